@@ -1,6 +1,6 @@
 /**
- * The syntax tree after macros are expanded. `at` is the offset in the source (UTF-16) that messages point to: for a
- * call its operator or parenthesis, for a selection its dot, otherwise the first character.
+ * The syntax tree after macro expansion. `at` is the offset in the source (in UTF-16 units) that error messages point
+ * to: the operator or parenthesis of a call, the dot of a selection, otherwise the first character.
  */
 import type { CelUint } from '#cel/value.ts';
 
@@ -12,7 +12,7 @@ export interface ConstExpr {
   readonly value: Literal;
 }
 
-/** A leading dot (`.name`) makes it absolute. */
+/** An identifier. A leading dot (`.name`) makes the name absolute. */
 export interface IdentExpr {
   readonly kind: 'ident';
   readonly at: number;
@@ -24,11 +24,14 @@ export interface SelectExpr {
   readonly at: number;
   readonly operand: Expr;
   readonly field: string;
-  /** has(operand.field) */
+  /** True for `has(operand.field)`. */
   readonly test: boolean;
 }
 
-/** Operators are calls named as in the specification: `_+_`, `!_`, `_?_:_`, `_[_]`, `_?._`, `_[?_]`, `@in`. */
+/**
+ * A call. Operators are calls with the names of the specification: `_+_`, `!_`, `_?_:_`, `_[_]`, `_?._`, `_[?_]`,
+ * `@in`.
+ */
 export interface CallExpr {
   readonly kind: 'call';
   readonly at: number;
@@ -49,7 +52,10 @@ export interface MapExpr {
   readonly entries: readonly { readonly key: Expr; readonly value: Expr; readonly optional: boolean }[];
 }
 
-/** `Name{field: value}`. Nothing in Kubernetes has messages: the checker refuses it by name. */
+/**
+ * A message literal, `Name{field: value}`. Kubernetes has no message types, so the checker rejects each of them by
+ * name.
+ */
 export interface MessageExpr {
   readonly kind: 'message';
   readonly at: number;
@@ -57,18 +63,18 @@ export interface MessageExpr {
   readonly entries: readonly { readonly field: string; readonly value: Expr; readonly optional: boolean }[];
 }
 
-/** What all, exists, map and filter become: a fold over a list or the keys of a map. */
+/** A fold over a list or the keys of a map. The macros all, exists, map and filter expand to folds. */
 export interface FoldExpr {
   readonly kind: 'fold';
   readonly at: number;
   readonly range: Expr;
-  /** The element, or with two variables: the index or key. */
+  /** The element; with two variables, the index or key. */
   readonly variable: string;
-  /** With two variables: the element or value. */
+  /** The element or value, if the fold has two variables. */
   readonly second: string | undefined;
   readonly accumulator: string;
   readonly start: Expr;
-  /** Goes on while this is true. */
+  /** The fold continues while this expression is true. */
   readonly condition: Expr;
   readonly step: Expr;
   readonly result: Expr;

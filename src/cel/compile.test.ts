@@ -15,7 +15,7 @@ const failures: Record<string, { source: string; options?: CompileOptions; about
     source: 'object.spec.(',
     want: "ERROR: <input>:1:13: Syntax error: no viable alternative at input '.('\n | object.spec.(\n | ............^",
   },
-  'a name that is not declared': {
+  'an undeclared name': {
     source: 'foo == 1',
     want: "ERROR: <input>:1:1: undeclared reference to 'foo' (in container '')\n | foo == 1\n | ^",
   },
@@ -58,7 +58,7 @@ const failures: Record<string, { source: string; options?: CompileOptions; about
 };
 
 for (const [sentence, { source, options, about = 'source', want }] of Object.entries(failures)) {
-  test(`compile refuses: ${sentence}`, () => {
+  test(`compile rejects: ${sentence}`, () => {
     assert.deepEqual(compile(source, environment, options), { failure: want, about });
   });
 }
@@ -78,7 +78,7 @@ for (const [sentence, { source, options }] of Object.entries(accepted)) {
   });
 }
 
-test('a program is evaluated with the variables that it names', () => {
+test('a program reads the variables that it names', () => {
   const program = compile('n > 1 ? n + 1 : 0', environment);
   assert.ok('evaluate' in program);
   const asked: string[] = [];

@@ -1,21 +1,22 @@
 /**
- * Our own CEL (docs/adr/0008-own-cel.md). Source in, program out: the one door for everybody who uses it.
+ * Selfsame's CEL implementation (docs/adr/0008-own-cel.md). Compiles source into a program; all users of CEL start
+ * here.
  *
  *   source ──parse──► tree ──check──► types (or problems) ──plan──► closures ──evaluate(activation, budget)──► value
  *
- *   parse/       tokens, tree, macros            evaluate/     the planner and what the operators do
- *   check/       types, in the words of cel-go   standard/     the functions of the language
- *   extensions/  cel-go's own libraries          kubernetes/   those of Kubernetes
- *   estimate/    what it may cost at most, told before it ever runs
+ *   parse/       tokens, tree, macros            evaluate/     the planner and the operators
+ *   check/       types, with cel-go's messages   standard/     the functions of the language
+ *   extensions/  cel-go's extension libraries    kubernetes/   the libraries of Kubernetes
+ *   estimate/    the maximum cost of an expression, estimated before it runs
  *
- * Nobody can hold the process with it. Compiling is bounded by the length of the source (parse/limits.ts) and by what
- * the check may take (check/allowance.ts); evaluating by units (budget.ts): each step pays before it works, and a
- * million units are below 50 ms of CPU, whatever they are spent on. A new function must pay for whatever grows with its
- * arguments; hostile.fixture.ts is where to try it.
+ * No expression can block the process. Compilation is bounded by the length of the source (parse/limits.ts) and by the
+ * budget of the check (check/check-budget.ts); evaluation is bounded by cost units (budget.ts): each step charges
+ * before it works, and a million units take less than 50 ms of CPU time, whatever they are spent on. A new function
+ * must charge for all work that grows with its arguments; add a case to hostile.fixture.ts.
  */
 import type { Expr } from '#cel/ast.ts';
 import type { Budget } from '#cel/budget.ts';
-import type { CheckAllowance } from '#cel/check/allowance.ts';
+import type { CheckBudget } from '#cel/check/check-budget.ts';
 import type { CheckedTree } from '#cel/check/annotations.ts';
 import { check } from '#cel/check/check.ts';
 import { typeString } from '#cel/check/format-type.ts';
@@ -26,24 +27,27 @@ import { CelSyntaxError, describeProblems } from '#cel/syntax-error.ts';
 import type { CelType } from '#cel/type.ts';
 import type { CelFault, CelValue } from '#cel/value.ts';
 
-/** What the variables are in one evaluation; asked only for those that are needed. undefined = not there: a fault. */
+/**
+ * Returns the value of a variable in one evaluation. Called only for variables that the evaluation needs. A variable
+ * without a value (undefined) is a fault.
+ */
 export type Activation = (name: string) => CelValue | CelFault | undefined;
 
 export interface Program {
   readonly source: string;
-  /** What it gives, as far as the checker can tell. */
+  /** The type of the result, as far as the checker can determine it. */
   readonly type: CelType;
-  /** Where `annotate` asked for it. */
+  /** Set if `annotate` was set. */
   readonly checked?: CheckedTree | undefined;
-  /** Throws CostLimitError, and nothing else. */
+  /** Throws only CostLimitError. */
   evaluate(activation: Activation, budget: Budget): CelValue | CelFault;
 }
 
 export interface CompileFailure {
   /**
-   * `source`: as cel-go prints it, `ERROR: <input>:1:13: Syntax error: ...\n | object.spec.(\n | ............^`;
-   * Kubernetes puts `compilation failed: ` before it.
-   * `result`: `must evaluate to bool but got int`, which it tells as it is.
+   * `source`: the message of cel-go, `ERROR: <input>:1:13: Syntax error: ...\n | object.spec.(\n | ............^`.
+   * Kubernetes prefixes it with `compilation failed: `. `result`: `must evaluate to bool but got int`, which Kubernetes
+   * reports unchanged.
    */
   readonly failure: string;
   readonly about: 'source' | 'result';
@@ -51,15 +55,15 @@ export interface CompileFailure {
 
 export interface CompileOptions {
   /**
-   * The program must give exactly one of these types. dyn is not good enough, as in Kubernetes: write
-   * `bool(object.spec.paused)`. dyn among them lets everything pass.
+   * The program must have exactly one of these types. As in Kubernetes, dyn does not match another type: write
+   * `bool(object.spec.paused)`. If dyn is in the list, every type matches.
    */
   readonly expect?: readonly CelType[];
-  /** May the elements of one list or map literal be of different types? Not in Kubernetes. */
+  /** Allows elements of different types in one list or map literal. Kubernetes does not allow them. */
   readonly mixedLiterals?: boolean;
-  /** Shared by expressions that are compiled at one go, so that they take bounded time together. */
-  readonly allowance?: CheckAllowance;
-  /** Keeps the tree and its types, for an estimate of the cost (estimate/estimate-cost.ts). */
+  /** Shared by expressions that are compiled together, to bound their total time. */
+  readonly checkBudget?: CheckBudget;
+  /** Keeps the tree and its types for a cost estimate (estimate/estimate-cost.ts). */
   readonly annotate?: boolean;
 }
 
@@ -74,7 +78,7 @@ export function compile(
   const { type, problems, more, checked } = check(tree, environment, options);
   if (problems.length > 0) return { failure: describeProblems(source, problems, more), about: 'source' };
 
-  const failure = resultFailure(type, options.expect);
+  const failure = checkResultType(type, options.expect);
   if (failure !== undefined) return { failure, about: 'result' };
 
   const evaluate = plan(tree, environment);
@@ -90,7 +94,7 @@ function parseOrFail(source: string, environment: Environment): Expr | CompileFa
   }
 }
 
-function resultFailure(type: CelType, expect: readonly CelType[] | undefined): string | undefined {
+function checkResultType(type: CelType, expect: readonly CelType[] | undefined): string | undefined {
   const wanted = expect?.map(typeString);
   const found = typeString(type);
   if (!wanted || wanted.includes(found) || wanted.includes('dyn')) return undefined;

@@ -1,4 +1,7 @@
-/** Where an expression is compiled: which functions it may call and which variables and types it may name. */
+/**
+ * An environment for compiling expressions: the functions that they can call, and the variables and types that they can
+ * name.
+ */
 import type { Library, Macro, Overload } from '#cel/library.ts';
 import { typeNames } from '#cel/evaluate/type-of.ts';
 import type { CelType } from '#cel/type.ts';
@@ -29,7 +32,7 @@ export function createEnvironment(
   return { functions, macros, variables: new Map(Object.entries(variables)), types };
 }
 
-/** The same functions with more (or other) variables. */
+/** Returns the environment with these variables added or replaced. */
 export function withVariables(environment: Environment, variables: Readonly<Record<string, CelType>>): Environment {
   return { ...environment, variables: new Map([...environment.variables, ...Object.entries(variables)]) };
 }

@@ -1,12 +1,12 @@
 /**
- * Expressions that try to hold the process, and the objects that they do it with: for the tests of the evaluator, and
- * for the one that watches the event loop while such policies judge requests. Every one of them would go on for
- * minutes or for ever if it were not stopped.
+ * Expressions that try to block the process, and the objects that they read. Used by the tests of the evaluator and by
+ * the test that watches the event loop while such policies validate requests. Each expression would run for minutes or
+ * forever if it were not stopped.
  */
 
 const range = (length: number): number[] => Array.from({ length }, (_, i) => i);
 
-/** What `object.spec` is. Within what one request may hold. */
+/** The values of `object.spec`. Each fits into one request. */
 export const hostileSpecs = {
   numbers: () => ({ n: range(60_000), few: range(2000) }),
   doubles: () => ({ n: range(40_000).map((i) => i + 0.5), few: range(2000) }),
@@ -22,7 +22,7 @@ export const hostileSpecs = {
 
 export interface HostileExpression {
   readonly on: keyof typeof hostileSpecs;
-  /** Gives a bool. */
+  /** Evaluates to a bool. */
   readonly expression: string;
 }
 
@@ -30,11 +30,11 @@ const N = 'object.spec.n';
 const FEW = 'object.spec.few';
 const T = 'object.spec.t';
 
-/** Four million times; `a` and `b` are numbers. */
+/** Runs an operation four million times; `a` and `b` are numbers. */
 const again = (operation: string): string => `${FEW}.all(a, ${FEW}.all(b, dyn(${operation}) != null || true))`;
 const doubled = (start: string, times: number): string =>
   start + Array.from({ length: times }, (_, i) => `.map(x${i}, x${i} + x${i})`).join('');
-/** Dyn, because their type would double too, and the checker refuses that. */
+/** Uses dyn, because the type would double too and the checker rejects that. */
 const shared = `[dyn(1)]${Array.from({ length: 60 }, (_, i) => `.map(x${i}, dyn([x${i}, x${i}]))`).join('')}`;
 const LONG_QUANTITY = `quantity('${'9'.repeat(200)}e40')`;
 
@@ -42,28 +42,28 @@ export const hostileExpressions: Readonly<Record<string, HostileExpression>> = {
   'folds within folds': { on: 'numbers', expression: `${N}.all(a, ${N}.all(b, ${N}.all(c, a + b + c >= 0)))` },
   'lists of lists': { on: 'numbers', expression: `${N}.map(a, ${N}.map(b, a * b)).size() > 0` },
   'filters of filters': { on: 'numbers', expression: `${N}.filter(a, ${N}.filter(b, a > b).size() >= 0).size() > 0` },
-  'maps made again and again': { on: 'numbers', expression: again("{'a': [a], 'b': [b]}") },
+  'maps created repeatedly': { on: 'numbers', expression: again("{'a': [a], 'b': [b]}") },
   'maps of a map': { on: 'map', expression: `${FEW}.all(a, ${N}.transformMap(k, v, v + a).size() > 0)` },
-  'keys that are not there': { on: 'map', expression: `${FEW}.all(a, ${N}.all(k, !((k + 'x') in ${N})))` },
+  'missing keys': { on: 'map', expression: `${FEW}.all(a, ${N}.all(k, !((k + 'x') in ${N})))` },
   'strings that double': { on: 'short', expression: `${doubled("['x']", 60)} == []` },
   'bytes that double': { on: 'short', expression: `${doubled("[b'x']", 60)} == []` },
   'lists that double': { on: 'short', expression: `${doubled('[[1]]', 60)} == []` },
   'equality of shared parts': { on: 'short', expression: `${shared} == ${shared}` },
-  'equality of all there is': { on: 'maps', expression: `${FEW}.all(a, ${N} == ${N})` },
-  'equality of what is deep': { on: 'deep', expression: `${FEW}.all(a, ${FEW}.all(b, ${N} == ${N}))` },
+  'equality of large lists': { on: 'maps', expression: `${FEW}.all(a, ${N} == ${N})` },
+  'equality of deep values': { on: 'deep', expression: `${FEW}.all(a, ${FEW}.all(b, ${N} == ${N}))` },
   'searches in lists': { on: 'doubles', expression: `${N}.all(a, !((a + 0.25) in ${N}))` },
   'sets of sets': { on: 'strings', expression: `sets.equivalent(${N}, ${N})` },
   'lists sorted and summed': { on: 'numbers', expression: `${FEW}.all(a, ${N}.isSorted() && ${N}.sum() > ${N}.max())` },
   'a long text, compared': { on: 'text', expression: `${FEW}.all(a, ${T} + 'a' < ${T} + 'b')` },
   'a long text, searched': { on: 'text', expression: `${FEW}.all(a, !${T}.contains('ba' + ${T}))` },
   'a long text, searched from its end': { on: 'text', expression: `${FEW}.all(a, ${T}.lastIndexOf('aab') < 0)` },
-  'a long text, taken apart': { on: 'wide', expression: `${FEW}.all(a, ${T}.split('').size() > 0)` },
-  'a long text, put together': { on: 'strings', expression: `${FEW}.all(a, ${N}.join('-') != '')` },
+  'a long text, split': { on: 'wide', expression: `${FEW}.all(a, ${T}.split('').size() > 0)` },
+  'a long text, joined': { on: 'strings', expression: `${FEW}.all(a, ${N}.join('-') != '')` },
   'a long text, replaced': { on: 'wide', expression: `${FEW}.all(a, ${T}.replace('', 'xyz') != '')` },
   'a long text, escaped': { on: 'escapes', expression: `${FEW}.all(a, strings.quote(${T}) != '')` },
   'a long text, formatted': { on: 'escapes', expression: `${FEW}.all(a, '%s'.format([[${T}]]) != '')` },
   'many values, formatted': { on: 'map', expression: `${FEW}.all(a, '%s'.format([${N}]) != '')` },
-  'digits without end': { on: 'short', expression: again("'%.100f'.format([1e300])") },
+  'many digits': { on: 'short', expression: again("'%.100f'.format([1e300])") },
   'a regex with many states': { on: 'text', expression: `${FEW}.all(a, ${T}.matches('(a|b)*a(a|b){12}$') || true)` },
   'the same regex on short texts': { on: 'short', expression: again(`${T}.matches('(a|b)*a(a|b){12}$')`) },
   'a regex that is large': { on: 'short', expression: again(`${T}.matches('^(?:.?){900}$')`) },
@@ -73,9 +73,9 @@ export const hostileExpressions: Readonly<Record<string, HostileExpression>> = {
   'a new regex of letters each time': { on: 'short', expression: again("'a'.matches(string(a * b) + '\\\\pL{90}')") },
   'a new regex that does not compile': { on: 'short', expression: again("'a'.matches('(' + string(a * b))") },
   'time zones': { on: 'short', expression: again("timestamp(a * b).getHours('Europe/Berlin')") },
-  'time zones that are none': { on: 'text', expression: again(`timestamp(a).getHours(${T})`) },
-  'times read and written': { on: 'short', expression: again(`string(duration('${'1h'.repeat(60)}'))`) },
-  'URLs, asked for their ports': {
+  'unknown time zones': { on: 'text', expression: again(`timestamp(a).getHours(${T})`) },
+  'times parsed and formatted': { on: 'short', expression: again(`string(duration('${'1h'.repeat(60)}'))`) },
+  'ports of URLs': {
     on: 'short',
     expression: `[url('http://' + ${T}.replace('ab', ':1'))].all(u, ${again('u.getPort()')})`,
   },
@@ -83,19 +83,19 @@ export const hostileExpressions: Readonly<Record<string, HostileExpression>> = {
     on: 'escapes',
     expression: `[url(object.spec.url)].all(u, [url(object.spec.url)].all(v, ${again('u == v')}))`,
   },
-  'queries, read': { on: 'escapes', expression: `[url(object.spec.url)].all(u, ${again('u.getQuery()')})` },
-  'addresses that are none': { on: 'escapes', expression: again(`isIP(${T}) || isCIDR(${T})`) },
-  'addresses, written': { on: 'short', expression: `[ip('2001:db8::1')].all(i, ${again('string(i)')})` },
-  'quantities, read': { on: 'short', expression: again(LONG_QUANTITY) },
-  'quantities, asked for doubles': {
+  'queries, parsed': { on: 'escapes', expression: `[url(object.spec.url)].all(u, ${again('u.getQuery()')})` },
+  'invalid addresses': { on: 'escapes', expression: again(`isIP(${T}) || isCIDR(${T})`) },
+  'addresses, formatted': { on: 'short', expression: `[ip('2001:db8::1')].all(i, ${again('string(i)')})` },
+  'quantities, parsed': { on: 'short', expression: again(LONG_QUANTITY) },
+  'quantities, converted to doubles': {
     on: 'short',
     expression: `[${LONG_QUANTITY}].all(q, ${again('q.asApproximateFloat()')})`,
   },
-  'numbers that are none': { on: 'short', expression: again(`int(object.spec.digits)`) },
-  'bytes that are no text': { on: 'short', expression: again("string(b'\\xff')") },
-  'names that are none': { on: 'short', expression: again(`format.dns1123Subdomain().validate(${T})`) },
+  'invalid numbers': { on: 'short', expression: again(`int(object.spec.digits)`) },
+  'bytes that are not UTF-8': { on: 'short', expression: again("string(b'\\xff')") },
+  'invalid names': { on: 'short', expression: again(`format.dns1123Subdomain().validate(${T})`) },
   'optional values': { on: 'numbers', expression: again('optional.of(a).optMap(x, x + b).hasValue()') },
-  'faults all the way': {
+  'faults in all iterations': {
     on: 'numbers',
     expression: `${N}.all(a, ${N}.exists(b, a / 0 == b || dyn(a) + 'x' == 'y' || {}.missing == 1))`,
   },
@@ -111,18 +111,18 @@ const repeated = (part: (i: number) => string, join: string, length: number): st
   return parts.join(join);
 };
 
-/** Sources that take long to compile for their length, or to say why they do not. */
+/** Sources that take long to compile for their length, or to report their problems. */
 export const hostileSources: Readonly<Record<string, (length: number) => string>> = {
-  'folds in a row': (length) => repeated(() => '[].exists_one(a,true)', '||', length),
-  'optional values in a row': (length) => repeated(() => 'optional.none().optMap(a,a).hasValue()', '||', length),
-  'types to be found out': (length) => `[${repeated(() => '{}', ',', length - 20)}] == []`,
+  'chained folds': (length) => repeated(() => '[].exists_one(a,true)', '||', length),
+  'chained optional values': (length) => repeated(() => 'optional.none().optMap(a,a).hasValue()', '||', length),
+  'types to be inferred': (length) => `[${repeated(() => '{}', ',', length - 20)}] == []`,
   'types that grow': () =>
     `[1]${Array.from({ length: 60 }, (_, i) => `.map(x${i}, {'a': [x${i}, x${i}]})`).join('')} == []`,
-  'numbers in a row': (length) => `[${repeated(() => '1', ',', length - 20)}] == []`,
+  'long list literals': (length) => `[${repeated(() => '1', ',', length - 20)}] == []`,
   'calls of unknown types': (length) => repeated(() => 'object+object', '==null||', length),
-  'problems in a row': (length) => repeated(() => '1+""', '||', length),
-  'no tokens at all': (length) => '$'.repeat(length),
-  'regexes in a row': (length) => repeated((i) => `''.matches('[a-z]{900}${i}')`, '||', length),
+  'many problems': (length) => repeated(() => '1+""', '||', length),
+  'unrecognized text': (length) => '$'.repeat(length),
+  'many regexes': (length) => repeated((i) => `''.matches('[a-z]{900}${i}')`, '||', length),
   'regexes of all letters': (length) =>
     repeated((i) => `''.matches('(?i)[a-\\\\x{1ffff}]\\\\pL{99}${i}')`, '||', length),
 };

@@ -1,7 +1,7 @@
 /**
- * Expressions that try to hold the process are stopped by their budget. How long a unit takes was measured with these
- * and some eight hundred others: a million of them stay below 50 ms of CPU. That it is so is watched by
- * engine/admission/policies/event-loop.test.ts.
+ * Tests that the budget stops expressions that try to block the process. The time per unit was measured with these and
+ * about eight hundred other expressions: a million units take less than 50 ms of CPU time.
+ * test/load/hostile-expressions.test.ts enforces the limit.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -32,12 +32,12 @@ const compiledInTime: Record<string, string> = {
   'regexes without end': Array.from({ length: 400 }, (_, i) => `''.matches('[a-z]{900}${i}')`).join('||'),
 };
 for (const [name, source] of Object.entries(compiledInTime)) {
-  test(`compiles, or refuses, ${name}`, () => {
+  test(`compiles or rejects ${name} in bounded time`, () => {
     assert.ok(compile(source, environment) !== undefined);
   });
 }
 
-test('variables that nest deeper than the stack are too dear, not a crash', () => {
+test('variables that nest deeper than the stack exceed the cost limit', () => {
   const program = compile('object', environment);
   assert.ok('evaluate' in program);
   const nested = () => {

@@ -52,19 +52,19 @@ function evaluate(source: string): CelValue | CelFault {
 
 const cases: Record<string, { source: string; want: CelValue }> = {
   'a bound': { source: 'object.spec.replicas <= params.maxReplicas', want: true },
-  'a bound that is passed': { source: 'object.spec.replicas < 3', want: false },
-  'a label that must be there': { source: "'app' in object.metadata.labels", want: true },
+  'an exceeded bound': { source: 'object.spec.replicas < 3', want: false },
+  'a required label': { source: "'app' in object.metadata.labels", want: true },
   'a field that may be missing': { source: 'has(object.spec.paused) && !has(object.spec.other)', want: true },
   'a field with dots in its name': {
     source: "object.metadata.labels['team.example.com/owner'] == 'blue'",
     want: true,
   },
   'an object that is being created': { source: 'oldObject == null || oldObject.spec == object.spec', want: true },
-  'all images from known registries': {
+  'images from allowed registries': {
     source: "object.spec.containers.all(c, params.registries.exists(r, c.image.startsWith(r + '/')))",
     want: true,
   },
-  'names that are used once': {
+  'unique names': {
     source: 'object.spec.containers.all(c, object.spec.containers.exists_one(d, d.name == c.name))',
     want: true,
   },
@@ -74,32 +74,32 @@ const cases: Record<string, { source: string; want: CelValue }> = {
     want: true,
   },
   addresses: { source: "object.spec.hosts.all(h, cidr('10.0.0.0/16').containsIP(h))", want: true },
-  'an address that is written as it should be': { source: "ip.isCanonical('10.0.0.1')", want: true },
+  'a canonical address': { source: "ip.isCanonical('10.0.0.1')", want: true },
   'a URL': { source: "url(object.spec.url).getHostname() == 'example.com'", want: true },
   'the type of an address': {
     source: "type(ip('10.0.0.1')) == net.IP && type(cidr('10.0.0.0/8')) == net.CIDR",
     want: true,
   },
-  'a field that is named like a word of the language': {
+  'a field named like a reserved word': {
     source: "object.metadata.__namespace__ == 'default' && has(object.metadata.__namespace__)",
     want: true,
   },
   'a field with a dash in its name': { source: 'object.spec.host__dash__network == true', want: true },
-  'and one that may be missing': {
+  'an optional field with a dash in its name': {
     source: 'object.?spec.?host__dash__network.orValue(false) && !object.?spec.?x__dash__y.hasValue()',
     want: true,
   },
-  'a field that is named as another would be escaped': { source: "object.spec.__in__ == 'own'", want: true },
+  'a field whose name is the escape of another': { source: "object.spec.__in__ == 'own'", want: true },
   'a list': { source: '[1, 2, 3].sum() == 6 && [3, 1].isSorted() == false', want: true },
   sets: { source: "sets.contains(request.userInfo.groups, ['dev'])", want: true },
   'a format': { source: '!format.dns1123Label().validate(object.metadata.name).hasValue()', want: true },
-  'an optional that is there': {
+  'an optional with a value': {
     source: "object.metadata.?annotations[?'protect'].orValue('false') == 'true'",
     want: true,
   },
-  'an optional that is not there': { source: "object.?spec.?foo.?bar.orValue('none') == 'none'", want: true },
+  'an optional without a value': { source: "object.?spec.?foo.?bar.orValue('none') == 'none'", want: true },
   'a ternary': { source: "request.operation == 'DELETE' ? oldObject.x == 1 : true", want: true },
-  'a fault that a disjunction goes past': { source: "object.spec.foo == 1 || object.kind == 'Pod'", want: true },
+  'a fault that a disjunction ignores': { source: "object.spec.foo == 1 || object.kind == 'Pod'", want: true },
   'a message': {
     source: "'replicas of ' + object.metadata.name + ' must be at most ' + string(params.maxReplicas)",
     want: 'replicas of web-1 must be at most 5',
@@ -123,13 +123,13 @@ for (const [sentence, { source, want }] of Object.entries(cases)) {
   });
 }
 
-test('a key that is not there is a fault with its name', () => {
+test('a missing key is a fault with its name', () => {
   const result = evaluate("object.metadata.labels.tier == 'front'");
   assert.ok(result instanceof CelFault);
   assert.equal(result.message, 'no such key: tier');
 });
 
-test('problems of an expression with the libraries of Kubernetes are told with their types', () => {
+test("problems of an expression name the types of Kubernetes' libraries", () => {
   assert.deepEqual(compile("quantity('1Gi') + 1 == 2", environment), {
     about: 'source',
     failure:

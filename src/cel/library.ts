@@ -1,31 +1,33 @@
-/** A library of CEL: functions with their types (for the checker) and their work (for the evaluator), in one value. */
+/**
+ * A CEL library. Each function has its types (for the checker) and its implementation (for the evaluator) in one value.
+ */
 import type { Expr } from '#cel/ast.ts';
 import type { Budget } from '#cel/budget.ts';
 import type { CelType, OpaqueType } from '#cel/type.ts';
 import type { CelFault, CelValue } from '#cel/value.ts';
 
 export interface Overload {
-  /** As cel-go and Kubernetes name it: `string_contains_string`. */
+  /** The name in cel-go or Kubernetes: `string_contains_string`. */
   readonly id: string;
-  /** Called as `first.f(rest)`; otherwise as `f(first, rest)`. */
+  /** True for `first.f(rest)`, false for `f(first, rest)`. */
   readonly member: boolean;
-  /** The receiver first. */
+  /** Starts with the receiver. */
   readonly args: readonly CelType[];
   readonly result: CelType;
   /**
-   * Called with values that fit `args` (any value where that is dyn or a parameter). Charges the budget beforehand
-   * for whatever grows with its arguments; the call itself is charged already.
+   * Called with values that match `args` (any value for dyn or a parameter). Must charge the budget in advance for work
+   * that grows with the arguments; the call itself is already charged.
    */
   call(args: readonly CelValue[], budget: Budget): CelValue | CelFault;
   /**
-   * Asked once per place where it is called, with the arguments that are constants there (undefined = not one). What
-   * it gives is called instead of `call`: a pattern is compiled once. undefined = nothing to prepare.
+   * Called once per place of a call, with the arguments that are constant there (undefined for others). The returned
+   * function replaces `call`, for example with a compiled pattern. Returns undefined if there is nothing to prepare.
    */
   prepare?(constants: readonly (CelValue | undefined)[]): Overload['call'] | undefined;
 }
 
 export interface MacroCall {
-  /** Where the macro stands in the source. */
+  /** The offset of the macro in the source. */
   readonly at: number;
   readonly target: Expr | undefined;
   readonly args: readonly Expr[];
@@ -34,16 +36,16 @@ export interface MacroCall {
 export interface Macro {
   readonly name: string;
   readonly member: boolean;
-  /** How many arguments. */
+  /** The number of arguments. */
   readonly arity: number;
-  /** undefined = not ours after all: an ordinary call. Throws CelSyntaxError for wrong use. */
+  /** Returns undefined if the call is an ordinary call. Throws CelSyntaxError for invalid arguments. */
   expand(call: MacroCall): Expr | undefined;
 }
 
 export interface Library {
-  /** Overloads of one function are tried in this order; several libraries may add to one name. */
+  /** Overloads of a function are tried in this order. Several libraries can add overloads to one name. */
   readonly functions?: Readonly<Record<string, readonly Overload[]>>;
   readonly macros?: readonly Macro[];
-  /** Those that expressions may name: `type(x) == net.IP`. */
+  /** Types that expressions can name: `type(x) == net.IP`. */
   readonly types?: readonly OpaqueType[];
 }

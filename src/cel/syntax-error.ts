@@ -1,7 +1,10 @@
-/** What the parser and the checker find, told as cel-go tells it, with the line and a mark under the place. */
+/**
+ * The problems that the parser and the checker find, and their text in the format of cel-go: the line with a marker
+ * below.
+ */
 
 export interface CelProblem {
-  /** Offset in the source (UTF-16). -1 = the source as a whole. */
+  /** Offset in the source (in UTF-16 units); -1 for the source as a whole. */
   readonly at: number;
   /** `Syntax error: ...`, `undeclared reference to 'x' (in container '')`, `found no matching overload for ...`. */
   readonly message: string;
@@ -17,26 +20,29 @@ export class CelSyntaxError extends Error {
   }
 }
 
-/** So many are told; the others are counted. */
+/** The maximum number of problems in a message; the others are counted. */
 export const MAX_PROBLEMS = 100;
 
-/** Each problem shows its line: those of long lines are soon told. */
+/** Each problem shows its line, so a few long lines fill the message. */
 const MAX_TEXT = 65_536;
 const MAX_SNIPPET_BYTES = 16_384;
 
-/** All problems in the order of the source, as cel-go prints them. `more` counts those that were not kept. */
+/**
+ * Formats all problems in the order of the source, as cel-go prints them. `more` is the number of problems that were
+ * not kept.
+ */
 export function describeProblems(source: string, problems: readonly CelProblem[], more = 0): string {
-  const told: string[] = [];
+  const lines: string[] = [];
   let length = 0;
   for (const problem of problems.slice(0, MAX_PROBLEMS).toSorted((a, b) => a.at - b.at)) {
     if (length > MAX_TEXT) break;
     const text = describeProblem(source, problem);
     length += text.length;
-    told.push(text);
+    lines.push(text);
   }
-  const untold = problems.length - told.length + more;
-  if (untold > 0) told.push(`${untold} more errors were truncated`);
-  return told.join('\n');
+  const omitted = problems.length - lines.length + more;
+  if (omitted > 0) lines.push(`${omitted} more errors were truncated`);
+  return lines.join('\n');
 }
 
 function describeProblem(source: string, { at, message }: CelProblem): string {
@@ -50,7 +56,7 @@ function describeProblem(source: string, { at, message }: CelProblem): string {
   const lineEnd = source.indexOf('\n', lineStart);
   const line = source.slice(lineStart, lineEnd === -1 ? undefined : lineEnd);
   if (source === '' || Buffer.byteLength(line) > MAX_SNIPPET_BYTES) return head;
-  // A character of several bytes is taken to be a wide one, and its mark is wide too.
+  // cel-go treats each character of several bytes as wide and uses a wide marker.
   const dots = lead.map((char) => (isAscii(char) ? '.' : '\uff0e')).join('');
   const mark = isAscii(source.charAt(at)) ? '^' : '\uff3e';
   return `${head}\n | ${line.replaceAll('\t', ' ')}\n | ${dots}${mark}`;

@@ -1,4 +1,4 @@
-/** The types of CEL, as the checker sees them and as `type()` names them. */
+/** The types of CEL, for the checker and for `type()`. */
 
 export type PrimitiveName =
   | 'bool'
@@ -39,21 +39,21 @@ export interface MetaType {
   readonly of: CelType;
 }
 
-/** A value without fields that only its library understands: `kubernetes.Quantity`. */
+/** A value that only its library can interpret: `kubernetes.Quantity`. */
 export interface OpaqueType {
   readonly kind: 'opaque';
   readonly name: string;
 }
 
-/** A map whose keys are known from a schema. At run time it is a map. */
+/** A map whose keys are known from a schema. At run time the value is a map. */
 export interface ObjectType {
   readonly kind: 'object';
   readonly name: string;
-  /** undefined = there is no such field. */
+  /** Returns undefined if the field does not exist. */
   field(name: string): CelType | undefined;
 }
 
-/** A type parameter of an overload; the same name is the same type throughout one overload. */
+/** A type parameter. Within one overload, the same name is the same type. */
 export interface ParamType {
   readonly kind: 'param';
   readonly name: string;

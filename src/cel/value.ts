@@ -3,11 +3,11 @@
  *
  *   null, bool, double, string   as in JavaScript            int        bigint within 64 bits
  *   uint                         CelUint                     bytes      Uint8Array
- *   list, map                    interfaces, so that JSON is read in place and only where an expression looks
- *   timestamp, duration          nanoseconds                 anything else: CelOpaque, which its library understands
+ *   list, map                    interfaces, so that JSON is read in place and on demand
+ *   timestamp, duration          nanoseconds                 others     CelOpaque, interpreted by their library
  *
- * An operation that fails gives a CelFault, which is a value too: `||` and `&&` go on past it. Only a spent budget is
- * thrown (budget.ts): nothing may go on past that.
+ * An operation that fails returns a CelFault, which is a value too: `||` and `&&` can ignore it. Only an exceeded
+ * budget is thrown (budget.ts), because it must always end the evaluation.
  */
 import type { Budget } from '#cel/budget.ts';
 import type { CelType, OpaqueType } from '#cel/type.ts';
@@ -20,7 +20,7 @@ export class CelUint {
 }
 
 export class CelTimestamp {
-  /** Since 1970, UTC. */
+  /** Nanoseconds since 1970, UTC. */
   readonly nanos: bigint;
   constructor(nanos: bigint) {
     this.nanos = nanos;
@@ -35,14 +35,14 @@ export class CelDuration {
 }
 
 export class CelOptional {
-  /** undefined = none. */
+  /** Undefined for none. */
   readonly value: CelValue | undefined;
   constructor(value: CelValue | undefined) {
     this.value = value;
   }
 }
 
-/** A type as a value: `int`, `type(x)`. Two are equal when their names are. */
+/** A type as a value: `int`, `type(x)`. Two types are equal if their names are. */
 export class CelTypeValue {
   readonly name: string;
   readonly type: CelType;
@@ -54,26 +54,26 @@ export class CelTypeValue {
 
 export abstract class CelList {
   abstract readonly size: number;
-  /** Within 0 and size - 1. */
+  /** The index must be between 0 and size - 1. */
   abstract at(index: number): CelValue;
-  /** undefined = elements belong to each other by their place. */
-  get pairing(): Pairing | undefined {
+  /** Undefined if elements are identified by their position. */
+  get identity(): ElementIdentity | undefined {
     return undefined;
   }
 }
 
 /**
- * Lists that Kubernetes calls sets and maps have no order: their elements belong together by themselves, or by the values
- * of these keys.
+ * The identity of elements in an associative list (a Kubernetes list of type set or map), whose order does not matter:
+ * the values of these keys, or the element itself.
  */
-export interface Pairing {
-  /** None = an element is its own key. */
+export interface ElementIdentity {
+  /** Empty if an element is its own key. */
   readonly keys: readonly string[];
 }
 
 export abstract class CelMap {
   abstract readonly size: number;
-  /** undefined = no such key. A fault is the value of a key that could not be computed. */
+  /** Returns undefined if there is no such key, and a fault if its value cannot be computed. */
   abstract get(key: CelValue): CelValue | CelFault | undefined;
   abstract has(key: CelValue): boolean;
   abstract keys(): Iterable<CelValue>;
@@ -81,7 +81,7 @@ export abstract class CelMap {
 
 export abstract class CelOpaque {
   abstract readonly type: OpaqueType;
-  /** Charges for what may be long. */
+  /** Charges for values that can be long. */
   abstract equals(other: CelOpaque, budget: Budget): boolean;
 }
 
@@ -101,7 +101,7 @@ export type CelValue =
   | CelMap
   | CelOpaque;
 
-/** What went wrong in an evaluation: `no such key: labels`, `divide by zero`, `no such overload`. */
+/** A failed operation: `no such key: labels`, `divide by zero`, `no such overload`. */
 export class CelFault {
   readonly message: string;
   constructor(message: string) {

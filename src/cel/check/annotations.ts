@@ -1,10 +1,10 @@
-/** What the check found out about each part of an expression, for whoever looks at the tree afterwards. */
+/** The results of the type check for each node of an expression: its type, and the overloads of each call. */
 import type { CallExpr, Expr } from '#cel/ast.ts';
 import type { Overload } from '#cel/library.ts';
 import type { CelType } from '#cel/type.ts';
 
 export interface ResolvedCall {
-  /** With its namespace: `ip.isCanonical`. */
+  /** The full name, with the namespace: `ip.isCanonical`. */
   readonly name: string;
   readonly member: boolean;
   readonly overloads: readonly Overload[];
@@ -13,11 +13,11 @@ export interface ResolvedCall {
 export interface CheckedTree {
   readonly tree: Expr;
   typeOf(expr: Expr): CelType;
-  /** undefined = an optional selection, which no function does. */
+  /** Returns undefined for an optional selection, which is not a function. */
   callOf(expr: CallExpr): ResolvedCall | undefined;
 }
 
-/** Filled by the checker as it goes. Types may stand for others that are known only at the end: `resolve` tells. */
+/** Filled by the checker. A recorded type may contain type parameters that are bound later; `resolve` replaces them. */
 export class Annotations implements CheckedTree {
   readonly tree: Expr;
   readonly #types = new Map<Expr, CelType>();
@@ -29,11 +29,11 @@ export class Annotations implements CheckedTree {
     this.#resolve = resolve;
   }
 
-  noteType(expr: Expr, type: CelType): void {
+  setType(expr: Expr, type: CelType): void {
     this.#types.set(expr, type);
   }
 
-  noteCall(expr: Expr, call: ResolvedCall): void {
+  setCall(expr: Expr, call: ResolvedCall): void {
     this.#calls.set(expr, call);
   }
 

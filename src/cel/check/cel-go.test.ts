@@ -1,6 +1,6 @@
 /**
- * The cases of cel-go's own checker tests, as far as they need no protobuf messages beyond one whose fields are plain.
- * Left out are: containers, literals of messages, wrappers, enums, types with several parameters of their own.
+ * Runs the cases of cel-go's own checker tests that need no protobuf messages beyond one with plain fields. Excluded
+ * are containers, message literals, wrappers, enums, and types with several parameters.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -70,8 +70,8 @@ const ALL_TYPES: ObjectType = {
   field: (name) => FIELDS[name],
 };
 
-/** Thrown for what our types cannot say: protobuf messages, wrappers, types of several parameters. */
-class NotOurs extends Error {}
+/** Thrown for types that Selfsame does not support: protobuf messages, wrappers, types with several parameters. */
+class UnsupportedTypeError extends Error {}
 
 function messageType(name: string): CelType | undefined {
   return name === ALL_TYPES.name ? ALL_TYPES : JSON_MESSAGES[name];
@@ -83,7 +83,7 @@ function readType(json: Json): CelType {
   switch (kind) {
     case 'primitive':
     case 'wellKnown':
-      return PRIMITIVES[value as string] ?? refuse(json);
+      return PRIMITIVES[value as string] ?? rejectType(json);
     case 'dyn':
       return types.DYN;
     case 'null':
@@ -95,18 +95,18 @@ function readType(json: Json): CelType {
     case 'mapType':
       return types.mapOf(readType(inner['keyType'] as Json), readType(inner['valueType'] as Json));
     case 'messageType':
-      return messageType(value as string) ?? refuse(json);
+      return messageType(value as string) ?? rejectType(json);
     case 'abstractType':
       return inner['name'] === 'optional_type'
         ? types.optionalOf(readType((inner['parameterTypes'] as Json[])[0]!))
-        : refuse(json);
+        : rejectType(json);
     default:
-      return refuse(json);
+      return rejectType(json);
   }
 }
 
-function refuse(json: Json): never {
-  throw new NotOurs(JSON.stringify(json));
+function rejectType(json: Json): never {
+  throw new UnsupportedTypeError(JSON.stringify(json));
 }
 
 function readOverload(json: Json): Overload {
@@ -119,7 +119,7 @@ function readOverload(json: Json): Overload {
   };
 }
 
-/** cel-go's tests have these, and compare numbers of one type only. */
+/** Returns the environment of cel-go's tests, which compare only numbers of the same type. */
 function baseEnvironment(): Environment {
   const environment = createEnvironment([standardLibrary, optionalLibrary], {
     is: types.STRING,
@@ -152,22 +152,23 @@ function environmentOf({ original }: Case): Environment {
     const name = declaration['name'] as string;
     const ident = declaration['ident'] as Json | undefined;
     if (ident) variables.set(name, readType(ident['type'] as Json));
-    const made = declaration['function'] as Json | undefined;
-    if (made) functions.set(name, [...(functions.get(name) ?? []), ...(made['overloads'] as Json[]).map(readOverload)]);
+    const declared = declaration['function'] as Json | undefined;
+    if (declared)
+      functions.set(name, [...(functions.get(name) ?? []), ...(declared['overloads'] as Json[]).map(readOverload)]);
   }
   return { ...base, functions, variables };
 }
 
-/** undefined = it needs what we do not have. */
-function selected(one: Case): Environment | undefined {
+/** Returns undefined if the case needs an unsupported feature. */
+function findEnvironment(one: Case): Environment | undefined {
   const { expr, container } = one.original;
-  // The expectations of these were made by a parser without optional syntax.
+  // The expectations of these cases come from a parser without optional syntax.
   if (one.error?.includes('unsupported syntax')) return undefined;
   if (container !== undefined || expr.includes('google.') || expr.includes('_wrapper')) return undefined;
   try {
     return environmentOf(one);
   } catch (error) {
-    if (error instanceof NotOurs) return undefined;
+    if (error instanceof UnsupportedTypeError) return undefined;
     throw error;
   }
 }
@@ -176,12 +177,12 @@ function casesOf(suite: Suite): Case[] {
   return [...(suite.tests ?? []), ...(suite.suites ?? []).flatMap(casesOf)];
 }
 
-test('the cases of cel-go that need no protobuf messages', (t) => {
+test('passes the cases of cel-go that need no protobuf messages', (t) => {
   const all = casesOf(tests);
   let passed = 0;
   const failed: string[] = [];
   for (const one of all) {
-    const environment = selected(one);
+    const environment = findEnvironment(one);
     const { expr } = one.original;
     if (!environment) continue;
     const { type, problems } = check(parse(expr, environment.macros), environment, { mixedLiterals: true });

@@ -89,23 +89,23 @@ const types: Record<string, { source: string; want: string; options?: CheckOptio
     source: 'authorizer.requestResource',
     want: 'kubernetes.authorization.ResourceCheck',
   },
-  'the name of a type': { source: 'int', want: 'type(int)' },
-  'the name of a type with dots': { source: 'google.protobuf.Duration', want: 'type(duration)' },
+  'a type name': { source: 'int', want: 'type(int)' },
+  'a type name with dots': { source: 'google.protobuf.Duration', want: 'type(duration)' },
   'the type of types': { source: 'type', want: 'type(type(dyn))' },
-  'types are compared': { source: 'type(n) == int && type(type) == type', want: 'bool' },
+  'comparing types': { source: 'type(n) == int && type(type) == type', want: 'bool' },
   'an operator': { source: 'n + 1', want: 'int' },
-  'numbers of different types are compared': { source: '1 < 2.0 && 1u >= 1', want: 'bool' },
+  'comparing numbers of different types': { source: '1 < 2.0 && 1u >= 1', want: 'bool' },
   'times and durations': {
     source: "timestamp('2024-01-01T00:00:00Z') - timestamp('2023-01-01T00:00:00Z')",
     want: 'duration',
   },
-  'dyn in an operator leaves what fits': { source: 'object.a + 1', want: 'int' },
-  'dyn with dyn is dyn': { source: 'object.a + object.b', want: 'dyn' },
+  'an operator with one dyn operand': { source: 'object.a + 1', want: 'int' },
+  'an operator with two dyn operands': { source: 'object.a + object.b', want: 'dyn' },
   'a field of dyn': { source: 'object.spec.replicas', want: 'dyn' },
   'a field of a map': { source: 'labels.app', want: 'string' },
   'a field of an object type': { source: 'deployment.spec.replicas', want: 'int' },
-  'a field of the elements of a list': { source: 'deployment.spec.containers[0].name', want: 'string' },
-  'a field that may be of two types': { source: 'deployment.spec.port', want: 'dyn' },
+  'a field of a list element': { source: 'deployment.spec.containers[0].name', want: 'string' },
+  'an int-or-string field': { source: 'deployment.spec.port', want: 'dyn' },
   'a field named by a reserved word': { source: 'deployment.metadata.namespace', want: 'string' },
   'an optional field': { source: 'deployment.?spec.?replicas', want: 'optional_type(int)' },
   'a field of an optional': { source: 'maybe.a', want: 'optional_type(int)' },
@@ -115,10 +115,10 @@ const types: Record<string, { source: string; want: string; options?: CheckOptio
   'an optional entry': { source: '{?"a": maybe.a}', want: 'map(string, int)' },
   has: { source: 'has(deployment.spec.replicas)', want: 'bool' },
   'the empty list': { source: '[]', want: 'list(dyn)' },
-  'the empty list takes the type of another': { source: '[] + [1]', want: 'list(int)' },
+  'an empty list takes the type of the other operand': { source: '[] + [1]', want: 'list(int)' },
   'a map': { source: '{"a": [1]}', want: 'map(string, list(int))' },
   'dyn in a list': { source: '[dyn(1), dyn("a")]', want: 'list(dyn)' },
-  'mixed elements where they are allowed': {
+  'mixed elements if they are allowed': {
     source: '[1, "a"]',
     want: 'list(dyn)',
     options: { mixedLiterals: true },
@@ -134,24 +134,24 @@ const types: Record<string, { source: string; want: string; options?: CheckOptio
   },
   'the keys of a map': { source: 'labels.map(key, key)', want: 'list(string)' },
   'a fold over dyn': { source: 'object.list.map(x, x.name)', want: 'list(dyn)' },
-  'a fold in a fold': { source: '[[1], [2]].map(x, x.map(y, [y, n]))', want: 'list(list(list(int)))' },
-  'a variable of a fold hides one of the environment': { source: 'names.map(n, n)', want: 'list(string)' },
-  'the fields of a variable of a fold': {
+  'a nested fold': { source: '[[1], [2]].map(x, x.map(y, [y, n]))', want: 'list(list(list(int)))' },
+  'a fold variable shadows an environment variable': { source: 'names.map(n, n)', want: 'list(string)' },
+  'a field of a fold variable': {
     source: '[labels].map(authorizer, authorizer.requestResource)',
     want: 'list(string)',
   },
   'a function of a namespace': { source: 'ip.isCanonical("::1")', want: 'bool' },
   'a method': { source: 'quantity("1").isGreaterThan(quantity("2"))', want: 'bool' },
-  'a method for several types': { source: 'names.min()', want: 'string' },
+  'a method with several overloads': { source: 'names.min()', want: 'string' },
   'a method on dyn': { source: 'object.list.min()', want: 'dyn' },
-  'the parameters of a function': { source: 'pair(n, names)', want: 'map(int, list(string))' },
-  'an unknown type becomes known': { source: 'unknown.a', want: 'dyn' },
-  'null is compared with what may be null': {
+  'a function with type parameters': { source: 'pair(n, names)', want: 'map(int, list(string))' },
+  'an unbound type parameter': { source: 'unknown.a', want: 'dyn' },
+  'comparing nullable types with null': {
     source: 'quantity("1") == null || maybe != null || deployment.spec == null || object.x == null',
     want: 'bool',
   },
-  'in a list and in a map': { source: 'n in [1, 2] && s in labels && s in object', want: 'bool' },
-  'mixed arguments of format, made dyn': { source: '"%s %d".format([s, dyn(n)])', want: 'string' },
+  'the in operator for lists and maps': { source: 'n in [1, 2] && s in labels && s in object', want: 'bool' },
+  'mixed arguments of format, converted to dyn': { source: '"%s %d".format([s, dyn(n)])', want: 'string' },
 };
 
 for (const [sentence, { source, want, options }] of Object.entries(types)) {
@@ -162,25 +162,25 @@ for (const [sentence, { source, want, options }] of Object.entries(types)) {
   });
 }
 
-/** Each want is `offset: message`. */
+/** Each expectation is `offset: message`. */
 const problems: Record<string, { source: string; want: string[] }> = {
-  'a name that is not declared': {
+  'an undeclared name': {
     source: 'n + foo',
     want: ["4: undeclared reference to 'foo' (in container '')"],
   },
-  'a function that is not declared': {
+  'an undeclared function': {
     source: 'foo(n)',
     want: ["3: undeclared reference to 'foo' (in container '')"],
   },
-  'a method that is not declared': {
+  'an undeclared method': {
     source: 's.foo()',
     want: ["5: undeclared reference to 'foo' (in container '')"],
   },
-  'an operator that does not fit': {
+  'an operator with mismatched operands': {
     source: "1 + 'a'",
     want: ["2: found no matching overload for '_+_' applied to '(int, string)'"],
   },
-  'a method that does not fit': {
+  'a method on the wrong type': {
     source: 's.startsWith(1)',
     want: ["12: found no matching overload for 'startsWith' applied to 'string.(int)'"],
   },
@@ -194,24 +194,24 @@ const problems: Record<string, { source: string; want: string[] }> = {
     source: 'size(s, s)',
     want: ["4: found no matching overload for 'size' applied to '(string, string)'"],
   },
-  'null where there is none': {
+  'null for a type that is not nullable': {
     source: 'deployment.spec.replicas == null',
     want: ["25: found no matching overload for '_==_' applied to '(int, null)'"],
   },
-  'a timestamp is called by its short name': {
+  'the short name of a timestamp': {
     source: "timestamp('2024-01-01T00:00:00Z') + 1",
     want: ["34: found no matching overload for '_+_' applied to '(timestamp, int)'"],
   },
-  'a field that is not there': {
+  'an undefined field': {
     source: 'deployment.spec.replica > 1 && deployment.metadata.foo == ""',
     want: ["15: undefined field 'replica'", "50: undefined field 'foo'"],
   },
-  'a field that is not there, asked with has': {
+  'an undefined field in has()': {
     source: 'has(deployment.foo)',
     want: ["3: undefined field 'foo'"],
   },
   'a field of a number': { source: 'n.foo', want: ["1: type 'int' does not support field selection"] },
-  'an object is not a map': {
+  'an object used as a map': {
     source: 'deployment["spec"]',
     want: ["10: found no matching overload for '_[_]' applied to '(Deployment, string)'"],
   },
@@ -219,7 +219,7 @@ const problems: Record<string, { source: string; want: string[] }> = {
     source: 'labels[1]',
     want: ["6: found no matching overload for '_[_]' applied to '(map(string, string), int)'"],
   },
-  'an empty list has no fields': {
+  'a field of an empty list': {
     source: '[].length',
     want: ["2: type 'list(_var0)' does not support field selection"],
   },
@@ -228,11 +228,11 @@ const problems: Record<string, { source: string; want: string[] }> = {
     source: "{'a': 1, 2: 'b'}",
     want: ["9: expected type 'string' but found 'int'", "12: expected type 'int' but found 'string'"],
   },
-  'a list whose types are the same only at run time': {
+  'a list with elements that match only at run time': {
     source: '[1, object.x]',
     want: ["10: expected type 'int' but found 'dyn'"],
   },
-  'a map whose types are the same only at run time': {
+  'a map with entries that match only at run time': {
     source: '{"a": object.x, "b": 1}',
     want: ["21: expected type 'dyn' but found 'int'"],
   },
@@ -244,7 +244,7 @@ const problems: Record<string, { source: string; want: string[] }> = {
     source: '[?n]',
     want: ["2: expected type 'optional_type(int)' but found 'int'"],
   },
-  'a side of a conjunction': {
+  'an operand of a conjunction': {
     source: 'n && s',
     want: ["0: expected type 'bool' but found 'int'", "5: expected type 'bool' but found 'string'"],
   },
@@ -262,18 +262,21 @@ const problems: Record<string, { source: string; want: string[] }> = {
       "10: expression of type 'Deployment.spec' cannot be range of a comprehension (must be list, map, or dynamic)",
     ],
   },
-  'a variable of a fold outside of it': {
+  'a fold variable outside of its fold': {
     source: 'names.all(x, true) && x',
     want: ["22: undeclared reference to 'x' (in container '')"],
   },
-  'a condition that is not one': { source: 'names.all(x, 1)', want: ["13: expected type 'bool' but found 'int'"] },
+  'a condition that is not a bool': { source: 'names.all(x, 1)', want: ["13: expected type 'bool' but found 'int'"] },
   'a message': { source: 'Foo{bar: 1}', want: ["3: undeclared reference to 'Foo' (in container '')"] },
-  'a message of a type that is none': { source: 'int{}', want: ["3: 'int' is not a message type"] },
-  'a message of a variable': { source: 'n{}', want: ["1: 'int' is not a type"] },
-  'a duration that is none': { source: "duration('x') > duration('1h')", want: ['9: invalid duration argument'] },
-  'a timestamp that is none': { source: "timestamp('x') == null", want: ['10: invalid timestamp argument'] },
-  'a regular expression that is none': { source: "s.matches('[')", want: ['10: invalid matches argument'] },
-  'one mistake is told once': {
+  'a message literal of a type that is not a message type': {
+    source: 'int{}',
+    want: ["3: 'int' is not a message type"],
+  },
+  'a message literal of a variable': { source: 'n{}', want: ["1: 'int' is not a type"] },
+  'an invalid duration': { source: "duration('x') > duration('1h')", want: ['9: invalid duration argument'] },
+  'an invalid timestamp': { source: "timestamp('x') == null", want: ['10: invalid timestamp argument'] },
+  'an invalid regular expression': { source: "s.matches('[')", want: ['10: invalid matches argument'] },
+  'one mistake is reported once': {
     source: 'foo.bar + 1 == [foo][0]',
     want: ["0: undeclared reference to 'foo' (in container '')", "16: undeclared reference to 'foo' (in container '')"],
   },
@@ -289,19 +292,19 @@ for (const [sentence, { source, want }] of Object.entries(problems)) {
   });
 }
 
-test('at most a hundred problems are kept, and the others are counted', () => {
+test('keeps a hundred problems and counts the others', () => {
   const { problems: kept, more } = checkSource(`[${Array.from({ length: 120 }, () => 'foo').join(', ')}]`);
   assert.equal(kept.length, 100);
   assert.equal(more, 20);
 });
 
-test('types that double with each step end the check, not the process', () => {
+test('types that double with each step exceed the check budget', () => {
   const source = `[1]${'.map(x, {x: x})'.repeat(40)}`;
   const { problems: found } = checkSource(source);
   assert.deepEqual(found, [{ at: -1, message: 'expression is too complex to be type checked' }]);
 });
 
-test('a time and a duration fit the functions that take them', () => {
+test('functions accept timestamps and durations', () => {
   const { type } = checkSource('t + d', {}, { t: TIMESTAMP, d: DURATION });
   assert.equal(formatType(type), 'timestamp');
 });

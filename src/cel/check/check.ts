@@ -1,15 +1,15 @@
 /**
- * The type checker. It finds out what an expression gives and tells everything that can never work, in the words of
- * cel-go. What it cannot know (dyn) is left to the evaluation.
+ * The type checker. It determines the type of an expression and reports everything that can never succeed, with the
+ * messages of cel-go. Nodes of type dyn are checked during evaluation.
  *
- * Objects typed by a schema are checked by their fields here; at run time they are maps.
+ * Objects with a schema are checked by their fields here; at run time they are maps.
  */
 import type { CallExpr, ConstExpr, Expr, FoldExpr, ListExpr, MapExpr, MessageExpr, SelectExpr } from '#cel/ast.ts';
-import { CheckAllowance, TypeTooComplexError } from '#cel/check/allowance.ts';
+import { CheckBudget, TypeTooComplexError } from '#cel/check/check-budget.ts';
 import { Annotations, type CheckedTree } from '#cel/check/annotations.ts';
 import { formatSignature, formatType, typeString } from '#cel/check/format-type.ts';
 import type { Element } from '#cel/check/literals.ts';
-import { literalProblems, mixedElements } from '#cel/check/literals.ts';
+import { findLiteralProblems, findMixedElement } from '#cel/check/literals.ts';
 import { resolveOverload } from '#cel/check/resolve-overload.ts';
 import type { Scope } from '#cel/check/scope.ts';
 import { findLocal, findName } from '#cel/check/scope.ts';
@@ -25,21 +25,21 @@ import { BOOL, BYTES, DOUBLE, DYN, INT, NULL, STRING, UINT, listOf, mapOf, optio
 import { CelUint } from '#cel/value.ts';
 
 export interface CheckOptions {
-  /** May the elements of one list or map literal be of different types? Kubernetes says no; CEL as such says yes. */
+  /** Allows elements of different types in one list or map literal. CEL allows them; Kubernetes does not. */
   readonly mixedLiterals?: boolean;
-  /** Shared with other expressions. */
-  readonly allowance?: CheckAllowance;
-  /** Whether somebody will look at the types inside. */
+  /** The budget, if several expressions share one. */
+  readonly checkBudget?: CheckBudget;
+  /** Keeps the types of all nodes in `Checked.checked`. */
   readonly annotate?: boolean;
 }
 
 export interface Checked {
-  /** What it gives; dyn if there are problems. */
+  /** The type of the result; dyn if there are problems. */
   readonly type: CelType;
   readonly problems: readonly CelProblem[];
-  /** How many problems were found beyond those. */
+  /** The number of further problems, which are not in `problems`. */
   readonly more: number;
-  /** Where it was asked for and there are no problems. */
+  /** Set if `annotate` was set and there are no problems. */
   readonly checked?: CheckedTree | undefined;
 }
 
@@ -50,32 +50,35 @@ export function check(tree: Expr, environment: Environment, options: CheckOption
 class Checker {
   readonly #environment: Environment;
   readonly #options: CheckOptions;
-  readonly #allowance: CheckAllowance;
+  readonly #checkBudget: CheckBudget;
   readonly #unifier: Unifier;
   readonly #problems: CelProblem[] = [];
   #more = 0;
   #scope: Scope | undefined;
-  /** For the checks that come last: `duration('x')` and the like, and the elements of literals. */
+  /**
+   * Nodes for the checks at the end: calls with a literal argument such as `duration('x')`, and the elements of
+   * literals.
+   */
   readonly #literalCalls: CallExpr[] = [];
   readonly #literals: (readonly Element[])[] = [];
   #inFormat = 0;
-  #notes: Annotations | undefined;
+  #annotations: Annotations | undefined;
 
   constructor(environment: Environment, options: CheckOptions) {
     this.#environment = environment;
     this.#options = options;
-    this.#allowance = options.allowance ?? new CheckAllowance();
-    this.#unifier = new Unifier(this.#allowance);
+    this.#checkBudget = options.checkBudget ?? new CheckBudget();
+    this.#unifier = new Unifier(this.#checkBudget);
   }
 
   run(tree: Expr): Checked {
     if (this.#options.annotate) {
-      this.#notes = new Annotations(tree, (type) => this.#unifier.resolve(type, 'dyn'));
+      this.#annotations = new Annotations(tree, (type) => this.#unifier.resolve(type, 'dyn'));
     }
     try {
       const type = this.#unifier.resolve(this.#check(tree), 'dyn');
       if (this.#problems.length === 0) this.#checkLiterals();
-      if (this.#problems.length === 0) return { type, problems: [], more: 0, checked: this.#notes };
+      if (this.#problems.length === 0) return { type, problems: [], more: 0, checked: this.#annotations };
       return { type: DYN, problems: this.#problems, more: this.#more };
     } catch (error) {
       if (!(error instanceof TypeTooComplexError)) throw error;
@@ -85,17 +88,17 @@ class Checker {
   }
 
   #check(expr: Expr): CelType {
-    const type = this.#checkKind(expr);
-    this.#notes?.noteType(expr, type);
+    const type = this.#checkNode(expr);
+    this.#annotations?.setType(expr, type);
     return type;
   }
 
-  #checkKind(expr: Expr): CelType {
+  #checkNode(expr: Expr): CelType {
     switch (expr.kind) {
       case 'const':
         return typeOfConst(expr);
       case 'ident':
-        return findName(this.#environment, this.#scope, expr.name) ?? this.#undeclared(expr.at, expr.name);
+        return findName(this.#environment, this.#scope, expr.name) ?? this.#reportUndeclared(expr.at, expr.name);
       case 'select':
         return this.#checkSelect(expr);
       case 'call':
@@ -105,25 +108,25 @@ class Checker {
       case 'map':
         return this.#checkMap(expr);
       case 'message':
-        return this.#refuseMessage(expr);
+        return this.#rejectMessage(expr);
       case 'fold':
         return this.#checkFold(expr);
     }
   }
 
   #checkSelect(expr: SelectExpr): CelType {
-    const named = this.#qualifiedVariable(expr);
+    const named = this.#findQualifiedVariable(expr);
     if (named) return named;
     const field = this.#checkField(expr.at, expr.operand, expr.field, false);
     return expr.test ? BOOL : this.#unifier.resolve(field);
   }
 
-  #qualifiedVariable(expr: SelectExpr): CelType | undefined {
+  #findQualifiedVariable(expr: SelectExpr): CelType | undefined {
     const name = this.#globalName(expr);
     return name === undefined ? undefined : findName(this.#environment, undefined, name);
   }
 
-  /** A variable of a fold hides longer names that begin with its own. */
+  /** Returns undefined if a fold variable shadows the first part of the name. */
   #globalName(expr: Expr): string | undefined {
     const name = qualifiedName(expr);
     return name === undefined || findLocal(this.#scope, rootName(name)) ? undefined : name;
@@ -141,13 +144,13 @@ class Checker {
       case 'map':
         return target.value;
       case 'object':
-        return target.field(field) ?? this.#problem(at, `undefined field '${field}'`);
+        return target.field(field) ?? this.#report(at, `undefined field '${field}'`);
       case 'param':
-        this.#unifier.fits(DYN, target);
+        this.#unifier.isAssignable(DYN, target);
         return DYN;
       default:
         if (!isDynOrError(target)) {
-          this.#problem(at, `type '${formatType(target)}' does not support field selection`);
+          this.#report(at, `type '${formatType(target)}' does not support field selection`);
         }
         return DYN;
     }
@@ -165,7 +168,7 @@ class Checker {
   #checkOptionalSelect(expr: CallExpr): CelType {
     const [operand, field] = expr.args;
     if (!operand || field?.kind !== 'const' || typeof field.value !== 'string') {
-      return this.#problem(field?.at ?? expr.at, 'unsupported optional field selection');
+      return this.#report(field?.at ?? expr.at, 'unsupported optional field selection');
     }
     return this.#unifier.resolve(this.#checkField(expr.at, operand, field.value, true));
   }
@@ -175,30 +178,30 @@ class Checker {
     const name = expr.name.startsWith('.') ? expr.name.slice(1) : expr.name;
     const { functions } = this.#environment;
     if (!expr.target) {
-      return functions.has(name) ? this.#resolve(expr, name, args, false) : this.#undeclared(expr.at, name);
+      return functions.has(name) ? this.#resolve(expr, name, args, false) : this.#reportUndeclared(expr.at, name);
     }
-    const space = this.#globalName(expr.target);
-    const spaced = space === undefined ? undefined : `${space}.${name}`;
-    if (spaced !== undefined && functions.has(spaced)) return this.#resolve(expr, spaced, args, false);
+    const namespace = this.#globalName(expr.target);
+    const qualified = namespace === undefined ? undefined : `${namespace}.${name}`;
+    if (qualified !== undefined && functions.has(qualified)) return this.#resolve(expr, qualified, args, false);
 
     const target = this.#check(expr.target);
-    if (!functions.has(name)) return this.#undeclared(expr.at, name);
+    if (!functions.has(name)) return this.#reportUndeclared(expr.at, name);
     return this.#resolve(expr, name, [target, ...args], true);
   }
 
   #resolve(expr: CallExpr, name: string, args: readonly CelType[], member: boolean): CelType {
-    // These two say which side is wrong.
+    // For these two operators the message names the operand that is wrong.
     if (name === '_&&_' || name === '_||_') {
       const wrong = args.filter((type, i) => !this.#expect(expr.args[i]!.at, BOOL, type));
-      this.#notes?.noteCall(expr, { name, member, overloads: this.#environment.functions.get(name) ?? [] });
+      this.#annotations?.setCall(expr, { name, member, overloads: this.#environment.functions.get(name) ?? [] });
       return wrong.length === 0 ? BOOL : ERROR;
     }
-    const matching: Overload[] | undefined = this.#notes && [];
+    const matching: Overload[] | undefined = this.#annotations && [];
     const known = this.#environment.functions.get(name) ?? [];
     const found = resolveOverload(this.#unifier, known, args, member, matching);
-    if (matching !== undefined) this.#notes?.noteCall(expr, { name, member, overloads: matching });
+    if (matching !== undefined) this.#annotations?.setCall(expr, { name, member, overloads: matching });
     if (found) return found;
-    return this.#problem(expr.at, () => {
+    return this.#report(expr.at, () => {
       const types = args.map((arg) => this.#unifier.resolve(arg, 'dyn'));
       return `found no matching overload for '${name}' applied to '${formatSignature(types, member)}'`;
     });
@@ -210,10 +213,10 @@ class Checker {
     for (const { value, optional } of expr.elements) {
       const type = this.#checkElement(value, optional);
       elements.push({ at: value.at, type });
-      joined = this.#join(value.at, joined, type);
+      joined = this.#joinTypes(value.at, joined, type);
     }
-    this.#keepLiteral(elements);
-    return listOf(joined ?? this.#unifier.unknown());
+    this.#recordLiteral(elements);
+    return listOf(joined ?? this.#unifier.newParam());
   }
 
   #checkMap(expr: MapExpr): CelType {
@@ -224,36 +227,36 @@ class Checker {
     for (const entry of expr.entries) {
       const keyType = this.#check(entry.key);
       keys.push({ at: entry.key.at, type: keyType });
-      key = this.#join(entry.key.at, key, keyType);
+      key = this.#joinTypes(entry.key.at, key, keyType);
       const valueType = this.#checkElement(entry.value, entry.optional);
       values.push({ at: entry.value.at, type: valueType });
-      value = this.#join(entry.value.at, value, valueType);
+      value = this.#joinTypes(entry.value.at, value, valueType);
     }
-    this.#keepLiteral(keys);
-    this.#keepLiteral(values);
-    return mapOf(key ?? this.#unifier.unknown(), value ?? this.#unifier.unknown());
+    this.#recordLiteral(keys);
+    this.#recordLiteral(values);
+    return mapOf(key ?? this.#unifier.newParam(), value ?? this.#unifier.newParam());
   }
 
   #checkElement(expr: Expr, optional: boolean): CelType {
     const type = this.#check(expr);
     if (!optional) return type;
     if (type.kind === 'optional') return type.of;
-    if (!isDyn(type)) this.#mismatch(expr.at, optionalOf(type), type);
+    if (!isDyn(type)) this.#reportMismatch(expr.at, optionalOf(type), type);
     return type;
   }
 
-  #join(at: number, before: CelType | undefined, type: CelType): CelType {
+  #joinTypes(at: number, before: CelType | undefined, type: CelType): CelType {
     if (before === undefined) return type;
-    if (this.#unifier.fits(before, type)) return this.#unifier.moreGeneral(before, type);
-    return this.#options.mixedLiterals ? DYN : this.#mismatch(at, before, type);
+    if (this.#unifier.isAssignable(before, type)) return this.#unifier.mostGeneral(before, type);
+    return this.#options.mixedLiterals ? DYN : this.#reportMismatch(at, before, type);
   }
 
-  /** There are no messages here, whatever the name stands for. */
-  #refuseMessage({ at, name }: MessageExpr): CelType {
+  /** Reports why the name is not a message type. No environment has message types. */
+  #rejectMessage({ at, name }: MessageExpr): CelType {
     const type = findName(this.#environment, this.#scope, name);
-    if (!type) return this.#undeclared(at, name);
-    if (type.kind !== 'type') return this.#problem(at, `'${formatType(type)}' is not a type`);
-    return this.#problem(at, `'${typeString(type.of)}' is not a message type`);
+    if (!type) return this.#reportUndeclared(at, name);
+    if (type.kind !== 'type') return this.#report(at, `'${formatType(type)}' is not a type`);
+    return this.#report(at, `'${typeString(type.of)}' is not a message type`);
   }
 
   #checkFold(expr: FoldExpr): CelType {
@@ -278,44 +281,44 @@ class Checker {
     if (range.kind === 'list') return expr.second === undefined ? [range.element, DYN] : [INT, range.element];
     if (range.kind === 'map') return [range.key, range.value];
     if (range.kind === 'param' || isDynOrError(range)) {
-      this.#unifier.fits(DYN, range);
+      this.#unifier.isAssignable(DYN, range);
       return [DYN, DYN];
     }
     const what = `expression of type '${formatType(range)}'`;
-    this.#problem(expr.range.at, `${what} cannot be range of a comprehension (must be list, map, or dynamic)`);
+    this.#report(expr.range.at, `${what} cannot be range of a comprehension (must be list, map, or dynamic)`);
     return [ERROR, ERROR];
   }
 
-  #keepLiteral(elements: readonly Element[]): void {
+  #recordLiteral(elements: readonly Element[]): void {
     if (!this.#options.mixedLiterals && this.#inFormat === 0 && elements.length > 1) this.#literals.push(elements);
   }
 
   #checkLiterals(): void {
-    for (const problem of literalProblems(this.#literalCalls, this.#environment, this.#allowance)) {
-      this.#problem(problem.at, problem.message);
+    for (const problem of findLiteralProblems(this.#literalCalls, this.#environment, this.#checkBudget)) {
+      this.#report(problem.at, problem.message);
     }
     for (const elements of this.#literals) {
-      const mixed = mixedElements(elements, this.#unifier);
-      if (mixed) this.#mismatch(mixed.at, mixed.expected, mixed.found);
+      const mixed = findMixedElement(elements, this.#unifier);
+      if (mixed) this.#reportMismatch(mixed.at, mixed.expected, mixed.found);
     }
   }
 
   #expect(at: number, expected: CelType, found: CelType): boolean {
-    if (this.#unifier.fits(expected, found)) return true;
-    this.#mismatch(at, expected, found);
+    if (this.#unifier.isAssignable(expected, found)) return true;
+    this.#reportMismatch(at, expected, found);
     return false;
   }
 
-  #mismatch(at: number, expected: CelType, found: CelType): CelType {
-    return this.#problem(at, () => `expected type '${formatType(expected)}' but found '${formatType(found)}'`);
+  #reportMismatch(at: number, expected: CelType, found: CelType): CelType {
+    return this.#report(at, () => `expected type '${formatType(expected)}' but found '${formatType(found)}'`);
   }
 
-  #undeclared(at: number, name: string): CelType {
-    return this.#problem(at, `undeclared reference to '${name}' (in container '')`);
+  #reportUndeclared(at: number, name: string): CelType {
+    return this.#report(at, `undeclared reference to '${name}' (in container '')`);
   }
 
-  /** A message that takes work to write is written only if it is told. */
-  #problem(at: number, message: string | (() => string)): CelType {
+  /** Takes a function if the message is expensive to build; it is called only if the problem is kept. */
+  #report(at: number, message: string | (() => string)): CelType {
     if (this.#problems.length >= MAX_PROBLEMS) this.#more += 1;
     else this.#problems.push({ at, message: typeof message === 'string' ? message : message() });
     return ERROR;

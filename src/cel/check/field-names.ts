@@ -1,6 +1,6 @@
 /**
- * Names of JSON fields as CEL identifiers, as Kubernetes escapes them: `x-y` is `x__dash__y`, and a field that is
- * named like a word of the language (`namespace`) has underscores around it (`__namespace__`).
+ * Escapes names of JSON fields into CEL identifiers as Kubernetes does: `x-y` becomes `x__dash__y`, and a field with
+ * the name of a reserved word (`namespace`) is surrounded by underscores (`__namespace__`).
  */
 const RESERVED: ReadonlySet<string> = new Set([
   ...['true', 'false', 'null', 'in', 'as', 'break', 'const', 'continue', 'else', 'for', 'function', 'if', 'import'],
@@ -22,14 +22,14 @@ export function isReservedWord(name: string): boolean {
   return RESERVED.has(name);
 }
 
-/** undefined = no identifier can stand for it, so that expressions cannot reach it as a field. */
+/** Returns undefined if no identifier can represent the name. Expressions cannot select such a field. */
 export function escapeFieldName(name: string): string | undefined {
   if (RESERVED.has(name)) return `__${name}__`;
   if (!/^[a-zA-Z_./-][a-zA-Z0-9_./-]*$/.test(name)) return undefined;
   return name.replaceAll(/__|[-./]/g, (part) => ESCAPES.get(part)!);
 }
 
-/** The JSON field that an identifier stands for. undefined = it has an escape that does not exist. */
+/** Returns the name of the JSON field for an identifier, or undefined if the identifier has an unknown escape. */
 export function unescapeFieldName(escaped: string): string | undefined {
   if (!escaped.includes('__')) return escaped;
   let valid = true;

@@ -1,10 +1,10 @@
-/** Names of types for people: as cel-go's checker writes them in messages, and as its types print themselves. */
+/** Formats types as text: with the names of cel-go's checker messages, or with the names of the types themselves. */
 import type { CelType } from '#cel/type.ts';
 
-/** So many parts of one type are written; a hostile expression can make types that grow without end. */
+/** The number of parts of a type that are written. A hostile expression can build types of unlimited size. */
 const MAX_PARTS = 200;
 
-interface Words {
+interface FormatState {
   readonly primitives: Readonly<Record<string, string>>;
   left: number;
 }
@@ -15,36 +15,36 @@ const SHORT_NAMES = {
   'google.protobuf.Duration': 'duration',
 };
 
-/** As in `found no matching overload for '_+_' applied to '(int, null)'`. */
+/** Formats a type as in `found no matching overload for '_+_' applied to '(int, null)'`. */
 export function formatType(type: CelType): string {
-  return write(type, { primitives: SHORT_NAMES, left: MAX_PARTS });
+  return formatPart(type, { primitives: SHORT_NAMES, left: MAX_PARTS });
 }
 
-/** As in `must evaluate to bool but got null_type`. */
+/** Formats a type as in `must evaluate to bool but got null_type`. */
 export function typeString(type: CelType): string {
-  return write(type, { primitives: {}, left: MAX_PARTS });
+  return formatPart(type, { primitives: {}, left: MAX_PARTS });
 }
 
-/** `(int, string)`, or `string.(int)` for a call on a receiver. */
+/** Returns `(int, string)`, or `string.(int)` for a call on a receiver. */
 export function formatSignature(args: readonly CelType[], member: boolean): string {
   const names = args.map(formatType);
   return member ? `${names[0]}.(${names.slice(1).join(', ')})` : `(${names.join(', ')})`;
 }
 
-function write(type: CelType, words: Words): string {
-  words.left -= 1;
-  if (words.left < 0) return '...';
+function formatPart(type: CelType, state: FormatState): string {
+  state.left -= 1;
+  if (state.left < 0) return '...';
   switch (type.kind) {
     case 'primitive':
-      return words.primitives[type.name] ?? type.name;
+      return state.primitives[type.name] ?? type.name;
     case 'list':
-      return `list(${write(type.element, words)})`;
+      return `list(${formatPart(type.element, state)})`;
     case 'map':
-      return `map(${write(type.key, words)}, ${write(type.value, words)})`;
+      return `map(${formatPart(type.key, state)}, ${formatPart(type.value, state)})`;
     case 'optional':
-      return `optional_type(${write(type.of, words)})`;
+      return `optional_type(${formatPart(type.of, state)})`;
     case 'type':
-      return `type(${write(type.of, words)})`;
+      return `type(${formatPart(type.of, state)})`;
     case 'opaque':
     case 'object':
     case 'param':

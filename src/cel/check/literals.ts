@@ -1,10 +1,10 @@
 /**
- * What Kubernetes checks in an expression that is well typed: literals that can only fail (`duration('x')`, a broken
- * regular expression), and lists and maps whose elements differ in their types once all types are known.
+ * Additional checks of Kubernetes for a well-typed expression: literals that always fail (`duration('x')`, an invalid
+ * regular expression), and list and map literals with elements of different types.
  */
 import type { CallExpr } from '#cel/ast.ts';
 import { CostLimitError } from '#cel/budget.ts';
-import type { CheckAllowance } from '#cel/check/allowance.ts';
+import type { CheckBudget } from '#cel/check/check-budget.ts';
 import { resolveOverload } from '#cel/check/resolve-overload.ts';
 import { Unifier } from '#cel/check/unifier.ts';
 import type { Environment } from '#cel/environment.ts';
@@ -19,16 +19,16 @@ export interface Element {
   readonly type: CelType;
 }
 
-export function literalProblems(
+export function findLiteralProblems(
   calls: readonly CallExpr[],
   environment: Environment,
-  allowance: CheckAllowance,
+  checkBudget: CheckBudget,
 ): CelProblem[] {
   const problems: CelProblem[] = [];
   try {
     for (const call of calls) {
       const literal = call.args[0];
-      if (literal?.kind !== 'const' || !isKnownToFail(call, literal.value, environment, allowance)) continue;
+      if (literal?.kind !== 'const' || !alwaysFails(call, literal.value, environment, checkBudget)) continue;
       problems.push({ at: literal.at, message: `invalid ${call.name} argument` });
     }
   } catch (error) {
@@ -37,44 +37,39 @@ export function literalProblems(
   return problems;
 }
 
-function isKnownToFail(
-  call: CallExpr,
-  literal: CelValue,
-  environment: Environment,
-  allowance: CheckAllowance,
-): boolean {
+function alwaysFails(call: CallExpr, literal: CelValue, environment: Environment, checkBudget: CheckBudget): boolean {
   switch (call.name) {
     case 'duration':
     case 'timestamp':
-      return !call.target && fails(environment, call.name, [literal], false, allowance);
+      return !call.target && callFails(environment, call.name, [literal], false, checkBudget);
     case 'matches':
-      return call.target !== undefined && fails(environment, call.name, ['', literal], true, allowance);
+      return call.target !== undefined && callFails(environment, call.name, ['', literal], true, checkBudget);
     default:
       return false;
   }
 }
 
-function fails(
+function callFails(
   environment: Environment,
   name: string,
   args: readonly CelValue[],
   member: boolean,
-  allowance: CheckAllowance,
+  checkBudget: CheckBudget,
 ): boolean {
   const types = args.map((arg) => (typeof arg === 'bigint' ? INT : STRING));
   const overload = environment.functions
     .get(name)
-    ?.find((candidate) => resolveOverload(new Unifier(allowance), [candidate], types, member) !== undefined);
-  allowance.trials.charge(10);
-  return overload !== undefined && overload.call(args, allowance.trials) instanceof CelFault;
+    ?.find((candidate) => resolveOverload(new Unifier(checkBudget), [candidate], types, member) !== undefined);
+  checkBudget.literals.charge(10);
+  return overload !== undefined && overload.call(args, checkBudget.literals) instanceof CelFault;
 }
 
-/** The first element that is not of the first one's type. */
-export function mixedElements(
+/** Returns the first element whose type differs from the type of the first element. */
+export function findMixedElement(
   elements: readonly Element[],
   unifier: Unifier,
 ): { at: number; expected: CelType; found: CelType } | undefined {
   const [first, ...others] = elements.map(({ at, type }) => ({ at, type: unifier.resolve(type, 'dyn') }));
-  const odd = first && others.find(({ type }) => !unifier.same(first.type, type));
-  return odd && { at: odd.at, expected: first.type, found: odd.type };
+  const different = first && others.find(({ type }) => !unifier.isSameType(first.type, type));
+  return different && { at: different.at, expected: first.type, found: different.type };
 }

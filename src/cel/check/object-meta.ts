@@ -1,4 +1,7 @@
-/** What every object has beside its own schema, as the published OpenAPI documents of Kubernetes have it. */
+/**
+ * The schema of the metadata that every object has in addition to its own schema, as in the published OpenAPI documents
+ * of Kubernetes.
+ */
 import type { Schema } from '#kube/schema.ts';
 
 const string: Schema = { type: 'string' };
@@ -55,12 +58,15 @@ const objectMeta: Schema = {
 
 const namesOnly: Schema = { type: 'object', properties: { name: string, generateName: string } };
 
-/** A whole object as a policy sees it. */
+/** Returns the schema of a whole object as a policy sees it. */
 export function withObjectMeta(schema: Schema): Schema {
   return withMetadata(schema, objectMeta);
 }
 
-/** A whole object as the validation rules of a schema see it, which may look at its names only. */
+/**
+ * Returns the schema of a whole object as its own validation rules see it. They can read only its name and
+ * generateName.
+ */
 export function withObjectNames(schema: Schema): Schema {
   const own = schema.properties?.['metadata']?.properties;
   return withMetadata(schema, own?.['name'] && own['generateName'] ? schema.properties!['metadata']! : namesOnly);

@@ -1,11 +1,17 @@
-/** Which overloads of a function a call may mean, and what it gives. Which one it is, the values tell at run time. */
+/**
+ * Resolves the overloads that a call can refer to, and the type of its result. The values select the overload at run
+ * time.
+ */
 import type { CelType } from '#cel/type.ts';
 import { DYN } from '#cel/type.ts';
 import type { Overload } from '#cel/library.ts';
 import type { Unifier } from '#cel/check/unifier.ts';
 import { isDyn } from '#cel/check/type-relations.ts';
 
-/** The common result of all that match, or dyn. undefined = none matches. Those that do are put into `matching`. */
+/**
+ * Returns the common result type of all matching overloads, dyn if they differ, or undefined if none matches. Adds the
+ * matching overloads to `matching`.
+ */
 export function resolveOverload(
   unifier: Unifier,
   overloads: readonly Overload[],
@@ -16,20 +22,20 @@ export function resolveOverload(
   let found: CelType | undefined;
   for (const overload of overloads) {
     if (overload.member !== member || overload.args.length !== args.length) continue;
-    if (args.some((arg, i) => cannotFit(arg, overload.args[i]!))) continue;
+    if (args.some((arg, i) => cannotMatch(arg, overload.args[i]!))) continue;
     const fresh = new Map<string, CelType>();
-    const wanted = overload.args.map((arg) => unifier.instantiate(arg, fresh));
-    if (!unifier.allFit(args, wanted)) continue;
+    const paramTypes = overload.args.map((arg) => unifier.instantiate(arg, fresh));
+    if (!unifier.areAssignable(args, paramTypes)) continue;
     matching?.push(overload);
     const result = unifier.resolve(unifier.instantiate(overload.result, fresh));
     if (found === undefined) found = result;
-    else if (!isDyn(found) && !unifier.same(result, found)) found = DYN;
+    else if (!isDyn(found) && !unifier.isSameType(result, found)) found = DYN;
   }
   return found;
 }
 
-/** Two plain types with different names: most overloads of an operator are out at once. */
-function cannotFit(arg: CelType, wanted: CelType): boolean {
-  if (arg.kind !== 'primitive' || wanted.kind !== 'primitive' || arg.name === wanted.name) return false;
-  return !isDyn(arg) && !isDyn(wanted) && arg.name !== 'null_type' && wanted.name !== 'null_type';
+/** Reports whether these are two different primitive types. A fast path: it excludes most overloads of an operator. */
+function cannotMatch(arg: CelType, paramType: CelType): boolean {
+  if (arg.kind !== 'primitive' || paramType.kind !== 'primitive' || arg.name === paramType.name) return false;
+  return !isDyn(arg) && !isDyn(paramType) && arg.name !== 'null_type' && paramType.name !== 'null_type';
 }

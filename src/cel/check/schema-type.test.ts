@@ -5,7 +5,7 @@ import { formatType } from '#cel/check/format-type.ts';
 import { kindType, resourceRootType, schemaType } from '#cel/check/schema-type.ts';
 import type { CelType } from '#cel/type.ts';
 
-/** The type at a path of fields, or `undefined field`. */
+/** Returns the type at a path of fields, or `undefined field`. */
 function at(type: CelType, path: string): string {
   let here: CelType | undefined = type;
   for (const field of path === '' ? [] : path.split(' ')) {
@@ -26,7 +26,7 @@ const schemas: Record<string, { schema: Schema; path?: string; want: string }> =
   'a date-time is a timestamp': { schema: { type: 'string', format: 'date-time' }, want: 'timestamp' },
   'a date is a timestamp': { schema: { type: 'string', format: 'date' }, want: 'timestamp' },
   'a duration': { schema: { type: 'string', format: 'duration' }, want: 'duration' },
-  'bytes are written as base64': { schema: { type: 'string', format: 'byte' }, want: 'bytes' },
+  'the byte format is bytes': { schema: { type: 'string', format: 'byte' }, want: 'bytes' },
   'an unknown format is a string': { schema: { type: 'string', format: 'uuid' }, want: 'string' },
   'null is not part of the type': { schema: { type: 'string', nullable: true }, want: 'string' },
   'int-or-string is dyn': { schema: { 'x-kubernetes-int-or-string': true }, want: 'dyn' },
@@ -36,19 +36,19 @@ const schemas: Record<string, { schema: Schema; path?: string; want: string }> =
     schema: { type: 'object', additionalProperties: { type: 'integer' } },
     want: 'map(string, int)',
   },
-  'an object is called by its name': { schema: { type: 'object', properties: { a: string } }, want: 'Root' },
+  'an object type has the given name': { schema: { type: 'object', properties: { a: string } }, want: 'Root' },
   'a field': { schema: { type: 'object', properties: { a: string } }, path: 'a', want: 'string' },
-  'a field that is not there': {
+  'an undefined field': {
     schema: { type: 'object', properties: { a: string } },
     path: 'b',
     want: 'undefined field',
   },
-  'a field that every JavaScript object has': {
+  'a field that JavaScript objects inherit': {
     schema: { type: 'object', properties: { a: string } },
     path: 'toString',
     want: 'undefined field',
   },
-  'types inside are called by their path': {
+  'nested types are named by their path': {
     schema: {
       type: 'object',
       properties: {
@@ -76,36 +76,36 @@ const schemas: Record<string, { schema: Schema; path?: string; want: string }> =
     path: '__namespace__',
     want: 'int',
   },
-  'a reserved word as it is': {
+  'an unescaped reserved word': {
     schema: { type: 'object', properties: { namespace: { type: 'integer' } } },
     path: 'namespace',
     want: 'int',
   },
-  'a name that must be escaped is not found as it is': {
+  'an unescaped name that needs escaping is not found': {
     schema: { type: 'object', properties: { a__b: string } },
     path: 'a__b',
     want: 'undefined field',
   },
-  'unknown fields that are kept are dyn': {
+  'preserved unknown fields are dyn': {
     schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
     want: 'dyn',
   },
-  'unknown fields beside known ones are dyn': {
+  'unknown fields of an object with properties are dyn': {
     schema: { type: 'object', properties: { a: string }, 'x-kubernetes-preserve-unknown-fields': true },
     path: 'b',
     want: 'dyn',
   },
-  'known fields beside unknown ones are known': {
+  'declared fields keep their type if unknown fields are preserved': {
     schema: { type: 'object', properties: { a: string }, 'x-kubernetes-preserve-unknown-fields': true },
     path: 'a',
     want: 'string',
   },
-  'a field without a type is not to be seen': {
+  'a field without a type is undefined': {
     schema: { type: 'object', properties: { a: {} } },
     path: 'a',
     want: 'undefined field',
   },
-  'a list of what has no type is not to be seen': {
+  'a list whose items have no type is undefined': {
     schema: { type: 'object', properties: { a: { type: 'array', items: {} } } },
     path: 'a',
     want: 'undefined field',
@@ -123,7 +123,7 @@ for (const [sentence, { schema, path = '', want }] of Object.entries(schemas)) {
   });
 }
 
-test('a schema that refers to itself is followed as far as it is asked', () => {
+test('a recursive schema is converted on demand', () => {
   const node: Schema = { type: 'object', properties: { value: string } };
   node.properties!['next'] = node;
   node.properties!['all'] = { type: 'array', items: node };
@@ -136,7 +136,7 @@ test('a schema that refers to itself is followed as far as it is asked', () => {
   assert.match(at(schemaType(node, 'Node'), 'endless'), /^(list\()+dyn\)+$/);
 });
 
-test('a kind has its metadata and what its schema says', () => {
+test('the type of a kind has metadata and the fields of its schema', () => {
   const type = kindType(
     { type: 'object', properties: { spec: { type: 'object', properties: { replicas: { type: 'integer' } } } } },
     'Deployment',
@@ -158,13 +158,13 @@ test('a kind has its metadata and what its schema says', () => {
   for (const [path, want] of Object.entries(wants)) assert.equal(at(type, path), want, path);
 });
 
-test('the rules of a resource see its names, and no other metadata', () => {
+test('rules of a resource see its names and no other metadata', () => {
   const schema: Schema = { type: 'object', properties: { metadata: { type: 'object' } } };
   assert.equal(at(resourceRootType(schema, 'self'), 'metadata generateName'), 'string');
   assert.equal(at(resourceRootType(schema, 'self'), 'metadata labels'), 'undefined field');
 });
 
-test('the rules of a resource see the metadata that its schema spells out', () => {
+test('rules of a resource see the metadata that its schema declares', () => {
   const metadata: Schema = { type: 'object', properties: { name: string, generateName: string, uid: string } };
   assert.equal(at(resourceRootType({ type: 'object', properties: { metadata } }, 'self'), 'metadata uid'), 'string');
 });

@@ -1,6 +1,6 @@
 /**
- * The CEL type of what a structural schema describes, as Kubernetes gives it. Fields are worked out when an expression
- * names them, so that schemas may be large or refer to themselves.
+ * Converts a structural schema to a CEL type, as Kubernetes does. Fields are converted when an expression selects them,
+ * so that schemas can be large or refer to themselves.
  *
  *   object with properties      object type, its fields under escaped names
  *   additionalProperties        map(string, T)
@@ -8,9 +8,9 @@
  *   int-or-string               dyn
  *   string: byte, duration, date, date-time          bytes, duration, timestamp, timestamp
  *
- * `nullable` changes nothing: a null is seen at run time. Unlike in Kubernetes, what x-kubernetes-preserve-unknown-fields
- * lets in is dyn, not undefined, for policies: one that looks at such a field is not told that it cannot work. The rules
- * of a schema itself see what it describes, and nothing else (`described`).
+ * `nullable` has no effect on the type: nulls appear only at run time. Unlike in Kubernetes, fields allowed by
+ * x-kubernetes-preserve-unknown-fields are dyn instead of undefined for policies, so that a policy that reads such a
+ * field compiles. The validation rules of a schema see only the fields that it declares (`declaredOnly`).
  */
 import type { Schema } from '#kube/schema.ts';
 import type { CelType, ObjectType } from '#cel/type.ts';
@@ -18,7 +18,7 @@ import { BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, listOf, map
 import { escapeFieldName, isReservedWord, unescapeFieldName } from '#cel/check/field-names.ts';
 import { withObjectMeta, withObjectNames } from '#cel/check/object-meta.ts';
 
-/** Lists of lists of maps end here; a schema may refer to itself. */
+/** Limits nested lists and maps, because a schema can refer to itself. */
 const MAX_DEPTH = 32;
 
 const STRING_FORMATS: ReadonlyMap<string, CelType> = new Map([
@@ -28,38 +28,41 @@ const STRING_FORMATS: ReadonlyMap<string, CelType> = new Map([
   ['date-time', TIMESTAMP],
 ]);
 
-/** `name` is what messages call it; types inside are named by their path from there. */
+/** Messages call the type `name`; nested types are named by their path from there. */
 export function schemaType(schema: Schema, name: string): CelType {
   return typeOfSchema(schema, name, 0) ?? DYN;
 }
 
-/** A whole object of a kind with all its metadata: `object` in a policy. */
+/** Returns the type of a whole object with all its metadata: `object` in a policy. */
 export function kindType(schema: Schema, name: string): CelType {
   return schemaType(withObjectMeta(schema), name);
 }
 
-/** A whole object with its names only: `self` in the rules of a resource's schema. */
+/** Returns the type of a whole object with its names only: `self` in the rules of a resource's schema. */
 export function resourceRootType(schema: Schema, name: string): CelType {
   return schemaType(withObjectNames(schema), name);
 }
 
-/** What a rule of a schema sees as `self`; `root`: of a whole object. undefined = it cannot have rules. */
+/**
+ * Returns the type of `self` in a rule of this schema, or undefined if the schema cannot have rules. `root` is true for
+ * the schema of a whole object.
+ */
 export function ruleType(schema: Schema, name: string, root: boolean): CelType | undefined {
   return typeOfSchema(root ? withObjectNames(schema) : schema, name, 0, true);
 }
 
-/** undefined = expressions cannot see it. */
-function typeOfSchema(schema: Schema, name: string, depth: number, described = false): CelType | undefined {
+/** Returns undefined if expressions cannot see a value of this schema. */
+function typeOfSchema(schema: Schema, name: string, depth: number, declaredOnly = false): CelType | undefined {
   if (depth > MAX_DEPTH) return DYN;
   if (schema['x-kubernetes-int-or-string'] || schema.format === 'int-or-string') return DYN;
-  if (schema['x-kubernetes-embedded-resource']) return objectType(withObjectNames(schema), name, described);
+  if (schema['x-kubernetes-embedded-resource']) return objectType(withObjectNames(schema), name, declaredOnly);
   switch (schema.type) {
     case 'array': {
-      const element = schema.items && typeOfSchema(schema.items, `${name}.@idx`, depth + 1, described);
+      const element = schema.items && typeOfSchema(schema.items, `${name}.@idx`, depth + 1, declaredOnly);
       return element && listOf(element);
     }
     case 'object':
-      return typeOfObject(schema, name, depth, described);
+      return typeOfObject(schema, name, depth, declaredOnly);
     case 'string':
       return STRING_FORMATS.get(schema.format ?? '') ?? STRING;
     case 'boolean':
@@ -69,46 +72,47 @@ function typeOfSchema(schema: Schema, name: string, depth: number, described = f
     case 'integer':
       return INT;
     case undefined:
-      return preserves(schema) && !described ? DYN : undefined;
+      return preservesUnknownFields(schema) && !declaredOnly ? DYN : undefined;
   }
 }
 
-function typeOfObject(schema: Schema, name: string, depth: number, described: boolean): CelType | undefined {
+function typeOfObject(schema: Schema, name: string, depth: number, declaredOnly: boolean): CelType | undefined {
   const values = schema.additionalProperties;
   if (typeof values === 'object') {
-    const value = typeOfSchema(values, `${name}.@elem`, depth + 1, described);
+    const value = typeOfSchema(values, `${name}.@elem`, depth + 1, declaredOnly);
     return value && mapOf(STRING, value);
   }
-  const open = preserves(schema) && !described;
-  return schema.properties === undefined && open ? DYN : objectType(schema, name, described);
+  const open = preservesUnknownFields(schema) && !declaredOnly;
+  return schema.properties === undefined && open ? DYN : objectType(schema, name, declaredOnly);
 }
 
-function objectType(schema: Schema, name: string, described: boolean): ObjectType {
+function objectType(schema: Schema, name: string, declaredOnly: boolean): ObjectType {
   const known = new Map<string, CelType | undefined>();
   return {
     kind: 'object',
     name,
     field(field) {
-      const property = propertyOf(schema, field);
-      if (property === undefined) return preserves(schema) && !described ? DYN : undefined;
-      // Only names of properties get in, so the map is bounded by the schema.
-      if (!known.has(field)) known.set(field, typeOfSchema(property, `${name}.${escaped(field)}`, 0, described));
+      const property = findProperty(schema, field);
+      if (property === undefined) return preservesUnknownFields(schema) && !declaredOnly ? DYN : undefined;
+      // Only names of properties are added, so the schema bounds the map.
+      if (!known.has(field))
+        known.set(field, typeOfSchema(property, `${name}.${escapeReserved(field)}`, 0, declaredOnly));
       return known.get(field);
     },
   };
 }
 
-/** `x.namespace` is understood as `x.__namespace__` too. */
-function propertyOf(schema: Schema, field: string): Schema | undefined {
+/** Accepts `x.namespace` for `x.__namespace__`. */
+function findProperty(schema: Schema, field: string): Schema | undefined {
   const property = isReservedWord(field) ? field : unescapeFieldName(field);
-  if (property === undefined || escapeFieldName(property) !== escaped(field)) return undefined;
+  if (property === undefined || escapeFieldName(property) !== escapeReserved(field)) return undefined;
   return Object.hasOwn(schema.properties ?? {}, property) ? schema.properties?.[property] : undefined;
 }
 
-function escaped(field: string): string {
+function escapeReserved(field: string): string {
   return isReservedWord(field) ? `__${field}__` : field;
 }
 
-function preserves(schema: Schema): boolean {
+function preservesUnknownFields(schema: Schema): boolean {
   return schema['x-kubernetes-preserve-unknown-fields'] === true;
 }

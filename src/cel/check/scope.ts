@@ -1,9 +1,9 @@
-/** Which names are known at a place: the variables of the folds around it, then those of the environment, then types. */
+/** Resolves names: variables of the enclosing folds first, then variables of the environment, then types. */
 import type { Environment } from '#cel/environment.ts';
 import type { CelType } from '#cel/type.ts';
 import { typeOf } from '#cel/type.ts';
 
-/** The innermost variable and those around it. */
+/** The innermost variable, linked to the enclosing ones. */
 export interface Scope {
   readonly name: string;
   readonly type: CelType;
@@ -15,7 +15,7 @@ export function findLocal(scope: Scope | undefined, name: string): CelType | und
   return undefined;
 }
 
-/** A leading dot leaves the variables of folds out. */
+/** A leading dot skips the variables of folds. */
 export function findName(environment: Environment, scope: Scope | undefined, name: string): CelType | undefined {
   const absolute = name.startsWith('.');
   const local = absolute ? undefined : findLocal(scope, name);

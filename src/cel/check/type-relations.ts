@@ -1,8 +1,8 @@
-/** How types stand to each other without any type parameter being bound. */
+/** Predicates and transformations of types that do not bind type parameters. */
 import type { CelType } from '#cel/type.ts';
 import { opaque } from '#cel/type.ts';
 
-/** The type of what was found wrong already: it fits everywhere, so that one mistake is told once. */
+/** The type of a node with a problem. It is assignable to every type, so that each mistake is reported once. */
 export const ERROR: CelType = opaque('!error!');
 
 export function isDyn(type: CelType): boolean {
@@ -13,7 +13,7 @@ export function isDynOrError(type: CelType): boolean {
   return type === ERROR || isDyn(type);
 }
 
-/** May a value of this type be compared with null? */
+/** Reports whether a value of this type can be compared with null. */
 export function isNullable(type: CelType): boolean {
   switch (type.kind) {
     case 'primitive':
@@ -27,7 +27,6 @@ export function isNullable(type: CelType): boolean {
   }
 }
 
-/** What a type is made of. */
 export function partsOf(type: CelType): readonly CelType[] {
   switch (type.kind) {
     case 'list':
@@ -42,7 +41,7 @@ export function partsOf(type: CelType): readonly CelType[] {
   }
 }
 
-/** The same type of the same parts with others put in. */
+/** Returns the type with each of its parts replaced. */
 export function withParts(type: CelType, map: (part: CelType) => CelType): CelType {
   switch (type.kind) {
     case 'list':
@@ -57,7 +56,7 @@ export function withParts(type: CelType, map: (part: CelType) => CelType): CelTy
   }
 }
 
-/** Same kind and same name; parts are not looked at. */
-export function sameHead(a: CelType, b: CelType): boolean {
+/** Compares kind and name, not the parts. */
+export function haveSameHead(a: CelType, b: CelType): boolean {
   return a.kind === b.kind && ('name' in a ? a.name : '') === ('name' in b ? b.name : '');
 }

@@ -1,143 +1,145 @@
 /**
- * Type parameters and what they turn out to be. One unifier serves one check: what an early part of an expression
- * binds holds for the later parts.
+ * Binds type parameters. One unifier serves one check: bindings from an early part of an expression apply to the later
+ * parts.
  *
- * The rules are those of cel-go: dyn fits everything, null fits what is nullable, and a parameter takes the first type
- * that it meets and becomes more general (towards dyn) where it must.
+ * The rules are those of cel-go: dyn is assignable to every type, null to every nullable type, and a parameter is bound
+ * to the first type that it meets and becomes more general (towards dyn) when necessary.
  */
 import type { CelType, ParamType } from '#cel/type.ts';
 import { DYN, param } from '#cel/type.ts';
-import type { CheckAllowance } from '#cel/check/allowance.ts';
-import { isDyn, isDynOrError, isNullable, partsOf, sameHead, withParts } from '#cel/check/type-relations.ts';
+import type { CheckBudget } from '#cel/check/check-budget.ts';
+import { isDyn, isDynOrError, isNullable, partsOf, haveSameHead, withParts } from '#cel/check/type-relations.ts';
 
 export class Unifier {
-  readonly #bound = new Map<string, CelType>();
-  /** What to put back when an attempt fails. */
+  readonly #bindings = new Map<string, CelType>();
+  /** The bindings to restore if an attempt fails. */
   #trail: { readonly name: string; readonly before: CelType | undefined }[] = [];
-  readonly #allowance: CheckAllowance;
-  #fresh = 0;
+  readonly #checkBudget: CheckBudget;
+  #paramCount = 0;
 
-  constructor(allowance: CheckAllowance) {
-    this.#allowance = allowance;
+  constructor(checkBudget: CheckBudget) {
+    this.#checkBudget = checkBudget;
   }
 
-  /** A type that is not known yet. */
-  unknown(): ParamType {
-    return param(`_var${this.#fresh++}`);
+  /** Returns a new type parameter, for a type that is not known yet. */
+  newParam(): ParamType {
+    return param(`_var${this.#paramCount++}`);
   }
 
-  /** Binds parameters on success, and changes nothing otherwise. */
-  fits(from: CelType, to: CelType): boolean {
-    return this.#attempt(() => this.#assignable(from, to));
+  /** Binds parameters if it returns true, and changes nothing otherwise. */
+  isAssignable(from: CelType, to: CelType): boolean {
+    return this.#attempt(() => this.#assign(from, to));
   }
 
-  allFit(from: readonly CelType[], to: readonly CelType[]): boolean {
-    return from.length === to.length && this.#attempt(() => from.every((type, i) => this.#assignable(type, to[i]!)));
+  areAssignable(from: readonly CelType[], to: readonly CelType[]): boolean {
+    return from.length === to.length && this.#attempt(() => from.every((type, i) => this.#assign(type, to[i]!)));
   }
 
-  /** Puts in what parameters are bound to. The others stay, or become dyn. */
+  /** Replaces bound parameters by their types. Unbound parameters stay or become dyn. */
   resolve(type: CelType, open: 'keep' | 'dyn' = 'keep'): CelType {
     this.#step();
     if (type.kind === 'param') {
-      const bound = this.#bound.get(type.name);
+      const bound = this.#bindings.get(type.name);
       if (bound) return this.resolve(bound, open);
       return open === 'dyn' ? DYN : type;
     }
     return withParts(type, (part) => this.resolve(part, open));
   }
 
-  /** Replaces the parameters of an overload by fresh ones. */
+  /** Replaces the parameters of an overload by new ones. */
   instantiate(type: CelType, fresh: Map<string, CelType>): CelType {
     this.#step();
     if (type.kind !== 'param') return withParts(type, (part) => this.instantiate(part, fresh));
-    const known = fresh.get(type.name) ?? this.unknown();
+    const known = fresh.get(type.name) ?? this.newParam();
     fresh.set(type.name, known);
     return known;
   }
 
-  /** Of two types that fit each other. */
-  moreGeneral(a: CelType, b: CelType): CelType {
-    return this.#atLeastAsGeneral(a, b) ? a : b;
+  /** Returns the more general of two types that are assignable to each other. */
+  mostGeneral(a: CelType, b: CelType): CelType {
+    return this.#isAtLeastAsGeneral(a, b) ? a : b;
   }
 
-  same(a: CelType, b: CelType): boolean {
+  isSameType(a: CelType, b: CelType): boolean {
     this.#step();
     if (a === b) return true;
-    if (!sameHead(a, b)) return false;
+    if (!haveSameHead(a, b)) return false;
     const other = partsOf(b);
-    return partsOf(a).every((part, i) => this.same(part, other[i]!));
+    return partsOf(a).every((part, i) => this.isSameType(part, other[i]!));
   }
 
   #attempt(work: () => boolean): boolean {
     this.#trail = [];
     if (work()) return true;
     for (const { name, before } of this.#trail.toReversed()) {
-      if (before) this.#bound.set(name, before);
-      else this.#bound.delete(name);
+      if (before) this.#bindings.set(name, before);
+      else this.#bindings.delete(name);
     }
     return false;
   }
 
   #bind(name: string, type: CelType): void {
-    this.#trail.push({ name, before: this.#bound.get(name) });
-    this.#bound.set(name, type);
+    this.#trail.push({ name, before: this.#bindings.get(name) });
+    this.#bindings.set(name, type);
   }
 
-  #assignable(from: CelType, to: CelType): boolean {
+  #assign(from: CelType, to: CelType): boolean {
     this.#step();
     if (to.kind === 'param') {
-      const answer = this.#substitutes(from, to);
+      const answer = this.#tryBind(from, to);
       if (answer !== 'occurs') return answer;
     }
-    if (from.kind === 'param') return this.#substitutes(to, from) === true;
+    if (from.kind === 'param') return this.#tryBind(to, from) === true;
     if (isDynOrError(from) || isDynOrError(to)) return true;
     if (isNull(from)) return isNullable(to);
     if (isNull(to)) return isNullable(from);
-    if (!sameHead(from, to)) return false;
-    // All types are of one type here: type(x) == int compares names at run time.
+    if (!haveSameHead(from, to)) return false;
+    // All types have the same type here: type(x) == int compares names at run time.
     if (from.kind === 'type') return true;
     const parts = partsOf(to);
-    return partsOf(from).every((part, i) => this.#assignable(part, parts[i]!));
+    return partsOf(from).every((part, i) => this.#assign(part, parts[i]!));
   }
 
-  /** May this parameter be that type? `occurs`: it is unbound, and a part of that very type. */
-  #substitutes(type: CelType, parameter: ParamType): boolean | 'occurs' {
-    if (this.same(type, parameter)) return true;
-    const bound = this.#bound.get(parameter.name);
+  /**
+   * Reports whether the parameter can be bound to the type. Returns `occurs` if it is unbound and part of that type.
+   */
+  #tryBind(type: CelType, parameter: ParamType): boolean | 'occurs' {
+    if (this.isSameType(type, parameter)) return true;
+    const bound = this.#bindings.get(parameter.name);
     if (!bound) {
-      if (this.#mentions(type, parameter)) return 'occurs';
+      if (this.#occursIn(type, parameter)) return 'occurs';
       this.#bind(parameter.name, type);
       return true;
     }
-    if (this.same(type, bound)) return true;
-    if (!this.#assignable(type, bound)) return false;
-    const general = this.moreGeneral(type, bound);
-    if (!this.#mentions(general, parameter)) this.#bind(parameter.name, general);
+    if (this.isSameType(type, bound)) return true;
+    if (!this.#assign(type, bound)) return false;
+    const general = this.mostGeneral(type, bound);
+    if (!this.#occursIn(general, parameter)) this.#bind(parameter.name, general);
     return true;
   }
 
-  #mentions(type: CelType, parameter: ParamType): boolean {
+  #occursIn(type: CelType, parameter: ParamType): boolean {
     this.#step();
     if (type.kind === 'param') {
       if (type.name === parameter.name) return true;
-      const bound = this.#bound.get(type.name);
-      return bound !== undefined && this.#mentions(bound, parameter);
+      const bound = this.#bindings.get(type.name);
+      return bound !== undefined && this.#occursIn(bound, parameter);
     }
-    return partsOf(type).some((part) => this.#mentions(part, parameter));
+    return partsOf(type).some((part) => this.#occursIn(part, parameter));
   }
 
-  #atLeastAsGeneral(a: CelType, b: CelType): boolean {
+  #isAtLeastAsGeneral(a: CelType, b: CelType): boolean {
     this.#step();
     if (isDyn(a) || a.kind === 'param') return true;
     if (isDyn(b) || b.kind === 'param') return false;
-    if (!sameHead(a, b)) return false;
+    if (!haveSameHead(a, b)) return false;
     if (a.kind === 'type') return true;
     const parts = partsOf(b);
-    return partsOf(a).every((part, i) => this.#atLeastAsGeneral(part, parts[i]!));
+    return partsOf(a).every((part, i) => this.#isAtLeastAsGeneral(part, parts[i]!));
   }
 
   #step(): void {
-    this.#allowance.step();
+    this.#checkBudget.step();
   }
 }
 

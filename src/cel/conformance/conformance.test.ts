@@ -1,8 +1,8 @@
 /**
- * The conformance tests of the CEL specification (npm @bufbuild/cel-spec), for the sections that Kubernetes uses.
+ * Runs the conformance tests of the CEL specification (npm @bufbuild/cel-spec) for the sections that Kubernetes uses.
  *
- * Kubernetes has no protobuf messages, no enums and no container, so a case that needs one is left out: by what it
- * contains, not by its name (spec-case.ts). The counts are printed per section.
+ * Kubernetes has no protobuf messages, enums or containers. Cases that need one are excluded by their content, not by
+ * their name (spec-case.ts). The counts are printed per section.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -11,10 +11,10 @@ import type { SerializedIncrementalTestSuite } from '@bufbuild/cel-spec/testdata
 import { Budget } from '#cel/budget.ts';
 import { compile } from '#cel/compile.ts';
 import type { Activation } from '#cel/compile.ts';
-import { notForKubernetes, specValue } from '#cel/conformance/spec-case.ts';
+import { findExclusionReason, readSpecValue } from '#cel/conformance/spec-case.ts';
 import type { SpecCase } from '#cel/conformance/spec-case.ts';
 import { createEnvironment } from '#cel/environment.ts';
-import { equal } from '#cel/evaluate/equal.ts';
+import { areEqual } from '#cel/evaluate/equal.ts';
 import { plan } from '#cel/evaluate/plan.ts';
 import { toJson } from '#cel/evaluate/to-json.ts';
 import { typeOfValue } from '#cel/evaluate/type-of.ts';
@@ -31,7 +31,7 @@ import { CelFault } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
 const core: readonly Library[] = [standardLibrary, optionalLibrary];
-/** Which libraries a section is about, beside the core. */
+/** The libraries that a section tests, in addition to the core. */
 const sections: Readonly<Record<string, readonly Library[]>> = {
   basic: [],
   bindings_ext: [bindLibrary],
@@ -49,12 +49,12 @@ const sections: Readonly<Record<string, readonly Library[]>> = {
   parse: [],
   plumbing: [],
   string: [],
-  // The specification has the newer `format`; the first one that fits is called.
+  // The specification has the newer `format`; the first matching overload is called.
   string_ext: [plainFormatLibrary, stringsLibrary, stringsReverseLibrary],
   timestamps: [],
 };
 
-/** Where we differ on purpose, with the reason. cel-go's own run leaves the same ones out. */
+/** Intended deviations with their reasons. cel-go's own run excludes the same cases. */
 const deviations: Readonly<Record<string, string>> = {
   'string_ext/indexof_out_of_range': 'cel-go gives -1 there, so Kubernetes does',
   'string_ext/lastindexof_out_of_range': 'cel-go gives -1 there, so Kubernetes does',
@@ -69,10 +69,12 @@ function casesOf(section: SerializedIncrementalTestSuite): SpecCase[] {
 function evaluate(spec: SpecCase, libraries: readonly Library[]): CelValue | CelFault {
   const variables = (spec.typeEnv ?? []).map(({ name }): [string, typeof DYN] => [name, DYN]);
   const environment = createEnvironment([...core, ...libraries], Object.fromEntries(variables));
-  const bindings = new Map(Object.entries(spec.bindings ?? {}).map(([name, { value }]) => [name, specValue(value)]));
+  const bindings = new Map(
+    Object.entries(spec.bindings ?? {}).map(([name, { value }]) => [name, readSpecValue(value)]),
+  );
   const budget = new Budget(1_000_000);
   const activation: Activation = (name) => bindings.get(name);
-  // Where a fault is expected, it must come from the evaluation: the checker refuses some of these earlier.
+  // An expected fault must come from the evaluation, but the checker rejects some of these expressions earlier.
   if (spec.disableCheck !== true && spec.disableMacros !== true && spec.evalError === undefined) {
     const program = compile(spec.expr, environment, { mixedLiterals: true });
     return 'failure' in program ? new CelFault(program.failure) : program.evaluate(activation, budget);
@@ -86,15 +88,15 @@ function evaluate(spec: SpecCase, libraries: readonly Library[]): CelValue | Cel
   }
 }
 
-/** What is wrong; undefined = nothing. */
-function problemOf(spec: SpecCase, libraries: readonly Library[]): string | undefined {
+/** Returns the problem, or undefined if the case passes. */
+function findProblem(spec: SpecCase, libraries: readonly Library[]): string | undefined {
   const got = evaluate(spec, libraries);
   if (spec.evalError !== undefined) {
     return got instanceof CelFault ? undefined : `gives ${shown(got)}, expected a fault`;
   }
   if (got instanceof CelFault) return `fault: ${got.message}`;
-  const want = specValue(spec.value ?? spec.typedResult?.result ?? { boolValue: true });
-  const same = typeOfValue(got).name === typeOfValue(want).name && equal(got, want, new Budget(1_000_000));
+  const want = readSpecValue(spec.value ?? spec.typedResult?.result ?? { boolValue: true });
+  const same = typeOfValue(got).name === typeOfValue(want).name && areEqual(got, want, new Budget(1_000_000));
   return same || (Number.isNaN(got) && Number.isNaN(want)) ? undefined : `gives ${shown(got)}, expected ${shown(want)}`;
 }
 
@@ -109,19 +111,19 @@ function shown(value: CelValue): string {
 for (const [name, libraries] of Object.entries(sections)) {
   test(`cel-spec ${name}`, (t) => {
     const section = suite.suites?.find((known) => known.name === name);
-    assert.ok(section !== undefined, 'the package has this section');
+    assert.ok(section !== undefined, `@bufbuild/cel-spec has no section ${name}`);
     const all = casesOf(section);
-    const ours = all.filter((spec) => notForKubernetes(spec) === undefined);
+    const ours = all.filter((spec) => findExclusionReason(spec) === undefined);
     const [deviating, expected] = partition(ours, (spec) => deviations[`${name}/${spec.name}`] !== undefined);
     const failed = expected.flatMap((spec) => {
-      const problem = problemOf(spec, libraries);
+      const problem = findProblem(spec, libraries);
       return problem === undefined ? [] : [`${spec.name}: ${spec.expr}: ${problem}`];
     });
     for (const spec of deviating) {
-      assert.notEqual(problemOf(spec, libraries), undefined, `${spec.name} holds: no deviation any more`);
+      assert.notEqual(findProblem(spec, libraries), undefined, `${spec.name} passes; remove it from deviations`);
     }
     const passed = expected.length - failed.length;
-    const aside = `${all.length - ours.length} need what Kubernetes has not, ${deviating.length} differ on purpose`;
+    const aside = `${all.length - ours.length} need features that Kubernetes does not have, ${deviating.length} deviate by intent`;
     t.diagnostic(`cel-spec ${name}: ${passed} of ${expected.length} (${aside})`);
     assert.equal(failed.join('\n'), '');
   });

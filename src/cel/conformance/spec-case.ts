@@ -1,6 +1,6 @@
 /**
- * One case of the CEL specification's conformance tests as we read it: the values that protobuf's JSON wraps, and
- * whether it needs something that Kubernetes does not have.
+ * A case of the CEL specification's conformance tests: reads values from protobuf's JSON, and decides whether the case
+ * needs a feature that Kubernetes does not have.
  */
 import { ArrayList } from '#cel/evaluate/array-list.ts';
 import { EntryMap } from '#cel/evaluate/entry-map.ts';
@@ -10,7 +10,7 @@ import { DYN } from '#cel/type.ts';
 import { CelFault, CelTypeValue, CelUint } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
-/** A value in protobuf's JSON: one of these. */
+/** A value in protobuf's JSON. Exactly one field is set. */
 export interface SpecValue {
   readonly nullValue?: null;
   readonly boolValue?: boolean;
@@ -40,14 +40,14 @@ export interface SpecCase {
 }
 
 const TIMES = new Set(['google.protobuf.Timestamp', 'google.protobuf.Duration']);
-/** What the JSON of a case says where it needs protobuf: messages, enums, wrappers and any. */
+/** Matches the JSON of a case that needs protobuf: messages, enums, wrappers and any. */
 const PROTOBUF =
   /"(?:@type|messageType)":"(?:type\.googleapis\.com\/)?([^"]+)"|"(enumValue|wrapper|wellKnown)":"(\w+)"/g;
-/** Messages that an expression names. */
+/** Matches the names of messages in an expression. */
 const PROTOBUF_NAME = /\bTestAllTypes\b|\bgoogle\.protobuf\.(?!Timestamp\b|Duration\b)\w+|\bcel\.expr\b|\bproto[23]\b/;
 
-/** Why a case is left out; undefined = it is ours. */
-export function notForKubernetes(spec: SpecCase): string | undefined {
+/** Returns why a case is excluded, or undefined if it is run. */
+export function findExclusionReason(spec: SpecCase): string | undefined {
   if (spec.container !== undefined && spec.container !== '') return 'container';
   if (spec.checkOnly === true) return 'check only';
   if (PROTOBUF_NAME.test(spec.expr)) return 'protobuf';
@@ -58,7 +58,7 @@ export function notForKubernetes(spec: SpecCase): string | undefined {
   return undefined;
 }
 
-export function specValue(value: SpecValue): CelValue {
+export function readSpecValue(value: SpecValue): CelValue {
   if (value.boolValue !== undefined) return value.boolValue;
   if (value.int64Value !== undefined) return BigInt(value.int64Value);
   if (value.uint64Value !== undefined) return new CelUint(BigInt(value.uint64Value));
@@ -66,17 +66,18 @@ export function specValue(value: SpecValue): CelValue {
   if (value.stringValue !== undefined) return value.stringValue;
   if (value.bytesValue !== undefined) return new Uint8Array(Buffer.from(value.bytesValue, 'base64'));
   if (value.typeValue !== undefined) return typeNames.get(value.typeValue) ?? new CelTypeValue(value.typeValue, DYN);
-  if (value.listValue !== undefined) return new ArrayList((value.listValue.values ?? []).map(specValue));
+  if (value.listValue !== undefined) return new ArrayList((value.listValue.values ?? []).map(readSpecValue));
   if (value.mapValue !== undefined) {
     const entries = value.mapValue.entries ?? [];
-    return made(EntryMap.of(entries.map((entry) => [specValue(entry.key), specValue(entry.value)])));
+    return requireValue(EntryMap.of(entries.map((entry) => [readSpecValue(entry.key), readSpecValue(entry.value)])));
   }
   if (value.objectValue === undefined) return null;
   const { '@type': type, value: text = '' } = value.objectValue;
-  return made(type.endsWith('Timestamp') ? parseTimestamp(text) : parseDuration(text));
+  return requireValue(type.endsWith('Timestamp') ? parseTimestamp(text) : parseDuration(text));
 }
 
-function made(value: CelValue | CelFault | undefined): CelValue {
-  if (value === undefined || value instanceof CelFault) throw new Error(`not a value: ${value?.message}`);
+function requireValue(value: CelValue | CelFault | undefined): CelValue {
+  if (value === undefined || value instanceof CelFault)
+    throw new Error(`Cannot read value: ${value?.message ?? 'invalid time'}`);
   return value;
 }

@@ -4,7 +4,7 @@ import { ruleType } from '#cel/check/schema-type.ts';
 import { compile } from '#cel/compile.ts';
 import { withVariables } from '#cel/environment.ts';
 import { estimateCost } from '#cel/estimate/estimate-cost.ts';
-import { sizesOf } from '#cel/estimate/schema-sizes.ts';
+import { estimateSizes } from '#cel/estimate/schema-sizes.ts';
 import { kubernetesEnvironment } from '#cel/kubernetes-environment.ts';
 import { BOOL } from '#cel/type.ts';
 import type { Schema } from '#kube/schema.ts';
@@ -14,7 +14,7 @@ function estimate(schema: Schema, rule: string): number {
   const environment = withVariables(kubernetesEnvironment, { self, oldSelf: self });
   const program = compile(rule, environment, { expect: [BOOL], annotate: true });
   assert.ok(!('failure' in program), 'failure' in program ? program.failure : '');
-  return estimateCost(program.checked!, sizesOf(schema, false)!);
+  return estimateCost(program.checked!, estimateSizes(schema, false)!);
 }
 
 const number: Schema = { type: 'number' };
@@ -24,7 +24,7 @@ const either: Schema = { 'x-kubernetes-int-or-string': true };
 const text = (format: string): Schema => ({ type: 'string', format });
 const named: Schema = { type: 'object', required: ['required'], properties: { required: string, optional: string } };
 
-/** A schema with and without a bound. */
+/** Returns a schema with or without a bound. */
 type Bounded = (most: number | undefined) => Schema;
 const bound = (key: 'maxItems' | 'maxProperties' | 'maxLength', most: number | undefined) =>
   most === undefined ? {} : { [key]: most };
@@ -51,7 +51,7 @@ const replacing: Bounded = (most) => ({
 interface Case {
   readonly schema: Bounded;
   readonly rule: string;
-  /** What Kubernetes 1.32 expects of its own estimate, without a bound and with one. */
+  /** The estimate of Kubernetes 1.32, without and with a bound. */
   readonly unbounded?: number;
   readonly most: number;
   readonly bounded: number;
@@ -100,7 +100,7 @@ const cases: Record<string, Case> = {
     most: 10,
     bounded: 32,
   },
-  'presence costs nothing, only the variable does': {
+  'has() costs only its variable': {
     schema: map(number),
     rule: 'has(self.x)',
     unbounded: 1,
@@ -114,15 +114,21 @@ const cases: Record<string, Case> = {
     most: 100,
     bounded: 302,
   },
-  'a part of a string': {
+  'contains() on a string': {
     schema: limited(string),
     rule: "self.contains('test')",
     unbounded: 314574,
     most: 10,
     bounded: 5,
   },
-  'a beginning': { schema: limited(string), rule: "self.startsWith('test')", unbounded: 2, most: 15, bounded: 2 },
-  'strings in a row': {
+  'startsWith() on a string': {
+    schema: limited(string),
+    rule: "self.startsWith('test')",
+    unbounded: 2,
+    most: 15,
+    bounded: 2,
+  },
+  'adding strings': {
     schema: limited(string),
     rule: 'size(self + "hello") > size("hello")',
     unbounded: 314578,
@@ -143,8 +149,13 @@ const cases: Record<string, Case> = {
     most: 8,
     bounded: 314577,
   },
-  'a loop in a loop': { schema: list(number), rule: 'self.all(x, self.all(y, true))', most: 10, bounded: 352 },
-  'three loops': { schema: list(number), rule: 'self.all(x, self.all(y, self.all(z, true)))', most: 10, bounded: 3552 },
+  'a nested loop': { schema: list(number), rule: 'self.all(x, self.all(y, true))', most: 10, bounded: 352 },
+  'three nested loops': {
+    schema: list(number),
+    rule: 'self.all(x, self.all(y, self.all(z, true)))',
+    most: 10,
+    bounded: 3552,
+  },
   'a regular expression': {
     schema: limited(string),
     rule: 'self.matches("x")',
@@ -166,16 +177,16 @@ const cases: Record<string, Case> = {
     most: 100,
     bounded: 1,
   },
-  'keys with values': {
+  'looking up the values of keys': {
     schema: mapOfLimited,
     rule: 'self.all(x, x.contains(self[x]))',
     unbounded: 2752507,
     most: 10,
     bounded: 72,
   },
-  'a string of no length': { schema: limited(string), rule: 'self == "x"', unbounded: 2, most: 0, bounded: 1 },
-  'bytes of no length': { schema: limited(text('byte')), rule: 'self == b"x"', unbounded: 2, most: 0, bounded: 1 },
-  'a bound beyond what fits': {
+  'a string with maxLength 0': { schema: limited(string), rule: 'self == "x"', unbounded: 2, most: 0, bounded: 1 },
+  'bytes with maxLength 0': { schema: limited(text('byte')), rule: 'self == b"x"', unbounded: 2, most: 0, bounded: 1 },
+  'a bound beyond the request limit': {
     schema: list(number),
     rule: 'self.all(x, x == 0.0)',
     unbounded: 6291454,
@@ -190,7 +201,7 @@ const cases: Record<string, Case> = {
     bounded: 32,
   },
   'an int-or-string': { schema: list(either), rule: 'self[0] == 5', unbounded: 3, most: 10, bounded: 3 },
-  'an item of an item': {
+  'an item of a nested list': {
     schema: list({ type: 'array', items: number }),
     rule: 'self[0][0] == -1.0',
     unbounded: 3,
@@ -258,7 +269,7 @@ const cases: Record<string, Case> = {
   },
 };
 
-test('estimates cost what Kubernetes estimates', async (t) => {
+test('cost estimates equal those of Kubernetes', async (t) => {
   for (const [name, { schema, rule, unbounded, most, bounded }] of Object.entries(cases)) {
     await t.test(name, () => {
       if (unbounded !== undefined) assert.equal(estimate(schema(undefined), rule), unbounded);

@@ -1,32 +1,32 @@
 /**
- * What an expression costs at most, before it ever runs, as cel-go estimates it: nodes, and for calls and folds what the
- * sizes of their arguments may come to. Sizes are known from literals, or by the path of fields to a value.
+ * Estimates the maximum cost of an expression before it runs, as cel-go does: nodes, and for calls and folds the sizes
+ * of their arguments. Sizes are known from literals, or from the schema at the path of fields to a value.
  */
 import type { CallExpr, Expr, FoldExpr, SelectExpr } from '#cel/ast.ts';
 import type { CheckedTree } from '#cel/check/annotations.ts';
-import { callCost, type CallCost, type CostNode } from '#cel/estimate/call-cost.ts';
-import { exactly, MOST, NONE, ONE, plus, spanning, times, type Range, UNKNOWN } from '#cel/estimate/range.ts';
-import { sizedAt, type Sized } from '#cel/estimate/schema-sizes.ts';
+import { estimateCall, type CallCost, type CostNode } from '#cel/estimate/call-cost.ts';
+import { exactly, MAX_COUNT, ZERO, ONE, add, union, multiply, type Range, UNKNOWN } from '#cel/estimate/range.ts';
+import { findSizeEstimate, type SizeEstimate } from '#cel/estimate/schema-sizes.ts';
 import { ACCUMULATOR } from '#cel/parse/fold-parts.ts';
 import type { CelType } from '#cel/type.ts';
 
 const LIST_COST = exactly(10);
 const MAP_COST = exactly(30);
 
-/** `sizes` are those of `self`. */
-export function estimateCost(checked: CheckedTree, sizes: Sized): number {
+/** `sizes` are the sizes of `self`. */
+export function estimateCost(checked: CheckedTree, sizes: SizeEstimate): number {
   return new Estimate(checked, sizes).cost(checked.tree).max;
 }
 
 class Estimate {
   readonly #checked: CheckedTree;
-  readonly #sizes: Sized;
+  readonly #sizes: SizeEstimate;
   readonly #paths = new Map<Expr, readonly string[]>();
   readonly #known = new Map<Expr, Range>();
-  /** What each variable of a fold goes through; the innermost last. */
+  /** The ranges of each fold variable, the innermost last. */
   readonly #ranges = new Map<string, Expr[]>();
 
-  constructor(checked: CheckedTree, sizes: Sized) {
+  constructor(checked: CheckedTree, sizes: SizeEstimate) {
     this.#checked = checked;
     this.#sizes = sizes;
   }
@@ -34,26 +34,26 @@ class Estimate {
   cost(expr: Expr): Range {
     switch (expr.kind) {
       case 'const':
-        return NONE;
+        return ZERO;
       case 'ident':
-        this.#paths.set(expr, this.#pathOf(expr.name));
+        this.#paths.set(expr, this.#findPath(expr.name));
         return ONE;
       case 'select':
-        return this.#select(expr);
+        return this.#estimateSelect(expr);
       case 'call':
-        return this.#call(expr);
+        return this.#estimateCall(expr);
       case 'list':
-        return plus(LIST_COST, ...expr.elements.map(({ value }) => this.cost(value)));
+        return add(LIST_COST, ...expr.elements.map(({ value }) => this.cost(value)));
       case 'map':
-        return plus(MAP_COST, ...expr.entries.flatMap(({ key, value }) => [this.cost(key), this.cost(value)]));
+        return add(MAP_COST, ...expr.entries.flatMap(({ key, value }) => [this.cost(key), this.cost(value)]));
       case 'message':
-        return NONE;
+        return ZERO;
       case 'fold':
-        return this.#fold(expr);
+        return this.#estimateFold(expr);
     }
   }
 
-  #pathOf(name: string): readonly string[] {
+  #findPath(name: string): readonly string[] {
     const range = this.#ranges.get(name)?.at(-1);
     if (range === undefined) return [name];
     const path = this.#paths.get(range) ?? [];
@@ -67,53 +67,53 @@ class Estimate {
     }
   }
 
-  #select(expr: SelectExpr): Range {
+  #estimateSelect(expr: SelectExpr): Range {
     const operand = this.cost(expr.operand);
     if (expr.test) return operand;
     this.#paths.set(expr, [...(this.#paths.get(expr.operand) ?? []), expr.field]);
     const { kind } = this.#checked.typeOf(expr.operand);
-    return kind === 'map' || kind === 'object' || kind === 'param' ? plus(operand, ONE) : operand;
+    return kind === 'map' || kind === 'object' || kind === 'param' ? add(operand, ONE) : operand;
   }
 
-  #call(expr: CallExpr): Range {
+  #estimateCall(expr: CallExpr): Range {
     const argCosts = expr.args.map((arg) => this.cost(arg));
-    const args = expr.args.map((arg) => this.#node(arg));
+    const args = expr.args.map((arg) => this.#toCostNode(arg));
     const call = this.#checked.callOf(expr);
-    if (call === undefined) return plus(ONE, ...argCosts);
+    if (call === undefined) return add(ONE, ...argCosts);
     const isMember = call.member && expr.target !== undefined;
-    const target = isMember ? this.cost(expr.target) : NONE;
+    const target = isMember ? this.cost(expr.target) : ZERO;
     const given = {
       name: call.name,
-      target: isMember ? this.#node(expr.target) : undefined,
+      target: isMember ? this.#toCostNode(expr.target) : undefined,
       args,
       argCosts,
-      size: (node: CostNode) => this.#size(node),
+      size: (node: CostNode) => this.#estimateSize(node),
     };
     let found: CallCost | undefined;
     for (const { id } of call.overloads) {
-      const one = callCost(id, given);
-      found = found === undefined ? one : joined(found, one);
+      const one = estimateCall(id, given);
+      found = found === undefined ? one : unionCosts(found, one);
       if (id === 'index_list') this.#paths.set(expr, [...(args[0]?.path ?? []), '@items']);
       if (id === 'index_map') this.#paths.set(expr, [...(args[0]?.path ?? []), '@values']);
     }
-    if (found === undefined) return NONE;
+    if (found === undefined) return ZERO;
     if (found.size !== undefined) this.#known.set(expr, found.size);
-    return plus(target, found.cost);
+    return add(target, found.cost);
   }
 
-  #fold(expr: FoldExpr): Range {
-    const before = plus(this.cost(expr.range), this.cost(expr.start));
+  #estimateFold(expr: FoldExpr): Range {
+    const before = add(this.cost(expr.range), this.cost(expr.start));
     const scopes = this.#ranges.get(expr.variable) ?? [];
     this.#ranges.set(expr.variable, [...scopes, expr.range]);
-    const round = plus(this.cost(expr.condition), this.cost(expr.step));
+    const round = add(this.cost(expr.condition), this.cost(expr.step));
     this.#ranges.set(expr.variable, scopes);
     const result = this.cost(expr.result);
-    const rounds = this.#size(this.#node(expr.range));
+    const rounds = this.#estimateSize(this.#toCostNode(expr.range));
     this.#known.set(expr, rounds);
-    return plus(before, result, times(rounds, round));
+    return add(before, result, multiply(rounds, round));
   }
 
-  #node(expr: Expr): CostNode {
+  #toCostNode(expr: Expr): CostNode {
     const path = this.#paths.get(expr);
     return {
       expr,
@@ -123,17 +123,17 @@ class Estimate {
     };
   }
 
-  #size({ known, path, type }: CostNode): Range {
+  #estimateSize({ known, path, type }: CostNode): Range {
     if (known !== undefined) return known;
-    const sized = path && sizedAt(this.#sizes, path);
-    if (sized !== undefined) return { min: 0, max: Math.min(sized.maxElements, MOST) };
+    const sized = path && findSizeEstimate(this.#sizes, path);
+    if (sized !== undefined) return { min: 0, max: Math.min(sized.maxElements, MAX_COUNT) };
     return isScalar(type) ? ONE : UNKNOWN;
   }
 }
 
-function joined(a: CallCost, b: CallCost): CallCost {
-  const size = a.size === undefined || b.size === undefined ? (a.size ?? b.size) : spanning(a.size, b.size);
-  return { cost: spanning(a.cost, b.cost), size };
+function unionCosts(a: CallCost, b: CallCost): CallCost {
+  const size = a.size === undefined || b.size === undefined ? (a.size ?? b.size) : union(a.size, b.size);
+  return { cost: union(a.cost, b.cost), size };
 }
 
 function literalSize(expr: Expr): Range | undefined {

@@ -1,6 +1,7 @@
 /**
- * How large the values of a schema can be: what Kubernetes takes from maxItems, maxLength and the like, or else from
- * what fits into one request. The figures decide which rules a CustomResourceDefinition may have, so they are its own.
+ * Estimates the maximum size of values of a schema: from maxItems, maxLength and similar fields, or else from the
+ * maximum size of a request. The figures decide which rules a CustomResourceDefinition can have, so they are those of
+ * Kubernetes.
  */
 import { escapeFieldName } from '#cel/check/field-names.ts';
 import { withObjectNames } from '#cel/check/object-meta.ts';
@@ -11,46 +12,49 @@ const QUOTES = 2;
 const MAX_BYTES_PER_CHARACTER = 4;
 const MAX_DEPTH = 64;
 
-/** Of strings with a format, as JSON: the shortest and the longest. */
+/** The minimum and maximum JSON length of strings with a format. */
 const FORMATS: ReadonlyMap<string, { readonly shortest: number; readonly longest: number }> = new Map([
   ['duration', { shortest: 3, longest: 32 }],
   ['date', { shortest: 12, longest: 12 }],
   ['date-time', { shortest: 21, longest: 32 }],
 ]);
 
-export interface Sized {
-  /** Items, entries or bytes. */
+export interface SizeEstimate {
+  /** Maximum number of items, entries or bytes. */
   readonly maxElements: number;
-  /** Of the JSON of one value. */
+  /** Minimum JSON length of one value. */
   readonly minBytes: number;
-  /** By the names that expressions use. */
-  readonly fields?: ReadonlyMap<string, Sized>;
-  readonly element?: Sized;
-  readonly key?: Sized;
+  /** Keys are the escaped names that expressions use. */
+  readonly fields?: ReadonlyMap<string, SizeEstimate>;
+  readonly element?: SizeEstimate;
+  readonly key?: SizeEstimate;
 }
 
-const scalar = (minBytes: number): Sized => ({ maxElements: 0, minBytes });
-const KEY: Sized = { maxElements: 0, minBytes: QUOTES };
+const scalar = (minBytes: number): SizeEstimate => ({ maxElements: 0, minBytes });
+const KEY: SizeEstimate = { maxElements: 0, minBytes: QUOTES };
 
-/** What was found of schemas inside, for whoever asks about many of one tree. */
-export type KnownSizes = Map<Schema, Sized | undefined>;
+/** Sizes of nested schemas, to share between calls for the same tree. */
+export type SizeCache = Map<Schema, SizeEstimate | undefined>;
 
-/** undefined = expressions cannot see it. `root`: of a whole object, which has its names besides. */
-export function sizesOf(schema: Schema, root: boolean, known: KnownSizes = new Map()): Sized | undefined {
-  return find(schema, root, known, 0);
+/**
+ * Returns undefined if expressions cannot see a value of this schema. `root` is true for the schema of a whole object,
+ * which also has its names.
+ */
+export function estimateSizes(schema: Schema, root: boolean, known: SizeCache = new Map()): SizeEstimate | undefined {
+  return estimate(schema, root, known, 0);
 }
 
-function find(schema: Schema, root: boolean, known: KnownSizes, depth: number): Sized | undefined {
+function estimate(schema: Schema, root: boolean, known: SizeCache, depth: number): SizeEstimate | undefined {
   if (depth > MAX_DEPTH) return undefined;
   if (schema['x-kubernetes-int-or-string'] === true) return { maxElements: MAX_REQUEST_BYTES - QUOTES, minBytes: 1 };
   const seen = root ? withObjectNames(schema) : schema;
   switch (seen.type) {
     case 'array':
-      return listSizes(seen, known, depth);
+      return estimateList(seen, known, depth);
     case 'object':
-      return objectSizes(seen, known, depth);
+      return estimateObject(seen, known, depth);
     case 'string':
-      return stringSizes(seen);
+      return estimateString(seen);
     case 'boolean':
       return scalar(4);
     case 'number':
@@ -61,35 +65,35 @@ function find(schema: Schema, root: boolean, known: KnownSizes, depth: number): 
   }
 }
 
-function inner(schema: Schema, known: KnownSizes, depth: number): Sized | undefined {
+function estimateNested(schema: Schema, known: SizeCache, depth: number): SizeEstimate | undefined {
   if (!known.has(schema)) {
-    known.set(schema, find(schema, schema['x-kubernetes-embedded-resource'] === true, known, depth + 1));
+    known.set(schema, estimate(schema, schema['x-kubernetes-embedded-resource'] === true, known, depth + 1));
   }
   return known.get(schema);
 }
 
-function listSizes({ items, maxItems }: Schema, known: KnownSizes, depth: number): Sized | undefined {
-  const element = items && inner(items, known, depth);
+function estimateList({ items, maxItems }: Schema, known: SizeCache, depth: number): SizeEstimate | undefined {
+  const element = items && estimateNested(items, known, depth);
   if (element === undefined) return undefined;
   const most = Math.floor((MAX_REQUEST_BYTES - QUOTES) / (element.minBytes + 1));
   return { maxElements: maxItems === undefined ? most : Math.max(0, maxItems), minBytes: QUOTES, element };
 }
 
-function objectSizes(schema: Schema, known: KnownSizes, depth: number): Sized | undefined {
+function estimateObject(schema: Schema, known: SizeCache, depth: number): SizeEstimate | undefined {
   const { additionalProperties: values, maxProperties } = schema;
   if (typeof values === 'object') {
-    const element = inner(values, known, depth);
+    const element = estimateNested(values, known, depth);
     if (element === undefined) return undefined;
-    // Each has a key of two letters at least, quotes, a colon and a comma.
+    // Each entry has a key of at least two letters, quotes, a colon and a comma.
     const most = Math.floor((MAX_REQUEST_BYTES - QUOTES) / (element.minBytes + 6));
     const maxElements = maxProperties === undefined ? most : Math.max(0, maxProperties);
     return { maxElements, minBytes: QUOTES, element, key: KEY };
   }
-  const fields = new Map<string, Sized>();
+  const fields = new Map<string, SizeEstimate>();
   const required = new Set(schema.required);
   let minBytes = QUOTES;
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
-    const sizes = inner(property, known, depth);
+    const sizes = estimateNested(property, known, depth);
     if (sizes === undefined) continue;
     const escaped = escapeFieldName(name);
     if (escaped !== undefined) fields.set(escaped, sizes);
@@ -99,9 +103,9 @@ function objectSizes(schema: Schema, known: KnownSizes, depth: number): Sized | 
   return { maxElements: 0, minBytes, fields };
 }
 
-function stringSizes({ format, maxLength, enum: values = [] }: Schema): Sized {
-  const usual = FORMATS.get(format ?? '');
-  if (usual !== undefined) return { maxElements: usual.longest, minBytes: usual.shortest };
+function estimateString({ format, maxLength, enum: values = [] }: Schema): SizeEstimate {
+  const formatted = FORMATS.get(format ?? '');
+  if (formatted !== undefined) return { maxElements: formatted.longest, minBytes: formatted.shortest };
   const longest = MAX_REQUEST_BYTES - QUOTES;
   if (format === 'byte') return { maxElements: Math.max(0, maxLength ?? longest), minBytes: QUOTES };
   if (maxLength !== undefined) {
@@ -112,9 +116,11 @@ function stringSizes({ format, maxLength, enum: values = [] }: Schema): Sized {
   return { maxElements: Math.max(...lengths), minBytes: QUOTES };
 }
 
-/** Along a path of fields, `@items`, `@values` and `@keys`; its first step is the variable, whichever that is. */
-export function sizedAt(root: Sized, path: readonly string[]): Sized | undefined {
-  let here: Sized | undefined = root;
+/**
+ * Follows a path of fields, `@items`, `@values` and `@keys`. The first step is the name of the variable and is ignored.
+ */
+export function findSizeEstimate(root: SizeEstimate, path: readonly string[]): SizeEstimate | undefined {
+  let here: SizeEstimate | undefined = root;
   for (const step of path.slice(1)) {
     if (step === '@items' || step === '@values') here = here.element;
     else if (step === '@keys') here = here.key;

@@ -1,9 +1,9 @@
-/** Looking into values: `a.b`, `has(a.b)`, `a[b]`, `a.?b`, `a[?b]`, `a in b`. */
+/** Access to fields and elements: `a.b`, `has(a.b)`, `a[b]`, `a.?b`, `a[?b]`, `a in b`. */
 import { LOOKUP_COST } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
 import { unescapeFieldName } from '#cel/check/field-names.ts';
-import { equal } from '#cel/evaluate/equal.ts';
-import { NO_SUCH_OVERLOAD, noSuchKey, shown } from '#cel/evaluate/fault.ts';
+import { areEqual } from '#cel/evaluate/equal.ts';
+import { NO_SUCH_OVERLOAD, noSuchKey, describeKey } from '#cel/evaluate/fault.ts';
 import { typeOfValue } from '#cel/evaluate/type-of.ts';
 import { CelFault, CelList, CelMap, CelOptional, CelUint } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
@@ -11,25 +11,28 @@ import type { CelValue } from '#cel/value.ts';
 export const NONE = new CelOptional(undefined);
 
 export function select(operand: CelValue, field: string): CelValue | CelFault {
-  if (operand instanceof CelMap) return present(operand.get(field), field);
+  if (operand instanceof CelMap) return requireEntry(operand.get(field), field);
   if (operand instanceof CelOptional) return optionalSelect(operand, field);
   return noSuchKey(field);
 }
 
 /**
- * `look` at the field that a name stands for. Names are escaped where CEL could not write them (`__namespace__`,
- * `x__dash__y`); but a field that is named just so comes first.
+ * Returns a function that applies `look` to the field with this name. The name can be escaped (`__namespace__`,
+ * `x__dash__y`), but a field with exactly the written name takes precedence.
  */
-export function lookingAt<T>(look: (operand: CelValue, field: string) => T, written: string): (operand: CelValue) => T {
-  const meant = unescapeFieldName(written);
-  if (meant === undefined || meant === written) return (operand) => look(operand, written);
+export function fieldAccessor<T>(
+  look: (operand: CelValue, field: string) => T,
+  written: string,
+): (operand: CelValue) => T {
+  const unescaped = unescapeFieldName(written);
+  if (unescaped === undefined || unescaped === written) return (operand) => look(operand, written);
   return (operand) => {
-    const isEscaped = hasField(operand, written) !== true && hasField(operand, meant) === true;
-    return look(operand, isEscaped ? meant : written);
+    const isEscaped = hasField(operand, written) !== true && hasField(operand, unescaped) === true;
+    return look(operand, isEscaped ? unescaped : written);
   };
 }
 
-function present(value: CelValue | CelFault | undefined, key: CelValue): CelValue | CelFault {
+function requireEntry(value: CelValue | CelFault | undefined, key: CelValue): CelValue | CelFault {
   return value === undefined ? noSuchKey(key) : value;
 }
 
@@ -41,12 +44,12 @@ export function hasField(operand: CelValue, field: string): boolean | CelFault {
 
 export function index(operand: CelValue, key: CelValue, budget: Budget): CelValue | CelFault {
   budget.charge(LOOKUP_COST);
-  if (operand instanceof CelMap) return present(operand.get(key), key);
+  if (operand instanceof CelMap) return requireEntry(operand.get(key), key);
   if (operand instanceof CelOptional) return optionalIndex(operand, key, budget);
   if (!(operand instanceof CelList)) return NO_SUCH_OVERLOAD;
   const at = listIndex(key);
   if (at instanceof CelFault) return at;
-  return at >= 0 && at < operand.size ? operand.at(at) : new CelFault(`index out of bounds: ${shown(key)}`);
+  return at >= 0 && at < operand.size ? operand.at(at) : new CelFault(`index out of bounds: ${describeKey(key)}`);
 }
 
 function listIndex(key: CelValue): number | CelFault {
@@ -56,26 +59,26 @@ function listIndex(key: CelValue): number | CelFault {
   return Number.isInteger(key) ? key : new CelFault(`unsupported index value ${key} in list`);
 }
 
-/** A missing field is none; so is any field of none. */
+/** Returns none for a missing field, and for any field of none. */
 export function optionalSelect(operand: CelValue, field: string): CelValue | CelFault {
   const value = operand instanceof CelOptional ? operand.value : operand;
   if (value === undefined) return NONE;
   if (!(value instanceof CelMap)) return noSuchKey(field);
-  return found(value, field);
+  return lookUpOptional(value, field);
 }
 
 export function optionalIndex(operand: CelValue, key: CelValue, budget: Budget): CelValue | CelFault {
   budget.charge(LOOKUP_COST);
   const value = operand instanceof CelOptional ? operand.value : operand;
   if (value === undefined) return NONE;
-  if (value instanceof CelMap) return found(value, key);
+  if (value instanceof CelMap) return lookUpOptional(value, key);
   if (!(value instanceof CelList)) return NO_SUCH_OVERLOAD;
   const at = listIndex(key);
   if (at instanceof CelFault) return at;
   return at >= 0 && at < value.size ? new CelOptional(value.at(at)) : NONE;
 }
 
-function found(map: CelMap, key: CelValue): CelOptional | CelFault {
+function lookUpOptional(map: CelMap, key: CelValue): CelOptional | CelFault {
   const value = map.get(key);
   if (value instanceof CelFault) return value;
   return value === undefined ? NONE : new CelOptional(value);
@@ -92,9 +95,9 @@ export function contains(element: CelValue, container: CelValue, budget: Budget)
     budget.charge(1);
     const other = container.at(at);
     if (other === element && typeof other !== 'number') return true;
-    // Most lists hold one type, and what is not the same is unequal then.
+    // Two ints that are not identical are not equal.
     if (typeof other === 'bigint' && typeof element === 'bigint') continue;
-    if (equal(element, other, budget)) return true;
+    if (areEqual(element, other, budget)) return true;
   }
   return false;
 }

@@ -1,18 +1,17 @@
 /**
- * Parsed JSON as values of CEL, read in place: nothing is copied or converted before an expression looks at it. Views
- * of the same part are made once per view of the whole. A schema says what JSON cannot: which numbers are ints, and
- * which strings are times or bytes.
+ * Views of parsed JSON as CEL values. Nothing is copied or converted before an expression reads it, and each part is
+ * converted once per view. A schema adds what JSON lacks: which numbers are ints, and which strings are times or bytes.
  */
-import { formattedString } from '#cel/evaluate/string-format.ts';
+import { parseFormattedString } from '#cel/evaluate/string-format.ts';
 import type { Schema } from '#kube/schema.ts';
 import { CelFault, CelList, CelMap } from '#cel/value.ts';
-import type { CelValue, Pairing } from '#cel/value.ts';
+import type { CelValue, ElementIdentity } from '#cel/value.ts';
 
 export { toJson } from '#cel/evaluate/to-json.ts';
 
 const MAX_INT = 2 ** 63;
 
-/** A string that does not keep the format of its schema stays a string here; as a field of a map it is a fault. */
+/** A string that does not match the format of its schema stays a string here; as a field of a map it is a fault. */
 export function adaptJson(value: unknown, schema?: Schema): CelValue {
   const adapted = adapt(value, schema);
   return adapted instanceof CelFault ? (value as string) : adapted;
@@ -21,7 +20,7 @@ export function adaptJson(value: unknown, schema?: Schema): CelValue {
 function adapt(value: unknown, schema: Schema | undefined): CelValue | CelFault {
   switch (typeof value) {
     case 'string':
-      return schema?.format === undefined ? value : formattedString(value, schema);
+      return schema?.format === undefined ? value : parseFormattedString(value, schema);
     case 'number':
       return adaptNumber(value, schema);
     case 'boolean':
@@ -39,7 +38,10 @@ function adaptNumber(value: number, schema: Schema | undefined): bigint | number
   return Number.isInteger(value) && Math.abs(value) < MAX_INT ? BigInt(value) : value;
 }
 
-/** Not worth to be kept. What a format makes of a string is: that is paid for as one access each time. */
+/**
+ * Reports whether converting the value costs less than caching it. Parsing a formatted string is expensive, but is
+ * charged as a single access.
+ */
 function isCheap(value: unknown, schema: Schema | undefined): boolean {
   if (typeof value === 'string') return schema?.format === undefined;
   return typeof value !== 'object' || value === null;
@@ -48,7 +50,7 @@ function isCheap(value: unknown, schema: Schema | undefined): boolean {
 const CHUNK_BITS = 8;
 const CHUNK_MASK = (1 << CHUNK_BITS) - 1;
 
-const AS_SET: Pairing = { keys: [] };
+const AS_SET: ElementIdentity = { keys: [] };
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -56,7 +58,7 @@ class JsonList extends CelList {
   readonly #source: readonly unknown[];
   readonly #schema: Schema | undefined;
   readonly #items: Schema | undefined;
-  /** In chunks: an element of a long list is looked at without room being made for all the others. */
+  /** Stored in chunks, so that reading one element of a long list does not allocate space for all others. */
   #views: (CelValue[] | undefined)[] | undefined;
 
   constructor(source: readonly unknown[], schema: Schema | undefined) {
@@ -66,7 +68,7 @@ class JsonList extends CelList {
     this.#items = schema?.items;
   }
 
-  override get pairing(): Pairing | undefined {
+  override get identity(): ElementIdentity | undefined {
     switch (this.#schema?.['x-kubernetes-list-type']) {
       case 'set':
         return AS_SET;
@@ -88,7 +90,7 @@ class JsonList extends CelList {
     const chunk = (this.#views[index >>> CHUNK_BITS] ??= []);
     const known = chunk[index & CHUNK_MASK];
     if (known !== undefined) return known;
-    // A number is kept too: a new bigint each time is what a search in a list would spend its time with.
+    // Numbers are cached too: otherwise a search in a list would spend its time on creating bigints.
     const view = adaptJson(value, this.#items);
     chunk[index & CHUNK_MASK] = view;
     return view;
@@ -136,8 +138,8 @@ class JsonMap extends CelMap {
   #ownKeys(): readonly string[] {
     if (this.#keys !== undefined) return this.#keys;
     const keys = Object.keys(this.#source);
-    const isWhole = keys.every((key) => this.#source[key] !== undefined);
-    return (this.#keys = isWhole ? keys : keys.filter((key) => this.#source[key] !== undefined));
+    const isComplete = keys.every((key) => this.#source[key] !== undefined);
+    return (this.#keys = isComplete ? keys : keys.filter((key) => this.#source[key] !== undefined));
   }
 
   #schemaOf(key: string): Schema | undefined {

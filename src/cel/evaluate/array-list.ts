@@ -1,17 +1,21 @@
-/** Lists whose elements are all there. */
+/** Lists whose elements are in memory. */
 import { CelList } from '#cel/value.ts';
-import type { CelValue, Pairing } from '#cel/value.ts';
+import type { CelValue, ElementIdentity } from '#cel/value.ts';
 
 /**
- * Several lists may share one array, each seeing its first `size` elements. So `list + [x]` in a loop takes the time
- * of what is added: only the longest list of an array grows it; the shorter ones do not see what is behind their end.
+ * A list of values. Several lists can share one array; each sees its first `size` elements. The longest list of an
+ * array appends in place, and the shorter ones do not see the elements after their end. So `list + [x]` in a loop costs
+ * only the elements that are added.
  */
 export class ArrayList extends CelList {
   readonly #items: CelValue[];
   readonly #fixed: boolean;
   override readonly size: number;
 
-  /** Takes the array over: the caller must not change it any more. A `fixed` one is never grown: it outlives a run. */
+  /**
+   * Takes ownership of the array: the caller must not change it afterwards. A `fixed` list outlives one evaluation and
+   * never grows in place.
+   */
   constructor(items: CelValue[], fixed = false) {
     super();
     this.#items = items;
@@ -23,40 +27,40 @@ export class ArrayList extends CelList {
     return this.#items[index] as CelValue;
   }
 
-  /** Whether `plus` need not copy what is there. */
-  get growsInPlace(): boolean {
+  /** Reports whether the list can be extended without a copy. */
+  get canGrowInPlace(): boolean {
     return !this.#fixed && this.#items.length === this.size;
   }
 
-  with(value: CelValue): ArrayList {
-    const items = this.#growing();
+  append(value: CelValue): ArrayList {
+    const items = this.#growableItems();
     items.push(value);
     return new ArrayList(items);
   }
 
-  plus(more: CelList): ArrayList {
-    const items = this.#growing();
+  concat(more: CelList): ArrayList {
+    const items = this.#growableItems();
     const { size } = more;
     for (let index = 0; index < size; index += 1) items.push(more.at(index));
     return new ArrayList(items);
   }
 
-  #growing(): CelValue[] {
-    return this.growsInPlace ? this.#items : this.#items.slice(0, this.size);
+  #growableItems(): CelValue[] {
+    return this.canGrowInPlace ? this.#items : this.#items.slice(0, this.size);
   }
 }
 
-/** What became of one of Kubernetes' sets or maps is one, too. */
-export class PairedList extends ArrayList {
-  readonly #pairing: Pairing;
+/** The result of an operation on an associative list, which is associative too. */
+export class AssociativeList extends ArrayList {
+  readonly #identity: ElementIdentity;
 
-  constructor(items: CelValue[], pairing: Pairing) {
+  constructor(items: CelValue[], identity: ElementIdentity) {
     super(items, true);
-    this.#pairing = pairing;
+    this.#identity = identity;
   }
 
-  override get pairing(): Pairing {
-    return this.#pairing;
+  override get identity(): ElementIdentity {
+    return this.#identity;
   }
 }
 

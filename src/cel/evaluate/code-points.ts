@@ -1,6 +1,6 @@
 /**
- * CEL counts strings in code points, JavaScript in UTF-16 units. Most texts have no surrogates, and then both are the
- * same; only the others are walked.
+ * Positions in strings. CEL counts code points, JavaScript counts UTF-16 units. For text without surrogates both are
+ * the same; only other text is scanned.
  */
 
 const SURROGATE = /[\ud800-\udfff]/;
@@ -13,7 +13,10 @@ export function codePointCount(text: string): number {
   return hasSurrogates(text) ? pointsBefore(text, text.length) : text.length;
 }
 
-/** Where the code point of that number begins; text.length for the one past the last, undefined beyond that. */
+/**
+ * Returns the UTF-16 offset of the code point with this index, text.length for the index after the last one, and
+ * undefined beyond that.
+ */
 export function unitOffset(text: string, points: number): number | undefined {
   if (points < 0 || points > text.length) return undefined;
   if (!hasSurrogates(text)) return points;
@@ -25,7 +28,7 @@ export function unitOffset(text: string, points: number): number | undefined {
   return unit;
 }
 
-/** Which code point begins at that UTF-16 offset. */
+/** Returns the index of the code point at this UTF-16 offset. */
 export function pointIndex(text: string, unit: number): number {
   return hasSurrogates(text) ? pointsBefore(text, unit) : unit;
 }

@@ -1,9 +1,9 @@
-/** What work costs where it grows with what it is done with. */
+/** Tests the cost of work that grows with its input. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Budget } from '#cel/budget.ts';
 import { createEnvironment } from '#cel/environment.ts';
-import { estimateSize } from '#cel/evaluate/regex-size.ts';
+import { estimateRegexSize } from '#cel/evaluate/regex-size.ts';
 import { plan } from '#cel/evaluate/plan.ts';
 import { parse } from '#cel/parse/parse.ts';
 import { optionalLibrary } from '#cel/standard/optional.ts';
@@ -21,19 +21,19 @@ class Numbers extends CelList {
   }
 }
 
-test('a list that grows by one in a fold costs what it grows by', () => {
+test('appending in a fold costs one element per iteration', () => {
   const budget = new Budget(1_000_000);
   plan(parse('n.map(a, a)', environment.macros), environment)(() => new Numbers(), budget);
   assert.ok(1_000_000 - budget.left < 20_000, `took ${1_000_000 - budget.left}`);
 });
 
-test('but appending to one list again and again costs its length each time', () => {
+test('appending repeatedly to the same list costs its length each time', () => {
   const budget = new Budget(10_000_000);
   plan(parse('[n.map(a, a)].map(l, n.map(a, l + [a]))', environment.macros), environment)(() => new Numbers(), budget);
   assert.ok(10_000_000 - budget.left > 900_000, `took ${10_000_000 - budget.left}`);
 });
 
-test('the size of a regex is known before it is compiled', () => {
+test('the program size of a regex is estimated before it is compiled', () => {
   const patterns = [
     'a',
     '[a-z]{1000}',
@@ -45,7 +45,7 @@ test('the size of a regex is known before it is compiled', () => {
   ];
   for (const pattern of patterns) {
     const size = RE2JS.compile(pattern).programSize();
-    const { program: estimate } = estimateSize(pattern);
+    const { program: estimate } = estimateRegexSize(pattern);
     assert.ok(estimate * 3 >= size && estimate <= size * 12 + 20, `${pattern}: ${estimate} for ${size}`);
   }
 });

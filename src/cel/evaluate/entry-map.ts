@@ -1,7 +1,7 @@
-/** Maps whose entries are all there. */
+/** Maps whose entries are in memory. */
 import { REPEATED_KEY } from '#cel/evaluate/fault.ts';
-import { canonical } from '#cel/evaluate/map-key.ts';
-import type { Canonical } from '#cel/evaluate/map-key.ts';
+import { canonicalKey } from '#cel/evaluate/map-key.ts';
+import type { CanonicalKey } from '#cel/evaluate/map-key.ts';
 import { CelFault, CelMap } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
@@ -11,18 +11,18 @@ interface Entry {
 }
 
 export class EntryMap extends CelMap {
-  readonly #entries: ReadonlyMap<Canonical, Entry>;
+  readonly #entries: ReadonlyMap<CanonicalKey, Entry>;
 
-  private constructor(entries: ReadonlyMap<Canonical, Entry>) {
+  private constructor(entries: ReadonlyMap<CanonicalKey, Entry>) {
     super();
     this.#entries = entries;
   }
 
-  /** Refuses keys that are no string, bool, int or uint, and the same key twice. */
+  /** Returns a fault for duplicate keys, and for keys that are not string, bool, int or uint. */
   static of(entries: Iterable<readonly [CelValue, CelValue]>): EntryMap | CelFault {
-    const known = new Map<Canonical, Entry>();
+    const known = new Map<CanonicalKey, Entry>();
     for (const [key, value] of entries) {
-      const id = typeof key === 'number' ? undefined : canonical(key);
+      const id = typeof key === 'number' ? undefined : canonicalKey(key);
       if (id === undefined) return new CelFault('unsupported key type');
       if (known.has(id)) return REPEATED_KEY;
       known.set(id, { key, value });
@@ -35,12 +35,12 @@ export class EntryMap extends CelMap {
   }
 
   override get(key: CelValue): CelValue | undefined {
-    const id = canonical(key);
+    const id = canonicalKey(key);
     return id === undefined ? undefined : this.#entries.get(id)?.value;
   }
 
   override has(key: CelValue): boolean {
-    const id = canonical(key);
+    const id = canonicalKey(key);
     return id !== undefined && this.#entries.has(id);
   }
 

@@ -1,79 +1,79 @@
 /**
- * Equality: numbers by their value whatever their type, lists and maps by their elements, values of different types
- * are unequal. Charges for what it walks over.
+ * Equality: numbers are compared by value across their types, lists and maps by their elements; values of different
+ * types are unequal. Charges for the elements and bytes that it reads.
  */
 import { CostLimitError, bytesCost, keysCost } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
 import { CelDuration, CelFault, CelList, CelMap, CelOpaque, CelOptional } from '#cel/value.ts';
 import { CelTimestamp, CelTypeValue, CelUint } from '#cel/value.ts';
-import { Partners } from '#cel/evaluate/partners.ts';
+import { ElementIndex } from '#cel/evaluate/element-index.ts';
 import type { CelValue } from '#cel/value.ts';
 
-/** No value that an expression makes is deeper; recursion must end before the stack does. */
+/** Bounds the recursion. No value that an expression builds is deeper. */
 const MAX_DEPTH = 500;
-/** A list or map may have to be made first, from JSON. */
+/** Covers the creation of the view if the list or map comes from JSON. */
 const CONTAINER_UNITS = 6;
-/** The value of a key, twice. */
+/** Covers two lookups. */
 const ENTRY_UNITS = 8;
 
-export function equal(a: CelValue, b: CelValue, budget: Budget, depth = 0): boolean {
-  if (typeof a === 'string') return typeof b === 'string' && equalStrings(a, b, budget);
+export function areEqual(a: CelValue, b: CelValue, budget: Budget, depth = 0): boolean {
+  if (typeof a === 'string') return typeof b === 'string' && areStringsEqual(a, b, budget);
   if (typeof a === 'boolean' || a === null) return a === b;
-  if (typeof a === 'bigint' || typeof a === 'number' || a instanceof CelUint) return equalNumbers(a, b);
-  if (a instanceof CelList) return b instanceof CelList && equalLists(a, b, budget, depth);
-  if (a instanceof CelMap) return b instanceof CelMap && equalMaps(a, b, budget, depth);
-  if (a instanceof Uint8Array) return b instanceof Uint8Array && equalBytes(a, b, budget);
+  if (typeof a === 'bigint' || typeof a === 'number' || a instanceof CelUint) return areNumbersEqual(a, b);
+  if (a instanceof CelList) return b instanceof CelList && areListsEqual(a, b, budget, depth);
+  if (a instanceof CelMap) return b instanceof CelMap && areMapsEqual(a, b, budget, depth);
+  if (a instanceof Uint8Array) return b instanceof Uint8Array && areBytesEqual(a, b, budget);
   if (a instanceof CelTimestamp) return b instanceof CelTimestamp && a.nanos === b.nanos;
   if (a instanceof CelDuration) return b instanceof CelDuration && a.nanos === b.nanos;
   if (a instanceof CelTypeValue) return b instanceof CelTypeValue && a.name === b.name;
-  if (a instanceof CelOptional) return b instanceof CelOptional && equalOptionals(a, b, budget, depth);
+  if (a instanceof CelOptional) return b instanceof CelOptional && areOptionalsEqual(a, b, budget, depth);
   return b instanceof CelOpaque && a.type.name === b.type.name && a.equals(b, budget);
 }
 
-function equalStrings(a: string, b: string, budget: Budget): boolean {
+function areStringsEqual(a: string, b: string, budget: Budget): boolean {
   if (a.length !== b.length) return false;
   if (a.length > 10) budget.charge(bytesCost(a.length));
   return a === b;
 }
 
-function equalNumbers(a: bigint | number | CelUint, b: CelValue): boolean {
+function areNumbersEqual(a: bigint | number | CelUint, b: CelValue): boolean {
   const left = a instanceof CelUint ? a.value : a;
   const right = b instanceof CelUint ? b.value : b;
   if (typeof left === typeof right) return left === right;
-  // An int beside a double is taken as a double, as in cel-go.
+  // As in cel-go, an int is converted to double to compare it with a double.
   return (typeof right === 'bigint' || typeof right === 'number') && Number(left) === Number(right);
 }
 
-function equalBytes(a: Uint8Array, b: Uint8Array, budget: Budget): boolean {
+function areBytesEqual(a: Uint8Array, b: Uint8Array, budget: Budget): boolean {
   if (a.length !== b.length) return false;
   budget.charge(bytesCost(a.length));
   return Buffer.compare(a, b) === 0;
 }
 
-function equalOptionals(a: CelOptional, b: CelOptional, budget: Budget, depth: number): boolean {
+function areOptionalsEqual(a: CelOptional, b: CelOptional, budget: Budget, depth: number): boolean {
   if (a.value === undefined || b.value === undefined) return a.value === b.value;
-  return equalInside(a.value, b.value, budget, depth);
+  return arePartsEqual(a.value, b.value, budget, depth);
 }
 
-function equalInside(a: CelValue, b: CelValue, budget: Budget, depth: number): boolean {
+function arePartsEqual(a: CelValue, b: CelValue, budget: Budget, depth: number): boolean {
   if (depth >= MAX_DEPTH) throw new CostLimitError();
   budget.charge(1);
-  return equal(a, b, budget, depth + 1);
+  return areEqual(a, b, budget, depth + 1);
 }
 
-function equalLists(a: CelList, b: CelList, budget: Budget, depth: number): boolean {
-  const { size, pairing } = a;
+function areListsEqual(a: CelList, b: CelList, budget: Budget, depth: number): boolean {
+  const { size, identity } = a;
   if (size !== b.size) return false;
   budget.charge(CONTAINER_UNITS);
-  if (pairing !== undefined) {
-    const partners = new Partners(a, pairing, budget);
+  if (identity !== undefined) {
+    const index = new ElementIndex(a, identity, budget);
     return everyElement(b, (element) => {
-      const partner = partners.of(element, budget);
-      return partner !== undefined && equalInside(partner, element, budget, depth);
+      const match = index.find(element, budget);
+      return match !== undefined && arePartsEqual(match, element, budget, depth);
     });
   }
   for (let index = 0; index < size; index += 1) {
-    if (!equalInside(a.at(index), b.at(index), budget, depth)) return false;
+    if (!arePartsEqual(a.at(index), b.at(index), budget, depth)) return false;
   }
   return true;
 }
@@ -85,7 +85,7 @@ function everyElement(list: CelList, holds: (element: CelValue) => boolean): boo
   return true;
 }
 
-function equalMaps(a: CelMap, b: CelMap, budget: Budget, depth: number): boolean {
+function areMapsEqual(a: CelMap, b: CelMap, budget: Budget, depth: number): boolean {
   budget.charge(CONTAINER_UNITS);
   const { size } = a;
   budget.charge(keysCost(size));
@@ -96,7 +96,7 @@ function equalMaps(a: CelMap, b: CelMap, budget: Budget, depth: number): boolean
     const right = b.get(key);
     if (left === undefined || right === undefined) return false;
     if (left instanceof CelFault || right instanceof CelFault) return false;
-    if (!equalInside(left, right, budget, depth)) return false;
+    if (!arePartsEqual(left, right, budget, depth)) return false;
   }
   return true;
 }

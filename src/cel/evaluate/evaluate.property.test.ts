@@ -5,7 +5,7 @@ import type { Expr } from '#cel/ast.ts';
 import { Budget, CostLimitError } from '#cel/budget.ts';
 import { createEnvironment } from '#cel/environment.ts';
 import { adaptJson, toJson } from '#cel/evaluate/adapt-json.ts';
-import { equal } from '#cel/evaluate/equal.ts';
+import { areEqual } from '#cel/evaluate/equal.ts';
 import { plan } from '#cel/evaluate/plan.ts';
 import { parse } from '#cel/parse/parse.ts';
 import { optionalLibrary } from '#cel/standard/optional.ts';
@@ -14,7 +14,7 @@ import { CelFault } from '#cel/value.ts';
 
 const environment = createEnvironment([standardLibrary, optionalLibrary]);
 
-/** Sources that parse but need not make sense: any function on any values. */
+/** Generates sources that parse but need not be meaningful: any function with any values. */
 const { source } = fc.letrec<{ source: string }>((tie) => {
   const inner = tie('source');
   const names = [...environment.functions.keys()].filter((name) => /^[a-z.A-Z]+$/.test(name));
@@ -68,7 +68,7 @@ const { source } = fc.letrec<{ source: string }>((tie) => {
   };
 });
 
-/** A macro may refuse what stands in it; that is no evaluation. */
+/** Returns undefined if a macro rejects its arguments; then there is nothing to evaluate. */
 function tryParse(text: string): Expr | undefined {
   try {
     return parse(text, environment.macros);
@@ -77,7 +77,7 @@ function tryParse(text: string): Expr | undefined {
   }
 }
 
-test('an evaluation gives a value or a fault, or its budget is spent; nothing else is thrown', () => {
+test('an evaluation returns a value or a fault and throws only CostLimitError', () => {
   const property = fc.property(source, fc.jsonValue(), fc.jsonValue(), (text, x, y) => {
     const tree = tryParse(text);
     if (tree === undefined) return;
@@ -95,11 +95,11 @@ test('an evaluation gives a value or a fault, or its budget is spent; nothing el
   fc.assert(property, { numRuns: 3000 });
 });
 
-test('JSON that is viewed is equal to itself viewed again, and comes back as it was', () => {
+test('two views of the same JSON are equal and convert back to it', () => {
   const property = fc.property(fc.jsonValue(), (value) => {
     const plain: unknown = JSON.parse(JSON.stringify(value));
-    assert.ok(equal(adaptJson(plain), adaptJson(plain), new Budget(1_000_000)));
-    // An int has no negative zero; beyond 53 bits it is written as a string.
+    assert.ok(areEqual(adaptJson(plain), adaptJson(plain), new Budget(1_000_000)));
+    // Ints have no negative zero, and ints beyond 53 bits become strings.
     const safe = JSON.stringify(plain, (_key, part: unknown) => (Number.isSafeInteger(part) ? Number(part) + 0 : part));
     const back = JSON.stringify(toJson(adaptJson(plain)), (_key, part: unknown) =>
       typeof part === 'string' && /^-?\d{16,19}$/.test(part) ? Number(part) : part,

@@ -1,4 +1,4 @@
-/** The faults of cel-go by their texts. */
+/** The faults of cel-go, with its messages. */
 import { CelFault, CelUint } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
@@ -14,15 +14,15 @@ export const REPEATED_KEY = new CelFault('Failed with repeated key');
 export const NONE_DEREFERENCE = new CelFault('optional.none() dereference');
 
 export function noSuchKey(key: CelValue): CelFault {
-  return new CelFault(`no such key: ${shown(key)}`);
+  return new CelFault(`no such key: ${describeKey(key)}`);
 }
 
 export function conversionFault(from: string, to: string): CelFault {
   return new CelFault(`type conversion error from '${from}' to '${to}'`);
 }
 
-/** A key or index in a message: short, whatever it is. */
-export function shown(value: CelValue): string {
+/** Formats a key or index for a message, with a bounded length. */
+export function describeKey(value: CelValue): string {
   if (typeof value === 'string') return value.length > 200 ? `${value.slice(0, 200)}...` : value;
   if (value instanceof CelUint) return String(value.value);
   if (value === null || typeof value !== 'object') return String(value);

@@ -1,20 +1,20 @@
-/** Numbers as text, as Go writes and reads them. undefined = not one. */
-import { int, uint } from '#cel/evaluate/arithmetic.ts';
+/** Parses and formats numbers as Go does. The parsers return undefined for text that is not a number of the type. */
+import { checkedInt, checkedUint } from '#cel/evaluate/arithmetic.ts';
 import { CelFault } from '#cel/value.ts';
 import type { CelUint } from '#cel/value.ts';
 
-/** No number that fits is longer, without leading zeros. */
+/** Numbers without leading zeros that fit are shorter. */
 const MAX_NUMBER_TEXT = 400;
 
 export function parseInteger(text: string): bigint | undefined {
   if (text.length > MAX_NUMBER_TEXT || !/^[+-]?\d+$/.test(text)) return undefined;
-  const value = int(BigInt(text.replace(/^\+/, '')));
+  const value = checkedInt(BigInt(text.replace(/^\+/, '')));
   return value instanceof CelFault ? undefined : value;
 }
 
 export function parseUnsigned(text: string): CelUint | undefined {
   if (text.length > MAX_NUMBER_TEXT || !/^\d+$/.test(text)) return undefined;
-  const value = uint(BigInt(text));
+  const value = checkedUint(BigInt(text));
   return value instanceof CelFault ? undefined : value;
 }
 
@@ -30,7 +30,7 @@ export function parseDouble(text: string): number | undefined {
   return Number.isFinite(value) ? value : undefined;
 }
 
-/** Go's %g: the shortest digits, with an exponent below 1e-4 and from 1e6 on. */
+/** Formats like Go's %g: the shortest digits, with an exponent below 1e-4 and from 1e6. */
 export function formatDouble(value: number): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';

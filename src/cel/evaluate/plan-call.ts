@@ -1,17 +1,17 @@
 /**
- * Calls into closures. The operators of the language go straight to their work; whatever they do not know, and every
- * other function, is looked up among the overloads by the types of the arguments at run time.
+ * Plans calls as closures. Operators of the language run directly. All other functions, and operators with operands
+ * that they do not handle, select an overload by the types of the arguments at run time.
  */
 import type { CallExpr, Expr } from '#cel/ast.ts';
 import { CALL_COST, LIST_COST } from '#cel/budget.ts';
 import { contains, index } from '#cel/evaluate/access.ts';
 import { add, append, divide, modulo, multiply, subtract } from '#cel/evaluate/arithmetic.ts';
 import type { BinaryOperator } from '#cel/evaluate/arithmetic.ts';
-import { equal } from '#cel/evaluate/equal.ts';
+import { areEqual } from '#cel/evaluate/equal.ts';
 import { NO_SUCH_OVERLOAD } from '#cel/evaluate/fault.ts';
-import { fitOf } from '#cel/evaluate/fits.ts';
-import type { Fit } from '#cel/evaluate/fits.ts';
-import { order } from '#cel/evaluate/order.ts';
+import { buildTypeMatcher } from '#cel/evaluate/type-matcher.ts';
+import type { TypeMatcher } from '#cel/evaluate/type-matcher.ts';
+import { compareValues } from '#cel/evaluate/compare-values.ts';
 import { planLazy } from '#cel/evaluate/plan-lazy.ts';
 import { Scope } from '#cel/evaluate/step.ts';
 import type { Frame, Outcome, Planner, Step } from '#cel/evaluate/step.ts';
@@ -20,42 +20,42 @@ import { qualifiedName, rootName } from '#cel/parse/qualified-name.ts';
 import { CelFault } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
-function compared(holds: (sign: number) => boolean): BinaryOperator {
+function comparison(holds: (sign: number) => boolean): BinaryOperator {
   return (a, b, budget) => {
-    const sign = order(a, b, budget);
+    const sign = compareValues(a, b, budget);
     if (typeof sign === 'number') return holds(sign);
     return sign === NO_SUCH_OVERLOAD ? undefined : sign;
   };
 }
 
-/** undefined = ask the overloads. */
-function unlessUnknown(outcome: Outcome): Outcome | undefined {
+/** Returns undefined if the overloads must decide. */
+function deferToOverloads(outcome: Outcome): Outcome | undefined {
   return outcome === NO_SUCH_OVERLOAD ? undefined : outcome;
 }
 
 const BINARY: ReadonlyMap<string, BinaryOperator> = new Map<string, BinaryOperator>([
-  ['_==_', (a, b, budget) => equal(a, b, budget)],
-  ['_!=_', (a, b, budget) => !equal(a, b, budget)],
-  ['_<_', compared((sign) => sign < 0)],
-  ['_<=_', compared((sign) => sign <= 0)],
-  ['_>_', compared((sign) => sign > 0)],
-  ['_>=_', compared((sign) => sign >= 0)],
+  ['_==_', (a, b, budget) => areEqual(a, b, budget)],
+  ['_!=_', (a, b, budget) => !areEqual(a, b, budget)],
+  ['_<_', comparison((sign) => sign < 0)],
+  ['_<=_', comparison((sign) => sign <= 0)],
+  ['_>_', comparison((sign) => sign > 0)],
+  ['_>=_', comparison((sign) => sign >= 0)],
   ['_+_', add],
   ['_-_', subtract],
   ['_*_', multiply],
   ['_/_', divide],
   ['_%_', modulo],
-  ['_[_]', (a, b, budget) => unlessUnknown(index(a, b, budget))],
-  ['@in', (a, b, budget) => unlessUnknown(contains(a, b, budget))],
+  ['_[_]', (a, b, budget) => deferToOverloads(index(a, b, budget))],
+  ['@in', (a, b, budget) => deferToOverloads(contains(a, b, budget))],
 ]);
 
 export function planCall(expr: CallExpr, planner: Planner, scope: Scope | undefined): Step {
   const lazy = planLazy(expr, planner, scope);
   if (lazy !== undefined) return lazy;
   const { name, member, args } = resolve(expr, planner, scope);
-  // First, because nothing may be planned twice: nested maps would double the work at every level.
-  const appending = name === '_+_' ? planAppend(args, planner, scope) : undefined;
-  if (appending !== undefined) return appending;
+  // Comes first so that nothing is planned twice: nested maps would double the work at each level.
+  const appendStep = name === '_+_' ? planAppend(args, planner, scope) : undefined;
+  if (appendStep !== undefined) return appendStep;
   const steps = args.map((arg) => planner.plan(arg, scope));
   const overloads = (planner.environment.functions.get(name) ?? []).filter(
     (overload) => overload.member === member && overload.args.length === args.length,
@@ -70,7 +70,7 @@ export function planCall(expr: CallExpr, planner: Planner, scope: Scope | undefi
   return callStep(steps, dispatch);
 }
 
-/** `list + [value]`, which is what map and filter do at every turn. */
+/** Plans `list + [value]`, which map and filter evaluate in each iteration. */
 function planAppend([list, added]: readonly Expr[], planner: Planner, scope: Scope | undefined): Step | undefined {
   const element = added?.kind === 'list' && added.elements.length === 1 ? added.elements[0] : undefined;
   if (list === undefined || element === undefined || element.optional) return undefined;
@@ -90,11 +90,11 @@ function planAppend([list, added]: readonly Expr[], planner: Planner, scope: Sco
 interface Call {
   readonly name: string;
   readonly member: boolean;
-  /** The receiver first. */
+  /** Starts with the receiver. */
   readonly args: readonly Expr[];
 }
 
-/** `optional.of(x)` is the function of that name, `x.of(y)` a member of x. */
+/** Distinguishes the function `optional.of(x)` from the method call `x.of(y)`. */
 function resolve({ name, target, args }: CallExpr, { environment }: Planner, scope: Scope | undefined): Call {
   if (target === undefined) return { name: name.replace(/^\./, ''), member: false, args };
   const prefix = qualifiedName(target);
@@ -111,21 +111,21 @@ type Dispatch = (args: readonly CelValue[], frame: Frame) => Outcome;
 function planDispatch(overloads: readonly Overload[], args: readonly Expr[]): Dispatch {
   const constants = args.map((arg) => (arg.kind === 'const' ? arg.value : undefined));
   const candidates = overloads.map((overload) => ({
-    fits: overload.args.map(fitOf),
+    matchers: overload.args.map(buildTypeMatcher),
     call: overload.prepare?.(constants) ?? overload.call.bind(overload),
   }));
   return (values, { budget }) => {
-    for (const { fits, call } of candidates) {
-      if (allFit(fits, values, budget)) return call(values, budget);
+    for (const { matchers, call } of candidates) {
+      if (allMatch(matchers, values, budget)) return call(values, budget);
     }
     return NO_SUCH_OVERLOAD;
   };
 }
 
-function allFit(fits: readonly Fit[], values: readonly CelValue[], budget: Frame['budget']): boolean {
-  for (let at = 0; at < fits.length; at += 1) {
-    const fit = fits[at];
-    if (fit !== undefined && !fit(values[at] as CelValue, budget)) return false;
+function allMatch(matchers: readonly TypeMatcher[], values: readonly CelValue[], budget: Frame['budget']): boolean {
+  for (let at = 0; at < matchers.length; at += 1) {
+    const matches = matchers[at];
+    if (matches !== undefined && !matches(values[at] as CelValue, budget)) return false;
   }
   return true;
 }

@@ -1,4 +1,7 @@
-/** Folds into closures: over the elements of a list, the keys of a map, or both sides of either. */
+/**
+ * Plans folds as closures: over the elements of a list, the keys of a map, or with two variables over both index and
+ * element or key and value.
+ */
 import type { FoldExpr } from '#cel/ast.ts';
 import { CALL_COST, LOOKUP_COST, keysCost } from '#cel/budget.ts';
 import { Scope } from '#cel/evaluate/step.ts';
@@ -11,44 +14,44 @@ interface Fold {
   readonly condition: Step;
   readonly step: Step;
   readonly result: Step;
-  /** Where the variables are. */
+  /** The slots of the variables. */
   readonly accumulator: number;
   readonly variable: number;
-  /** -1 = there is no second variable. */
+  /** -1 if there is no second variable. */
   readonly second: number;
 }
 
 export function planFold(expr: FoldExpr, planner: Planner, scope: Scope | undefined): Step {
-  const accumulating = new Scope(expr.accumulator, scope);
-  const first = new Scope(expr.variable, accumulating);
+  const accumulatorScope = new Scope(expr.accumulator, scope);
+  const first = new Scope(expr.variable, accumulatorScope);
   const inner = expr.second === undefined ? first : new Scope(expr.second, first);
   const fold: Fold = {
     range: planner.plan(expr.range, scope),
     start: planner.plan(expr.start, scope),
     condition: planner.plan(expr.condition, inner),
     step: planner.plan(expr.step, inner),
-    result: planner.plan(expr.result, accumulating),
-    accumulator: accumulating.slot,
+    result: planner.plan(expr.result, accumulatorScope),
+    accumulator: accumulatorScope.slot,
     variable: first.slot,
     second: expr.second === undefined ? -1 : inner.slot,
   };
-  return (frame) => run(fold, frame);
+  return (frame) => runFold(fold, frame);
 }
 
-function run(fold: Fold, frame: Frame): Outcome {
+function runFold(fold: Fold, frame: Frame): Outcome {
   frame.budget.charge(CALL_COST);
   const range = fold.range(frame);
   if (range instanceof CelFault) return range;
-  // Evaluated before the slot is set: it may be the slot of a fold around, or inside it.
+  // Evaluated before the slot is set, because an inner fold may use the same slot.
   const start = fold.start(frame);
   frame.slots[fold.accumulator] = start;
-  if (range instanceof CelList) overList(fold, range, frame);
-  else if (range instanceof CelMap) overMap(fold, range, frame);
+  if (range instanceof CelList) foldList(fold, range, frame);
+  else if (range instanceof CelMap) foldMap(fold, range, frame);
   else return new CelFault('unsupported comprehension range type');
   return fold.result(frame);
 }
 
-function overList(fold: Fold, list: CelList, frame: Frame): void {
+function foldList(fold: Fold, list: CelList, frame: Frame): void {
   const { slots } = frame;
   const { size } = list;
   for (let at = 0; at < size; at += 1) {
@@ -58,11 +61,11 @@ function overList(fold: Fold, list: CelList, frame: Frame): void {
       slots[fold.variable] = BigInt(at);
       slots[fold.second] = list.at(at);
     }
-    if (!turn(fold, frame)) return;
+    if (!runIteration(fold, frame)) return;
   }
 }
 
-function overMap(fold: Fold, map: CelMap, frame: Frame): void {
+function foldMap(fold: Fold, map: CelMap, frame: Frame): void {
   const { slots } = frame;
   frame.budget.charge(keysCost(map.size));
   for (const key of map.keys()) {
@@ -71,12 +74,15 @@ function overMap(fold: Fold, map: CelMap, frame: Frame): void {
       frame.budget.charge(LOOKUP_COST);
       slots[fold.second] = map.get(key) ?? null;
     }
-    if (!turn(fold, frame)) return;
+    if (!runIteration(fold, frame)) return;
   }
 }
 
-/** false = the condition ended it. One that is no bool does not, as in cel-go: the accumulator has the fault. */
-function turn(fold: Fold, frame: Frame): boolean {
+/**
+ * Returns false if the condition ended the fold. As in cel-go, a condition that is not a bool does not end it: the
+ * accumulator holds the fault.
+ */
+function runIteration(fold: Fold, frame: Frame): boolean {
   frame.budget.charge(1);
   if (fold.condition(frame) === false) return false;
   frame.slots[fold.accumulator] = fold.step(frame);

@@ -1,12 +1,15 @@
-/** The calls that do not need all of their arguments: logic, conditions, and what is asked of optional values. */
+/**
+ * Plans the calls that do not evaluate all of their arguments: logical operators, conditionals, and access to optional
+ * values.
+ */
 import type { CallExpr } from '#cel/ast.ts';
 import { CALL_COST } from '#cel/budget.ts';
-import { lookingAt, optionalSelect } from '#cel/evaluate/access.ts';
+import { fieldAccessor, optionalSelect } from '#cel/evaluate/access.ts';
 import { NO_SUCH_OVERLOAD } from '#cel/evaluate/fault.ts';
 import type { Outcome, Planner, Scope, Step } from '#cel/evaluate/step.ts';
 import { CelFault, CelOptional } from '#cel/value.ts';
 
-/** undefined = an ordinary call. */
+/** Returns undefined for other calls. */
 export function planLazy(expr: CallExpr, planner: Planner, scope: Scope | undefined): Step | undefined {
   const { name, target, args } = expr;
   const plan = (at: number): Step | undefined => {
@@ -20,59 +23,59 @@ export function planLazy(expr: CallExpr, planner: Planner, scope: Scope | undefi
   }
   switch (name) {
     case '_&&_':
-      return both(plan(0), plan(1), andStep);
+      return wrapSteps(plan(0), plan(1), logicalAndStep);
     case '_||_':
-      return both(plan(0), plan(1), orElseStep);
+      return wrapSteps(plan(0), plan(1), logicalOrStep);
     case '!_':
-      return one(plan(0), notStep);
+      return wrapStep(plan(0), notStep);
     case '@not_strictly_false':
-      return one(plan(0), notStrictlyFalseStep);
+      return wrapStep(plan(0), notStrictlyFalseStep);
     case '_?_:_': {
       const condition = plan(0);
-      return condition && both(plan(1), plan(2), (yes, no) => conditionStep(condition, yes, no));
+      return condition && wrapSteps(plan(1), plan(2), (yes, no) => conditionStep(condition, yes, no));
     }
     case '_?._': {
       const [, field] = args;
       const named = field?.kind === 'const' && typeof field.value === 'string' ? field.value : undefined;
-      return named === undefined ? undefined : one(plan(0), (operand) => optionalSelectStep(operand, named));
+      return named === undefined ? undefined : wrapStep(plan(0), (operand) => optionalSelectStep(operand, named));
     }
     default:
       return undefined;
   }
 }
 
-function one(step: Step | undefined, of: (step: Step) => Step): Step | undefined {
+function wrapStep(step: Step | undefined, of: (step: Step) => Step): Step | undefined {
   return step && of(step);
 }
 
-function both(a: Step | undefined, b: Step | undefined, of: (a: Step, b: Step) => Step): Step | undefined {
+function wrapSteps(a: Step | undefined, b: Step | undefined, of: (a: Step, b: Step) => Step): Step | undefined {
   return a && b && of(a, b);
 }
 
-/** One false makes it false, whatever the other one is: a fault too. */
-function andStep(left: Step, right: Step): Step {
+/** Returns false if one operand is false, even if the other is a fault. */
+function logicalAndStep(left: Step, right: Step): Step {
   return (frame) => {
     frame.budget.charge(1);
     const a = left(frame);
     if (a === false) return false;
     const b = right(frame);
     if (b === false) return false;
-    return a === true && b === true ? true : undecided(a, b);
+    return a === true && b === true ? true : undecidedFault(a, b);
   };
 }
 
-function orElseStep(left: Step, right: Step): Step {
+function logicalOrStep(left: Step, right: Step): Step {
   return (frame) => {
     frame.budget.charge(1);
     const a = left(frame);
     if (a === true) return true;
     const b = right(frame);
     if (b === true) return true;
-    return a === false && b === false ? false : undecided(a, b);
+    return a === false && b === false ? false : undecidedFault(a, b);
   };
 }
 
-function undecided(a: Outcome, b: Outcome): CelFault {
+function undecidedFault(a: Outcome, b: Outcome): CelFault {
   if (a instanceof CelFault) return a;
   return b instanceof CelFault ? b : NO_SUCH_OVERLOAD;
 }
@@ -104,7 +107,7 @@ function conditionStep(condition: Step, yes: Step, no: Step): Step {
 }
 
 function optionalSelectStep(operand: Step, field: string): Step {
-  const look = lookingAt(optionalSelect, field);
+  const look = fieldAccessor(optionalSelect, field);
   return (frame) => {
     frame.budget.charge(CALL_COST);
     const value = operand(frame);

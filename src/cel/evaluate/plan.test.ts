@@ -5,7 +5,7 @@ import { plan } from '#cel/evaluate/plan.ts';
 import { kubernetesEnvironment } from '#cel/kubernetes-environment.ts';
 import { parse } from '#cel/parse/parse.ts';
 
-/** Counts how often functions are looked up: once for each call of the tree, if each is planned once. */
+/** Counts lookups of functions: one for each call in the tree if each is planned once. */
 function counting(): { environment: Environment; lookups: () => number } {
   let count = 0;
   const functions = new Map(kubernetesEnvironment.functions);
@@ -17,7 +17,7 @@ function counting(): { environment: Environment; lookups: () => number } {
   return { environment: { ...kubernetesEnvironment, functions }, lookups: () => count };
 }
 
-test('planning takes time with the size of the tree, however deep maps are nested', () => {
+test('each node is planned once, however deep maps are nested', () => {
   let source = '[1]';
   const costs: number[] = [];
   for (let depth = 1; depth <= 24; depth++) {

@@ -1,16 +1,16 @@
 /**
- * A tree into closures, once; they are run for every evaluation. Each charges its own unit, and its parts charge theirs.
- * Only CostLimitError is thrown: every other failure is a fault, which is a value.
+ * Plans a tree as closures, once per program; each evaluation runs them. Each closure charges one unit for its own
+ * node. Only CostLimitError is thrown: every other failure is a fault, which is a value.
  */
 import type { Expr, IdentExpr, ListExpr, MapExpr, SelectExpr } from '#cel/ast.ts';
 import { CostLimitError, LIST_COST, MAP_COST } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
 import type { Activation } from '#cel/compile.ts';
 import type { Environment } from '#cel/environment.ts';
-import { hasField, lookingAt, select } from '#cel/evaluate/access.ts';
+import { hasField, fieldAccessor, select } from '#cel/evaluate/access.ts';
 import { ArrayList, EMPTY_LIST } from '#cel/evaluate/array-list.ts';
 import { EntryMap } from '#cel/evaluate/entry-map.ts';
-import { shown } from '#cel/evaluate/fault.ts';
+import { describeKey } from '#cel/evaluate/fault.ts';
 import { planCall } from '#cel/evaluate/plan-call.ts';
 import { planFold } from '#cel/evaluate/plan-fold.ts';
 import { Frame, Scope } from '#cel/evaluate/step.ts';
@@ -26,7 +26,7 @@ export function plan(tree: Expr, environment: Environment): (activation: Activat
     try {
       return step(new Frame(activation, budget));
     } catch (error) {
-      // Variables of variables may nest deeper than the stack, though each by itself is bounded.
+      // Variables that refer to variables can nest deeper than the stack, although each expression is bounded.
       throw error instanceof RangeError ? new CostLimitError() : error;
     }
   };
@@ -81,13 +81,13 @@ function planGlobal(name: string, environment: Environment): Step {
 
 function planSelect(expr: SelectExpr, planner: Planner, scope: Scope | undefined): Step {
   const name = qualifiedName(expr);
-  // Names with dots are few; a chain of selections is the rule.
+  // A declared name with dots is rare; most selections are fields.
   if (name !== undefined && Scope.slotOf(rootName(name), scope) === undefined) {
     const { variables, types } = planner.environment;
     if (variables.has(name) || types.has(name)) return planGlobal(name, planner.environment);
   }
   const operand = planner.plan(expr.operand, scope);
-  const look = lookingAt<Outcome>(expr.test ? hasField : select, expr.field);
+  const look = fieldAccessor<Outcome>(expr.test ? hasField : select, expr.field);
   return (frame) => {
     frame.budget.charge(1);
     const value = operand(frame);
@@ -109,7 +109,7 @@ function planList(expr: ListExpr, planner: Planner, scope: Scope | undefined): S
       if (!optional) {
         items.push(value);
       } else if (!(value instanceof CelOptional)) {
-        return new CelFault(`cannot initialize optional list element from non-optional value ${shown(value)}`);
+        return new CelFault(`cannot initialize optional list element from non-optional value ${describeKey(value)}`);
       } else if (value.value !== undefined) {
         items.push(value.value);
       }
@@ -118,7 +118,7 @@ function planList(expr: ListExpr, planner: Planner, scope: Scope | undefined): S
   };
 }
 
-/** `x in ['a', 'b']` makes its list once. */
+/** Returns a list that is created once if all elements are constants: `x in ['a', 'b']`. */
 function constantList({ elements }: ListExpr): ArrayList | undefined {
   const items: CelValue[] = [];
   for (const { value, optional } of elements) {
@@ -145,7 +145,9 @@ function planMap(expr: MapExpr, planner: Planner, scope: Scope | undefined): Ste
       if (!entry.optional) {
         known.push([key, value]);
       } else if (!(value instanceof CelOptional)) {
-        return new CelFault(`cannot initialize optional entry '${shown(key)}' from non-optional value ${shown(value)}`);
+        return new CelFault(
+          `cannot initialize optional entry '${describeKey(key)}' from non-optional value ${describeKey(value)}`,
+        );
       } else if (value.value !== undefined) {
         known.push([key, value.value]);
       }

@@ -1,38 +1,38 @@
-/** How large the program of a regular expression becomes, told before it is compiled: `(a{100}){10}` is 1000. */
+/** Estimates the program size of a regular expression before it is compiled: `(a{100}){10}` has 1000 instructions. */
 
 /**
- * One piece that a repetition may stand behind: a literal block, an escape, a class or a bracket. Every part that may
- * fail at its end is bounded, so that this takes linear time itself.
+ * Matches one piece that can be repeated: a literal block, an escape, a class or a group start. All parts that can fail
+ * at their end are bounded, so that matching takes linear time.
  */
 const PIECE =
   /\\Q[^]*?(?:\\E|$)|\\(?:[pP](?:\{[^}]{0,40}\}|.)|x\{[^}]{0,8}\}|x[0-9a-fA-F]{2}|[^])|\[\^?\]?(?:\[:\^?\w{1,10}:\]|\\[^]|[^\]\\])*\]?|\{(\d{1,5})(?:(,)(\d{0,5}))?\}|\(\?(?:P?<\w{0,64}>|[a-zA-Z-]{0,8}:)|[^]/gu;
 
-/** Measured, in instructions that take as long to compile. */
+/** The measured cost of a Unicode class, in instructions that take as long to compile. */
 const UNICODE_CLASS = 80;
-/** Each place where one stands adds its ranges to the tables of the search. */
+/** Each use of a Unicode class adds its ranges to the search tables. */
 const UNICODE_INSTRUCTION = 4;
-/** Without regard to case, each character of a range is looked up; behind the last, none has a case. */
+/** A case-insensitive range looks up each of its characters, up to the last one that has a case. */
 const CHARACTERS_PER_FOLD = 30;
 const LAST_WITH_CASE = 0x1e943;
 const RANGE = /(\\x\{[0-9a-fA-F]{1,6}\}|\\x[0-9a-fA-F]{2}|[^\\])-(\\x\{[0-9a-fA-F]{1,6}\}|\\x[0-9a-fA-F]{2}|[^\]\\])/gu;
 
 export interface RegexSize {
-  /** About how many instructions. */
+  /** Approximate number of instructions. */
   readonly program: number;
-  /** What its character classes take to build, which repetitions share. */
+  /** Cost of building the character classes, which repetitions share. */
   readonly tables: number;
 }
 
 interface Group {
   total: number;
-  /** Of the piece just before. */
+  /** The size of the previous piece. */
   last: number;
 }
 
-export function estimateSize(pattern: string): RegexSize {
+export function estimateRegexSize(pattern: string): RegexSize {
   const outer: Group = { total: 1, last: 0 };
   const stack: Group[] = [outer];
-  const folds = /\(\?[a-zA-Z]*i/.test(pattern);
+  const isCaseInsensitive = /\(\?[a-zA-Z]*i/.test(pattern);
   let tables = 0;
   for (const [piece, least, comma, most] of pattern.matchAll(PIECE)) {
     const group = stack.at(-1) ?? outer;
@@ -43,13 +43,13 @@ export function estimateSize(pattern: string): RegexSize {
       addPiece(stack.at(-1) ?? outer, group.total);
     } else if (least !== undefined) {
       const always = Number(least) + (comma === undefined ? 0 : 1);
-      // Each that may be left out is one instruction more.
+      // Each optional repetition needs one more instruction.
       const times = Math.max(always, 1) + Math.max(Number(most ?? 0) - always, 0) * 2;
       group.total += group.last * (times - 1);
       group.last *= times;
     } else {
       addPiece(group, pieceSize(piece));
-      tables += tableSize(piece, folds);
+      tables += tableSize(piece, isCaseInsensitive);
     }
   }
   return { program: stack.reduce((sum, { total }) => sum + total, 0), tables };
@@ -65,10 +65,10 @@ function pieceSize(piece: string): number {
   return /\\[pP]/.test(piece) ? UNICODE_INSTRUCTION : 1;
 }
 
-function tableSize(piece: string, folds: boolean): number {
+function tableSize(piece: string, isCaseInsensitive: boolean): number {
   if (!/^[[\\]/.test(piece)) return 0;
   const unicode = UNICODE_CLASS * (piece.match(/\\[pP]/g)?.length ?? 0);
-  return unicode + (folds ? foldedSize(piece) : 0) + Math.ceil(piece.length / 2);
+  return unicode + (isCaseInsensitive ? foldedSize(piece) : 0) + Math.ceil(piece.length / 2);
 }
 
 function foldedSize(piece: string): number {

@@ -1,15 +1,15 @@
 /**
- * Regular expressions in linear time (RE2), paid for before the work. Compiled ones are kept: a constant at its place
- * in the plan, others in a small cache.
+ * Regular expressions with linear-time matching (RE2), charged before the work. Constant patterns are compiled once per
+ * place in the plan; other patterns are kept in a small cache.
  */
 import { RE2JS } from 're2js';
 import type { Budget } from '#cel/budget.ts';
 import { Regex } from '#cel/evaluate/regex-search.ts';
-import { estimateSize } from '#cel/evaluate/regex-size.ts';
+import { estimateRegexSize } from '#cel/evaluate/regex-size.ts';
 import { CelFault } from '#cel/value.ts';
 import { BoundedCache } from '#lib/bounded-cache.ts';
 
-/** Longer ones than people write; compiling takes time in the size. */
+/** Bounds the compile time, which grows with the size. */
 const MAX_PATTERN = 2000;
 const MAX_PROGRAM = 5000;
 const COMPILE_BASE_UNITS = 2000;
@@ -18,11 +18,14 @@ const MAX_CACHED = 128;
 
 const cache = new BoundedCache<string, Regex | CelFault>({ maxEntries: MAX_CACHED, maxWeight: MAX_CACHED });
 
-/** Compiled, or why it cannot be. Charges for compiling, also where it was kept: a price must not depend on others. */
-export function regexOf(pattern: string, budget: Budget): Regex | CelFault {
+/**
+ * Returns the compiled pattern, or a fault if it is invalid. Charges for compilation even if the pattern is cached, so
+ * that the cost does not depend on other expressions.
+ */
+export function compileRegex(pattern: string, budget: Budget): Regex | CelFault {
   if (pattern.length > MAX_PATTERN) return new CelFault(`regular expression is longer than ${MAX_PATTERN} characters`);
   budget.charge(COMPILE_BASE_UNITS + pattern.length);
-  const { program, tables } = estimateSize(pattern);
+  const { program, tables } = estimateRegexSize(pattern);
   if (program > MAX_PROGRAM) return new CelFault('regular expression is too large');
   budget.charge((program + tables) * COMPILE_UNITS);
   const known = cache.get(pattern);
@@ -32,10 +35,10 @@ export function regexOf(pattern: string, budget: Budget): Regex | CelFault {
   return compiled;
 }
 
-/** For a pattern that stands in the source: compiled and paid for at the first use. */
-export function constantRegex(pattern: string): (budget: Budget) => Regex | CelFault {
+/** Prepares a constant pattern. The first use compiles and charges. */
+export function prepareRegex(pattern: string): (budget: Budget) => Regex | CelFault {
   let known: Regex | CelFault | undefined;
-  return (budget) => (known ??= regexOf(pattern, budget));
+  return (budget) => (known ??= compileRegex(pattern, budget));
 }
 
 function compile(pattern: string): Regex | CelFault {

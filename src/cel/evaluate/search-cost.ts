@@ -1,12 +1,12 @@
-/** What searches in strings cost at worst, so that no choice of texts makes them slower than what was charged. */
+/** The worst-case cost of searches in strings. No text makes a search slower than its cost. */
 import { bytesCost } from '#cel/budget.ts';
 
-/** For indexOf, split and replace. V8 jumps over what cannot match, but there are texts that hardly let it. */
+/** Returns the cost of indexOf, split and replace. V8 skips ahead where it can, but some texts prevent that. */
 export function searchCost(text: string, pattern: string): number {
   return bytesCost(text.length) * (1 + bytesCost(pattern.length));
 }
 
-/** For lastIndexOf, which compares the whole pattern at each place. */
+/** Returns the cost of lastIndexOf, which compares the whole pattern at each position. */
 export function backwardSearchCost(text: string, pattern: string): number {
   return bytesCost(text.length) + bytesCost(Math.max(0, text.length - pattern.length) * pattern.length);
 }

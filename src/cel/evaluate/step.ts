@@ -1,4 +1,4 @@
-/** What a node of the tree becomes: a closure over its parts. And what it is run with. */
+/** The run-time form of a tree: each node is a closure (Step) over the closures of its parts. */
 import type { Expr } from '#cel/ast.ts';
 import type { Budget } from '#cel/budget.ts';
 import type { Activation } from '#cel/compile.ts';
@@ -8,11 +8,11 @@ import type { CelFault, CelValue } from '#cel/value.ts';
 export type Outcome = CelValue | CelFault;
 export type Step = (frame: Frame) => Outcome;
 
-/** One evaluation. */
+/** The state of one evaluation. */
 export class Frame {
   readonly activation: Activation;
   readonly budget: Budget;
-  /** The variables of the folds that are running, each at its place (Scope). */
+  /** The variables of the running folds, indexed by Scope.slot. */
   readonly slots: Outcome[] = [];
 
   constructor(activation: Activation, budget: Budget) {
@@ -21,7 +21,10 @@ export class Frame {
   }
 }
 
-/** The variables of the folds around a node. Nothing outlives its fold, so a place is its depth. */
+/**
+ * A variable of an enclosing fold, linked to the outer ones. A variable does not outlive its fold, so its slot is its
+ * depth.
+ */
 export class Scope {
   readonly slot: number;
   readonly #name: string;
@@ -41,7 +44,7 @@ export class Scope {
   }
 }
 
-/** How the parts of a planner reach each other. */
+/** Gives the parts of the planner access to each other. */
 export interface Planner {
   readonly environment: Environment;
   plan(expr: Expr, scope: Scope | undefined): Step;

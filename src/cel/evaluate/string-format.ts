@@ -1,4 +1,4 @@
-/** Strings that are more by their schema's format: times and bytes. */
+/** Converts strings with a schema format to times and bytes. */
 import { parseDuration, parseTimestamp } from '#cel/evaluate/time-text.ts';
 import type { Schema } from '#kube/schema.ts';
 import { CelFault } from '#cel/value.ts';
@@ -6,8 +6,8 @@ import type { CelValue } from '#cel/value.ts';
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-/** The string itself where the format says nothing to CEL. */
-export function formattedString(text: string, schema: Schema): CelValue | CelFault {
+/** Returns the string unchanged if CEL has no type for the format. */
+export function parseFormattedString(text: string, schema: Schema): CelValue | CelFault {
   if (schema['x-kubernetes-int-or-string'] === true) return text;
   switch (schema.format) {
     case 'date-time':

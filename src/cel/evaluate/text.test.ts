@@ -19,13 +19,13 @@ const doubles: Record<string, number> = {
   NaN: NaN,
 };
 for (const [text, value] of Object.entries(doubles)) {
-  test(`writes a double as Go does: ${text}`, () => {
+  test(`formats a double as Go does: ${text}`, () => {
     assert.equal(formatDouble(value), text);
     assert.ok(Object.is(parseDouble(text), value), `${parseDouble(text)}`);
   });
 }
 
-test('reads numbers as Go does', () => {
+test('parses numbers as Go does', () => {
   assert.deepEqual(['+5', '-5', '007'].map(parseInteger), [5n, -5n, 7n]);
   assert.deepEqual(
     ['', '5.0', '0x5', ' 5', '9223372036854775808', '9'.repeat(5000)].map(parseInteger),
@@ -45,13 +45,13 @@ const durations: Record<string, readonly [nanos: bigint, written: string]> = {
   '2562047h47m16.854775807s': [2n ** 63n - 1n, '9223372036.854776s'],
 };
 for (const [text, [nanos, written]] of Object.entries(durations)) {
-  test(`reads and writes the duration ${text}`, () => {
+  test(`parses and formats the duration ${text}`, () => {
     assert.deepEqual(parseDuration(text), new CelDuration(nanos));
     assert.equal(formatDuration(new CelDuration(nanos)), written);
   });
 }
 
-test('refuses what is no duration', () => {
+test('rejects invalid durations', () => {
   for (const text of ['', '1', 's', '1 s', '1d', '1s1', '+-1s', '1s'.repeat(200)]) {
     assert.equal(parseDuration(text), undefined, text);
   }
@@ -66,14 +66,14 @@ const times: Record<string, string> = {
   '1969-12-31T23:59:59.9Z': '1969-12-31T23:59:59.9Z',
 };
 for (const [text, written] of Object.entries(times)) {
-  test(`reads and writes the time ${text}`, () => {
+  test(`parses and formats the time ${text}`, () => {
     const time = parseTimestamp(text);
     assert.ok(time instanceof CelTimestamp);
     assert.equal(formatTimestamp(time), written);
   });
 }
 
-test('refuses what is no time', () => {
+test('rejects invalid times', () => {
   for (const text of [
     '',
     '2023-02-29T00:00:00Z',

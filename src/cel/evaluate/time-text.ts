@@ -1,10 +1,13 @@
-/** Timestamps and durations as text: RFC 3339, and what Go's time.ParseDuration takes. undefined = not one. */
-import { duration, timestamp } from '#cel/evaluate/arithmetic.ts';
+/**
+ * Parses and formats timestamps (RFC 3339) and durations (the syntax of Go's time.ParseDuration). The parsers return
+ * undefined for other text.
+ */
+import { checkedDuration, checkedTimestamp } from '#cel/evaluate/arithmetic.ts';
 import type { CelDuration, CelFault, CelTimestamp } from '#cel/value.ts';
 
 const NANOS = 1_000_000_000n;
 const RFC_3339 = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))$/;
-/** No timestamp or duration that means something is longer; parsing stays cheap whatever the text is. */
+/** Valid timestamps and durations are shorter. Bounds the cost of parsing. */
 export const MAX_TIME_TEXT = 128;
 
 export function parseTimestamp(text: string): CelTimestamp | CelFault | undefined {
@@ -24,10 +27,10 @@ export function parseTimestamp(text: string): CelTimestamp | CelFault | undefine
   const offsetMinutes = Number(parts[9] ?? 0) * 60 + Number(parts[10] ?? 0);
   if (Number(parts[9] ?? 0) > 24 || Number(parts[10] ?? 0) > 59) return undefined;
   const utc = millis - (parts[8] === '-' ? -offsetMinutes : offsetMinutes) * 60_000;
-  return timestamp(BigInt(utc) * 1_000_000n + BigInt((parts[7] ?? '').slice(0, 9).padEnd(9, '0')));
+  return checkedTimestamp(BigInt(utc) * 1_000_000n + BigInt((parts[7] ?? '').slice(0, 9).padEnd(9, '0')));
 }
 
-/** undefined = there is no such day. */
+/** Returns undefined if the date does not exist. */
 function utcMillis(
   year: number,
   month: number,
@@ -37,7 +40,7 @@ function utcMillis(
   second: number,
 ): number | undefined {
   const date = new Date(0);
-  // Date.UTC takes the years below 100 for those of the twentieth century.
+  // Date.UTC maps years below 100 to the twentieth century.
   date.setUTCFullYear(year, month - 1, day);
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined;
   return date.setUTCHours(hour, minute, second, 0);
@@ -78,13 +81,13 @@ export function parseDuration(text: string): CelDuration | CelFault | undefined 
     const size = UNITS.get(unit) ?? 0n;
     nanos += BigInt(whole) * size + (BigInt(fraction) * size) / 10n ** BigInt(fraction.length);
   }
-  return duration(parts[1] === '-' ? -nanos : nanos);
+  return checkedDuration(parts[1] === '-' ? -nanos : nanos);
 }
 
-/** In seconds: `3600s`, `0.5s`. */
+/** Formats in seconds: `3600s`, `0.5s`. */
 export function formatDuration({ nanos }: CelDuration): string {
   const seconds = Number(nanos / NANOS) + Number(nanos % NANOS) / 1e9;
-  // JavaScript writes what is below a millionth with an exponent.
+  // JavaScript uses an exponent below 1e-6.
   const small = Math.abs(seconds) < 1e-6 && seconds !== 0;
   return `${small ? seconds.toFixed(9).replace(/0+$/, '') : seconds}s`;
 }

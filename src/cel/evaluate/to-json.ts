@@ -1,4 +1,4 @@
-/** A value as JSON, for what an expression gives. */
+/** Converts the result of an expression to JSON. */
 import { Budget, CostLimitError } from '#cel/budget.ts';
 import { formatDuration, formatTimestamp } from '#cel/evaluate/time-text.ts';
 import { CelDuration, CelFault, CelList, CelMap, CelOptional } from '#cel/value.ts';
@@ -6,10 +6,10 @@ import { CelTimestamp, CelTypeValue, CelUint } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
 const MAX_DEPTH = 500;
-/** Parts that a value shares are written each time: a small value may be large as JSON. */
+/** Shared parts are written once per use, so a small value can be large as JSON. */
 const DEFAULT_UNITS = 1_000_000;
 
-/** Throws CostLimitError when that is larger than the budget. Ints beyond 53 bits are strings, as in cel-go. */
+/** Throws CostLimitError if the JSON exceeds the budget. As in cel-go, ints beyond 53 bits are strings. */
 export function toJson(value: CelValue, budget: Budget = new Budget(DEFAULT_UNITS), depth = 0): unknown {
   budget.charge(1);
   if (depth > MAX_DEPTH) throw new CostLimitError();
@@ -41,6 +41,6 @@ function jsonObject(map: CelMap, budget: Budget, depth: number): unknown {
     if (value === undefined || value instanceof CelFault) continue;
     entries.push([String(toJson(key, budget, depth + 1)), toJson(value, budget, depth + 1)]);
   }
-  // Defines properties: a key `__proto__` is one like any other.
+  // fromEntries defines properties, so the key `__proto__` is safe.
   return Object.fromEntries(entries);
 }

@@ -1,29 +1,29 @@
-/** Which type a value has, and the types that an expression may name. */
+/** The types of values, and the types that every expression can name. */
 import { BOOL, BYTES, DOUBLE, DURATION, DYN, INT, NULL, STRING, TIMESTAMP, UINT } from '#cel/type.ts';
 import { listOf, mapOf, optionalOf, typeOf as metaOf } from '#cel/type.ts';
 import type { CelType } from '#cel/type.ts';
 import { CelDuration, CelList, CelMap, CelOptional, CelTimestamp, CelTypeValue, CelUint } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
-const named = (name: string, type: CelType) => new CelTypeValue(name, type);
+const typeValue = (name: string, type: CelType) => new CelTypeValue(name, type);
 
 const types = {
-  bool: named('bool', BOOL),
-  int: named('int', INT),
-  uint: named('uint', UINT),
-  double: named('double', DOUBLE),
-  string: named('string', STRING),
-  bytes: named('bytes', BYTES),
-  list: named('list', listOf(DYN)),
-  map: named('map', mapOf(DYN, DYN)),
-  null: named('null_type', NULL),
-  type: named('type', metaOf(DYN)),
-  timestamp: named('google.protobuf.Timestamp', TIMESTAMP),
-  duration: named('google.protobuf.Duration', DURATION),
-  optional: named('optional_type', optionalOf(DYN)),
+  bool: typeValue('bool', BOOL),
+  int: typeValue('int', INT),
+  uint: typeValue('uint', UINT),
+  double: typeValue('double', DOUBLE),
+  string: typeValue('string', STRING),
+  bytes: typeValue('bytes', BYTES),
+  list: typeValue('list', listOf(DYN)),
+  map: typeValue('map', mapOf(DYN, DYN)),
+  null: typeValue('null_type', NULL),
+  type: typeValue('type', metaOf(DYN)),
+  timestamp: typeValue('google.protobuf.Timestamp', TIMESTAMP),
+  duration: typeValue('google.protobuf.Duration', DURATION),
+  optional: typeValue('optional_type', optionalOf(DYN)),
 } as const;
 
-/** The identifiers that are types everywhere: `int`, `list`, `google.protobuf.Duration`. Libraries add theirs. */
+/** The types that every environment declares: `int`, `list`, `google.protobuf.Duration`. Libraries add more. */
 export const typeNames: ReadonlyMap<string, CelTypeValue> = new Map(
   Object.values(types).map((type) => [type.name, type]),
 );
@@ -42,5 +42,5 @@ export function typeOfValue(value: CelValue): CelTypeValue {
   if (value instanceof CelDuration) return types.duration;
   if (value instanceof CelOptional) return types.optional;
   if (value instanceof CelTypeValue) return types.type;
-  return named(value.type.name, value.type);
+  return typeValue(value.type.name, value.type);
 }

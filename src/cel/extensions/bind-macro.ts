@@ -1,4 +1,4 @@
-/** `cel.bind(name, value, expression)`: a name for a value, as a fold that does not turn. */
+/** The macro `cel.bind(name, value, expression)`, which names a value. It expands to a fold without iterations. */
 import type { Expr } from '#cel/ast.ts';
 import type { Library, MacroCall } from '#cel/library.ts';
 import { bind } from '#cel/parse/fold-parts.ts';

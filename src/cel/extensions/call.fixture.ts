@@ -1,4 +1,4 @@
-/** Calls functions of a library with plain values, as the evaluator would, and shows results as plain values. */
+/** Calls library functions with plain values, as the evaluator does, and converts the results to plain values. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Budget } from '#cel/budget.ts';
@@ -13,9 +13,9 @@ import type { CelValue } from '#cel/value.ts';
 export const list = (...items: CelValue[]): CelList => new ArrayList(items);
 
 export function map(...entries: [CelValue, CelValue][]): CelMap {
-  const made = EntryMap.of(entries);
-  assert.ok(made instanceof EntryMap);
-  return made;
+  const result = EntryMap.of(entries);
+  assert.ok(result instanceof EntryMap);
+  return result;
 }
 
 export const uint = (value: bigint): CelUint => new CelUint(value);
@@ -23,23 +23,23 @@ export const fault = (message: string) => ({ fault: message });
 export const none = { optional: undefined };
 
 export function call(library: Library, name: string, args: readonly CelValue[], budget = new Budget(1_000_000)) {
-  const overload = library.functions?.[name]?.find((known) => fits(known, args));
+  const overload = library.functions?.[name]?.find((known) => acceptsArgs(known, args));
   assert.ok(overload !== undefined, `${name} takes ${args.map((arg) => typeOfValue(arg).name).join(', ')}`);
   return overload.call(args, budget);
 }
 
-/** For receivers and arguments that a function makes: `made(ipLibrary, 'ip', ['::1'])`. */
-export function made(library: Library, name: string, args: readonly CelValue[]): CelValue {
+/** Returns a receiver or argument that a function creates: `callForValue(ipLibrary, 'ip', ['::1'])`. */
+export function callForValue(library: Library, name: string, args: readonly CelValue[]): CelValue {
   const result = call(library, name, args);
   assert.ok(!(result instanceof CelFault), result instanceof CelFault ? result.message : '');
   return result;
 }
 
-function fits({ args }: Overload, values: readonly CelValue[]): boolean {
-  return args.length === values.length && args.every((type, i) => isOf(type, values[i] as CelValue));
+function acceptsArgs({ args }: Overload, values: readonly CelValue[]): boolean {
+  return args.length === values.length && args.every((type, i) => hasType(type, values[i] as CelValue));
 }
 
-function isOf(type: CelType, value: CelValue): boolean {
+function hasType(type: CelType, value: CelValue): boolean {
   if (type.kind === 'param' || (type.kind === 'primitive' && type.name === 'dyn')) return true;
   const { name } = typeOfValue(value);
   return type.kind === 'primitive' || type.kind === 'opaque' ? type.name === name : type.kind === name;
@@ -54,7 +54,7 @@ export function plain(value: CelValue | CelFault | undefined): unknown {
   return value;
 }
 
-/** The function, its arguments, what it gives. */
+/** The function, its arguments, and the expected result. */
 export type CallCase = readonly [name: string, args: readonly CelValue[], want: unknown];
 
 export function testCalls(library: Library, cases: Record<string, CallCase>): void {
@@ -63,7 +63,7 @@ export function testCalls(library: Library, cases: Record<string, CallCase>): vo
   }
 }
 
-/** How many units one call takes. */
+/** Returns the units that one call takes. */
 export function costOf(library: Library, name: string, args: readonly CelValue[]): number {
   const budget = new Budget(1e9);
   call(library, name, args, budget);

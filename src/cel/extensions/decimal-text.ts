@@ -1,6 +1,6 @@
 /**
- * Doubles as decimals with a given number of digits, exact and rounded half to even, as Go's strconv does. Callers
- * charge digitsCost: numbers of hundreds of digits are made for what is far from 1.
+ * Formats doubles as decimals with a given number of digits, exact and rounded half to even, as Go's strconv does.
+ * Callers charge digitsCost: values far from 1 have hundreds of digits.
  */
 
 export function digitsCost(value: number): number {
@@ -10,13 +10,13 @@ export function digitsCost(value: number): number {
 
 interface Exact {
   readonly mantissa: bigint;
-  /** Of two. */
+  /** The exponent to base 2. */
   readonly exponent: number;
 }
 
 const bits = new DataView(new ArrayBuffer(8));
 
-/** For a finite value; without its sign. */
+/** Decomposes a finite value, ignoring its sign. */
 function exactOf(value: number): Exact {
   bits.setFloat64(0, value);
   const raw = bits.getBigUint64(0);
@@ -26,7 +26,7 @@ function exactOf(value: number): Exact {
   return { mantissa: fraction | (1n << 52n), exponent: biased - 1075 };
 }
 
-/** |value| times ten to the power of `scale`, rounded. */
+/** Returns |value| times ten to the power of `scale`, rounded. */
 function scaled(value: number, scale: number): bigint {
   const { mantissa, exponent } = exactOf(value);
   const above = (mantissa << BigInt(Math.max(0, exponent))) * 10n ** BigInt(Math.max(0, scale));
@@ -39,18 +39,18 @@ function scaled(value: number, scale: number): bigint {
 
 const signOf = (value: number): string => (value < 0 || Object.is(value, -0) ? '-' : '');
 
-/** `%.<precision>f` of a finite value. */
-export function fixedText(value: number, precision: number): string {
+/** Formats a finite value as `%.<precision>f`. */
+export function formatFixed(value: number, precision: number): string {
   const digits = String(scaled(value, precision)).padStart(precision + 1, '0');
   const whole = digits.slice(0, digits.length - precision);
   return `${signOf(value)}${whole}${precision > 0 ? `.${digits.slice(-precision)}` : ''}`;
 }
 
-/** The parts of `%.<precision>e` of a finite value. */
+/** Returns the parts of a finite value as `%.<precision>e`. */
 export function scientificParts(value: number, precision: number): { mantissa: string; exponent: number } {
   let exponent = value === 0 ? 0 : Number(value.toExponential().split('e')[1]);
   let digits = String(scaled(value, precision - exponent));
-  // The shortest text of a value may be in the next power of ten, and so may the rounded one.
+  // Both the shortest text and the rounded digits can reach the next power of ten.
   if (digits.length > precision + 1) digits = String(scaled(value, precision - ++exponent));
   else if (digits.length < precision + 1 && value !== 0) digits = String(scaled(value, precision - --exponent));
   digits = digits.padEnd(precision + 1, '0');
@@ -58,8 +58,8 @@ export function scientificParts(value: number, precision: number): { mantissa: s
   return { mantissa: `${signOf(value)}${digits.charAt(0)}${fraction}`, exponent };
 }
 
-/** The shortest text that is read as the same value, without exponent. */
-export function plainText(value: number): string {
+/** Returns the shortest text without exponent that parses to the same value. */
+export function formatPlain(value: number): string {
   const [mantissa = '0', power = '0'] = Math.abs(value).toExponential().split('e');
   const digits = mantissa.replace('.', '');
   const point = Number(power) + 1;

@@ -1,9 +1,9 @@
-/** How `format` writes values by the specification (and cel-go from version 4 of its strings on): without quotes. */
+/** The style of `format` in the specification (and in cel-go from version 4 of its strings library): no quotes. */
 import { CostLimitError } from '#cel/budget.ts';
-import { digitsCost, fixedText, plainText, scientificParts } from '#cel/extensions/decimal-text.ts';
+import { digitsCost, formatFixed, formatPlain, scientificParts } from '#cel/extensions/decimal-text.ts';
 import type { FormatStyle, FormatText } from '#cel/extensions/format.ts';
-import { FormatError, given, integerOf } from '#cel/extensions/format.ts';
-import { MAX_DEPTH, notText, scalarText, sortedEntries } from '#cel/extensions/format-scalar.ts';
+import { FormatError, describeGiven, integerOf } from '#cel/extensions/format.ts';
+import { MAX_DEPTH, stringClauseError, formatScalarText, sortEntries } from '#cel/extensions/format-scalar.ts';
 import { CelList, CelMap } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
@@ -14,20 +14,23 @@ export const plainStyle: FormatStyle = {
 
   decimal(value, text) {
     const number = numberOf(value);
-    if (number === undefined) throw new FormatError(`decimal clause can only be used on integers, ${given(value)}`);
-    text.add(typeof value === 'number' ? doubleText(value) : String(integerOf(value)));
+    if (number === undefined)
+      throw new FormatError(`decimal clause can only be used on integers, ${describeGiven(value)}`);
+    text.add(typeof value === 'number' ? formatDoubleText(value) : String(integerOf(value)));
   },
 
   fixed(value, text, precision = DIGITS) {
     const number = numberOf(value);
-    if (number === undefined) throw new FormatError(`fixed-point clause can only be used on doubles, ${given(value)}`);
+    if (number === undefined)
+      throw new FormatError(`fixed-point clause can only be used on doubles, ${describeGiven(value)}`);
     text.budget.charge(digitsCost(number));
-    text.add(Number.isFinite(number) ? fixedText(number, precision) : String(number));
+    text.add(Number.isFinite(number) ? formatFixed(number, precision) : String(number));
   },
 
   scientific(value, text, precision = DIGITS) {
     const number = numberOf(value);
-    if (number === undefined) throw new FormatError(`scientific clause can only be used on doubles, ${given(value)}`);
+    if (number === undefined)
+      throw new FormatError(`scientific clause can only be used on doubles, ${describeGiven(value)}`);
     text.budget.charge(digitsCost(number));
     if (!Number.isFinite(number)) return text.add(String(number));
     const { mantissa, exponent } = scientificParts(number, precision);
@@ -40,20 +43,20 @@ function numberOf(value: CelValue): number | undefined {
   return typeof value === 'number' ? value : integer === undefined ? undefined : Number(integer);
 }
 
-function doubleText(value: number): string {
-  return Number.isFinite(value) ? plainText(value) : String(value);
+function formatDoubleText(value: number): string {
+  return Number.isFinite(value) ? formatPlain(value) : String(value);
 }
 
 function addText(value: CelValue, text: FormatText, depth: number): void {
   if (depth > MAX_DEPTH) throw new CostLimitError();
   if (value instanceof CelList) return addList(value, text, depth);
   if (value instanceof CelMap) return addMap(value, text, depth);
-  text.add(shownScalar(value, text));
+  text.add(formatScalar(value, text));
 }
 
-function shownScalar(value: CelValue, text: FormatText): string {
-  const shown = typeof value === 'number' ? doubleText(value) : scalarText(value, text);
-  if (shown === undefined) throw notText(value);
+function formatScalar(value: CelValue, text: FormatText): string {
+  const shown = typeof value === 'number' ? formatDoubleText(value) : formatScalarText(value, text);
+  if (shown === undefined) throw stringClauseError(value);
   return shown;
 }
 
@@ -68,7 +71,7 @@ function addList(list: CelList, text: FormatText, depth: number): void {
 
 function addMap(map: CelMap, text: FormatText, depth: number): void {
   text.add('{');
-  for (const [i, { key, value }] of sortedEntries(map, text, (key) => shownScalar(key, text)).entries()) {
+  for (const [i, { key, value }] of sortEntries(map, text, (key) => formatScalar(key, text)).entries()) {
     text.add(i > 0 ? `, ${key}: ` : `${key}: `);
     addText(value, text, depth + 1);
   }

@@ -1,6 +1,6 @@
 /**
- * `template.format(args)`: what a template is and the clauses that read the same everywhere. How other values look
- * is a style: as in Kubernetes (format-quoted.ts) or as in the specification (format-plain.ts).
+ * The function `template.format(args)`: parses templates and implements the clauses that are the same in every style.
+ * The styles are those of Kubernetes (format-quoted.ts) and of the specification (format-plain.ts).
  */
 import type { Budget } from '#cel/budget.ts';
 import { bytesCost } from '#cel/budget.ts';
@@ -23,12 +23,12 @@ export interface FormatStyle {
   readonly scientific: Clause;
 }
 
-/** What cannot be formatted, in cel-go's words. */
+/** A value that cannot be formatted, with the message of cel-go. */
 export class FormatError extends Error {
   override name = 'FormatError';
 }
 
-/** The text so far. Each piece is charged before it is added. */
+/** The text so far. Charges for each piece before it is added. */
 export class FormatText {
   readonly budget: Budget;
   #text = '';
@@ -42,7 +42,7 @@ export class FormatText {
     this.#text += piece;
   }
 
-  /** Before a piece that is as long as that is made. */
+  /** Charges for a piece of this length before it is built. */
   charge(length: number): void {
     this.budget.charge(bytesCost(length));
   }
@@ -62,17 +62,17 @@ export function formatOverload(style: FormatStyle): Overload {
     budget.charge(FORMAT_COST);
     const text = new FormatText(budget);
     try {
-      fill(template, args, clauses, text);
+      formatTemplate(template, args, clauses, text);
     } catch (error) {
       if (!(error instanceof FormatError)) throw error;
-      budget.charge(3 * THROW_COST); // Most are thrown again on the way.
+      budget.charge(3 * THROW_COST); // Most errors are caught and thrown again by several callers.
       return new CelFault(error.message);
     }
     return text.toString();
   });
 }
 
-function fill(template: string, args: CelList, clauses: ReadonlyMap<string, Clause>, text: FormatText): void {
+function formatTemplate(template: string, args: CelList, clauses: ReadonlyMap<string, Clause>, text: FormatText): void {
   let next = 0;
   let start = 0;
   for (let at = template.indexOf('%'); at >= 0; at = template.indexOf('%', start)) {
@@ -87,7 +87,7 @@ function fill(template: string, args: CelList, clauses: ReadonlyMap<string, Clau
     text.budget.charge(FORMAT_COST);
     const { precision, letter, end } = readClause(template, at + 1);
     const clause = clauses.get(letter);
-    if (clause === undefined) throw unreadable(`unrecognized formatting clause "${letter}"`);
+    if (clause === undefined) throw clauseError(`unrecognized formatting clause "${letter}"`);
     writeClause(clause, args.at(next), text, precision);
     next++;
     start = end;
@@ -103,11 +103,11 @@ function writeClause(clause: Clause, value: CelValue, text: FormatText, precisio
   }
 }
 
-function unreadable(problem: string): FormatError {
+function clauseError(problem: string): FormatError {
   return new FormatError(`could not parse formatting clause: ${problem}`);
 }
 
-/** What follows a percent sign. */
+/** Parses the clause after a percent sign. */
 function readClause(template: string, at: number): { precision: number | undefined; letter: string; end: number } {
   let end = at;
   let precision: number | undefined;
@@ -121,7 +121,7 @@ function readClause(template: string, at: number): { precision: number | undefin
 }
 
 function readPrecision(digits: string, atEnd: boolean): number {
-  const problem = (what: string) => unreadable(`error while parsing precision: ${what}`);
+  const problem = (what: string) => clauseError(`error while parsing precision: ${what}`);
   if (atEnd) throw problem('could not find end of precision specifier');
   if (digits === '') {
     throw problem(`error while converting precision to integer: strconv.Atoi: parsing ${goQuote('')}: invalid syntax`);
@@ -139,41 +139,42 @@ function clausesOf(style: FormatStyle): ReadonlyMap<string, Clause> {
     ['d', style.decimal],
     ['f', style.fixed],
     ['e', style.scientific],
-    ['b', binary],
-    ['o', octal],
-    ['x', (value, text) => hex(value, text, (digits) => digits)],
-    ['X', (value, text) => hex(value, text, (digits) => digits.toUpperCase())],
+    ['b', writeBinary],
+    ['o', writeOctal],
+    ['x', (value, text) => writeHex(value, text, (digits) => digits)],
+    ['X', (value, text) => writeHex(value, text, (digits) => digits.toUpperCase())],
   ]);
 }
 
-/** undefined = neither int nor uint. */
+/** Returns undefined if the value is neither int nor uint. */
 export function integerOf(value: CelValue): bigint | undefined {
   return typeof value === 'bigint' ? value : value instanceof CelUint ? value.value : undefined;
 }
 
-export function given(value: CelValue): string {
+export function describeGiven(value: CelValue): string {
   return `was given ${typeOfValue(value).name}`;
 }
 
-function binary(value: CelValue, text: FormatText): void {
+function writeBinary(value: CelValue, text: FormatText): void {
   const integer = typeof value === 'boolean' ? BigInt(value) : integerOf(value);
   if (integer === undefined) {
-    throw new FormatError(`only integers and bools can be formatted as binary, ${given(value)}`);
+    throw new FormatError(`only integers and bools can be formatted as binary, ${describeGiven(value)}`);
   }
   text.add(integer.toString(2));
 }
 
-function octal(value: CelValue, text: FormatText): void {
+function writeOctal(value: CelValue, text: FormatText): void {
   const integer = integerOf(value);
-  if (integer === undefined) throw new FormatError(`octal clause can only be used on integers, ${given(value)}`);
+  if (integer === undefined)
+    throw new FormatError(`octal clause can only be used on integers, ${describeGiven(value)}`);
   text.add(integer.toString(8));
 }
 
-function hex(value: CelValue, text: FormatText, cased: (digits: string) => string): void {
+function writeHex(value: CelValue, text: FormatText, cased: (digits: string) => string): void {
   const integer = integerOf(value);
   if (integer !== undefined) return text.add(cased(integer.toString(16)));
   if (typeof value !== 'string' && !(value instanceof Uint8Array)) {
-    throw new FormatError(`only integers, byte buffers, and strings can be formatted as hex, ${given(value)}`);
+    throw new FormatError(`only integers, byte buffers, and strings can be formatted as hex, ${describeGiven(value)}`);
   }
   text.charge(value.length * 2);
   text.add(cased(Buffer.from(value as string).toString('hex')));

@@ -1,6 +1,6 @@
-/** A string as Go's %q shows it, for messages that Kubernetes writes that way. */
+/** Quotes strings like Go's %q, for the messages of Kubernetes that use it. */
 
-/** The escapes with a letter, and those of what ends or begins one. */
+/** Escapes that have a name, and the escapes of the quote and the backslash. */
 export const NAMED_ESCAPES: ReadonlyMap<string, string> = new Map([
   ['\x07', '\\a'],
   ['\b', '\\b'],
@@ -13,34 +13,36 @@ export const NAMED_ESCAPES: ReadonlyMap<string, string> = new Map([
   ['"', '\\"'],
 ]);
 
-/** Quotes, backslashes and whatever cannot be seen: controls, spaces but the plain one, unassigned, private. */
+/**
+ * Matches quotes, backslashes and invisible characters: controls, spaces other than U+0020, unassigned, private use.
+ */
 const HIDDEN = /["\\]|(?! )[\p{C}\p{Z}]/gu;
 
-/** What most texts are made of; found out much faster. */
+/** Matches most texts, much faster than HIDDEN. */
 const PLAIN = /^[ !#-[\]-~]*$/;
 
 export function goQuote(text: string): string {
-  return `"${text.replaceAll(HIDDEN, escaped)}"`;
+  return `"${text.replaceAll(HIDDEN, escapeCharacter)}"`;
 }
 
-/** Whether goQuote has something to escape. */
-export function hasHidden(text: string): boolean {
+/** Reports whether goQuote would escape a character. */
+export function needsEscape(text: string): boolean {
   return !PLAIN.test(text) && text.search(HIDDEN) >= 0;
 }
 
 const MAX_IN_MESSAGE = 256;
 
-/** For messages: long texts are cut. */
-export function quotedForMessage(text: string): string {
+/** Quotes a text for a message. Truncates long texts. */
+export function quoteForMessage(text: string): string {
   return goQuote(text.length > MAX_IN_MESSAGE ? `${text.slice(0, MAX_IN_MESSAGE)}...` : text);
 }
 
-/** Units for quotedForMessage, which messages do twice: each character may become an escape. */
+/** Returns the units for quoting a text twice in a message. Each character may become an escape. */
 export function quoteCost(text: string): number {
   return 4 * Math.min(text.length, MAX_IN_MESSAGE);
 }
 
-function escaped(sign: string): string {
+function escapeCharacter(sign: string): string {
   const code = sign.codePointAt(0) ?? 0;
   if (code >= 0xd800 && code <= 0xdfff) return '\ufffd';
   const hex = code.toString(16);

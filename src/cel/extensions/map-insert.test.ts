@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fault, made, map, plain, testCalls, uint } from '#cel/extensions/call.fixture.ts';
+import { fault, callForValue, map, plain, testCalls, uint } from '#cel/extensions/call.fixture.ts';
 import { insertOverloads } from '#cel/extensions/map-insert.ts';
 import type { Library } from '#cel/library.ts';
 
@@ -17,8 +17,8 @@ testCalls(library, {
   ],
   'a key is not added twice': ['insert', [map(['a', 1n]), 'a', 2n], fault('insert failed: key a already exists')],
   'an equal key is not added': ['insert', [map([1n, 1n]), uint(1n), 2n], fault('insert failed: key 1 already exists')],
-  'null is no key': ['insert', [map(), null, 2n], fault('unsupported key type')],
-  'a map is added': [
+  'null is not a valid key': ['insert', [map(), null, 2n], fault('unsupported key type')],
+  'all entries of a map are added': [
     'insert',
     [map(['a', 1n]), map([true, 2n], [3n, 4n])],
     new Map<unknown, unknown>([
@@ -27,17 +27,17 @@ testCalls(library, {
       [3n, 4n],
     ]),
   ],
-  'a map with a known key is not added': [
+  'a map with a duplicate key is not added': [
     'insert',
     [map(['a', 1n]), map(['b', 2n], ['a', 3n])],
     fault('insert failed: key a already exists'),
   ],
 });
 
-test('a map does not see what grew out of it', () => {
-  const first = made(library, 'insert', [map(), 'a', 1n]);
-  const second = made(library, 'insert', [first, 'b', 2n]);
-  const other = made(library, 'insert', [first, 'b', 3n]);
+test('a map does not see entries added to its successors', () => {
+  const first = callForValue(library, 'insert', [map(), 'a', 1n]);
+  const second = callForValue(library, 'insert', [first, 'b', 2n]);
+  const other = callForValue(library, 'insert', [first, 'b', 3n]);
   assert.deepEqual(plain(first), new Map([['a', 1n]]));
   assert.deepEqual(
     [...(plain(second) as Map<string, bigint>)],

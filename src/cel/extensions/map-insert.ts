@@ -1,12 +1,13 @@
 /**
- * `cel.@mapInsert`, which only macros call: a map with one entry more, or with all of another map. A fold that builds
- * a map this way takes the time of its entries: the maps of its steps share one table, each sees its first entries.
+ * The function `cel.@mapInsert`, which only macros call: adds one entry, or all entries of another map, to a map. A
+ * fold that builds a map costs only its entries: the maps of its steps share one table, and each sees its first
+ * entries.
  */
 import { keysCost } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
-import { shown } from '#cel/evaluate/fault.ts';
-import { canonical } from '#cel/evaluate/map-key.ts';
-import type { Canonical } from '#cel/evaluate/map-key.ts';
+import { describeKey } from '#cel/evaluate/fault.ts';
+import { canonicalKey } from '#cel/evaluate/map-key.ts';
+import type { CanonicalKey } from '#cel/evaluate/map-key.ts';
 import { func } from '#cel/extensions/overload.ts';
 import type { Overload } from '#cel/library.ts';
 import { mapOf, param } from '#cel/type.ts';
@@ -28,27 +29,27 @@ export const insertOverloads: readonly Overload[] = [
 interface Entry {
   readonly key: CelValue;
   readonly value: CelValue;
-  /** Which maps of the table see it: those with more entries than this. */
+  /** Only maps with more entries than this see the entry. */
   readonly index: number;
 }
 
 class GrownMap extends CelMap {
-  readonly #table: Map<Canonical, Entry>;
+  readonly #table: Map<CanonicalKey, Entry>;
   override readonly size: number;
 
-  constructor(table: Map<Canonical, Entry>) {
+  constructor(table: Map<CanonicalKey, Entry>) {
     super();
     this.#table = table;
     this.size = table.size;
   }
 
-  /** Whether it may grow its table: nobody has done so before. */
+  /** Reports whether the map can grow its table in place, because no other map has. */
   get isNewest(): boolean {
     return this.#table.size === this.size;
   }
 
-  /** Only for the newest, with a key that is not there. */
-  with(id: Canonical, key: CelValue, value: CelValue): GrownMap {
+  /** Must be called only on the newest map of a table, with a new key. */
+  insert(id: CanonicalKey, key: CelValue, value: CelValue): GrownMap {
     this.#table.set(id, { key, value, index: this.size });
     return new GrownMap(this.#table);
   }
@@ -69,19 +70,19 @@ class GrownMap extends CelMap {
   }
 
   #entry(key: CelValue): Entry | undefined {
-    const id = canonical(key);
+    const id = canonicalKey(key);
     const entry = id === undefined ? undefined : this.#table.get(id);
     return entry !== undefined && entry.index < this.size ? entry : undefined;
   }
 }
 
 function insert(budget: Budget, map: CelMap, key: CelValue, value: CelValue): CelMap | CelFault {
-  const id = canonical(key);
+  const id = canonicalKey(key);
   if (id === undefined) return new CelFault('unsupported key type');
-  if (map.has(key)) return new CelFault(`insert failed: key ${shown(key)} already exists`);
+  if (map.has(key)) return new CelFault(`insert failed: key ${describeKey(key)} already exists`);
   budget.charge(ENTRY_COST);
   const own = map instanceof GrownMap && map.isNewest ? map : copyOf(budget, map);
-  return own instanceof CelFault ? own : own.with(id, key, value);
+  return own instanceof CelFault ? own : own.insert(id, key, value);
 }
 
 function insertAll(budget: Budget, map: CelMap, more: CelMap): CelMap | CelFault {
@@ -99,9 +100,9 @@ function insertAll(budget: Budget, map: CelMap, more: CelMap): CelMap | CelFault
 
 function copyOf(budget: Budget, map: CelMap): GrownMap | CelFault {
   budget.charge(keysCost(map.size) + ENTRY_COST * map.size);
-  const table = new Map<Canonical, Entry>();
+  const table = new Map<CanonicalKey, Entry>();
   for (const key of map.keys()) {
-    const id = canonical(key);
+    const id = canonicalKey(key);
     const value = map.get(key);
     if (value instanceof CelFault) return value;
     if (id !== undefined && value !== undefined) table.set(id, { key, value, index: table.size });

@@ -1,4 +1,4 @@
-/** Short ways to write overloads down: `work` gets the arguments with the types that the library promises. */
+/** Shorthand for declaring overloads. `work` receives the arguments with the types that the library declares. */
 import type { Budget } from '#cel/budget.ts';
 import type { Overload } from '#cel/library.ts';
 import type { CelType } from '#cel/type.ts';
@@ -6,7 +6,7 @@ import type { CelFault, CelValue } from '#cel/value.ts';
 
 type Work<A extends readonly CelValue[]> = (budget: Budget, ...args: A) => CelValue | CelFault;
 
-/** `receiver.f(rest)`; the receiver is the first of `args`. */
+/** Declares `receiver.f(rest)`; the receiver is the first of `args`. */
 export function method<A extends readonly CelValue[]>(
   id: string,
   args: readonly CelType[],
@@ -16,7 +16,7 @@ export function method<A extends readonly CelValue[]>(
   return { id, member: true, args, result, call: (values, budget) => work(budget, ...(values as A)) };
 }
 
-/** `f(args)`. */
+/** Declares `f(args)`. */
 export function func<A extends readonly CelValue[]>(
   id: string,
   args: readonly CelType[],

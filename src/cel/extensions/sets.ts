@@ -1,6 +1,6 @@
-/** cel-go's sets extension: lists taken as sets. Every element is compared with every other, and charged so. */
+/** cel-go's sets extension: lists as sets. Compares and charges each pair of elements. */
 import type { Budget } from '#cel/budget.ts';
-import { equal } from '#cel/evaluate/equal.ts';
+import { areEqual } from '#cel/evaluate/equal.ts';
 import { func } from '#cel/extensions/overload.ts';
 import type { Library } from '#cel/library.ts';
 import { BOOL, listOf, param } from '#cel/type.ts';
@@ -37,7 +37,7 @@ function intersects(budget: Budget, a: CelList, b: CelList): boolean {
 function contains(budget: Budget, list: CelList, value: CelValue): boolean {
   for (let i = 0; i < list.size; i++) {
     budget.charge(2);
-    if (equal(list.at(i), value, budget)) return true;
+    if (areEqual(list.at(i), value, budget)) return true;
   }
   return false;
 }

@@ -1,33 +1,39 @@
-/** Strings apart and together: split, join, replace. Each charges for what it makes before it makes it. */
+/** The functions split, join and replace. Each charges for its result before it builds it. */
 import type { Budget } from '#cel/budget.ts';
 import { bytesCost } from '#cel/budget.ts';
 import { ArrayList } from '#cel/evaluate/array-list.ts';
-import { shown } from '#cel/evaluate/fault.ts';
+import { describeKey } from '#cel/evaluate/fault.ts';
 import { codePointCount, nextUnit } from '#cel/evaluate/code-points.ts';
 import { searchCost } from '#cel/evaluate/search-cost.ts';
 import type { CelList } from '#cel/value.ts';
 import { CelFault } from '#cel/value.ts';
 
-/** At most `limit` parts, the last with all that is left; below zero: no limit. An empty separator cuts everywhere. */
+/**
+ * Returns at most `limit` parts, the last with the rest of the text; no limit if negative. An empty separator splits
+ * between all code points.
+ */
 export function split(budget: Budget, text: string, separator: string, limit: bigint): CelList {
   if (limit === 0n) return new ArrayList([]);
   budget.charge(searchCost(text, separator));
   const cuts = limit < 0n ? Infinity : Number(limit) - 1;
   const parts: string[] = [];
   let start = 0;
-  let end = cutAfter(text, separator, start);
+  let end = findCut(text, separator, start);
   while (parts.length < cuts && end >= 0) {
     budget.charge(1);
     parts.push(text.slice(start, end));
     start = end + separator.length;
-    end = cutAfter(text, separator, start);
+    end = findCut(text, separator, start);
   }
   if (separator !== '' || text !== '') parts.push(text.slice(start));
   return new ArrayList(parts);
 }
 
-/** Where the next separator is, or with an empty one: where the code point ends, except for the last. */
-function cutAfter(text: string, separator: string, start: number): number {
+/**
+ * Returns the position of the next separator. For an empty separator, returns the end of the code point, or -1 at the
+ * last.
+ */
+function findCut(text: string, separator: string, start: number): number {
   if (separator !== '') return text.indexOf(separator, start);
   const end = nextUnit(text, start);
   return end < text.length ? end : -1;
@@ -38,14 +44,14 @@ export function join(budget: Budget, list: CelList, separator: string): string |
   const parts: string[] = [];
   for (let i = 0; i < list.size; i++) {
     const part = list.at(i);
-    if (typeof part !== 'string') return new CelFault(`join: invalid input: ${shown(part)}`);
+    if (typeof part !== 'string') return new CelFault(`join: invalid input: ${describeKey(part)}`);
     budget.charge(bytesCost(part.length + separator.length));
     parts.push(part);
   }
   return parts.join(separator);
 }
 
-/** At most `limit` times; below zero: no limit. Where `from` is empty, around each code point. */
+/** Replaces at most `limit` times; no limit if negative. An empty `from` matches around each code point. */
 export function replace(budget: Budget, text: string, from: string, to: string, limit: bigint): string {
   const times = limit < 0n ? Infinity : Number(limit);
   budget.charge(searchCost(text, from));

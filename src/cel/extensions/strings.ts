@@ -1,6 +1,6 @@
 /**
- * cel-go's strings extension, the functions that look at and cut strings. `format` has its own files. Kubernetes 1.32
- * offers version 2 of it (stringsLibrary); `reverse` came with version 3.
+ * cel-go's strings extension: the functions that search and cut strings. `format` has its own files. Kubernetes 1.32
+ * has version 2 of the extension (stringsLibrary); version 3 added `reverse`.
  */
 import type { Budget } from '#cel/budget.ts';
 import { bytesCost } from '#cel/budget.ts';
@@ -63,7 +63,7 @@ export const stringsLibrary: Library = {
   },
 };
 
-/** What the specification's own tests expect: Kubernetes is older there. */
+/** The `format` that the specification's tests expect. Kubernetes has an older version. */
 export const plainFormatLibrary: Library = { functions: { format: [formatOverload(plainStyle)] } };
 
 export const stringsReverseLibrary: Library = {
@@ -135,14 +135,14 @@ function upperAscii(budget: Budget, text: string): string {
   return isAscii(text) ? text.toUpperCase() : mapAscii(text, 0x61, 0x7a, -0x20);
 }
 
-/** What one character takes where not all are ASCII, in bytes that are just walked over. */
+/** The cost of one character of non-ASCII text, in bytes that are only read. */
 const CASE_BYTES = 3;
 
 function isAscii(text: string): boolean {
   return /^[\x00-\x7f]*$/.test(text);
 }
 
-/** Moves the letters from `first` to `last` by `distance`; in place of one string per letter. */
+/** Shifts the letters from `first` to `last` by `distance`, without creating a string per letter. */
 function mapAscii(text: string, first: number, last: number, distance: number): string {
   const units = Buffer.from(text, 'utf16le');
   for (let i = 0; i < units.length; i += 2) {
@@ -156,13 +156,13 @@ function trim(budget: Budget, text: string): string {
   budget.charge(bytesCost(text.length));
   let start = 0;
   let end = text.length;
-  while (start < end && isWhite(text.charCodeAt(start))) start++;
-  while (end > start && isWhite(text.charCodeAt(end - 1))) end--;
+  while (start < end && isWhitespace(text.charCodeAt(start))) start++;
+  while (end > start && isWhitespace(text.charCodeAt(end - 1))) end--;
   return text.slice(start, end);
 }
 
-/** Go's idea of white space: with U+0085, without the byte order mark. */
-function isWhite(unit: number): boolean {
+/** Reports whether the character is white space for Go: includes U+0085, excludes the byte order mark. */
+function isWhitespace(unit: number): boolean {
   if (unit < 0x80) return unit === 0x20 || (unit >= 0x09 && unit <= 0x0d);
   return /[\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/.test(String.fromCharCode(unit));
 }
@@ -179,6 +179,6 @@ function quote(budget: Budget, text: string): string {
 }
 
 function reverse(budget: Budget, text: string): string {
-  budget.charge(bytesCost(text.length * 4)); // Through a list of characters.
+  budget.charge(bytesCost(text.length * 4)); // Covers the intermediate list of characters.
   return (hasSurrogates(text) ? [...text] : text.split('')).reverse().join('');
 }

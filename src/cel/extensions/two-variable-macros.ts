@@ -1,6 +1,6 @@
 /**
- * cel-go's comprehensions with two variables: index and element of a list, key and value of a map.
- * `list.all(i, v, ...)`, `map.transformMap(k, v, filter, value)`.
+ * cel-go's comprehensions with two variables, for index and element of a list or key and value of a map: `list.all(i,
+ * v, ...)`, `map.transformMap(k, v, filter, value)`.
  */
 import type { Expr, FoldExpr } from '#cel/ast.ts';
 import { insertOverloads } from '#cel/extensions/map-insert.ts';
@@ -8,12 +8,12 @@ import type { Library, Macro, MacroCall } from '#cel/library.ts';
 import { ACCUMULATOR, accumulator, all, collect, collectList } from '#cel/parse/fold-parts.ts';
 import { exists, existsOne, global } from '#cel/parse/fold-parts.ts';
 import type { FoldBody } from '#cel/parse/fold-parts.ts';
-import { variableName } from '#cel/parse/macros.ts';
+import { readVariableName } from '#cel/parse/macros.ts';
 import { CelSyntaxError } from '#cel/syntax-error.ts';
 
 const INSERT = 'cel.@mapInsert';
 
-/** What one macro does with what follows the two names. */
+/** The arguments of a macro after the two variable names. */
 interface Body {
   readonly at: number;
   readonly key: Expr;
@@ -26,8 +26,8 @@ function macro(name: string, arity: 3 | 4, fold: (body: Body) => FoldBody): Macr
     const [first, other] = args;
     const last = args.at(-1);
     if (target === undefined || first === undefined || last === undefined) return undefined;
-    const variable = variableName(first, 'argument must be a simple name');
-    const second = variableName(other, 'argument must be a simple name');
+    const variable = readVariableName(first, 'argument must be a simple name');
+    const second = readVariableName(other, 'argument must be a simple name');
     if (variable === second) {
       throw new CelSyntaxError([{ at: other?.at ?? at, message: `duplicate variable name: ${variable}` }]);
     }

@@ -7,7 +7,7 @@ import { authorizerLibrary, authorizerValue, resourceCheckValue } from '#cel/kub
 import { CelFault } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
-/** Remembers what it was asked, and says what it was told to say. */
+/** A fake authorizer that records the attributes and returns a fixed decision. */
 function anAuthorizer(decision: AccessDecision = { allowed: true }, user = 'ann') {
   const asked: unknown[] = [];
   const checkFor = (user: string): AccessCheck => ({
@@ -20,7 +20,7 @@ function anAuthorizer(decision: AccessDecision = { allowed: true }, user = 'ann'
   return { asked, check: checkFor(user) };
 }
 
-/** `chain(value, ['group', ''], ['resource', 'pods'])`; the first fault ends it. */
+/** Chains calls: `chain(value, ['group', ''], ['resource', 'pods'])`. The first fault ends the chain. */
 function chain(value: CelValue, ...links: string[][]): CelValue | CelFault {
   let result: CelValue | CelFault = value;
   for (const [name = '', ...args] of links) {
@@ -30,7 +30,7 @@ function chain(value: CelValue, ...links: string[][]): CelValue | CelFault {
   return result;
 }
 
-test('a resource check asks for what was put together', () => {
+test('a resource check passes the collected attributes', () => {
   const { asked, check } = anAuthorizer();
   const allowed = chain(
     authorizerValue(check),
@@ -47,7 +47,7 @@ test('a resource check asks for what was put together', () => {
   assert.deepEqual(asked, [{ user: 'ann', ...attributes, namespace: 'prod', name: 'web', verb: 'update' }]);
 });
 
-test('selectors are handed on as written', () => {
+test('selectors are passed as written', () => {
   const { asked, check } = anAuthorizer();
   chain(
     resourceCheckValue(check, { group: '', resource: 'pods', subresource: '', namespace: '', name: '' }),
@@ -59,7 +59,7 @@ test('selectors are handed on as written', () => {
   assert.deepEqual([resource, fieldSelector, labelSelector], ['pods', 'spec.nodeName=n1', 'app=web']);
 });
 
-test('a path check asks for a path', () => {
+test('a path check passes the path', () => {
   const { asked, check } = anAuthorizer({ allowed: false, reason: 'no rule' });
   const decision = chain(authorizerValue(check), ['path', '/healthz'], ['check', 'get']);
   assert.deepEqual(asked, [{ user: 'ann', path: '/healthz', verb: 'get' }]);
@@ -70,7 +70,7 @@ test('a path check asks for a path', () => {
   assert.equal(chain(decision, ['error']), '');
 });
 
-test('a decision tells of its error', () => {
+test('a decision reports its error', () => {
   const { check } = anAuthorizer({ allowed: false, error: 'webhook is down' });
   const decision = chain(authorizerValue(check), ['path', '/'], ['check', 'get']);
   assert.ok(!(decision instanceof CelFault));
@@ -79,7 +79,7 @@ test('a decision tells of its error', () => {
   assert.equal(chain(decision, ['reason']), '');
 });
 
-test('a service account is asked for itself', () => {
+test('a service account is checked as its own user', () => {
   const { asked, check } = anAuthorizer();
   chain(authorizerValue(check), ['serviceAccount', 'kube-system', 'robot'], ['path', '/'], ['check', 'get']);
   assert.deepEqual(asked, [{ user: 'kube-system/robot', path: '/', verb: 'get' }]);
@@ -103,7 +103,7 @@ for (const [what, [links, why]] of Object.entries(refused)) {
   });
 }
 
-test('an expression may ask twice, not more', () => {
+test('an expression can make two checks but not three', () => {
   const { asked, check } = anAuthorizer();
   const path = chain(authorizerValue(check), ['path', '/']);
   assert.ok(!(path instanceof CelFault));

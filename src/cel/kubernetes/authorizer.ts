@@ -1,6 +1,6 @@
 /**
- * Kubernetes' `authorizer`: may somebody do something? Only the question is put together here; who answers it is
- * the engine's business (AccessCheck).
+ * Kubernetes' `authorizer` library. It builds the attributes of an access check; the engine makes the decision
+ * (AccessCheck).
  *
  *   authorizer.path(p) ─► check(verb) ─► allowed, reason, errored, error
  *   authorizer.group(g).resource(r)[.subresource|namespace|name|fieldSelector|labelSelector]* ─► check(verb) ─► ...
@@ -22,14 +22,14 @@ export interface PathAttributes {
 
 export interface ResourceAttributes {
   readonly group: string;
-  /** `*`: expressions name no version. */
+  /** Always `*`: expressions do not name a version. */
   readonly version: string;
   readonly resource: string;
   readonly subresource: string;
   readonly namespace: string;
   readonly name: string;
   readonly verb: string;
-  /** As written; whoever reads them ignores those that do not parse. undefined = none. */
+  /** The selector as written, or undefined. The authorizer ignores a selector that does not parse. */
   readonly fieldSelector?: string;
   readonly labelSelector?: string;
 }
@@ -40,7 +40,7 @@ export interface AccessDecision {
   readonly error?: string;
 }
 
-/** Answers for one user. */
+/** Authorizes the requests of one user. */
 export interface AccessCheck {
   authorize(attributes: PathAttributes | ResourceAttributes): AccessDecision;
   serviceAccount(namespace: string, name: string): AccessCheck;
@@ -52,7 +52,7 @@ const GROUP_CHECK = opaque('kubernetes.authorization.GroupCheck');
 export const RESOURCE_CHECK = opaque('kubernetes.authorization.ResourceCheck');
 const DECISION = opaque('kubernetes.authorization.Decision');
 
-/** All of these are equal to nothing but themselves. */
+/** A value of this library. It is equal only to itself. */
 class AccessValue<T> extends CelOpaque {
   override readonly type: OpaqueType;
   readonly of: T;
@@ -68,23 +68,23 @@ class AccessValue<T> extends CelOpaque {
   }
 }
 
-interface Asking<A> {
+interface PendingCheck<A> {
   readonly check: AccessCheck;
   readonly attributes: A;
 }
 
 type Authorizer = AccessValue<AccessCheck>;
-type PathCheck = AccessValue<Asking<{ path: string }>>;
-type GroupCheck = AccessValue<Asking<{ group: string }>>;
-type ResourceCheck = AccessValue<Asking<Omit<ResourceAttributes, 'verb'>>>;
+type PathCheck = AccessValue<PendingCheck<{ path: string }>>;
+type GroupCheck = AccessValue<PendingCheck<{ group: string }>>;
+type ResourceCheck = AccessValue<PendingCheck<Omit<ResourceAttributes, 'verb'>>>;
 type Decision = AccessValue<AccessDecision>;
 
-/** The value of the variable `authorizer`. */
+/** Returns the value of the variable `authorizer`. */
 export function authorizerValue(check: AccessCheck): CelOpaque {
   return new AccessValue(AUTHORIZER, check);
 }
 
-/** The value of `authorizer.requestResource`: a check of what the request is about. */
+/** Returns the value of `authorizer.requestResource`: a check of the resource of the request. */
 export function resourceCheckValue(
   check: AccessCheck,
   request: Pick<ResourceAttributes, 'group' | 'resource' | 'subresource' | 'namespace' | 'name'>,
@@ -96,34 +96,34 @@ export function resourceCheckValue(
   });
 }
 
-/** Two in one expression, not more. */
+/** Allows two checks in one expression. */
 const CHECK_COST = 350_000;
 
 export const authorizerLibrary: Library = {
   functions: {
-    allowed: [answer('decision_allowed', BOOL, ({ allowed }) => allowed)],
+    allowed: [decisionOverload('decision_allowed', BOOL, ({ allowed }) => allowed)],
     check: [
       method<[PathCheck, string]>('pathcheck_check', [PATH_CHECK, STRING], DECISION, decide),
       method<[ResourceCheck, string]>('resourcecheck_check', [RESOURCE_CHECK, STRING], DECISION, decide),
     ],
-    error: [answer('decision_error', STRING, ({ error }) => error ?? '')],
-    errored: [answer('decision_errored', BOOL, ({ error }) => error !== undefined)],
-    fieldSelector: [narrow('authorizer_fieldselector', 'fieldSelector', selectorCost)],
+    error: [decisionOverload('decision_error', STRING, ({ error }) => error ?? '')],
+    errored: [decisionOverload('decision_errored', BOOL, ({ error }) => error !== undefined)],
+    fieldSelector: [attributeOverload('authorizer_fieldselector', 'fieldSelector', selectorCost)],
     group: [
       method<[Authorizer, string]>('authorizer_group', [AUTHORIZER, STRING], GROUP_CHECK, (_budget, { of }, group) => {
         return new AccessValue(GROUP_CHECK, { check: of, attributes: { group } });
       }),
     ],
-    labelSelector: [narrow('authorizer_labelselector', 'labelSelector', selectorCost)],
-    name: [narrow('resourcecheck_name', 'name')],
-    namespace: [narrow('resourcecheck_namespace', 'namespace')],
+    labelSelector: [attributeOverload('authorizer_labelselector', 'labelSelector', selectorCost)],
+    name: [attributeOverload('resourcecheck_name', 'name')],
+    namespace: [attributeOverload('resourcecheck_namespace', 'namespace')],
     path: [
       method<[Authorizer, string]>('authorizer_path', [AUTHORIZER, STRING], PATH_CHECK, (_budget, { of }, path) => {
         if (isBlank(path)) return new CelFault('path must not be empty');
         return new AccessValue(PATH_CHECK, { check: of, attributes: { path } });
       }),
     ],
-    reason: [answer('decision_reason', STRING, ({ reason }) => reason ?? '')],
+    reason: [decisionOverload('decision_reason', STRING, ({ reason }) => reason ?? '')],
     resource: [
       method<[GroupCheck, string]>(
         'groupcheck_resource',
@@ -148,7 +148,7 @@ export const authorizerLibrary: Library = {
         },
       ),
     ],
-    subresource: [narrow('resourcecheck_subresource', 'subresource')],
+    subresource: [attributeOverload('resourcecheck_subresource', 'subresource')],
   },
 };
 
@@ -161,20 +161,20 @@ function decide(budget: Budget, { of }: PathCheck | ResourceCheck, verb: string)
   return new AccessValue(DECISION, of.check.authorize({ ...of.attributes, verb }));
 }
 
-function answer(id: string, result: CelType, read: (decision: AccessDecision) => CelValue): Overload {
+function decisionOverload(id: string, result: CelType, read: (decision: AccessDecision) => CelValue): Overload {
   return method<[Decision]>(id, [DECISION], result, (_budget, { of }) => read(of));
 }
 
-type Narrowing = 'subresource' | 'namespace' | 'name' | 'fieldSelector' | 'labelSelector';
+type OptionalAttribute = 'subresource' | 'namespace' | 'name' | 'fieldSelector' | 'labelSelector';
 
-function narrow(id: string, field: Narrowing, cost: (text: string) => number = () => 0): Overload {
+function attributeOverload(id: string, field: OptionalAttribute, cost: (text: string) => number = () => 0): Overload {
   return method<[ResourceCheck, string]>(id, [RESOURCE_CHECK, STRING], RESOURCE_CHECK, (budget, { of }, text) => {
     budget.charge(cost(text));
     return new AccessValue(RESOURCE_CHECK, { check: of.check, attributes: { ...of.attributes, [field]: text } });
   });
 }
 
-/** Each two characters may be a requirement: a list and an object of Kubernetes' 50 units together. */
+/** Every two characters can be a requirement, which needs a list and an object: together 50 units in Kubernetes. */
 function selectorCost(text: string): number {
   return 10 + bytesCost(text.length) + Math.ceil(text.length / 2) * 50;
 }

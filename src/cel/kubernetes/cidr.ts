@@ -1,10 +1,10 @@
-/** Kubernetes' `cidr()`: networks, and what lies in them. */
+/** Kubernetes' `cidr()` library: networks and their addresses. */
 import type { Budget } from '#cel/budget.ts';
 import { bytesCost } from '#cel/budget.ts';
 import { func, method } from '#cel/extensions/overload.ts';
-import { quoteCost, quotedForMessage } from '#cel/extensions/go-quote.ts';
+import { quoteCost, quoteForMessage } from '#cel/extensions/go-quote.ts';
 import { THROW_COST } from '#cel/extensions/throw-cost.ts';
-import { CelIp, IP, isFourInSix, readIp } from '#cel/kubernetes/ip.ts';
+import { CelIp, IP, isIPv4Mapped, parseIp } from '#cel/kubernetes/ip.ts';
 import type { IpAddress } from '#cel/kubernetes/ip-address.ts';
 import {
   FORMAT_COST,
@@ -20,10 +20,10 @@ import { CelFault, CelOpaque } from '#cel/value.ts';
 
 export const CIDR = opaque('net.CIDR');
 
-/** Units for shifting an address to and fro. */
+/** Units for masking an address. */
 const MASK_COST = 10;
 
-/** The address as written, not masked. */
+/** A network. The address is as written, not masked. */
 export class CelCidr extends CelOpaque {
   override readonly type = CIDR;
   readonly address: IpAddress;
@@ -56,10 +56,10 @@ export class CelCidr extends CelOpaque {
 export const cidrLibrary: Library = {
   types: [CIDR],
   functions: {
-    cidr: [func<[string]>('string_to_cidr', [STRING], CIDR, readCidr)],
+    cidr: [func<[string]>('string_to_cidr', [STRING], CIDR, parseCidr)],
     containsCIDR: [
       method<[CelCidr, string]>('cidr_contains_cidr_string', [CIDR, STRING], BOOL, (budget, cidr, text) => {
-        const other = readCidr(budget, text);
+        const other = parseCidr(budget, text);
         return other instanceof CelFault ? other : containsCidr(cidr, other);
       }),
       method<[CelCidr, CelCidr]>('cidr_contains_cidr', [CIDR, CIDR], BOOL, (_budget, cidr, other) =>
@@ -68,7 +68,7 @@ export const cidrLibrary: Library = {
     ],
     containsIP: [
       method<[CelCidr, string]>('cidr_contains_ip_string', [CIDR, STRING], BOOL, (budget, cidr, text) => {
-        const ip = readIp(budget, text);
+        const ip = parseIp(budget, text);
         return ip instanceof CelFault ? ip : cidr.contains(ip.address);
       }),
       method<[CelCidr, CelIp]>('cidr_contains_ip_ip', [CIDR, IP], BOOL, (_budget, cidr, ip) =>
@@ -76,7 +76,7 @@ export const cidrLibrary: Library = {
       ),
     ],
     ip: [method<[CelCidr]>('cidr_ip', [CIDR], IP, (_budget, cidr) => new CelIp(cidr.address))],
-    isCIDR: [func<[string]>('is_cidr', [STRING], BOOL, (budget, text) => readCidr(budget, text) instanceof CelCidr)],
+    isCIDR: [func<[string]>('is_cidr', [STRING], BOOL, (budget, text) => parseCidr(budget, text) instanceof CelCidr)],
     masked: [
       method<[CelCidr]>('cidr_masked', [CIDR], CIDR, (budget, cidr) => {
         budget.charge(MASK_COST);
@@ -99,21 +99,21 @@ function containsCidr(outer: CelCidr, inner: CelCidr): boolean {
 
 const CONVERSION = 'network address parse error during conversion from string: ';
 
-/** Kubernetes says twice what it was doing, for all but one of the faults. */
-function readCidr(budget: Budget, text: string): CelCidr | CelFault {
+/** Kubernetes repeats the prefix of the message in all faults but one. */
+function parseCidr(budget: Budget, text: string): CelCidr | CelFault {
   budget.charge(PARSE_COST + bytesCost(text.length));
   const cidr = parsePrefix(text);
   if (typeof cidr === 'string') {
     budget.charge(THROW_COST + quoteCost(text));
-    return new CelFault(`${CONVERSION}${CONVERSION}netip.ParsePrefix(${quotedForMessage(text)}): ${cidr}`);
+    return new CelFault(`${CONVERSION}${CONVERSION}netip.ParsePrefix(${quoteForMessage(text)}): ${cidr}`);
   }
-  if (isFourInSix(cidr.address)) {
-    return new CelFault(`${CONVERSION}IPv4-mapped IPv6 address ${quotedForMessage(text)} is not allowed`);
+  if (isIPv4Mapped(cidr.address)) {
+    return new CelFault(`${CONVERSION}IPv4-mapped IPv6 address ${quoteForMessage(text)} is not allowed`);
   }
   return cidr;
 }
 
-/** A string says what is wrong. */
+/** Returns the error message as a string if the text is invalid. */
 function parsePrefix(text: string): CelCidr | string {
   const slash = text.lastIndexOf('/');
   if (slash < 0) return "no '/'";
@@ -121,7 +121,7 @@ function parsePrefix(text: string): CelCidr | string {
     const { family, value, zone } = parseIpAddress(text.slice(0, slash));
     if (zone !== '') return 'IPv6 zones cannot be present in a prefix';
     const bits = text.slice(slash + 1);
-    if (!/^(?:0|[1-9][0-9]{0,17})$/.test(bits)) return `bad bits after slash: ${quotedForMessage(bits)}`;
+    if (!/^(?:0|[1-9][0-9]{0,17})$/.test(bits)) return `bad bits after slash: ${quoteForMessage(bits)}`;
     if (Number(bits) > bitsOf(family)) return 'prefix length out of range';
     return new CelCidr({ family, value }, Number(bits));
   } catch (error) {

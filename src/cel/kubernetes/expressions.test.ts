@@ -1,4 +1,4 @@
-/** Whole expressions: what parser, checker and evaluator make of the libraries together. */
+/** Tests whole expressions: parser, checker and evaluator together with the libraries. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Budget } from '#cel/budget.ts';
@@ -7,7 +7,7 @@ import { createEnvironment } from '#cel/environment.ts';
 import { fault, plain } from '#cel/extensions/call.fixture.ts';
 import { AUTHORIZER, authorizerValue } from '#cel/kubernetes/authorizer.ts';
 import type { AccessCheck } from '#cel/kubernetes/authorizer.ts';
-import { kubernetesLibraries, laterLibraries } from '#cel/kubernetes/libraries.ts';
+import { kubernetesLibraries, newerLibraries } from '#cel/kubernetes/libraries.ts';
 import { optionalLibrary } from '#cel/standard/optional.ts';
 import { standardLibrary } from '#cel/standard/standard.ts';
 import { DYN } from '#cel/type.ts';
@@ -22,7 +22,7 @@ const check: AccessCheck = {
 const variables = { authorizer: AUTHORIZER, any: DYN };
 const base = [standardLibrary, optionalLibrary, ...kubernetesLibraries];
 const environment = createEnvironment(base, variables);
-const later = createEnvironment([...base, ...laterLibraries], variables);
+const later = createEnvironment([...base, ...newerLibraries], variables);
 
 function run(source: string, where = environment): unknown {
   const program = compile(source, where);
@@ -105,19 +105,19 @@ const refused: Record<string, RegExp> = {
   'cel.bind(x, 1, x)': /undeclared reference to '(?:bind|cel|x)'/,
 };
 for (const [source, why] of Object.entries(refused)) {
-  test(`Kubernetes 1.32 refuses ${source}`, () => {
+  test(`Kubernetes 1.32 rejects ${source}`, () => {
     const program = compile(source, environment);
     assert.match('failure' in program ? program.failure : '', why);
   });
 }
 
-test('later libraries work as well', () => {
+test('newer libraries work', () => {
   assert.equal(run("semver('1.2.3').isLessThan(semver('1.10.0'))", later), true);
   assert.equal(run("cel.bind(x, 'ab', x.reverse() + x)", later), 'baab');
   assert.match(JSON.stringify(compile('cel.bind(1, 2, 3)', later)), /variable names must be simple identifiers/);
 });
 
-test('a map is built in the time of its entries', () => {
+test('building a map costs its entries', () => {
   const program = compile("any.split(',').transformMap(i, v, v)", environment);
   assert.ok('evaluate' in program);
   const result = program.evaluate(() => 'x,'.repeat(2000), new Budget(200_000));

@@ -1,38 +1,41 @@
-/** IP addresses as numbers: read and written as Go's netip does, faults included. Zones never get past the readers. */
-import { quotedForMessage } from '#cel/extensions/go-quote.ts';
+/**
+ * IP addresses as numbers. Parses and formats them as Go's netip does, with its error messages. The callers reject
+ * zones.
+ */
+import { quoteForMessage } from '#cel/extensions/go-quote.ts';
 
 export interface IpAddress {
   readonly family: 4 | 6;
   readonly value: bigint;
 }
 
-/** Says why a text is no address, in Go's words. */
+/** An invalid address, with the message of Go. */
 export class IpAddressError extends Error {
   override name = 'IpAddressError';
 }
 
-/** Units for reading one, beside its length. */
+/** Units for parsing an address, in addition to its length. */
 export const PARSE_COST = 50;
-/** Units for writing one. */
+/** Units for formatting an address. */
 export const FORMAT_COST = 50;
 
 export const bitsOf = (family: 4 | 6): number => (family === 4 ? 32 : 128);
 
-/** Throws IpAddressError. `zone` is what follows a percent sign. */
+/** Throws IpAddressError. `zone` is the text after a percent sign. */
 export function parseIpAddress(text: string): IpAddress & { zone: string } {
   const kind = /[.:%]/.exec(text)?.[0];
-  if (kind === '.') return { family: 4, value: parseFour(text, text), zone: '' };
-  if (kind === ':') return parseSix(text);
+  if (kind === '.') return { family: 4, value: parseIPv4(text, text), zone: '' };
+  if (kind === ':') return parseIPv6(text);
   throw fault(text, kind === '%' ? 'missing IPv6 address' : 'unable to parse IP');
 }
 
 function fault(text: string, problem: string, at?: string): IpAddressError {
-  const place = at === undefined || at === '' ? '' : ` (at ${quotedForMessage(at)})`;
-  return new IpAddressError(`ParseAddr(${quotedForMessage(text)}): ${problem}${place}`);
+  const place = at === undefined || at === '' ? '' : ` (at ${quoteForMessage(at)})`;
+  return new IpAddressError(`ParseAddr(${quoteForMessage(text)}): ${problem}${place}`);
 }
 
-/** Four octets; `whole` is what the message shows. */
-function parseFour(whole: string, text: string): bigint {
+/** Parses four octets. `whole` is the text for the error message. */
+function parseIPv4(whole: string, text: string): bigint {
   let value = 0n;
   let octet = '';
   let dots = 0;
@@ -58,19 +61,19 @@ function parseFour(whole: string, text: string): bigint {
   return (value << 8n) | BigInt(octet);
 }
 
-function parseSix(whole: string): IpAddress & { zone: string } {
+function parseIPv6(whole: string): IpAddress & { zone: string } {
   const percent = whole.indexOf('%');
   const zone = percent < 0 ? '' : whole.slice(percent + 1);
   if (percent >= 0 && zone === '') throw fault(whole, 'zone must be a non-empty string');
-  const { groups, gap } = readGroups(whole, percent < 0 ? whole : whole.slice(0, percent));
+  const { groups, gap } = parseGroups(whole, percent < 0 ? whole : whole.slice(0, percent));
   if (groups.length < 8 && gap < 0) throw fault(whole, 'address string too short');
   if (groups.length === 8 && gap >= 0) throw fault(whole, 'the :: must expand to at least one field of zeros');
   if (gap >= 0) groups.splice(gap, 0, ...Array.from<number>({ length: 8 - groups.length }).fill(0));
   return { family: 6, value: groups.reduce((value, group) => (value << 16n) | BigInt(group), 0n), zone };
 }
 
-/** `gap` is where the double colon stands; -1 = there is none. */
-function readGroups(whole: string, text: string): { groups: number[]; gap: number } {
+/** `gap` is the position of the double colon, or -1. */
+function parseGroups(whole: string, text: string): { groups: number[]; gap: number } {
   const groups: number[] = [];
   let gap = -1;
   let rest = text;
@@ -83,7 +86,7 @@ function readGroups(whole: string, text: string): { groups: number[]; gap: numbe
     if (digits.length > 4) throw fault(whole, 'each group must have 4 or fewer digits', rest);
     if (digits === '') throw fault(whole, 'each colon-separated field must have at least one digit', rest);
     if (rest.charAt(digits.length) === '.') {
-      readTrailingFour(whole, rest, groups, gap);
+      parseTrailingIPv4(whole, rest, groups, gap);
       return { groups, gap };
     }
     groups.push(Number.parseInt(digits, 16));
@@ -102,23 +105,23 @@ function readGroups(whole: string, text: string): { groups: number[]; gap: numbe
   return { groups, gap };
 }
 
-function readTrailingFour(whole: string, rest: string, groups: number[], gap: number): void {
+function parseTrailingIPv4(whole: string, rest: string, groups: number[], gap: number): void {
   if (gap < 0 && groups.length !== 6) {
     throw fault(whole, 'embedded IPv4 address must replace the final 2 fields of the address', rest);
   }
   if (groups.length > 6) {
     throw fault(whole, 'too many hex fields to fit an embedded IPv4 at the end of the address', rest);
   }
-  const four = Number(parseFour(whole, rest));
+  const four = Number(parseIPv4(whole, rest));
   groups.push(four >>> 16, four & 0xffff);
 }
 
-/** Canonical, as RFC 5952 has it. */
+/** Formats the canonical form of RFC 5952. */
 export function formatIpAddress({ family, value }: IpAddress): string {
   if (family === 4) return [24n, 16n, 8n, 0n].map((shift) => (value >> shift) & 0xffn).join('.');
   const groups = Array.from({ length: 8 }, (_, i) => Number((value >> BigInt(112 - 16 * i)) & 0xffffn));
   let start = -1;
-  let length = 1; // A single zero is written out.
+  let length = 1; // A single zero group is not compressed.
   for (let i = 0; i < 8; i++) {
     let end = i;
     while (end < 8 && groups[end] === 0) end++;

@@ -1,8 +1,8 @@
-/** Kubernetes' `ip()` and what can be asked of an address. */
+/** Kubernetes' `ip()` library: addresses and their properties. */
 import type { Budget } from '#cel/budget.ts';
 import { bytesCost } from '#cel/budget.ts';
 import { func, method } from '#cel/extensions/overload.ts';
-import { quoteCost, quotedForMessage } from '#cel/extensions/go-quote.ts';
+import { quoteCost, quoteForMessage } from '#cel/extensions/go-quote.ts';
 import { THROW_COST } from '#cel/extensions/throw-cost.ts';
 import type { IpAddress } from '#cel/kubernetes/ip-address.ts';
 import {
@@ -37,18 +37,18 @@ export const ipLibrary: Library = {
   types: [IP],
   functions: {
     family: [method<[CelIp]>('ip_family', [IP], INT, (_budget, ip) => BigInt(ip.address.family))],
-    ip: [func<[string]>('string_to_ip', [STRING], IP, readIp)],
+    ip: [func<[string]>('string_to_ip', [STRING], IP, parseIp)],
     'ip.isCanonical': [func<[string]>('ip_is_canonical', [STRING], BOOL, isCanonical)],
-    isGlobalUnicast: [ask('ip_is_global_unicast', isGlobalUnicast)],
-    isIP: [func<[string]>('is_ip', [STRING], BOOL, (budget, text) => readIp(budget, text) instanceof CelIp)],
+    isGlobalUnicast: [predicateOverload('ip_is_global_unicast', isGlobalUnicast)],
+    isIP: [func<[string]>('is_ip', [STRING], BOOL, (budget, text) => parseIp(budget, text) instanceof CelIp)],
     isLinkLocalMulticast: [
-      ask('ip_is_link_local_multicast', ({ family, value }) =>
+      predicateOverload('ip_is_link_local_multicast', ({ family, value }) =>
         family === 4 ? value >> 8n === 0xe00000n : ((value >> 112n) & 0xff0fn) === 0xff02n,
       ),
     ],
-    isLinkLocalUnicast: [ask('ip_is_link_local_unicast', isLinkLocalUnicast)],
-    isLoopback: [ask('ip_is_loopback', isLoopback)],
-    isUnspecified: [ask('ip_is_unspecified', ({ value }) => value === 0n)],
+    isLinkLocalUnicast: [predicateOverload('ip_is_link_local_unicast', isLinkLocalUnicast)],
+    isLoopback: [predicateOverload('ip_is_loopback', isLoopback)],
+    isUnspecified: [predicateOverload('ip_is_unspecified', ({ value }) => value === 0n)],
     string: [
       func<[CelIp]>('ip_to_string', [IP], STRING, (budget, ip) => {
         budget.charge(FORMAT_COST);
@@ -58,37 +58,37 @@ export const ipLibrary: Library = {
   },
 };
 
-function ask(id: string, question: (address: IpAddress) => boolean): Overload {
-  return method<[CelIp]>(id, [IP], BOOL, (_budget, ip) => question(ip.address));
+function predicateOverload(id: string, predicate: (address: IpAddress) => boolean): Overload {
+  return method<[CelIp]>(id, [IP], BOOL, (_budget, ip) => predicate(ip.address));
 }
 
-/** Charges for the text. */
-export function readIp(budget: Budget, text: string): CelIp | CelFault {
+/** Charges for parsing the text. */
+export function parseIp(budget: Budget, text: string): CelIp | CelFault {
   budget.charge(PARSE_COST + bytesCost(text.length));
   try {
     const { family, value, zone } = parseIpAddress(text);
     if (zone !== '') {
       budget.charge(quoteCost(text));
-      return new CelFault(`IP address ${quotedForMessage(text)} with zone value is not allowed`);
+      return new CelFault(`IP address ${quoteForMessage(text)} with zone value is not allowed`);
     }
-    if (isFourInSix({ family, value }))
-      return new CelFault(`IPv4-mapped IPv6 address ${quotedForMessage(text)} is not allowed`);
+    if (isIPv4Mapped({ family, value }))
+      return new CelFault(`IPv4-mapped IPv6 address ${quoteForMessage(text)} is not allowed`);
     return new CelIp({ family, value });
   } catch (error) {
     if (!(error instanceof IpAddressError)) throw error;
     budget.charge(THROW_COST + quoteCost(text));
     return new CelFault(
-      `IP Address ${quotedForMessage(text)} parse error during conversion from string: ${error.message}`,
+      `IP Address ${quoteForMessage(text)} parse error during conversion from string: ${error.message}`,
     );
   }
 }
 
-export function isFourInSix({ family, value }: IpAddress): boolean {
+export function isIPv4Mapped({ family, value }: IpAddress): boolean {
   return family === 6 && value >> 32n === 0xffffn;
 }
 
 function isCanonical(budget: Budget, text: string): boolean | CelFault {
-  const ip = readIp(budget, text);
+  const ip = parseIp(budget, text);
   if (ip instanceof CelFault) return ip;
   budget.charge(FORMAT_COST + bytesCost(text.length));
   return formatIpAddress(ip.address) === text;

@@ -1,4 +1,4 @@
-/** What Kubernetes offers to expressions beside the language itself. */
+/** The libraries that Kubernetes adds to the language. */
 import { bindLibrary } from '#cel/extensions/bind-macro.ts';
 import { setsLibrary } from '#cel/extensions/sets.ts';
 import { stringsLibrary, stringsReverseLibrary } from '#cel/extensions/strings.ts';
@@ -14,7 +14,7 @@ import { semverLibrary } from '#cel/kubernetes/semver.ts';
 import { urlLibrary } from '#cel/kubernetes/url.ts';
 import type { Library } from '#cel/library.ts';
 
-/** What a ValidatingAdmissionPolicy of 1.32 may use, without the standard and optional libraries. */
+/** The libraries of a ValidatingAdmissionPolicy in 1.32, without the standard and optional libraries. */
 export const kubernetesLibraries: readonly Library[] = [
   urlLibrary,
   regexLibrary,
@@ -29,5 +29,5 @@ export const kubernetesLibraries: readonly Library[] = [
   twoVariableLibrary,
 ];
 
-/** What Kubernetes does not offer to policies in 1.32, or not at all yet. */
-export const laterLibraries: readonly Library[] = [semverLibrary, stringsReverseLibrary, bindLibrary];
+/** Libraries that policies of Kubernetes 1.32 cannot use. */
+export const newerLibraries: readonly Library[] = [semverLibrary, stringsReverseLibrary, bindLibrary];

@@ -1,12 +1,12 @@
 /**
- * Kubernetes' functions over lists. Its overloads differ in the type of the elements, but a list of dyn fits them all:
- * so the work looks at the elements themselves.
+ * Kubernetes' functions for lists. Their overloads differ in the element type, but a list of dyn matches all of them,
+ * so the implementations test the elements.
  */
 import type { Budget } from '#cel/budget.ts';
 import { add } from '#cel/evaluate/arithmetic.ts';
-import { equal } from '#cel/evaluate/equal.ts';
+import { areEqual } from '#cel/evaluate/equal.ts';
 import { NO_SUCH_OVERLOAD } from '#cel/evaluate/fault.ts';
-import { order } from '#cel/evaluate/order.ts';
+import { compareValues } from '#cel/evaluate/compare-values.ts';
 import { method } from '#cel/extensions/overload.ts';
 import type { Library, Overload } from '#cel/library.ts';
 import type { CelType } from '#cel/type.ts';
@@ -53,8 +53,8 @@ export const listsLibrary: Library = {
         return BigInt(index);
       }),
     ],
-    max: comparable.map(([name, type]) => extreme('max', 1, name, type)),
-    min: comparable.map(([name, type]) => extreme('min', -1, name, type)),
+    max: comparable.map(([name, type]) => extremeOverload('max', 1, name, type)),
+    min: comparable.map(([name, type]) => extremeOverload('min', -1, name, type)),
     sum: summable.map(([name, type, zero]) =>
       method<[CelList]>(`list_${name}_sum_${name}`, [listOf(type)], type, (budget, list) => sum(budget, list, zero)),
     ),
@@ -63,27 +63,27 @@ export const listsLibrary: Library = {
 
 function isAt(budget: Budget, list: CelList, index: number, item: CelValue): boolean {
   budget.charge(2);
-  return equal(list.at(index), item, budget);
+  return areEqual(list.at(index), item, budget);
 }
 
 function isSorted(budget: Budget, list: CelList): boolean | CelFault {
   for (let i = 1; i < list.size; i++) {
     budget.charge(2);
-    const result = order(list.at(i - 1), list.at(i), budget);
+    const result = compareValues(list.at(i - 1), list.at(i), budget);
     if (result instanceof CelFault) return result;
     if (result > 0) return false;
   }
   return true;
 }
 
-/** The first of those that no other beats in direction `sign`. */
-function extreme(name: 'min' | 'max', sign: 1 | -1, typeName: string, type: CelType): Overload {
+/** Declares min or max: the first of the elements that are extreme in the direction of `sign`. */
+function extremeOverload(name: 'min' | 'max', sign: 1 | -1, typeName: string, type: CelType): Overload {
   const work = (budget: Budget, list: CelList): CelValue | CelFault => {
     if (list.size === 0) return new CelFault(`${name} called on empty list`);
     let best = list.at(0);
     for (let i = 1; i < list.size; i++) {
       budget.charge(2);
-      const result = order(list.at(i), best, budget);
+      const result = compareValues(list.at(i), best, budget);
       if (result instanceof CelFault) return result;
       if (result * sign > 0) best = list.at(i);
     }
@@ -92,22 +92,22 @@ function extreme(name: 'min' | 'max', sign: 1 | -1, typeName: string, type: CelT
   return method<[CelList]>(`list_${typeName}_${name}_${typeName}`, [listOf(type)], type, work);
 }
 
-/** Only numbers and durations, though strings and lists could be added too. */
+/** Adds only numbers and durations, although strings and lists have an addition too. */
 function sum(budget: Budget, list: CelList, zero: CelValue): CelValue | CelFault {
   if (list.size === 0) return zero;
   let total = list.at(0);
-  if (!summable.some(([, , known]) => isAlike(known, total))) return NO_SUCH_OVERLOAD;
+  if (!summable.some(([, , known]) => haveSameType(known, total))) return NO_SUCH_OVERLOAD;
   for (let i = 1; i < list.size; i++) {
     budget.charge(1);
     const next = list.at(i);
-    const result = isAlike(total, next) ? add(total, next, budget) : undefined;
+    const result = haveSameType(total, next) ? add(total, next, budget) : undefined;
     if (result === undefined || result instanceof CelFault) return result ?? NO_SUCH_OVERLOAD;
     total = result;
   }
   return total;
 }
 
-function isAlike(a: CelValue, b: CelValue): boolean {
+function haveSameType(a: CelValue, b: CelValue): boolean {
   if (typeof a !== 'object' || a === null) return typeof a === typeof b;
   return (a instanceof CelUint && b instanceof CelUint) || (a instanceof CelDuration && b instanceof CelDuration);
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { made, none, plain, testCalls } from '#cel/extensions/call.fixture.ts';
+import { callForValue, none, plain, testCalls } from '#cel/extensions/call.fixture.ts';
 import { CelNamedFormat, namedFormatLibrary } from '#cel/kubernetes/named-format.ts';
 
 const good: Record<string, string[]> = {
@@ -40,18 +40,18 @@ const bad: Record<string, [string, string][]> = {
 };
 
 for (const [name, texts] of Object.entries(good)) {
-  const format = made(namedFormatLibrary, `format.${name}`, []);
+  const format = callForValue(namedFormatLibrary, `format.${name}`, []);
   testCalls(
     namedFormatLibrary,
     Object.fromEntries(texts.map((text) => [`${name} takes "${text}"`, ['validate', [format, text], none]])),
   );
   test(`${name} is found by its name`, () => {
-    const { optional } = plain(made(namedFormatLibrary, 'format.named', [name])) as { optional: unknown };
+    const { optional } = plain(callForValue(namedFormatLibrary, 'format.named', [name])) as { optional: unknown };
     assert.ok(optional instanceof CelNamedFormat && format instanceof CelNamedFormat && optional.equals(format));
   });
 }
 for (const [name, texts] of Object.entries(bad)) {
-  const format = made(namedFormatLibrary, `format.${name}`, []);
+  const format = callForValue(namedFormatLibrary, `format.${name}`, []);
   const cases = texts.map(([text, why]) => [
     `${name} refuses "${text}"`,
     ['validate', [format, text], { optional: [why] }] as const,
@@ -61,7 +61,9 @@ for (const [name, texts] of Object.entries(bad)) {
 
 testCalls(namedFormatLibrary, { 'there is no other format': ['format.named', ['unknown'], none] });
 
-test('formats differ by their names', () => {
-  const [a, b] = ['uuid', 'byte'].map((name) => made(namedFormatLibrary, `format.${name}`, []) as CelNamedFormat);
+test('formats are equal only if their names are', () => {
+  const [a, b] = ['uuid', 'byte'].map(
+    (name) => callForValue(namedFormatLibrary, `format.${name}`, []) as CelNamedFormat,
+  );
   assert.equal(a?.equals(b as CelNamedFormat), false);
 });

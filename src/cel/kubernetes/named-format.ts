@@ -1,7 +1,7 @@
-/** Kubernetes' named formats: `format.dns1123Label().validate(text)` gives what is wrong, or none. */
+/** Kubernetes' named formats: `format.dns1123Label().validate(text)` returns the violations, or none. */
 import { ArrayList } from '#cel/evaluate/array-list.ts';
 import { func, method } from '#cel/extensions/overload.ts';
-import { urlFault } from '#cel/kubernetes/parse-url.ts';
+import { findUrlError } from '#cel/kubernetes/parse-url.ts';
 import type { Library } from '#cel/library.ts';
 import { STRING, listOf, opaque, optionalOf } from '#cel/type.ts';
 import { CelOpaque, CelOptional } from '#cel/value.ts';
@@ -12,7 +12,7 @@ export const NAMED_FORMAT = opaque('kubernetes.NamedFormat');
 export class CelNamedFormat extends CelOpaque {
   override readonly type = NAMED_FORMAT;
   readonly name: string;
-  /** The length of a pattern that would do the same, which is what Kubernetes charges. */
+  /** The length of an equivalent pattern, for which Kubernetes charges. */
   readonly patternLength: number;
   readonly validate: (text: string) => readonly string[];
 
@@ -28,7 +28,8 @@ export class CelNamedFormat extends CelOpaque {
   }
 }
 
-const unless = (fits: (text: string) => boolean, fault: string) => (text: string) => (fits(text) ? [] : [fault]);
+const violationUnless = (isValid: (text: string) => boolean, violation: string) => (text: string) =>
+  isValid(text) ? [] : [violation];
 
 const formats: ReadonlyMap<string, CelNamedFormat> = new Map(
   [
@@ -40,11 +41,11 @@ const formats: ReadonlyMap<string, CelNamedFormat> = new Map(
     new CelNamedFormat('dns1123SubdomainPrefix', 60, (text) => namePrefixErrors('subdomain', text)),
     new CelNamedFormat('dns1035LabelPrefix', 30, (text) => namePrefixErrors('label1035', text)),
     new CelNamedFormat('labelValue', 40, labelValueErrors),
-    new CelNamedFormat('uri', 1500, (text) => [urlFault(text)].filter((fault) => fault !== undefined)),
-    new CelNamedFormat('uuid', 75, unless(isUuid, 'does not match the UUID format')),
-    new CelNamedFormat('byte', 90, unless(isBase64, 'invalid base64')),
-    new CelNamedFormat('date', 80, unless(isDate, 'invalid date')),
-    new CelNamedFormat('datetime', 80, unless(isDateTime, 'invalid datetime')),
+    new CelNamedFormat('uri', 1500, (text) => [findUrlError(text)].filter((violation) => violation !== undefined)),
+    new CelNamedFormat('uuid', 75, violationUnless(isUuid, 'does not match the UUID format')),
+    new CelNamedFormat('byte', 90, violationUnless(isBase64, 'invalid base64')),
+    new CelNamedFormat('date', 80, violationUnless(isDate, 'invalid date')),
+    new CelNamedFormat('datetime', 80, violationUnless(isDateTime, 'invalid datetime')),
   ].map((format) => [format.name, format]),
 );
 
@@ -62,8 +63,8 @@ export const namedFormatLibrary: Library = {
         optionalOf(listOf(STRING)),
         (budget, format, text) => {
           budget.charge(Math.ceil((text.length + 1) / 10) * Math.ceil(format.patternLength / 4));
-          const faults = format.validate(text);
-          return new CelOptional(faults.length === 0 ? undefined : new ArrayList([...faults]));
+          const violations = format.validate(text);
+          return new CelOptional(violations.length === 0 ? undefined : new ArrayList([...violations]));
         },
       ),
     ],
@@ -91,13 +92,13 @@ function isDate(text: string): boolean {
   return Number(day) >= 1 && Number(day) <= days;
 }
 
-/** Zero for what is no month. */
+/** Returns 0 if the month does not exist. */
 function daysIn(year: number, month: number): number {
   const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
   return [0, 31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month] ?? 0;
 }
 
-/** As strfmt reads it: in any case of letters, and nothing after a second `t` counts. */
+/** Follows strfmt: ignores case and everything after a second `t`. */
 function isDateTime(text: string): boolean {
   const [date = '', time] = text.toLowerCase().split('t', 2);
   if (time === undefined || !isDate(date)) return false;

@@ -1,11 +1,11 @@
-/** Semantic versions as github.com/blang/semver reads and orders them, faults in its words. */
-import { quotedForMessage } from '#cel/extensions/go-quote.ts';
+/** Parses and compares semantic versions like github.com/blang/semver, with its error messages. */
+import { quoteForMessage } from '#cel/extensions/go-quote.ts';
 
 export interface Version {
   readonly major: bigint;
   readonly minor: bigint;
   readonly patch: bigint;
-  /** A number orders before a word. */
+  /** Numbers sort before words. */
   readonly prerelease: readonly (bigint | string)[];
 }
 
@@ -30,22 +30,22 @@ export function parseSemver(text: string): Version {
   for (const build of parts[5]?.split('.') ?? []) {
     if (build === '') throw new SemverError('Build meta data is empty');
     if (!WORD.test(build))
-      throw new SemverError(`Invalid character(s) found in build meta data ${quotedForMessage(build)}`);
+      throw new SemverError(`Invalid character(s) found in build meta data ${quoteForMessage(build)}`);
   }
   return version;
 }
 
 function parseNumber(name: string, text: string): bigint {
   if (!/^[0-9]*$/.test(text)) {
-    throw new SemverError(`Invalid character(s) found in ${name.toLowerCase()} number ${quotedForMessage(text)}`);
+    throw new SemverError(`Invalid character(s) found in ${name.toLowerCase()} number ${quoteForMessage(text)}`);
   }
   if (/^0./.test(text))
-    throw new SemverError(`${name} number must not contain leading zeroes ${quotedForMessage(text)}`);
+    throw new SemverError(`${name} number must not contain leading zeroes ${quoteForMessage(text)}`);
   return parseUint(text);
 }
 
 function parseUint(text: string): bigint {
-  const quoted = quotedForMessage(text);
+  const quoted = quoteForMessage(text);
   if (text === '') throw new SemverError(`strconv.ParseUint: parsing ${quoted}: invalid syntax`);
   if (text.length > 20 || BigInt(text) > UINT64_MAX) {
     throw new SemverError(`strconv.ParseUint: parsing ${quoted}: value out of range`);
@@ -55,10 +55,10 @@ function parseUint(text: string): bigint {
 
 function parsePrerelease(text: string): bigint | string {
   if (text === '') throw new SemverError('Prerelease is empty');
-  if (!WORD.test(text)) throw new SemverError(`Invalid character(s) found in prerelease ${quotedForMessage(text)}`);
+  if (!WORD.test(text)) throw new SemverError(`Invalid character(s) found in prerelease ${quoteForMessage(text)}`);
   if (!/^[0-9]+$/.test(text)) return text;
   if (/^0./.test(text)) {
-    throw new SemverError(`Numeric PreRelease version must not contain leading zeroes ${quotedForMessage(text)}`);
+    throw new SemverError(`Numeric PreRelease version must not contain leading zeroes ${quoteForMessage(text)}`);
   }
   return parseUint(text);
 }

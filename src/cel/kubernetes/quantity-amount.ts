@@ -1,6 +1,6 @@
 /**
- * How Go holds a quantity that is not too long: 64 bits and a decimal exponent that nobody reduces. Only questions
- * whose answer depends on that need it.
+ * Go's representation of a quantity that is not too long: 64 bits with a decimal exponent that is never reduced. Needed
+ * only by functions whose result depends on the representation.
  */
 
 export interface QuantityAmount {
@@ -16,7 +16,7 @@ const FINEST = -9;
 const DECIMAL = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'];
 const BINARY = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
 
-/** For a text that is a quantity. undefined = Go holds it as a decimal of any length. */
+/** Parses a valid quantity. Returns undefined if Go represents it as a decimal of arbitrary length. */
 export function amountOf(text: string): QuantityAmount | undefined {
   const [, sign = '', digits = '', fraction = '', suffix = ''] =
     /^([+-]?)0*([0-9]*)(?:\.([0-9]*))?(.*)$/s.exec(text) ?? [];
@@ -44,7 +44,7 @@ export function addAmounts(
   if (a === undefined || b === undefined) return undefined;
   if (b.value === 0n) return a;
   if (a.value === 0n) return { value: sign * b.value, scale: b.scale };
-  // What is shifted further does not fit, and is not worth to be computed.
+  // A larger shift cannot fit into 64 bits.
   if (Math.abs(a.scale - b.scale) > MAX_DIGITS + 1) return undefined;
   const scale = Math.min(a.scale, b.scale);
   const left = a.value * 10n ** BigInt(a.scale - scale);
@@ -53,7 +53,7 @@ export function addAmounts(
   return fits(left) && fits(right) && fits(value) ? { value, scale } : undefined;
 }
 
-/** undefined = not an integer of 64 bits as it stands. */
+/** Returns undefined if the amount is not a 64-bit integer in its current representation. */
 export function amountAsInteger(amount: QuantityAmount | undefined): bigint | undefined {
   if (amount === undefined || amount.scale < 0) return undefined;
   if (amount.value === 0n) return 0n;

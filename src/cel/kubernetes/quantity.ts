@@ -1,6 +1,6 @@
 /**
- * Kubernetes' `quantity()`. Values are exact (#kube/quantity.ts). Beside them stands the amount as Go holds it, since
- * `isInteger` asks that and not the value: `1000m` is no integer there.
+ * Kubernetes' `quantity()` library. Values are exact (#kube/quantity.ts). A quantity also keeps Go's representation,
+ * because `isInteger` depends on it: `1000m` is not an integer there.
  */
 import type { Budget } from '#cel/budget.ts';
 import { bytesCost } from '#cel/budget.ts';
@@ -16,23 +16,23 @@ import { QuantityError, parseQuantity } from '#kube/quantity.ts';
 export const QUANTITY = opaque('kubernetes.Quantity');
 
 const NANOS = 10n ** 9n;
-/** Units for reading one, beside its length. */
+/** Units for parsing a quantity, in addition to its length. */
 const PARSE_COST = 40;
-/** And for one that may have hundreds of digits. */
+/** Additional units for a quantity that can have hundreds of digits. */
 const LONG_PARSE_COST = 60;
 const MAX_SHORT_SCALE = 18;
-/** Longer ones are refused unread. */
+/** Longer texts are rejected without parsing. */
 const MAX_TEXT = 256;
-/** Units for a sum or difference, whose numbers may have hundreds of digits. */
+/** Units for a sum or difference. The numbers can have hundreds of digits. */
 const ADD_COST = 10;
-/** Units for a double: through text, which takes long for long numbers. */
+/** Units for the conversion to double, which formats text and is slow for long numbers. */
 const FLOAT_COST = 20;
 const LONG_FLOAT_COST = 250;
 
 export class CelQuantity extends CelOpaque {
   override readonly type = QUANTITY;
   readonly nanos: bigint;
-  /** undefined = too long or too fine for Go's 64 bits with a decimal exponent. */
+  /** Undefined if Go's 64 bits with a decimal exponent cannot represent it. */
   readonly amount: QuantityAmount | undefined;
 
   constructor(nanos: bigint, amount: QuantityAmount | undefined) {
@@ -53,13 +53,13 @@ export const quantityLibrary: Library = {
         add(budget, a, b, 1n),
       ),
       method<[CelQuantity, bigint]>('quantity_add_int', [QUANTITY, INT], QUANTITY, (budget, a, b) =>
-        add(budget, a, whole(b), 1n),
+        add(budget, a, fromInteger(b), 1n),
       ),
     ],
     asApproximateFloat: [
       method<[CelQuantity]>('quantity_get_float', [QUANTITY], DOUBLE, (budget, q) => {
         budget.charge(q.amount === undefined ? LONG_FLOAT_COST : FLOAT_COST);
-        return asDouble(q);
+        return toDouble(q);
       }),
     ],
     asInteger: [
@@ -99,21 +99,21 @@ export const quantityLibrary: Library = {
       }),
     ],
     quantity: [func<[string]>('string_to_quantity', [STRING], QUANTITY, readQuantity)],
-    // Not a method, unlike all others, though Kubernetes' documentation shows it as one.
+    // A function, unlike all others, although Kubernetes' documentation shows it as a method.
     sign: [func<[CelQuantity]>('quantity_sign', [QUANTITY], INT, (_budget, q) => signOf(q.nanos))],
     sub: [
       method<[CelQuantity, CelQuantity]>('quantity_sub', [QUANTITY, QUANTITY], QUANTITY, (budget, a, b) =>
         add(budget, a, b, -1n),
       ),
       method<[CelQuantity, bigint]>('quantity_sub_int', [QUANTITY, INT], QUANTITY, (budget, a, b) =>
-        add(budget, a, whole(b), -1n),
+        add(budget, a, fromInteger(b), -1n),
       ),
     ],
   },
 };
 
 function readQuantity(budget: Budget, text: string): CelQuantity | CelFault {
-  // Long digits take their square.
+  // The time grows with the square of the number of digits.
   budget.charge(PARSE_COST + bytesCost(5 * Math.min(text.length, MAX_TEXT)));
   try {
     const { nanos } = parseQuantity(text);
@@ -128,7 +128,7 @@ function readQuantity(budget: Budget, text: string): CelQuantity | CelFault {
   }
 }
 
-function whole(value: bigint): CelQuantity {
+function fromInteger(value: bigint): CelQuantity {
   return new CelQuantity(value * NANOS, { value, scale: 0 });
 }
 
@@ -141,8 +141,8 @@ function signOf(value: bigint): bigint {
   return value < 0n ? -1n : value > 0n ? 1n : 0n;
 }
 
-/** With Go's two roundings, so that the last digit is the same. */
-function asDouble({ nanos, amount }: CelQuantity): number {
+/** Rounds twice like Go, so that the last digit is the same. */
+function toDouble({ nanos, amount }: CelQuantity): number {
   if (amount === undefined) return Number(`${nanos}e-9`);
   return Number(amount.value) * Number(`1e${amount.scale}`);
 }

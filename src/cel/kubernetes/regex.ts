@@ -2,7 +2,7 @@
 import type { Budget } from '#cel/budget.ts';
 import { bytesCost } from '#cel/budget.ts';
 import { ArrayList } from '#cel/evaluate/array-list.ts';
-import { constantRegex, regexOf } from '#cel/evaluate/regex.ts';
+import { prepareRegex, compileRegex } from '#cel/evaluate/regex.ts';
 import type { Regex } from '#cel/evaluate/regex-search.ts';
 import type { Library, Overload } from '#cel/library.ts';
 import type { CelType } from '#cel/type.ts';
@@ -12,12 +12,12 @@ import { CelFault } from '#cel/value.ts';
 
 const STRINGS = listOf(STRING);
 
-/** What one of these functions does with a pattern that is compiled. */
+/** The implementation of a function for a compiled pattern. */
 type Search = (budget: Budget, regex: Regex, text: string, limit: bigint | undefined) => CelValue;
 
 const find: Search = (budget, regex, text) => matches(budget, text, regex, 1)[0] ?? '';
 
-/** At most `limit` matches; below zero: all. */
+/** Returns at most `limit` matches; all if negative. */
 const findAll: Search = (budget, regex, text, limit = -1n) =>
   new ArrayList(matches(budget, text, regex, limit < 0n ? Infinity : Number(limit)));
 
@@ -41,16 +41,16 @@ function searchOverload(id: string, args: readonly CelType[], result: CelType, s
     member: true,
     args,
     result,
-    call: (values, budget) => run(regexOf(values[1] as string, budget), budget, values),
+    call: (values, budget) => run(compileRegex(values[1] as string, budget), budget, values),
     prepare: ([, pattern]) => {
       if (typeof pattern !== 'string') return undefined;
-      const regex = constantRegex(pattern);
+      const regex = prepareRegex(pattern);
       return (values, budget) => run(regex(budget), budget, values);
     },
   };
 }
 
-/** A match may have to look at all that is left to know where it ends; so that is charged for each. */
+/** A match may have to read the rest of the text to find its end, so each match is charged for the rest. */
 function matches(budget: Budget, text: string, regex: Regex, most: number): string[] {
   const matcher = regex.matcher(text);
   const found: string[] = [];
@@ -60,7 +60,7 @@ function matches(budget: Budget, text: string, regex: Regex, most: number): stri
     if (!matcher.find()) break;
     const start = matcher.start();
     const end = matcher.end();
-    // Go leaves out an empty match right after another.
+    // Go skips an empty match directly after another match.
     if (start === end && start === last && found.length > 0) continue;
     budget.charge(1 + bytesCost(end - start));
     found.push(text.slice(start, end));

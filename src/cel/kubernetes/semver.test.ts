@@ -1,13 +1,13 @@
 import { Budget } from '#cel/budget.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fault, made, testCalls } from '#cel/extensions/call.fixture.ts';
+import { fault, callForValue, testCalls } from '#cel/extensions/call.fixture.ts';
 import { CelSemver, semverLibrary } from '#cel/kubernetes/semver.ts';
 
 const budget = () => new Budget(1000);
 
 function semver(text: string): CelSemver {
-  const value = made(semverLibrary, 'semver', [text]);
+  const value = callForValue(semverLibrary, 'semver', [text]);
   assert.ok(value instanceof CelSemver);
   return value;
 }
@@ -34,13 +34,13 @@ for (const [text, why] of Object.entries(refused)) {
 }
 
 testCalls(semverLibrary, {
-  'isSemver knows all parts': ['isSemver', ['1.2.3-beta.1+build.5'], true],
+  'isSemver accepts all parts': ['isSemver', ['1.2.3-beta.1+build.5'], true],
   major: ['major', [semver('1.2.3')], 1n],
   minor: ['minor', [semver('1.2.3-x')], 2n],
   patch: ['patch', [semver('1.2.3+y')], 3n],
 });
 
-test('versions have an order', () => {
+test('versions are ordered', () => {
   const rising = [
     '0.9.0',
     '1.0.0-1',
@@ -55,9 +55,9 @@ test('versions have an order', () => {
   for (const [i, a] of rising.entries()) {
     for (const [j, b] of rising.entries()) {
       const pair = [semver(a), semver(b)];
-      assert.equal(made(semverLibrary, 'compareTo', pair), BigInt(Math.sign(i - j)), `${a} ${b}`);
-      assert.equal(made(semverLibrary, 'isLessThan', pair), i < j, `${a} ${b}`);
-      assert.equal(made(semverLibrary, 'isGreaterThan', pair), i > j, `${a} ${b}`);
+      assert.equal(callForValue(semverLibrary, 'compareTo', pair), BigInt(Math.sign(i - j)), `${a} ${b}`);
+      assert.equal(callForValue(semverLibrary, 'isLessThan', pair), i < j, `${a} ${b}`);
+      assert.equal(callForValue(semverLibrary, 'isGreaterThan', pair), i > j, `${a} ${b}`);
     }
   }
   assert.equal(semver('1.0.0+a').equals(semver('1.0.0+b'), budget()), true);

@@ -1,4 +1,4 @@
-/** Kubernetes' `semver()`: strict semantic versions. Not yet part of what 1.32 offers to policies. */
+/** Kubernetes' `semver()` library: strict semantic versions. Policies of Kubernetes 1.32 cannot use it. */
 import type { Budget } from '#cel/budget.ts';
 import { bytesCost } from '#cel/budget.ts';
 import { func, method } from '#cel/extensions/overload.ts';
@@ -13,7 +13,7 @@ import { CelFault, CelOpaque } from '#cel/value.ts';
 
 export const SEMVER = opaque('kubernetes.Semver');
 
-/** Units for reading one, beside its length. */
+/** Units for parsing a version, in addition to its length. */
 const PARSE_COST = 10;
 
 export class CelSemver extends CelOpaque {
@@ -25,7 +25,7 @@ export class CelSemver extends CelOpaque {
     this.version = version;
   }
 
-  /** Build metadata makes no difference. */
+  /** Ignores build metadata. */
   override equals(other: CelOpaque, budget: Budget): boolean {
     budget.charge(this.version.prerelease.length);
     return other instanceof CelSemver && compareVersions(this.version, other.version) === 0;

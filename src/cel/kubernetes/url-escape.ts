@@ -1,14 +1,14 @@
-/** Percent-encoding as Go's net/url has it: what may stand bare depends on the part of the URL. */
-import { quotedForMessage } from '#cel/extensions/go-quote.ts';
+/** Percent-encoding as in Go's net/url. The allowed characters depend on the part of the URL. */
+import { quoteForMessage } from '#cel/extensions/go-quote.ts';
 
 export type UrlPart = 'path' | 'host' | 'zone' | 'user' | 'query';
 
-/** Says why a text is no URL, in Go's words. */
+/** An invalid URL, with the message of Go. */
 export class UrlError extends Error {
   override name = 'UrlError';
 }
 
-const BARE: Record<UrlPart, string> = {
+const ALLOWED_UNESCAPED: Record<UrlPart, string> = {
   path: '$&+,/:;=@',
   host: '!$&\'()*+,;=:[]<>"',
   zone: '!$&\'()*+,;=:[]<>"',
@@ -17,17 +17,17 @@ const BARE: Record<UrlPart, string> = {
 };
 
 const tables = Object.fromEntries(
-  Object.entries(BARE).map(([part, signs]) => {
+  Object.entries(ALLOWED_UNESCAPED).map(([part, signs]) => {
     const bare = `ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~${signs}`;
     return [part, Uint8Array.from({ length: 256 }, (_, code) => (bare.includes(String.fromCharCode(code)) ? 1 : 0))];
   }),
 ) as Record<UrlPart, Uint8Array>;
 
-function mayBeBare(code: number, part: UrlPart): boolean {
+function isAllowedUnescaped(code: number, part: UrlPart): boolean {
   return tables[part][code] === 1;
 }
 
-/** Throws UrlError where the text has bad escapes, or what a host may not have. */
+/** Throws UrlError if the text has invalid escapes, or characters that a host cannot have. */
 export function checkEscapes(text: string, part: UrlPart): void {
   const isHost = part === 'host' || part === 'zone';
   if (!isHost && !text.includes('%')) return;
@@ -36,35 +36,35 @@ export function checkEscapes(text: string, part: UrlPart): void {
     if (code === 0x25) {
       const escaped = hexValue(text.charCodeAt(i + 1)) * 16 + hexValue(text.charCodeAt(i + 2));
       if (!isEscapeAllowed(escaped, part)) {
-        throw new UrlError(`invalid URL escape ${quotedForMessage(text.slice(i, i + 3))}`);
+        throw new UrlError(`invalid URL escape ${quoteForMessage(text.slice(i, i + 3))}`);
       }
       i += 2;
-    } else if (isHost && code < 0x80 && !mayBeBare(code, part)) {
-      throw new UrlError(`invalid character ${quotedForMessage(text.charAt(i))} in host name`);
+    } else if (isHost && code < 0x80 && !isAllowedUnescaped(code, part)) {
+      throw new UrlError(`invalid character ${quoteForMessage(text.charAt(i))} in host name`);
     }
   }
 }
 
-/** NaN for what is no hexadecimal digit. */
+/** Returns NaN if the character is not a hexadecimal digit. */
 function hexValue(code: number): number {
   if (code >= 0x30 && code <= 0x39) return code - 0x30;
   const letter = code | 0x20;
   return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : NaN;
 }
 
-/** In hosts only what is not ASCII is escaped, but for the percent sign of a zone. */
+/** In hosts, only non-ASCII characters can be escaped, except for the percent sign of a zone. */
 function isEscapeAllowed(code: number, part: UrlPart): boolean {
   if (Number.isNaN(code)) return false;
   if (code === 0x25) return true;
   if (part === 'host') return code >= 0x80;
-  if (part === 'zone') return code === 0x20 || mayBeBare(code, 'host');
+  if (part === 'zone') return code === 0x20 || isAllowedUnescaped(code, 'host');
   return true;
 }
 
 const utf8 = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** Call checkEscapes first. In queries a plus is a space. */
+/** The caller must call checkEscapes first. In queries, a plus is a space. */
 export function unescapeUrl(text: string, part: UrlPart): string {
   const plain = part === 'query' ? text.replaceAll('+', ' ') : text;
   return plain.includes('%') ? decoder.decode(unescapeBytes(plain)) : plain;
@@ -86,14 +86,14 @@ function unescapeBytes(text: string): Uint8Array {
 
 const HEX = '0123456789ABCDEF';
 
-/** The path with every byte escaped that has to be; as it was where it was well written. */
+/** Escapes all bytes of the path that need it. Returns a well-formed path unchanged. */
 export function escapedPath(path: string): string {
   if (/^[A-Za-z0-9\-_.~!$&'()*+,;=:@[\]%/]*$/.test(path)) return path;
   const bytes = unescapeBytes(path);
   const escaped = Buffer.alloc(bytes.length * 3);
   let length = 0;
   for (const byte of bytes) {
-    if (mayBeBare(byte, 'path')) {
+    if (isAllowedUnescaped(byte, 'path')) {
       escaped[length++] = byte;
     } else {
       escaped[length++] = 0x25;

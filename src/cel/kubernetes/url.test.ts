@@ -1,13 +1,13 @@
 import { Budget } from '#cel/budget.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fault, made, plain, testCalls } from '#cel/extensions/call.fixture.ts';
+import { fault, callForValue, plain, testCalls } from '#cel/extensions/call.fixture.ts';
 import { CelUrl, urlLibrary } from '#cel/kubernetes/url.ts';
 
 const budget = () => new Budget(1000);
 
 function url(text: string): CelUrl {
-  const value = made(urlLibrary, 'url', [text]);
+  const value = callForValue(urlLibrary, 'url', [text]);
   assert.ok(value instanceof CelUrl);
   return value;
 }
@@ -37,24 +37,24 @@ for (const [text, why] of Object.entries(refused)) {
 }
 
 testCalls(urlLibrary, {
-  'isURL takes an absolute path': ['isURL', ['/absolute/path'], true],
-  'isURL takes what browsers call opaque': ['isURL', ['mailto:somebody@example.com'], true],
-  'getScheme is in small letters': ['getScheme', [url('HTTPS://example.com')], 'https'],
+  'isURL accepts an absolute path': ['isURL', ['/absolute/path'], true],
+  'isURL accepts an opaque URL': ['isURL', ['mailto:somebody@example.com'], true],
+  'getScheme is lower case': ['getScheme', [url('HTTPS://example.com')], 'https'],
   'a path has no scheme': ['getScheme', [url('/path')], ''],
-  'getHost has the port': ['getHost', [url('https://user:pass@example.com:8080/')], 'example.com:8080'],
+  'getHost includes the port': ['getHost', [url('https://user:pass@example.com:8080/')], 'example.com:8080'],
   'getHost of IPv6': ['getHost', [url('https://[::1]:80/')], '[::1]:80'],
-  'getHostname has no port': ['getHostname', [url('https://example.com:80/')], 'example.com'],
+  'getHostname excludes the port': ['getHostname', [url('https://example.com:80/')], 'example.com'],
   'getHostname of IPv6': ['getHostname', [url('https://[::1]:80/')], '::1'],
   'getHostname with a zone': ['getHostname', [url('https://[fe80::1%25en0]/')], 'fe80::1%en0'],
   getPort: ['getPort', [url('https://example.com:80/')], '80'],
-  'getPort where there is none': ['getPort', [url('https://example.com/')], ''],
-  'getEscapedPath stays as written': ['getEscapedPath', [url('https://example.com/a%2Fb/(c)?x')], '/a%2Fb/(c)'],
-  'getEscapedPath escapes what must be': [
+  'getPort of a URL without a port is empty': ['getPort', [url('https://example.com/')], ''],
+  'getEscapedPath keeps a well-formed path': ['getEscapedPath', [url('https://example.com/a%2Fb/(c)?x')], '/a%2Fb/(c)'],
+  'getEscapedPath escapes invalid characters': [
     'getEscapedPath',
     [url('https://example.com/with space/é%41')],
     '/with%20space/%C3%A9A',
   ],
-  'getEscapedPath of none': ['getEscapedPath', [url('https://example.com')], ''],
+  'getEscapedPath of a URL without a path is empty': ['getEscapedPath', [url('https://example.com')], ''],
   'getEscapedPath ends at the fragment': ['getEscapedPath', [url('https://example.com/a#b')], '/a'],
   'two slashes without scheme are a host': ['getHost', [url('//example.com/a')], 'example.com'],
   'getQuery collects values': [
@@ -66,11 +66,11 @@ testCalls(urlLibrary, {
       ['x', ['&']],
     ]),
   ],
-  'getQuery leaves out what is broken': ['getQuery', [url('/?a=%zz&b;c=1&d=1')], new Map([['d', ['1']]])],
-  'getQuery of none': ['getQuery', [url('/path')], new Map()],
+  'getQuery skips invalid pairs': ['getQuery', [url('/?a=%zz&b;c=1&d=1')], new Map([['d', ['1']]])],
+  'getQuery of a URL without a query is empty': ['getQuery', [url('/path')], new Map()],
 });
 
-test('URLs are equal when they are written alike', () => {
+test('URLs are equal if they are written the same', () => {
   assert.equal(url('HTTP://example.com/a').equals(url('http://example.com/a'), budget()), true);
   assert.equal(url('http://example.com/a').equals(url('http://example.com/a?'), budget()), false);
   assert.equal(url('http://example.com/a').equals(url('http://example.com/a#'), budget()), false);

@@ -1,4 +1,4 @@
-/** Kubernetes' `url()` and its parts. */
+/** Kubernetes' `url()` library: URLs and their parts. */
 import type { Budget } from '#cel/budget.ts';
 import { bytesCost } from '#cel/budget.ts';
 import { ArrayList } from '#cel/evaluate/array-list.ts';
@@ -7,7 +7,7 @@ import { func, method } from '#cel/extensions/overload.ts';
 import { quoteCost } from '#cel/extensions/go-quote.ts';
 import { THROW_COST } from '#cel/extensions/throw-cost.ts';
 import type { ParsedUrl } from '#cel/kubernetes/parse-url.ts';
-import { parseUrl, urlFault } from '#cel/kubernetes/parse-url.ts';
+import { parseUrl, findUrlError } from '#cel/kubernetes/parse-url.ts';
 import { UrlError, checkEscapes, unescapeUrl } from '#cel/kubernetes/url-escape.ts';
 import type { Library, Overload } from '#cel/library.ts';
 import { BOOL, STRING, listOf, mapOf, opaque } from '#cel/type.ts';
@@ -16,13 +16,13 @@ import { CelFault, CelOpaque } from '#cel/value.ts';
 
 export const URL_TYPE = opaque('kubernetes.URL');
 
-/** Units for reading one, beside its length. */
+/** Units for parsing a URL, in addition to its length. */
 const PARSE_COST = 40;
-/** Each character is looked at by several checks, and may be escaped. */
+/** The cost of one character, in bytes that are only read: several checks read it, and it may be escaped. */
 const CHARACTER_BYTES = 8;
 const HOST_COST = 5;
 const EQUAL_COST = 10;
-/** Units for one pair of a query that has escapes; bad ones are found by throwing. */
+/** Units for one pair of a query with escapes. Invalid escapes are found by throwing. */
 const UNESCAPE_COST = 100;
 const PAIR_COST = 10;
 const QUERY_COST = 20;
@@ -58,7 +58,7 @@ export const urlLibrary: Library = {
     isURL: [
       func<[string]>('is_url_string', [STRING], BOOL, (budget, text) => {
         budget.charge(PARSE_COST + bytesCost(text.length * CHARACTER_BYTES));
-        const isUrl = urlFault(text) === undefined;
+        const isUrl = findUrlError(text) === undefined;
         if (!isUrl) budget.charge(THROW_COST + quoteCost(text));
         return isUrl;
       }),
@@ -91,7 +91,7 @@ function hostPart(id: string, read: (host: Host) => string): Overload {
   });
 }
 
-/** Looks from the end, once: a pattern with `$` would begin anew at every colon. */
+/** Searches once from the end: a pattern with `$` would restart at every colon. */
 function splitHost(host: string): Host {
   const colon = host.lastIndexOf(':');
   const hasPort = colon >= 0 && /^[0-9]*$/.test(host.slice(colon + 1));
@@ -100,7 +100,7 @@ function splitHost(host: string): Host {
   return { name: isBracketed ? name.slice(1, -1) : name, port: hasPort ? host.slice(colon + 1) : '' };
 }
 
-/** What cannot be unescaped is left out, as Go does. */
+/** Skips pairs that cannot be unescaped, as Go does. */
 function getQuery(budget: Budget, url: CelUrl): CelMap | CelFault {
   const query = url.parts.query ?? '';
   budget.charge(QUERY_COST + bytesCost(query.length * 2));
@@ -109,8 +109,8 @@ function getQuery(budget: Budget, url: CelUrl): CelMap | CelFault {
     budget.charge(pair.includes('%') ? UNESCAPE_COST : PAIR_COST);
     if (pair === '' || pair.includes(';')) continue;
     const equals = pair.indexOf('=');
-    const key = unescaped(equals < 0 ? pair : pair.slice(0, equals));
-    const value = unescaped(equals < 0 ? '' : pair.slice(equals + 1));
+    const key = tryUnescape(equals < 0 ? pair : pair.slice(0, equals));
+    const value = tryUnescape(equals < 0 ? '' : pair.slice(equals + 1));
     if (key === undefined || value === undefined) continue;
     const known = values.get(key);
     if (known === undefined) values.set(key, [value]);
@@ -119,7 +119,7 @@ function getQuery(budget: Budget, url: CelUrl): CelMap | CelFault {
   return EntryMap.of([...values].map(([key, texts]) => [key, new ArrayList(texts)] as const));
 }
 
-function unescaped(text: string): string | undefined {
+function tryUnescape(text: string): string | undefined {
   try {
     checkEscapes(text, 'query');
     return unescapeUrl(text, 'query');

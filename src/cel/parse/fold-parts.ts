@@ -1,7 +1,7 @@
-/** What macros are put together from: expressions at the place of the macro, and the folds that several of them are. */
+/** Builds the expressions that macros expand to. All nodes have the offset of the macro. */
 import type { CallExpr, Expr, FoldExpr } from '#cel/ast.ts';
 
-/** No identifier of a source can be this. */
+/** Not a valid identifier, so no source can use it. */
 export const ACCUMULATOR = '@result';
 const UNUSED = '#unused';
 
@@ -51,7 +51,7 @@ export function existsOne(at: number, predicate: Expr): FoldBody {
   };
 }
 
-/** From `start`, one `more` for each turn in which the filter holds. */
+/** Folds from `start` and evaluates `more` in each iteration for which the filter is true. */
 export function collect(at: number, filter: Expr | undefined, start: Expr, more: Expr): FoldBody {
   return {
     start,
@@ -61,12 +61,12 @@ export function collect(at: number, filter: Expr | undefined, start: Expr, more:
   };
 }
 
-/** Adds to a list. */
+/** Collects the elements in a list. */
 export function collectList(at: number, filter: Expr | undefined, element: Expr): FoldBody {
   return collect(at, filter, list(at), global(at, '_+_', accumulator(at), list(at, element)));
 }
 
-/** A name for a value, as a fold that does not turn. */
+/** Names a value by a fold without iterations. */
 export function bind(at: number, name: string, value: Expr, result: Expr): FoldExpr {
   return {
     kind: 'fold',

@@ -1,8 +1,8 @@
 /**
- * Source into tokens. What is no token is reported and passed over, as in cel-go, so that one run tells all of it.
- * Leaves the meaning of literals to literal.ts.
+ * The lexer. As in cel-go, it reports and skips unrecognized text, so that one run finds all of it. literal.ts
+ * interprets the literals.
  */
-import { endOfString } from '#cel/parse/string-token.ts';
+import { findStringEnd } from '#cel/parse/string-token.ts';
 import { TOKEN_ORDER, quoteSource } from '#cel/parse/token.ts';
 import type { Token, TokenKind } from '#cel/parse/token.ts';
 import type { CelProblem } from '#cel/syntax-error.ts';
@@ -11,7 +11,7 @@ const SPACE = /[\t \r\n\f]+|\/\/[^\n]*/y;
 const NUMBER = /(?:[0-9]+\.[0-9]+|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|0x[0-9a-fA-F]+[uU]?|[0-9]+[uU]?/y;
 const IDENTIFIER = /[A-Za-z_][A-Za-z0-9_]*/y;
 const ESCAPED_IDENTIFIER = /`[A-Za-z0-9_.\-/ ]+`/y;
-/** The two-character ones first. */
+/** Operators of two characters come first. */
 const OPERATOR = /==|!=|<=|>=|&&|\|\||[<>[\]{}().,\-!?:+*/%]/y;
 const STRING_START = /[bB]?[rR]?["']/y;
 const [QUOTE, APOSTROPHE, DOT, SLASH, UNDERSCORE, LETTER_B, LETTER_R] = [0x22, 0x27, 0x2e, 0x2f, 0x5f, 0x62, 0x72];
@@ -27,29 +27,29 @@ function match(pattern: RegExp, source: string, at: number): string | undefined 
   return pattern.exec(source)?.[0];
 }
 
-export interface Lexed {
+export interface LexResult {
   /** Ends with `<EOF>`. */
   readonly tokens: readonly Token[];
   readonly problems: readonly CelProblem[];
 }
 
-export function lex(source: string): Lexed {
+export function lex(source: string): LexResult {
   const tokens: Token[] = [];
   const problems: CelProblem[] = [];
   let at = 0;
   while (at < source.length) {
-    const space = mayBeSpace(source.charCodeAt(at)) ? match(SPACE, source, at) : undefined;
+    const space = canStartSpace(source.charCodeAt(at)) ? match(SPACE, source, at) : undefined;
     if (space !== undefined) {
       at += space.length;
       continue;
     }
-    const token = tokenAt(source, at);
+    const token = readToken(source, at);
     if (token !== undefined) {
       tokens.push(token);
       at += token.text.length;
       continue;
     }
-    const end = endOfNonsense(source, at);
+    const end = endOfUnrecognized(source, at);
     problems.push({ at, message: `Syntax error: token recognition error at: ${quoteSource(source.slice(at, end))}` });
     at = end;
   }
@@ -57,8 +57,8 @@ export function lex(source: string): Lexed {
   return { tokens, problems };
 }
 
-/** The first character tells which patterns are worth a try. */
-function mayBeSpace(code: number): boolean {
+/** Reports whether the first character can start a space or comment, to avoid trying all patterns. */
+function canStartSpace(code: number): boolean {
   return code <= 0x20 || code === SLASH;
 }
 
@@ -71,16 +71,16 @@ function isLetter(code: number): boolean {
   return (lower >= 0x61 && lower <= 0x7a) || code === UNDERSCORE;
 }
 
-function mayBeString(code: number): boolean {
+function canStartString(code: number): boolean {
   const lower = code | 0x20;
   return code === QUOTE || code === APOSTROPHE || lower === LETTER_B || lower === LETTER_R;
 }
 
-function tokenAt(source: string, at: number): Token | undefined {
+function readToken(source: string, at: number): Token | undefined {
   const code = source.charCodeAt(at);
-  const string = mayBeString(code) ? match(STRING_START, source, at) : undefined;
+  const string = canStartString(code) ? match(STRING_START, source, at) : undefined;
   if (string !== undefined) {
-    const { end, closed } = endOfString(source, at, string);
+    const { end, closed } = findStringEnd(source, at, string);
     if (closed) return { kind: /^b/i.test(string) ? 'BYTES' : 'STRING', at, text: source.slice(at, end) };
   }
   const number = isDigit(code) || code === DOT ? match(NUMBER, source, at) : undefined;
@@ -98,11 +98,11 @@ function numberKind(text: string): TokenKind {
   return /^0x|^[0-9]+$/.test(text) ? 'NUM_INT' : 'NUM_FLOAT';
 }
 
-/** Up to and with the first character that no token goes on with. */
-function endOfNonsense(source: string, at: number): number {
+/** Returns the end of the unrecognized text, which includes the first character that no token can continue with. */
+function endOfUnrecognized(source: string, at: number): number {
   const first = source[at] ?? '';
   let end = at;
-  if (first === '"' || first === "'") end = endOfString(source, at, first).end;
+  if (first === '"' || first === "'") end = findStringEnd(source, at, first).end;
   else if (first === '`') end = at + 1 + (/^[A-Za-z0-9_.\-/ ]*/.exec(source.slice(at + 1))?.[0].length ?? 0);
   else if (first === '=' || first === '&' || first === '|') end = at + 1;
   const failing = source.codePointAt(end);

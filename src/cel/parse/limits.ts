@@ -1,18 +1,21 @@
-/** How large an expression may be, as source and as a tree. */
+/** Limits on the size of an expression, as source and as a tree. */
 import type { Expr } from '#cel/ast.ts';
 
-/** Characters. cel-go takes 100,000, but compiling holds the process: this many take 30 ms at worst. */
+/**
+ * Maximum number of characters. cel-go accepts 100,000, but compilation blocks the process: this many take at most 30
+ * ms.
+ */
 export const MAX_SOURCE_LENGTH = 10_000;
-/** Brackets within brackets, and links of one chain: cel-go's bound on recursion. */
+/** Maximum nesting of brackets, and length of one chain: cel-go's recursion limit. */
 export const MAX_NESTING = 250;
-/** Levels of the tree after macros are expanded. Who walks the tree may recurse. */
+/** Maximum depth of the tree after macro expansion, so that code that walks the tree can recurse. */
 const MAX_TREE_DEPTH = 600;
-/** A macro may use an argument twice: then nested ones double the tree each. */
+/** A macro can use an argument twice, so each nested macro can double the tree. */
 const MAX_TREE_NODES = 50_000;
 
-/** What is wrong with the size of the tree; undefined = nothing. */
-export function sizeProblem(tree: Expr): string | undefined {
-  /** Walks with its own stack, because the depth is not known yet; shared parts count each time they are met. */
+/** Returns the problem if the tree is too large, or undefined. */
+export function findSizeProblem(tree: Expr): string | undefined {
+  /** Uses its own stack, because the depth is not known yet. Counts shared parts each time. */
   const stack: { readonly expr: Expr; readonly depth: number }[] = [{ expr: tree, depth: 1 }];
   let nodes = 0;
   for (let next = stack.pop(); next !== undefined; next = stack.pop()) {

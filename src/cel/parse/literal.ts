@@ -1,26 +1,26 @@
-/** What the text of a literal token means. undefined = it cannot be. */
+/** Interprets the text of literal tokens. Returns undefined for literals that are out of range. */
 import { CelUint } from '#cel/value.ts';
 
 const MAX_INT = 2n ** 63n - 1n;
 const MIN_INT = -(2n ** 63n);
 const MAX_UINT = 2n ** 64n - 1n;
 
-export function intLiteral(text: string, negative: boolean): bigint | undefined {
-  // BigInt takes time in the square of the length; a number of 64 bits has at most 20 digits.
+export function parseIntLiteral(text: string, negative: boolean): bigint | undefined {
+  // BigInt takes quadratic time, and a 64-bit number has at most 20 digits.
   const digits = text.replace(/^(0x)?0+(?=[0-9a-fA-F])/, '$1');
   if (digits.length > 22) return undefined;
   const value = negative ? -BigInt(digits) : BigInt(digits);
   return value >= MIN_INT && value <= MAX_INT ? value : undefined;
 }
 
-export function uintLiteral(text: string): CelUint | undefined {
+export function parseUintLiteral(text: string): CelUint | undefined {
   const digits = text.slice(0, -1).replace(/^(0x)?0+(?=[0-9a-fA-F])/, '$1');
   if (digits.length > 22) return undefined;
   const value = BigInt(digits);
   return value <= MAX_UINT ? new CelUint(value) : undefined;
 }
 
-export function doubleLiteral(text: string, negative: boolean): number | undefined {
+export function parseDoubleLiteral(text: string, negative: boolean): number | undefined {
   const value = Number(text);
   if (!Number.isFinite(value)) return undefined;
   return negative ? -value : value;
@@ -37,17 +37,17 @@ const SIMPLE: Readonly<Record<string, string>> = {
   v: '\v',
 };
 
-/** The text between the quotes. */
-function content(token: string): { readonly text: string; readonly raw: boolean } {
+/** Returns the text between the quotes. */
+function stringContent(token: string): { readonly text: string; readonly raw: boolean } {
   const prefix = /^[bBrR]*/.exec(token)?.[0] ?? '';
   const quoted = token.slice(prefix.length).replaceAll(/\r\n?/g, '\n');
   const quotes = /^(?:"""|''')/.test(quoted) && quoted.length >= 6 ? 3 : 1;
   return { text: quoted.slice(quotes, -quotes), raw: /r/i.test(prefix) };
 }
 
-/** What is wrong with it, as cel-go says, or the string. */
-export function stringLiteral(token: string): { readonly value: string } | { readonly problem: string } {
-  const { text, raw } = content(token);
+/** Returns the string, or the problem with the message of cel-go. */
+export function parseStringLiteral(token: string): { readonly value: string } | { readonly problem: string } {
+  const { text, raw } = stringContent(token);
   if (raw || !text.includes('\\')) return { value: text };
   let problem: string | undefined;
   const value = text.replaceAll(ESCAPE, (_all, simple?: string, octal?: string, ...hex: (string | undefined)[]) => {
@@ -62,8 +62,8 @@ export function stringLiteral(token: string): { readonly value: string } | { rea
 
 const utf8 = new TextEncoder();
 
-export function bytesLiteral(token: string): { readonly value: Uint8Array } | { readonly problem: string } {
-  const { text, raw } = content(token);
+export function parseBytesLiteral(token: string): { readonly value: Uint8Array } | { readonly problem: string } {
+  const { text, raw } = stringContent(token);
   if (raw || !text.includes('\\')) return { value: utf8.encode(text) };
   const parts: Uint8Array[] = [];
   let from = 0;

@@ -1,15 +1,15 @@
-/** The macros of the language: has, all, exists, exists_one, map and filter, as folds. */
+/** The macros of the language: has, all, exists, exists_one, map and filter. They expand to folds. */
 import type { Expr, FoldExpr } from '#cel/ast.ts';
 import type { Macro, MacroCall } from '#cel/library.ts';
 import { ACCUMULATOR, all, collectList, exists, existsOne } from '#cel/parse/fold-parts.ts';
 import type { FoldBody } from '#cel/parse/fold-parts.ts';
 import { CelSyntaxError } from '#cel/syntax-error.ts';
 
-/** What older sources of cel-go name it: refused as a variable, as there. */
+/** The accumulator of older versions of cel-go. As there, it cannot be used as a variable. */
 const OLD_ACCUMULATOR = '__result__';
 
-/** The name that the macro's first argument declares. */
-export function variableName(arg: Expr | undefined, problem: string): string {
+/** Returns the variable name that an argument of a macro declares. */
+export function readVariableName(arg: Expr | undefined, problem: string): string {
   if (arg?.kind !== 'ident') throw new CelSyntaxError([{ at: arg?.at ?? 0, message: problem }]);
   if (arg.name === ACCUMULATOR || arg.name === OLD_ACCUMULATOR) {
     throw new CelSyntaxError([{ at: arg.at, message: 'iteration variable overwrites accumulator variable' }]);
@@ -25,7 +25,7 @@ function foldMacro(
 ): Macro {
   const expand = ({ at, target, args }: MacroCall): FoldExpr | undefined => {
     if (target === undefined) return undefined;
-    const variable = variableName(args[0], problem);
+    const variable = readVariableName(args[0], problem);
     return {
       kind: 'fold',
       at,

@@ -1,6 +1,6 @@
 /**
- * optMap and optFlatMap. cel-go's expansions evaluate the target twice, so nested ones double the tree each; here it
- * is bound to a name first, by a fold that does not turn.
+ * The macros optMap and optFlatMap. cel-go's expansions evaluate the target twice, so that nested macros double the
+ * tree; here a fold without iterations binds the target to a name first.
  */
 import type { CallExpr, Expr } from '#cel/ast.ts';
 import type { Macro, MacroCall } from '#cel/library.ts';

@@ -21,6 +21,6 @@ function check(source: string): void {
   }
 }
 
-test('whatever the text is, the parser gives a tree or a CelSyntaxError with places inside the text', () => {
+test('the parser returns a tree or throws a CelSyntaxError with offsets inside the text', () => {
   fc.assert(fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.string(), soup), check), { numRuns: 2000 });
 });

@@ -1,14 +1,20 @@
 /**
- * Tokens into a tree, by recursive descent. Operators bind as in the grammar of cel-go:
+ * The recursive-descent parser. Operator precedence is that of cel-go's grammar:
  *
  *   ?:  <  ||  <  &&  <  relations  <  + -  <  * / %  <  ! -  <  . [] ()
  *
- * Macros are expanded as soon as their call is complete. Chains and nesting are counted, so that whoever walks the
- * tree may recurse.
+ * A macro is expanded as soon as its call is complete. Chains and nesting are limited, so that code that walks the tree
+ * can recurse.
  */
 import type { CallExpr, Expr, Literal } from '#cel/ast.ts';
 import type { Macro } from '#cel/library.ts';
-import { bytesLiteral, doubleLiteral, intLiteral, stringLiteral, uintLiteral } from '#cel/parse/literal.ts';
+import {
+  parseBytesLiteral,
+  parseDoubleLiteral,
+  parseIntLiteral,
+  parseStringLiteral,
+  parseUintLiteral,
+} from '#cel/parse/literal.ts';
 import { MAX_NESTING } from '#cel/parse/limits.ts';
 import type { TokenReader } from '#cel/parse/token-reader.ts';
 import { EXPRESSION_START } from '#cel/parse/token.ts';
@@ -21,33 +27,33 @@ const RESERVED: ReadonlySet<string> = new Set(
 const RELATIONS: readonly TokenKind[] = ['<', '<=', '>=', '>', '==', '!=', 'in'];
 const SUMS: readonly TokenKind[] = ['+', '-'];
 const PRODUCTS: readonly TokenKind[] = ['*', '/', '%'];
-/** What may come behind an expression that is complete, whatever stands around it. */
-const BEHIND: readonly TokenKind[] = ['.', '[', '?', '||', '&&', ...RELATIONS, ...SUMS, ...PRODUCTS];
+/** The tokens that can follow a complete expression in every context. */
+const FOLLOW: readonly TokenKind[] = ['.', '[', '?', '||', '&&', ...RELATIONS, ...SUMS, ...PRODUCTS];
 
 type Entry = { readonly value: Expr; readonly optional: boolean };
 
 export class Parser {
   readonly #reader: TokenReader;
   readonly #macros: ReadonlyMap<string, Macro>;
-  /** Which brackets are open, as the tokens that may follow a complete expression inside them. */
+  /** For each open bracket, the additional tokens that can follow a complete expression inside it. */
   readonly #closers: (readonly TokenKind[])[] = [['<EOF>']];
 
   constructor(reader: TokenReader, macros: readonly Macro[]) {
     this.#reader = reader;
-    // The last one of a name wins, as in cel-go.
+    // As in cel-go, the last macro with a name takes precedence.
     this.#macros = new Map(macros.map((macro) => [macroKey(macro.name, macro.member, macro.arity), macro]));
   }
 
-  /** Throws ParseStop. */
-  parseWhole(): Expr {
-    const tree = this.#expression();
+  /** Throws ParseAbortError. */
+  parseAll(): Expr {
+    const tree = this.#parseExpression();
     this.#reader.expect('<EOF>');
     return tree;
   }
 
-  #inside<T>(closers: readonly TokenKind[], parse: () => T): T {
+  #parseInside<T>(closers: readonly TokenKind[], parse: () => T): T {
     if (this.#closers.length > MAX_NESTING) {
-      this.#reader.stop(-1, `expression recursion limit exceeded: ${MAX_NESTING}`);
+      this.#reader.abort(-1, `expression recursion limit exceeded: ${MAX_NESTING}`);
     }
     this.#closers.push(closers);
     const parsed = parse();
@@ -55,36 +61,38 @@ export class Parser {
     return parsed;
   }
 
-  #close(kind: TokenKind): void {
-    this.#reader.expect(kind, [...BEHIND, ...(this.#closers.at(-1) ?? [])]);
+  #expectClose(kind: TokenKind): void {
+    this.#reader.expect(kind, [...FOLLOW, ...(this.#closers.at(-1) ?? [])]);
   }
 
   #countLink(links: number): void {
-    if (this.#closers.length + links > MAX_NESTING) this.#reader.stop(-1, 'max recursion depth exceeded');
+    if (this.#closers.length + links > MAX_NESTING) this.#reader.abort(-1, 'max recursion depth exceeded');
   }
 
-  #expression(): Expr {
-    const condition = this.#logic('||', () => this.#logic('&&', () => this.#relation()));
+  #parseExpression(): Expr {
+    const condition = this.#parseLogic('||', () => this.#parseLogic('&&', () => this.#parseRelation()));
     const question = this.#reader.takeIf('?');
     if (question === undefined) return condition;
-    const yes = this.#inside([':'], () => this.#logic('||', () => this.#logic('&&', () => this.#relation())));
+    const yes = this.#parseInside([':'], () =>
+      this.#parseLogic('||', () => this.#parseLogic('&&', () => this.#parseRelation())),
+    );
     this.#reader.expect(':', EXPRESSION_START);
-    const no = this.#inside(this.#closers.at(-1) ?? [], () => this.#expression());
+    const no = this.#parseInside(this.#closers.at(-1) ?? [], () => this.#parseExpression());
     return call(question.at, '_?_:_', [condition, yes, no]);
   }
 
-  /** Balanced, so that a thousand terms are ten levels deep. */
-  #logic(kind: '||' | '&&', term: () => Expr): Expr {
+  /** Builds a balanced tree, so that a thousand terms are ten levels deep. */
+  #parseLogic(kind: '||' | '&&', term: () => Expr): Expr {
     const terms = [term()];
     const operators: Token[] = [];
     while (this.#reader.is(kind)) {
       operators.push(this.#reader.take());
       terms.push(term());
     }
-    return balance(terms, operators, `_${kind}_`, 0, terms.length);
+    return balanceTerms(terms, operators, `_${kind}_`, 0, terms.length);
   }
 
-  #chain(kinds: readonly TokenKind[], operand: () => Expr): Expr {
+  #parseChain(kinds: readonly TokenKind[], operand: () => Expr): Expr {
     let left = operand();
     for (let links = 1; this.#reader.isOneOf(kinds); links += 1) {
       this.#countLink(links);
@@ -95,181 +103,189 @@ export class Parser {
     return left;
   }
 
-  #relation(): Expr {
-    return this.#chain(RELATIONS, () => this.#chain(SUMS, () => this.#chain(PRODUCTS, () => this.#unary())));
+  #parseRelation(): Expr {
+    return this.#parseChain(RELATIONS, () =>
+      this.#parseChain(SUMS, () => this.#parseChain(PRODUCTS, () => this.#parseUnary())),
+    );
   }
 
-  #unary(): Expr {
+  #parseUnary(): Expr {
     const reader = this.#reader;
     reader.expectOneOf(EXPRESSION_START);
     const { kind } = reader.token;
-    if (kind !== '!' && kind !== '-') return this.#member();
+    if (kind !== '!' && kind !== '-') return this.#parseMember();
     const operators: Token[] = [];
-    // `-1` is a literal, `-(1)` and `--1` are not: the smallest number has no positive one.
-    while (reader.is(kind) && (operators.length > 0 || !isSign(reader.token, reader.ahead(1)))) {
+    // `-1` is a literal, because the smallest int has no positive counterpart; `-(1)` and `--1` are not.
+    while (reader.is(kind) && (operators.length > 0 || !isSign(reader.token, reader.peek(1)))) {
       operators.push(reader.take());
     }
     const last = operators.at(-1);
-    if (kind === '-' && last !== undefined && !reader.isOneOf(EXPRESSION_START)) reader.noViableAlternative(last);
-    const operand = this.#member();
+    if (kind === '-' && last !== undefined && !reader.isOneOf(EXPRESSION_START)) reader.abortNoViableAlternative(last);
+    const operand = this.#parseMember();
     return operators.length % 2 === 0 ? operand : call(operators[0]?.at ?? 0, `${kind}_`, [operand]);
   }
 
-  #member(): Expr {
+  #parseMember(): Expr {
     const reader = this.#reader;
-    let operand = this.#primary();
+    let operand = this.#parsePrimary();
     for (let links = 1; reader.is('.') || reader.is('['); links += 1) {
       this.#countLink(links);
-      operand = reader.is('[') ? this.#index(operand) : this.#selectOrCall(operand);
+      operand = reader.is('[') ? this.#parseIndex(operand) : this.#parseSelectOrCall(operand);
     }
     return operand;
   }
 
-  #index(operand: Expr): Expr {
+  #parseIndex(operand: Expr): Expr {
     const { at } = this.#reader.take();
     const optional = this.#reader.takeIf('?') !== undefined;
-    const index = this.#inside([']'], () => this.#expression());
-    this.#close(']');
+    const index = this.#parseInside([']'], () => this.#parseExpression());
+    this.#expectClose(']');
     return call(at, optional ? '_[?_]' : '_[_]', [operand, index]);
   }
 
-  #selectOrCall(operand: Expr): Expr {
+  #parseSelectOrCall(operand: Expr): Expr {
     const reader = this.#reader;
     const dot = reader.take();
     const optional = reader.takeIf('?') !== undefined;
     if (!reader.is('IDENTIFIER') && !reader.is('ESC_IDENTIFIER')) {
-      // Here cel-go's parser may still be on its way to a message name.
-      if (operand.kind === 'ident' || optional) reader.mismatched(['IDENTIFIER']);
-      reader.noViableAlternative(dot);
+      // At this point cel-go's parser may still expect a message name.
+      if (operand.kind === 'ident' || optional) reader.abortMismatched(['IDENTIFIER']);
+      reader.abortNoViableAlternative(dot);
     }
     const name = reader.take();
     if (optional) {
       const field: Expr = { kind: 'const', at: name.at, value: fieldName(name) };
       return call(dot.at, '_?._', [operand, field]);
     }
-    if (name.kind === 'IDENTIFIER' && reader.is('(')) return this.#call(name.text, operand);
+    if (name.kind === 'IDENTIFIER' && reader.is('(')) return this.#parseCall(name.text, operand);
     return { kind: 'select', at: dot.at, operand, field: fieldName(name), test: false };
   }
 
-  #call(name: string, target: Expr | undefined): Expr {
+  #parseCall(name: string, target: Expr | undefined): Expr {
     const { at } = this.#reader.take();
     const args: Expr[] = [];
-    this.#inside([')', ','], () => {
+    this.#parseInside([')', ','], () => {
       this.#reader.expectOneOf([...EXPRESSION_START, ')']);
       if (this.#reader.is(')')) return;
-      do args.push(this.#expression());
+      do args.push(this.#parseExpression());
       while (this.#reader.takeIf(',') !== undefined);
     });
-    this.#close(')');
+    this.#expectClose(')');
     const macro = this.#macros.get(macroKey(name, target !== undefined, args.length));
-    return this.#expand(macro, at, target, args) ?? { kind: 'call', at, name, target, args };
+    return this.#expandMacro(macro, at, target, args) ?? { kind: 'call', at, name, target, args };
   }
 
-  #expand(macro: Macro | undefined, at: number, target: Expr | undefined, args: readonly Expr[]): Expr | undefined {
+  #expandMacro(
+    macro: Macro | undefined,
+    at: number,
+    target: Expr | undefined,
+    args: readonly Expr[],
+  ): Expr | undefined {
     try {
       return macro?.expand({ at, target, args });
     } catch (error) {
       if (!(error instanceof CelSyntaxError)) throw error;
-      for (const problem of error.problems) this.#reader.problem(problem.at, problem.message);
-      return broken(at);
+      for (const problem of error.problems) this.#reader.report(problem.at, problem.message);
+      return placeholder(at);
     }
   }
 
-  #primary(): Expr {
+  #parsePrimary(): Expr {
     const reader = this.#reader;
     reader.expectOneOf(EXPRESSION_START);
     switch (reader.token.kind) {
       case '(': {
         reader.take();
-        const inner = this.#inside([')'], () => this.#expression());
-        this.#close(')');
+        const inner = this.#parseInside([')'], () => this.#parseExpression());
+        this.#expectClose(')');
         return inner;
       }
       case '[':
-        return this.#list();
+        return this.#parseList();
       case '{':
-        return this.#map();
+        return this.#parseMap();
       case '.':
       case 'IDENTIFIER':
-        return this.#name();
+        return this.#parseName();
       case '-':
       case '!':
-        // A sign of a number, or an operator that this place does not take.
-        if (!isSign(reader.token, reader.ahead(1))) reader.mismatched(EXPRESSION_START.filter((kind) => kind !== '!'));
-        return this.#literal();
+        // The sign of a number, or an operator that is invalid here.
+        if (!isSign(reader.token, reader.peek(1)))
+          reader.abortMismatched(EXPRESSION_START.filter((kind) => kind !== '!'));
+        return this.#parseLiteral();
       default:
-        return this.#literal();
+        return this.#parseLiteral();
     }
   }
 
-  #name(): Expr {
+  #parseName(): Expr {
     const reader = this.#reader;
     const dot = reader.takeIf('.');
-    if (!reader.is('IDENTIFIER')) reader.noViableAlternative(dot ?? reader.token);
-    const message = this.#messageName();
-    if (message !== undefined) return this.#message((dot === undefined ? '' : '.') + message);
+    if (!reader.is('IDENTIFIER')) reader.abortNoViableAlternative(dot ?? reader.token);
+    const message = this.#takeMessageName();
+    if (message !== undefined) return this.#parseMessage((dot === undefined ? '' : '.') + message);
     const { at, text } = reader.take();
     if (RESERVED.has(text)) {
-      reader.problem(dot?.at ?? at, `reserved identifier: ${text}`);
-      if (reader.is('(')) this.#call(text, undefined);
-      return broken(at);
+      reader.report(dot?.at ?? at, `reserved identifier: ${text}`);
+      if (reader.is('(')) this.#parseCall(text, undefined);
+      return placeholder(at);
     }
     const name = dot === undefined ? text : `.${text}`;
-    return reader.is('(') ? this.#call(name, undefined) : { kind: 'ident', at, name };
+    return reader.is('(') ? this.#parseCall(name, undefined) : { kind: 'ident', at, name };
   }
 
-  /** `a.b.C` with `{` behind it; takes it. */
-  #messageName(): string | undefined {
+  /** Takes and returns a name such as `a.b.C` if `{` follows it. */
+  #takeMessageName(): string | undefined {
     const reader = this.#reader;
     let count = 1;
-    while (reader.ahead(count).kind === '.' && reader.ahead(count + 1).kind === 'IDENTIFIER') count += 2;
-    if (reader.ahead(count).kind !== '{') return undefined;
+    while (reader.peek(count).kind === '.' && reader.peek(count + 1).kind === 'IDENTIFIER') count += 2;
+    if (reader.peek(count).kind !== '{') return undefined;
     let name = '';
     for (let taken = 0; taken < count; taken += 1) name += reader.take().text;
     return name;
   }
 
-  #message(name: string): Expr {
+  #parseMessage(name: string): Expr {
     const reader = this.#reader;
     const { at } = reader.take();
     const entries: { readonly field: string; readonly value: Expr; readonly optional: boolean }[] = [];
-    this.#inside(['}', ','], () => {
+    this.#parseInside(['}', ','], () => {
       reader.expectOneOf(['}', ',', '?', 'IDENTIFIER', 'ESC_IDENTIFIER']);
       while (!reader.is('}') && !reader.is(',')) {
         const optional = reader.takeIf('?') !== undefined;
-        if (!reader.is('IDENTIFIER') && !reader.is('ESC_IDENTIFIER')) reader.mismatched(['IDENTIFIER']);
+        if (!reader.is('IDENTIFIER') && !reader.is('ESC_IDENTIFIER')) reader.abortMismatched(['IDENTIFIER']);
         const field = fieldName(reader.take());
         reader.expect(':', EXPRESSION_START);
-        entries.push({ field, value: this.#expression(), optional });
+        entries.push({ field, value: this.#parseExpression(), optional });
         if (reader.takeIf(',') === undefined) break;
       }
       reader.takeIf(',');
     });
-    this.#close('}');
+    this.#expectClose('}');
     return { kind: 'message', at, name, entries };
   }
 
-  #list(): Expr {
+  #parseList(): Expr {
     const { at } = this.#reader.take();
-    const elements = this.#elements(']', () => this.#optionalEntry());
+    const elements = this.#parseElements(']', () => this.#parseOptionalEntry());
     return { kind: 'list', at, elements };
   }
 
-  #map(): Expr {
+  #parseMap(): Expr {
     const { at } = this.#reader.take();
-    const entries = this.#elements('}', () => {
-      const { value: key, optional } = this.#optionalEntry();
+    const entries = this.#parseElements('}', () => {
+      const { value: key, optional } = this.#parseOptionalEntry();
       this.#reader.expect(':', EXPRESSION_START);
-      return { key, value: this.#expression(), optional };
+      return { key, value: this.#parseExpression(), optional };
     });
     return { kind: 'map', at, entries };
   }
 
-  /** With a comma behind the last one or without; a comma alone is an empty list too, by the grammar. */
-  #elements<T>(close: ']' | '}', element: () => T): T[] {
+  /** Accepts a trailing comma. By the grammar, a comma alone is an empty list. */
+  #parseElements<T>(close: ']' | '}', element: () => T): T[] {
     const reader = this.#reader;
     const elements: T[] = [];
-    this.#inside([close, ','], () => {
+    this.#parseInside([close, ','], () => {
       reader.expectOneOf([...EXPRESSION_START, close, ',', '?']);
       while (reader.is('?') || reader.isOneOf(EXPRESSION_START)) {
         elements.push(element());
@@ -277,30 +293,30 @@ export class Parser {
       }
       if (elements.length === 0) reader.takeIf(',');
     });
-    this.#close(close);
+    this.#expectClose(close);
     return elements;
   }
 
-  #optionalEntry(): Entry {
+  #parseOptionalEntry(): Entry {
     const optional = this.#reader.takeIf('?') !== undefined;
-    return { value: this.#expression(), optional };
+    return { value: this.#parseExpression(), optional };
   }
 
-  #literal(): Expr {
+  #parseLiteral(): Expr {
     const reader = this.#reader;
     const { at } = reader.token;
     const negative = reader.takeIf('-') !== undefined;
     const { kind, text } = reader.take();
     const of = (value: Literal | undefined, problem: string): Expr => {
       if (value !== undefined) return { kind: 'const', at, value };
-      reader.problem(at, problem);
-      return broken(at);
+      reader.report(at, problem);
+      return placeholder(at);
     };
-    if (kind === 'NUM_INT') return of(intLiteral(text, negative), 'invalid int literal');
-    if (kind === 'NUM_UINT') return of(uintLiteral(text), 'invalid uint literal');
-    if (kind === 'NUM_FLOAT') return of(doubleLiteral(text, negative), 'invalid double literal');
+    if (kind === 'NUM_INT') return of(parseIntLiteral(text, negative), 'invalid int literal');
+    if (kind === 'NUM_UINT') return of(parseUintLiteral(text), 'invalid uint literal');
+    if (kind === 'NUM_FLOAT') return of(parseDoubleLiteral(text, negative), 'invalid double literal');
     if (kind === 'STRING' || kind === 'BYTES') {
-      const read = kind === 'STRING' ? stringLiteral(text) : bytesLiteral(text);
+      const read = kind === 'STRING' ? parseStringLiteral(text) : parseBytesLiteral(text);
       return 'problem' in read ? of(undefined, read.problem) : of(read.value, '');
     }
     return of(kind === 'null' ? null : kind === 'true', '');
@@ -315,8 +331,8 @@ function call(at: number, name: string, args: readonly Expr[]): CallExpr {
   return { kind: 'call', at, name, target: undefined, args };
 }
 
-/** Stands where a problem was told already. */
-function broken(at: number): Expr {
+/** Returns a placeholder for a part whose problem was already reported. */
+function placeholder(at: number): Expr {
   return { kind: 'const', at, value: null };
 }
 
@@ -328,10 +344,16 @@ function fieldName(token: Token): string {
   return token.kind === 'ESC_IDENTIFIER' ? token.text.slice(1, -1) : token.text;
 }
 
-function balance(terms: readonly Expr[], operators: readonly Token[], name: string, from: number, to: number): Expr {
+function balanceTerms(
+  terms: readonly Expr[],
+  operators: readonly Token[],
+  name: string,
+  from: number,
+  to: number,
+): Expr {
   if (to - from === 1) return terms[from] as Expr;
   const middle = Math.floor((from + to) / 2);
-  const left = balance(terms, operators, name, from, middle);
-  const right = balance(terms, operators, name, middle, to);
+  const left = balanceTerms(terms, operators, name, from, middle);
+  const right = balanceTerms(terms, operators, name, middle, to);
   return call(operators[middle - 1]?.at ?? 0, name, [left, right]);
 }

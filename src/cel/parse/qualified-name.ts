@@ -1,17 +1,19 @@
 /**
  * Names with dots. `optional.of(x)` parses as the member call `of` on the identifier `optional`, and
- * `google.protobuf.Timestamp` as two selections. Who resolves names (planner and checker) does it in this order:
+ * `google.protobuf.Timestamp` as two selections. The planner and the checker resolve names in this order:
  *
- *   1. The first part is a variable of a surrounding fold: then it is just that, and the rest are selections.
- *   2. `a.b.c`: the longest of `a.b.c`, `a.b`, `a` that is a declared variable, then one that is a type's name.
- *   3. `a.b.f(x)`: when `a.b.f` is a function that is called without receiver, it is that; otherwise `f` on `a.b`.
+ *   1. If the first part is a variable of an enclosing fold, it is that variable, and the rest are selections.
+ *   2. `a.b.c`: the longest of `a.b.c`, `a.b`, `a` that is a declared variable, then one that is the name of a type.
+ *   3. `a.b.f(x)`: the function `a.b.f` if it exists without a receiver; otherwise `f` on `a.b`.
  */
 import type { Expr } from '#cel/ast.ts';
 
-/** No declared name has more dots; so a long chain of selections is not joined over and over. */
+/** No declared name has more dots. Avoids joining a long chain of selections repeatedly. */
 const MAX_DOTS = 8;
 
-/** `a.b.c` as one name; undefined = something else than identifiers and dots. A leading dot is left out. */
+/**
+ * Returns `a.b.c` as one name, without a leading dot, or undefined if the expression has other parts than identifiers.
+ */
 export function qualifiedName(expr: Expr): string | undefined {
   const fields: string[] = [];
   let inner = expr;
@@ -23,7 +25,7 @@ export function qualifiedName(expr: Expr): string | undefined {
   return [inner.name.replace(/^\./, ''), ...fields.toReversed()].join('.');
 }
 
-/** The `a` of `a.b.c`. */
+/** Returns the `a` of `a.b.c`. */
 export function rootName(name: string): string {
   const dot = name.indexOf('.');
   return dot === -1 ? name : name.slice(0, dot);

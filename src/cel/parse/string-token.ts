@@ -1,24 +1,27 @@
-/** Where a string token ends. Only the borders: what the escapes mean is literal.ts. */
+/** Finds the end of a string token. literal.ts interprets the escapes. */
 
 const ESCAPE = /\\(?:[abfnrtv"'\\?`]|[0-3][0-7][0-7]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})/y;
-/** How far a broken escape still looks like one. */
+/** Matches the part of an invalid escape that still looks valid. */
 const BROKEN_ESCAPE = /\\(?:[0-3][0-7]?|[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7})?/y;
 
 export interface StringEnd {
-  /** After the closing quote; when it is not closed: the character that cannot be part of it. */
+  /**
+   * The offset after the closing quote; if the string is not closed, the offset of the character that cannot be part of
+   * it.
+   */
   readonly end: number;
   readonly closed: boolean;
 }
 
-/** `start` is what the string begins with: maybe b, maybe r, and one quote. */
-export function endOfString(source: string, at: number, start: string): StringEnd {
+/** `start` is the start of the string: optional b, optional r, and one quote. */
+export function findStringEnd(source: string, at: number, start: string): StringEnd {
   const quote = start.at(-1) ?? '"';
   const raw = /r/i.test(start);
   const body = at + start.length;
   const triple = quote.repeat(3);
   if (source.startsWith(triple, body - 1)) {
     const end = scan(source, body + 2, triple, raw);
-    // Without its end, the first two of three quotes are an empty string.
+    // If the end is missing, the first two of three quotes are an empty string.
     return end.closed ? end : { end: body + 1, closed: true };
   }
   return scan(source, body, quote, raw);

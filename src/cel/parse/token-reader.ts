@@ -1,18 +1,18 @@
 /**
- * Walks over the tokens and says what is wrong with them in the words of cel-go's generated parser: one surplus token
- * is passed over ("extraneous input"), one missing token is imagined ("missing ')' at"), anything else ends the parse
- * ("mismatched input"). cel-go would try to go on behind that; what it then says is noise and left out.
+ * Reads tokens and reports syntax errors with the messages of cel-go's generated parser: one surplus token is skipped
+ * ("extraneous input"), one missing token is inserted ("missing ')' at"), and anything else ends the parse ("mismatched
+ * input"). cel-go tries to continue after that; its further messages are noise and are omitted.
  */
 import { describeExpected, quoteSource } from '#cel/parse/token.ts';
 import type { Token, TokenKind } from '#cel/parse/token.ts';
 import type { CelProblem } from '#cel/syntax-error.ts';
 
-/** Ends the parse; the problems are with the reader. */
-export class ParseStop extends Error {
-  override name = 'ParseStop';
+/** Ends the parse. The reader holds the problems. */
+export class ParseAbortError extends Error {
+  override name = 'ParseAbortError';
 }
 
-/** cel-go gives up after as many. */
+/** cel-go stops after the same number. */
 const MAX_PROBLEMS = 100;
 
 export class TokenReader {
@@ -37,7 +37,7 @@ export class TokenReader {
     return this.#tokens[this.#next] ?? this.#end;
   }
 
-  ahead(count: number): Token {
+  peek(count: number): Token {
     return this.#tokens[this.#next + count] ?? this.#end;
   }
 
@@ -55,58 +55,58 @@ export class TokenReader {
     return token;
   }
 
-  /** undefined = the next token is another one and stays. */
+  /** Returns undefined, and does not advance, if the next token is of another kind. */
   takeIf(kind: TokenKind): Token | undefined {
     return this.is(kind) ? this.take() : undefined;
   }
 
-  /** The next token must be this one. `follow` are the tokens that may come behind it. */
+  /** Requires the next token to be of this kind. `follow` are the tokens that can follow it. */
   expect(kind: TokenKind, follow: readonly TokenKind[] = []): void {
     if (this.takeIf(kind) !== undefined) return;
-    if (this.ahead(1).kind === kind) {
-      this.#extraneous([kind]);
+    if (this.peek(1).kind === kind) {
+      this.#reportExtraneous([kind]);
       this.take();
     } else if (follow.includes(this.token.kind)) {
-      this.problem(this.token.at, `Syntax error: missing ${describeExpected([kind])} at ${this.#shown()}`);
+      this.report(this.token.at, `Syntax error: missing ${describeExpected([kind])} at ${this.#quoteToken()}`);
     } else {
-      this.mismatched([kind]);
+      this.abortMismatched([kind]);
     }
   }
 
-  /** The next token must be one of these, else there is one too many. */
+  /** Requires the next token to be one of these; otherwise it reports the token as surplus. */
   expectOneOf(kinds: readonly TokenKind[]): void {
     if (this.isOneOf(kinds)) return;
-    if (!kinds.includes(this.ahead(1).kind)) this.mismatched(kinds);
-    this.#extraneous(kinds);
+    if (!kinds.includes(this.peek(1).kind)) this.abortMismatched(kinds);
+    this.#reportExtraneous(kinds);
   }
 
-  problem(at: number, message: string): void {
+  report(at: number, message: string): void {
     if (this.#problems.length < MAX_PROBLEMS) this.#problems.push({ at, message });
   }
 
-  mismatched(expected: readonly TokenKind[]): never {
-    const message = `Syntax error: mismatched input ${this.#shown()} expecting ${describeExpected(expected)}`;
-    this.stop(this.token.at, message);
+  abortMismatched(expected: readonly TokenKind[]): never {
+    const message = `Syntax error: mismatched input ${this.#quoteToken()} expecting ${describeExpected(expected)}`;
+    this.abort(this.token.at, message);
   }
 
-  /** `from` is where the alternatives part. */
-  noViableAlternative(from: Token): never {
+  /** `from` is the token at which the alternatives diverge. */
+  abortNoViableAlternative(from: Token): never {
     const text = this.#source.slice(from.at, this.token.at + this.token.text.length);
-    this.stop(this.token.at, `Syntax error: no viable alternative at input ${quoteSource(text.trimEnd())}`);
+    this.abort(this.token.at, `Syntax error: no viable alternative at input ${quoteSource(text.trimEnd())}`);
   }
 
-  stop(at: number, message: string): never {
-    this.problem(at, message);
-    throw new ParseStop(message);
+  abort(at: number, message: string): never {
+    this.report(at, message);
+    throw new ParseAbortError(message);
   }
 
-  #extraneous(expected: readonly TokenKind[]): void {
-    const message = `Syntax error: extraneous input ${this.#shown()} expecting ${describeExpected(expected)}`;
-    this.problem(this.token.at, message);
+  #reportExtraneous(expected: readonly TokenKind[]): void {
+    const message = `Syntax error: extraneous input ${this.#quoteToken()} expecting ${describeExpected(expected)}`;
+    this.report(this.token.at, message);
     this.take();
   }
 
-  #shown(): string {
+  #quoteToken(): string {
     return this.is('<EOF>') ? "'<EOF>'" : quoteSource(this.token.text);
   }
 }

@@ -1,8 +1,8 @@
-/** The tokens of CEL. Their names and order are those of cel-go's grammar, because messages list them that way. */
+/** The tokens of CEL. Names and order are those of cel-go's grammar, because messages list them in that order. */
 
 export type TokenKind = (typeof TOKEN_ORDER)[number];
 
-/** What "expecting {...}" lists, in this order. */
+/** The order of tokens in "expecting {...}". */
 export const TOKEN_ORDER = [
   '==',
   '!=',
@@ -44,13 +44,13 @@ export const TOKEN_ORDER = [
 
 export interface Token {
   readonly kind: TokenKind;
-  /** Offset in the source (UTF-16). */
+  /** Offset in the source (in UTF-16 units). */
   readonly at: number;
   /** Empty at the end of the source. */
   readonly text: string;
 }
 
-/** The tokens that an expression may begin with. */
+/** The tokens that can start an expression. */
 export const EXPRESSION_START: readonly TokenKind[] = [
   '[',
   '{',
@@ -76,7 +76,7 @@ export function describeExpected(kinds: readonly TokenKind[]): string {
   return names.length === 1 ? (names[0] ?? '') : `{${names.join(', ')}}`;
 }
 
-/** As the messages show a piece of source: in quotes and on one line. */
+/** Quotes a piece of source on one line, for messages. */
 export function quoteSource(text: string): string {
   return `'${text.replaceAll('\n', '\\n').replaceAll('\r', '\\r').replaceAll('\t', '\\t')}'`;
 }

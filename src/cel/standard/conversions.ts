@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { bytesCost } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
-import { int, timestamp, uint } from '#cel/evaluate/arithmetic.ts';
+import { checkedInt, checkedTimestamp, checkedUint } from '#cel/evaluate/arithmetic.ts';
 import { INT_OVERFLOW, UINT_OVERFLOW, conversionFault } from '#cel/evaluate/fault.ts';
 import { formatDouble, parseDouble, parseInteger, parseUnsigned } from '#cel/evaluate/number-text.ts';
 import { MAX_TIME_TEXT, floorDivide, formatDuration, formatTimestamp } from '#cel/evaluate/time-text.ts';
@@ -16,11 +16,14 @@ import type { CelDuration, CelTimestamp, CelUint, CelValue } from '#cel/value.ts
 
 const A = param('A');
 const SECOND = 1_000_000_000n;
-/** What it takes to read or write a number or a time, in units. */
+/** Units for parsing or formatting a number or a time. */
 const TEXT_UNITS = 10;
 const TIME_TEXT_UNITS = 60;
 
-/** Takes only what `from` says: the evaluator calls it with nothing else. A method, so that the type may say so. */
+/**
+ * The implementation of a conversion. The evaluator calls it only with values of its `from` type; a method type, so
+ * that implementations can declare the narrower type.
+ */
 type Work = { work(value: CelValue, budget: Budget): CelValue | CelFault }['work'];
 type Write = { write(value: CelValue): string }['write'];
 
@@ -28,10 +31,10 @@ function convert(id: string, from: CelType, result: CelType, work: Work): Overlo
   return { id, member: false, args: [from], result, call: ([value], budget) => work(value as CelValue, budget) };
 }
 
-const same = (id: string, type: CelType) => convert(id, type, type, (value) => value);
+const identityConversion = (id: string, type: CelType) => convert(id, type, type, (value) => value);
 
-/** Reading a text as something else; `target` names the type in the fault. */
-function parsing(
+/** Declares a conversion that parses text; `target` names the type in the fault. */
+function parseConversion(
   id: string,
   result: CelType,
   target: string,
@@ -45,7 +48,7 @@ function parsing(
   });
 }
 
-function writing(id: string, from: CelType, write: Write, units = TEXT_UNITS): Overload {
+function formatConversion(id: string, from: CelType, write: Write, units = TEXT_UNITS): Overload {
   return convert(id, from, STRING, (value, budget) => {
     budget.charge(units);
     return write(value);
@@ -53,12 +56,12 @@ function writing(id: string, from: CelType, write: Write, units = TEXT_UNITS): O
 }
 
 function doubleToInt(value: number): bigint | CelFault {
-  // Both ends are out, as in cel-go: they may stand for a number that does not fit.
+  // As in cel-go, both limits are out of range: a double at the limit may be a rounded number that does not fit.
   return value > -(2 ** 63) && value < 2 ** 63 ? BigInt(Math.trunc(value)) : INT_OVERFLOW;
 }
 
 function doubleToUint(value: number): CelUint | CelFault {
-  return value >= 0 && value < 2 ** 64 ? uint(BigInt(Math.trunc(value))) : UINT_OVERFLOW;
+  return value >= 0 && value < 2 ** 64 ? checkedUint(BigInt(Math.trunc(value))) : UINT_OVERFLOW;
 }
 
 const utf8 = new TextEncoder();
@@ -85,45 +88,45 @@ function parseBool(text: string): boolean | undefined {
 
 export const conversions: Readonly<Record<string, readonly Overload[]>> = {
   int: [
-    same('int64_to_int64', INT),
+    identityConversion('int64_to_int64', INT),
     convert('double_to_int64', DOUBLE, INT, doubleToInt),
     convert('duration_to_int64', DURATION, INT, ({ nanos }: CelDuration) => nanos),
-    parsing('string_to_int64', INT, 'int', parseInteger),
+    parseConversion('string_to_int64', INT, 'int', parseInteger),
     convert('timestamp_to_int64', TIMESTAMP, INT, ({ nanos }: CelTimestamp) => floorDivide(nanos, SECOND)),
-    convert('uint64_to_int64', UINT, INT, ({ value }: CelUint) => int(value)),
+    convert('uint64_to_int64', UINT, INT, ({ value }: CelUint) => checkedInt(value)),
   ],
   uint: [
-    same('uint64_to_uint64', UINT),
+    identityConversion('uint64_to_uint64', UINT),
     convert('double_to_uint64', DOUBLE, UINT, doubleToUint),
-    convert('int64_to_uint64', INT, UINT, (value: bigint) => uint(value)),
-    parsing('string_to_uint64', UINT, 'uint', parseUnsigned),
+    convert('int64_to_uint64', INT, UINT, (value: bigint) => checkedUint(value)),
+    parseConversion('string_to_uint64', UINT, 'uint', parseUnsigned),
   ],
   double: [
-    same('double_to_double', DOUBLE),
+    identityConversion('double_to_double', DOUBLE),
     convert('int64_to_double', INT, DOUBLE, (value: bigint) => Number(value)),
-    parsing('string_to_double', DOUBLE, 'double', parseDouble),
+    parseConversion('string_to_double', DOUBLE, 'double', parseDouble),
     convert('uint64_to_double', UINT, DOUBLE, ({ value }: CelUint) => Number(value)),
   ],
-  bool: [same('bool_to_bool', BOOL), parsing('string_to_bool', BOOL, 'bool', parseBool)],
-  bytes: [same('bytes_to_bytes', BYTES), convert('string_to_bytes', STRING, BYTES, stringToBytes)],
+  bool: [identityConversion('bool_to_bool', BOOL), parseConversion('string_to_bool', BOOL, 'bool', parseBool)],
+  bytes: [identityConversion('bytes_to_bytes', BYTES), convert('string_to_bytes', STRING, BYTES, stringToBytes)],
   string: [
-    same('string_to_string', STRING),
-    writing('bool_to_string', BOOL, (value: boolean) => String(value)),
+    identityConversion('string_to_string', STRING),
+    formatConversion('bool_to_string', BOOL, (value: boolean) => String(value)),
     convert('bytes_to_string', BYTES, STRING, bytesToString),
-    writing('double_to_string', DOUBLE, formatDouble),
-    writing('duration_to_string', DURATION, formatDuration, TIME_TEXT_UNITS),
-    writing('int64_to_string', INT, (value: bigint) => String(value)),
-    writing('timestamp_to_string', TIMESTAMP, formatTimestamp, TIME_TEXT_UNITS),
-    writing('uint64_to_string', UINT, ({ value }: CelUint) => String(value)),
+    formatConversion('double_to_string', DOUBLE, formatDouble),
+    formatConversion('duration_to_string', DURATION, formatDuration, TIME_TEXT_UNITS),
+    formatConversion('int64_to_string', INT, (value: bigint) => String(value)),
+    formatConversion('timestamp_to_string', TIMESTAMP, formatTimestamp, TIME_TEXT_UNITS),
+    formatConversion('uint64_to_string', UINT, ({ value }: CelUint) => String(value)),
   ],
   timestamp: [
-    same('timestamp_to_timestamp', TIMESTAMP),
-    convert('int64_to_timestamp', INT, TIMESTAMP, (seconds: bigint) => timestamp(seconds * SECOND)),
-    parsing('string_to_timestamp', TIMESTAMP, 'google.protobuf.Timestamp', parseTimestamp, TIME_TEXT_UNITS),
+    identityConversion('timestamp_to_timestamp', TIMESTAMP),
+    convert('int64_to_timestamp', INT, TIMESTAMP, (seconds: bigint) => checkedTimestamp(seconds * SECOND)),
+    parseConversion('string_to_timestamp', TIMESTAMP, 'google.protobuf.Timestamp', parseTimestamp, TIME_TEXT_UNITS),
   ],
   duration: [
-    same('duration_to_duration', DURATION),
-    parsing('string_to_duration', DURATION, 'google.protobuf.Duration', parseDuration, TIME_TEXT_UNITS),
+    identityConversion('duration_to_duration', DURATION),
+    parseConversion('string_to_duration', DURATION, 'google.protobuf.Duration', parseDuration, TIME_TEXT_UNITS),
   ],
   dyn: [convert('to_dyn', A, DYN, (value) => value)],
   type: [convert('type', A, typeOf(A), typeOfValue)],

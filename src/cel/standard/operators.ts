@@ -1,10 +1,10 @@
-/** The operators with their types. The planner knows their work too and goes there directly (evaluate/plan-call.ts). */
+/** The operators and their types. The planner calls their implementations directly (evaluate/plan-call.ts). */
 import { add, divide, modulo, multiply, negate, subtract } from '#cel/evaluate/arithmetic.ts';
 import type { BinaryOperator } from '#cel/evaluate/arithmetic.ts';
-import { equal } from '#cel/evaluate/equal.ts';
+import { areEqual } from '#cel/evaluate/equal.ts';
 import { NO_SUCH_OVERLOAD } from '#cel/evaluate/fault.ts';
 import { contains, index } from '#cel/evaluate/access.ts';
-import { order } from '#cel/evaluate/order.ts';
+import { compareValues } from '#cel/evaluate/compare-values.ts';
 import type { Overload } from '#cel/library.ts';
 import { BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, listOf, mapOf, param } from '#cel/type.ts';
 import type { CelType } from '#cel/type.ts';
@@ -17,7 +17,7 @@ function overload(id: string, args: readonly CelType[], result: CelType, call: O
   return { id, member: false, args, result, call };
 }
 
-/** Two arguments and the result, by the name of the overload. */
+/** Two argument types and the result type, by overload name. */
 type Signatures = Readonly<Record<string, readonly [CelType, CelType, CelType]>>;
 
 function arithmetic(operator: BinaryOperator, signatures: Signatures): readonly Overload[] {
@@ -51,13 +51,13 @@ const ORDERED: Readonly<Record<string, readonly [CelType, CelType]>> = {
 function comparison(name: string, holds: (sign: number) => boolean): readonly Overload[] {
   return Object.entries(ORDERED).map(([types, args]) =>
     overload(`${name}_${types}`, args, BOOL, ([a, b], budget) => {
-      const sign = order(a as CelValue, b as CelValue, budget);
+      const sign = compareValues(a as CelValue, b as CelValue, budget);
       return typeof sign === 'number' ? holds(sign) : sign;
     }),
   );
 }
 
-/** These do not take their arguments as values: the planner evaluates what is needed. */
+/** A placeholder: the planner evaluates the arguments of these operators on demand. */
 const lazy: Overload['call'] = () => NO_SUCH_OVERLOAD;
 
 export const operators: Readonly<Record<string, readonly Overload[]>> = {
@@ -66,8 +66,8 @@ export const operators: Readonly<Record<string, readonly Overload[]>> = {
   '_||_': [overload('logical_or', [BOOL, BOOL], BOOL, lazy)],
   '@not_strictly_false': [overload('not_strictly_false', [BOOL], BOOL, lazy)],
   '!_': [overload('logical_not', [BOOL], BOOL, ([value]) => value !== true)],
-  '_==_': [overload('equals', [A, A], BOOL, ([a, b], budget) => equal(a as CelValue, b as CelValue, budget))],
-  '_!=_': [overload('not_equals', [A, A], BOOL, ([a, b], budget) => !equal(a as CelValue, b as CelValue, budget))],
+  '_==_': [overload('equals', [A, A], BOOL, ([a, b], budget) => areEqual(a as CelValue, b as CelValue, budget))],
+  '_!=_': [overload('not_equals', [A, A], BOOL, ([a, b], budget) => !areEqual(a as CelValue, b as CelValue, budget))],
   '_<_': comparison('less', (sign) => sign < 0),
   '_<=_': comparison('less_equals', (sign) => sign <= 0),
   '_>_': comparison('greater', (sign) => sign > 0),

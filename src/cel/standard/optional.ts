@@ -1,7 +1,6 @@
 /**
- * The optional library: values that may be missing. `optional.of` and its sisters are functions whose names have a
- * dot (parse/qualified-name.ts says how they are found). The planner evaluates the argument of `or` and `orValue` only
- * when it is needed.
+ * The optional library: values that may be absent. `optional.of` and similar functions have a dot in their names (see
+ * parse/qualified-name.ts). The planner evaluates the argument of `or` and `orValue` on demand.
  */
 import { NONE, optionalIndex, optionalSelect } from '#cel/evaluate/access.ts';
 import { NONE_DEREFERENCE } from '#cel/evaluate/fault.ts';
@@ -15,7 +14,7 @@ import type { CelValue } from '#cel/value.ts';
 const K = param('K');
 const V = param('V');
 const OPTIONAL_V = optionalOf(V);
-/** The zero of Go's time, which cel-go asks for: 0001-01-01T00:00:00Z. */
+/** The zero of Go's time, which cel-go compares with: 0001-01-01T00:00:00Z. */
 const ZERO_TIME_NANOS = -62_135_596_800_000_000_000n;
 
 function isZero(value: CelValue): boolean {

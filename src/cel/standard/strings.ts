@@ -1,8 +1,8 @@
-/** size, contains, startsWith, endsWith and matches. */
+/** The functions size, contains, startsWith, endsWith and matches. */
 import { bytesCost, keysCost } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
 import { codePointCount } from '#cel/evaluate/code-points.ts';
-import { constantRegex, regexOf } from '#cel/evaluate/regex.ts';
+import { prepareRegex, compileRegex } from '#cel/evaluate/regex.ts';
 import type { Regex } from '#cel/evaluate/regex-search.ts';
 import { searchCost } from '#cel/evaluate/search-cost.ts';
 import type { Overload } from '#cel/library.ts';
@@ -17,7 +17,7 @@ const sizeOfString: Overload['call'] = ([text], budget) => {
 };
 const sizeOfBytes: Overload['call'] = ([bytes]) => BigInt((bytes as Uint8Array).length);
 const sizeOfList: Overload['call'] = ([list]) => BigInt((list as CelList).size);
-/** The keys of a map from JSON are gathered when they are first asked for. */
+/** Charges for the keys: a map from JSON collects them on first use. */
 const sizeOfMap: Overload['call'] = ([map], budget) => {
   const { size } = map as CelMap;
   budget.charge(keysCost(size));
@@ -61,10 +61,10 @@ function matches(id: string, member: boolean): Overload {
     member,
     args: [STRING, STRING],
     result: BOOL,
-    call: ([text, pattern], budget) => searched(regexOf(pattern as string, budget), text as string, budget),
+    call: ([text, pattern], budget) => searched(compileRegex(pattern as string, budget), text as string, budget),
     prepare: ([, pattern]) => {
       if (typeof pattern !== 'string') return undefined;
-      const regex = constantRegex(pattern);
+      const regex = prepareRegex(pattern);
       return ([text], budget) => searched(regex(budget), text as string, budget);
     },
   };

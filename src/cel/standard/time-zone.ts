@@ -1,11 +1,11 @@
-/** Where the clocks of a zone stand. A zone is a name of the IANA database or an offset like `-08:00`. */
+/** Offsets of time zones. A zone is a name of the IANA database or an offset like `-08:00`. */
 import type { Budget } from '#cel/budget.ts';
 import { CelFault } from '#cel/value.ts';
 import { BoundedCache } from '#lib/bounded-cache.ts';
 
 const MAX_CACHED = 64;
 const MAX_ZONE = 64;
-/** Measured: making a formatter, and asking it. */
+/** Measured, for creating a formatter and for using it. */
 const ZONE_UNITS = 5000;
 const LOOKUP_UNITS = 300;
 
@@ -14,7 +14,7 @@ const formatters = new BoundedCache<string, Intl.DateTimeFormat | CelFault>({
   maxWeight: MAX_CACHED,
 });
 
-/** How far the zone is ahead of UTC at that time. */
+/** Returns the offset from UTC at this time. */
 export function zoneOffsetMillis(zone: string, utcMillis: number, budget: Budget): number | CelFault {
   if (zone.length > MAX_ZONE) return unknownZone(zone);
   const colon = zone.indexOf(':');
@@ -45,13 +45,13 @@ function formatterOf(zone: string, budget: Budget): Intl.DateTimeFormat | CelFau
   const known = formatters.get(zone);
   if (known !== undefined) return known;
   budget.charge(ZONE_UNITS);
-  const made = makeFormatter(zone);
-  formatters.set(zone, made, 1);
-  return made;
+  const formatter = makeFormatter(zone);
+  formatters.set(zone, formatter, 1);
+  return formatter;
 }
 
 function makeFormatter(zone: string): Intl.DateTimeFormat | CelFault {
-  // An offset without a colon is a zone for JavaScript, but not for Go.
+  // JavaScript accepts an offset without a colon as a zone, Go does not.
   if (/^[+-]/.test(zone)) return unknownZone(zone);
   try {
     return new Intl.DateTimeFormat('en-US', {
@@ -72,7 +72,7 @@ function makeFormatter(zone: string): Intl.DateTimeFormat | CelFault {
   }
 }
 
-/** The clock of the zone, read as if it were UTC. */
+/** Returns the local time in the zone as if it were UTC. */
 function wallClock(formatter: Intl.DateTimeFormat, utcMillis: number): number {
   const parts = new Map(formatter.formatToParts(utcMillis).map(({ type, value }) => [type, value]));
   const number = (type: Intl.DateTimeFormatPartTypes) => Number(parts.get(type));

@@ -7,7 +7,7 @@ import { DURATION, INT, STRING, TIMESTAMP } from '#cel/type.ts';
 import { CelFault } from '#cel/value.ts';
 import type { CelDuration, CelTimestamp } from '#cel/value.ts';
 
-/** A date is made for it. */
+/** Covers the creation of a Date. */
 const PART_UNITS = 5;
 
 type Part = (date: Date) => number;
@@ -15,7 +15,7 @@ type Part = (date: Date) => number;
 const NANOS_PER_MILLI = 1_000_000n;
 const DAY_MILLIS = 86_400_000;
 
-function part({ nanos }: CelTimestamp, zone: string, of: Part, budget: Budget): bigint | CelFault {
+function timestampPart({ nanos }: CelTimestamp, zone: string, of: Part, budget: Budget): bigint | CelFault {
   budget.charge(PART_UNITS);
   const millis = Number(floorDivide(nanos, NANOS_PER_MILLI));
   const offset = zoneOffsetMillis(zone, millis, budget);
@@ -23,26 +23,32 @@ function part({ nanos }: CelTimestamp, zone: string, of: Part, budget: Budget): 
 }
 
 /** `zoned` is the name of the overload with a time zone. */
-function ofTimestamp(id: string, of: Part, zoned = `${id}_with_tz`): Overload[] {
+function timestampOverloads(id: string, of: Part, zoned = `${id}_with_tz`): Overload[] {
   const args = [TIMESTAMP];
   return [
-    { id, member: true, args, result: INT, call: ([time], budget) => part(time as CelTimestamp, 'UTC', of, budget) },
+    {
+      id,
+      member: true,
+      args,
+      result: INT,
+      call: ([time], budget) => timestampPart(time as CelTimestamp, 'UTC', of, budget),
+    },
     {
       id: zoned,
       member: true,
       args: [...args, STRING],
       result: INT,
-      call: ([time, zone], budget) => part(time as CelTimestamp, zone as string, of, budget),
+      call: ([time, zone], budget) => timestampPart(time as CelTimestamp, zone as string, of, budget),
     },
   ];
 }
 
-function ofDuration(id: string, nanosPerUnit: bigint): Overload {
+function durationOverload(id: string, nanosPerUnit: bigint): Overload {
   const call: Overload['call'] = ([value]) => (value as CelDuration).nanos / nanosPerUnit;
   return { id, member: true, args: [DURATION], result: INT, call };
 }
 
-/** From 0. */
+/** Returns the day of the year, starting at 0. */
 function dayOfYear(date: Date): number {
   const start = new Date(date);
   start.setUTCMonth(0, 1);
@@ -50,26 +56,26 @@ function dayOfYear(date: Date): number {
 }
 
 export const times: Readonly<Record<string, readonly Overload[]>> = {
-  getFullYear: ofTimestamp('timestamp_to_year', (date) => date.getUTCFullYear()),
-  getMonth: ofTimestamp('timestamp_to_month', (date) => date.getUTCMonth()),
-  getDayOfYear: ofTimestamp('timestamp_to_day_of_year', dayOfYear),
-  getDayOfMonth: ofTimestamp('timestamp_to_day_of_month', (date) => date.getUTCDate() - 1),
-  getDate: ofTimestamp('timestamp_to_day_of_month_1_based', (date) => date.getUTCDate()),
-  getDayOfWeek: ofTimestamp('timestamp_to_day_of_week', (date) => date.getUTCDay()),
+  getFullYear: timestampOverloads('timestamp_to_year', (date) => date.getUTCFullYear()),
+  getMonth: timestampOverloads('timestamp_to_month', (date) => date.getUTCMonth()),
+  getDayOfYear: timestampOverloads('timestamp_to_day_of_year', dayOfYear),
+  getDayOfMonth: timestampOverloads('timestamp_to_day_of_month', (date) => date.getUTCDate() - 1),
+  getDate: timestampOverloads('timestamp_to_day_of_month_1_based', (date) => date.getUTCDate()),
+  getDayOfWeek: timestampOverloads('timestamp_to_day_of_week', (date) => date.getUTCDay()),
   getHours: [
-    ...ofTimestamp('timestamp_to_hours', (date) => date.getUTCHours()),
-    ofDuration('duration_to_hours', 3_600_000_000_000n),
+    ...timestampOverloads('timestamp_to_hours', (date) => date.getUTCHours()),
+    durationOverload('duration_to_hours', 3_600_000_000_000n),
   ],
   getMinutes: [
-    ...ofTimestamp('timestamp_to_minutes', (date) => date.getUTCMinutes()),
-    ofDuration('duration_to_minutes', 60_000_000_000n),
+    ...timestampOverloads('timestamp_to_minutes', (date) => date.getUTCMinutes()),
+    durationOverload('duration_to_minutes', 60_000_000_000n),
   ],
   getSeconds: [
-    ...ofTimestamp('timestamp_to_seconds', (date) => date.getUTCSeconds(), 'timestamp_to_seconds_tz'),
-    ofDuration('duration_to_seconds', 1_000_000_000n),
+    ...timestampOverloads('timestamp_to_seconds', (date) => date.getUTCSeconds(), 'timestamp_to_seconds_tz'),
+    durationOverload('duration_to_seconds', 1_000_000_000n),
   ],
   getMilliseconds: [
-    ...ofTimestamp('timestamp_to_milliseconds', (date) => date.getUTCMilliseconds()),
-    ofDuration('duration_to_milliseconds', NANOS_PER_MILLI),
+    ...timestampOverloads('timestamp_to_milliseconds', (date) => date.getUTCMilliseconds()),
+    durationOverload('duration_to_milliseconds', NANOS_PER_MILLI),
   ],
 };

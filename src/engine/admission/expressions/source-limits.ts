@@ -2,7 +2,7 @@
  * Limits on the expressions of one object: they are compiled synchronously, when the object is written and when it
  * takes effect, which must not block the process. MAX_SOURCE_LENGTH bounds a single expression.
  */
-import { CheckAllowance } from '#cel/check/allowance.ts';
+import { CheckBudget } from '#cel/check/check-budget.ts';
 
 export const MAX_EXPRESSIONS = 256;
 export const MAX_TOTAL_LENGTH = 15_000;
@@ -16,9 +16,9 @@ export function compileUnits(sources: readonly string[]): number {
   return COMPILE_UNITS_PER_CHARACTER * sources.reduce((sum, source) => sum + source.length, 0);
 }
 
-/** Returns the type-checking allowance for all expressions of one object. */
-export function sharedAllowance(): CheckAllowance {
-  return new CheckAllowance(CHECK_TIMES);
+/** Returns the type-checking budget for all expressions of one object. */
+export function createCheckBudget(): CheckBudget {
+  return new CheckBudget(CHECK_TIMES);
 }
 
 /** Returns an error if there are too many or too long expressions. */

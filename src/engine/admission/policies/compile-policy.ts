@@ -1,11 +1,11 @@
 /** Compiles the expressions of a policy, when it is written, to reject errors, and when it takes effect. */
-import type { CheckAllowance } from '#cel/check/allowance.ts';
+import type { CheckBudget } from '#cel/check/check-budget.ts';
 import { compile, type CompileFailure, type Program } from '#cel/compile.ts';
 import type { Environment } from '#cel/environment.ts';
 import { BOOL, DYN, NULL, STRING, type CelType } from '#cel/type.ts';
 import { expressionEnvironment } from '#engine/admission/expressions/expression-environment.ts';
 import { objectType } from '#engine/admission/expressions/expression-types.ts';
-import { sharedAllowance, checkSourceLimits } from '#engine/admission/expressions/source-limits.ts';
+import { createCheckBudget, checkSourceLimits } from '#engine/admission/expressions/source-limits.ts';
 import { precompute } from '#engine/admission/policies/constant-variable.ts';
 import type { PolicySpec, Validation } from '#engine/admission/policies/policy-spec.ts';
 import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
@@ -28,7 +28,7 @@ export interface PolicyCompileOptions {
   readonly object?: CelType;
   readonly params?: CelType;
   /** Budget for type checking; defaults to that of one policy. */
-  readonly allowance?: CheckAllowance;
+  readonly checkBudget?: CheckBudget;
 }
 
 /** The field for errors about all expressions together. */
@@ -43,7 +43,7 @@ export type OnFailure = (field: string, source: string, failure: CompileFailure)
 export function compilePolicy(
   spec: PolicySpec,
   onFailure: OnFailure,
-  { object, params, allowance = sharedAllowance() }: PolicyCompileOptions = {},
+  { object, params, checkBudget = createCheckBudget() }: PolicyCompileOptions = {},
 ): CompiledPolicy {
   const error = checkSourceLimits(sourcesOf(spec), 'policy');
   if (error !== undefined) {
@@ -53,7 +53,7 @@ export function compilePolicy(
   const declared = { params: spec.paramKind !== undefined, objectType: object, paramsType: params };
   const attempt = (field: string, source: string | undefined, environment: Environment, expect: readonly CelType[]) => {
     if (source === undefined || source.trim() === '') return undefined;
-    const compiled = compile(source, environment, { expect, allowance });
+    const compiled = compile(source, environment, { expect, checkBudget });
     if (!('failure' in compiled)) return compiled;
     onFailure(field, source, compiled);
     return undefined;

@@ -4,7 +4,7 @@
  */
 import { kindType } from '#cel/check/schema-type.ts';
 import type { CelType } from '#cel/type.ts';
-import { sharedAllowance } from '#engine/admission/expressions/source-limits.ts';
+import { createCheckBudget } from '#engine/admission/expressions/source-limits.ts';
 import { compilePolicy, failureText, sourcesOf } from '#engine/admission/policies/compile-policy.ts';
 import type { PolicySpec } from '#engine/admission/policies/policy-spec.ts';
 import type { Resource } from '#engine/registry/resource.ts';
@@ -22,7 +22,7 @@ const MAX_CHECKED_LENGTH = 10_000;
 export function checkTypes(spec: PolicySpec, resources: readonly Resource[]): ExpressionWarning[] {
   const warnings = new Map<string, string[]>();
   const params = paramsType(spec, resources);
-  const allowance = sharedAllowance();
+  const checkBudget = createCheckBudget();
   for (const resource of namedKinds(spec, resources)) {
     const { group, version, kind } = resource;
     const object = typeOfKind(resource);
@@ -30,10 +30,10 @@ export function checkTypes(spec: PolicySpec, resources: readonly Resource[]): Ex
     compilePolicy(spec, (field, _, failure) => found.push([field, failureText(failure)]), {
       object,
       params,
-      allowance,
+      checkBudget,
     });
-    // Further errors would be about the spent allowance, not about types.
-    if (allowance.isSpent) break;
+    // Further errors would be about the spent budget, not about types.
+    if (checkBudget.isSpent) break;
     for (const [field, failure] of found) {
       warnings.set(field, [...(warnings.get(field) ?? []), `${group}/${version}, Kind=${kind}: ${failure}\n`]);
     }

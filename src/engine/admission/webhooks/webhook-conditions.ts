@@ -1,5 +1,5 @@
 /** matchConditions of webhooks: expressions that must all be true for a webhook to be called. */
-import type { CheckAllowance } from '#cel/check/allowance.ts';
+import type { CheckBudget } from '#cel/check/check-budget.ts';
 import { compile, type Activation, type Program } from '#cel/compile.ts';
 import type { Environment } from '#cel/environment.ts';
 import { BOOL } from '#cel/type.ts';
@@ -8,7 +8,7 @@ import { MATCH_UNITS } from '#engine/admission/expressions/cost.ts';
 import { expressionEnvironment } from '#engine/admission/expressions/expression-environment.ts';
 import { OUT_OF_BUDGET, CostBudget, SPENT } from '#engine/admission/expressions/cost-budget.ts';
 import { runIndivisible, type Units } from '#engine/admission/expressions/slices.ts';
-import { compileUnits, sharedAllowance } from '#engine/admission/expressions/source-limits.ts';
+import { compileUnits, createCheckBudget } from '#engine/admission/expressions/source-limits.ts';
 
 export interface MatchConditionLike {
   readonly name: string;
@@ -37,26 +37,26 @@ export class Conditions {
   /** Stored conditions were compiled before; one that does not compile now fails like an evaluation error. */
   *compiled(): Generator<Units, readonly Condition[]> {
     if (this.#compiled !== undefined) return this.#compiled;
-    const allowance = sharedAllowance();
-    const compileAll = () => this.#sources.map((source) => compileCondition(source, allowance));
+    const checkBudget = createCheckBudget();
+    const compileAll = () => this.#sources.map((source) => compileCondition(source, checkBudget));
     return yield* runIndivisible(compileUnits(this.#sources), () => (this.#compiled ??= compileAll()));
   }
 }
 
 let environment: Environment | undefined;
 
-function compileCondition(text: string, allowance: CheckAllowance): Condition {
+function compileCondition(text: string, checkBudget: CheckBudget): Condition {
   const expression = text.trim();
   environment ??= expressionEnvironment({ params: false, authorizer: true });
-  const compiled = compile(expression, environment, { expect: [BOOL], allowance });
+  const compiled = compile(expression, environment, { expect: [BOOL], checkBudget });
   if (!('failure' in compiled)) return { expression, program: compiled };
   const { about, failure } = compiled;
   return { expression, failure: about === 'source' ? `compilation failed: ${failure}` : failure };
 }
 
-/** Returns why an expression is rejected, or undefined if it is valid. The allowance is that of its configuration. */
-export function conditionFailure(expression: string, allowance: CheckAllowance): string | undefined {
-  const compiled = compileCondition(expression, allowance);
+/** Returns why an expression is rejected, or undefined if it is valid. The budget is that of its configuration. */
+export function conditionFailure(expression: string, checkBudget: CheckBudget): string | undefined {
+  const compiled = compileCondition(expression, checkBudget);
   return 'failure' in compiled ? compiled.failure : undefined;
 }
 

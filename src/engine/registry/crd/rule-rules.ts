@@ -2,9 +2,9 @@
  * Checks the rules of a schema (x-kubernetes-validations): they compile, use `oldSelf` only where an old value can be
  * correlated, and are cheap enough for the largest object. Kubernetes' messages.
  */
-import { CheckAllowance } from '#cel/check/allowance.ts';
+import { CheckBudget } from '#cel/check/check-budget.ts';
 import { ruleType } from '#cel/check/schema-type.ts';
-import { MAX_REQUEST_BYTES, type KnownSizes, sizesOf, type Sized } from '#cel/estimate/schema-sizes.ts';
+import { MAX_REQUEST_BYTES, type SizeCache, estimateSizes, type SizeEstimate } from '#cel/estimate/schema-sizes.ts';
 import { structuralBranches } from '#engine/registry/crd/schema-tree.ts';
 import { checkCost, TotalCost } from '#engine/registry/crd/rule-costs.ts';
 import { compileRule, type CompiledRule } from '#engine/registry/structural/rules/compile-rule.ts';
@@ -62,8 +62,8 @@ interface Place {
 class RuleWalk {
   readonly errors: FieldError[] = [];
   readonly total = new TotalCost();
-  readonly #sizes: KnownSizes = new Map();
-  readonly #allowance = new CheckAllowance(CHECK_TIMES);
+  readonly #sizes: SizeCache = new Map();
+  readonly #checkBudget = new CheckBudget(CHECK_TIMES);
 
   visit(place: Place): void {
     const { schema, path, cardinality } = place;
@@ -87,18 +87,18 @@ class RuleWalk {
     const rules = schema['x-kubernetes-validations'] ?? [];
     if (rules.length === 0) return;
     const self = ruleType(schema, 'selfType', isResource);
-    const sizes = sizesOf(schema, isResource, this.#sizes);
+    const sizes = estimateSizes(schema, isResource, this.#sizes);
     if (self === undefined || sizes === undefined) {
       this.errors.push(typeInformationError(`${path}.x-kubernetes-validations`));
       return;
     }
     for (const [i, rule] of rules.entries()) {
-      const compiled = compileRule(rule, { schema, self, sizes, allowance: this.#allowance });
+      const compiled = compileRule(rule, { schema, self, sizes, checkBudget: this.#checkBudget });
       this.#checkRule(compiled, place, `${path}.x-kubernetes-validations[${i}]`, sizes);
     }
   }
 
-  #checkRule(compiled: CompiledRule, place: Place, path: string, sizes: Sized): void {
+  #checkRule(compiled: CompiledRule, place: Place, path: string, sizes: SizeEstimate): void {
     const { rule, failure, messageFailure } = compiled;
     const times = place.cardinality ?? Math.floor(MAX_REQUEST_BYTES / (sizes.minBytes + 1));
     this.#charge(`${path}.rule`, 'estimated rule cost', compiled.cost * times);

@@ -1,5 +1,5 @@
 /** ValidatingWebhookConfiguration and MutatingWebhookConfiguration. */
-import { sharedAllowance, checkSourceLimits } from '#engine/admission/expressions/source-limits.ts';
+import { createCheckBudget, checkSourceLimits } from '#engine/admission/expressions/source-limits.ts';
 import { conditionFailure } from '#engine/admission/webhooks/webhook-conditions.ts';
 import {
   checkMatchConditions,
@@ -128,9 +128,9 @@ function checkExpressions(webhooks: readonly Webhook[]): FieldError[] {
     'configuration',
   );
   if (error !== undefined) return [forbiddenField('webhooks', error)];
-  const allowance = sharedAllowance();
+  const checkBudget = createCheckBudget();
   return sources.flatMap(({ field, text }) => {
-    const failure = text === '' ? undefined : conditionFailure(text, allowance);
+    const failure = text === '' ? undefined : conditionFailure(text, checkBudget);
     return failure === undefined ? [] : [invalidValue(field, text, failure)];
   });
 }

@@ -3,11 +3,11 @@
  * compile.
  */
 import type { Expr } from '#cel/ast.ts';
-import type { CheckAllowance } from '#cel/check/allowance.ts';
+import type { CheckBudget } from '#cel/check/check-budget.ts';
 import { compile, type CompileFailure, type Program } from '#cel/compile.ts';
 import { type Environment, withVariables } from '#cel/environment.ts';
 import { estimateCost } from '#cel/estimate/estimate-cost.ts';
-import type { Sized } from '#cel/estimate/schema-sizes.ts';
+import type { SizeEstimate } from '#cel/estimate/schema-sizes.ts';
 import { kubernetesEnvironment } from '#cel/kubernetes-environment.ts';
 import { BOOL, type CelType, optionalOf, STRING } from '#cel/type.ts';
 import { fieldAt, FieldPathError } from '#engine/registry/structural/rules/field-path.ts';
@@ -34,8 +34,8 @@ export interface RuleScope {
   /** The type of `self`. */
   readonly self: CelType;
   /** Set if costs are to be estimated. */
-  readonly sizes?: Sized;
-  readonly allowance?: CheckAllowance;
+  readonly sizes?: SizeEstimate;
+  readonly checkBudget?: CheckBudget;
 }
 
 const OLD_SELF = 'oldSelf';
@@ -67,9 +67,9 @@ function environmentOf({ optionalOldSelf }: ValidationRule, self: CelType): Envi
   return withVariables(kubernetesEnvironment, { self, [OLD_SELF]: oldSelf });
 }
 
-function compiled(source: string, environment: Environment, expect: CelType, { allowance }: RuleScope) {
+function compiled(source: string, environment: Environment, expect: CelType, { checkBudget }: RuleScope) {
   if (source.trim() === '') return undefined;
-  return compile(source, environment, { expect: [expect], annotate: true, ...(allowance ? { allowance } : {}) });
+  return compile(source, environment, { expect: [expect], annotate: true, ...(checkBudget ? { checkBudget } : {}) });
 }
 
 function failureText({ about, failure }: CompileFailure, what: string, wrongResult: string): string {

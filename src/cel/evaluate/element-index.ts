@@ -1,34 +1,45 @@
-/** Finds the elements of a list that is one of Kubernetes' sets or maps (Pairing), whatever their place. */
+/**
+ * Finds elements of an associative list (a Kubernetes list of type set or map) by their identity, independent of their
+ * position.
+ */
 import { bytesCost, type Budget, CostLimitError } from '#cel/budget.ts';
-import { CelDuration, CelFault, CelList, CelMap, CelOptional, type CelValue, type Pairing } from '#cel/value.ts';
+import {
+  CelDuration,
+  CelFault,
+  CelList,
+  CelMap,
+  CelOptional,
+  type CelValue,
+  type ElementIdentity,
+} from '#cel/value.ts';
 import { CelTimestamp, CelTypeValue, CelUint } from '#cel/value.ts';
 
-/** For the key of an element, twice: to be made, and to be found. */
+/** Units for computing the key of an element and looking it up. */
 const KEY_UNITS = 8;
 const MAX_DEPTH = 500;
 
-export class Partners {
-  readonly #pairing: Pairing;
+export class ElementIndex {
+  readonly #identity: ElementIdentity;
   readonly #elements = new Map<string, CelValue>();
 
-  constructor(list: CelList, pairing: Pairing, budget: Budget) {
-    this.#pairing = pairing;
+  constructor(list: CelList, identity: ElementIdentity, budget: Budget) {
+    this.#identity = identity;
     for (let index = 0; index < list.size; index += 1) {
       const element = list.at(index);
       this.#elements.set(this.#keyOf(element, budget), element);
     }
   }
 
-  /** undefined = there is none. */
-  of(element: CelValue, budget: Budget): CelValue | undefined {
+  /** Returns the element with the same identity, or undefined. */
+  find(element: CelValue, budget: Budget): CelValue | undefined {
     return this.#elements.get(this.#keyOf(element, budget));
   }
 
   #keyOf(element: CelValue, budget: Budget): string {
-    const { keys } = this.#pairing;
+    const { keys } = this.#identity;
     budget.charge(KEY_UNITS);
     const values = keys.length === 0 ? [element] : keys.map((key) => fieldOf(element, key) ?? null);
-    const text = values.map((value) => textOf(value, budget, 0)).join(' ');
+    const text = values.map((value) => canonicalText(value, budget, 0)).join(' ');
     budget.charge(bytesCost(text.length));
     return text;
   }
@@ -39,11 +50,11 @@ function fieldOf(element: CelValue, key: CelValue): CelValue | undefined {
   return value instanceof CelFault ? undefined : value;
 }
 
-/** Equal values are equal texts, in whatever order the fields of an object come. */
-function textOf(value: CelValue, budget: Budget, depth: number): string {
+/** Returns the same text for equal values, independent of the order of fields. */
+function canonicalText(value: CelValue, budget: Budget, depth: number): string {
   if (depth > MAX_DEPTH) throw new CostLimitError();
   budget.charge(1);
-  const inner = (part: CelValue) => textOf(part, budget, depth + 1);
+  const inner = (part: CelValue) => canonicalText(part, budget, depth + 1);
   if (typeof value === 'string') return JSON.stringify(value);
   if (value === null || typeof value !== 'object') return String(value);
   if (value instanceof CelList) return `[${Array.from({ length: value.size }, (_, at) => inner(value.at(at))).join()}]`;

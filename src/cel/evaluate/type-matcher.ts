@@ -1,14 +1,14 @@
-/** Whether a value is of the type that an overload takes, at run time. */
+/** Run-time type matchers for the arguments of overloads. */
 import type { Budget } from '#cel/budget.ts';
 import type { CelType, PrimitiveName } from '#cel/type.ts';
 import { CelDuration, CelFault, CelList, CelMap, CelOpaque, CelOptional } from '#cel/value.ts';
 import { CelTimestamp, CelTypeValue, CelUint } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
-/** undefined = any value fits. */
-export type Fit = ((value: CelValue, budget: Budget) => boolean) | undefined;
+/** Undefined if every value matches. */
+export type TypeMatcher = ((value: CelValue, budget: Budget) => boolean) | undefined;
 
-const PRIMITIVES: Readonly<Record<PrimitiveName, Fit>> = {
+const PRIMITIVES: Readonly<Record<PrimitiveName, TypeMatcher>> = {
   dyn: undefined,
   bool: (value) => typeof value === 'boolean',
   int: (value) => typeof value === 'bigint',
@@ -21,21 +21,21 @@ const PRIMITIVES: Readonly<Record<PrimitiveName, Fit>> = {
   'google.protobuf.Duration': (value) => value instanceof CelDuration,
 };
 
-/** Compiled once per overload. Elements are looked at only where the type says what they are. */
-export function fitOf(type: CelType): Fit {
+/** Builds the matcher of a type, once per overload. The matcher reads elements only if the type specifies their type. */
+export function buildTypeMatcher(type: CelType): TypeMatcher {
   switch (type.kind) {
     case 'primitive':
       return PRIMITIVES[type.name];
     case 'param':
       return undefined;
     case 'list':
-      return listFit(fitOf(type.element));
+      return listMatcher(buildTypeMatcher(type.element));
     case 'map':
-      return mapFit(fitOf(type.key), fitOf(type.value));
+      return mapMatcher(buildTypeMatcher(type.key), buildTypeMatcher(type.value));
     case 'object':
       return (value) => value instanceof CelMap;
     case 'optional':
-      return optionalFit(fitOf(type.of));
+      return optionalMatcher(buildTypeMatcher(type.of));
     case 'type':
       return (value) => value instanceof CelTypeValue;
     case 'opaque': {
@@ -45,7 +45,7 @@ export function fitOf(type: CelType): Fit {
   }
 }
 
-function listFit(element: Fit): Fit {
+function listMatcher(element: TypeMatcher): TypeMatcher {
   if (element === undefined) return (value) => value instanceof CelList;
   return (value, budget) => {
     if (!(value instanceof CelList)) return false;
@@ -58,7 +58,7 @@ function listFit(element: Fit): Fit {
   };
 }
 
-function mapFit(key: Fit, element: Fit): Fit {
+function mapMatcher(key: TypeMatcher, element: TypeMatcher): TypeMatcher {
   if (key === undefined && element === undefined) return (value) => value instanceof CelMap;
   return (map, budget) => {
     if (!(map instanceof CelMap)) return false;
@@ -73,7 +73,7 @@ function mapFit(key: Fit, element: Fit): Fit {
   };
 }
 
-function optionalFit(inner: Fit): Fit {
+function optionalMatcher(inner: TypeMatcher): TypeMatcher {
   if (inner === undefined) return (value) => value instanceof CelOptional;
   return (value, budget) => value instanceof CelOptional && (value.value === undefined || inner(value.value, budget));
 }

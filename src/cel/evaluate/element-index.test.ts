@@ -25,23 +25,29 @@ const map: Schema = {
 const plain: Schema = { type: 'array', items: string };
 
 const cases: Record<string, { schema: Schema; self: unknown; old: unknown; rule: string; want: boolean }> = {
-  'a set has no order': { schema: set, self: ['a', 'b'], old: ['b', 'a'], rule: 'self == oldSelf', want: true },
-  'a set has other elements': { schema: set, self: ['a', 'b'], old: ['a', 'c'], rule: 'self == oldSelf', want: false },
-  'a plain list has an order': {
+  'sets ignore the order': { schema: set, self: ['a', 'b'], old: ['b', 'a'], rule: 'self == oldSelf', want: true },
+  'sets with different elements are not equal': {
+    schema: set,
+    self: ['a', 'b'],
+    old: ['a', 'c'],
+    rule: 'self == oldSelf',
+    want: false,
+  },
+  'plain lists respect the order': {
     schema: plain,
     self: ['a', 'b'],
     old: ['b', 'a'],
     rule: 'self == oldSelf',
     want: false,
   },
-  'a set of objects looks at all of them': {
+  'sets of objects compare all fields': {
     schema: atoms,
     self: [{ a: '1', b: '2' }, { a: '3' }],
     old: [{ a: '3' }, { b: '2', a: '1' }],
     rule: 'self == oldSelf',
     want: true,
   },
-  'a map is compared by its keys': {
+  'list maps are compared by their keys': {
     schema: map,
     self: [
       { k: 'a', v: 1 },
@@ -54,7 +60,7 @@ const cases: Record<string, { schema: Schema; self: unknown; old: unknown; rule:
     rule: 'self == oldSelf',
     want: true,
   },
-  'a map has other values': {
+  'list maps with different values are not equal': {
     schema: map,
     self: [
       { k: 'a', v: 1 },
@@ -67,14 +73,14 @@ const cases: Record<string, { schema: Schema; self: unknown; old: unknown; rule:
     rule: 'self == oldSelf',
     want: false,
   },
-  'sets are united': {
+  'adding sets returns their union': {
     schema: set,
     self: ['a', 'b'],
     old: ['b', 'c'],
     rule: "(self + oldSelf).map(x, x) == ['a', 'b', 'c'] && self + oldSelf == ['c', 'a', 'b']",
     want: true,
   },
-  'maps are joined, and the second counts': {
+  'adding list maps takes the values of the second': {
     schema: map,
     self: [
       { k: 'a', v: 1 },
@@ -89,7 +95,7 @@ const cases: Record<string, { schema: Schema; self: unknown; old: unknown; rule:
   },
 };
 
-test('lists without an order', async (t) => {
+test('associative lists', async (t) => {
   for (const [name, { schema, self, old, rule, want }] of Object.entries(cases)) {
     await t.test(name, () => {
       const type = ruleType(schema, 'selfType', false)!;
