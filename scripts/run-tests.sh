@@ -69,7 +69,8 @@ if [ -n "$unit$scenarios" ]; then
     exit "$failed"
   } &
   waits=$!
-  [ -z "$scenarios" ] || run --test-isolation=none $scenarios || status=1
+  # The first test of a shared process waits for the hooks of all files.
+  [ -z "$scenarios" ] || run --test-timeout=$((TEST_TIMEOUT_MS * 4)) --test-isolation=none $scenarios || status=1
   [ -z "$units" ] || wait "$units" || status=1
   [ -z "$others" ] || wait "$others" || status=1
   wait "$waits" || status=1

@@ -1,14 +1,14 @@
 /**
- * The whole API as one function: route, authorize, dispatch, and every failure as a Status (only where there is no API
- * at all, as plain text). The HTTPS listener and the in-process client both call it: nobody has a way around it.
+ * The whole API as one function: route, authorize, dispatch, and report every failure as a Status (or as plain text if
+ * there is no API). Both the HTTPS listener and the in-process client call it, so nothing can bypass it.
  */
 import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
 import type { Aggregation } from '#engine/aggregation/aggregation.ts';
 import { AuditNotes } from '#engine/audit/audit-notes.ts';
-import { auditRecord, type AuditSink, type Trail } from '#engine/audit/audit-record.ts';
+import { auditRecord, type AuditSink, type RequestTrail } from '#engine/audit/audit-record.ts';
 import { isAudited } from '#engine/audit/what-is-audited.ts';
 import { refusal, type Attributes } from '#engine/auth/authorize.ts';
-import { impersonated } from '#engine/auth/impersonate.ts';
+import { applyImpersonation } from '#engine/auth/impersonate.ts';
 import type { EngineParts } from '#engine/handlers/call.ts';
 import { create } from '#engine/handlers/create.ts';
 import { deleteCollection } from '#engine/handlers/delete-collection.ts';
@@ -37,13 +37,13 @@ import type { Log } from '#lib/log.ts';
 export interface ApiParts extends EngineParts {
   readonly registry: Registry;
   readonly metrics: Metrics;
-  /** Everything that is not a resource: discovery, health, version, metrics. */
+  /** Handles everything that is not a resource: discovery, health, version, metrics. */
   readonly paths: PathHandler;
-  /** Those that only some kinds have: pods/log, serviceaccounts/token. */
+  /** Subresources of specific kinds: pods/log, serviceaccounts/token. */
   readonly subresources: Subresources;
-  /** Groups and versions that others serve. */
+  /** Groups and versions of aggregated API servers. */
   readonly aggregation: Aggregation;
-  /** undefined = nobody keeps records. */
+  /** Undefined if there is no audit log. */
   readonly audit: AuditSink | undefined;
 }
 
@@ -60,37 +60,37 @@ const HANDLERS: Record<Verb, Handler> = {
 
 export function createApi(parts: ApiParts): ApiHandler {
   const { clock, metrics, audit, log } = parts;
-  return (asked) => {
+  return (received) => {
     const receivedMs = clock.now();
     const start = clock.elapsed();
-    let request = asked;
+    let request = received;
     const route = parseRoute(request.path);
     const verb =
       route.type === 'path' ? pathVerb(request.method) : verbOf(request.method, route, isWatch(request.query));
-    const trail: Trail = { decision: undefined, notes: undefined, error: undefined, isQuestion: false };
-    const answered = (answer: ApiResponse): ApiResponse => {
-      const response = warned(answer, trail.notes?.warnings);
+    const trail: RequestTrail = { decision: undefined, notes: undefined, error: undefined, isReview: false };
+    const finish = (handled: ApiResponse): ApiResponse => {
+      const response = withWarnings(handled, trail.notes?.warnings);
       const tookMs = clock.elapsed() - start;
       const shown = route.type === 'path' || verb === undefined ? request.method.toLowerCase() : verb;
-      if (audit !== undefined && isAudited(shown, response.status, trail.isQuestion)) {
-        audit(auditRecord({ asked, request, route, verb: shown, response, trail, receivedMs, tookMs }));
+      if (audit !== undefined && isAudited(shown, response.status, trail.isReview)) {
+        audit(auditRecord({ received, request, route, verb: shown, response, trail, receivedMs, tookMs }));
       }
       const resource = route.type === 'resource' && isServed(parts, route) ? route.plural : '';
-      if ('stream' in response) return verb === 'watch' ? counted(response, resource, metrics) : response;
+      if ('stream' in response) return verb === 'watch' ? countWatch(response, resource, metrics) : response;
       metrics.requestDone(verb ?? OTHER_VERB, resource, response.status, tookMs / 1000);
       return response;
     };
     const failed = (error: unknown) => {
       if (error instanceof ApiError) trail.error = error;
-      return answered(failure(error, request, log));
+      return finish(toErrorResponse(error, request, log));
     };
     try {
-      request = impersonated(asked, parts.authorizer);
+      request = applyImpersonation(received, parts.authorizer);
       const response =
         route.type === 'path'
           ? servePath(parts, request, trail)
           : serveResource(parts, request, { route, verb, trail });
-      return response instanceof Promise ? response.then(answered, failed) : answered(response);
+      return response instanceof Promise ? response.then(finish, failed) : finish(response);
     } catch (error) {
       return failed(error);
     }
@@ -101,31 +101,31 @@ function isServed({ registry }: ApiParts, { group, version, plural }: ResourceRo
   return registry.find(group, version, plural) !== undefined;
 }
 
-/** Labels of metrics are bounded, and HTTP/2 lets a client invent methods. */
+/** Bounds the labels of metrics, because HTTP/2 clients can invent methods. */
 const OTHER_VERB = 'other';
 
 function pathVerb(method: string): string {
   return method === 'GET' ? 'get' : OTHER_VERB;
 }
 
-function servePath(parts: ApiParts, request: ApiRequest, trail: Trail): Promise<ApiResponse> {
+function servePath(parts: ApiParts, request: ApiRequest, trail: RequestTrail): Promise<ApiResponse> {
   authorize(parts, request, { verb: request.method.toLowerCase(), path: request.path }, trail);
   return parts.paths(request);
 }
 
-interface Asked {
+interface RoutedRequest {
   readonly route: ResourceRoute;
   readonly verb: string | undefined;
-  readonly trail: Trail;
+  readonly trail: RequestTrail;
 }
 
 function serveResource(
   parts: ApiParts,
   request: ApiRequest,
-  { route, verb, trail }: Asked,
+  { route, verb, trail }: RoutedRequest,
 ): ApiResponse | Promise<ApiResponse> {
   const { group, version, plural, subresource, namespace } = route;
-  // Who may see one object only may ask for a list of it, as in Kubernetes; a write is never named by its query.
+  // A user who may read one object may list it by name, as in Kubernetes; the query never names the object of a write.
   const listing = verb === 'list' || verb === 'watch';
   const name = listing && route.name === '' ? namedBySelector(request.query) : route.name;
   const attributes: Attributes = {
@@ -134,7 +134,7 @@ function serveResource(
     version,
     resource: plural,
     subresource,
-    // A namespace is judged in itself, so that whoever rules in it may look at it.
+    // A namespace is authorized within itself, so that its admins can read it.
     namespace: group === '' && plural === 'namespaces' ? route.name : namespace,
     name,
   };
@@ -142,28 +142,28 @@ function serveResource(
   const remote = parts.aggregation.find(group, version);
   if (remote !== undefined) return remote(request);
   const served = parts.registry.find(group, version, plural);
-  if (served === undefined || route.deeper || !fits(served, route)) return pageNotFound();
+  if (served === undefined || route.deeper || !matchesScope(served, route)) return pageNotFound();
   const handler = handlerOf(parts, served, route, verb);
   if (handler === undefined) return pageNotFound();
   assertTimeout(request.query);
-  // A log is text, whatever else a client would take.
+  // A log is always text, whatever the client accepts.
   const representation = negotiateRepresentation(subresource === 'log' ? '' : request.accept);
   if (representation === 'not-acceptable') throw notAcceptable(ACCEPTED_TYPES);
   const { store, clock, log, admission, authorizer, tokens } = parts;
   const reads = verb === 'get' || verb === 'list' || verb === 'watch';
-  const notes = reads ? SILENT : (trail.notes = new AuditNotes());
+  const notes = reads ? NO_NOTES : (trail.notes = new AuditNotes());
   const call = { store, clock, log, admission, authorizer, tokens, request, route, served, representation, notes };
   if (reads) return withDeprecation(served, handler(call));
-  trail.isQuestion = served.resource.asked === true;
+  trail.isReview = served.resource.asked === true;
   if (served.resource.deprecationWarning !== undefined) notes.warn(served.resource.deprecationWarning);
   return handler(call);
 }
 
-/** Reads are not admitted, so nobody notes anything. */
-const SILENT = new RequestNotes();
+/** Reads have no admission, so there are no notes. */
+const NO_NOTES = new RequestNotes();
 
-/** What was noted goes out with the answer, also with a refusal. */
-function warned(response: ApiResponse, warnings: readonly string[] | undefined): ApiResponse {
+/** Adds the noted warnings to the response, including refusals. */
+function withWarnings(response: ApiResponse, warnings: readonly string[] | undefined): ApiResponse {
   return warnings === undefined ? response : { ...response, warnings: [...(response.warnings ?? []), ...warnings] };
 }
 
@@ -174,20 +174,20 @@ function namedBySelector(query: URLSearchParams): string {
   return selector === null ? '' : (ONE_NAME.exec(selector)?.[1] ?? '');
 }
 
-function authorize({ authorizer }: ApiParts, request: ApiRequest, attributes: Attributes, trail: Trail): void {
+function authorize({ authorizer }: ApiParts, request: ApiRequest, attributes: Attributes, trail: RequestTrail): void {
   const decision = (trail.decision = authorizer.authorize(request.user, attributes));
   if (!decision.allowed) throw refusal(request.user, attributes, decision.reason);
 }
 
-/** Items of namespaced kinds have a namespace on their path, others have none. */
-function fits({ resource }: Served, { namespace, name }: ResourceRoute): boolean {
+/** Checks that the path has a namespace exactly if the kind is namespaced. */
+function matchesScope({ resource }: Served, { namespace, name }: ResourceRoute): boolean {
   if (!resource.namespaced) return namespace === '';
   return namespace !== '' || name === '';
 }
 
 const WRITES_IN_COLLECTION: ReadonlySet<string> = new Set(['create', 'deletecollection']);
 
-/** What each subresource answers to; who has which is asked of the kind. */
+/** The handlers of each subresource; the kind determines which it has. */
 const SUBRESOURCES: Record<string, { served(resource: Resource): boolean; handlers: SubresourceHandlers }> = {
   status: { served: ({ status }) => status, handlers: { get, update, patch } },
   scale: {
@@ -202,7 +202,7 @@ function ownSubresource(resource: Resource, subresource: string): SubresourceHan
   return known?.served(resource) ? known.handlers : undefined;
 }
 
-/** undefined = there is no such subresource. */
+/** Returns undefined if the subresource does not exist. */
 function handlerOf(
   { subresources }: ApiParts,
   { resource }: Served,
@@ -218,7 +218,7 @@ function handlerOf(
   }
   const onItem = name !== '';
   const misplaced = verb === 'create' ? onItem : (verb === 'update' || verb === 'patch') && !onItem;
-  // Across namespaces one may look, not write.
+  // Reads may span all namespaces; writes may not.
   const noNamespace = WRITES_IN_COLLECTION.has(verb) && resource.namespaced && namespace === '';
   if (misplaced || noNamespace || !resource.verbs.includes(verb as Verb)) throw methodNotAllowed();
   if (resource.asked === true) return review;
@@ -234,8 +234,8 @@ function withDeprecation(
   return Promise.resolve(response).then((done) => ({ ...done, warnings: [...(done.warnings ?? []), warning] }));
 }
 
-/** A watch counts while it is open. */
-function counted(response: StreamResponse, resource: string, metrics: Metrics): StreamResponse {
+/** Counts a watch while it is open. */
+function countWatch(response: StreamResponse, resource: string, metrics: Metrics): StreamResponse {
   return {
     ...response,
     stream(sink) {
@@ -251,14 +251,14 @@ function counted(response: StreamResponse, resource: string, metrics: Metrics): 
   };
 }
 
-/** Expected refusals are ApiErrors; anything else is our own mistake and is logged here, once. */
-function failure(error: unknown, request: ApiRequest, log: Log): ApiResponse {
+/** ApiErrors are expected refusals; any other error is a bug and is logged here, once. */
+function toErrorResponse(error: unknown, request: ApiRequest, log: Log): ApiResponse {
   if (!(error instanceof ApiError)) {
-    log.error({ err: error, method: request.method, path: request.path }, 'request failed');
-    return failure(internalError('the server has made a mistake; its log says more'), request, log);
+    log.error({ err: error, method: request.method, path: request.path }, 'Request failed');
+    return toErrorResponse(internalError('the server encountered an unexpected error; see its log'), request, log);
   }
   if (error.code >= 500 && error.cause !== undefined) {
-    log.warn({ method: request.method, path: request.path, reason: error.message }, 'request refused');
+    log.warn({ method: request.method, path: request.path, reason: error.message }, 'Request refused');
   }
   const response = respondStatus(error.toStatus());
   const retry = error.details?.retryAfterSeconds;

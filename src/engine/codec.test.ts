@@ -5,7 +5,7 @@ import { NestingError, parseJson } from '#engine/json.ts';
 import { decodeContinue, encodeContinue } from '#engine/handlers/continue-token.ts';
 import { ApiError } from '#kube/api-error.ts';
 
-test('stored bytes carry their revision', () => {
+test('stored bytes contain their revision', () => {
   const bytes = encodeStored({ apiVersion: 'v1', kind: 'A', metadata: { name: 'a' } }, 42);
   assert.equal(decodeStored(bytes).metadata.resourceVersion, '42');
 });
@@ -28,7 +28,7 @@ for (const [name, text] of Object.entries(inert)) {
   });
 }
 
-test('a text that only mentions __proto__ keeps it', () => {
+test('a value that only mentions __proto__ is kept', () => {
   assert.deepEqual(parseJson('{"note":"__proto__ is inert"}'), { note: '__proto__ is inert' });
 });
 
@@ -47,7 +47,7 @@ test('YAML aliases are bounded', () => {
   assert.throws(() => parseYamlText(bomb), /alias/i);
 });
 
-test('a body of another type is refused', () => {
+test('a body of another type is rejected', () => {
   assert.throws(
     () => parseBody(Buffer.from('x'), 'text/plain', { kind: 'Pod', builtIn: true }),
     (error) => error instanceof ApiError && error.code === 415,
@@ -56,7 +56,7 @@ test('a body of another type is refused', () => {
   assert.deepEqual(parseBody(Buffer.from('{}'), '', { kind: 'Pod', builtIn: true }), {});
 });
 
-test('what is no JSON is told in the words of Go', () => {
+test('invalid JSON is reported with the messages of Go', () => {
   const body = Buffer.from('{nope}');
   const why = "invalid character 'n' looking for beginning of object key string";
   assert.throws(
@@ -68,10 +68,10 @@ test('what is no JSON is told in the words of Go', () => {
     ),
   );
   assert.throws(() => parsePatch(body), new ApiError(400, 'BadRequest', `error decoding patch: ${why}`));
-  assert.throws(() => parsePatch(body, { doing: '' }), new ApiError(400, 'BadRequest', why));
+  assert.throws(() => parsePatch(body, { messagePrefix: '' }), new ApiError(400, 'BadRequest', why));
 });
 
-test('a continue token comes back as it went', () => {
+test('a continue token survives encoding', () => {
   const token = { revision: 7, after: 'ns/name' };
   assert.deepEqual(decodeContinue(encodeContinue(token)), token);
   for (const bad of [

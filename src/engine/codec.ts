@@ -1,6 +1,6 @@
 /**
- * Bytes to objects and back. Bodies are untrusted (json.ts bounds them); YAML is limited in size and aliases, because
- * it is slow to parse. Stored bytes are our own and are parsed plainly.
+ * Encodes and decodes objects. Bodies are untrusted (json.ts bounds them); YAML is limited in size and aliases, because
+ * it is slow to parse. Stored bytes are trusted.
  */
 import { LineCounter, stringify as stringifyYaml } from 'yaml';
 import { type ApiError, badRequest, tooLarge, unsupportedMediaType } from '#kube/api-error.ts';
@@ -12,8 +12,13 @@ import { MAX_YAML_BYTES } from '#engine/limits.ts';
 import { parseStored, storedText } from '#engine/managed-fields/stored-owners.ts';
 import { decodeProtobuf } from '#engine/protobuf/decode-protobuf.ts';
 import { ProtobufError } from '#engine/protobuf/protobuf-error.ts';
-import { jsonRepeats, patchRepeats, yamlRepeats, type Repeats } from '#engine/strict-faults.ts';
-import { repeatedKeys } from '#engine/yaml-repeats.ts';
+import {
+  jsonDuplicates,
+  patchDuplicates,
+  yamlDuplicates,
+  type DuplicateFields,
+} from '#engine/strict-decoding-errors.ts';
+import { findDuplicateKeys } from '#engine/yaml-duplicates.ts';
 
 export const JSON_TYPE = 'application/json';
 export const YAML_TYPE = 'application/yaml';
@@ -23,11 +28,11 @@ export function decodeStored(bytes: Buffer): KubeObject {
   return parseStored(bytes.toString('utf8'));
 }
 
-/** The bytes under which an object is stored and served: this revision is its resourceVersion. */
+/** Returns the bytes that are stored and served, with this revision as resourceVersion. */
 export function encodeStored(object: KubeObject, revision: number): Buffer {
   object.metadata.resourceVersion = String(revision);
   const text = storedText(object);
-  // Of its own, not from the shared pool: it is kept for as long as the object lives.
+  // Not from the shared pool, because the buffer lives as long as the object.
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
   bytes.write(text);
   return bytes;
@@ -41,24 +46,29 @@ export function encodeYaml(value: unknown): Buffer {
   return Buffer.from(stringifyYaml(value, { aliasDuplicateObjects: false }));
 }
 
-/** `application/json; charset=utf-8` → `application/json`. */
+/** Strips parameters: `application/json; charset=utf-8` → `application/json`. */
 export function mediaType(contentType: string): string {
   const semicolon = contentType.indexOf(';');
   return (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase();
 }
 
-/** What a body is meant to be, for the error that says it is not. */
+/** The expected type of a body, for error messages. */
 export interface ExpectedBody {
   readonly kind: string;
-  /** Custom kinds have no protobuf form. */
+  /** Custom kinds have no protobuf encoding. */
   readonly builtIn: boolean;
 }
 
-/** Hears of fields that a body has twice. Who does not ask saves the time to look for them. */
-export type OnRepeats = (repeats: Repeats) => void;
+/** Called with the duplicate fields of a body. Without a callback they are not searched for. */
+export type OnDuplicates = (duplicates: DuplicateFields) => void;
 
-/** Parses the body of a create, update or delete. No Content-Type means JSON, as kube-apiserver has it. */
-export function parseBody(bytes: Buffer, contentType: string, expected: ExpectedBody, onRepeats?: OnRepeats): unknown {
+/** Parses the body of a create, update or delete. No Content-Type means JSON, as in kube-apiserver. */
+export function parseBody(
+  bytes: Buffer,
+  contentType: string,
+  expected: ExpectedBody,
+  onDuplicates?: OnDuplicates,
+): unknown {
   const type = mediaType(contentType);
   const accepted = expected.builtIn ? [JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE] : [JSON_TYPE, YAML_TYPE];
   if (type !== '' && !accepted.includes(type)) throw unsupportedMediaType(accepted);
@@ -66,20 +76,25 @@ export function parseBody(bytes: Buffer, contentType: string, expected: Expected
   if (type === YAML_TYPE && bytes.length > MAX_YAML_BYTES) throw tooLarge(YAML_TOO_LARGE);
   const text = bytes.toString('utf8');
   try {
-    if (type === YAML_TYPE) return parseYamlText(text, onRepeats);
-    return parseJson(text, onRepeats && { bytes, mayRepeat: () => tell(jsonRepeats(text, expected), onRepeats) });
+    if (type === YAML_TYPE) return parseYamlText(text, onDuplicates);
+    return parseJson(
+      text,
+      onDuplicates && { bytes, mayHaveDuplicates: () => report(jsonDuplicates(text, expected), onDuplicates) },
+    );
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     if (error instanceof NestingError) throw badRequest(`the object provided is ${error.message}`);
     const shown = text.length > 1000 ? `${text.slice(0, 1000)}...` : text;
     const why =
-      type === YAML_TYPE ? `yaml parse error: ${error.message}` : `json parse error: ${jsonFault(bytes, error)}`;
+      type === YAML_TYPE
+        ? `yaml parse error: ${error.message}`
+        : `json parse error: ${describeJsonError(bytes, error)}`;
     throw unrecognized(expected.kind, `${why} (${shown})`);
   }
 }
 
-function tell(repeats: Repeats | undefined, onRepeats: OnRepeats): void {
-  if (repeats !== undefined) onRepeats(repeats);
+function report(duplicates: DuplicateFields | undefined, onDuplicates: OnDuplicates): void {
+  if (duplicates !== undefined) onDuplicates(duplicates);
 }
 
 function parseProtobuf(bytes: Buffer, kind: string): unknown {
@@ -98,37 +113,40 @@ function unrecognized(kind: string, why: string): ApiError {
 const YAML_TOO_LARGE = `Request entity too large: limit is ${MAX_YAML_BYTES} for YAML; send JSON instead`;
 
 export interface PatchReading {
-  /** Comes before the words for what is wrong with the text. */
-  readonly doing?: string;
-  /** Comes before what is there twice. */
+  /** Prefix of error messages about the text. */
+  readonly messagePrefix?: string;
+  /** Prefix of duplicate fields. */
   readonly kind?: string;
-  readonly onRepeats?: OnRepeats | undefined;
+  readonly onDuplicates?: OnDuplicates | undefined;
 }
 
-/** Parses a patch body: YAML is for apply patches only. */
+/** Parses a patch body; only apply patches may be YAML. */
 export function parsePatch(bytes: Buffer, reading: PatchReading = {}): unknown {
-  const { doing = 'error decoding patch: ', kind = '', onRepeats } = reading;
+  const { messagePrefix = 'error decoding patch: ', kind = '', onDuplicates } = reading;
   const text = bytes.toString('utf8');
   try {
-    return parseJson(text, onRepeats && { bytes, mayRepeat: () => tell(patchRepeats(text, kind), onRepeats) });
+    return parseJson(
+      text,
+      onDuplicates && { bytes, mayHaveDuplicates: () => report(patchDuplicates(text, kind), onDuplicates) },
+    );
   } catch (error) {
-    if (error instanceof NestingError) throw badRequest(doing + error.message);
+    if (error instanceof NestingError) throw badRequest(messagePrefix + error.message);
     if (!(error instanceof SyntaxError)) throw error;
-    throw badRequest(doing + jsonFault(bytes, error));
+    throw badRequest(messagePrefix + describeJsonError(bytes, error));
   }
 }
 
-/** The words of Go, wherever it would refuse the text, too. */
-function jsonFault(bytes: Buffer, error: Error): string {
+/** Returns Go's message if Go would also reject the text. */
+function describeJsonError(bytes: Buffer, error: Error): string {
   return goJsonFault(bytes) ?? error.message;
 }
 
-export function parseYamlText(text: string, onRepeats?: OnRepeats): unknown {
-  const lines = onRepeats && new LineCounter();
+export function parseYamlText(text: string, onDuplicates?: OnDuplicates): unknown {
+  const lines = onDuplicates && new LineCounter();
   const document = parseYamlDocument(text, lines);
-  const repeated = lines && repeatedKeys(document, lines);
-  if (repeated !== undefined) onRepeats?.(yamlRepeats(repeated));
+  const repeated = lines && findDuplicateKeys(document, lines);
+  if (repeated !== undefined) onDuplicates?.(yamlDuplicates(repeated));
   const value: unknown = yamlValue(document);
-  // One trip through JSON makes YAML's own types plain and drops prototype keys.
+  // A round trip through JSON converts YAML's own types and drops prototype keys.
   return parseJson(JSON.stringify(value ?? null));
 }

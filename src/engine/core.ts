@@ -1,6 +1,6 @@
 /**
- * The API server without a network: store, kinds, access, admission and handlers, composed. What the HTTPS listener
- * serves and what tests run in one process.
+ * The API server without a network: composes store, kinds, access, admission and handlers. The HTTPS listener serves
+ * it, and tests run it in one process.
  */
 import { admissionChain, type ValidatingStep } from '#engine/admission/admission.ts';
 import { customKindLifecycle } from '#engine/admission/custom-kind-lifecycle.ts';
@@ -48,23 +48,23 @@ export interface CoreOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
-  /** Tokens of people; those of service accounts are known anyway. */
+  /** Tokens of users; service account tokens are always accepted. */
   readonly tokens?: TokenLookup;
-  /** What service account tokens are signed with; without one they end with the process. */
+  /** Signs service account tokens; without one, tokens end with the process. */
   readonly signingKey?: SigningKey;
-  /** Webhooks and aggregated APIs that live in this process. */
+  /** Webhooks and aggregated APIs that run in this process. */
   readonly services?: LocalServices;
-  /** Who keeps records of requests; without it nobody does. */
+  /** Receives audit records; without it there is no audit log. */
   readonly audit?: AuditSink | undefined;
-  /** What /readyz asks besides. */
+  /** Additional checks of /readyz. */
   readonly readyChecks?: readonly HealthCheck[] | undefined;
-  /** What else /metrics shows. */
+  /** Returns additional metrics. */
   moreMetrics?(): string;
-  /** The whole store as one file. */
+  /** Returns the whole store as one file. */
   backup?(): Promise<Buffer>;
-  /** Who we are to aggregated APIs and kubelets; without it those of other processes will not believe us. */
+  /** Our identity for aggregated APIs and kubelets; without it, other processes do not trust us. */
   readonly identity?: OutwardIdentity;
-  /** host:port of the listener, once there is one. */
+  /** host:port of the listener, once it is known. */
   serverAddress?(): string;
 }
 
@@ -74,7 +74,7 @@ export interface Core {
   readonly tokens: TokenLookup;
   readonly signingKey: SigningKey;
   readonly aggregation: RunningAggregation;
-  /** From now on the check `start` of /readyz passes. */
+  /** Makes the check `start` of /readyz pass. */
   markStarted(): void;
   stop(): void;
 }
@@ -107,7 +107,7 @@ export function createCore(options: CoreOptions): Core {
       priorityAdmission(store),
       tolerateLostNodes,
       taintNewNodes,
-      exceptAtStart(webhooks.mutating),
+      skipDuringStart(webhooks.mutating),
     ],
     validating: [
       noteName,
@@ -116,8 +116,8 @@ export function createCore(options: CoreOptions): Core {
       nodeRestriction(store),
       serviceAccountValidation(store),
       priorityClassValidation(store),
-      exceptAtStart(policies.step),
-      exceptAtStart(webhooks.validating),
+      skipDuringStart(policies.step),
+      skipDuringStart(webhooks.validating),
     ],
     guards,
   });
@@ -183,10 +183,10 @@ export function createCore(options: CoreOptions): Core {
 }
 
 /**
- * What everything else stands on (system namespaces, default roles) is made whatever webhooks and policies are stored:
- * otherwise one whose server is down would keep the engine from starting, and nobody could mend it. The start is known
- * by this very user, which no request from outside can be.
+ * Skips webhooks and policies for the engine's own start: system namespaces and default roles are created regardless of
+ * them. Otherwise a webhook whose server is down would block the start, and nobody could repair it. The start is
+ * identified by its user object, which no external request can have.
  */
-function exceptAtStart(step: ValidatingStep): ValidatingStep {
+function skipDuringStart(step: ValidatingStep): ValidatingStep {
   return (attributes) => (attributes.user === BOOTSTRAP ? undefined : step(attributes));
 }

@@ -1,11 +1,11 @@
 /**
- * The embedded engine of one machine: the core on a durable store, behind TLS, with the controllers that a cluster
- * would bring. Owns its part of the data directory:
+ * The embedded engine of one machine: the core on a durable store, behind TLS, with the controllers of a cluster. Owns its
+ * part of the data directory:
  *
  *   <data-dir>/store.db      the store
  *   <data-dir>/pki/          CA and server certificate
  *   <data-dir>/kubeconfig    the administrator's access
- *   <data-dir>/audit/        who changed what, and who was refused
+ *   <data-dir>/audit/        the audit log of changes and refusals
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ import type { HealthCheck } from '#engine/health.ts';
 import { HttpsListener } from '#engine/http/server.ts';
 import type { ApiHandler } from '#engine/request.ts';
 import type { LocalServices } from '#engine/services.ts';
-import { storeCopies } from '#engine/store/sqlite/store-copies.ts';
+import { createStoreCopier } from '#engine/store/sqlite/store-copies.ts';
 import { SqliteJournal } from '#engine/store/sqlite/sqlite-journal.ts';
 import { LogStore } from '#engine/store/log-store.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -37,9 +37,9 @@ export interface EngineOptions {
   readonly host: string;
   readonly port: number;
   readonly tokenAuthFile?: string | undefined;
-  /** Webhooks and aggregated APIs of this process. */
+  /** Webhooks and aggregated APIs that run in this process. */
   readonly services?: LocalServices;
-  /** What /readyz asks besides. */
+  /** Additional checks of /readyz. */
   readonly readyChecks?: readonly HealthCheck[];
   readonly audit?: AuditOptions;
   readonly log: Log;
@@ -49,14 +49,14 @@ export interface EngineOptions {
 export interface Engine {
   readonly url: string;
   readonly kubeconfigPath: string;
-  /** The API for clients of this process. */
+  /** The API for clients in this process. */
   readonly handler: ApiHandler;
-  /** Makes certificates for those who join. */
+  /** Issues certificates for joining nodes. */
   readonly pki: Pki;
   stop(): Promise<void>;
 }
 
-/** Below the data directory. */
+/** Relative to the data directory. */
 export const STORE_FILE = 'store.db';
 const ADMIN = 'selfsame-admin';
 const ADMIN_DAYS = 365;
@@ -86,12 +86,12 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     readyChecks: options.readyChecks,
     audit: audit?.sink,
     moreMetrics: audit?.metricsText,
-    backup: storeCopies(journal, join(dataDir, `${STORE_FILE}.copy`)),
+    backup: createStoreCopier(journal, join(dataDir, `${STORE_FILE}.copy`)),
     signingKey: await ensureSigningKey(join(dataDir, 'pki')),
     identity: issueOutwardIdentity(pki, { clock }),
     serverAddress: () => address(host, listener?.port ?? options.port),
   });
-  /** In the reverse order of the start; what did not come to start is left out. */
+  /** Stops in reverse order of the start; skips what was not started. */
   const stop = async () => {
     await endRenewals();
     await controllers?.stop();
@@ -109,7 +109,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       ca: pki.caPem,
       handler: core.handler,
       authenticate: createAuthenticator({ tokens: core.tokens }),
-      turnedAway: (turned) => audit?.sink(unauthenticatedRecord(turned, clock.now())),
+      onUnauthenticated: (turned) => audit?.sink(unauthenticatedRecord(turned, clock.now())),
       clock,
       log,
     });
@@ -125,7 +125,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   }
 }
 
-/** What would end while the server runs. */
+/** Renews certificates that would expire while the server runs. */
 async function renew(
   pki: Pki,
   listener: HttpsListener | undefined,
@@ -143,7 +143,7 @@ async function writeAdminKubeconfig(pki: Pki, dataDir: string, server: string): 
   return file;
 }
 
-/** Names under which clients of this machine reach the server, and the one that it was told to listen on. */
+/** Returns the names by which local clients reach the server, and the listening address. */
 function certificateHosts(host: string): string[] {
   const known = ['localhost', '127.0.0.1', '::1', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc'];
   return host === '0.0.0.0' || host === '::' || known.includes(host) ? known : [...known, host];

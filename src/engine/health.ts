@@ -1,10 +1,10 @@
-/** /livez, /readyz and /healthz: named checks, told one by one with `?verbose`, left out with `?exclude=`. */
+/** /livez, /readyz and /healthz: named checks, listed with `?verbose`, skipped with `?exclude=`. */
 import type { BytesResponse } from '#engine/request.ts';
 import type { Store } from '#engine/store/store.ts';
 
 export interface HealthCheck {
   readonly name: string;
-  /** Why it fails; undefined = fine. */
+  /** Returns why the check fails, or undefined if it passes. */
   check(): string | undefined;
 }
 
@@ -20,8 +20,8 @@ export interface HealthChecks {
 }
 
 /**
- * Returns the checks of a server. `more` are those of what stands beside it in its process. A store that cannot write is not
- * ready, but alive: a restart would not help and reads go on.
+ * Returns the checks of a server. `more` are the checks of other components in its process. A store that cannot write is
+ * not ready, but alive: a restart would not help, and reads still work.
  */
 export function healthChecks(store: Store, started: () => boolean, more: readonly HealthCheck[] = []): HealthChecks {
   const start: HealthCheck = { name: 'start', check: () => (started() ? undefined : 'still starting') };
@@ -38,17 +38,17 @@ export function respondHealth(
   const checks = endpoint === 'livez' ? live : ready;
   if (only !== undefined && only !== '') {
     const check = checks.find(({ name }) => name === only);
-    return check && answer(endpoint, [check], query);
+    return check && respondChecks(endpoint, [check], query);
   }
   const excluded = new Set(query.getAll('exclude'));
-  return answer(
+  return respondChecks(
     endpoint,
     checks.filter(({ name }) => !excluded.has(name)),
     query,
   );
 }
 
-function answer(endpoint: string, checks: readonly HealthCheck[], query: URLSearchParams): BytesResponse {
+function respondChecks(endpoint: string, checks: readonly HealthCheck[], query: URLSearchParams): BytesResponse {
   const results = checks.map(({ name, check }) => ({ name, problem: check() }));
   const failed = results.some(({ problem }) => problem !== undefined);
   if (!failed && !query.has('verbose')) return text(200, 'ok');

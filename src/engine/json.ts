@@ -1,5 +1,5 @@
-/** JSON from outside: nesting is bounded, and `__proto__` is inert: such keys are dropped, however they are escaped. */
-import { mayRepeat } from '#engine/json-repeats.ts';
+/** Parses untrusted JSON: bounds the nesting, and drops `__proto__` keys, however they are escaped. */
+import { mayHaveDuplicates } from '#engine/json-duplicates.ts';
 import { MAX_DEPTH } from '#engine/limits.ts';
 
 export class NestingError extends Error {
@@ -12,21 +12,21 @@ export class NestingError extends Error {
 /** Without either, no key can be `__proto__`. */
 const SUSPECT = /__proto__|\\u/;
 
-/** Who wants to know that some field may be in the text twice, of which the last one counts. */
-export interface RepeatsWatch {
+/** Callback for texts that may contain duplicate fields, of which the last one counts. */
+export interface DuplicatesWatch {
   readonly bytes: Buffer;
-  mayRepeat(): void;
+  mayHaveDuplicates(): void;
 }
 
 /** Throws SyntaxError or NestingError. */
-export function parseJson(text: string, watch?: RepeatsWatch): unknown {
+export function parseJson(text: string, watch?: DuplicatesWatch): unknown {
   const value: unknown = JSON.parse(text);
   const fields = inspect(value, 0, SUSPECT.test(text));
-  if (watch !== undefined && mayRepeat(watch.bytes, fields)) watch.mayRepeat();
+  if (watch !== undefined && mayHaveDuplicates(watch.bytes, fields)) watch.mayHaveDuplicates();
   return value;
 }
 
-/** How many fields there are. */
+/** Checks a value and returns the number of its fields. */
 function inspect(value: unknown, depth: number, suspect: boolean): number {
   if (typeof value !== 'object' || value === null) return 0;
   if (depth >= MAX_DEPTH) throw new NestingError();
@@ -36,7 +36,7 @@ function inspect(value: unknown, depth: number, suspect: boolean): number {
     return count;
   }
   const fields = value as Record<string, unknown>;
-  // JSON.parse makes it a property of the object's own, so that this takes nothing else away.
+  // JSON.parse creates it as an own property, so deleting it affects nothing else.
   if (suspect && Object.hasOwn(fields, '__proto__')) delete fields['__proto__'];
   for (const key in fields) count += 1 + inspect(fields[key], depth + 1, suspect);
   return count;

@@ -28,11 +28,11 @@ test('counts requests, times and watches in the text format of Prometheus', asyn
   ]) {
     assert.ok(lines.includes(line), line);
   }
-  assert.equal(lines.at(-1), '', 'the last line ends');
+  assert.equal(lines.at(-1), '', 'the last line must end with a newline');
   await store.close();
 });
 
-test('webhooks and policies that came and went do not fill it without end', async () => {
+test('the number of webhook and policy labels is bounded', async () => {
   const store = await openMemoryStore();
   const metrics = createMetrics(store);
   for (let i = 0; i < 3000; i++) {

@@ -1,6 +1,6 @@
 /**
- * What /metrics shows, in Prometheus' text format. Written for the hot path: a request costs two array increments.
- * Label sets are bounded: resources that are served, verbs, codes, and the names of so many webhooks and policies.
+ * The metrics of /metrics in Prometheus' text format. Optimized for the hot path: a request costs two array increments.
+ * Label sets are bounded: served resources, verbs, codes, and a limited number of webhook and policy names.
  */
 import type { Store } from '#engine/store/store.ts';
 
@@ -9,7 +9,7 @@ export interface Metrics {
   watchStarted(resource: string): void;
   watchEnded(resource: string): void;
   webhookCalled(kind: string, name: string, outcome: string, seconds: number): void;
-  /** A policy had something to say: deny, warn or audit. */
+  /** Counts a denial of a policy by its action: deny, warn or audit. */
   policyObjected(policy: string, binding: string, action: string): void;
   text(): string;
   readonly contentType: string;
@@ -17,12 +17,14 @@ export interface Metrics {
 
 const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Webhooks and policies come and go, and what was counted of them stays: so many label sets in one family, then `other`. */
+/**
+ * Webhooks and policies come and go, but their counts stay: after this many label sets in one family, `other` is used.
+ */
 const MAX_NAMED = 1000;
 const OTHER = 'other';
 
 interface Histogram {
-  /** One for each bound, and one for what lies above all. */
+  /** One for each bound, and one for larger values. */
   readonly counts: number[];
   sum: number;
 }
@@ -33,7 +35,7 @@ export function createMetrics(store: Store): Metrics {
   const watches = new Map<string, number>();
   const webhooks = new Map<string, number>();
   const webhookDurations = new Map<string, Histogram>();
-  const objections = new Map<string, number>();
+  const denials = new Map<string, number>();
   const add = (counts: Map<string, number>, labels: string, by: number) =>
     counts.set(labels, (counts.get(labels) ?? 0) + by);
   const addNamed = (counts: Map<string, number>, labels: string, others: string) =>
@@ -53,37 +55,41 @@ export function createMetrics(store: Store): Metrics {
     policyObjected(policy, binding, action) {
       const done = `enforcement_action="${action}"`;
       const others = `policy="${OTHER}",policy_binding="${OTHER}",${done}`;
-      addNamed(objections, `policy="${policy}",policy_binding="${binding}",${done}`, others);
+      addNamed(denials, `policy="${policy}",policy_binding="${binding}",${done}`, others);
     },
     text() {
       return [
         ...family('apiserver_request_total', 'counter', 'Requests by verb, resource and HTTP code.', requests),
-        ...histogramLines(
-          'apiserver_request_duration_seconds',
-          'Time until the answer was ready; watches are left out.',
-          durations,
-        ),
-        ...family('apiserver_longrunning_requests', 'gauge', 'Watches that are open now.', watches),
+        ...histogramLines('apiserver_request_duration_seconds', 'Response time, excluding watches.', durations),
+        ...family('apiserver_longrunning_requests', 'gauge', 'Number of open watches.', watches),
         ...family(
           'apiserver_admission_webhook_request_total',
           'counter',
-          'Calls of admission webhooks by what came of them.',
+          'Calls of admission webhooks by outcome.',
           webhooks,
         ),
         ...histogramLines(
           'apiserver_admission_webhook_admission_duration_seconds',
-          'Time that admission webhooks took.',
+          'Duration of admission webhook calls.',
           webhookDurations,
         ),
         ...family(
           'apiserver_validating_admission_policy_check_total',
           'counter',
-          'Objections of ValidatingAdmissionPolicies by what was done about them.',
-          objections,
+          'Denials of ValidatingAdmissionPolicies by enforcement action.',
+          denials,
         ),
-        ...gauge('selfsame_store_revision', 'The newest durable revision.', store.revision),
-        ...gauge('selfsame_store_compacted_revision', 'Watches from before it are gone.', store.compactedRevision),
-        ...gauge('selfsame_store_writable', '1 while writes work.', store.fault === undefined ? 1 : 0),
+        ...gauge('selfsame_store_revision', 'Newest durable revision.', store.revision),
+        ...gauge(
+          'selfsame_store_compacted_revision',
+          'Oldest revision that watches can start from.',
+          store.compactedRevision,
+        ),
+        ...gauge(
+          'selfsame_store_writable',
+          'Whether writes succeed (1) or not (0).',
+          store.fault === undefined ? 1 : 0,
+        ),
         ...gauge('process_resident_memory_bytes', 'Resident memory.', process.memoryUsage.rss()),
         '',
       ].join('\n');
@@ -92,7 +98,7 @@ export function createMetrics(store: Store): Metrics {
   };
 }
 
-/** The labels, or those of all the rest where there are too many already. */
+/** Returns the labels, or those of `other` if there are too many. */
 function within(family: ReadonlyMap<string, unknown>, labels: string, others: string): string {
   return family.size < MAX_NAMED || family.has(labels) ? labels : others;
 }

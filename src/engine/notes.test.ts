@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RequestNotes } from '#engine/notes.ts';
 
-test('nothing noted is nothing kept', () => {
+test('empty notes allocate nothing', () => {
   const notes = new RequestNotes();
   assert.equal(notes.warnings, undefined);
   assert.equal(notes.annotations, undefined);
 });
 
-test('a warning is told once, cut to what a header can carry, and no more than fit', () => {
+test('warnings are deduplicated, truncated and limited in total', () => {
   const notes = new RequestNotes();
   notes.warn('look out');
   notes.warn('look out');
@@ -21,7 +21,7 @@ test('a warning is told once, cut to what a header can carry, and no more than f
   assert.ok((notes.warnings ?? []).join('').length <= 4096);
 });
 
-test('the first value of an annotation stays, and there are not more than a hundred', () => {
+test('the first value of an annotation wins, and there are at most a hundred', () => {
   const notes = new RequestNotes();
   notes.annotate('policy/reason', 'first');
   notes.annotate('policy/reason', 'second');

@@ -1,16 +1,16 @@
-/** What is noted while a request is served: warnings for the client, annotations for the audit record. Bounded. */
+/** The notes of a request: warnings for the client, and annotations for the audit record. Bounded. */
 import type { AdmissionNotes } from '#engine/admission/admission.ts';
-import type { Repeats } from '#engine/strict-faults.ts';
+import type { DuplicateFields } from '#engine/strict-decoding-errors.ts';
 
-/** Clients and proxies refuse answers with too many or too long headers. */
+/** Clients and proxies reject responses with too many or too long headers. */
 const MAX_WARNINGS_LENGTH = 4096;
 const MAX_WARNING_LENGTH = 1024;
 const MAX_ANNOTATIONS = 100;
 const MAX_ANNOTATION_LENGTH = 10 * 1024;
 
 export class RequestNotes implements AdmissionNotes {
-  /** Of the body, where it has fields twice: told together with the fields that its kind does not know. */
-  repeats: Repeats | undefined;
+  /** Duplicate fields of the body, reported together with its unknown fields. */
+  duplicates: DuplicateFields | undefined;
   #warnings: string[] | undefined;
   #length = 0;
   #annotations: Map<string, string> | undefined;
@@ -29,7 +29,7 @@ export class RequestNotes implements AdmissionNotes {
     known.set(key, value.slice(0, MAX_ANNOTATION_LENGTH));
   }
 
-  /** undefined = none. */
+  /** Undefined if there are none. */
   get warnings(): readonly string[] | undefined {
     return this.#warnings;
   }

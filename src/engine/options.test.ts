@@ -5,7 +5,7 @@ import { ApiError } from '#kube/api-error.ts';
 
 const query = (text: string) => new URLSearchParams(text);
 
-test('no options mean a real write that warns', () => {
+test('without options, a write is persisted and warns', () => {
   assert.deepEqual(writeOptions(query(''), 'CreateOptions'), {
     dryRun: false,
     fieldValidation: 'Warn',
@@ -15,14 +15,14 @@ test('no options mean a real write that warns', () => {
   });
 });
 
-test('a list at a version with a limit is a page of that very version', () => {
+test('a limited list at a version is a page of exactly that version', () => {
   assert.equal(listOptions(query('resourceVersion=5&limit=2')).exact, true);
   assert.equal(listOptions(query('resourceVersion=5')).exact, false);
   assert.equal(listOptions(query('resourceVersion=0&limit=2')).exact, false);
   assert.equal(listOptions(query('limit=-1')).limit, 0);
 });
 
-test('the body of a delete counts before its query', () => {
+test('the body of a delete takes precedence over its query', () => {
   const fromBody = deleteOptions(query('propagationPolicy=Orphan'), {
     propagationPolicy: 'Foreground',
     gracePeriodSeconds: 3,
@@ -45,12 +45,12 @@ const refused: Record<string, { run: () => unknown; message: RegExp }> = {
     run: () => watchOptions(query('watch=1&sendInitialEvents=true')),
     message: /sendInitialEvents requires setting resourceVersionMatch to NotOlderThan/,
   },
-  'a version that is no number': {
+  'a version that is not a number': {
     run: () => watchOptions(query('resourceVersion=abc')),
     message: /^resourceVersion: Invalid value: "abc"/,
   },
-  'a limit that is no number': { run: () => listOptions(query('limit=many')), message: /invalid syntax/ },
-  'both ways to say orphan': {
+  'a limit that is not a number': { run: () => listOptions(query('limit=many')), message: /invalid syntax/ },
+  'both orphanDependents and propagationPolicy': {
     run: () => deleteOptions(query(''), { orphanDependents: true, propagationPolicy: 'Orphan' }),
     message: /cannot be both set/,
   },
@@ -61,7 +61,7 @@ const refused: Record<string, { run: () => unknown; message: RegExp }> = {
 };
 
 for (const [name, { run, message }] of Object.entries(refused)) {
-  test(`refuses ${name}`, () => {
+  test(`rejects ${name}`, () => {
     assert.throws(run, (error) => error instanceof ApiError && message.test(error.message));
   });
 }

@@ -1,4 +1,4 @@
-/** Query parameters of the verbs, parsed and checked once, with kube-apiserver's wording for what is wrong. */
+/** Parses and validates the query parameters of the verbs, with kube-apiserver's messages. */
 import { badRequest, invalid } from '#kube/api-error.ts';
 import {
   forbiddenField,
@@ -12,7 +12,7 @@ import { parseFieldSelector, type FieldRequirement } from '#kube/field-selector.
 import { parseLabelSelector, type LabelRequirement } from '#kube/label-selector.ts';
 import { isRecord } from '#kube/meta.ts';
 import { bool, int64, list, obj, str } from '#kube/schema-dsl.ts';
-import { MAX_MANAGER_BYTES, unprintable } from '#engine/managed-fields/manager-name.ts';
+import { MAX_MANAGER_BYTES, findUnprintable } from '#engine/managed-fields/manager-name.ts';
 import { compileSchema } from '#engine/registry/structural/compile.ts';
 import { decodeTypeError } from '#engine/registry/structural/decode-type-error.ts';
 
@@ -21,9 +21,9 @@ export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
 export interface WriteOptions {
   readonly dryRun: boolean;
   readonly fieldValidation: FieldValidation;
-  /** Who owns the fields that are written; '' = whatever the User-Agent calls itself. */
+  /** The manager of the written fields; '' = derived from the User-Agent. */
   readonly fieldManager: string;
-  /** An apply takes fields over from other managers. */
+  /** True if an apply takes over fields of other managers. */
   readonly force: boolean;
   /** CreateOptions and the like, as admission webhooks see them. */
   readonly sent: Readonly<Record<string, unknown>>;
@@ -35,7 +35,7 @@ export interface Selection {
 }
 
 export interface ListOptions extends Selection {
-  /** undefined = the newest; 0 = whatever is at hand. */
+  /** Undefined = the newest; 0 = any. */
   readonly resourceVersion: number | undefined;
   readonly exact: boolean;
   readonly limit: number;
@@ -45,7 +45,7 @@ export interface ListOptions extends Selection {
 export interface WatchOptions extends Selection {
   readonly resourceVersion: number | undefined;
   readonly bookmarks: boolean;
-  /** undefined = nothing said: what is there comes first where no version was given. */
+  /** Undefined if not requested: then current objects are sent first if there is no resourceVersion. */
   readonly initialEvents: boolean | undefined;
   readonly timeoutSeconds: number | undefined;
 }
@@ -58,7 +58,7 @@ export interface DeleteOptions {
   readonly propagationPolicy: PropagationPolicy | undefined;
   readonly uid: string | undefined;
   readonly resourceVersion: string | undefined;
-  /** As admission webhooks see it. */
+  /** As admission webhooks see them. */
   readonly sent: Readonly<Record<string, unknown>>;
 }
 
@@ -66,7 +66,7 @@ const EMPTY: readonly never[] = [];
 
 const optionsKind = (kind: string) => ({ group: 'meta.k8s.io', kind });
 
-function refuse(kind: string, errors: readonly FieldError[]): void {
+function throwIfInvalid(kind: string, errors: readonly FieldError[]): void {
   if (errors.length > 0) throw invalid(optionsKind(kind), '', errors);
 }
 
@@ -88,7 +88,7 @@ const DEFAULT_WRITE: Record<WriteKind, WriteOptions> = {
   PatchOptions: plainWrite('PatchOptions'),
 };
 
-/** `apply` says that the patch is one: only then there may be force, and there must be a manager. */
+/** `apply`: whether it is an apply patch, which alone allows force and requires a manager. */
 export function writeOptions(query: URLSearchParams, kind: WriteKind, apply = false): WriteOptions {
   if (query.size === 0 && !apply) return DEFAULT_WRITE[kind];
   const errors: FieldError[] = [];
@@ -96,13 +96,13 @@ export function writeOptions(query: URLSearchParams, kind: WriteKind, apply = fa
   const force = kind === 'PatchOptions' ? query.get('force') : null;
   if (apply && manager === '') errors.push(requiredValue('fieldManager', 'is required for apply patch'));
   if (!apply && force !== null) errors.push(forbiddenField('force', 'may not be specified for non-apply patch'));
-  managerFaults(manager, errors);
+  checkManager(manager, errors);
   const dryRun = parseDryRun(query.getAll('dryRun'), errors);
   const fieldValidation = query.get('fieldValidation') ?? '';
   if (!['', 'Ignore', 'Warn', 'Strict'].includes(fieldValidation)) {
     errors.push(unsupportedValue('fieldValidation', fieldValidation, ['', 'Ignore', 'Strict', 'Warn']));
   }
-  refuse(kind, errors);
+  throwIfInvalid(kind, errors);
   const sent = {
     ...sentOptions(kind),
     ...(dryRun ? { dryRun: ['All'] } : {}),
@@ -119,9 +119,9 @@ export function writeOptions(query: URLSearchParams, kind: WriteKind, apply = fa
   };
 }
 
-function managerFaults(manager: string, errors: FieldError[]): void {
+function checkManager(manager: string, errors: FieldError[]): void {
   if (Buffer.byteLength(manager) > MAX_MANAGER_BYTES) errors.push(tooLong('fieldManager', MAX_MANAGER_BYTES));
-  for (const { character, position } of unprintable(manager)) {
+  for (const { character, position } of findUnprintable(manager)) {
     const code = character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0');
     errors.push(invalidValue('fieldManager', manager, `invalid character U+${code} (at position ${position})`));
   }
@@ -152,7 +152,7 @@ export function selectionOf(query: URLSearchParams): Selection {
 
 const GO_DURATION = /^[-+]?((\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h))+$/;
 
-/** Clients may say how long they wait; every answer of ours is quicker, but nonsense is told as such. */
+/** Clients may send a timeout. All responses are faster, but an invalid one is rejected. */
 export function assertTimeout(query: URLSearchParams): void {
   const timeout = query.size === 0 ? null : query.get('timeout');
   if (timeout === null || timeout === '' || timeout === '0' || GO_DURATION.test(timeout)) return;
@@ -163,7 +163,7 @@ export function isWatch(query: URLSearchParams): boolean {
   return query.size > 0 && isTrue(query.get('watch'));
 }
 
-/** As Kubernetes reads a flag: present is true, unless it says otherwise. */
+/** Parses a flag like Kubernetes: present means true, unless it is false. */
 function isTrue(value: string | null): boolean {
   return value !== null && value !== '0' && value.toLowerCase() !== 'false';
 }
@@ -191,12 +191,12 @@ export function listOptions(query: URLSearchParams): ListOptions {
   if (isTrue(query.get('sendInitialEvents'))) {
     errors.push(forbiddenField('sendInitialEvents', 'sendInitialEvents is forbidden for list'));
   }
-  refuse('ListOptions', errors);
+  throwIfInvalid('ListOptions', errors);
   const limit = integer(query, 'limit') ?? 0;
   return {
     ...selectionOf(query),
     resourceVersion: version === '' ? undefined : revision(version),
-    // A limited list at a version is a consistent page of that very version.
+    // A limited list at a version is a page of exactly that version.
     exact: match === 'Exact' || (match === '' && version !== '' && version !== '0' && limit > 0),
     limit: Math.max(0, limit),
     continue: token,
@@ -218,7 +218,7 @@ export function watchOptions(query: URLSearchParams): WatchOptions {
     const why = 'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided';
     errors.push(forbiddenField('resourceVersionMatch', why));
   }
-  refuse('ListOptions', errors);
+  throwIfInvalid('ListOptions', errors);
   const version = query.get('resourceVersion') ?? '';
   const timeoutSeconds = integer(query, 'timeoutSeconds');
   return {
@@ -250,7 +250,7 @@ function integer(query: URLSearchParams, name: string): number | undefined {
 
 const POLICIES: readonly string[] = ['Foreground', 'Background', 'Orphan'];
 
-/** Options of a delete come in the body, or in the query where there is no body. What cannot be read deletes nothing. */
+/** Options of a delete are in the body, or in the query if there is no body. Invalid options delete nothing. */
 export function deleteOptions(query: URLSearchParams, body: unknown): DeleteOptions {
   const given = body === undefined ? fromQuery(query) : asDeleteOptions(body);
   const errors: FieldError[] = [];
@@ -267,7 +267,7 @@ export function deleteOptions(query: URLSearchParams, body: unknown): DeleteOpti
     }
     policy = orphan ? 'Orphan' : 'Background';
   }
-  refuse('DeleteOptions', errors);
+  throwIfInvalid('DeleteOptions', errors);
   return {
     dryRun,
     gracePeriodSeconds: given.gracePeriodSeconds ?? undefined,
@@ -278,7 +278,7 @@ export function deleteOptions(query: URLSearchParams, body: unknown): DeleteOpti
   };
 }
 
-/** meta.k8s.io DeleteOptions as sent; null is as good as absent. */
+/** meta.k8s.io DeleteOptions as sent; null counts as absent. */
 interface SentDeleteOptions {
   dryRun?: string[] | null;
   propagationPolicy?: string | null;
@@ -323,7 +323,7 @@ function fromQuery(query: URLSearchParams): SentDeleteOptions {
   };
 }
 
-/** The resource version that a conditional update lacks; kept here because its value prints as Go's 0x0. */
+/** Returns the error for a missing resourceVersion of a conditional update; its value prints as Go's 0x0. */
 export function missingResourceVersion(): FieldError {
   return {
     ...requiredValue('metadata.resourceVersion'),

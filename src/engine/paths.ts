@@ -1,4 +1,4 @@
-/** Everything under the API that is not a resource: discovery, OpenAPI, version, health, metrics. */
+/** Handles all paths that are not resources: discovery, OpenAPI, version, health, metrics. */
 import { noAggregation, type Aggregation } from '#engine/aggregation/aggregation.ts';
 import { JSON_TYPE } from '#engine/codec.ts';
 import { openIdDocument } from '#engine/auth/service-accounts/openid.ts';
@@ -7,7 +7,7 @@ import { DiscoveryDocuments } from '#engine/discovery/discovery-documents.ts';
 import type { ServedDocument } from '#engine/discovery/served-document.ts';
 import { respondHealth, type HealthChecks } from '#engine/health.ts';
 import type { Metrics } from '#engine/metrics.ts';
-import { movedTo, UNTIL_IT_CHANGES } from '#engine/openapi/hashed-address.ts';
+import { redirectToCurrentHash, IMMUTABLE_CACHE_HEADERS } from '#engine/openapi/hashed-address.ts';
 import { OpenApiDocuments } from '#engine/openapi/openapi-documents.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { ApiHandler, ApiRequest, ApiResponse, BytesResponse } from '#engine/request.ts';
@@ -19,16 +19,16 @@ export type PathHandler = (request: ApiRequest) => Promise<ApiResponse>;
 export interface PathParts {
   readonly registry: Registry;
   readonly metrics: Metrics;
-  /** What others in this process count, in the same format. */
+  /** Returns the metrics of other components of this process, in the same format. */
   moreMetrics?(): string;
   readonly health: HealthChecks;
-  /** Whose public half /openid/v1/jwks tells. */
+  /** The key whose public part /openid/v1/jwks serves. */
   readonly signingKey: SigningKey;
-  /** Groups and versions that others serve: their own documents are theirs to answer. */
+  /** Groups and versions of aggregated API servers, which serve their own documents. */
   readonly aggregation?: Aggregation;
-  /** The whole store as one file, for `selfsame backup`; where there is none, neither is the path. */
+  /** Returns the whole store as one file, for `selfsame backup`; the path exists only with it. */
   backup?(): Promise<Buffer>;
-  /** host:port, as /api tells it. */
+  /** host:port, as shown in /api. */
   serverAddress(): string;
 }
 
@@ -36,7 +36,7 @@ const REMOTE_DOCUMENT = /^(?:\/openapi\/v3)?\/apis\/([^/]+)\/([^/]+)\/?$/;
 
 const STORE_TYPE = 'application/vnd.sqlite3';
 
-/** Smaller answers are not worth compressing, as kube-apiserver has it. */
+/** Smaller responses are not compressed, as in kube-apiserver. */
 const GZIP_MIN_BYTES = 128 * 1024;
 
 export function createPaths(parts: PathParts): PathHandler {
@@ -45,7 +45,7 @@ export function createPaths(parts: PathParts): PathHandler {
   let discovery: DiscoveryDocuments;
   let openapi: OpenApiDocuments;
 
-  /** Documents are made anew when the kinds changed, on the first request that asks. */
+  /** Rebuilds documents on the first request after the kinds changed. */
   function refresh(): void {
     const current = `${registry.generation}.${aggregation.generation}`;
     if (generation === current) return;
@@ -59,15 +59,18 @@ export function createPaths(parts: PathParts): PathHandler {
 
   const allMetrics = (): string => `${metrics.text()}${parts.moreMetrics?.() ?? ''}`;
 
-  /** Whoever answers for this document; only for the very path, because what is below was not authorized here. */
-  function remote({ method, path }: ApiRequest): ApiHandler | undefined {
+  /**
+   * Returns the aggregated API server of this document. Matches the exact path only, because paths below it were not
+   * authorized here.
+   */
+  function findRemoteHandler({ method, path }: ApiRequest): ApiHandler | undefined {
     const [, group, version] = (method === 'GET' && REMOTE_DOCUMENT.exec(path)) || [];
     return group === undefined || version === undefined ? undefined : aggregation.find(group, version);
   }
 
   return async (request) => {
     const { path, method } = request;
-    // A POST, so that it is on record who took one: it holds every Secret.
+    // A POST, so that backups are audited: they contain every Secret.
     if (path === '/backup' && method === 'POST' && parts.backup !== undefined) {
       return { status: 200, contentType: STORE_TYPE, body: await parts.backup() };
     }
@@ -77,8 +80,8 @@ export function createPaths(parts: PathParts): PathHandler {
     return response;
 
     async function find({ query, accept }: ApiRequest): Promise<ApiResponse | undefined> {
-      const others = remote(request);
-      if (others !== undefined) return others(request);
+      const remoteHandler = findRemoteHandler(request);
+      if (remoteHandler !== undefined) return remoteHandler(request);
       const [, first = ''] = path.split('/', 2);
       switch (first) {
         case 'healthz':
@@ -107,22 +110,22 @@ export function createPaths(parts: PathParts): PathHandler {
   };
 }
 
-/** Where there is no API there is no Status either: kube-apiserver answers in plain text, and kubectl relies on it. */
+/** Paths without an API get no Status: kube-apiserver responds in plain text, and kubectl relies on it. */
 export function pageNotFound(): BytesResponse {
   const headers = { 'x-content-type-options': 'nosniff' };
   const body = Buffer.from('404 page not found\n');
   return { status: 404, contentType: 'text/plain; charset=utf-8', headers, body };
 }
 
-/** Who names the hash of a document may keep it forever; who names another is sent to the one that there is. */
+/** A document at its hash may be cached forever; another hash is redirected to the current one. */
 async function respondOpenApi(
   request: ApiRequest,
   document: ServedDocument | undefined,
 ): Promise<ApiResponse | undefined> {
   const hash = request.path.startsWith('/openapi/v3/') ? (request.query.get('hash') ?? '') : '';
   if (document === undefined || hash === '') return respondDocument(request, document);
-  if (hash !== document.hash) return movedTo(request.path, document);
-  return respondDocument(request, document, UNTIL_IT_CHANGES);
+  if (hash !== document.hash) return redirectToCurrentHash(request.path, document);
+  return respondDocument(request, document, IMMUTABLE_CACHE_HEADERS);
 }
 
 async function respondDocument(

@@ -1,6 +1,6 @@
 /**
- * A request as the handlers see it, whichever way it came: over TLS (http/) or from this process
- * (client/in-process.ts). Parsed once at the edge.
+ * The types of requests and responses for handlers, whether over TLS (http/) or in process (client/in-process.ts).
+ * Parsed once at the edge.
  */
 import type { Duplex, Readable } from 'node:stream';
 
@@ -11,42 +11,42 @@ export interface UserInfo {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** What the connection proved or the headers claim; auth/ turns it into a UserInfo. */
+/** A request. auth/ determines its user from the connection or the headers. */
 export interface ApiRequest {
   readonly method: string;
   /** Path without the query. */
   readonly path: string;
   readonly query: URLSearchParams;
   readonly user: UserInfo;
-  /** Who really asks, where that is another. */
+  /** The real user, if the request impersonates another one. */
   readonly impersonator?: UserInfo | undefined;
   readonly accept: string;
   readonly contentType: string;
   readonly userAgent: string;
-  /** Of the other end of the connection. Requests of this process have none. */
+  /** Address of the client. Local requests have none. */
   readonly sourceIp?: string | undefined;
-  /** As the answer's Audit-ID header tells it. */
+  /** The value of the response's Audit-ID header. */
   readonly auditId?: string | undefined;
-  /** Any other header, by its lower-case name. Requests of this process have none. */
+  /** Returns any other header by its lower-case name. Local requests have none. */
   header?(name: string): string | undefined;
-  /** All of them, in lower case. */
+  /** Returns the names of all headers in lower case. */
   headerNames?(): readonly string[];
-  /** Read only by verbs that have a body; rejects with 413 past the limit. */
+  /** Read only by verbs with a body; rejects with 413 above the limit. */
   body(): Promise<Buffer>;
-  /** The body as it comes, for whoever hands it on instead of reading it. */
+  /** The body as a stream, to forward it without reading. */
   bodyStream?(): Readable;
-  /** The protocol to which the client wants to change the connection: `websocket`, `SPDY/3.1`. */
+  /** The protocol that the client wants to upgrade the connection to: `websocket`, `SPDY/3.1`. */
   readonly upgrade?: string | undefined;
   readonly signal: AbortSignal;
 }
 
 export interface StreamSink {
   write(chunk: Buffer): void;
-  /** Written and not yet taken by the other side. */
+  /** Bytes written but not accepted by the client yet. */
   readonly bufferedBytes: number;
-  /** Calls back once when everything that was written has been taken. */
+  /** Calls back once when everything written has been accepted. */
   onDrain(fn: () => void): void;
-  /** The other side may still read what was written, for a while. */
+  /** Ends the stream; the client may still read the written data for a while. */
   end(): void;
 }
 
@@ -64,34 +64,34 @@ export interface StreamResponse {
   readonly contentType: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly warnings?: readonly string[];
-  /** Starts sending; called once. The result is called when the other side went away. */
+  /** Starts sending; called once. Returns a function that is called when the client disconnects. */
   stream(sink: StreamSink): () => void;
 }
 
-/** The answer to a request with `upgrade`: from now on the connection is somebody else's. */
+/** The response to a request with `upgrade`: passes the connection to another handler. */
 export interface UpgradeResponse {
   readonly status: 101;
   readonly warnings?: readonly string[];
-  /** Gets the connection and what was read of it already. It writes everything itself, the status line first. */
+  /** Receives the connection and the data already read from it. Writes everything itself, including the status line. */
   takeOver(connection: Duplex, head: Buffer): void;
 }
 
 export type ApiResponse = BytesResponse | StreamResponse | UpgradeResponse;
 
 /**
- * The whole API as one function: what the HTTPS listener and the in-process client both call. Never throws. What needs
- * no waiting (a GET) is answered at once: a promise would cost more than the answer.
+ * The whole API as one function, called by the HTTPS listener and the in-process client. Never throws. Synchronous
+ * requests (a GET) are answered without a promise, which would cost more than the response.
  */
 export type ApiHandler = (request: ApiRequest) => ApiResponse | Promise<ApiResponse>;
 
-/** The request as somebody else's, without the headers that were only for us. */
-export function handedOn(
+/** Returns the request as another user's, without the headers that were only for us. */
+export function withUser(
   request: ApiRequest,
   changes: { readonly user?: UserInfo; readonly impersonator?: UserInfo; keeps(header: string): boolean },
 ): ApiRequest {
   const { method, path, query, accept, contentType, userAgent, sourceIp, auditId, upgrade } = request;
   const { user = request.user, impersonator = request.impersonator, keeps } = changes;
-  // Not a spread: a request makes some of its parts only when they are looked at.
+  // Not a spread, because some parts of a request are created on first use.
   return {
     method,
     path,

@@ -1,4 +1,4 @@
-/** Maps method and path to what is asked for, as Kubernetes' RequestInfo does. Pure. */
+/** Parses method and path like Kubernetes' RequestInfo. Pure. */
 
 export interface ResourceRoute {
   readonly type: 'resource';
@@ -8,7 +8,7 @@ export interface ResourceRoute {
   readonly namespace: string;
   readonly name: string;
   readonly subresource: string;
-  /** More follows, which only whoever serves the subresource understands: `portforward/22/tcp`. */
+  /** True if more segments follow that only the subresource interprets: `portforward/22/tcp`. */
   readonly deeper: boolean;
 }
 
@@ -22,7 +22,7 @@ export type Route = ResourceRoute | PathRoute;
 export function parseRoute(path: string): Route {
   const parts = path.split('/');
   if (parts[parts.length - 1] === '') parts.pop();
-  // A name that a script left empty must not turn one namespace into all of them.
+  // An empty name (for example from a script) must not turn one namespace into all of them.
   if (parts.includes('', 1)) return { type: 'path', path };
   // ['', 'api', 'v1', ...] or ['', 'apis', group, version, ...]
   if (parts[1] === 'api' && parts.length > 3) return resourceRoute('', parts[2]!, parts, 3);
@@ -30,7 +30,7 @@ export function parseRoute(path: string): Route {
   return { type: 'path', path };
 }
 
-/** What may follow a namespace's own name instead of a resource in it. */
+/** The subresources of a namespace, which follow its name in place of a resource. */
 const NAMESPACE_SUBRESOURCES = new Set(['status', 'finalize']);
 
 function resourceRoute(group: string, version: string, parts: string[], at: number): ResourceRoute {
@@ -56,7 +56,7 @@ function decode(segment: string): string {
   }
 }
 
-/** The RBAC verb of a request for a resource; undefined = no such method. */
+/** Returns the RBAC verb of a request, or undefined if the method is not supported. */
 export function verbOf(method: string, route: ResourceRoute, watching: boolean): string | undefined {
   switch (method) {
     case 'GET':

@@ -1,11 +1,13 @@
 /**
- * Services that live in this process, by namespace and name: a webhook or an aggregated API whose object refers to one
- * of them is called as a function, with the very same messages as over HTTPS.
+ * Services that run in this process, by namespace and name: a webhook or an aggregated API that refers to one is called
+ * as a function, with the same messages as over HTTPS.
  */
 import type { ApiHandler } from '#engine/request.ts';
 
 export interface LocalService {
-  /** Answers an AdmissionReview that is posted to this path (with its query). The values crossed as JSON: they are its own. */
+  /**
+   * Answers an AdmissionReview that is posted to this path (with its query). The values are copies that it may modify.
+   */
   review?(path: string, review: unknown, options: { signal: AbortSignal }): Promise<unknown>;
   /** Serves an aggregated API. */
   readonly api?: ApiHandler;
@@ -15,15 +17,15 @@ export class LocalServices {
   readonly #services = new Map<string, LocalService>();
   readonly #metrics = new Set<() => string>();
 
-  /** The result takes it away again. */
+  /** Returns a function that unregisters the service. */
   register(namespace: string, name: string, service: LocalService): () => void {
     const key = `${namespace}/${name}`;
-    if (this.#services.has(key)) throw new Error(`Cannot register service ${key}: there is one already`);
+    if (this.#services.has(key)) throw new Error(`Cannot register service ${key}: it is already registered`);
     this.#services.set(key, service);
     return () => void this.#services.delete(key);
   }
 
-  /** What they count, in Prometheus' text format; the result takes it away again. */
+  /** Adds metrics in Prometheus' text format. Returns a function that removes them. */
   addMetrics(text: () => string): () => void {
     this.#metrics.add(text);
     return () => void this.#metrics.delete(text);

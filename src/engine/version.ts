@@ -1,4 +1,4 @@
-/** What /version says. Clients read the minor version to know what to expect of the API. */
+/** The response of /version. Clients use the minor version to determine the supported API. */
 import { VERSION } from '#lib/version.ts';
 
 const KUBERNETES_MINOR = 32;

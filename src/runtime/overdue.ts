@@ -10,6 +10,9 @@ import { MAX_RECHECK_MS, type ReadRules } from '#runtime/decision-reads.ts';
 import type { Plan } from '#runtime/plan.ts';
 import type { WorkQueue } from '#runtime/work-queue.ts';
 
+/** Of a controller; the rest of a large fleet is like these. */
+const MAX_NAMES = 300;
+
 export interface OverdueParts {
   readonly queue: Pick<WorkQueue, 'isPending' | 'delayMs'>;
   readonly signal: AbortSignal;
@@ -28,7 +31,7 @@ export async function overdueNames<World>(
       .flatMap(({ cache }) => cache.list().map(objectKey)),
   );
   const found = [...parts.rules.violations];
-  for (const key of keys) {
+  for (const key of [...keys].slice(0, MAX_NAMES)) {
     const wish = await wishFor(definition, key, parts);
     if (wish !== undefined) found.push(`${definition.name} ${key}: ${wish}`);
   }

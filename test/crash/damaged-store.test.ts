@@ -38,7 +38,7 @@ const cases: Record<string, Case> = {
   'one bit in an object': {
     of: 'stopped',
     damage: (file) => flipAt(file, token(20), 3),
-    says: /does not fit its checksum/,
+    says: /does not match its checksum/,
   },
   'one bit in the name of an object': {
     of: 'stopped',

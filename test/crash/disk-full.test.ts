@@ -137,7 +137,7 @@ async function onFullDisk(t: TestContext, dir: string): Promise<void> {
     const refusal = await writeUntilFull(client, round, written);
     assert.equal(refusal.code, 500);
     assert.equal(refusal.reason, 'InternalError');
-    assert.match(refusal.message, /^Internal error occurred: Cannot write to .+store\.db: .*full.*; free some space/);
+    assert.match(refusal.message, /^Internal error occurred: Cannot write to .+store\.db: .*full.*; free space/);
     fill(ballast, 0);
     await assert.rejects(client.create(CONFIG_MAPS, aConfigMap('also-refused')), { code: 500 });
     await assert.rejects(

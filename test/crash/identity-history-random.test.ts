@@ -20,7 +20,7 @@ import { TransitionScene } from '#test/support/transition-scene.ts';
 import { aClaim, aVm, KERNEL, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
 const RUNS = FULL_RUN ? 12 : 1;
-const STEPS = FULL_RUN ? 40 : 14;
+const STEPS = FULL_RUN ? 40 : 10;
 const TIMEOUT_MS = FULL_RUN ? 1_800_000 : 60_000;
 const VM = 'db';
 const VMS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines';

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { IMPORTED_DEVICES_ANNOTATION, NEW_LAYOUT_ANNOTATION, RECORD_FINALIZER } from '#api/names.ts';
+import { judgeHistory } from '#test/support/identity-history.ts';
 import { editRecord, loseRecord } from '#test/support/lost-records.ts';
 import { aSnapshot } from '#test/support/snapshots.ts';
 import type { CallOptions, Loose } from '#test/support/test-api.ts';
@@ -142,6 +143,7 @@ test('a record that is lost', async (t) => {
     assert.deepEqual(more, []);
     await plane.ask('restart', 'runs');
     assert.deepEqual(hardwareOf(plane, 'runs'), hardware);
+    judgeHistory(vm, await find(plane, 'runs'));
   });
 
   await t.test('the record of a stopped VM is rebuilt from its newest snapshot', async () => {
@@ -173,6 +175,7 @@ test('a record that is lost', async (t) => {
     assert.equal((await eventsOf(plane, 'saved')).length, 2);
     await plane.ask('start', 'saved');
     assert.deepEqual(hardwareOf(plane, 'saved'), hardware);
+    judgeHistory(await plane.get('VirtualMachine', 'saved'), await find(plane, 'saved'));
   });
 
   await t.test('the record of an imported VM that has no snapshot begins again with the import', async () => {
@@ -193,6 +196,7 @@ test('a record that is lost', async (t) => {
     await plane.ask('start', 'imported');
     const row = (await find(plane, 'imported')).status.devices.find(({ id }: Loose) => id === 'nic-default');
     assert.deepEqual(row.address, address);
+    judgeHistory(await plane.get('VirtualMachine', 'imported'), await find(plane, 'imported'));
   });
 
   await t.test('a VM whose layout is lost for good does not start before somebody accepts a new one', async (s) => {
@@ -236,7 +240,9 @@ test('a record that is lost', async (t) => {
     assert.equal(plane.startsOf('decided').length, starts + 1);
     const record = await find(plane, 'decided');
     assert.equal(record.status.history.at(-1).cause, `a new layout was accepted after the loss of record ${lostUid}`);
-    assert.equal(lossOf(await plane.get('VirtualMachine', 'decided')), undefined);
+    const decided = await plane.get('VirtualMachine', 'decided');
+    assert.equal(lossOf(decided), undefined);
+    judgeHistory(decided, record);
 
     await s.test('the next loss needs its own decision', async () => {
       await plane.ask('stop', 'decided');
@@ -257,6 +263,7 @@ test('a record that is lost', async (t) => {
     await editRecord(plane, 'emptied', (record) => delete record.status);
     await plane.ask('start', 'emptied');
     assert.equal(lossOf(await plane.get('VirtualMachine', 'emptied')).reason, 'DecisionRequired');
+    assert.equal((await find(plane, 'emptied')).status, undefined, 'nothing is said before it is known');
     assert.deepEqual(hardwareOf(plane, 'emptied'), hardware);
     assert.equal(plane.guests('emptied').length, 0);
   });

@@ -89,7 +89,10 @@ interface Known extends CauseContext {
   readonly parts: ReadonlyMap<string, unknown>;
 }
 
-/** Returns the cause of all that comes back into a record that was lost; undefined where it was not. */
+/**
+ * Returns the cause of all that comes back into a record that was lost; undefined where it was not lost, or where nothing
+ * is known yet that it could be rebuilt from.
+ */
 export function causeOfLoss(world: DeviceMapWorld, vm: Pick<VirtualMachine, 'metadata' | 'status'>): Cause | undefined {
   if (!isRecordLost(vm, world.identity)) return undefined;
   const instance = ownInstance(world)?.metadata.uid;
@@ -97,7 +100,8 @@ export function causeOfLoss(world: DeviceMapWorld, vm: Pick<VirtualMachine, 'met
     const cause = `a new layout was accepted after the loss of record ${vm.status?.identityRecordUID}`;
     return { cause, ...(instance !== undefined && { instance }) };
   }
-  return { cause: rebuiltFrom(instance === undefined ? FROM_IMPORT : `${FROM_GUEST}, instance ${instance}`) };
+  if (instance !== undefined) return { cause: rebuiltFrom(`${FROM_GUEST}, instance ${instance}`) };
+  return importedDevicesOf(vm) === undefined ? undefined : { cause: rebuiltFrom(FROM_IMPORT) };
 }
 
 /** Firmware, SMBIOS strings and MAC addresses: they are in the spec of the record, which follows the template. */

@@ -58,6 +58,9 @@ export function decideDeviceMap(world: DeviceMapWorld): Plan {
   const isFaulty = imported !== undefined && 'fault' in imported;
   const seed = known.devices === undefined && !isFaulty ? seedOf(world, vm, imported) : undefined;
   const next = withFreed(seed ?? known, isFaulty ? undefined : (seed ?? learned(world, vm)));
+  const isLost = isRecordLost(vm, world.identity);
+  // A lost record says nothing before it is known what it begins with: its history would tell of causes that there are not.
+  if (next === undefined && isLost && causeOfLoss(world, vm) === undefined) return NOTHING;
   const plan = written(world, vm, next ?? { ...withoutHistory(known), occasion: { cause: EDIT } });
   const requeueAfterMs = retryAfterMs(world);
   return {
@@ -218,7 +221,8 @@ function written(
   const { history: ownPast, learnedAt, ...known } = identity.status ?? {};
   const past = snapshot === undefined ? ownPast : snapshot.identity.status?.history;
   // What a guest is first seen with is one entry.
-  const stateClaim = learned.devices === undefined ? known.stateClaim : stateClaimOf(world);
+  const savedClaim = snapshot?.identity.status?.stateClaim;
+  const stateClaim = learned.devices === undefined ? known.stateClaim : (stateClaimOf(world) ?? savedClaim);
   const next = { ...learned, ...(stateClaim !== undefined && { stateClaim }), recorded: identity.spec };
   if (deepEqual(known, next)) return NOTHING;
   const entries = entriesFor(world, vm, next, { occasion, snapshot, ...(summary !== undefined && { summary }) });

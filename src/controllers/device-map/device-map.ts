@@ -37,6 +37,7 @@ import {
   startController,
 } from '#runtime/controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
+import type { Recheck } from '#runtime/decision-reads.ts';
 import { liveLook } from '#runtime/live-look.ts';
 
 /** More than a call can ask for: whoever waits for the same call waits at the same time. */
@@ -45,6 +46,13 @@ const CONCURRENCY = 1000;
 export const DEVICE_MAP = 'device-map-controller';
 
 const KUBEVIRT_KEY = `${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`;
+
+/** Read once for each hand-over of the state, before it is on record. */
+const MIGRATION_RECHECK: Recheck = {
+  type: VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
+  everyMs: 60_000,
+  because: 'only the name of a migration is read, which never changes',
+};
 
 export type DeviceMapOptions = Pick<DeviceReportsOptions, 'gatherMs'>;
 
@@ -128,6 +136,7 @@ function definition(
       specialListChanges(kubevirts, identities),
       source(contents, contentVmKeys),
     ],
+    rechecks: [MIGRATION_RECHECK],
     async observe(key, { signal }) {
       const seen = known(key);
       if (seen === undefined) return undefined;

@@ -10,6 +10,7 @@ import type { HistoryEntry, IdentityChange, IdentityStatus } from '#api/virtual-
 import { causeOfLoss, causesOf } from '#controllers/device-map/change-cause.ts';
 import { type DeviceMapWorld, ownInstance } from '#controllers/device-map/device-map-world.ts';
 import { handedOverClaim } from '#controllers/device-map/state-claim.ts';
+import type { SnapshotIdentity } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { RecordedInSnapshot } from '#api/virtual-machine-identity/record-state.ts';
 import type { Stored } from '#kube/meta.ts';
 
@@ -29,11 +30,7 @@ export function entriesFor(
   const { identity, now } = world;
   const { history = [], devices } = snapshot?.identity.status ?? identity.status ?? {};
   const after = identityState(identity.spec, next);
-  const before =
-    snapshot === undefined
-      ? accountedState(world, next)
-      : identityState(snapshot.identity.spec ?? {}, snapshot.identity.status);
-  const changes = identityChanges(before, after);
+  const changes = identityChanges(accountedState(snapshot?.identity ?? identity, next), after);
   const isNew = history.length === 0 && devices === undefined;
   const isFirstSeen = devices === undefined;
   const instance = ownInstance(world)?.metadata.uid;
@@ -53,11 +50,11 @@ export function entriesFor(
  * Returns the state that the history leads to. Records of versions that did not account for the spec begin with the spec
  * and the claim that they have now.
  */
-function accountedState({ identity }: DeviceMapWorld, next: IdentityStatus): IdentityState {
-  const { recorded, history, devices, ...status } = identity.status ?? {};
+function accountedState(record: SnapshotIdentity, next: IdentityStatus): IdentityState {
+  const { recorded, history, devices, ...status } = record.status ?? {};
   if (recorded !== undefined) return identityState(recorded, { ...status, devices });
   if (history === undefined && devices === undefined) return identityState({}, status);
-  return identityState(identity.spec, { ...status, devices, stateClaim: next.stateClaim });
+  return identityState(record.spec ?? {}, { ...status, devices, stateClaim: next.stateClaim });
 }
 
 function handOverOf(world: DeviceMapWorld): { readonly claim: string; readonly migration: string } | undefined {

@@ -185,6 +185,14 @@ test('a record that was never filled is not lost: its first start is a first sta
   assert.deepEqual(causes(statusOf({ vm, vmi, reading })), ['the start of instance vmi-1']);
 });
 
-test('at rest and with nothing to rebuild it from, no devices are written', () => {
-  assert.deepEqual(decideDeviceMap(aWorld()), { changes: [], status: { recorded: {} } });
+test('at rest and with nothing to rebuild it from, nothing is written', () => {
+  const identity = { ...aRecord(), spec: { firmware: { uuid: 'x' } } };
+  assert.deepEqual(decideDeviceMap(aWorld({ identity })), { changes: [] });
+});
+
+test('the claim of the state is kept as the snapshot has it', () => {
+  const status = { ...snapshot.identity.status, stateClaim: 'state-of-db' };
+  const rebuilt = statusOf({ snapshot: { ...snapshot, identity: { spec: {}, status } } });
+  assert.equal(rebuilt?.stateClaim, 'state-of-db');
+  assert.deepEqual(rebuilt?.history?.at(-1)?.changes, []);
 });

@@ -4,36 +4,36 @@ import { admissionChain, type AdmissionAttributes } from '#engine/admission/admi
 
 const nothing = {} as AdmissionAttributes;
 
-test('steps run one after the other, also past one that waits', async () => {
-  const said: string[] = [];
+test('steps run in order, also after one that waits', async () => {
+  const events: string[] = [];
   const chain = admissionChain({
     mutating: [
-      () => void said.push('first'),
+      () => void events.push('first'),
       async () => {
         await Promise.resolve();
-        said.push('second');
+        events.push('second');
       },
-      () => void said.push('third'),
+      () => void events.push('third'),
     ],
     validating: [],
     guards: [],
   });
   await chain.mutate(nothing);
-  assert.deepEqual(said, ['first', 'second', 'third']);
+  assert.deepEqual(events, ['first', 'second', 'third']);
 });
 
-test('no promise is made where nobody waits', () => {
+test('a chain without waiting steps returns no promise', () => {
   const chain = admissionChain({ mutating: [() => {}], validating: [() => {}, () => {}], guards: [] });
   assert.equal(chain.mutate(nothing), undefined);
   assert.equal(chain.validate(nothing), undefined);
 });
 
-test('a refusal ends the chain, at once or late', async () => {
-  const said: string[] = [];
+test('a refusal ends the chain, both synchronously and asynchronously', async () => {
+  const events: string[] = [];
   const refuse = () => {
     throw new Error('no');
   };
-  const last = () => void said.push('last');
+  const last = () => void events.push('last');
   const late = admissionChain({
     mutating: [],
     validating: [() => Promise.reject(new Error('no')), last],
@@ -42,5 +42,5 @@ test('a refusal ends the chain, at once or late', async () => {
   await assert.rejects(Promise.resolve(late.validate(nothing)), /no/);
   assert.throws(() => late.guard(nothing), /no/);
   assert.throws(() => admissionChain({ mutating: [refuse, last], validating: [], guards: [] }).mutate(nothing), /no/);
-  assert.deepEqual(said, []);
+  assert.deepEqual(events, []);
 });

@@ -1,10 +1,10 @@
 /**
- * The admission chain: what may still change or refuse a request that is allowed and well formed, in Kubernetes' order.
+ * The admission chain: changes or refuses requests that are authorized and well formed, in Kubernetes' order.
  *
  *   mutate ──► (the handler prepares and validates the object) ──► validate ──► guard ──► write
  *
- * Mutating and validating steps may wait for others (webhooks); meanwhile the object may move, and then all of it runs
- * again on its new state. Guards are the last word: they run in the same turn as the write and see what is in flight.
+ * Mutating and validating steps may wait (webhooks). If the stored object changes meanwhile, the whole chain runs again on
+ * its new state. Guards decide last: they run in the same turn as the write and see writes in flight.
  */
 import type { Resource } from '#engine/registry/resource.ts';
 import type { UserInfo } from '#engine/request.ts';
@@ -18,26 +18,26 @@ export interface GroupVersionKind {
   readonly kind: string;
 }
 
-/** What the chain has to say besides yes and no. */
+/** Warnings and audit annotations that the chain adds to a request. */
 export interface AdmissionNotes {
-  /** Becomes a Warning header of the answer, whether the request is refused or not. */
+  /** Adds a Warning header to the response, even if the request is refused. */
   warn(message: string): void;
-  /** Becomes part of the audit record; the first value of a key stays. */
+  /** Adds an annotation to the audit record; the first value of a key wins. */
   annotate(key: string, value: string): void;
 }
 
 export interface AdmissionAttributes {
   readonly operation: Operation;
   readonly resource: Resource;
-  /** Of `object`: the resource's own, or that of the subresource (Scale, Eviction, TokenRequest). */
+  /** Kind of `object`: the resource's own, or that of the subresource (Scale, Eviction, TokenRequest). */
   readonly kind: GroupVersionKind;
   readonly subresource: string;
   readonly namespace: string;
-  /** '' while it is still to be generated. */
+  /** '' if the name is not generated yet. */
   readonly name: string;
   /** Absent for DELETE. Mutating steps may change it in place. */
   readonly object: KubeObject | undefined;
-  /** Absent for CREATE. Nobody changes it. */
+  /** Absent for CREATE. Must not be changed. */
   readonly oldObject: KubeObject | undefined;
   readonly user: UserInfo;
   readonly dryRun: boolean;
@@ -46,17 +46,17 @@ export interface AdmissionAttributes {
   readonly notes: AdmissionNotes;
   readonly signal: AbortSignal;
   /**
-   * Brings an object that a mutating step changed back into the shape of its kind: unknown fields out, defaults in.
-   * Throws an ApiError for one that is not of its kind any more.
+   * Restores the shape of a mutated object: removes unknown fields and sets defaults. Throws an ApiError if the object
+   * is no longer of its kind.
    */
   reshape(object: KubeObject): void;
 }
 
-/** Changes `attributes.object` in place, or throws an ApiError to refuse. */
+/** Changes `attributes.object` in place, or throws an ApiError to refuse the request. */
 export type MutatingStep = (attributes: AdmissionAttributes) => void | Promise<void>;
-/** Throws an ApiError to refuse. */
+/** Throws an ApiError to refuse the request. */
 export type ValidatingStep = (attributes: AdmissionAttributes) => void | Promise<void>;
-/** Throws an ApiError to refuse; synchronous, right before the write. */
+/** Throws an ApiError to refuse the request. Synchronous, immediately before the write. */
 export type Guard = (attributes: AdmissionAttributes) => void;
 
 export interface Admission {
@@ -73,16 +73,16 @@ export interface AdmissionSteps {
 
 export function admissionChain({ mutating, validating, guards }: AdmissionSteps): Admission {
   return {
-    mutate: inOrder(mutating),
-    validate: inOrder(validating),
+    mutate: runInOrder(mutating),
+    validate: runInOrder(validating),
     guard(attributes) {
       for (const guard of guards) guard(attributes);
     },
   };
 }
 
-/** One after the other; without a promise as long as nobody needs one, because most requests match nothing. */
-function inOrder(steps: readonly ValidatingStep[]): ValidatingStep {
+/** Runs steps in order. Returns no promise unless a step does, because most requests match nothing. */
+function runInOrder(steps: readonly ValidatingStep[]): ValidatingStep {
   const from = (start: number, attributes: AdmissionAttributes): void | Promise<void> => {
     for (let i = start; i < steps.length; i++) {
       const pending = steps[i]!(attributes);

@@ -17,8 +17,8 @@ after(() => api.stop());
 
 const NAME = 'gadgets.golden.local';
 
-/** Writes the definition anew and asks while that is in flight. */
-async function askedMeanwhile(operation: Operation, change: (crd: Loose) => void): Promise<void> {
+/** Rewrites the definition and runs the guard while that write is in flight. */
+async function guardDuringChange(operation: Operation, change: (crd: Loose) => void): Promise<void> {
   const { store, core } = api;
   const { resource } = core.registry.find('golden.local', 'v1', 'gadgets')!;
   const known = store.get(CRD_COLLECTION, NAME)!;
@@ -34,15 +34,15 @@ async function askedMeanwhile(operation: Operation, change: (crd: Loose) => void
   }
 }
 
-test('the definition of the test is the one that is served', () => assert.equal(gadgetCrd().metadata.name, NAME));
+test('the test uses the served definition', () => assert.equal(gadgetCrd().metadata.name, NAME));
 
 for (const operation of ['CREATE', 'UPDATE', 'DELETE'] as const) {
-  test(`nothing is written behind a definition that is about to change: ${operation}`, async () => {
-    const changing = askedMeanwhile(operation, (crd) => crd.metadata.generation++);
-    await assert.rejects(changing, /the definition of its kind has changed meanwhile; please try again/);
+  test(`writes are refused while the definition changes: ${operation}`, async () => {
+    const changing = guardDuringChange(operation, (crd) => crd.metadata.generation++);
+    await assert.rejects(changing, /the definition of its kind has changed; please try again/);
   });
 }
 
-test('a new status of a definition keeps nobody from writing', async () => {
-  await askedMeanwhile('UPDATE', (crd) => (crd.status.conditions = crd.status.conditions.toReversed()));
+test('a status change of a definition does not block writes', async () => {
+  await guardDuringChange('UPDATE', (crd) => (crd.status.conditions = crd.status.conditions.toReversed()));
 });

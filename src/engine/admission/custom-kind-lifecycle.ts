@@ -1,6 +1,6 @@
 /**
- * Custom kinds come and go while requests wait: nothing is created of one whose definition is going away (it would be
- * left behind without its kind), and nothing is written in the shape of a definition that has been replaced.
+ * Guards writes of custom kinds whose definition changes while a request waits: refuses creates of a kind whose
+ * definition is being deleted (objects would be left without a kind), and writes in the shape of a replaced definition.
  */
 import type { Guard } from '#engine/admission/admission.ts';
 import { isTerminating } from '#engine/admission/is-terminating.ts';
@@ -15,16 +15,16 @@ import { deepEqual } from '#kube/deep.ts';
 export function customKindLifecycle(store: Store, registry: Registry): Guard {
   return ({ operation, resource, name }) => {
     if (resource.builtIn) return;
-    // In flight counts: a create that passes here is in the log before the definition's deletion.
+    // Includes writes in flight: a create that passes here precedes the definition's deletion in the log.
     const definition = store.latest(CRD_COLLECTION, resource.collection);
     const leaving = definition === undefined || isTerminating(definition);
-    if (operation === 'CREATE' && leaving) throw refusal(resource);
+    if (operation === 'CREATE' && leaving) throw terminatingError(resource);
     const now = registry.find(resource.group, resource.version, resource.plural)?.resource;
     const isReplaced = now !== undefined && !isSameShape(now, resource);
-    // The registry learns of a definition when it is durable; what is written behind it would be taken for new.
+    // The registry follows durable definitions, so an object written now would count as newer than the new definition.
     const shown = store.get(CRD_COLLECTION, resource.collection);
     if (isReplaced || (definition !== shown && generationOf(definition) !== generationOf(shown))) {
-      throw conflict(resource, name, 'the definition of its kind has changed meanwhile; please try again');
+      throw conflict(resource, name, 'the definition of its kind has changed; please try again');
     }
   };
 }
@@ -33,7 +33,7 @@ function generationOf(entry: Entry | undefined): number | undefined {
   return entry && peekObject(entry).metadata.generation;
 }
 
-/** A definition whose status changed makes new values of the same kind. */
+/** A status change of a definition creates new values of the same shape. */
 function isSameShape(now: Resource, before: Resource): boolean {
   if (now === before) return true;
   if ((now.stored?.webhook === undefined) !== (before.stored?.webhook === undefined)) return false;
@@ -47,7 +47,7 @@ function isSameShape(now: Resource, before: Resource): boolean {
   return deepEqual(shape(now), shape(before));
 }
 
-function refusal({ group, plural }: { group: string; plural: string }): ApiError {
+function terminatingError({ group, plural }: { group: string; plural: string }): ApiError {
   const message = 'create not allowed while custom resource definition is terminating';
   return new ApiError(405, 'MethodNotAllowed', message, { details: { group, kind: plural } });
 }

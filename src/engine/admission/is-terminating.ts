@@ -1,4 +1,4 @@
-/** Whether a stored object is under deletion; judged once for each of its versions, not for each request that asks. */
+/** Reports whether a stored object is under deletion, computed once per version. */
 import { decodeStored } from '#engine/codec.ts';
 import type { Entry } from '#engine/store/store.ts';
 

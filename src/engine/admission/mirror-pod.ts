@@ -1,6 +1,6 @@
 /**
- * The pods that a node may make: mirrors of what it runs on its own account, bound to itself and owned by itself, that
- * refer to no other object, because a node may read what its pods refer to. Pure.
+ * Checks the pods that a node may create: mirrors of its static pods, bound to and owned by the node. They must not
+ * reference other objects, because a node may read what its pods reference. Pure.
  */
 import { MIRROR } from '#engine/admission/service-account.ts';
 import { refersToSecrets } from '#engine/auth/service-accounts/pod-secrets.ts';
@@ -8,8 +8,10 @@ import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import { isRecord, type KubeObject, type OwnerReference } from '#kube/meta.ts';
 
-/** Why the node may not make it; undefined where it may. `nodeUid` is that of its Node object. */
-export function mirrorPodFault(pod: KubeObject, nodeName: string, nodeUid: () => string): string | undefined {
+/**
+ * Returns why the node may not create the pod, or undefined if it may. `nodeUid` returns the UID of its Node object.
+ */
+export function findMirrorPodError(pod: KubeObject, nodeName: string, nodeUid: () => string): string | undefined {
   const node = `node ${JSON.stringify(nodeName)}`;
   if (!Object.hasOwn(pod.metadata.annotations ?? {}, MIRROR)) {
     return `pod does not have ${JSON.stringify(MIRROR)} annotation, ${node} can only create mirror pods`;
@@ -17,10 +19,14 @@ export function mirrorPodFault(pod: KubeObject, nodeName: string, nodeUid: () =>
   const spec = (isRecord(pod['spec']) ? pod['spec'] : {}) as PodSpec;
   if (spec.nodeName !== nodeName) return `${node} can only create pods with spec.nodeName set to itself`;
   const owners = records(pod.metadata.ownerReferences);
-  return ownerFault(owners, nodeName, nodeUid) ?? referenceFault(spec, node);
+  return findOwnerError(owners, nodeName, nodeUid) ?? findReferenceError(spec, node);
 }
 
-function ownerFault(owners: readonly OwnerReference[], nodeName: string, nodeUid: () => string): string | undefined {
+function findOwnerError(
+  owners: readonly OwnerReference[],
+  nodeName: string,
+  nodeUid: () => string,
+): string | undefined {
   const node = `node ${JSON.stringify(nodeName)}`;
   if (owners.length > 1) return `${node} can only create pods with a single owner reference set to itself`;
   const [owner] = owners;
@@ -35,17 +41,18 @@ function ownerFault(owners: readonly OwnerReference[], nodeName: string, nodeUid
   return owner.uid === uid ? undefined : `node ${nodeName} UID mismatch: expected ${owner.uid} got ${uid}`;
 }
 
-function referenceFault(spec: PodSpec, node: string): string | undefined {
-  const refuse = (what: string) => `${node} can not create pods that reference ${what}`;
-  if (spec.serviceAccountName) return refuse('a service account');
-  if (refersToSecrets(spec)) return refuse('secrets');
-  if (refersToConfigMaps(spec)) return refuse('configmaps');
+function findReferenceError(spec: PodSpec, node: string): string | undefined {
+  const cannotReference = (what: string) => `${node} can not create pods that reference ${what}`;
+  if (spec.serviceAccountName) return cannotReference('a service account');
+  if (refersToSecrets(spec)) return cannotReference('secrets');
+  if (refersToConfigMaps(spec)) return cannotReference('configmaps');
   const volumes = records(spec.volumes);
   const projects = (source: string) =>
     volumes.some(({ projected }) => records(projected?.sources).some((one) => Object.hasOwn(one, source)));
-  if (projects('clusterTrustBundle')) return refuse('clustertrustbundles');
-  if (volumes.some((volume) => volume.persistentVolumeClaim !== undefined)) return refuse('persistentvolumeclaims');
-  return records(spec.resourceClaims).length > 0 ? refuse('resourceclaims') : undefined;
+  if (projects('clusterTrustBundle')) return cannotReference('clustertrustbundles');
+  if (volumes.some((volume) => volume.persistentVolumeClaim !== undefined))
+    return cannotReference('persistentvolumeclaims');
+  return records(spec.resourceClaims).length > 0 ? cannotReference('resourceclaims') : undefined;
 }
 
 function refersToConfigMaps(spec: PodSpec): boolean {

@@ -1,4 +1,4 @@
-/** Nothing is created in a namespace that is not there or is going away, and the three that every cluster has stay. */
+/** Refuses creates in namespaces that are missing or terminating, and deletes of the system namespaces. */
 import type { Guard } from '#engine/admission/admission.ts';
 import { isTerminating } from '#engine/admission/is-terminating.ts';
 import type { Store } from '#engine/store/store.ts';
@@ -20,11 +20,15 @@ export function namespaceLifecycle(store: Store): Guard {
     if (operation !== 'CREATE' || !resource.namespaced) return;
     const entry = store.latest(NAMESPACE_COLLECTION, namespace);
     if (entry === undefined) throw notFound(NAMESPACES, namespace);
-    if (isTerminating(entry)) throw terminatingRefusal(resource, namespace, name);
+    if (isTerminating(entry)) throw namespaceTerminatingError(resource, namespace, name);
   };
 }
 
-function terminatingRefusal(resource: { group: string; plural: string }, namespace: string, name: string): ApiError {
+function namespaceTerminatingError(
+  resource: { group: string; plural: string },
+  namespace: string,
+  name: string,
+): ApiError {
   const why = `unable to create new content in namespace ${namespace} because it is being terminated`;
   const { code, reason, message, details } = forbidden(resource, name, why);
   const cause = {

@@ -1,8 +1,8 @@
-/** Which labels a node may give itself: none that could draw workloads to it that are meant for others. */
+/** Restricts the labels that a node may set on itself, so that it cannot attract workloads meant for other nodes. */
 
 const NODE_RESTRICTION = 'node-restriction.kubernetes.io';
 const KUBERNETES = ['kubernetes.io', 'k8s.io'];
-/** What a kubelet tells about its machine, and the prefixes that are its own. */
+/** Labels that a kubelet reports about its machine, and the domains that it owns. */
 const KUBELET_LABELS: ReadonlySet<string> = new Set([
   'kubernetes.io/hostname',
   'kubernetes.io/os',
@@ -20,7 +20,7 @@ const KUBELET_DOMAINS = ['kubelet.kubernetes.io', 'node.kubernetes.io'];
 
 type Labels = Readonly<Record<string, string>>;
 
-/** The keys that differ and that a node may not touch, sorted. */
+/** Returns the changed keys that a node may not set, sorted. */
 export function forbiddenLabels(labels: Labels = {}, before: Labels = {}): string[] {
   const keys = new Set([...Object.keys(labels), ...Object.keys(before)]);
   return [...keys].filter((key) => valueOf(labels, key) !== valueOf(before, key) && isForbidden(key)).sort();

@@ -1,4 +1,4 @@
-/** What nodes may write: themselves, what is bound to them, and tokens of that. */
+/** Tests the writes that nodes may make: to themselves, to their pods, and tokens of their pods. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
@@ -96,143 +96,145 @@ const lease = (
   operation,
 });
 
-const cases: Record<string, { asked: Attributes; refused?: string; user?: typeof N1 }> = {
-  'whoever is no node is not looked at': {
-    asked: creates(aPod('n2')),
+const cases: Record<string, { attributes: Attributes; refused?: string; user?: typeof N1 }> = {
+  'a user that is not a node is not restricted': {
+    attributes: creates(aPod('n2')),
     user: { name: 'system:node:n1', groups: ['system:authenticated'] },
   },
-  'a node that does not say which one': {
-    asked: {},
+  'a node user without the prefix is refused': {
+    attributes: {},
     user: { ...N1, name: 'n1' },
     refused: 'configmaps "thing" is forbidden: could not determine node from user "n1"',
   },
-  'a node without a name': {
-    asked: {},
+  'a node user without a name is refused': {
+    attributes: {},
     user: { ...N1, name: 'system:node:' },
     refused: 'configmaps "thing" is forbidden: could not determine node from user "system:node:"',
   },
-  'other kinds are for its role': { asked: {} },
+  'other kinds are left to its role': { attributes: {} },
 
-  'a token of its pod': { asked: toPod('mine', 'uid-mine') },
-  'a token of nothing': {
-    asked: token(),
+  'a token bound to its pod is allowed': { attributes: toPod('mine', 'uid-mine') },
+  'an unbound token is refused': {
+    attributes: token(),
     refused: 'serviceaccounts "robot" is forbidden: node requested token not bound to a pod',
   },
-  'a token of a Secret': {
-    asked: token({ apiVersion: 'v1', kind: 'Secret', name: 's', uid: 'u' }),
+  'a token bound to a Secret is refused': {
+    attributes: token({ apiVersion: 'v1', kind: 'Secret', name: 's', uid: 'u' }),
     refused: 'serviceaccounts "robot" is forbidden: node requested token not bound to a pod',
   },
-  'a token of a node': {
-    asked: token({ apiVersion: 'v1', kind: 'Node', name: 'n1', uid: 'uid-n1' }),
+  'a token bound to a node is refused': {
+    attributes: token({ apiVersion: 'v1', kind: 'Node', name: 'n1', uid: 'uid-n1' }),
     refused: 'serviceaccounts "robot" is forbidden: node requested token not bound to a pod',
   },
-  'a token of some pod of that name': {
-    asked: toPod('mine'),
+  'a token bound to a pod without UID is refused': {
+    attributes: toPod('mine'),
     refused: 'serviceaccounts "robot" is forbidden: node requested token with a pod binding without a uid',
   },
-  'a token of a pod that is gone': { asked: toPod('gone', 'u'), refused: 'pods "gone" not found' },
-  'a token of the pod before': {
-    asked: toPod('mine', 'old'),
+  'a token bound to a missing pod is refused': { attributes: toPod('gone', 'u'), refused: 'pods "gone" not found' },
+  'a token bound to a previous pod is refused': {
+    attributes: toPod('mine', 'old'),
     refused:
       'serviceaccounts "robot" is forbidden: the UID in the bound object reference (old) does not match the UID in record. The object might have been deleted and then recreated',
   },
-  'a token of a pod of another node': {
-    asked: toPod('other', 'uid-other'),
+  'a token bound to a pod of another node is refused': {
+    attributes: toPod('other', 'uid-other'),
     refused: 'serviceaccounts "robot" is forbidden: node requested token bound to a pod scheduled on a different node',
   },
-  'a token of a pod of no node': {
-    asked: toPod('waiting', 'uid-waiting'),
+  'a token bound to an unscheduled pod is refused': {
+    attributes: toPod('waiting', 'uid-waiting'),
     refused: 'serviceaccounts "robot" is forbidden: node requested token bound to a pod scheduled on a different node',
   },
 
-  'a mirror pod': { asked: creates(aMirror()) },
-  'a pod that is no mirror': {
-    asked: creates(aPod('n1')),
+  'a mirror pod is allowed': { attributes: creates(aMirror()) },
+  'a pod that is not a mirror is refused': {
+    attributes: creates(aPod('n1')),
     refused:
       'pods "p" is forbidden: pod does not have "kubernetes.io/config.mirror" annotation, node "n1" can only create mirror pods',
   },
-  'a mirror pod elsewhere': {
-    asked: creates(aMirror({ nodeName: 'n2' })),
+  'a mirror pod on another node is refused': {
+    attributes: creates(aMirror({ nodeName: 'n2' })),
     refused: 'pods "p" is forbidden: node "n1" can only create pods with spec.nodeName set to itself',
   },
-  'a mirror pod of nobody': {
-    asked: creates(aMirror({}, [])),
+  'a mirror pod without owner is refused': {
+    attributes: creates(aMirror({}, [])),
     refused: 'pods "p" is forbidden: node "n1" can only create pods with an owner reference set to itself',
   },
-  'a mirror pod of two owners': {
-    asked: creates(aMirror({}, [OWNER, OWNER])),
+  'a mirror pod with two owners is refused': {
+    attributes: creates(aMirror({}, [OWNER, OWNER])),
     refused: 'pods "p" is forbidden: node "n1" can only create pods with a single owner reference set to itself',
   },
-  'a mirror pod of another node': {
-    asked: creates(aMirror({}, [{ ...OWNER, name: 'n2' }])),
+  'a mirror pod owned by another node is refused': {
+    attributes: creates(aMirror({}, [{ ...OWNER, name: 'n2' }])),
     refused: 'pods "p" is forbidden: node "n1" can only create pods with an owner reference set to itself',
   },
-  'a mirror pod of a node of the same name': {
-    asked: creates(aMirror({}, [{ ...OWNER, uid: 'old' }])),
+  'a mirror pod owned by a previous node of the same name is refused': {
+    attributes: creates(aMirror({}, [{ ...OWNER, uid: 'old' }])),
     refused: 'pods "p" is forbidden: node n1 UID mismatch: expected old got uid-n1',
   },
-  'a mirror pod that it does not control': {
-    asked: creates(aMirror({}, [{ ...OWNER, controller: false }])),
+  'a mirror pod without controller reference is refused': {
+    attributes: creates(aMirror({}, [{ ...OWNER, controller: false }])),
     refused: 'pods "p" is forbidden: node "n1" can only create pods with a controller owner reference set to itself',
   },
-  'a mirror pod that keeps its node from going': {
-    asked: creates(aMirror({}, [{ ...OWNER, blockOwnerDeletion: true }])),
+  'a mirror pod with blockOwnerDeletion is refused': {
+    attributes: creates(aMirror({}, [{ ...OWNER, blockOwnerDeletion: true }])),
     refused: 'pods "p" is forbidden: node "n1" must not set blockOwnerDeletion on an owner reference',
   },
-  'a mirror pod under an account': {
-    asked: creates(aMirror({ serviceAccountName: 'robot' })),
+  'a mirror pod with a service account is refused': {
+    attributes: creates(aMirror({ serviceAccountName: 'robot' })),
     refused: 'pods "p" is forbidden: node "n1" can not create pods that reference a service account',
   },
-  'a mirror pod with a Secret': {
-    asked: creates(aMirror({ volumes: [{ name: 'v', secret: { secretName: 's' } }] })),
+  'a mirror pod with a Secret is refused': {
+    attributes: creates(aMirror({ volumes: [{ name: 'v', secret: { secretName: 's' } }] })),
     refused: 'pods "p" is forbidden: node "n1" can not create pods that reference secrets',
   },
-  'a mirror pod with a ConfigMap': {
-    asked: creates(aMirror({ containers: [{ name: 'c', envFrom: [{ configMapRef: { name: 'm' } }] }] })),
+  'a mirror pod with a ConfigMap is refused': {
+    attributes: creates(aMirror({ containers: [{ name: 'c', envFrom: [{ configMapRef: { name: 'm' } }] }] })),
     refused: 'pods "p" is forbidden: node "n1" can not create pods that reference configmaps',
   },
-  'a mirror pod with a claim': {
-    asked: creates(aMirror({ volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }] })),
+  'a mirror pod with a claim is refused': {
+    attributes: creates(aMirror({ volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }] })),
     refused: 'pods "p" is forbidden: node "n1" can not create pods that reference persistentvolumeclaims',
   },
-  'a change of a pod': {
-    asked: ofPod('', aPod('n1')),
+  'an update of a pod is refused': {
+    attributes: ofPod('', aPod('n1')),
     refused: 'pods "p" is forbidden: unexpected operation "UPDATE", node "n1" can only create and delete mirror pods',
   },
-  'the end of its pod': { asked: { ...ofPod('', aPod('n1')), operation: 'DELETE', object: undefined } },
-  'the end of a pod of another': {
-    asked: { ...ofPod('', aPod('n2')), operation: 'DELETE', object: undefined },
+  'a delete of its pod is allowed': {
+    attributes: { ...ofPod('', aPod('n1')), operation: 'DELETE', object: undefined },
+  },
+  'a delete of a pod of another node is refused': {
+    attributes: { ...ofPod('', aPod('n2')), operation: 'DELETE', object: undefined },
     refused: 'pods "p" is forbidden: node "n1" can only delete pods with spec.nodeName set to itself',
   },
-  'the status of its pod': { asked: ofPod('status', aPod('n1')) },
-  'the status of a pod of another': {
-    asked: ofPod('status', aPod('n2')),
+  'a status update of its pod is allowed': { attributes: ofPod('status', aPod('n1')) },
+  'a status update of a pod of another node is refused': {
+    attributes: ofPod('status', aPod('n2')),
     refused: 'pods "p" is forbidden: node "n1" can only update pod status for pods with spec.nodeName set to itself',
   },
-  'labels by way of the status': {
-    asked: ofPod('status', aPod('n1'), aPod('n1', {}, { labels: { app: 'db' } })),
+  'labels in a status update are refused': {
+    attributes: ofPod('status', aPod('n1'), aPod('n1', {}, { labels: { app: 'db' } })),
     refused: 'pods "p" is forbidden: node "n1" cannot update labels through pod status',
   },
-  'the eviction of its pod': { asked: { resource: pods, subresource: 'eviction', name: 'mine' } },
-  'the eviction of a pod of another': {
-    asked: { resource: pods, subresource: 'eviction', name: 'other' },
+  'an eviction of its pod is allowed': { attributes: { resource: pods, subresource: 'eviction', name: 'mine' } },
+  'an eviction of a pod of another node is refused': {
+    attributes: { resource: pods, subresource: 'eviction', name: 'other' },
     refused: 'pods "other" is forbidden: node n1 can only evict pods with spec.nodeName set to itself',
   },
-  'a binding of a pod': {
-    asked: { resource: pods, subresource: 'binding', name: 'waiting' },
+  'a binding of a pod is refused': {
+    attributes: { resource: pods, subresource: 'binding', name: 'waiting' },
     refused:
       'pods "waiting" is forbidden: unexpected pod subresource "binding", only \'status\' and \'eviction\' are allowed',
   },
 
-  'itself, with the labels of a kubelet': {
-    asked: {
+  'its Node with kubelet labels is allowed': {
+    attributes: {
       resource: nodes,
       name: 'n1',
       object: aNode({ 'kubernetes.io/os': 'linux', 'node.kubernetes.io/own': 'x', mine: 'y' }),
     },
   },
-  'itself, with labels of others': {
-    asked: {
+  'its Node with restricted labels is refused': {
+    attributes: {
       resource: nodes,
       name: 'n1',
       object: aNode({ 'node-role.kubernetes.io/control-plane': '', 'a.node-restriction.kubernetes.io/b': '' }),
@@ -240,53 +242,53 @@ const cases: Record<string, { asked: Attributes; refused?: string; user?: typeof
     refused:
       'nodes "n1" is forbidden: node "n1" is not allowed to set the following labels: a.node-restriction.kubernetes.io/b, node-role.kubernetes.io/control-plane',
   },
-  'itself, changed': { asked: changesNode(aNode({ a: 'b' })) },
-  'its status': { asked: changesNode(aNode(), aNode(), { subresource: 'status' }) },
+  'itself, changed': { attributes: changesNode(aNode({ a: 'b' })) },
+  'its status': { attributes: changesNode(aNode(), aNode(), { subresource: 'status' }) },
   'another node': {
-    asked: changesNode(aNode(), aNode(), { name: 'n2' }),
+    attributes: changesNode(aNode(), aNode(), { name: 'n2' }),
     refused: 'nodes "n2" is forbidden: node "n1" is not allowed to modify node "n2"',
   },
-  'the status of another node': {
-    asked: changesNode(aNode(), aNode(), { name: 'n2', subresource: 'status' }),
+  'a status update of another node is refused': {
+    attributes: changesNode(aNode(), aNode(), { name: 'n2', subresource: 'status' }),
     refused: 'nodes "n2" is forbidden: node "n1" is not allowed to modify node "n2"',
   },
-  'a label of others, taken away': {
-    asked: changesNode(aNode(), aNode({ 'node-restriction.kubernetes.io/zone': 'a' })),
+  'removing a restricted label is refused': {
+    attributes: changesNode(aNode(), aNode({ 'node-restriction.kubernetes.io/zone': 'a' })),
     refused: 'nodes "n1" is forbidden: is not allowed to modify labels: node-restriction.kubernetes.io/zone',
   },
-  'a label of others, left as it is': {
-    asked: changesNode(
+  'keeping a restricted label is allowed': {
+    attributes: changesNode(
       aNode({ 'node-restriction.kubernetes.io/zone': 'a', own: 'x' }),
       aNode({ 'node-restriction.kubernetes.io/zone': 'a' }),
     ),
   },
   'its taints': {
-    asked: changesNode(aNode(), aNode({}, { taints: [{ key: 'a', effect: 'NoSchedule' }] })),
+    attributes: changesNode(aNode(), aNode({}, { taints: [{ key: 'a', effect: 'NoSchedule' }] })),
     refused: 'nodes "n1" is forbidden: node "n1" is not allowed to modify taints',
   },
 
-  'how its volumes grow': {
-    asked: claims(aClaim({ capacity: { storage: '2Gi' } }), aClaim({ capacity: { storage: '1Gi' } })),
+  'resize progress of a claim is allowed': {
+    attributes: claims(aClaim({ capacity: { storage: '2Gi' } }), aClaim({ capacity: { storage: '1Gi' } })),
   },
-  'the phase of a claim': {
-    asked: claims(aClaim({ phase: 'Lost' }), aClaim({ phase: 'Bound' })),
+  'a phase change of a claim is refused': {
+    attributes: claims(aClaim({ phase: 'Lost' }), aClaim({ phase: 'Bound' })),
     refused:
       'persistentvolumeclaims "c" is forbidden: node "n1" is not allowed to update fields other than status.quantity and status.conditions',
   },
-  'a claim itself': {
-    asked: claims(aClaim({}), aClaim({}), ''),
+  'an update of a claim is refused': {
+    attributes: claims(aClaim({}), aClaim({}), ''),
     refused: 'persistentvolumeclaims "c" is forbidden: may only update PVC status',
   },
 
-  'its lease': { asked: lease('n1') },
-  'its lease, made': { asked: lease('n1', undefined, 'CREATE') },
-  'the lease of another node': {
-    asked: lease('n2'),
+  'its lease': { attributes: lease('n1') },
+  'creating its lease is allowed': { attributes: lease('n1', undefined, 'CREATE') },
+  'the lease of another node is refused': {
+    attributes: lease('n2'),
     refused:
       'leases.coordination.k8s.io "n2" is forbidden: can only access node lease with the same name as the requesting node',
   },
-  'a lease elsewhere': {
-    asked: lease('n1', 'kube-system'),
+  'a lease in another namespace is refused': {
+    attributes: lease('n1', 'kube-system'),
     refused:
       'leases.coordination.k8s.io "n1" is forbidden: can only access leases in the "kube-node-lease" system namespace',
   },
@@ -304,9 +306,9 @@ before(async () => {
 });
 after(() => store.close());
 
-for (const [sentence, { asked, refused, user = N1 }] of Object.entries(cases)) {
+for (const [sentence, { attributes, refused, user = N1 }] of Object.entries(cases)) {
   test(sentence, () => {
-    const step = () => void nodeRestriction(store)(anAdmission({ ...asked, user }));
+    const step = () => void nodeRestriction(store)(anAdmission({ ...attributes, user }));
     if (refused === undefined) step();
     else assert.throws(step, (error) => error instanceof ApiError && (assert.equal(error.message, refused), true));
   });

@@ -1,11 +1,11 @@
 /**
- * Nodes keep to themselves: a node may write its own Node and Lease, the pods that are bound to it, and ask for tokens
- * of such pods. Their role is one for all nodes, so that this is what tells them apart. Kubernetes' NodeRestriction.
+ * Limits nodes to their own objects: a node may write its own Node and Lease and the pods that are bound to it, and request
+ * tokens of such pods. All nodes share one role, so this separates them. Kubernetes' NodeRestriction.
  *
- * Whoever is in the group system:nodes is meant: one whose name does not say which node it is may write nothing.
+ * Applies to all members of the group system:nodes; one whose user name is not that of a node may write nothing.
  */
 import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
-import { mirrorPodFault } from '#engine/admission/mirror-pod.ts';
+import { findMirrorPodError } from '#engine/admission/mirror-pod.ts';
 import { forbiddenLabels } from '#engine/admission/node-labels.ts';
 import { refuse } from '#engine/admission/refuse.ts';
 import { NODE_USER_PREFIX, NODES } from '#engine/auth/groups.ts';
@@ -68,12 +68,12 @@ function checkPod(store: Store, node: string, attributes: AdmissionAttributes): 
 }
 
 function checkNewPod(store: Store, node: string, attributes: AdmissionAttributes): void {
-  const fault = mirrorPodFault(attributes.object!, node, () => {
+  const error = findMirrorPodError(attributes.object!, node, () => {
     const entry = store.latest('nodes', node);
     if (entry === undefined) throw notFound({ group: '', plural: 'nodes' }, node);
     return decodeStored(entry.bytes).metadata.uid ?? '';
   });
-  if (fault !== undefined) throw refuse(attributes, fault);
+  if (error !== undefined) throw refuse(attributes, error);
 }
 
 function checkPodStatus(node: string, attributes: AdmissionAttributes): void {
@@ -91,7 +91,7 @@ function checkPodStatus(node: string, attributes: AdmissionAttributes): void {
   throw refuse(attributes, `node ${quoted(node)} cannot update resource claim statues`);
 }
 
-/** As it is now: in flight counts. */
+/** Includes writes in flight. */
 function currentPod(store: Store, { oldObject, namespace, name }: AdmissionAttributes): KubeObject {
   return oldObject ?? storedPod(store, namespace, name);
 }
@@ -126,7 +126,7 @@ function checkNode(node: string, attributes: AdmissionAttributes): void {
   if (labels !== '') throw refuse(attributes, `is not allowed to modify labels: ${labels}`);
 }
 
-/** A node tells how large a volume has become, and how its resizing goes. */
+/** A node reports the size of a volume and the progress of its resizing. */
 function checkClaim(node: string, attributes: AdmissionAttributes): void {
   const { operation, subresource, object, oldObject } = attributes;
   if (subresource !== 'status') throw refuse(attributes, 'may only update PVC status');
@@ -155,7 +155,7 @@ function checkLease(node: string, attributes: AdmissionAttributes): void {
   throw refuse(attributes, 'can only access node lease with the same name as the requesting node');
 }
 
-/** Bound to a pod of this node. That the pod runs under the account is for bind-token.ts to see. */
+/** Checks that the token is bound to a pod of this node. bind-token.ts checks that the pod uses the account. */
 function checkToken(store: Store, node: string, attributes: AdmissionAttributes): void {
   const { operation, subresource, namespace, object } = attributes;
   if (operation !== 'CREATE' || subresource !== 'token') return;

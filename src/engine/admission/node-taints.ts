@@ -1,4 +1,4 @@
-/** A new node takes no pods before it was seen ready: node lifecycle takes the taint away then. TaintNodesByCondition. */
+/** Taints a new node as not ready; node lifecycle removes the taint when the node is ready. TaintNodesByCondition. */
 import type { MutatingStep } from '#engine/admission/admission.ts';
 import type { taint } from '#engine/registry/kinds/shared/scheduling.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';

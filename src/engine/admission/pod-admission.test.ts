@@ -1,4 +1,4 @@
-/** What is filled in or refused of new pods and nodes: priority, tolerations, taints. */
+/** Tests the admission of new pods and nodes: priority, tolerations, taints. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { AdmissionAttributes, Operation } from '#engine/admission/admission.ts';
@@ -27,7 +27,7 @@ async function put(name: string, fields: Record<string, unknown>): Promise<void>
   await store.put({ collection, id: name, expected: 0, encode: () => encodeJson(object) });
 }
 
-function asked(resource: Resource, object: KubeObject, operation: Operation = 'CREATE', subresource = '') {
+function attributesOf(resource: Resource, object: KubeObject, operation: Operation = 'CREATE', subresource = '') {
   const name = object.metadata.name ?? '';
   return { resource, object, operation, subresource, name, namespace: 'default' } as AdmissionAttributes;
 }
@@ -42,11 +42,11 @@ interface PriorityCase {
 
 const priorities: Record<string, PriorityCase> = {
   'a class': { spec: { priorityClassName: 'high' }, want: { priority: 1000, preemptionPolicy: 'Never' } },
-  'a class that is built in': {
+  'a built-in class': {
     spec: { priorityClassName: 'system-node-critical' },
     want: { priority: 2_000_001_000, preemptionPolicy: 'PreemptLowerPriority' },
   },
-  'a class that is not there': {
+  'a missing class': {
     spec: { priorityClassName: 'x' },
     refused: 'pods "p" is forbidden: no PriorityClass with name x was found',
   },
@@ -54,11 +54,11 @@ const priorities: Record<string, PriorityCase> = {
     spec: {},
     want: { priorityClassName: 'usual', priority: 7, preemptionPolicy: 'PreemptLowerPriority' },
   },
-  'the same number as its class': {
+  'the same value as its class': {
     spec: { priorityClassName: 'high', priority: 1000 },
     want: { priority: 1000, preemptionPolicy: 'Never' },
   },
-  'another number than its class': {
+  'another value than its class': {
     spec: { priorityClassName: 'high', priority: 5 },
     refused:
       'pods "p" is forbidden: the integer value of priority (5) must not be provided in pod spec; priority admission controller computed 1000 from the given PriorityClass name',
@@ -70,9 +70,9 @@ const priorities: Record<string, PriorityCase> = {
   },
 };
 
-test('priority: none without a default class', () => {
+test('priority: zero without a default class', () => {
   const object = pod({});
-  void priorityAdmission(store)(asked(pods, object));
+  void priorityAdmission(store)(attributesOf(pods, object));
   assert.deepEqual(object['spec'], { priority: 0, preemptionPolicy: 'PreemptLowerPriority' });
 });
 
@@ -83,7 +83,7 @@ test('priority', async (t) => {
   for (const [sentence, { spec, want, refused }] of Object.entries(priorities)) {
     await t.test(sentence, () => {
       const object = pod({ ...spec });
-      const act = () => void admit(asked(pods, object));
+      const act = () => void admit(attributesOf(pods, object));
       if (refused !== undefined) {
         assert.throws(
           act,
@@ -95,12 +95,12 @@ test('priority', async (t) => {
       assert.deepEqual(object['spec'], { ...spec, ...want });
     });
   }
-  await t.test('an update is left alone', () => {
+  await t.test('an update is not changed', () => {
     const object = pod({ priorityClassName: 'x' });
-    void admit(asked(pods, object, 'UPDATE'));
+    void admit(attributesOf(pods, object, 'UPDATE'));
     assert.deepEqual(object['spec'], { priorityClassName: 'x' });
   });
-  await t.test('there is one default', () => {
+  await t.test('a second default class is refused', () => {
     const check = priorityClassValidation(store);
     const other = {
       apiVersion: 'scheduling.k8s.io/v1',
@@ -110,9 +110,9 @@ test('priority', async (t) => {
     };
     const refused =
       'priorityclasses.scheduling.k8s.io "other" is forbidden: PriorityClass usual is already marked as default. Only one default can exist';
-    assert.throws(() => void check(asked(priorityClasses, other)), { message: refused });
-    void check(asked(priorityClasses, { ...other, metadata: { name: 'usual' } }, 'UPDATE'));
-    void check(asked(priorityClasses, { ...other, globalDefault: false }));
+    assert.throws(() => void check(attributesOf(priorityClasses, other)), { message: refused });
+    void check(attributesOf(priorityClasses, { ...other, metadata: { name: 'usual' } }, 'UPDATE'));
+    void check(attributesOf(priorityClasses, { ...other, globalDefault: false }));
   });
 });
 
@@ -122,14 +122,14 @@ const UNREACHABLE = toleration('node.kubernetes.io/unreachable');
 const OTHER = { key: 'x', operator: 'Exists' };
 
 const tolerations: Record<string, { has?: object[]; want: object[] }> = {
-  'none of its own': { want: [NOT_READY, UNREACHABLE] },
-  'behind its own': { has: [OTHER], want: [OTHER, NOT_READY, UNREACHABLE] },
-  'its own word on one of them': {
+  'a pod without tolerations': { want: [NOT_READY, UNREACHABLE] },
+  'a pod with another toleration': { has: [OTHER], want: [OTHER, NOT_READY, UNREACHABLE] },
+  'a pod with one of the tolerations': {
     has: [{ ...UNREACHABLE, tolerationSeconds: 5 }],
     want: [{ ...UNREACHABLE, tolerationSeconds: 5 }, NOT_READY],
   },
-  'everything is tolerated': { has: [{ operator: 'Exists' }], want: [{ operator: 'Exists' }] },
-  'another effect does not count': {
+  'a pod that tolerates everything': { has: [{ operator: 'Exists' }], want: [{ operator: 'Exists' }] },
+  'a pod that tolerates another effect': {
     has: [{ operator: 'Exists', effect: 'NoSchedule' }],
     want: [{ operator: 'Exists', effect: 'NoSchedule' }, NOT_READY, UNREACHABLE],
   },
@@ -138,10 +138,10 @@ const tolerations: Record<string, { has?: object[]; want: object[] }> = {
 for (const [sentence, { has, want }] of Object.entries(tolerations)) {
   test(`tolerations: ${sentence}`, () => {
     const object = pod({ tolerations: has });
-    void tolerateLostNodes(asked(pods, object));
+    void tolerateLostNodes(attributesOf(pods, object));
     assert.deepEqual((object['spec'] as { tolerations: object[] }).tolerations, want);
-    void tolerateLostNodes(asked(pods, object, 'UPDATE'));
-    assert.deepEqual((object['spec'] as { tolerations: object[] }).tolerations, want, 'once is enough');
+    void tolerateLostNodes(attributesOf(pods, object, 'UPDATE'));
+    assert.deepEqual((object['spec'] as { tolerations: object[] }).tolerations, want, 'admission must be idempotent');
   });
 }
 
@@ -149,18 +149,18 @@ const TAINT = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' };
 
 const taints: Record<string, { spec?: object; operation?: Operation; want: object | undefined }> = {
   'a new node': { want: { taints: [TAINT] } },
-  'with taints of its own': {
+  'a new node with other taints': {
     spec: { taints: [{ ...TAINT, key: 'x' }] },
     want: { taints: [{ ...TAINT, key: 'x' }, TAINT] },
   },
-  'that has it already': { spec: { taints: [TAINT] }, want: { taints: [TAINT] } },
-  'not on a change': { operation: 'UPDATE', want: undefined },
+  'a new node with the taint': { spec: { taints: [TAINT] }, want: { taints: [TAINT] } },
+  'an update of a node': { operation: 'UPDATE', want: undefined },
 };
 
 for (const [sentence, { spec, operation, want }] of Object.entries(taints)) {
   test(`taints: ${sentence}`, () => {
     const object: KubeObject = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'n' }, spec };
-    void taintNewNodes(asked(nodes, object, operation));
+    void taintNewNodes(attributesOf(nodes, object, operation));
     assert.deepEqual(object['spec'], want);
   });
 }

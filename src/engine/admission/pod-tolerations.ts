@@ -1,4 +1,4 @@
-/** A pod leaves a lost node after five minutes, unless it says otherwise. Kubernetes' DefaultTolerationSeconds. */
+/** Lets pods tolerate a lost node for five minutes by default. Kubernetes' DefaultTolerationSeconds. */
 import type { MutatingStep } from '#engine/admission/admission.ts';
 import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';

@@ -1,4 +1,4 @@
-/** A pod's priority is that of its PriorityClass, resolved once when it is made. Kubernetes' Priority plugin. */
+/** Sets a pod's priority from its PriorityClass when it is created. Kubernetes' Priority plugin. */
 import type { AdmissionAttributes, MutatingStep, ValidatingStep } from '#engine/admission/admission.ts';
 import { refuse } from '#engine/admission/refuse.ts';
 import { decodeStored } from '#engine/codec.ts';
@@ -22,7 +22,7 @@ interface Priority {
 
 const PREEMPTS = 'PreemptLowerPriority';
 const NO_CLASS: Priority = { value: 0, policy: PREEMPTS };
-/** They hold also where nobody made them. */
+/** Built-in classes, which apply even if their objects do not exist. */
 const BUILT_IN: ReadonlyMap<string, Priority> = new Map([
   ['system-cluster-critical', { value: 2_000_000_000, policy: PREEMPTS }],
   ['system-node-critical', { value: 2_000_001_000, policy: PREEMPTS }],
@@ -53,7 +53,7 @@ export function priorityAdmission(store: Store): MutatingStep {
   };
 }
 
-/** There is one default at most. */
+/** Allows at most one default class. */
 export function priorityClassValidation(store: Store): ValidatingStep {
   return (attributes) => {
     const { operation, resource, object } = attributes;
@@ -81,7 +81,7 @@ function priorityIn({ value = 0, preemptionPolicy = PREEMPTS }: PriorityClass): 
   return { value, policy: preemptionPolicy };
 }
 
-/** The lowest, should there be several. */
+/** Returns the default class with the lowest value. */
 function defaultClass(store: Store): PriorityClass | undefined {
   let chosen: PriorityClass | undefined;
   for (const { bytes } of store.list(COLLECTION, {}).entries) {

@@ -106,9 +106,8 @@ const aggregated = (...rules: Parameters<typeof aRole>[1][]) => ({
 const readSecrets = (place: string) => aRole(place, allow('get', '', 'secrets'));
 
 const cases: Record<string, { who: string; object: KubeObject; old?: KubeObject; want: string }> = {
-  // Roles
-  'a role with what one holds there': { who: 'anna', object: readSecrets('a/r'), want: 'allowed' },
-  'a role with more than that': {
+  'a role with permissions that the user holds there': { who: 'anna', object: readSecrets('a/r'), want: 'allowed' },
+  'a role with more permissions than the user holds': {
     who: 'anna team',
     object: aRole('a/r', allow('get,list', '', 'secrets,nodes')),
     want: refusedGrant(
@@ -136,7 +135,7 @@ const cases: Record<string, { who: string; object: KubeObject; old?: KubeObject;
       '{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}',
     ),
   },
-  'all verbs where one holds some': {
+  'all verbs if the user holds some': {
     who: 'anna',
     object: aRole('a/r', allow('*', '', 'secrets')),
     want: refusedGrant(
@@ -145,7 +144,7 @@ const cases: Record<string, { who: string; object: KubeObject; old?: KubeObject;
       '{APIGroups:[""], Resources:["secrets"], Verbs:["*"]}',
     ),
   },
-  'the right to escalate itself': {
+  'the permission to escalate': {
     who: 'anna',
     object: aRole('a/r', allow('escalate', RBAC_GROUP, 'roles')),
     want: refusedGrant(
@@ -155,19 +154,23 @@ const cases: Record<string, { who: string; object: KubeObject; old?: KubeObject;
     ),
   },
   'a role without rules': { who: 'nobody', object: aRole('a/r'), want: 'allowed' },
-  'anything, as cluster-admin': { who: 'root', object: aRole('r', ...EVERYTHING), want: 'allowed' },
-  'anything, as a master': { who: 'x system:masters', object: aRole('r', ...EVERYTHING), want: 'allowed' },
-  'paths, as owner of the core group': {
+  'everything, as cluster-admin': { who: 'root', object: aRole('r', ...EVERYTHING), want: 'allowed' },
+  'everything, as a member of system:masters': {
+    who: 'x system:masters',
+    object: aRole('r', ...EVERYTHING),
+    want: 'allowed',
+  },
+  'non-resource URLs, as owner of the core group': {
     who: 'half',
     object: aRole('r', allow('*', '', 'pods'), { nonResourceURLs: ['*'], verbs: ['*'] }),
     want: refusedGrant(`clusterroles.${RBAC_GROUP} "r"`, '"half" (groups=[])', '{NonResourceURLs:["*"], Verbs:["*"]}'),
   },
-  'more than one holds, with the verb escalate': {
+  'more permissions than the user holds, with the verb escalate': {
     who: 'esko',
     object: aRole('a/r', allow('*', '*', '*')),
     want: 'allowed',
   },
-  'escalate in one namespace is not for another': {
+  'escalate in another namespace': {
     who: 'esko',
     object: readSecrets('b/r'),
     want: refusedGrant(
@@ -176,7 +179,7 @@ const cases: Record<string, { who: string; object: KubeObject; old?: KubeObject;
       '{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}',
     ),
   },
-  'escalate by name has nothing to hold on to in a create': {
+  'escalate by name on create': {
     who: 'nils',
     object: readSecrets('mine'),
     want: refusedGrant(
@@ -185,7 +188,7 @@ const cases: Record<string, { who: string; object: KubeObject; old?: KubeObject;
       '{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}',
     ),
   },
-  'escalate by name in an update': { who: 'nils', object: readSecrets('mine'), old: aRole('mine'), want: 'allowed' },
+  'escalate by name on update': { who: 'nils', object: readSecrets('mine'), old: aRole('mine'), want: 'allowed' },
   'escalate by another name': {
     who: 'nils',
     object: readSecrets('yours'),
@@ -196,7 +199,7 @@ const cases: Record<string, { who: string; object: KubeObject; old?: KubeObject;
       '{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}',
     ),
   },
-  'a role of millions of permissions': {
+  'a role with millions of permissions': {
     who: 'anna',
     object: aRole('a/r', {
       apiGroups: Array.from({ length: 300 }, (_, i) => `g${i}`),
@@ -205,7 +208,7 @@ const cases: Record<string, { who: string; object: KubeObject; old?: KubeObject;
     }),
     want: `403 roles.${RBAC_GROUP} "r" is forbidden: user "anna" (groups=[]) is attempting to grant more RBAC permissions than can be compared with those currently held`,
   },
-  'a role by somebody whose own role is missing': {
+  'a role by a user whose own role is missing': {
     who: 'bob',
     object: readSecrets('r'),
     want: `${refusedGrant(
@@ -215,14 +218,13 @@ const cases: Record<string, { who: string; object: KubeObject; old?: KubeObject;
     )}; resolution errors: [clusterroles.${RBAC_GROUP} "no-such" not found]`,
   },
 
-  // Updates of roles
-  'an update that adds what one holds': {
+  'an update that adds permissions that the user holds': {
     who: 'anna',
     object: readSecrets('a/r'),
     old: aRole('a/r'),
     want: 'allowed',
   },
-  'an update that keeps what one does not hold': {
+  'an update that keeps permissions that the user does not hold': {
     who: 'anna',
     object: changed(aRole('a/strong', allow('*', '*', '*')), ({ metadata }) => (metadata.labels = { a: 'b' })),
     old: aRole('a/strong', allow('*', '*', '*')),
@@ -250,11 +252,10 @@ const cases: Record<string, { who: string; object: KubeObject; old?: KubeObject;
     want: 'allowed',
   },
 
-  // Aggregation
-  'an aggregation rule, as somebody': { who: 'anna', object: aggregated(), want: NO_AGGREGATION('sum') },
+  'an aggregation rule, as an ordinary user': { who: 'anna', object: aggregated(), want: NO_AGGREGATION('sum') },
   'an aggregation rule, as owner of the core group': { who: 'half', object: aggregated(), want: NO_AGGREGATION('sum') },
   'an aggregation rule, as cluster-admin': { who: 'root', object: aggregated(), want: 'allowed' },
-  'an aggregation rule that is taken away': {
+  'a removed aggregation rule': {
     who: 'half',
     object: aRole('sum'),
     old: aggregated(),
@@ -266,8 +267,7 @@ const cases: Record<string, { who: string; object: KubeObject; old?: KubeObject;
     want: 'allowed',
   },
 
-  // Bindings
-  'a binding of what one holds': {
+  'a binding of permissions that the user holds': {
     who: 'anna',
     object: aBinding('a/b', 'ClusterRole/pod-reader', 'User x'),
     want: 'allowed',
@@ -277,7 +277,7 @@ const cases: Record<string, { who: string; object: KubeObject; old?: KubeObject;
     object: aBinding('a/b', 'Role/local', 'User x'),
     want: 'allowed',
   },
-  'a binding of a role that gives more': {
+  'a binding of a role with more permissions': {
     who: 'anna',
     object: aBinding('a/b', 'ClusterRole/secret-reader', 'User anna'),
     want: refusedGrant(
@@ -295,7 +295,7 @@ const cases: Record<string, { who: string; object: KubeObject; old?: KubeObject;
       '{APIGroups:["*"], Resources:["*"], Verbs:["*"]}',
     ),
   },
-  'cluster-admin for oneself, in the own namespace': {
+  'cluster-admin for the user in their own namespace': {
     who: 'anna',
     object: aBinding('a/b', 'ClusterRole/cluster-admin', 'User anna'),
     want: refusedGrant(
@@ -305,7 +305,7 @@ const cases: Record<string, { who: string; object: KubeObject; old?: KubeObject;
       '{NonResourceURLs:["*"], Verbs:["*"]}',
     ),
   },
-  'what one holds in a namespace, for the whole cluster': {
+  'permissions of one namespace for the whole cluster': {
     who: 'anna',
     object: aBinding('b', 'ClusterRole/pod-reader', 'User anna'),
     want: refusedGrant(
@@ -328,7 +328,7 @@ const cases: Record<string, { who: string; object: KubeObject; old?: KubeObject;
       '{APIGroups:[""], Resources:["pods"], Verbs:["get"]}',
     ),
   },
-  'the verb bind in a namespace is not for the cluster': {
+  'the verb bind in a namespace does not apply to the cluster': {
     who: 'bina',
     object: aBinding('b', 'ClusterRole/secret-reader', 'User x'),
     want: refusedGrant(
@@ -337,7 +337,7 @@ const cases: Record<string, { who: string; object: KubeObject; old?: KubeObject;
       '{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}',
     ),
   },
-  'escalate is no right to bind': {
+  'escalate does not allow bind': {
     who: 'esko',
     object: aBinding('a/b', 'ClusterRole/pod-reader', 'User esko'),
     want: refusedGrant(
@@ -346,22 +346,22 @@ const cases: Record<string, { who: string; object: KubeObject; old?: KubeObject;
       '{APIGroups:[""], Resources:["pods"], Verbs:["get"]}',
     ),
   },
-  'a binding of a cluster role that is not there': {
+  'a binding of a missing cluster role': {
     who: 'anna',
     object: aBinding('a/b', 'ClusterRole/no-such', 'User x'),
     want: `404 clusterroles.${RBAC_GROUP} "no-such" not found`,
   },
-  'a binding of a role that is elsewhere': {
+  'a binding of a role in another namespace': {
     who: 'anna',
     object: aBinding('b/b', 'Role/local', 'User x'),
     want: `404 roles.${RBAC_GROUP} "local" not found`,
   },
-  'a binding of what is not there, as a master': {
+  'a binding of a missing role, as a member of system:masters': {
     who: 'x system:masters',
     object: aBinding('a/b', 'ClusterRole/no-such', 'User x'),
     want: 'allowed',
   },
-  'another subject for a strong binding': {
+  'another subject for a binding with more permissions': {
     who: 'anna',
     object: aBinding('a/b', 'Role/strong', 'User root', 'User anna'),
     old: aBinding('a/b', 'Role/strong', 'User root'),
@@ -372,7 +372,6 @@ const cases: Record<string, { who: string; object: KubeObject; old?: KubeObject;
     ),
   },
 
-  // Others
   'other kinds': {
     who: 'nobody',
     object: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x', namespace: 'a' } },

@@ -1,11 +1,10 @@
 /**
- * Nobody grants what they do not hold: who writes a role must hold all of its permissions or be allowed to `escalate`
- * it, who writes a binding must hold all that its role gives or be allowed to `bind` it. Members of system:masters may
- * do everything anyway.
+ * Prevents privilege escalation: writing a role requires all of its permissions or the verb `escalate`, writing a
+ * binding requires all permissions of its role or the verb `bind`. Members of system:masters may do everything anyway.
  */
 import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
-import { uncovered } from '#engine/auth/rbac/covers.ts';
+import { findUncovered } from '#engine/auth/rbac/covers.ts';
 import { describeRules } from '#engine/auth/rbac/describe-rules.ts';
 import { missingRolesText } from '#engine/auth/rbac/missing-roles.ts';
 import {
@@ -50,7 +49,7 @@ export function rbacEscalation(authorizer: RbacAuthorizer): ValidatingStep {
   };
 }
 
-/** What the garbage collector does on behalf of nobody in particular. */
+/** Reports whether only ownership changes, as the garbage collector does. */
 function changesOwnershipOnly(object: KubeObject, old: KubeObject): boolean {
   const { ownerReferences, finalizers, managedFields } = old.metadata;
   return deepEqual({ ...object, metadata: { ...object.metadata, ownerReferences, finalizers, managedFields } }, old);
@@ -60,10 +59,11 @@ function checkRole(authorizer: RbacAuthorizer, attributes: AdmissionAttributes, 
   if (mayEscalate(authorizer, attributes)) return;
   const role = object as ClusterRole;
   assertHeld(authorizer, attributes, role.rules ?? []);
-  // It gathers whatever will carry a label one day, so that nobody but who holds everything may set it.
+  // An aggregation rule collects all roles with a label, including future ones, so only a user with all permissions may
+  // set it.
   if (!aggregates(role) && !aggregates(attributes.oldObject)) return;
   const { rules } = authorizer.heldRules(attributes.user, attributes.namespace);
-  if (uncovered(rules, EVERYTHING)?.length === 0) return;
+  if (findUncovered(rules, EVERYTHING)?.length === 0) return;
   throw forbidden(attributes.resource, nameOf(object), 'must have cluster-admin privileges to use the aggregationRule');
 }
 
@@ -71,7 +71,7 @@ function aggregates(role: ClusterRole | undefined): boolean {
   return (role?.aggregationRule?.clusterRoleSelectors?.length ?? 0) > 0;
 }
 
-/** As for every request, there is no name yet when something is created. */
+/** As for every create request, the name is not known yet. */
 function mayEscalate(authorizer: RbacAuthorizer, attributes: AdmissionAttributes): boolean {
   const { operation, resource, namespace, name, user } = attributes;
   return authorizer.authorize(user, {
@@ -94,7 +94,9 @@ function checkBinding(authorizer: RbacAuthorizer, attributes: AdmissionAttribute
   assertHeld(authorizer, attributes, rules);
 }
 
-/** Asked where the binding is, so that somebody can be allowed to bind a cluster role in one namespace only. */
+/**
+ * Checked in the namespace of the binding, so that a user can be allowed to bind a cluster role in one namespace only.
+ */
 function mayBind(
   authorizer: RbacAuthorizer,
   { user, namespace }: AdmissionAttributes,
@@ -119,7 +121,7 @@ function assertHeld(
   wanted: readonly PolicyRule[],
 ): void {
   const { rules, missing: rolesMissing } = authorizer.heldRules(user, namespace);
-  const missing = uncovered(rules, wanted);
+  const missing = findUncovered(rules, wanted);
   if (missing?.length === 0) return;
   const who = `user ${JSON.stringify(user.name)} (groups=${goQuoted(user.groups)})`;
   const what =

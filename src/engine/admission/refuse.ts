@@ -1,4 +1,4 @@
-/** The 403 of an admission step, in Kubernetes' words. */
+/** Builds the 403 of an admission step, with Kubernetes' message. */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { forbidden, type ApiError } from '#kube/api-error.ts';
 

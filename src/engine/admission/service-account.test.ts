@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { serviceAccountAdmission, serviceAccountValidation } from '#engine/admission/service-account.ts';
-import { anObject, put, SetClock, storeWith } from '#engine/auth/service-accounts/stored-objects.fixture.ts';
+import { aStoredObject, put, SetClock, storeWith } from '#engine/auth/service-accounts/stored-objects.fixture.ts';
 import { pods } from '#engine/registry/kinds/pod/pod.ts';
 import { serviceAccounts } from '#engine/registry/kinds/service-account.ts';
 import type { Store } from '#engine/store/store.ts';
@@ -32,16 +32,19 @@ const OWN_MOUNT = { name: 'own', mountPath: '/var/run/secrets/kubernetes.io/serv
 const ENFORCING = { annotations: { 'kubernetes.io/enforce-mountable-secrets': 'true' } };
 
 const plain = { containers: [{ name: 'c', image: 'i' }] };
-const ran = (name: string, more: Loose = {}) => ({ serviceAccountName: name, serviceAccount: name, ...more });
+const withAccount = (name: string, more: Loose = {}) => ({ serviceAccountName: name, serviceAccount: name, ...more });
 
 function setUp(): Promise<Store> {
   return storeWith(
-    ['serviceaccounts', anObject('ServiceAccount', 'default')],
-    ['serviceaccounts', anObject('ServiceAccount', 'quiet', { automountServiceAccountToken: false })],
-    ['serviceaccounts', anObject('ServiceAccount', 'puller', { imagePullSecrets: [{ name: 'a' }, { name: 'b' }] })],
+    ['serviceaccounts', aStoredObject('ServiceAccount', 'default')],
+    ['serviceaccounts', aStoredObject('ServiceAccount', 'quiet', { automountServiceAccountToken: false })],
     [
       'serviceaccounts',
-      anObject('ServiceAccount', 'strict', {
+      aStoredObject('ServiceAccount', 'puller', { imagePullSecrets: [{ name: 'a' }, { name: 'b' }] }),
+    ],
+    [
+      'serviceaccounts',
+      aStoredObject('ServiceAccount', 'strict', {
         metadata: ENFORCING,
         automountServiceAccountToken: false,
         secrets: [{ name: 'mine' }],
@@ -75,7 +78,7 @@ interface Case {
   readonly spec: Loose;
   readonly metadata?: Loose;
   readonly more?: Partial<AdmissionAttributes>;
-  /** The spec afterwards; names of generated volumes end with a star. */
+  /** The expected spec; names of generated volumes end with a star. */
   readonly want?: Loose;
   readonly refused?: string;
 }
@@ -84,30 +87,30 @@ const because = 'is not allowed because service account strict does not referenc
 const mounted = { containers: [{ name: 'c', image: 'i', volumeMounts: [MOUNT] }], volumes: [VOLUME] };
 
 const cases: Record<string, Case> = {
-  'gives a pod the default account and its token': { spec: plain, want: ran('default', mounted) },
-  'takes the old name of the field': {
+  'sets the default account and mounts its token': { spec: plain, want: withAccount('default', mounted) },
+  'reads the deprecated field': {
     spec: { ...plain, serviceAccount: 'quiet' },
-    want: ran('quiet', plain),
+    want: withAccount('quiet', plain),
   },
-  'prefers the new name of the field': {
+  'prefers the current field': {
     spec: { ...plain, serviceAccountName: 'quiet', serviceAccount: 'default' },
-    want: ran('quiet', plain),
+    want: withAccount('quiet', plain),
   },
-  'mounts in init containers, too, and leaves others mounts alone': {
+  'mounts the token in init containers, too, and keeps other mounts': {
     spec: {
       initContainers: [{ name: 'i' }],
       containers: [{ name: 'c', volumeMounts: [{ name: 'data', mountPath: '/data' }] }],
       volumes: [{ name: 'data' }],
     },
-    want: ran('default', {
+    want: withAccount('default', {
       initContainers: [{ name: 'i', volumeMounts: [MOUNT] }],
       containers: [{ name: 'c', volumeMounts: [{ name: 'data', mountPath: '/data' }, MOUNT] }],
       volumes: [{ name: 'data' }, VOLUME],
     }),
   },
-  'mounts nothing where the container has its own': {
+  'mounts nothing if the container has a mount at the path': {
     spec: { containers: [{ name: 'c', volumeMounts: [OWN_MOUNT] }, { name: 'd' }] },
-    want: ran('default', {
+    want: withAccount('default', {
       containers: [
         { name: 'c', volumeMounts: [OWN_MOUNT] },
         { name: 'd', volumeMounts: [MOUNT] },
@@ -115,56 +118,56 @@ const cases: Record<string, Case> = {
       volumes: [VOLUME],
     }),
   },
-  'adds no volume that nobody mounts': {
+  'adds no unused volume': {
     spec: { containers: [{ name: 'c', volumeMounts: [OWN_MOUNT] }] },
-    want: ran('default', { containers: [{ name: 'c', volumeMounts: [OWN_MOUNT] }] }),
+    want: withAccount('default', { containers: [{ name: 'c', volumeMounts: [OWN_MOUNT] }] }),
   },
-  'uses the volume that is there': {
+  'uses an existing volume': {
     spec: { ...plain, volumes: [{ name: 'kube-api-access-own' }] },
-    want: ran('default', {
+    want: withAccount('default', {
       containers: [{ name: 'c', image: 'i', volumeMounts: [{ ...MOUNT, name: 'kube-api-access-own' }] }],
       volumes: [{ name: 'kube-api-access-own' }],
     }),
   },
-  'leaves a volume without a name to those who refuse it': {
+  'leaves a volume without a name to validation': {
     spec: { ...plain, volumes: [{ emptyDir: {} }] },
-    want: ran('default', { ...mounted, volumes: [{ emptyDir: {} }, VOLUME] }),
+    want: withAccount('default', { ...mounted, volumes: [{ emptyDir: {} }, VOLUME] }),
   },
-  'mounts nothing where the pod does not want it': {
+  'mounts nothing if the pod disables it': {
     spec: { ...plain, automountServiceAccountToken: false },
-    want: ran('default', { ...plain, automountServiceAccountToken: false }),
+    want: withAccount('default', { ...plain, automountServiceAccountToken: false }),
   },
-  'mounts where the pod wants it and the account does not': {
+  'mounts the token if the pod enables it and the account disables it': {
     spec: { ...plain, serviceAccountName: 'quiet', automountServiceAccountToken: true },
-    want: ran('quiet', { ...mounted, automountServiceAccountToken: true }),
+    want: withAccount('quiet', { ...mounted, automountServiceAccountToken: true }),
   },
-  'gives the pull secrets of the account': {
+  'adds the pull secrets of the account': {
     spec: { ...plain, serviceAccountName: 'puller', automountServiceAccountToken: false },
-    want: ran('puller', {
+    want: withAccount('puller', {
       ...plain,
       automountServiceAccountToken: false,
       imagePullSecrets: [{ name: 'a' }, { name: 'b' }],
     }),
   },
-  'leaves the pull secrets of the pod': {
+  'keeps the pull secrets of the pod': {
     spec: {
       ...plain,
       serviceAccountName: 'puller',
       automountServiceAccountToken: false,
       imagePullSecrets: [{ name: 'x' }],
     },
-    want: ran('puller', { ...plain, automountServiceAccountToken: false, imagePullSecrets: [{ name: 'x' }] }),
+    want: withAccount('puller', { ...plain, automountServiceAccountToken: false, imagePullSecrets: [{ name: 'x' }] }),
   },
-  'refuses an account that is not there': {
+  'refuses a missing account': {
     spec: { ...plain, serviceAccountName: 'nobody' },
     refused: 'pods "p" is forbidden: error looking up service account ns/nobody: serviceaccount "nobody" not found',
   },
-  'names what has no name yet by what it begins with': {
+  'reports a pod without a name by its generateName': {
     spec: { ...plain, serviceAccountName: 'nobody' },
     metadata: { name: undefined, generateName: 'p-' },
     refused: 'pods "p-" is forbidden: error looking up service account ns/nobody: serviceaccount "nobody" not found',
   },
-  'leaves a mirror pod as the node has it': { spec: plain, metadata: MIRROR, want: plain },
+  'does not change a mirror pod': { spec: plain, metadata: MIRROR, want: plain },
   'refuses a mirror pod with an account': {
     spec: { ...plain, serviceAccountName: 'default' },
     metadata: MIRROR,
@@ -185,9 +188,9 @@ const cases: Record<string, Case> = {
     metadata: MIRROR,
     refused: 'pods "p" is forbidden: a mirror pod may not use ServiceAccountToken volume projections',
   },
-  'lets a pod have the secrets of its strict account': {
+  'allows the secrets of an enforcing account': {
     spec: { containers: [{ name: 'c', envFrom: [{ secretRef: { name: 'mine' } }] }], serviceAccountName: 'strict' },
-    want: ran('strict', {
+    want: withAccount('strict', {
       containers: [{ name: 'c', envFrom: [{ secretRef: { name: 'mine' } }] }],
       imagePullSecrets: [{ name: 'pull' }],
     }),
@@ -212,33 +215,33 @@ const cases: Record<string, Case> = {
     spec: { ...plain, serviceAccountName: 'strict', imagePullSecrets: [{ name: 'pull' }, { name: 's' }] },
     refused: `pods "p" is forbidden: imagePullSecrets[1].name="s" ${because} imagePullSecret`,
   },
-  'has nothing to say about changes': { spec: plain, more: { operation: 'UPDATE' }, want: plain },
-  'has nothing to say about subresources': { spec: plain, more: { subresource: 'binding' }, want: plain },
-  'has nothing to say about other kinds': { spec: plain, more: { resource: serviceAccounts }, want: plain },
+  'ignores updates': { spec: plain, more: { operation: 'UPDATE' }, want: plain },
+  'ignores subresources': { spec: plain, more: { subresource: 'binding' }, want: plain },
+  'ignores other kinds': { spec: plain, more: { resource: serviceAccounts }, want: plain },
 };
 
 for (const [name, { spec, metadata = {}, more, want, refused }] of Object.entries(cases)) {
   test(name, async () => {
     const store = await setUp();
-    const pod = anObject('Pod', 'p', { metadata, spec: structuredClone(spec) });
+    const pod = aStoredObject('Pod', 'p', { metadata, spec: structuredClone(spec) });
     const given = attributes(pod, more);
     assert.equal(
       refusalOf(() => serviceAccountAdmission(store)(given)),
       refused,
     );
     if (want === undefined) return;
-    assert.deepEqual(starred(pod['spec']), want);
+    assert.deepEqual(maskGeneratedNames(pod['spec']), want);
     assert.equal(
       refusalOf(() => serviceAccountValidation(store)(given)),
       undefined,
-      'what it made is what it wants',
+      'the result must pass validation',
     );
     void serviceAccountAdmission(store)(given);
-    assert.deepEqual(starred(pod['spec']), want, 'a second time changes nothing');
+    assert.deepEqual(maskGeneratedNames(pod['spec']), want, 'admission must be idempotent');
   });
 }
 
-/** These cases are decided at once. */
+/** Returns the error of a step that decides synchronously. */
 function refusalOf(step: () => void | Promise<void>): string | undefined {
   try {
     assert.equal(step(), undefined);
@@ -249,28 +252,28 @@ function refusalOf(step: () => void | Promise<void>): string | undefined {
   }
 }
 
-function starred(spec: unknown): unknown {
+function maskGeneratedNames(spec: unknown): unknown {
   return JSON.parse(
     JSON.stringify(spec).replaceAll(/kube-api-access-[bcdfghjklmnpqrstvwxz2456789]{5}"/g, 'kube-api-access-*"'),
   );
 }
 
 const later: Record<string, { spec: Loose; want: string | undefined }> = {
-  'an account that went meanwhile': {
-    spec: ran('nobody', plain),
+  'an account that was deleted meanwhile': {
+    spec: withAccount('nobody', plain),
     want: 'pods "p" is forbidden: error looking up service account ns/nobody: serviceaccount "nobody" not found',
   },
   'no account': { spec: plain, want: 'pods "p" is forbidden: no service account specified for pod ns/p' },
   'a secret that a webhook added': {
-    spec: ran('strict', { ...plain, volumes: [{ name: 'v', secret: { secretName: 's' } }] }),
+    spec: withAccount('strict', { ...plain, volumes: [{ name: 'v', secret: { secretName: 's' } }] }),
     want: `pods "p" is forbidden: volume with secret.secretName="s" ${because} secret`,
   },
-  nothing: { spec: ran('default', plain), want: undefined },
+  nothing: { spec: withAccount('default', plain), want: undefined },
 };
 
 for (const [name, { spec, want }] of Object.entries(later)) {
-  test(`looks again after others have changed the pod: ${name}`, async () => {
-    const given = attributes(anObject('Pod', 'p', { spec }));
+  test(`validates again after mutation: ${name}`, async () => {
+    const given = attributes(aStoredObject('Pod', 'p', { spec }));
     const store = await setUp();
     assert.equal(
       refusalOf(() => serviceAccountValidation(store)(given)),
@@ -281,30 +284,30 @@ for (const [name, { spec, want }] of Object.entries(later)) {
 
 const REFUSED = /error looking up service account ns\/default: serviceaccount "default" not found/;
 
-test('waits a while for the default account of a new namespace', async () => {
+test('waits for the default account of a new namespace', async () => {
   const [store, clock] = [await storeWith(), new SetClock()];
-  const pod = anObject('Pod', 'p', { spec: structuredClone(plain) });
+  const pod = aStoredObject('Pod', 'p', { spec: structuredClone(plain) });
   const waiting = serviceAccountAdmission(store, clock)(attributes(pod));
   assert.ok(waiting instanceof Promise);
-  await put(store, 'serviceaccounts', anObject('ServiceAccount', 'default-other'));
-  assert.equal(clock.waiting, 1, 'another account is not the one');
-  await put(store, 'serviceaccounts', anObject('ServiceAccount', 'default'));
+  await put(store, 'serviceaccounts', aStoredObject('ServiceAccount', 'default-other'));
+  assert.equal(clock.waiting, 1, 'another account must not end the wait');
+  await put(store, 'serviceaccounts', aStoredObject('ServiceAccount', 'default'));
   await waiting;
-  assert.deepEqual(starred(pod['spec']), ran('default', mounted));
+  assert.deepEqual(maskGeneratedNames(pod['spec']), withAccount('default', mounted));
   assert.equal(clock.waiting, 0);
 });
 
-test('waits no longer than that', async () => {
+test('stops waiting after the limit', async () => {
   const [store, clock] = [await storeWith(), new SetClock()];
-  const waiting = serviceAccountAdmission(store, clock)(attributes(anObject('Pod', 'p', { spec: { ...plain } })));
+  const waiting = serviceAccountAdmission(store, clock)(attributes(aStoredObject('Pod', 'p', { spec: { ...plain } })));
   clock.fireAll();
   await assert.rejects(waiting as Promise<void>, REFUSED);
   assert.equal(clock.waiting, 0);
 });
 
-test('waits no longer than the client', async () => {
+test('stops waiting when the client disconnects', async () => {
   const [store, clock, gone] = [await storeWith(), new SetClock(), new AbortController()];
-  const given = attributes(anObject('Pod', 'p', { spec: { ...plain } }), { signal: gone.signal });
+  const given = attributes(aStoredObject('Pod', 'p', { spec: { ...plain } }), { signal: gone.signal });
   const waiting = serviceAccountAdmission(store, clock)(given);
   gone.abort();
   await assert.rejects(waiting as Promise<void>, REFUSED);

@@ -1,11 +1,15 @@
 /**
- * Pods run under a service account of their namespace: it must exist, its pull secrets become theirs, and their
- * containers find its token at the usual place. Kubernetes' ServiceAccount plugin.
+ * Assigns pods a service account of their namespace: it must exist, its pull secrets are added, and its token is
+ * mounted into the containers. Kubernetes' ServiceAccount plugin.
  */
 import type { AdmissionAttributes, MutatingStep, ValidatingStep } from '#engine/admission/admission.ts';
 import { refuse } from '#engine/admission/refuse.ts';
 import { POD_TOKEN_SECONDS } from '#engine/auth/service-accounts/claims.ts';
-import { mountableFault, refersToSecrets, type ServiceAccount } from '#engine/auth/service-accounts/pod-secrets.ts';
+import {
+  findUnmountableSecret,
+  refersToSecrets,
+  type ServiceAccount,
+} from '#engine/auth/service-accounts/pod-secrets.ts';
 import { decodeStored } from '#engine/codec.ts';
 import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
@@ -17,20 +21,20 @@ import { generatedName } from '#lib/ids.ts';
 
 const COLLECTION = 'serviceaccounts';
 const DEFAULT = 'default';
-/** A new namespace has no default account yet; its controller makes one within this time. */
+/** Time that the controller has to create the default account of a new namespace. */
 const ARRIVAL_MS = 2000;
-/** Marks the image of a pod that a node runs on its own account. */
+/** Marks the mirror of a static pod. */
 export const MIRROR = 'kubernetes.io/config.mirror';
 const VOLUME_PREFIX = 'kube-api-access-';
 const MOUNT_PATH = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-/** Stands behind namespaceLifecycle: in a namespace that is not there, that is what is wrong. */
+/** Must run after namespaceLifecycle, which reports a missing namespace. */
 export function serviceAccountAdmission(store: Store, clock: Clock = systemClock): MutatingStep {
   return (attributes) => {
     const spec = newPodSpec(attributes);
     if (spec === undefined) return;
     if (isMirror(attributes)) return checkMirror(attributes, spec);
-    // The old name of the field stays in step with the new one, which wins.
+    // Keeps the deprecated field equal to the current one, which takes precedence.
     const name = spec.serviceAccountName || spec.serviceAccount || DEFAULT;
     spec.serviceAccountName = name;
     spec.serviceAccount = name;
@@ -38,11 +42,11 @@ export function serviceAccountAdmission(store: Store, clock: Clock = systemClock
     const account = accountOf(store, id);
     if (account !== undefined) return admit(attributes, spec, account);
     if (name !== DEFAULT) throw missing(attributes, name);
-    return admitLater(attributes, spec, arrival(store, clock, id, attributes.signal));
+    return admitAfterArrival(attributes, spec, waitForAccount(store, clock, id, attributes.signal));
   };
 }
 
-async function admitLater(
+async function admitAfterArrival(
   attributes: AdmissionAttributes,
   spec: PodSpec,
   arriving: Promise<ServiceAccount | undefined>,
@@ -52,7 +56,7 @@ async function admitLater(
   admit(attributes, spec, account);
 }
 
-/** The same questions once more, after others have changed the pod. */
+/** Checks the pod again after other steps changed it. */
 export function serviceAccountValidation(store: Store): ValidatingStep {
   return (attributes) => {
     const spec = newPodSpec(attributes);
@@ -73,13 +77,18 @@ function newPodSpec({ operation, resource, subresource, object }: AdmissionAttri
   return isRecord(spec) ? (spec as PodSpec) : undefined;
 }
 
-/** In flight counts: the pod's write comes after it, and fails with it. */
+/** Includes writes in flight: the pod's write comes after them, and fails with them. */
 function accountOf(store: Store, id: string): ServiceAccount | undefined {
   const entry = store.latest(COLLECTION, id);
   return entry && decodeStored(entry.bytes);
 }
 
-function arrival(store: Store, clock: Clock, id: string, signal: AbortSignal): Promise<ServiceAccount | undefined> {
+function waitForAccount(
+  store: Store,
+  clock: Clock,
+  id: string,
+  signal: AbortSignal,
+): Promise<ServiceAccount | undefined> {
   return new Promise((resolve) => {
     const finish = () => {
       stopWatch();
@@ -110,7 +119,7 @@ function mountToken(spec: PodSpec): void {
   let mounted = false;
   for (const container of [...records(spec.initContainers), ...records(spec.containers)]) {
     const mounts = records(container.volumeMounts);
-    // Whoever has something of their own there does not want the token.
+    // A container that mounts something at this path does not want the token.
     if (mounts.some(({ mountPath }) => mountPath === MOUNT_PATH)) continue;
     container.volumeMounts = [...mounts, { name, readOnly: true, mountPath: MOUNT_PATH }];
     mounted = true;
@@ -134,11 +143,11 @@ function tokenVolume(name: string): NonNullable<PodSpec['volumes']>[number] {
 }
 
 function checkMountable(attributes: AdmissionAttributes, spec: PodSpec, account: ServiceAccount): void {
-  const fault = mountableFault(account, spec);
-  if (fault !== undefined) throw refuse(attributes, fault);
+  const error = findUnmountableSecret(account, spec);
+  if (error !== undefined) throw refuse(attributes, error);
 }
 
-/** It must stay as the node has it. */
+/** A mirror pod must stay as the node created it. */
 function isMirror({ object }: AdmissionAttributes): boolean {
   return Object.hasOwn(object?.metadata.annotations ?? {}, MIRROR);
 }

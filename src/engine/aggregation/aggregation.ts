@@ -1,24 +1,24 @@
-/** Groups and versions that are served by others (APIService): who they are, and how requests reach them. */
+/** The API groups and versions of aggregated API servers (APIService), and how requests reach them. */
 import type { ApiResourceDiscovery } from '#engine/discovery/aggregated.ts';
 import type { SwaggerDocument } from '#engine/openapi/v2.ts';
 import type { ApiHandler } from '#engine/request.ts';
 
-/** One group and version of somebody else, as discovery and OpenAPI show it. */
+/** One group and version of an aggregated API server, as discovery and OpenAPI show it. */
 export interface RemoteVersion {
   readonly group: string;
   readonly version: string;
   readonly groupPriority: number;
   readonly versionPriority: number;
   readonly resources: readonly ApiResourceDiscovery[];
-  /** Stale: its server did not answer the last time, and `resources` are from before. */
+  /** Stale: the server did not respond the last time, and `resources` are from before. */
   readonly freshness: 'Current' | 'Stale';
-  /** The hash of its OpenAPI v3 document; undefined where it has none. */
+  /** The hash of the OpenAPI v3 document; undefined if there is none. */
   readonly openApiV3Hash: string | undefined;
-  /** Its paths, and the definitions that they need. */
+  /** The paths of the version, and the definitions that they reference. */
   readonly openApiV2: Pick<SwaggerDocument, 'paths' | 'definitions'> | undefined;
 }
 
-/** The Available condition, but for its time. */
+/** The Available condition, without its time. */
 export interface Availability {
   readonly status: 'True' | 'False';
   readonly reason: string;
@@ -26,12 +26,14 @@ export interface Availability {
 }
 
 export interface Aggregation {
-  /** Whoever serves this group and version instead of the engine; undefined = nobody. Never throws. */
+  /**
+   * Returns the handler of a group and version that another server serves, or undefined if there is none. Never throws.
+   */
   find(group: string, version: string): ApiHandler | undefined;
   /** Changes with `versions`. */
   readonly generation: number;
   readonly versions: readonly RemoteVersion[];
-  /** Asks whoever serves this APIService, given by its name; undefined = there is no such one, or we serve it. */
+  /** Checks the server of the named APIService. Undefined if the APIService does not exist or is local. */
   check(name: string, options: { signal: AbortSignal }): Promise<Availability | undefined>;
 }
 

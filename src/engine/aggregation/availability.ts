@@ -1,6 +1,6 @@
-/** Whether a service answers for its group and version, as the Available condition of the APIService says it. */
+/** Checks whether the server of an APIService is available, for its Available condition. */
 import type { Availability } from '#engine/aggregation/aggregation.ts';
-import { askService, type AskOptions } from '#engine/aggregation/ask-service.ts';
+import { fetchFromService, type FetchOptions } from '#engine/aggregation/fetch-from-service.ts';
 import { discoveryPath, type RemoteApi } from '#engine/aggregation/remote-api.ts';
 import type { RemoteService } from '#engine/aggregation/remote-service.ts';
 import type { Unresolved } from '#engine/remote/service-address.ts';
@@ -8,7 +8,7 @@ import type { Unresolved } from '#engine/remote/service-address.ts';
 export async function checkAvailability(
   api: RemoteApi,
   service: RemoteService,
-  options: AskOptions,
+  options: FetchOptions,
 ): Promise<Availability> {
   const place = service.place();
   if (place !== 'local' && 'unresolved' in place)
@@ -16,8 +16,8 @@ export async function checkAvailability(
   const path = discoveryPath(api);
   const url = place === 'local' ? path : place.url + path;
   try {
-    const ask = place === 'local' ? service.ask : service.forward;
-    const { status } = await askService((request) => ask.call(service, request), path, options);
+    const send = place === 'local' ? service.send : service.forward;
+    const { status } = await fetchFromService((request) => send.call(service, request), path, options);
     if (status >= 200 && status <= 299) return { status: 'True', reason: 'Passed', message: 'all checks passed' };
     return failed(url, `bad status from ${url}: ${status}`);
   } catch (error) {

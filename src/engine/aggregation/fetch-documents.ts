@@ -1,6 +1,9 @@
-/** What a service says about its group and version: discovery, which it must have, and OpenAPI, which it may have. */
+/**
+ * Fetches the documents of a service about its group and version: discovery, which is required, and OpenAPI, which is
+ * optional.
+ */
 import type { RemoteVersion } from '#engine/aggregation/aggregation.ts';
-import { askService, type Asked, type AskOptions } from '#engine/aggregation/ask-service.ts';
+import { fetchFromService, type ServiceResponse, type FetchOptions } from '#engine/aggregation/fetch-from-service.ts';
 import {
   AGGREGATED_ACCEPT,
   isAggregated,
@@ -15,20 +18,23 @@ import { isRecord } from '#kube/meta.ts';
 
 export type RemoteDocuments = Pick<RemoteVersion, 'resources' | 'openApiV3Hash' | 'openApiV2'>;
 
-type Fetch = (path: string, accept?: string) => Promise<Asked>;
+type Fetch = (path: string, accept?: string) => Promise<ServiceResponse>;
 
-/** Rejects when there is no discovery document to be had. */
+/** Rejects if there is no discovery document. */
 export async function fetchDocuments(
   api: RemoteApi,
   service: RemoteService,
-  options: AskOptions,
+  options: FetchOptions,
 ): Promise<RemoteDocuments> {
   const fetch: Fetch = (path, accept) =>
-    askService((request) => service.ask(request), path, { ...options, ...(accept === undefined ? {} : { accept }) });
+    fetchFromService((request) => service.send(request), path, {
+      ...options,
+      ...(accept === undefined ? {} : { accept }),
+    });
   const resources = await fetchResources(api, fetch);
   const [openApiV3Hash, openApiV2] = await Promise.all([
-    orNothing(fetchV3Hash(api, fetch)),
-    orNothing(fetchV2(api, fetch)),
+    orUndefined(fetchV3Hash(api, fetch)),
+    orUndefined(fetchV2(api, fetch)),
   ]);
   return { resources, openApiV3Hash, openApiV2 };
 }
@@ -49,7 +55,7 @@ async function fetchResources(api: RemoteApi, fetch: Fetch): Promise<RemoteVersi
 const HASH = /[?&]hash=([0-9A-Za-z_-]{1,128})(?:&|$)/;
 
 async function fetchV3Hash(api: RemoteApi, fetch: Fetch): Promise<string | undefined> {
-  const index = jsonOf(await ok(fetch('/openapi/v3')));
+  const index = jsonOf(await requireOk(fetch('/openapi/v3')));
   const paths = isRecord(index) && isRecord(index['paths']) ? index['paths'] : {};
   const path = discoveryPath(api).slice(1);
   const entry = Object.hasOwn(paths, path) ? paths[path] : undefined;
@@ -58,14 +64,14 @@ async function fetchV3Hash(api: RemoteApi, fetch: Fetch): Promise<string | undef
 }
 
 async function fetchV2(api: RemoteApi, fetch: Fetch): Promise<RemoteVersion['openApiV2']> {
-  return takeRemoteV2(jsonOf(await ok(fetch('/openapi/v2'))), discoveryPath(api));
+  return takeRemoteV2(jsonOf(await requireOk(fetch('/openapi/v2'))), discoveryPath(api));
 }
 
-async function ok(asked: Promise<Asked>): Promise<Asked> {
-  const answer = await asked;
-  if (answer.status !== 200) throw new Error(`HTTP ${answer.status}`);
-  return answer;
+async function requireOk(pending: Promise<ServiceResponse>): Promise<ServiceResponse> {
+  const response = await pending;
+  if (response.status !== 200) throw new Error(`HTTP ${response.status}`);
+  return response;
 }
 
-const jsonOf = ({ body }: Asked) => parseJson(body.toString('utf8'));
-const orNothing = <T>(work: Promise<T>): Promise<T | undefined> => work.catch(() => undefined);
+const jsonOf = ({ body }: ServiceResponse) => parseJson(body.toString('utf8'));
+const orUndefined = <T>(work: Promise<T>): Promise<T | undefined> => work.catch(() => undefined);

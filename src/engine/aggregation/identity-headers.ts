@@ -1,4 +1,4 @@
-/** Who a user is, as servers behind us read it from a request that comes with our certificate. Pure. */
+/** Encodes a user in the request headers that aggregated API servers trust with our client certificate. Pure. */
 import { REMOTE_EXTRA_PREFIX, REMOTE_GROUP, REMOTE_UID, REMOTE_USER } from '#engine/auth/front-proxy.ts';
 import type { UserInfo } from '#engine/request.ts';
 
@@ -7,18 +7,18 @@ export function identityHeaders({ name, uid, groups, extra = {} }: UserInfo): Re
   if (uid !== undefined && uid !== '') headers[REMOTE_UID] = bytesOf(uid);
   if (groups.length > 0) headers[REMOTE_GROUP] = groups.map(bytesOf);
   for (const [key, values] of Object.entries(extra)) {
-    if (values.length > 0) headers[REMOTE_EXTRA_PREFIX + escaped(key)] = values.map(bytesOf);
+    if (values.length > 0) headers[REMOTE_EXTRA_PREFIX + escapeKey(key)] = values.map(bytesOf);
   }
   return headers;
 }
 
-/** Go sends UTF-8 as it is; node wants a character for each byte. */
+/** Go sends raw UTF-8; node expects one character for each byte. */
 const bytesOf = (text: string) => Buffer.from(text, 'utf8').toString('latin1');
 
 const TOKEN = /[!#$&'*+\-.^_`|~0-9A-Za-z]/;
 
-/** Keys are URLs often, and a header's name has few characters. */
-function escaped(key: string): string {
+/** Escapes a key: keys are often URLs, and header names allow few characters. */
+function escapeKey(key: string): string {
   let out = '';
   for (const byte of Buffer.from(key, 'utf8')) {
     const character = String.fromCharCode(byte);

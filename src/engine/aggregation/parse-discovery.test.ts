@@ -4,7 +4,7 @@ import { resourcesOfAggregated, resourcesOfPlain } from '#engine/aggregation/par
 
 const NO_KIND = { group: '', version: '', kind: '' };
 
-test('subresources stand below their resource, also where nobody serves the resource itself', () => {
+test('subresources are listed under their resource, even if the resource itself is not served', () => {
   const found = resourcesOfPlain({
     kind: 'APIResourceList',
     resources: [
@@ -41,12 +41,12 @@ const nonsense: Record<string, unknown> = {
   nothing: null,
 };
 for (const [name, document] of Object.entries(nonsense)) {
-  test(`${name} is no list of resources`, () => {
-    assert.throws(() => resourcesOfPlain(document), /the answer is no APIResourceList/);
+  test(`${name} is rejected`, () => {
+    assert.throws(() => resourcesOfPlain(document), /the response is not an APIResourceList/);
   });
 }
 
-test('what does not look like a resource is left out', () => {
+test('invalid resources are omitted', () => {
   const resources = [7, null, { resource: '' }, { resource: 'ok', verbs: ['get', 5], responseKind: 'x', scope: {} }];
   const document = { items: [3, { metadata: { name: 'g' }, versions: [null, { version: 'v1', resources }] }] };
   assert.deepEqual(resourcesOfAggregated(document, 'g', 'v1'), [

@@ -1,20 +1,20 @@
 /**
- * Discovery documents of other servers, in either form, as the resources of one group and version. What does not look
- * like a resource is left out: a careless server harms only its own. Pure.
+ * Parses discovery documents of aggregated API servers, in either form, to the resources of one group and version.
+ * Invalid resources are omitted, so that a broken server affects only its own. Pure.
  */
 import type { ApiResourceDiscovery } from '#engine/discovery/aggregated.ts';
 import { isRecord } from '#kube/meta.ts';
 
 const MAX_RESOURCES = 2000;
 
-/** For aggregated discovery, newest first. */
+/** Accept header for aggregated discovery, newest version first. */
 export const AGGREGATED_ACCEPT = ['v2', 'v2beta1']
   .map((version) => `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`)
   .join(',');
 
 export const isAggregated = (contentType: string) => contentType.includes('as=APIGroupDiscoveryList');
 
-/** undefined = the document does not mention this version. */
+/** Returns undefined if the document does not contain this version. */
 export function resourcesOfAggregated(
   document: unknown,
   group: string,
@@ -51,10 +51,10 @@ function aggregatedResource(value: Loose): ApiResourceDiscovery[] {
   ];
 }
 
-/** Of an APIResourceList. Throws where it is none. */
+/** Parses an APIResourceList. Throws if it is not one. */
 export function resourcesOfPlain(document: unknown): ApiResourceDiscovery[] {
   if (!isRecord(document) || document['kind'] !== 'APIResourceList')
-    throw new Error('the answer is no APIResourceList');
+    throw new Error('the response is not an APIResourceList');
   const entries = recordsIn(document, 'resources');
   const found = new Map<string, ApiResourceDiscovery>();
   for (const entry of entries) {
@@ -77,7 +77,7 @@ export function resourcesOfPlain(document: unknown): ApiResourceDiscovery[] {
 function addSubresource(found: Map<string, ApiResourceDiscovery>, entry: Loose): void {
   const [resource = '', subresource = ''] = (text(entry['name']) ?? '').split(/\/(.*)/s, 2);
   if (subresource === '') return;
-  // There are APIs with nothing but subresources of kinds that others serve.
+  // Some APIs have only subresources of kinds that other servers serve.
   const parent = found.get(resource) ?? {
     resource,
     responseKind: kindIn(undefined),
@@ -104,7 +104,7 @@ function textsIn(holder: Loose, field: string): string[] {
 const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
 const scopeIn = (entry: Loose) => (entry['namespaced'] === true ? 'Namespaced' : 'Cluster');
 
-/** Clients of 1.26 fail where it is missing. */
+/** Clients of 1.26 fail if it is missing. */
 function kindIn(value: unknown): ApiResourceDiscovery['responseKind'] {
   const { group, version, kind } = isRecord(value) ? value : {};
   return { group: text(group) ?? '', version: text(version) ?? '', kind: text(kind) ?? '' };

@@ -1,4 +1,4 @@
-/** What an APIService that names a service says, read once from its stored bytes. Pure. */
+/** Reads an APIService that refers to a service, once from its stored bytes. Pure. */
 import { decodeStored } from '#engine/codec.ts';
 import type { ServicePort } from '#engine/remote/service-address.ts';
 import { isTrue } from '#kube/conditions.ts';
@@ -9,17 +9,17 @@ export const API_SERVICE_COLLECTION = 'apiservices.apiregistration.k8s.io';
 const DEFAULT_PORT = 443;
 
 export interface RemoteApi {
-  /** Of the APIService: `v1.metrics.example.com`. */
+  /** Name of the APIService: `v1.metrics.example.com`. */
   readonly name: string;
   readonly group: string;
   readonly version: string;
   readonly groupPriority: number;
   readonly versionPriority: number;
   readonly service: ServicePort;
-  /** PEM; '' = the system's roots. */
+  /** PEM; '' = the system's root certificates. */
   readonly ca: string;
   readonly insecure: boolean;
-  /** Known not to answer; what nobody has looked at yet may. */
+  /** True if the server is known not to respond; an unchecked server counts as available. */
   readonly unavailable: boolean;
 }
 
@@ -34,8 +34,8 @@ interface Spec {
 }
 
 /**
- * undefined = we serve it ourselves. That holds for all of our own groups, whatever somebody registers: without roles,
- * leases or registrations nobody could mend anything.
+ * Returns undefined if the API is local. All of our own groups are, whatever is registered: without roles, leases or
+ * registrations nothing could be repaired.
  */
 export function readRemoteApi(bytes: Buffer, ownGroups: ReadonlySet<string>): RemoteApi | undefined {
   const { metadata, spec, status } = decodeStored(bytes);
@@ -56,12 +56,12 @@ export function readRemoteApi(bytes: Buffer, ownGroups: ReadonlySet<string>): Re
   };
 }
 
-/** Two of the same key are reached in the same way. */
+/** APIServices with equal keys are reached in the same way. */
 export function routeKey({ service, ca, insecure }: RemoteApi): string {
   return JSON.stringify([service.namespace, service.name, service.port, insecure, ca]);
 }
 
-/** `/apis/<group>/<version>`. */
+/** Returns `/apis/<group>/<version>`. */
 export function discoveryPath({ group, version }: Pick<RemoteApi, 'group' | 'version'>): string {
   return `/apis/${group}/${version}`;
 }

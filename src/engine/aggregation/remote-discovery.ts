@@ -1,6 +1,6 @@
 /**
- * The documents of all services behind us, as they were last: fetched when an APIService comes or changes and every
- * minute, a few at a time. Who does not answer keeps what it had and is Stale; the others do not notice.
+ * The latest documents of all aggregated API servers: fetched when an APIService is created or changes and every
+ * minute, a few at a time. A server that does not respond keeps its documents and is Stale; others are not affected.
  */
 import type { RemoteVersion } from '#engine/aggregation/aggregation.ts';
 import { fetchDocuments, type RemoteDocuments } from '#engine/aggregation/fetch-documents.ts';
@@ -13,13 +13,13 @@ import type { Log } from '#lib/log.ts';
 const REFRESH_MS = 60_000;
 const MAX_AT_ONCE = 4;
 
-export interface Served {
+export interface AggregatedApi {
   readonly api: RemoteApi;
   readonly service: RemoteService;
 }
 
-interface Known {
-  served: Served;
+interface CachedDocuments {
+  served: AggregatedApi;
   documents: RemoteDocuments;
   freshness: RemoteVersion['freshness'];
 }
@@ -29,8 +29,8 @@ const NO_DOCUMENTS: RemoteDocuments = { resources: [], openApiV3Hash: undefined,
 export class RemoteDiscovery {
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #known = new Map<string, Known>();
-  /** Names that are to be fetched; each is there once. */
+  readonly #cached = new Map<string, CachedDocuments>();
+  /** Names to fetch, without duplicates. */
   readonly #waiting = new Set<string>();
   readonly #ending = new AbortController();
   #running = 0;
@@ -52,17 +52,17 @@ export class RemoteDiscovery {
     return this.#versions;
   }
 
-  /** Those are served by others from now on; what changed is fetched. */
-  replace(all: readonly Served[]): void {
+  /** Sets the aggregated APIs; fetches those that changed. */
+  replace(all: readonly AggregatedApi[]): void {
     const names = new Set(all.map(({ api }) => api.name));
-    for (const name of this.#known.keys()) if (!names.has(name)) this.#known.delete(name);
+    for (const name of this.#cached.keys()) if (!names.has(name)) this.#cached.delete(name);
     for (const served of all) {
       const { name } = served.api;
-      const known = this.#known.get(name);
+      const known = this.#cached.get(name);
       if (known !== undefined && deepEqual(known.served.api, served.api)) continue;
       const moved = known === undefined || known.served.service !== served.service;
       const kept = moved ? { documents: NO_DOCUMENTS, freshness: 'Stale' as const } : known;
-      this.#known.set(name, { ...kept, served });
+      this.#cached.set(name, { ...kept, served });
       this.#waiting.add(name);
     }
     this.#publish();
@@ -79,16 +79,16 @@ export class RemoteDiscovery {
   stop(): void {
     this.#stopTimer();
     this.#waiting.clear();
-    this.#known.clear();
-    this.#ending.abort(new Error('the engine stops'));
+    this.#cached.clear();
+    this.#ending.abort(new Error('the engine is stopping'));
   }
 
-  /** Nothing ticks while nobody is behind us. */
+  /** No timer runs while there are no aggregated APIs. */
   #schedule(): void {
     this.#stopTimer();
-    if (this.#known.size === 0) return;
+    if (this.#cached.size === 0) return;
     this.#stopTimer = this.#clock.after(REFRESH_MS, () => {
-      for (const name of this.#known.keys()) this.#waiting.add(name);
+      for (const name of this.#cached.keys()) this.#waiting.add(name);
       this.#work();
       this.#schedule();
     });
@@ -108,19 +108,19 @@ export class RemoteDiscovery {
   }
 
   async #fetch(name: string): Promise<void> {
-    const before = this.#known.get(name);
+    const before = this.#cached.get(name);
     if (before === undefined) return;
     const { api, service } = before.served;
     let { documents } = before;
-    let freshness: Known['freshness'] = 'Current';
+    let freshness: CachedDocuments['freshness'] = 'Current';
     try {
       documents = await fetchDocuments(api, service, { clock: this.#clock, signal: this.#ending.signal });
     } catch (error) {
       freshness = 'Stale';
       this.#log.debug({ err: error, apiService: name }, 'Cannot fetch discovery');
     }
-    const known = this.#known.get(name);
-    // Another service may stand there by now.
+    const known = this.#cached.get(name);
+    // Another service may have replaced it meanwhile.
     if (known === undefined || known.served.service !== service) return;
     known.documents = documents;
     known.freshness = freshness;
@@ -128,7 +128,7 @@ export class RemoteDiscovery {
   }
 
   #publish(): void {
-    const versions = [...this.#known.values()].map(({ served: { api }, documents, freshness }): RemoteVersion => {
+    const versions = [...this.#cached.values()].map(({ served: { api }, documents, freshness }): RemoteVersion => {
       const { group, version, groupPriority, versionPriority } = api;
       return { group, version, groupPriority, versionPriority, freshness, ...documents };
     });

@@ -1,13 +1,13 @@
 /**
- * One service that answers for groups and versions: called as a function where it lives in this process, otherwise over
- * HTTPS with the user's identity in headers and our certificate as the proof that they may be believed.
+ * One service that serves aggregated APIs: called as a function if it runs in this process, otherwise over HTTPS with
+ * the user in headers and our client certificate as proof.
  */
 import type { IssuedCertificate } from '#engine/auth/certificates.ts';
 import { identityHeaders } from '#engine/aggregation/identity-headers.ts';
 import type { RemoteApi } from '#engine/aggregation/remote-api.ts';
 import { isForwarded, requestHeaders } from '#engine/remote/forwarded-headers.ts';
-import { firstReached } from '#engine/remote/first-reached.ts';
-import { joined } from '#engine/remote/go-network-error.ts';
+import { tryInOrder } from '#engine/remote/try-in-order.ts';
+import { joinHostPort } from '#engine/remote/go-network-error.ts';
 import {
   HttpsUpstream,
   UpstreamBusyError,
@@ -15,9 +15,9 @@ import {
   UpstreamSetupError,
   type UpstreamRequest,
 } from '#engine/remote/https-upstream.ts';
-import { plainText, relayAnswer, relayUpgrade } from '#engine/remote/relay-answer.ts';
+import { plainText, relayResponse, relayUpgrade } from '#engine/remote/relay-response.ts';
 import { resolveService, type ServicePort, type Unresolved } from '#engine/remote/service-address.ts';
-import { handedOn, type ApiRequest, type ApiResponse } from '#engine/request.ts';
+import { withUser, type ApiRequest, type ApiResponse } from '#engine/request.ts';
 import type { LocalServices } from '#engine/services.ts';
 import type { Store } from '#engine/store/store.ts';
 import { tooManyRequests } from '#kube/api-error.ts';
@@ -31,11 +31,11 @@ export interface RemoteServiceParts {
   readonly store: Store;
   readonly services: LocalServices;
   readonly clock: Clock;
-  /** Without one, whoever is asked will not believe who the user is. */
+  /** Without a certificate, servers do not trust the user in the headers. */
   readonly frontProxy: (() => IssuedCertificate) | undefined;
 }
 
-/** Where it is, or why nobody can tell. */
+/** The address, or why it cannot be resolved. */
 export type Placement = 'local' | { readonly url: string } | { readonly unresolved: Unresolved };
 
 export class RemoteService {
@@ -50,41 +50,41 @@ export class RemoteService {
     this.#upstream = new HttpsUpstream({ tls, maxOpen: MAX_OPEN, clock: parts.clock });
   }
 
-  /** Where it is now. */
+  /** Resolves the current address. */
   place(): Placement {
     const { namespace, name } = this.#service;
     if (this.#parts.services.find(namespace, name)?.api !== undefined) return 'local';
     const found = resolveService(this.#parts.store, this.#service);
     if ('unresolved' in found) return { unresolved: found.unresolved };
     const [{ host, port }] = found.servers;
-    return { url: `https://${joined(host, port)}` };
+    return { url: `https://${joinHostPort(host, port)}` };
   }
 
-  /** Throws ApiError, or what a function of this process throws; a server that does not answer is a 503. */
-  ask(request: ApiRequest): ApiResponse | Promise<ApiResponse> {
+  /** Throws ApiError, or the error of a local function; a server that does not respond is a 503. */
+  send(request: ApiRequest): ApiResponse | Promise<ApiResponse> {
     const { namespace, name } = this.#service;
-    // Who may ask was decided on the path as we read it; where others could read another one, nothing is handed on.
+    // The path was authorized as we parse it; an ambiguous path that a server could parse differently is not forwarded.
     if (isAmbiguous(request.path)) return plainText(404, '404 page not found');
     const local = this.#parts.services.find(namespace, name)?.api;
-    return local === undefined ? this.#proxy(request) : local(handedOn(request, { keeps: isForwarded }));
+    return local === undefined ? this.#proxy(request) : local(withUser(request, { keeps: isForwarded }));
   }
 
-  /** Like ask, over HTTPS only; rejects with UpstreamError where `ask` answers for the server. */
+  /** Like `send`, but over HTTPS only; rejects with UpstreamError where `send` responds for the server. */
   async forward(request: ApiRequest): Promise<ApiResponse> {
     const { namespace, name } = this.#service;
     const found = resolveService(this.#parts.store, this.#service);
     if ('unresolved' in found) throw new UpstreamError(found.message);
     const serverName = `${name}.${namespace}.svc`;
-    const asked = await upstreamRequest(request);
-    // A body that comes as a stream can be sent to one only.
-    const isStream = asked.body !== undefined && !Buffer.isBuffer(asked.body);
+    const outgoing = await upstreamRequest(request);
+    // A body that is a stream can be sent only once.
+    const isStream = outgoing.body !== undefined && !Buffer.isBuffer(outgoing.body);
     const dialed = found.servers.slice(0, isStream ? 1 : undefined).map((server) => ({ ...server, serverName }));
-    const answer = await firstReached(dialed, (one) => this.#upstream.open(one, asked));
-    if ('connection' in answer) return relayUpgrade(answer);
-    return relayAnswer(answer.incoming, request.method, this.#parts.clock);
+    const response = await tryInOrder(dialed, (one) => this.#upstream.open(one, outgoing));
+    if ('connection' in response) return relayUpgrade(response);
+    return relayResponse(response.incoming, request.method, this.#parts.clock);
   }
 
-  /** Another one answers from now on; what is under way here ends as it would have. */
+  /** Stops using the service; pending requests continue. */
   retire(): void {
     this.#upstream.retire();
   }
@@ -137,7 +137,7 @@ async function bodyOf(request: ApiRequest): Promise<UpstreamRequest['body']> {
   return request.bodyStream?.() ?? request.body();
 }
 
-/** node would send the body of a DELETE without saying where it ends. */
+/** node would send the body of a DELETE without its length. */
 function framing(body: UpstreamRequest['body'], announced: string | undefined): Record<string, string> {
   if (body === undefined) return {};
   const length = Buffer.isBuffer(body) ? String(body.length) : announced;

@@ -1,11 +1,11 @@
 /**
- * Follows the APIServices in the store: those that name a service make their group and version be served by it, as soon
- * as they are durable. Their Available condition is the controller's (controllers/api-service.ts).
+ * Follows the APIServices in the store: those that refer to a service have their group and version served by it, as
+ * soon as they are durable. The controller sets their Available condition (controllers/api-service.ts).
  */
 import type { Aggregation } from '#engine/aggregation/aggregation.ts';
 import { checkAvailability } from '#engine/aggregation/availability.ts';
 import { API_SERVICE_COLLECTION, readRemoteApi, routeKey, type RemoteApi } from '#engine/aggregation/remote-api.ts';
-import { RemoteDiscovery, type Served } from '#engine/aggregation/remote-discovery.ts';
+import { RemoteDiscovery, type AggregatedApi } from '#engine/aggregation/remote-discovery.ts';
 import { RemoteService, UNAVAILABLE, type RemoteServiceParts } from '#engine/aggregation/remote-service.ts';
 import type { ApiHandler } from '#engine/request.ts';
 import type { Entry } from '#engine/store/store.ts';
@@ -13,27 +13,27 @@ import type { Log } from '#lib/log.ts';
 
 export interface AggregationParts extends RemoteServiceParts {
   readonly log: Log;
-  /** Never handed to others. */
+  /** Groups that are never delegated. */
   readonly ownGroups: ReadonlySet<string>;
 }
 
 export interface RunningAggregation extends Aggregation {
-  /** Resolves when no document of a service behind us is being fetched. */
+  /** Resolves when no document of an aggregated API is being fetched. */
   settled(): Promise<void>;
   stop(): void;
 }
 
-/** Right as soon as this returns, but for the documents, which come later. */
+/** Up to date when this returns, except for the documents, which arrive later. */
 export function startAggregation(parts: AggregationParts): RunningAggregation {
   const { store, clock, log, ownGroups } = parts;
   const discovery = new RemoteDiscovery({ clock, log });
   const read = new WeakMap<Entry, RemoteApi | undefined>();
   const services = new Map<string, RemoteService>();
-  /** By group, then by version: it is asked for each request. */
+  /** Handlers by group, then by version, for a lookup with each request. */
   let handlers = new Map<string, Map<string, ApiHandler>>();
-  let byName = new Map<string, Served>();
+  let byName = new Map<string, AggregatedApi>();
 
-  function apiOf(entry: Entry): RemoteApi | undefined {
+  function remoteApiOf(entry: Entry): RemoteApi | undefined {
     if (!read.has(entry)) read.set(entry, readOrReport(entry, ownGroups, log));
     return read.get(entry);
   }
@@ -46,7 +46,7 @@ export function startAggregation(parts: AggregationParts): RunningAggregation {
   }
 
   function refresh(): void {
-    const apis = store.list(API_SERVICE_COLLECTION).entries.flatMap((entry) => apiOf(entry) ?? []);
+    const apis = store.list(API_SERVICE_COLLECTION).entries.flatMap((entry) => remoteApiOf(entry) ?? []);
     const served = apis.map((api) => ({ api, service: serviceOf(api) }));
     byName = new Map(served.map((one) => [one.api.name, one]));
     handlers = new Map();
@@ -86,12 +86,12 @@ export function startAggregation(parts: AggregationParts): RunningAggregation {
   };
 }
 
-/** One that is known not to answer is not asked: each request would wait for it. */
+/** A server that is known not to respond is not called: each request would wait for it. */
 function handlerOf({ unavailable }: RemoteApi, service: RemoteService): ApiHandler {
-  return (request) => (unavailable && service.place() !== 'local' ? UNAVAILABLE() : service.ask(request));
+  return (request) => (unavailable && service.place() !== 'local' ? UNAVAILABLE() : service.send(request));
 }
 
-/** One that turns out to be impossible takes itself out of service, not the others. */
+/** An invalid APIService takes only itself out of service. */
 function readOrReport(entry: Entry, ownGroups: ReadonlySet<string>, log: Log): RemoteApi | undefined {
   try {
     return readRemoteApi(entry.bytes, ownGroups);

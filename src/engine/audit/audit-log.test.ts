@@ -5,7 +5,7 @@ import { aRecord } from '#engine/audit/testing/a-record.ts';
 import { HandClock } from '#engine/audit/testing/hand-clock.ts';
 import { silentLog, type Log } from '#lib/log.ts';
 
-/** A file in memory that can be full. */
+/** An in-memory file that can be full. */
 function aFile() {
   const file = {
     lines: [] as { auditID: string; annotations: Record<string, string> }[],
@@ -36,17 +36,17 @@ function aLog(maxQueued?: number, log: Log = silentLog) {
 
 const upTo = (count: number) => Array.from({ length: count }, (_, i) => i + 1);
 
-test('nothing is written while requests are served; a moment later all is, in order and in few writes', async () => {
+test('nothing is written while requests are served; later everything is written in order and in few writes', async () => {
   const { file, clock, take, ids } = aLog();
   take(500);
   assert.equal(file.writes, 0);
   await clock.advance(100);
   assert.deepEqual(ids(), upTo(500));
   assert.equal(file.writes, 3);
-  assert.equal(clock.pendingTimers, 0, 'an idle log has no timer');
+  assert.equal(clock.pendingTimers, 0, 'an idle log must have no timer');
 });
 
-test('what is taken while a batch is written is written, too', async () => {
+test('records that are added during a write are written, too', async () => {
   const { file, audit, take, ids } = aLog();
   const { append } = file;
   file.append = async (bytes) => {
@@ -58,8 +58,8 @@ test('what is taken while a batch is written is written, too', async () => {
   assert.deepEqual(ids(), [1, 2, 3, 4]);
 });
 
-test('what comes in the very moment of the end of a batch waits for the next, not for ever', async () => {
-  // The moment lies some microtasks after the write; which one is nobody's business.
+test('a record that is added at the end of a batch is written with the next', async () => {
+  // The end is some microtasks after the write; the test covers all of them.
   for (let moment = 0; moment < 12; moment++) {
     const { file, clock, audit, take, ids } = aLog();
     const { append } = file;
@@ -76,7 +76,7 @@ test('what comes in the very moment of the end of a batch waits for the next, no
   }
 });
 
-test('while the disk is full requests go on, and later nothing that was kept is missing or there twice', async () => {
+test('while the disk is full requests continue, and later nothing queued is lost or duplicated', async () => {
   const { file, clock, audit, take, ids } = aLog();
   file.isFull = true;
   take(3);
@@ -90,7 +90,7 @@ test('while the disk is full requests go on, and later nothing that was kept is 
   assert.match(audit.metricsText(), /^apiserver_audit_event_total 5$/m);
 });
 
-test('what does not fit is counted, and the next line tells how many', async () => {
+test('dropped records are counted, and the next line reports their number', async () => {
   const { file, clock, audit, take, ids } = aLog(4);
   file.isFull = true;
   take(7);
@@ -99,19 +99,19 @@ test('what does not fit is counted, and the next line tells how many', async () 
   take(2);
   await clock.advance(100);
   assert.deepEqual(ids(), [1, 2, 3, 4, 8, 9]);
-  const told = file.lines.map(({ annotations }) => annotations['audit.selfsame.io/dropped-before']);
-  assert.deepEqual(told, [undefined, undefined, undefined, undefined, '3', undefined]);
+  const logged = file.lines.map(({ annotations }) => annotations['audit.selfsame.io/dropped-before']);
+  assert.deepEqual(logged, [undefined, undefined, undefined, undefined, '3', undefined]);
   assert.match(audit.metricsText(), /^selfsame_audit_dropped_total 3$/m);
 });
 
-test('what waits is bounded in bytes, too', async () => {
+test('the queue is also bounded in bytes', async () => {
   const [file, clock] = [aFile(), new HandClock()];
   const audit = new AuditLog({ file, clock, log: silentLog, maxQueuedBytes: 4000 });
   const take = () => audit.take(aRecord({ path: `/${'x'.repeat(2000)}` }));
   file.isFull = true;
   for (let i = 0; i < 20; i++) {
     take();
-    // Lines are made after each turn.
+    // Lines are formatted after each turn.
     await new Promise((resolve) => setImmediate(resolve));
   }
   assert.match(audit.metricsText(), /^selfsame_audit_dropped_total 18$/m);
@@ -122,21 +122,24 @@ test('what waits is bounded in bytes, too', async () => {
   assert.equal(file.lines.length, 3);
 });
 
-test('a disk that stays full is told once, and at the end what was lost', async () => {
-  const told: string[] = [];
-  const log: Log = { ...silentLog, error: (fields, message) => void told.push(`${message} ${JSON.stringify(fields)}`) };
+test('a full disk is logged once, and the lost records at the end', async () => {
+  const logged: string[] = [];
+  const log: Log = {
+    ...silentLog,
+    error: (fields, message) => void logged.push(`${message} ${JSON.stringify(fields)}`),
+  };
   const { file, clock, audit, take } = aLog(4, log);
   file.isFull = true;
   take(6);
   await clock.advance(120_000);
   await audit.close();
-  assert.equal(told.length, 2);
-  assert.match(told[0]!, /^Cannot write the audit log/);
-  assert.match(told[1]!, /"lost":6/);
+  assert.equal(logged.length, 2);
+  assert.match(logged[0]!, /^Cannot write the audit log/);
+  assert.match(logged[1]!, /"lost":6/);
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('a record that cannot be told is counted like one that did not fit', async () => {
+test('a record that cannot be formatted counts as dropped', async () => {
   const { file, audit, take, clock } = aLog();
   audit.take(aRecord({ receivedMs: Number.NaN }));
   await clock.advance(100);
@@ -146,7 +149,7 @@ test('a record that cannot be told is counted like one that did not fit', async 
   assert.equal(file.lines[0]?.annotations['audit.selfsame.io/dropped-before'], '1');
 });
 
-test('closing writes what is left', async () => {
+test('closing writes the queued records', async () => {
   const { file, audit, take, ids } = aLog();
   take(3);
   await audit.close();

@@ -1,12 +1,12 @@
 /**
- * The audit log: records in, lines in a file out. Taking a record is an append to a list. Lines are made of them when
- * the requests of this turn of the event loop have been answered, and written in batches, so that no request waits.
+ * The audit log: writes records as lines to a file. Adding a record appends it to a list. Lines are formatted after the
+ * requests of this turn of the event loop were answered, and written in batches, so that no request waits.
  *
- *   take ──► records ──► lines (both bounded; what does not fit is counted) ──► batch ──► file
- *                                                                  └─ fails ─► the same batch again, a little later
+ *   add ──► records ──► lines (both bounded; dropped records are counted) ──► batch ──► file
+ *                                                                └─ fails ─► the same batch again, later
  *
- * A batch is in the hands of the system when it is written, not on the disk: a killed process loses what was queued for
- * FLUSH_MS at most, a machine without power what the system had not written yet.
+ * A written batch is in the page cache, not on disk: a killed process loses at most the records of FLUSH_MS, a power
+ * failure also what the system had not written yet.
  */
 import type { AuditRecord, AuditSink } from '#engine/audit/audit-record.ts';
 import { formatEvent } from '#engine/audit/format-event.ts';
@@ -24,9 +24,9 @@ export interface AuditLogOptions {
 
 const FLUSH_MS = 100;
 const MAX_QUEUED = 16_384;
-/** Whoever asks decides how long a line gets, by the address and what policies note: usual ones have a kilobyte. */
+/** Clients influence the length of a line by the URL and by policy annotations; usual lines have a kilobyte. */
 const MAX_QUEUED_BYTES = 32 * 1024 * 1024;
-/** So many lines take less than a millisecond to make. */
+/** Formatting this many lines takes less than a millisecond. */
 const LINES_PER_TURN = 200;
 const BATCH_BYTES = 256 * 1024;
 const RETRY = { firstMs: 500, maxMs: 30_000 };
@@ -41,12 +41,12 @@ export class AuditLog {
   readonly #maxQueued: number;
   readonly #maxQueuedBytes: number;
   #records: AuditRecord[] = [];
-  /** Bytes, not texts: they wait outside of the heap, where collecting garbage does not move them. */
+  /** Buffers instead of strings: they are outside of the heap, where garbage collection does not move them. */
   #lines: Lines[] = [];
   #lineCount = 0;
   #lineBytes = 0;
   #isFormatting = false;
-  /** How many did not fit right before a record. */
+  /** Number of records dropped immediately before a record. */
   readonly #gaps = new Map<AuditRecord, number>();
   #gap = 0;
   #batch: Lines | undefined;
@@ -77,14 +77,14 @@ export class AuditLog {
     this.#wake(FLUSH_MS);
   };
 
-  /** Everything that was taken is written, or cannot be for now. */
+  /** Waits until everything is written, or cannot be written for now. */
   async flush(): Promise<void> {
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
     await (this.#draining ??= this.#drain().finally(() => this.#drained()));
   }
 
-  /** Call when nothing is taken any more. */
+  /** Must be called after the last record. */
   async close(): Promise<void> {
     await this.#draining;
     await this.flush();
@@ -96,10 +96,15 @@ export class AuditLog {
 
   metricsText(): string {
     const counters: readonly [string, string, string, number][] = [
-      ['apiserver_audit_event_total', 'counter', 'Lines of the audit log.', this.#written],
-      ['selfsame_audit_dropped_total', 'counter', 'Requests that the audit log could not keep.', this.#dropped],
-      ['selfsame_audit_queued', 'gauge', 'Requests that wait for the audit log.', this.#queued],
-      ['selfsame_audit_writable', 'gauge', '1 while the audit log can be written.', this.#failures === 0 ? 1 : 0],
+      ['apiserver_audit_event_total', 'counter', 'Number of audit events written.', this.#written],
+      ['selfsame_audit_dropped_total', 'counter', 'Number of requests dropped from the audit log.', this.#dropped],
+      ['selfsame_audit_queued', 'gauge', 'Number of requests waiting to be written to the audit log.', this.#queued],
+      [
+        'selfsame_audit_writable',
+        'gauge',
+        'Whether the audit log can be written (1) or not (0).',
+        this.#failures === 0 ? 1 : 0,
+      ],
     ];
     return counters
       .map(([name, type, help, value]) => `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${name} ${value}\n`)
@@ -123,14 +128,14 @@ export class AuditLog {
       }
       this.#batch = undefined;
       this.#written += batch.count;
-      if (this.#failures > 0) this.#options.log.warn({ dropped: this.#dropped }, 'the audit log is written again');
+      if (this.#failures > 0) this.#options.log.warn({ dropped: this.#dropped }, 'The audit log can be written again');
       this.#failures = 0;
     }
   }
 
   #drained(): void {
     this.#draining = undefined;
-    // What came in the very moment of the end.
+    // Records that were added at the end of the drain.
     if (this.#queued > 0) this.#wake(FLUSH_MS);
   }
 
@@ -148,7 +153,7 @@ export class AuditLog {
     });
   }
 
-  /** Soon, because a record that lives long is moved about by the garbage collector, which costs more than its line. */
+  /** Formats soon, because a long-lived record is moved by the garbage collector, which costs more than its line. */
   #format(): void {
     const records = this.#records.splice(0, LINES_PER_TURN);
     if (records.length === 0) return;
@@ -159,7 +164,7 @@ export class AuditLog {
     this.#lineBytes += bytes.length;
   }
 
-  /** Whatever is in a record, it must not end the server. */
+  /** No record may end the server. */
   #lineOf(record: AuditRecord): string | [] {
     const gap = this.#takeGap(record);
     try {
@@ -167,7 +172,7 @@ export class AuditLog {
     } catch (error) {
       this.#gap += gap + 1;
       this.#dropped++;
-      this.#options.log.error({ err: error }, 'Cannot tell of a request in the audit log');
+      this.#options.log.error({ err: error }, 'Cannot format a request for the audit log');
       return [];
     }
   }
@@ -195,7 +200,7 @@ export class AuditLog {
     return gap;
   }
 
-  /** Told once; requests go on, because a full disk must not keep anybody from making room. */
+  /** Logged once. Requests continue, because a full disk must not prevent anyone from freeing space. */
   #failed(error: unknown): void {
     this.#failures++;
     if (this.#failures === 1) this.#options.log.error({ err: error }, 'Cannot write the audit log; trying again');

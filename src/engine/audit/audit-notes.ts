@@ -1,13 +1,13 @@
-/** The notes of a request that changes something, and the name of what it creates, which its path does not tell. */
+/** The notes of a write request, including the name of a created object, which is not in its path. */
 import type { ValidatingStep } from '#engine/admission/admission.ts';
 import { RequestNotes } from '#engine/notes.ts';
 
 export class AuditNotes extends RequestNotes {
-  /** '' while nobody knows. */
+  /** '' while it is unknown. */
   name = '';
 }
 
-/** Refuses nothing. */
+/** Records the name; never refuses a request. */
 export const noteName: ValidatingStep = ({ operation, name, notes }) => {
   if (operation === 'CREATE' && notes instanceof AuditNotes) notes.name = name;
 };

@@ -1,13 +1,13 @@
-/** How the audit log is kept, and the flags that say so, for the program's own table of flags. Pure. */
+/** Options of the audit log and their flags, for the program's table of flags. Pure. */
 
 export const AUDIT_LEVELS = ['writes', 'all-writes', 'off'] as const;
 export type AuditLevel = (typeof AUDIT_LEVELS)[number];
 
 export interface AuditOptions {
   readonly level: AuditLevel;
-  /** Of one file. */
+  /** Maximum size of one file. */
   readonly maxBytes: number;
-  /** Files that are kept besides the newest. */
+  /** Number of files that are kept besides the current one. */
   readonly maxRotated: number;
 }
 
@@ -23,7 +23,7 @@ export const auditFlags = {
   audit: {
     name: 'audit',
     value: 'WHAT',
-    help: 'writes leaves out Leases and Events of the system, all-writes does not, off keeps no log',
+    help: 'requests to log: writes (without Leases and Events of the system), all-writes or off',
     fallback: DEFAULT_AUDIT.level,
     parse(text: string): Parsed<AuditLevel> {
       const level = AUDIT_LEVELS.find((known) => known === text);
@@ -33,14 +33,14 @@ export const auditFlags = {
   auditLogMaxSize: {
     name: 'audit-log-maxsize',
     value: 'MIB',
-    help: 'how large a file of the audit log gets',
+    help: 'maximum size of an audit log file',
     fallback: DEFAULT_AUDIT.maxBytes / MEBIBYTE,
     parse: (text: string) => numberIn(text, 1, MAX_SIZE_MIB),
   },
   auditLogMaxBackup: {
     name: 'audit-log-maxbackup',
     value: 'COUNT',
-    help: 'how many full files of the audit log are kept',
+    help: 'number of rotated audit log files to keep',
     fallback: DEFAULT_AUDIT.maxRotated,
     parse: (text: string) => numberIn(text, 1, MAX_FILES),
   },

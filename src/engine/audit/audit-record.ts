@@ -1,6 +1,6 @@
 /**
- * What is kept of a request that is worth telling of. Only references are taken while the request is answered; the line
- * is made of them later (format-event.ts), and nothing of any body is among them.
+ * The record of an audited request. Holds only references while the request is answered; the line is formatted later
+ * (format-event.ts). Contains nothing of any body.
  */
 import type { Decision } from '#engine/auth/authorize.ts';
 import type { AuditNotes } from '#engine/audit/audit-notes.ts';
@@ -8,15 +8,15 @@ import type { ApiRequest, ApiResponse, UserInfo } from '#engine/request.ts';
 import type { Route } from '#engine/route.ts';
 import type { ApiError } from '#kube/api-error.ts';
 
-/** What a request leaves behind on its way through the API. */
-export interface Trail {
-  /** Of the authorizer; undefined where the request was refused before it was asked. */
+/** The information that a request collects on its way through the API. */
+export interface RequestTrail {
+  /** The decision of the authorizer; undefined if the request was refused before. */
   decision: Decision | undefined;
   notes: AuditNotes | undefined;
-  /** Why it was refused. */
+  /** The error that refused the request. */
   error: ApiError | undefined;
-  /** A review: created, as it were, and nothing of it stored. */
-  isQuestion: boolean;
+  /** True if the request is a review: a create that stores nothing. */
+  isReview: boolean;
 }
 
 export interface AuditRecord {
@@ -26,24 +26,24 @@ export interface AuditRecord {
   readonly path: string;
   readonly query: URLSearchParams;
   readonly verb: string;
-  /** Who really asked. */
+  /** The real user. */
   readonly user: UserInfo;
-  /** In whose name, where that is another. */
+  /** The impersonated user, if any. */
   readonly impersonated: UserInfo | undefined;
-  /** Asked by a part of this process. */
+  /** True if a component of this process sent the request. */
   readonly isLocal: boolean;
   readonly sourceIp: string | undefined;
   readonly userAgent: string;
   readonly route: Route;
-  /** Of the object, also of one that had none on its path. */
+  /** The name of the object, even if it is not in the path. */
   readonly name: string;
   readonly code: number;
-  /** The answer goes on: a stream, or a connection that was handed over. */
+  /** True if the response continues: a stream, or an upgraded connection. */
   readonly isOpen: boolean;
   readonly decision: Decision | undefined;
   readonly error: ApiError | undefined;
   readonly warnings: readonly string[];
-  /** What admission and token requests noted. */
+  /** Annotations of admission and token requests. */
   readonly annotations: Readonly<Record<string, string>>;
 }
 
@@ -53,35 +53,43 @@ export type AuditSink = (record: AuditRecord) => void;
 const NO_WARNINGS: readonly string[] = [];
 const NO_ANNOTATIONS: Readonly<Record<string, string>> = {};
 
-export interface Answered {
-  /** As it came. */
-  readonly asked: ApiRequest;
-  /** As it was served: in the name of somebody else, perhaps. */
+export interface AuditedExchange {
+  /** The request as received. */
+  readonly received: ApiRequest;
+  /** The request as served, possibly as an impersonated user. */
   readonly request: ApiRequest;
   readonly route: Route;
   readonly verb: string;
   readonly response: ApiResponse;
-  readonly trail: Trail;
+  readonly trail: RequestTrail;
   readonly receivedMs: number;
   readonly tookMs: number;
 }
 
-export function auditRecord({ asked, request, route, verb, response, trail, ...times }: Answered): AuditRecord {
+export function auditRecord({
+  received,
+  request,
+  route,
+  verb,
+  response,
+  trail,
+  ...times
+}: AuditedExchange): AuditRecord {
   const { notes, error, decision } = trail;
   const known = route.type === 'resource' ? route.name : '';
   const noted = notes?.annotations;
   return {
-    id: asked.auditId,
+    id: received.auditId,
     receivedMs: times.receivedMs,
     tookMs: times.tookMs,
-    path: asked.path,
-    query: asked.query,
+    path: received.path,
+    query: received.query,
     verb,
-    user: asked.user,
-    impersonated: request === asked ? undefined : request.user,
-    isLocal: asked.header === undefined,
-    sourceIp: asked.sourceIp,
-    userAgent: asked.userAgent,
+    user: received.user,
+    impersonated: request === received ? undefined : request.user,
+    isLocal: received.header === undefined,
+    sourceIp: received.sourceIp,
+    userAgent: received.userAgent,
     route,
     name: known || notes?.name || (error?.details?.name ?? ''),
     code: response.status,

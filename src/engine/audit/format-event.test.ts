@@ -40,7 +40,7 @@ const denied = new ApiError(422, 'Invalid', 'ValidatingAdmissionPolicy "p" denie
   details: { causes: [{ message: 'no' }] },
 });
 
-/** undefined = the field is not there. */
+/** Undefined = the field must be absent. */
 const cases: Record<string, { record: Partial<AuditRecord>; dropped?: number; want: Record<string, unknown> }> = {
   'has the fields of an Event': { record: {}, want: PLAIN },
   'names group and subresource': {
@@ -56,22 +56,22 @@ const cases: Record<string, { record: Partial<AuditRecord>; dropped?: number; wa
       },
     },
   },
-  'has no object where a plain path was asked for': {
+  'has no object for a plain path': {
     record: { path: '/healthz', verb: 'post', name: '' },
     want: { objectRef: undefined, requestURI: '/healthz', verb: 'post' },
   },
-  'leaves out where a part of the process asked': {
+  'omits the source of a local request': {
     record: { sourceIp: undefined, isLocal: true, userAgent: '' },
     want: { sourceIPs: undefined, userAgent: undefined },
   },
-  'tells who asked and in whose name': {
+  'contains the real and the impersonated user': {
     record: { impersonated: { name: 'bob', uid: 'u', groups: ['g'], extra: { reason: ['x'] } } },
     want: {
       user: PLAIN.user,
       impersonatedUser: { username: 'bob', uid: 'u', groups: ['g'], extra: { reason: ['x'] } },
     },
   },
-  'has an empty user where nobody was proved': {
+  'has an empty user for an unauthenticated request': {
     record: { user: { name: '', groups: [] }, code: 401, error: unauthorized(), decision: undefined },
     want: {
       user: {},
@@ -79,7 +79,7 @@ const cases: Record<string, { record: Partial<AuditRecord>; dropped?: number; wa
       annotations: {},
     },
   },
-  'tells why a request was refused': {
+  'contains the reason of a refusal': {
     record: { code: 409, error: alreadyExists({ group: '', plural: 'configmaps' }, 'one') },
     want: {
       responseStatus: {
@@ -91,7 +91,7 @@ const cases: Record<string, { record: Partial<AuditRecord>; dropped?: number; wa
       },
     },
   },
-  'tells of invalid fields their names, not their values': {
+  'contains the names of invalid fields, not their values': {
     record: { code: 422, error: invalid },
     want: {
       responseStatus: {
@@ -103,7 +103,7 @@ const cases: Record<string, { record: Partial<AuditRecord>; dropped?: number; wa
       },
     },
   },
-  'tells what a policy said': {
+  'contains the message of a policy': {
     record: { code: 422, error: denied },
     want: {
       responseStatus: { metadata: {}, status: 'Failure', message: denied.message, reason: 'Invalid', code: 422 },
@@ -113,12 +113,12 @@ const cases: Record<string, { record: Partial<AuditRecord>; dropped?: number; wa
     record: { code: 400, error: new ApiError(400, 'BadRequest', 'cannot parse "hunter2"') },
     want: { responseStatus: { metadata: {}, status: 'Failure', reason: 'BadRequest', code: 400 } },
   },
-  'calls a refusal before the question forbidden': {
+  'has the decision forbid for a refused impersonation': {
     record: { code: 403, decision: undefined },
     want: { annotations: { 'authorization.k8s.io/decision': 'forbid', 'authorization.k8s.io/reason': '' } },
   },
-  'tells that an answer goes on': { record: { isOpen: true, code: 101 }, want: { stage: 'ResponseStarted' } },
-  'keeps what admission noted, whatever it is called': {
+  'marks a response that continues': { record: { isOpen: true, code: 101 }, want: { stage: 'ResponseStarted' } },
+  'contains the annotations of admission': {
     record: {
       annotations: Object.fromEntries([
         ['__proto__', 'x'],
@@ -127,7 +127,7 @@ const cases: Record<string, { record: Partial<AuditRecord>; dropped?: number; wa
     },
     want: { annotations: Object.fromEntries([...Object.entries(ALLOWED), ['__proto__', 'x'], ['p/a"b', 'c\nd']]) },
   },
-  'tells a dry run and warnings': {
+  'contains dry run and warnings': {
     record: { query: new URLSearchParams('dryRun=All'), warnings: ['old "kind"', 'x'] },
     want: {
       requestURI: `${PLAIN.requestURI}?dryRun=All`,
@@ -138,16 +138,16 @@ const cases: Record<string, { record: Partial<AuditRecord>; dropped?: number; wa
       },
     },
   },
-  'tells how many are missing before it': {
+  'contains the number of dropped records before it': {
     record: {},
     dropped: 17,
     want: { annotations: { ...ALLOWED, 'audit.selfsame.io/dropped-before': '17' } },
   },
-  'escapes what would end a line or a text': {
+  'escapes line ends and quotes': {
     record: { userAgent: 'a"b\\c\nd\u2028é', name: 'x\u0000' },
     want: { userAgent: 'a"b\\c\nd\u2028é', objectRef: { ...PLAIN.objectRef, name: 'x\u0000' } },
   },
-  'cuts what is too long': {
+  'truncates long values': {
     record: { userAgent: 'a'.repeat(2000), verb: 'v'.repeat(100) },
     want: { userAgent: `${'a'.repeat(1024)}...TRUNCATED`, verb: `${'v'.repeat(32)}...TRUNCATED` },
   },
@@ -156,14 +156,14 @@ const cases: Record<string, { record: Partial<AuditRecord>; dropped?: number; wa
 for (const [name, { record, dropped, want }] of Object.entries(cases)) {
   test(`a line ${name}`, () => {
     const event = eventOf(record, dropped);
-    const told = Object.fromEntries(Object.keys(want).map((key) => [key, event[key]]));
-    assert.deepEqual(told, want);
+    const actual = Object.fromEntries(Object.keys(want).map((key) => [key, event[key]]));
+    assert.deepEqual(actual, want);
   });
 }
 
-test('the plain line has no fields but these', () => assert.deepEqual(eventOf({}), PLAIN));
+test('a plain line has exactly these fields', () => assert.deepEqual(eventOf({}), PLAIN));
 
-test('no character of a line moves the cursor of a terminal', () => {
+test('a line contains no terminal control characters', () => {
   const text = 'a\u001b[2J\u009b2J\u202e\u007f';
   const user = { name: text, groups: [text] };
   const error = new ApiError(403, 'Forbidden', text);
@@ -180,7 +180,7 @@ test('a request without an id gets one', () => {
   assert.notEqual(ids[0], ids[1]);
 });
 
-test('the parts of a second have their zeros', () => {
+test('microseconds are zero-padded', () => {
   const receivedMs = Date.UTC(2026, 0, 1) + 0.0625;
   assert.equal(eventOf({ receivedMs })['requestReceivedTimestamp'], '2026-01-01T00:00:00.000062Z');
 });

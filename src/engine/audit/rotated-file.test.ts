@@ -28,13 +28,13 @@ function scene(t: TestContext, { maxBytes = 10, maxRotated = 2 } = {}) {
 
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
 
-test('the file and its directory are made for us alone', async (t) => {
+test('the file and its directory are readable by their owner only', async (t) => {
   const { dir, append } = scene(t);
   await append('a\n');
   assert.deepEqual([modeOf(dir), modeOf(join(dir, 'audit.log'))], ['700', '600']);
 });
 
-test('a file that others could read is closed to them', async (t) => {
+test('the mode of a file that others can read is corrected', async (t) => {
   const { dir, append } = scene(t);
   mkdirSync(dir);
   writeFileSync(join(dir, 'audit.log'), 'a\n');
@@ -43,7 +43,7 @@ test('a file that others could read is closed to them', async (t) => {
   assert.equal(modeOf(join(dir, 'audit.log')), '600');
 });
 
-test('a full file makes room for another, and the oldest go', async (t) => {
+test('a full file is rotated, and the oldest are deleted', async (t) => {
   const { append, files } = scene(t);
   for (const line of ['1111', '2222', '3333', '4444', '5555', '6666', '7777']) await append(`${line}\n`);
   assert.deepEqual(files(), {
@@ -53,7 +53,7 @@ test('a full file makes room for another, and the oldest go', async (t) => {
   });
 });
 
-test('what is longer than a file gets one of its own', async (t) => {
+test('data larger than a file gets a file of its own', async (t) => {
   const { append, files } = scene(t);
   for (const line of ['1', '2'.repeat(30), '3']) await append(`${line}\n`);
   assert.deepEqual(files(), {
@@ -63,7 +63,7 @@ test('what is longer than a file gets one of its own', async (t) => {
   });
 });
 
-test('numbers go on where the last process left them, also past six digits', async (t) => {
+test('numbers continue after a restart, also beyond six digits', async (t) => {
   const { dir, append, files } = scene(t);
   mkdirSync(dir);
   writeFileSync(join(dir, 'audit-999999.log'), 'old\n');
@@ -72,7 +72,7 @@ test('numbers go on where the last process left them, also past six digits', asy
   assert.deepEqual(Object.keys(files()).sort(), ['audit-1000000.log', 'audit-999999.log', 'audit.log']);
 });
 
-test('a line that a killed process left unfinished stays alone', async (t) => {
+test('an incomplete line of a killed process is terminated', async (t) => {
   const { dir, append, files } = scene(t, { maxBytes: 100 });
   mkdirSync(dir);
   writeFileSync(join(dir, 'audit.log'), 'whole\ntor');
@@ -80,7 +80,7 @@ test('a line that a killed process left unfinished stays alone', async (t) => {
   assert.deepEqual(files(), { 'audit.log': 'whole\ntor\nnext\n' });
 });
 
-test('a directory that is gone is made again', async (t) => {
+test('a deleted directory is created again', async (t) => {
   const { dir, file, append, files } = scene(t);
   await append('a\n');
   await file.close();
@@ -89,7 +89,7 @@ test('a directory that is gone is made again', async (t) => {
   assert.deepEqual(files(), { 'audit.log': 'b\n' });
 });
 
-test('a link in the place of the file is not followed, and once it is gone writing goes on', async (t) => {
+test('a symbolic link instead of the file is not followed, and writing continues once it is removed', async (t) => {
   const { dir, append, files } = scene(t);
   mkdirSync(dir);
   const target = join(dir, 'target');

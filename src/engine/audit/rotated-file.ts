@@ -1,10 +1,10 @@
 /**
- * A file of lines that only we may read, cut into pieces of bounded size:
+ * A log file that only its owner may read, rotated at a maximum size:
  *
- *   <dir>/audit.log            what is written now
- *   <dir>/audit-000042.log     what was written before: the higher, the newer
+ *   <dir>/audit.log            the current file
+ *   <dir>/audit-000042.log     previous files: higher numbers are newer
  *
- * Numbers, not times: clocks go backwards, and a reader must be able to tell the order.
+ * Numbers instead of times: clocks can go backwards, and the order must be clear.
  */
 import { constants } from 'node:fs';
 import { open, readdir, rename, rm, type FileHandle } from 'node:fs/promises';
@@ -14,7 +14,7 @@ import { ensurePrivateDir } from '#lib/private-file.ts';
 export interface RotatedFileOptions {
   readonly dir: string;
   readonly maxBytes: number;
-  /** Besides the one that is written now. */
+  /** Number of files besides the current one. */
   readonly maxRotated: number;
 }
 
@@ -24,7 +24,7 @@ const PRIVATE_FILE = 0o600;
 const FLAGS = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;
 const NEWLINE = Buffer.from('\n');
 
-/** One caller, one call at a time. After a failure the next call begins anew: with the directory, if need be. */
+/** For one caller, one call at a time. After a failure the next call starts again, including the directory. */
 export class RotatedFile {
   readonly #options: RotatedFileOptions;
   #open: { readonly handle: FileHandle; bytes: number } | undefined;
@@ -33,7 +33,9 @@ export class RotatedFile {
     this.#options = options;
   }
 
-  /** All of it or, when it rejects, nothing, unless not even that can be done. The bytes end with a newline. */
+  /**
+   * Appends all of the bytes, or nothing if it rejects (unless even the rollback fails). The bytes end with a newline.
+   */
   async append(bytes: Buffer): Promise<void> {
     let file = (this.#open ??= await this.#begin());
     if (file.bytes > 0 && file.bytes + bytes.length > this.#options.maxBytes) {
@@ -44,7 +46,7 @@ export class RotatedFile {
       await file.handle.writeFile(bytes);
       file.bytes += bytes.length;
     } catch (error) {
-      // What was written is written again later; a disk that is full still lets a file shrink.
+      // The data is written again later; even on a full disk a file can be truncated.
       await file.handle.truncate(file.bytes).catch(() => {});
       await this.close();
       throw error;
@@ -82,7 +84,7 @@ export class RotatedFile {
   }
 }
 
-/** Whoever was killed while writing left a part of a line: it stays alone. How many bytes were added. */
+/** Terminates an incomplete line of a killed process. Returns the number of bytes added. */
 async function endLine(handle: FileHandle, size: number): Promise<number> {
   if (size === 0) return 0;
   const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, size - 1);
@@ -91,7 +93,7 @@ async function endLine(handle: FileHandle, size: number): Promise<number> {
   return NEWLINE.length;
 }
 
-/** The oldest first. */
+/** Returns the rotated files, oldest first. */
 async function rotatedIn(dir: string): Promise<{ name: string; number: number }[]> {
   const found = (await readdir(dir)).flatMap((name) => {
     const [, digits] = ROTATED.exec(name) ?? [];

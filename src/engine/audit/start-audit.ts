@@ -11,11 +11,11 @@ import type { Log } from '#lib/log.ts';
 export interface RunningAudit {
   readonly sink: AuditSink;
   metricsText(): string;
-  /** Call when nothing is served any more. */
+  /** Must be called after the last request. */
   close(): Promise<void>;
 }
 
-/** undefined = nobody wants one. The file is opened with the first line. */
+/** Returns undefined if the audit log is off. The file is opened with the first line. */
 export function startAudit(
   dataDir: string,
   { level, maxBytes, maxRotated }: AuditOptions,

@@ -12,14 +12,14 @@ const cases: Record<string, { method: string; url: string; verb: string; request
     requestURI: '/api/v1/namespaces/a/pods/p?force=true',
     objectRef: { resource: 'pods', namespace: 'a', name: 'p', apiVersion: 'v1' },
   },
-  'a watch with a token on its address': {
+  'a watch with a token in its URL': {
     method: 'GET',
     url: '/api/v1/pods?watch=1&access_token=hunter2',
     verb: 'watch',
     requestURI: '/api/v1/pods?watch=1&access_token=REDACTED',
     objectRef: { resource: 'pods', apiVersion: 'v1' },
   },
-  'a method that nobody knows': {
+  'an unknown method': {
     method: 'FROB',
     url: '/api/v1/pods',
     verb: 'frob',
@@ -30,7 +30,7 @@ const cases: Record<string, { method: string; url: string; verb: string; request
 };
 
 for (const [name, { method, url, verb, requestURI, objectRef }] of Object.entries(cases)) {
-  test(`${name} without a valid proof is nobody's`, () => {
+  test(`the record of ${name} with invalid credentials has no user`, () => {
     const from = { userAgent: 'curl/8', sourceIp: '192.0.2.7', auditId: 'id-1' };
     const record = unauthenticatedRecord({ method, url, ...from, error: unauthorized() }, Date.UTC(2026, 0, 1));
     const time = '2026-01-01T00:00:00.000000Z';

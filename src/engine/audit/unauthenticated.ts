@@ -1,14 +1,14 @@
-/** The record of a request whose proof of identity failed: nobody's, and served by nobody. */
+/** Builds the audit record of a request with invalid credentials, which has no user. */
 import type { AuditRecord } from '#engine/audit/audit-record.ts';
 import { isWatch } from '#engine/options.ts';
 import type { UserInfo } from '#engine/request.ts';
 import { parseRoute, verbOf } from '#engine/route.ts';
 import type { ApiError } from '#kube/api-error.ts';
 
-/** A request that was refused before it was one. */
-export interface Turned {
+/** A request that was refused before it was parsed. */
+export interface UnauthenticatedRequest {
   readonly method: string;
-  /** With the query. */
+  /** URL including the query. */
   readonly url: string;
   readonly userAgent: string;
   readonly sourceIp: string | undefined;
@@ -16,10 +16,10 @@ export interface Turned {
   readonly error: ApiError;
 }
 
-const NOBODY: UserInfo = { name: '', groups: [] };
+const NO_USER: UserInfo = { name: '', groups: [] };
 
-export function unauthenticatedRecord(turned: Turned, receivedMs: number): AuditRecord {
-  const { method, url, userAgent, sourceIp, auditId, error } = turned;
+export function unauthenticatedRecord(request: UnauthenticatedRequest, receivedMs: number): AuditRecord {
+  const { method, url, userAgent, sourceIp, auditId, error } = request;
   const mark = url.indexOf('?');
   const path = mark < 0 ? url : url.slice(0, mark);
   const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
@@ -32,7 +32,7 @@ export function unauthenticatedRecord(turned: Turned, receivedMs: number): Audit
     path,
     query,
     verb: verb ?? method.toLowerCase(),
-    user: NOBODY,
+    user: NO_USER,
     impersonated: undefined,
     isLocal: false,
     sourceIp,

@@ -2,25 +2,25 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AuditRecord } from '#engine/audit/audit-record.ts';
 import { aRecord } from '#engine/audit/testing/a-record.ts';
-import { atLevel, isAudited, isChatter } from '#engine/audit/what-is-audited.ts';
+import { atLevel, isAudited, isRoutineSystemTraffic } from '#engine/audit/what-is-audited.ts';
 
-const audited: Record<string, { verb: string; code: number; isQuestion?: boolean; want: boolean }> = {
-  'a write that worked': { verb: 'create', code: 201, want: true },
-  'a collection that was deleted': { verb: 'deletecollection', code: 200, want: true },
+const audited: Record<string, { verb: string; code: number; isReview?: boolean; want: boolean }> = {
+  'a successful write': { verb: 'create', code: 201, want: true },
+  'a deleted collection': { verb: 'deletecollection', code: 200, want: true },
   'a write to a plain path': { verb: 'post', code: 200, want: true },
-  'a write that was refused': { verb: 'patch', code: 409, want: true },
-  'a read that worked': { verb: 'get', code: 200, want: false },
+  'a refused write': { verb: 'patch', code: 409, want: true },
+  'a successful read': { verb: 'get', code: 200, want: false },
   'a watch': { verb: 'watch', code: 200, want: false },
-  'an answer that has not changed': { verb: 'get', code: 304, want: false },
-  'a read that was refused': { verb: 'list', code: 403, want: true },
-  'a read of what is not there': { verb: 'get', code: 404, want: true },
+  'a response that is not modified': { verb: 'get', code: 304, want: false },
+  'a refused read': { verb: 'list', code: 403, want: true },
+  'a read of a missing object': { verb: 'get', code: 404, want: true },
   'a console': { verb: 'get', code: 101, want: true },
-  'a question that is asked by creating it': { verb: 'create', code: 201, isQuestion: true, want: false },
-  'such a question that was refused': { verb: 'create', code: 403, isQuestion: true, want: true },
+  'a review': { verb: 'create', code: 201, isReview: true, want: false },
+  'a refused review': { verb: 'create', code: 403, isReview: true, want: true },
 };
 
-for (const [name, { verb, code, isQuestion = false, want }] of Object.entries(audited)) {
-  test(`${name} is ${want ? '' : 'not '}audited`, () => assert.equal(isAudited(verb, code, isQuestion), want));
+for (const [name, { verb, code, isReview = false, want }] of Object.entries(audited)) {
+  test(`${name} is ${want ? '' : 'not '}audited`, () => assert.equal(isAudited(verb, code, isReview), want));
 }
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-1';
@@ -41,14 +41,14 @@ const chatter: Record<string, { record: Partial<AuditRecord>; want: boolean }> =
     record: { path: '/api/v1/namespaces/a/events', isLocal: true, sourceIp: undefined, user: account('selfsame') },
     want: true,
   },
-  'a Lease that was refused': { record: { path: LEASE, user: NODE, code: 403 }, want: false },
-  'the Lease of a person': { record: { path: LEASE }, want: false },
-  'the Lease of an account that anybody made': { record: { path: LEASE, user: account('default') }, want: false },
-  'the Lease of nobody': {
+  'a refused write of a Lease': { record: { path: LEASE, user: NODE, code: 403 }, want: false },
+  'a Lease of a user': { record: { path: LEASE }, want: false },
+  'a Lease of an ordinary service account': { record: { path: LEASE, user: account('default') }, want: false },
+  'a Lease of an unauthenticated user': {
     record: { path: LEASE, user: { name: 'system:anonymous', groups: ['system:unauthenticated'] } },
     want: false,
   },
-  'a Lease in the name of a node': {
+  'a Lease by impersonating a node': {
     record: { path: LEASE, user: NODE, impersonated: NODE },
     want: false,
   },
@@ -60,8 +60,8 @@ const chatter: Record<string, { record: Partial<AuditRecord>; want: boolean }> =
 };
 
 for (const [name, { record, want }] of Object.entries(chatter)) {
-  test(`${name} is ${want ? '' : 'not '}chatter`, () => {
-    assert.equal(isChatter(aRecord(record)), want);
+  test(`${name} is ${want ? '' : 'not '}routine system traffic`, () => {
+    assert.equal(isRoutineSystemTraffic(aRecord(record)), want);
     for (const [level, kept] of [
       ['writes', !want],
       ['all-writes', true],

@@ -22,23 +22,32 @@ const authenticate = createAuthenticator({
 });
 
 const proofs: Record<string, [evidence: Evidence, want: string]> = {
-  'no proof is anonymous': [{}, 'system:anonymous [system:unauthenticated]'],
-  'a certificate names the user': [{ peerCertificate: jane }, 'jane [dev system:authenticated]'],
-  'a token names the user': [{ authorization: 'Bearer s3cret' }, 'robot 7 [bots system:authenticated]'],
-  'the scheme is read in any case': [{ authorization: 'bearer s3cret' }, 'robot 7 [bots system:authenticated]'],
-  'a certificate goes before a token': [
+  'a request without credentials is anonymous': [{}, 'system:anonymous [system:unauthenticated]'],
+  'a certificate identifies the user': [{ peerCertificate: jane }, 'jane [dev system:authenticated]'],
+  'a token identifies the user': [{ authorization: 'Bearer s3cret' }, 'robot 7 [bots system:authenticated]'],
+  'the scheme is case-insensitive': [{ authorization: 'bearer s3cret' }, 'robot 7 [bots system:authenticated]'],
+  'a certificate takes precedence over a token': [
     { peerCertificate: jane, authorization: 'Bearer nonsense' },
     'jane [dev system:authenticated]',
   ],
-  'a wrong token is refused though anonymous would do': [{ authorization: 'Bearer nonsense' }, 'Unauthorized'],
+  'a wrong token is refused even if an anonymous request would be served': [
+    { authorization: 'Bearer nonsense' },
+    'Unauthorized',
+  ],
   'a longer token is refused': [{ authorization: 'Bearer s3cret1' }, 'Unauthorized'],
   'a certificate that TLS did not trust is refused': [{ peerCertificate: 'untrusted' }, 'Unauthorized'],
-  'a token does where the certificate does not': [
+  'a valid token is accepted with an untrusted certificate': [
     { peerCertificate: 'untrusted', authorization: 'Bearer s3cret' },
     'robot 7 [bots system:authenticated]',
   ],
-  'another scheme is no proof': [{ authorization: 'Basic YTpi' }, 'system:anonymous [system:unauthenticated]'],
-  'an empty token is no proof': [{ authorization: 'Bearer ' }, 'system:anonymous [system:unauthenticated]'],
+  'another scheme does not count as credentials': [
+    { authorization: 'Basic YTpi' },
+    'system:anonymous [system:unauthenticated]',
+  ],
+  'an empty token does not count as credentials': [
+    { authorization: 'Bearer ' },
+    'system:anonymous [system:unauthenticated]',
+  ],
 };
 
 for (const [name, [evidence, want]] of Object.entries(proofs)) {
@@ -68,7 +77,7 @@ const subjects: Record<string, { user: string; groups: string[] }> = {
   'a plain name': { user: 'jane', groups: [] },
   'one group': { user: 'jane', groups: ['system:masters'] },
   'several groups in order': { user: 'jane', groups: ['b', 'a', 'c'] },
-  'signs that a distinguished name escapes': {
+  'characters that a distinguished name escapes': {
     user: 'a,b+c="d"\\e;<f>',
     groups: ['x, O=system:masters', 'y\nO=z', '#q'],
   },
@@ -76,7 +85,7 @@ const subjects: Record<string, { user: string; groups: string[] }> = {
 };
 
 for (const [name, { user, groups }] of Object.entries(subjects)) {
-  test(`a certificate carries ${name} unharmed`, () => {
+  test(`a certificate preserves ${name}`, () => {
     const { certPem } = pki.issueClientCertificate({ user, groups, days: 1 });
     assert.deepEqual(userOfPeerCertificate(new X509Certificate(certPem)), {
       name: user,

@@ -1,6 +1,7 @@
 /**
- * Who asks: a client certificate, else a bearer token, else nobody (system:anonymous). As in kube-apiserver, the
- * first proof that holds wins, and a proof that fails is 401 even where an anonymous request would be served.
+ * Authenticates requests: by client certificate, else by bearer token, else as system:anonymous. As in kube-apiserver,
+ * the first valid credential wins, and an invalid one is answered with 401 even if an anonymous request would be
+ * served.
  */
 import type { X509Certificate } from 'node:crypto';
 import { ANONYMOUS_USER, asAuthenticated } from '#engine/auth/groups.ts';
@@ -10,8 +11,8 @@ import { unauthorized } from '#kube/api-error.ts';
 
 export interface Evidence {
   /**
-   * From `userOfPeerCertificate`, computed once for each connection; undefined when the client sent none;
-   * 'untrusted' when it sent one that TLS could not verify against our CA.
+   * The result of `userOfPeerCertificate`, computed once per connection. Undefined if the client sent no certificate;
+   * 'untrusted' if TLS could not verify it against our CA.
    */
   readonly peerCertificate?: UserInfo | 'untrusted' | undefined;
   /** The Authorization header. */
@@ -32,7 +33,7 @@ export function createAuthenticator({ tokens }: { tokens: TokenLookup }): Authen
   };
 }
 
-/** Other schemes than Bearer are not ours to judge and count as no proof, as in kube-apiserver. */
+/** Schemes other than Bearer are ignored and count as no credentials, as in kube-apiserver. */
 function bearerToken(authorization: string | undefined): string | undefined {
   if (authorization === undefined) return undefined;
   const [scheme, token] = authorization.trim().split(' ', 2);
@@ -40,13 +41,13 @@ function bearerToken(authorization: string | undefined): string | undefined {
 }
 
 /**
- * The user of a certificate that TLS has verified against our CA: CN is the name, each O a group, and
- * system:authenticated. Undefined without a CN: such a certificate names nobody. Call once for each connection.
+ * Returns the user of a certificate that TLS verified against our CA: CN is the name, each O a group, and
+ * system:authenticated is added. Undefined without a CN. Call once per connection.
  */
 export function userOfPeerCertificate(certificate: X509Certificate): UserInfo | undefined {
-  // The `subject` text is made for people and escapes values; the legacy object has them as they are.
+  // The `subject` text escapes values; the legacy object has the raw values.
   const subject = certificate.toLegacyObject().subject as { CN?: string | string[]; O?: string | string[] };
-  // Of several common names Go, and so Kubernetes, takes the last.
+  // Go, and so Kubernetes, uses the last of several common names.
   const name = [subject.CN ?? ''].flat().at(-1) ?? '';
   return name === '' ? undefined : asAuthenticated({ name, groups: [subject.O ?? []].flat() });
 }

@@ -63,7 +63,7 @@ const refusals: Record<string, Refusal> = {
     message: 'forbidden: User "mallory" cannot get path "/metrics"',
     details: {},
   },
-  'a reason of the authorizer': {
+  'a request with a reason of the authorizer': {
     attributes: onGadgets({ group: '', resource: 'nodes', namespace: '' }),
     reason: 'because',
     message:
@@ -78,7 +78,7 @@ const refusals: Record<string, Refusal> = {
 };
 
 for (const [name, { user = mallory, attributes, reason, message, details }] of Object.entries(refusals)) {
-  test(`words the refusal of ${name} as Kubernetes does`, () => {
+  test(`has Kubernetes' message for the refusal of ${name}`, () => {
     const status = refusal(user, attributes, reason).toStatus();
     assert.deepEqual(
       { message: status.message, details: status.details, reason: status.reason, code: status.code },

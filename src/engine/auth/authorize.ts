@@ -1,8 +1,8 @@
 /**
- * Who may do what: the question, the answer, and the words of a refusal. auth/rbac/ answers by the roles in the store.
+ * The types of authorization, and the error for a refusal. auth/rbac/ decides by the roles in the store.
  *
- * The router decides whether a request is about a resource or a plain path; paths are compared as they are, so they
- * must be the very ones that are routed.
+ * The router decides whether a request is for a resource or a plain path. Paths are compared literally, so they must be
+ * the same that are routed.
  */
 import type { UserInfo } from '#engine/request.ts';
 import { forbidden, forbiddenPath } from '#kube/api-error.ts';
@@ -14,7 +14,7 @@ export interface ResourceAttributes {
   readonly group: string;
   readonly version: string;
   readonly resource: string;
-  /** Each of the following is '' where the request has none. */
+  /** This and the following fields are '' if the request has none. */
   readonly subresource: string;
   readonly namespace: string;
   readonly name: string;
@@ -33,7 +33,7 @@ export interface Decision {
   readonly reason?: string;
 }
 
-/** What somebody may do in a namespace, as a SelfSubjectRulesReview answers it. */
+/** The permissions of a user in a namespace, as in a SelfSubjectRulesReview. */
 export interface RuleList {
   readonly resourceRules: readonly {
     readonly verbs: readonly string[];
@@ -45,34 +45,34 @@ export interface RuleList {
     readonly verbs: readonly string[];
     readonly nonResourceURLs?: readonly string[] | undefined;
   }[];
-  /** There may be more. */
+  /** True if the list may be incomplete. */
   readonly incomplete: boolean;
   readonly evaluationError?: string;
 }
 
-/** Synchronous, because a read is answered at once. */
+/** Synchronous, because reads are answered synchronously. */
 export interface Authorizer {
   authorize(user: UserInfo, attributes: Attributes): Decision;
-  /** Absent where rules cannot be listed. */
+  /** Absent if rules cannot be listed. */
   rulesFor?(user: UserInfo, namespace: string): RuleList;
 }
 
-/** The 403 for a refused request, in Kubernetes' words; `reason` is what the authorizer gave, if anything. */
+/** Builds the 403 for a refused request, with Kubernetes' message; `reason` is that of the authorizer. */
 export function refusal(user: UserInfo, attributes: Attributes, reason = ''): ApiError {
   if ('path' in attributes) {
-    return forbiddenPath(inert(user.name), inert(attributes.verb), inert(attributes.path));
+    return forbiddenPath(escapeHtml(user.name), escapeHtml(attributes.verb), escapeHtml(attributes.path));
   }
   const { verb, group, resource, subresource, namespace, name } = attributes;
   const target = subresource === '' ? resource : `${resource}/${subresource}`;
   const scope = namespace === '' ? 'at the cluster scope' : `in the namespace ${quoted(namespace)}`;
   const why = `User ${quoted(user.name)} cannot ${verb} resource ${quoted(target)} in API group ${quoted(group)} ${scope}`;
   const because = reason === '' ? '' : `: ${reason}`;
-  return forbidden({ group, plural: resource }, name, `${inert(why)}${because}`);
+  return forbidden({ group, plural: resource }, name, `${escapeHtml(why)}${because}`);
 }
 
 const quoted = (text: string) => JSON.stringify(text);
 
-/** Like kube-apiserver, so that no browser takes the message for HTML. */
-function inert(text: string): string {
+/** Escapes HTML like kube-apiserver, so that no browser renders the message. */
+function escapeHtml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }

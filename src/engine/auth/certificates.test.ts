@@ -22,7 +22,7 @@ async function aDir(t: TestContext): Promise<string> {
 const ensure = (dir: string, { hosts = HOSTS, day = 0 } = {}) =>
   ensurePki({ dir, hosts, now: () => START + day * DAY_MS, log: silentLog });
 
-test('a first start makes a CA of ten years and a server certificate of one year', async (t) => {
+test('the first start creates a CA for ten years and a server certificate for one year', async (t) => {
   const pki = await ensure(await aDir(t));
   const [ca, server] = [new X509Certificate(pki.caPem), new X509Certificate(pki.server.certPem)];
   assert.ok(server.checkIssued(ca) && server.verify(ca.publicKey));
@@ -31,7 +31,7 @@ test('a first start makes a CA of ten years and a server certificate of one year
   for (const host of ['127.0.0.1', '::1']) assert.ok(server.checkIP(host));
 });
 
-test('keys are 0600, the directory 0700, and no temporary file stays', async (t) => {
+test('keys are 0600, the directory 0700, and no temporary file remains', async (t) => {
   const dir = await aDir(t);
   await ensure(dir);
   assert.equal((await stat(dir)).mode & 0o777, 0o700);
@@ -40,7 +40,7 @@ test('keys are 0600, the directory 0700, and no temporary file stays', async (t)
   for (const name of names) assert.equal((await stat(join(dir, name))).mode & 0o777, 0o600, name);
 });
 
-test('a key that others could read is closed to them', async (t) => {
+test('the mode of a key that others can read is corrected', async (t) => {
   const dir = await aDir(t);
   await ensure(dir);
   await chmod(join(dir, 'ca.key'), 0o644);
@@ -60,9 +60,9 @@ const renewals: Record<string, Renewal> = {
   'a start within 30 days of expiry renews it': { day: 365 - 29, renewed: true },
   'a start after expiry renews it': { day: 400, renewed: true },
   'a new host renews it': { hosts: [...HOSTS, '10.0.0.1'], renewed: true },
-  'a host less renews it': { hosts: ['localhost', '127.0.0.1'], renewed: true },
+  'a removed host renews it': { hosts: ['localhost', '127.0.0.1'], renewed: true },
   'another host renews it': { hosts: ['localhost', '127.0.0.1', '::2'], renewed: true },
-  'the same hosts in another order, one twice, keep it': {
+  'the same hosts in another order and with a duplicate keep it': {
     hosts: [...HOSTS, 'localhost'].toReversed(),
     renewed: false,
   },
@@ -73,13 +73,13 @@ for (const [name, { renewed, ...changes }] of Object.entries(renewals)) {
     const dir = await aDir(t);
     const before = await ensure(dir);
     const after = await ensure(dir, changes);
-    assert.equal(after.caPem, before.caPem, 'the CA never changes');
+    assert.equal(after.caPem, before.caPem, 'the CA must not change');
     assert.equal(after.server.certPem !== before.server.certPem, renewed);
     assert.equal(after.server.keyPem !== before.server.keyPem, renewed);
   });
 }
 
-test('a renewal that was cut off between key and certificate is repeated', async (t) => {
+test('a renewal that was interrupted between key and certificate is repeated', async (t) => {
   const dir = await aDir(t);
   await ensure(dir);
   await writeFile(join(dir, 'server.key'), privateKeyPem(newKeyPair().privateKey));
@@ -89,7 +89,7 @@ test('a renewal that was cut off between key and certificate is repeated', async
   assert.equal(await readFile(join(dir, 'server.key'), 'utf8'), server.keyPem);
 });
 
-test('a first start that was cut off between CA key and certificate goes on with that key', async (t) => {
+test('a first start that was interrupted between CA key and certificate continues with that key', async (t) => {
   const dir = await aDir(t);
   const before = await ensure(dir);
   const key = await readFile(join(dir, 'ca.key'), 'utf8');
@@ -97,21 +97,21 @@ test('a first start that was cut off between CA key and certificate goes on with
   const after = await ensure(dir);
   assert.equal(await readFile(join(dir, 'ca.key'), 'utf8'), key);
   const oldServer = new X509Certificate(before.server.certPem);
-  assert.ok(oldServer.checkIssued(new X509Certificate(after.caPem)), 'what was issued before stays valid');
+  assert.ok(oldServer.checkIssued(new X509Certificate(after.caPem)), 'previously issued certificates must stay valid');
 });
 
 const damages: Record<string, [damage: (dir: string) => Promise<void>, message: RegExp]> = {
   'a CA certificate without its key': [(dir) => rm(join(dir, 'ca.key')), /ca\.crt exists but ca\.key is missing/],
-  'an empty CA key': [(dir) => writeFile(join(dir, 'ca.key'), ''), /ca\.key": it holds no private key/],
-  'a cut CA certificate': [
+  'an empty CA key': [(dir) => writeFile(join(dir, 'ca.key'), ''), /ca\.key": it contains no private key/],
+  'a truncated CA certificate': [
     (dir) => writeFile(join(dir, 'ca.crt'), '-----BEGIN CERTIFICATE-----\nMIIB'),
-    /ca\.crt": it holds no certificate/,
+    /ca\.crt": it contains no certificate/,
   ],
   'a CA key of another CA': [
     (dir) => writeFile(join(dir, 'ca.key'), privateKeyPem(newKeyPair().privateKey)),
     /ca\.key does not belong to ca\.crt/,
   ],
-  'a CA key behind a symbolic link': [
+  'a symbolic link as CA key': [
     async (dir) => {
       await rm(join(dir, 'ca.key'));
       await symlink('/etc/hostname', join(dir, 'ca.key'));
@@ -121,7 +121,7 @@ const damages: Record<string, [damage: (dir: string) => Promise<void>, message: 
 };
 
 for (const [name, [damage, message]] of Object.entries(damages)) {
-  test(`refuses ${name} and touches nothing`, async (t) => {
+  test(`rejects ${name} and changes nothing`, async (t) => {
     const dir = await aDir(t);
     await ensure(dir);
     await damage(dir);
@@ -131,7 +131,7 @@ for (const [name, [damage, message]] of Object.entries(damages)) {
   });
 }
 
-test('an expired CA is refused by name', async (t) => {
+test('an expired CA is rejected with its directory', async (t) => {
   const dir = await aDir(t);
   await ensure(dir);
   await assert.rejects(ensure(dir, { day: 3651 }), /it expired on 2035-12-30/);

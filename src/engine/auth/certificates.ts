@@ -1,9 +1,9 @@
 /**
- * The engine's own PKI in one directory: ca.{crt,key} (made once, never replaced) and server.{crt,key} (renewed at
- * start, and while it runs). Client certificates are issued on demand and kept by whoever asked.
+ * The engine's own PKI in one directory: ca.{crt,key} (created once, never replaced) and server.{crt,key} (renewed at
+ * start and while running). Client certificates are issued on demand and kept by the caller.
  *
- * Each key is written before its certificate. A CA key without certificate is a first start that was cut off:
- * the certificate is made from the key. A CA certificate without key is damage, and said so.
+ * Each key is written before its certificate. A CA key without certificate is an interrupted first start: the certificate
+ * is created from the key. A CA certificate without key is damage and reported as such.
  */
 import { X509Certificate, createPrivateKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
@@ -30,7 +30,7 @@ export class PkiError extends Error {
 
 export interface PkiOptions {
   readonly dir: string;
-  /** DNS names and IP addresses under which the server is reached. */
+  /** DNS names and IP addresses of the server. */
   readonly hosts: readonly string[];
   readonly now: () => number;
   readonly log: Log;
@@ -39,16 +39,16 @@ export interface PkiOptions {
 export type { IssuedCertificate } from '#lib/pki/authority.ts';
 
 export interface ClientCertificateOptions {
-  /** Becomes the user name (CN). */
+  /** The user name (CN). */
   readonly user: string;
-  /** Become the user's groups (O). */
+  /** The groups of the user (O). */
   readonly groups: readonly string[];
   readonly days: number;
 }
 
 export interface ServerCertificateOptions {
   readonly name: string;
-  /** DNS names and IP addresses under which it is reached. */
+  /** DNS names and IP addresses of the server. */
   readonly hosts: readonly string[];
   readonly days: number;
 }
@@ -56,14 +56,14 @@ export interface ServerCertificateOptions {
 export interface Pki {
   readonly caPem: string;
   readonly server: IssuedCertificate;
-  /** The same, or another where it would soon end. */
+  /** Returns the current certificate, or a new one if it expires soon. */
   renewServer(): Promise<IssuedCertificate>;
   issueClientCertificate(options: ClientCertificateOptions): IssuedCertificate;
-  /** For servers behind this one: agents of nodes. */
+  /** For servers that this server connects to: node agents. */
   issueServerCertificate(options: ServerCertificateOptions): IssuedCertificate;
 }
 
-/** Makes what is missing and renews what is due; a second call finds everything in place. Throws PkiError. */
+/** Creates missing files and renews due ones; idempotent. Throws PkiError. */
 export async function ensurePki({ dir, hosts, now, log }: PkiOptions): Promise<Pki> {
   await ensurePrivateDir(dir);
   const authority = await ensureAuthority(dir, now(), log);
@@ -91,7 +91,7 @@ async function ensureAuthority(dir: string, nowMs: number, log: Log): Promise<Au
   if (certPem !== undefined) {
     throw new PkiError(
       `Cannot use the CA in "${dir}": ca.crt exists but ca.key is missing; ` +
-        'restore ca.key, or move ca.crt away to start over with a new CA (every issued certificate is then void)',
+        'restore ca.key, or move ca.crt away to start over with a new CA, which invalidates every issued certificate',
     );
   }
   let privateKey: KeyObject;
@@ -103,7 +103,7 @@ async function ensureAuthority(dir: string, nowMs: number, log: Log): Promise<Au
   }
   const authority = makeAuthority(CA_SUBJECT, { nowMs, lifetimeMs: CA_DAYS * DAY_MS }, privateKey);
   await writePrivateFile(certPath, authority.pem);
-  log.info({ dir, days: CA_DAYS }, 'made a certificate authority');
+  log.info({ dir, days: CA_DAYS }, 'Created a certificate authority');
   return authority;
 }
 
@@ -135,7 +135,7 @@ async function ensureServer(
     const certificate = parseCertificate(certPath, certPem);
     const why = renewalReason(certificate, parsePrivateKey(keyPath, keyPem), authority, hosts, nowMs);
     if (why === undefined) return { certPem, keyPem };
-    log.info({ why }, 'renewing the server certificate');
+    log.info({ why }, 'Renewing the server certificate');
   }
   const purpose: Purpose = { kind: 'server', hosts };
   const issued = issue(authority, { subject: SERVER_SUBJECT, purpose, lifetimeMs: SERVER_DAYS * DAY_MS, nowMs });
@@ -144,7 +144,7 @@ async function ensureServer(
   return issued;
 }
 
-/** Why the server certificate must be made anew; undefined while it will do. */
+/** Returns why the server certificate must be renewed, or undefined if it is still valid. */
 function renewalReason(
   certificate: X509Certificate,
   key: KeyObject,
@@ -152,8 +152,8 @@ function renewalReason(
   hosts: readonly string[],
   nowMs: number,
 ): string | undefined {
-  if (!certificate.checkPrivateKey(key)) return 'its key is another one: an earlier renewal was cut off';
-  if (!certificate.verify(authority.certificate.publicKey)) return 'it is not from this CA';
+  if (!certificate.checkPrivateKey(key)) return 'its key does not match: an earlier renewal was interrupted';
+  if (!certificate.verify(authority.certificate.publicKey)) return 'it was not issued by this CA';
   if (certificate.validToDate.getTime() - nowMs < RENEW_BEFORE_DAYS * DAY_MS) {
     return `it expires on ${certificate.validToDate.toISOString()}`;
   }
@@ -175,7 +175,7 @@ function parseCertificate(path: string, pem: string): X509Certificate {
   try {
     return new X509Certificate(pem);
   } catch (cause) {
-    throw new PkiError(`Cannot read "${path}": it holds no certificate; restore it`, { cause });
+    throw new PkiError(`Cannot read "${path}": it contains no certificate; restore it`, { cause });
   }
 }
 
@@ -183,6 +183,6 @@ function parsePrivateKey(path: string, pem: string): KeyObject {
   try {
     return createPrivateKey(pem);
   } catch (cause) {
-    throw new PkiError(`Cannot read "${path}": it holds no private key; restore it`, { cause });
+    throw new PkiError(`Cannot read "${path}": it contains no private key; restore it`, { cause });
   }
 }

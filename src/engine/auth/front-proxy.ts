@@ -1,10 +1,10 @@
 /**
- * How the engine shows who it is to servers behind it, with certificates of its own CA that are new at each start, and renewed:
+ * The client certificates that the engine presents to other servers, issued by its own CA at each start and renewed:
  *
- *   aggregated APIs   `front-proxy-client`: whoever has it may say in headers who a user is
+ *   aggregated APIs   `front-proxy-client`: its holder may pass the user in headers
  *   kubelets          `kube-apiserver-kubelet-client`
  *
- * Neither is in a group: what a kubelet lets this user do is for a role to say, and to our own API both are nobody.
+ * Neither user is in a group: a role decides what a kubelet allows, and our own API grants them nothing.
  */
 import type { IssuedCertificate, Pki } from '#engine/auth/certificates.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -16,7 +16,7 @@ export const KUBELET_CLIENT = 'kube-apiserver-kubelet-client';
 const DAYS = 365;
 
 export interface OutwardIdentity {
-  /** Whom kubelets must have their certificates from, and the issuer of ours. */
+  /** The CA of kubelet certificates and the issuer of ours. */
   readonly caPem: string;
   readonly frontProxy: () => IssuedCertificate;
   readonly kubelet: () => IssuedCertificate;
@@ -35,7 +35,10 @@ export const REMOTE_UID = 'X-Remote-Uid';
 export const REMOTE_GROUP = 'X-Remote-Group';
 export const REMOTE_EXTRA_PREFIX = 'X-Remote-Extra-';
 
-/** What servers behind us read from ConfigMap kube-system/extension-apiserver-authentication: how to trust us. */
+/**
+ * Returns the data of ConfigMap kube-system/extension-apiserver-authentication, by which aggregated API servers trust
+ * us.
+ */
 export function extensionAuthentication(caPem: string): Record<string, string> {
   return {
     'client-ca-file': caPem,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Authorizer } from '#engine/auth/authorize.ts';
-import { impersonated } from '#engine/auth/impersonate.ts';
+import { applyImpersonation } from '#engine/auth/impersonate.ts';
 import type { ApiRequest, UserInfo } from '#engine/request.ts';
 import { ApiError } from '#kube/api-error.ts';
 
@@ -25,89 +25,89 @@ function request(headers: Readonly<Record<string, string>>): ApiRequest {
   };
 }
 
-/** Notes what is asked for, and allows all but what is listed. */
-function judge(refused: readonly string[] = []) {
-  const asked: string[] = [];
+/** Records the requests to authorize, and allows all except the listed ones. */
+function recordingAuthorizer(refused: readonly string[] = []) {
+  const requests: string[] = [];
   const authorizer: Authorizer = {
     authorize(user, attributes) {
-      assert.equal(user, BOSS, 'asked about who really asks');
+      assert.equal(user, BOSS, 'the real user must be authorized');
       assert.ok(!('path' in attributes));
       const { verb, group, resource, subresource, namespace, name } = attributes;
       assert.equal(verb, 'impersonate');
       const what = `${group}:${resource}${subresource && `/${subresource}`} ${namespace && `${namespace}/`}${name}`;
-      asked.push(what);
+      requests.push(what);
       return { allowed: !refused.includes(what), reason: 'because' };
     },
   };
-  return { authorizer, asked };
+  return { authorizer, requests };
 }
 
 interface Case {
   readonly headers: Record<string, string>;
-  readonly asked: string[];
+  readonly requests: string[];
   readonly user: UserInfo;
 }
 
 const cases: Record<string, Case> = {
   'a user': {
     headers: { 'impersonate-user': 'bob' },
-    asked: [':users bob'],
+    requests: [':users bob'],
     user: { name: 'bob', groups: ['system:authenticated'] },
   },
   'a user with groups': {
     headers: { 'impersonate-user': 'bob', 'impersonate-group': 'a, b' },
-    asked: [':users bob', ':groups a', ':groups b'],
+    requests: [':users bob', ':groups a', ':groups b'],
     user: { name: 'bob', groups: ['a', 'b', 'system:authenticated'] },
   },
   'a group with a comma in its name': {
     headers: { 'impersonate-user': 'bob', 'impersonate-group': 'cn=x,ou=y' },
-    asked: [':users bob', ':groups cn=x,ou=y'],
+    requests: [':users bob', ':groups cn=x,ou=y'],
     user: { name: 'bob', groups: ['cn=x,ou=y', 'system:authenticated'] },
   },
-  'groups that settle it': {
+  'groups that include system:authenticated': {
     headers: { 'impersonate-user': 'bob', 'impersonate-group': 'system:authenticated' },
-    asked: [':users bob', ':groups system:authenticated'],
+    requests: [':users bob', ':groups system:authenticated'],
     user: { name: 'bob', groups: ['system:authenticated'] },
   },
-  'somebody who is not to be known': {
+  'a user with system:unauthenticated': {
     headers: { 'impersonate-user': 'bob', 'impersonate-group': 'system:unauthenticated' },
-    asked: [':users bob', ':groups system:unauthenticated'],
+    requests: [':users bob', ':groups system:unauthenticated'],
     user: { name: 'bob', groups: ['system:unauthenticated'] },
   },
   'the anonymous user': {
     headers: { 'impersonate-user': 'system:anonymous' },
-    asked: [':users system:anonymous'],
+    requests: [':users system:anonymous'],
     user: { name: 'system:anonymous', groups: ['system:unauthenticated'] },
   },
   'a service account': {
     headers: { 'impersonate-user': 'system:serviceaccount:ns:robot' },
-    asked: [':serviceaccounts ns/robot'],
+    requests: [':serviceaccounts ns/robot'],
     user: {
       name: 'system:serviceaccount:ns:robot',
       groups: ['system:serviceaccounts', 'system:serviceaccounts:ns', 'system:authenticated'],
     },
   },
-  'a service account with groups has only these': {
+  'a service account with explicit groups only': {
     headers: { 'impersonate-user': 'system:serviceaccount:ns:robot', 'impersonate-group': 'a' },
-    asked: [':serviceaccounts ns/robot', ':groups a'],
+    requests: [':serviceaccounts ns/robot', ':groups a'],
     user: { name: 'system:serviceaccount:ns:robot', groups: ['a', 'system:authenticated'] },
   },
-  'a user who is only called like one': {
+  'a user whose name only resembles a service account': {
     headers: { 'impersonate-user': 'system:serviceaccount:ns:robot:x' },
-    asked: [':users system:serviceaccount:ns:robot:x'],
+    requests: [':users system:serviceaccount:ns:robot:x'],
     user: { name: 'system:serviceaccount:ns:robot:x', groups: ['system:authenticated'] },
   },
-  'an account of an impossible namespace': {
+  'a service account of an invalid namespace': {
     headers: { 'impersonate-user': 'system:serviceaccount:N_S:robot' },
-    asked: [':users system:serviceaccount:N_S:robot'],
+    requests: [':users system:serviceaccount:N_S:robot'],
     user: { name: 'system:serviceaccount:N_S:robot', groups: ['system:authenticated'] },
   },
   'a uid': {
     headers: { 'impersonate-user': 'bob', 'impersonate-uid': '42' },
-    asked: [':users bob', 'authentication.k8s.io:uids 42'],
+    requests: [':users bob', 'authentication.k8s.io:uids 42'],
     user: { name: 'bob', groups: ['system:authenticated'], uid: '42' },
   },
-  'extras, with keys that a header cannot spell': {
+  'extras with escaped keys': {
     headers: {
       'impersonate-user': 'bob',
       'impersonate-extra-scopes': 'view, edit',
@@ -115,7 +115,7 @@ const cases: Record<string, Case> = {
       'impersonate-extra-%zz': 'y',
       'x-other': 'z',
     },
-    asked: [
+    requests: [
       ':users bob',
       'authentication.k8s.io:userextras/scopes view',
       'authentication.k8s.io:userextras/scopes edit',
@@ -130,43 +130,46 @@ const cases: Record<string, Case> = {
   },
 };
 
-for (const [name, { headers, asked, user }] of Object.entries(cases)) {
-  test(`acts as ${name}`, () => {
-    const judged = judge();
-    const acting = impersonated(request(headers), judged.authorizer);
-    assert.deepEqual([acting.user, judged.asked], [user, asked]);
+for (const [name, { headers, requests, user }] of Object.entries(cases)) {
+  test(`impersonates ${name}`, () => {
+    const recording = recordingAuthorizer();
+    const acting = applyImpersonation(request(headers), recording.authorizer);
+    assert.deepEqual([acting.user, recording.requests], [user, requests]);
   });
 
-  for (const [i, what] of asked.entries()) {
-    test(`does not act as ${name} without the right to ${what}`, () => {
-      const judged = judge([what]);
-      assert.throws(() => impersonated(request(headers), judged.authorizer), { code: 403, reason: 'Forbidden' });
-      assert.deepEqual(judged.asked, asked.slice(0, i + 1));
+  for (const [i, what] of requests.entries()) {
+    test(`does not impersonate ${name} without permission for ${what}`, () => {
+      const recording = recordingAuthorizer([what]);
+      assert.throws(() => applyImpersonation(request(headers), recording.authorizer), {
+        code: 403,
+        reason: 'Forbidden',
+      });
+      assert.deepEqual(recording.requests, requests.slice(0, i + 1));
     });
   }
 }
 
-test('a request that impersonates nobody is itself', () => {
-  const { authorizer, asked } = judge();
+test('a request without impersonation is not changed', () => {
+  const { authorizer, requests } = recordingAuthorizer();
   const plain = request({ 'x-other': 'a', 'x-extra': 'view' });
-  assert.equal(impersonated(plain, authorizer), plain);
+  assert.equal(applyImpersonation(plain, authorizer), plain);
   const { header: _, ...bare } = plain;
-  assert.equal(impersonated(bare, authorizer), bare);
-  assert.deepEqual(asked, []);
+  assert.equal(applyImpersonation(bare, authorizer), bare);
+  assert.deepEqual(requests, []);
 });
 
-test('a key that is a prototype is only a key', () => {
-  const acting = impersonated(
+test('a key that is a prototype property is an ordinary key', () => {
+  const acting = applyImpersonation(
     request({ 'impersonate-user': 'bob', 'impersonate-extra-__proto__': 'x' }),
-    judge().authorizer,
+    recordingAuthorizer().authorizer,
   );
   assert.equal(Object.getPrototypeOf(acting.user.extra), Object.prototype);
   assert.deepEqual(Object.entries(acting.user.extra ?? {}), [['__proto__', ['x']]]);
 });
 
-test('nothing of the claim is left in the request, and the rest is', async () => {
+test('the impersonation headers are removed and the others kept', async () => {
   const headers = { 'impersonate-user': 'bob', 'impersonate-group': 'a', 'x-other': 'b' };
-  const acting = impersonated(request(headers), judge().authorizer);
+  const acting = applyImpersonation(request(headers), recordingAuthorizer().authorizer);
   assert.equal(acting.header?.('impersonate-user'), undefined);
   assert.equal(acting.header?.('x-other'), 'b');
   assert.deepEqual(acting.headerNames?.(), ['x-other']);
@@ -194,39 +197,39 @@ const refusals: Record<string, [headers: Record<string, string>, refused: string
 };
 
 for (const [name, [headers, refused, message]] of Object.entries(refusals)) {
-  test(`words the refusal of ${name} as Kubernetes does`, () => {
-    assert.throws(() => impersonated(request(headers), judge([refused]).authorizer), { message });
+  test(`has Kubernetes' message for the refusal of ${name}`, () => {
+    assert.throws(() => applyImpersonation(request(headers), recordingAuthorizer([refused]).authorizer), { message });
   });
 }
 
-const nobody: Record<string, [headers: Record<string, string>, shown: string]> = {
+const withoutUser: Record<string, [headers: Record<string, string>, shown: string]> = {
   groups: [{ 'impersonate-group': 'a, b' }, '{Group  a    } {Group  b    }'],
   'a uid': [{ 'impersonate-uid': '42' }, '{UID  42  authentication.k8s.io/v1  }'],
 };
 
-for (const [name, [headers, shown]] of Object.entries(nobody)) {
+for (const [name, [headers, shown]] of Object.entries(withoutUser)) {
   test(`refuses ${name} without a user`, () => {
     const expected = `Internal Server Error: "/api/v1/pods": requested [${shown}] without impersonating a user`;
     assert.throws(
-      () => impersonated(request(headers), judge().authorizer),
+      () => applyImpersonation(request(headers), recordingAuthorizer().authorizer),
       (error) => error instanceof ApiError && error.code === 500 && error.message === expected,
     );
   });
 }
 
-test('extras without a user are refused, not taken for nothing', () => {
-  const { authorizer, asked } = judge();
-  assert.throws(() => impersonated(request({ 'impersonate-extra-scopes': 'view' }), authorizer), ApiError);
-  assert.deepEqual(asked, []);
+test('extras without a user are refused', () => {
+  const { authorizer, requests } = recordingAuthorizer();
+  assert.throws(() => applyImpersonation(request({ 'impersonate-extra-scopes': 'view' }), authorizer), ApiError);
+  assert.deepEqual(requests, []);
 });
 
-test('an empty extra must be allowed like any other', () => {
-  const { authorizer, asked } = judge();
-  const { user, impersonator } = impersonated(
+test('an empty extra value must be authorized', () => {
+  const { authorizer, requests } = recordingAuthorizer();
+  const { user, impersonator } = applyImpersonation(
     request({ 'impersonate-user': 'bob', 'impersonate-extra-scopes': '' }),
     authorizer,
   );
-  assert.deepEqual(asked, [':users bob', 'authentication.k8s.io:userextras/scopes ']);
+  assert.deepEqual(requests, [':users bob', 'authentication.k8s.io:userextras/scopes ']);
   assert.deepEqual(user.extra, { scopes: [''] });
-  assert.equal(impersonator, BOSS, 'the audit record knows who really asked');
+  assert.equal(impersonator, BOSS, 'the audit record must contain the real user');
 });

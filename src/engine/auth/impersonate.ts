@@ -1,11 +1,11 @@
 /**
- * Acting as somebody else (`kubectl --as`): the Impersonate-* headers, each allowed by the verb `impersonate` on what it
- * names. Afterwards the request is that user's, and nothing of who really asks is left in it.
+ * Impersonation (`kubectl --as`): each Impersonate-* header requires the verb `impersonate` on what it names.
+ * Afterwards the request belongs to that user, without any trace of the real user.
  */
 import { type Authorizer, refusal, type ResourceAttributes } from '#engine/auth/authorize.ts';
 import { ANONYMOUS_USER, AUTHENTICATED, UNAUTHENTICATED } from '#engine/auth/groups.ts';
 import { SERVICE_ACCOUNTS_GROUP } from '#engine/auth/service-accounts/user.ts';
-import { handedOn, type ApiRequest, type UserInfo } from '#engine/request.ts';
+import { withUser, type ApiRequest, type UserInfo } from '#engine/request.ts';
 import { ApiError } from '#kube/api-error.ts';
 import { nameErrors } from '#kube/names.ts';
 
@@ -17,15 +17,15 @@ const ACCOUNT_PREFIX = 'system:serviceaccount:';
 
 const AUTHENTICATION = 'authentication.k8s.io';
 
-/** Throws ApiError. The very request where nobody is to be impersonated. */
-export function impersonated(request: ApiRequest, authorizer: Authorizer): ApiRequest {
+/** Returns the same request if it has no impersonation headers. Throws ApiError. */
+export function applyImpersonation(request: ApiRequest, authorizer: Authorizer): ApiRequest {
   const claim = claimOf(request);
   if (claim === undefined) return request;
   for (const attributes of targetsOf(claim)) {
     const { allowed, reason } = authorizer.authorize(request.user, attributes);
     if (!allowed) throw refusal(request.user, attributes, reason);
   }
-  return handedOn(request, { user: userOf(claim), impersonator: request.user, keeps: (header) => !isClaim(header) });
+  return withUser(request, { user: userOf(claim), impersonator: request.user, keeps: (header) => !isClaim(header) });
 }
 
 interface Claim {
@@ -35,7 +35,10 @@ interface Claim {
   readonly extra: ReadonlyMap<string, readonly string[]>;
 }
 
-/** A claim without a user is refused: a proxy that lost the header must not act with its own rights. */
+/**
+ * Reads the impersonation headers. A claim without a user is refused: a proxy that lost the header must not act with
+ * its own permissions.
+ */
 function claimOf(request: ApiRequest): Claim | undefined {
   if (request.header === undefined) return undefined;
   const user = request.header(USER) ?? '';
@@ -44,13 +47,13 @@ function claimOf(request: ApiRequest): Claim | undefined {
   const extra = extraOf(request);
   if (user === '' && group === undefined && uid === '' && extra.size === 0) return undefined;
   const claim = { user, uid, groups: valuesOf(group), extra };
-  if (user === '') throw withoutUser(request.path, claim);
+  if (user === '') throw missingUserError(request.path, claim);
   return claim;
 }
 
 const NO_EXTRA: Claim['extra'] = new Map();
 
-/** Headers that are sent several times arrive as one, with a comma and a space between the values. */
+/** Repeated headers arrive as one, with the values separated by a comma and a space. */
 function valuesOf(header: string | undefined): readonly string[] {
   return header === undefined || header === '' ? [] : header.split(', ');
 }
@@ -58,14 +61,14 @@ function valuesOf(header: string | undefined): readonly string[] {
 function extraOf(request: ApiRequest): Claim['extra'] {
   const names = request.headerNames?.().filter((name) => name.startsWith(EXTRA_PREFIX)) ?? [];
   if (names.length === 0) return NO_EXTRA;
-  // An empty value is a value, and must be allowed like any other.
+  // An empty value is a value, and must be authorized like any other.
   return new Map(
-    names.map((name) => [unescaped(name.slice(EXTRA_PREFIX.length)), (request.header?.(name) ?? '').split(', ')]),
+    names.map((name) => [unescapeKey(name.slice(EXTRA_PREFIX.length)), (request.header?.(name) ?? '').split(', ')]),
   );
 }
 
-/** A key may have characters that a header's name cannot. */
-function unescaped(key: string): string {
+/** Decodes a key, which may have characters that header names cannot have. */
+function unescapeKey(key: string): string {
   try {
     return decodeURIComponent(key);
   } catch {
@@ -73,7 +76,7 @@ function unescaped(key: string): string {
   }
 }
 
-/** What must be allowed, in the order in which Kubernetes asks. */
+/** Returns the attributes to authorize, in Kubernetes' order. */
 function targetsOf({ user, uid, groups, extra }: Claim): ResourceAttributes[] {
   const account = splitAccount(user);
   return [
@@ -101,14 +104,14 @@ function userOf({ user, uid, groups, extra }: Claim): UserInfo {
   const own = groups.length === 0 && account !== undefined ? accountGroups(account.namespace) : groups;
   return {
     name: user,
-    groups: settled(user, own),
+    groups: completeGroups(user, own),
     ...(uid === '' ? {} : { uid }),
     ...(extra.size === 0 ? {} : { extra: Object.fromEntries(extra) }),
   };
 }
 
-/** Whether the user counts as authenticated is for the groups to say; where they say nothing, by the name. */
-function settled(user: string, groups: readonly string[]): readonly string[] {
+/** Determines system:authenticated from the groups, or else from the name. */
+function completeGroups(user: string, groups: readonly string[]): readonly string[] {
   if (groups.includes(UNAUTHENTICATED)) return groups;
   if (user === ANONYMOUS_USER.name) return [...groups, UNAUTHENTICATED];
   return groups.includes(AUTHENTICATED) ? groups : [...groups, AUTHENTICATED];
@@ -116,7 +119,7 @@ function settled(user: string, groups: readonly string[]): readonly string[] {
 
 const accountGroups = (namespace: string) => [SERVICE_ACCOUNTS_GROUP, `${SERVICE_ACCOUNTS_GROUP}:${namespace}`];
 
-/** undefined for a user that is no service account. */
+/** Returns undefined for a user that is not a service account. */
 function splitAccount(user: string): { namespace: string; name: string } | undefined {
   if (!user.startsWith(ACCOUNT_PREFIX)) return undefined;
   const [namespace = '', name = '', ...rest] = user.slice(ACCOUNT_PREFIX.length).split(':');
@@ -126,8 +129,8 @@ function splitAccount(user: string): { namespace: string; name: string } | undef
 
 const isClaim = (header: string) => header.startsWith('impersonate-');
 
-/** Kubernetes shows its own object references here, with a blank for each field that they do not have. */
-function withoutUser(path: string, { groups, extra, uid }: Claim): ApiError {
+/** Kubernetes prints its object references here, with a blank for each missing field. */
+function missingUserError(path: string, { groups, extra, uid }: Claim): ApiError {
   const shown = [
     ...groups.map((group) => `{Group  ${group}    }`),
     ...[...extra].flatMap(([key, values]) =>

@@ -4,8 +4,8 @@ import { withNodeReads } from '#engine/auth/node-reads.ts';
 import type { RbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
 
-/** Allows everything: what is refused is refused here. */
-const generous = { authorize: () => ({ allowed: true }) } as unknown as RbacAuthorizer;
+/** Allows everything, so that any refusal comes from the node authorizer. */
+const allowAll = { authorize: () => ({ allowed: true }) } as unknown as RbacAuthorizer;
 
 const pods: Readonly<Record<string, object>> = {
   'a/one': {
@@ -28,28 +28,28 @@ const store = {
 } as unknown as Store;
 
 const NODE = { name: 'system:node:node-1', groups: ['system:nodes'] };
-const authorizer = withNodeReads(generous, store);
-const ask = (verb: string, resource: string, name: string, { user = NODE, namespace = 'a' } = {}) =>
+const authorizer = withNodeReads(allowAll, store);
+const isAllowed = (verb: string, resource: string, name: string, { user = NODE, namespace = 'a' } = {}) =>
   authorizer.authorize(user, { verb, group: '', version: 'v1', resource, subresource: '', namespace, name }).allowed;
 
 const allowed: Record<string, boolean> = {
-  'a Secret of a volume': ask('get', 'secrets', 'disk-keys'),
-  'a ConfigMap of a volume': ask('get', 'configmaps', 'settings'),
-  'a Secret of a projected volume': ask('get', 'secrets', 'projected'),
-  'a ConfigMap of a projected volume': ask('get', 'configmaps', 'root-ca'),
-  'a Secret of the environment': ask('get', 'secrets', 'env'),
-  'what is neither': ask('list', 'pods', ''),
-  'what somebody else reads': ask('list', 'secrets', '', { user: { name: 'alice', groups: [] } }),
+  'a Secret of a volume': isAllowed('get', 'secrets', 'disk-keys'),
+  'a ConfigMap of a volume': isAllowed('get', 'configmaps', 'settings'),
+  'a Secret of a projected volume': isAllowed('get', 'secrets', 'projected'),
+  'a ConfigMap of a projected volume': isAllowed('get', 'configmaps', 'root-ca'),
+  'a Secret of the environment': isAllowed('get', 'secrets', 'env'),
+  'other resources': isAllowed('list', 'pods', ''),
+  'as another user': isAllowed('list', 'secrets', '', { user: { name: 'alice', groups: [] } }),
 };
 for (const [name, found] of Object.entries(allowed)) test(`a node reads ${name}`, () => assert.equal(found, true));
 
 const refused: Record<string, boolean> = {
-  'a Secret of another node': ask('get', 'secrets', 'elsewhere'),
-  'a ConfigMap that is named as a Secret': ask('get', 'configmaps', 'disk-keys'),
-  'one of another namespace': ask('get', 'secrets', 'disk-keys', { namespace: 'b' }),
-  'the name of a volume': ask('get', 'secrets', 'only-a-name'),
-  'all of them': ask('list', 'secrets', ''),
-  'any, where its name does not say which it is': ask('get', 'secrets', 'disk-keys', {
+  'a Secret of another node': isAllowed('get', 'secrets', 'elsewhere'),
+  'a ConfigMap with the name of a Secret': isAllowed('get', 'configmaps', 'disk-keys'),
+  'a Secret of another namespace': isAllowed('get', 'secrets', 'disk-keys', { namespace: 'b' }),
+  'a Secret with the name of a volume': isAllowed('get', 'secrets', 'only-a-name'),
+  'a list of Secrets': isAllowed('list', 'secrets', ''),
+  'a Secret, if its user name is not that of a node': isAllowed('get', 'secrets', 'disk-keys', {
     user: { name: 'somebody', groups: ['system:nodes'] },
   }),
 };

@@ -1,7 +1,7 @@
 /**
- * Bearer tokens: what every sort of them answers to, and the static ones: the file of kube-apiserver's
- * --token-auth-file, `token,user,uid,"group1,group2"`. Stricter than the original where it would skip or overwrite
- * silently: a mistake in a file of secrets is an error that names its line (and never the token).
+ * Bearer token lookups, and static tokens: the file of kube-apiserver's --token-auth-file,
+ * `token,user,uid,"group1,group2"`. Stricter than the original, which would silently skip or overwrite: an error in the
+ * file reports its line (and never the token).
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -14,22 +14,22 @@ export interface StaticToken {
   readonly user: UserInfo;
 }
 
-/** Whose token it is and for which of the audiences that were asked for, or why it does not hold. */
+/** The user and the shared audiences of a token, or why it is invalid. */
 export type TokenVerdict =
   | { readonly user: UserInfo; readonly audiences: readonly string[] }
   | { readonly refused: string };
 
 export interface TokenLookup {
-  /** Whose token it is, where it is shown to this API; undefined for one that nobody has. */
+  /** Returns the user of a token for this API, or undefined for an unknown token. */
   (token: string): UserInfo | undefined;
   /**
-   * The whole answer about a token that may be meant for others; undefined = it is none of this sort. A lookup without
-   * it knows tokens for this API only.
+   * Reviews a token that may be for other audiences; undefined = it is not a token of this type. A lookup without this
+   * method handles tokens for this API only.
    */
   readonly review?: (token: string, audiences: readonly string[]) => TokenVerdict | undefined;
 }
 
-/** The first that knows a token answers. */
+/** Combines lookups; the first one that accepts a token answers. */
 export function joinTokenLookups(lookups: readonly TokenLookup[]): TokenLookup {
   const lookup = (token: string) => {
     for (const one of lookups) {
@@ -50,7 +50,7 @@ export function joinTokenLookups(lookups: readonly TokenLookup[]): TokenLookup {
   return Object.assign(lookup, { review });
 }
 
-/** What a lookup has to say about a token for these audiences, whatever the lookup's sort. */
+/** Reviews a token for these audiences with any lookup. */
 export function reviewWith(lookup: TokenLookup, token: string, audiences: readonly string[]): TokenVerdict | undefined {
   if (lookup.review !== undefined) return lookup.review(token, audiences);
   const shared = sharedAudiences(API_AUDIENCES, audiences);
@@ -58,10 +58,10 @@ export function reviewWith(lookup: TokenLookup, token: string, audiences: readon
   return user && { user, audiences: shared };
 }
 
-export function sharedAudiences(meant: readonly string[], wanted: readonly string[]): readonly string[] {
-  // Nearly every token is for this API and nothing else.
-  if (meant.length === 1 && wanted.length === 1) return meant[0] === wanted[0] ? wanted : [];
-  return meant.filter((audience) => wanted.includes(audience));
+export function sharedAudiences(tokenAudiences: readonly string[], wanted: readonly string[]): readonly string[] {
+  // Almost every token is for this API only.
+  if (tokenAudiences.length === 1 && wanted.length === 1) return tokenAudiences[0] === wanted[0] ? wanted : [];
+  return tokenAudiences.filter((audience) => wanted.includes(audience));
 }
 
 export class TokenFileError extends Error {
@@ -72,7 +72,7 @@ export class TokenFileError extends Error {
   }
 }
 
-/** Throws TokenFileError, also when the file cannot be read. */
+/** Throws TokenFileError, also if the file cannot be read. */
 export async function loadTokenFile(path: string): Promise<StaticToken[]> {
   let text: string;
   try {
@@ -83,7 +83,7 @@ export async function loadTokenFile(path: string): Promise<StaticToken[]> {
   return parseTokenFile(text);
 }
 
-/** Empty lines are skipped. Throws TokenFileError. */
+/** Skips empty lines. Throws TokenFileError. */
 export function parseTokenFile(text: string): StaticToken[] {
   const tokens: StaticToken[] = [];
   const lineOf = new Map<string, number>();
@@ -109,7 +109,7 @@ function parseLine(line: string, number: number): StaticToken {
   if (columns.length < 3) throw badLine(number, `has ${columns.length} of at least 3 columns`);
   if (columns.length > 4) throw badLine(number, 'has more than 4 columns: several groups need quotes');
   if (token === '') throw badLine(number, 'has an empty token');
-  if (/\s/.test(token)) throw badLine(number, 'has a token with white space, which no header can carry');
+  if (/\s/.test(token)) throw badLine(number, 'has a token with white space, which headers cannot contain');
   if (name === '') throw badLine(number, 'has an empty user name');
   const given = groups
     .split(',')
@@ -122,7 +122,7 @@ function badLine(line: number, problem: string): TokenFileError {
   return new TokenFileError(`line ${line} ${problem}; expected token,user,uid[,"group1,group2"]`);
 }
 
-/** The columns of one line (RFC 4180, no line breaks within quotes), or what is wrong with it. */
+/** Splits one line into columns (RFC 4180, without line breaks in quotes), or returns why it is invalid. */
 function splitCsv(line: string): string[] | string {
   const columns: string[] = [];
   let rest = line;
@@ -133,14 +133,14 @@ function splitCsv(line: string): string[] | string {
     columns.push(quoted === null ? bare : (quoted[1] ?? '').replaceAll('""', '"'));
     rest = rest.slice(quoted?.[0].length ?? bare.length);
     if (rest === '') return columns;
-    if (!rest.startsWith(',')) return 'has text behind a closing quote';
+    if (!rest.startsWith(',')) return 'has text after a closing quote';
     rest = rest.slice(1);
   }
 }
 
 /**
- * Tokens are looked up by their HMAC under a key of this process, never compared as text: how long a wrong guess
- * takes tells nothing about the right one.
+ * Looks tokens up by their HMAC under a key of this process and never compares them as text, so that timing reveals
+ * nothing.
  */
 export function tokenLookup(tokens: readonly StaticToken[]): TokenLookup {
   const key = randomBytes(32);

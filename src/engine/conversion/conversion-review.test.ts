@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { convertedObjects, InvalidConversion, type Question } from '#engine/conversion/conversion-review.ts';
+import { convertedObjects, InvalidConversion, type ConversionRequest } from '#engine/conversion/conversion-review.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 const original: KubeObject = {
@@ -8,40 +8,40 @@ const original: KubeObject = {
   kind: 'A',
   metadata: { name: 'a', uid: 'u', finalizers: ['f'], labels: { old: 'not a valid value!' } },
 };
-const question: Question = { uid: 'q', version: 'v1', desiredApiVersion: 'g.io/v2', objects: [original] };
+const request: ConversionRequest = { uid: 'q', version: 'v1', desiredApiVersion: 'g.io/v2', objects: [original] };
 
 function convert(metadata: unknown): KubeObject {
   const object = { apiVersion: 'g.io/v2', kind: 'A', metadata };
   const response = { uid: 'q', result: { status: 'Success' }, convertedObjects: [object] };
   const answer = { apiVersion: 'apiextensions.k8s.io/v1', kind: 'ConversionReview', response };
-  return convertedObjects(answer, question)[0]!;
+  return convertedObjects(answer, request)[0]!;
 }
 
 const named = { name: 'a', uid: 'u' };
 
-test('labels and annotations are those of the answer, all else stays; what was invalid before may be so', () => {
+test('labels and annotations come from the response, other metadata stay, and values that were invalid before are allowed', () => {
   const { metadata } = convert({ ...named, labels: original.metadata.labels, annotations: { a: 'b' }, finalizers: [] });
   assert.deepEqual(metadata, { ...original.metadata, annotations: { a: 'b' } });
 });
 
 const refused: Record<string, { metadata: unknown; want: string }> = {
-  'labels that are none': {
+  'labels that are not a map': {
     metadata: { ...named, labels: ['a'] },
     want: 'returned invalid metadata: invalid metadata.labels of type []interface {} in converted object',
   },
-  'a value that is no text': {
+  'a value that is not a string': {
     metadata: { ...named, annotations: { a: 1 } },
     want: 'returned invalid metadata: metadata.annotations[a] must be a string, but is int64 in converted object',
   },
-  'a value that is nothing': {
+  'a null value': {
     metadata: { ...named, labels: { a: null } },
     want: 'returned invalid metadata: metadata.labels[a] must be a string, but is <nil> in converted object',
   },
-  'a label that nobody could write': {
+  'an invalid label': {
     metadata: { ...named, labels: { 'a b': 'c' } },
     want: 'returned invalid metadata: metadata.labels: Invalid value: "a b": name part must consist of',
   },
-  'an annotation that nobody could write': {
+  'an invalid annotation': {
     metadata: { ...named, annotations: { 'a b': 'c' } },
     want: 'returned invalid metadata: metadata.annotation: Invalid value: "a b": name part must consist of',
   },
@@ -52,7 +52,7 @@ const refused: Record<string, { metadata: unknown; want: string }> = {
   },
 };
 
-test('answers that are refused, in the words of Kubernetes', async (t) => {
+test('invalid responses are rejected with Kubernetes messages', async (t) => {
   for (const [name, { metadata, want }] of Object.entries(refused)) {
     await t.test(name, () => {
       assert.throws(

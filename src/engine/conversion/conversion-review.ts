@@ -1,26 +1,26 @@
-/** What a conversion webhook is asked, and what it may answer: Kubernetes' checks and words. Pure. */
+/** Builds ConversionReviews and checks their responses, with Kubernetes' checks and messages. Pure. */
 import { validateMetadata } from '#engine/registry/metadata.ts';
 import { isRecord, type KubeObject, parseApiVersion } from '#kube/meta.ts';
 import { goType } from '#kube/go-text.ts';
 import { deepClone, deepEqual } from '#kube/deep.ts';
 
-export type ReviewVersion = 'v1' | 'v1beta1';
+export type ConversionReviewVersion = 'v1' | 'v1beta1';
 
 const GROUP = 'apiextensions.k8s.io';
 
-/** The first of those that a definition names and that we know. */
-export function reviewVersionOf(versions: readonly string[]): ReviewVersion | undefined {
+/** Returns the first version of a definition that is supported. */
+export function reviewVersionOf(versions: readonly string[]): ConversionReviewVersion | undefined {
   return versions.find((version) => version === 'v1' || version === 'v1beta1');
 }
 
-export interface Question {
+export interface ConversionRequest {
   readonly uid: string;
-  readonly version: ReviewVersion;
+  readonly version: ConversionReviewVersion;
   readonly desiredApiVersion: string;
   readonly objects: readonly KubeObject[];
 }
 
-export function conversionReview({ uid, version, desiredApiVersion, objects }: Question): unknown {
+export function conversionReview({ uid, version, desiredApiVersion, objects }: ConversionRequest): unknown {
   return {
     kind: 'ConversionReview',
     apiVersion: `${GROUP}/${version}`,
@@ -28,26 +28,26 @@ export function conversionReview({ uid, version, desiredApiVersion, objects }: Q
   };
 }
 
-/** The answer is not one; the message comes behind `conversion webhook for <kind> `. */
+/** The response is invalid; the message follows `conversion webhook for <kind> `. */
 export class InvalidConversion extends Error {
   override name = 'InvalidConversion';
 }
 
-/** The converted objects, checked against those that were asked for. Throws InvalidConversion. */
-export function convertedObjects(answer: unknown, question: Question): KubeObject[] {
-  const found = objectsIn(answer, question);
-  const { objects } = question;
+/** Returns the converted objects, checked against the request. Throws InvalidConversion. */
+export function convertedObjects(review: unknown, request: ConversionRequest): KubeObject[] {
+  const found = objectsIn(review, request);
+  const { objects } = request;
   if (found.length !== objects.length) {
     throw new InvalidConversion(`returned ${found.length} objects, expected ${objects.length}`);
   }
-  return found.map((object, i) => checked(object, objects[i]!, i, question));
+  return found.map((object, i) => checkObject(object, objects[i]!, i, request));
 }
 
-function objectsIn(answer: unknown, { uid, version }: Question): readonly unknown[] {
+function objectsIn(review: unknown, { uid, version }: ConversionRequest): readonly unknown[] {
   const fail = (why: string): never => {
     throw new InvalidConversion(`failed: ${why}`);
   };
-  const { apiVersion, kind, response } = isRecord(answer) ? answer : {};
+  const { apiVersion, kind, response } = isRecord(review) ? review : {};
   if (version === 'v1' && (apiVersion !== `${GROUP}/v1` || kind !== 'ConversionReview')) {
     const wanted = `${GROUP}/v1, Kind=ConversionReview`;
     fail(`expected webhook response of ${wanted}, got ${text(apiVersion)}, Kind=${text(kind)}`);
@@ -66,14 +66,14 @@ function objectsIn(answer: unknown, { uid, version }: Question): readonly unknow
 
 const text = (value: unknown) => (typeof value === 'string' ? value : '');
 
-function checked(converted: unknown, original: KubeObject, index: number, question: Question): KubeObject {
-  const isList = question.objects.length > 1;
+function checkObject(converted: unknown, original: KubeObject, index: number, request: ConversionRequest): KubeObject {
+  const isList = request.objects.length > 1;
   const where = isList ? `converted object at index ${index}` : 'object at index 0';
   const fail = (why: string, what = where): never => {
     throw new InvalidConversion(`returned invalid ${what}: ${why}`);
   };
   if (!isRecord(converted)) return fail(`Object 'Kind' is missing in '${JSON.stringify(converted)}'`);
-  const { desiredApiVersion: wanted } = question;
+  const { desiredApiVersion: wanted } = request;
   if (converted['apiVersion'] !== wanted) {
     fail(`invalid groupVersion (expected ${wanted}, received ${text(converted['apiVersion'])})`);
   }
@@ -90,7 +90,7 @@ function checked(converted: unknown, original: KubeObject, index: number, questi
   const what = isList ? `metadata in object at index ${index}` : 'metadata';
   if (metadata === undefined) fail('missing metadata in converted object', what);
   if (!isRecord(metadata)) return fail(`invalid metadata of type ${goType(metadata)} in converted object`, what);
-  return { ...(converted as KubeObject), metadata: restored(original, metadata, (why) => fail(why, what)) };
+  return { ...(converted as KubeObject), metadata: restoreMetadata(original, metadata, (why) => fail(why, what)) };
 }
 
 const SAME_FIELDS = [
@@ -99,15 +99,15 @@ const SAME_FIELDS = [
   ['uid', 'UID'],
 ] as const;
 
-/** A webhook may change labels and annotations, and nothing else of the metadata. */
-function restored(
+/** Restores the metadata: a webhook may change only labels and annotations. */
+function restoreMetadata(
   original: KubeObject,
-  answered: Record<string, unknown>,
+  converted: Record<string, unknown>,
   fail: (why: string) => never,
 ): KubeObject['metadata'] {
   const metadata = deepClone(original.metadata);
   for (const field of ['labels', 'annotations'] as const) {
-    const value = answered[field];
+    const value = converted[field];
     delete metadata[field];
     if (value === undefined || value === null) continue;
     if (!isRecord(value)) return fail(`invalid metadata.${field} of type ${goType(value)} in converted object`);
@@ -117,21 +117,21 @@ function restored(
       fail(`metadata.${field}[${wrong[0]}] must be a string, but is ${type} in converted object`);
     }
     const texts = value as Record<string, string>;
-    const faults = deepEqual(texts, original.metadata[field]) ? [] : textFaults(field, texts);
-    if (faults.length > 0) fail(faults.length === 1 ? faults[0]! : `[${faults.join(', ')}]`);
+    const errors = deepEqual(texts, original.metadata[field]) ? [] : validateTexts(field, texts);
+    if (errors.length > 0) fail(errors.length === 1 ? errors[0]! : `[${errors.join(', ')}]`);
     if (Object.keys(texts).length > 0) metadata[field] = texts;
   }
   return metadata;
 }
 
 /** Kubernetes calls the annotations by another name here. */
-function textFaults(field: 'labels' | 'annotations', texts: Record<string, string>): string[] {
+function validateTexts(field: 'labels' | 'annotations', texts: Record<string, string>): string[] {
   const object = { metadata: { name: 'any', [field]: texts } } as unknown as KubeObject;
-  const faults = validateMetadata(object, { namespaced: false, nameRule: 'path-segment' });
-  return faults.map(({ message }) => `metadata.${field === 'labels' ? field : 'annotation'}: ${message}`);
+  const errors = validateMetadata(object, { namespaced: false, nameRule: 'path-segment' });
+  return errors.map(({ message }) => `metadata.${field === 'labels' ? field : 'annotation'}: ${message}`);
 }
 
-/** `golden.local/v1, Kind=Gadget`. */
+/** Formats a kind: `golden.local/v1, Kind=Gadget`. */
 export function kindText({ apiVersion, kind }: KubeObject): string {
   const { group, version } = parseApiVersion(apiVersion);
   return `${group}/${version}, Kind=${kind}`;

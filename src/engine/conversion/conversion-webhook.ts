@@ -1,18 +1,18 @@
 /**
- * Asks the conversion webhook of one definition: as a function where its service lives in this process, otherwise over
- * HTTPS, with the very same ConversionReview. Many objects go in few reviews; calls, time and answers are bounded.
+ * Calls the conversion webhook of one definition: as a function if its service runs in this process, otherwise over
+ * HTTPS, with the same ConversionReview. Batches many objects; calls, time and response size are bounded.
  */
 import { CallCanceled, CallFailure, DeadlineExceeded } from '#engine/admission/webhooks/call-failure.ts';
 import { CallGate, type GateLimits } from '#engine/admission/webhooks/call-gate.ts';
 import { type ClientConfig, targetOf } from '#engine/admission/webhooks/endpoint.ts';
-import { HttpsClient, MAX_ANSWER_BYTES } from '#engine/admission/webhooks/https-client.ts';
-import { decodeAnswer } from '#engine/admission/webhooks/verdict.ts';
+import { HttpsClient, MAX_RESPONSE_BYTES } from '#engine/admission/webhooks/https-client.ts';
+import { decodeResponse } from '#engine/admission/webhooks/verdict.ts';
 import {
   convertedObjects,
   conversionReview,
   InvalidConversion,
   kindText,
-  type Question,
+  type ConversionRequest,
   reviewVersionOf,
 } from '#engine/conversion/conversion-review.ts';
 import { parseJson } from '#engine/json.ts';
@@ -38,7 +38,7 @@ export interface ConversionConfig {
 const LIMITS: GateLimits = { running: 16, waiting: 512 };
 const TIMEOUT_SECONDS = 30;
 const QUERY = `?timeout=${TIMEOUT_SECONDS}s`;
-/** Of one review: its answer is about as large, and must be read at one go. */
+/** Limits for one review: its response is about as large, and is parsed synchronously. */
 const MAX_BATCH = 500;
 const MAX_BATCH_CHARACTERS = 1024 * 1024;
 
@@ -54,7 +54,7 @@ export class ConversionWebhook {
     this.#parts = parts;
   }
 
-  /** In the same order. The objects stay as they are. Rejects with an ApiError. */
+  /** Converts objects and keeps their order. Does not modify them. Rejects with an ApiError. */
   async convert(objects: readonly KubeObject[], apiVersion: string, signal: AbortSignal): Promise<KubeObject[]> {
     const converted: KubeObject[] = [];
     try {
@@ -65,7 +65,7 @@ export class ConversionWebhook {
     return converted;
   }
 
-  /** Lets go of its connections when no call is under way. */
+  /** Closes its connections when no call is pending. */
   retire(): void {
     this.#retired = true;
     this.#closeIfDone();
@@ -78,13 +78,13 @@ export class ConversionWebhook {
   async #convertBatch(objects: readonly KubeObject[], apiVersion: string, signal: AbortSignal): Promise<KubeObject[]> {
     const version = reviewVersionOf(this.#config.conversionReviewVersions ?? []);
     if (version === undefined) throw conversionFailure('no supported conversion review versions');
-    const question: Question = { uid: newUid(), version, desiredApiVersion: apiVersion, objects };
+    const request: ConversionRequest = { uid: newUid(), version, desiredApiVersion: apiVersion, objects };
     const subject = `conversion webhook for ${subjectOf(objects)}`;
     try {
-      const answer = await this.#withDeadline(signal, (until) =>
-        this.#gate.run(() => this.#send(JSON.stringify(conversionReview(question)), until), { signal: until }),
+      const response = await this.#withDeadline(signal, (until) =>
+        this.#gate.run(() => this.#send(JSON.stringify(conversionReview(request)), until), { signal: until }),
       );
-      return convertedObjects(answer, question);
+      return convertedObjects(response, request);
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       throw conversionFailure(`${subject} ${error instanceof InvalidConversion ? why : `failed: ${why}`}`, error);
@@ -119,15 +119,15 @@ export class ConversionWebhook {
     const target = targetOf(config, this.#parts.store);
     const ca = Buffer.from(config.caBundle ?? '', 'base64').toString('utf8');
     this.#https ??= new HttpsClient({ target, ca, maxSockets: LIMITS.running });
-    const answer = await this.#https.post(QUERY, Buffer.from(text), { signal }).catch((error: unknown) => {
+    const response = await this.#https.post(QUERY, Buffer.from(text), { signal }).catch((error: unknown) => {
       const why = error instanceof Error ? error.message : String(error);
       throw new CallFailure(`Post "${target.origin}${target.path}${QUERY}": ${why}`, { cause: error });
     });
-    return decodeAnswer(answer);
+    return decodeResponse(response);
   }
 }
 
-/** Kubernetes gives these no reason. */
+/** Kubernetes gives these errors no reason. */
 export function conversionFailure(message: string, cause?: unknown): ApiError {
   return new ApiError(500, '', message, { cause });
 }
@@ -152,10 +152,11 @@ function* batchesOf(objects: readonly KubeObject[]): Generator<readonly KubeObje
   if (batch.length > 0) yield batch;
 }
 
-/** Both sides get their own copy: what crosses is JSON, as over the wire. */
+/** Both sides get their own copy: JSON crosses the boundary, as over the wire. */
 async function callLocal(service: LocalService, path: string, text: string, signal: AbortSignal): Promise<unknown> {
-  const answer = await raced(service.review!(path, JSON.parse(text), { signal }), signal);
-  const answered = JSON.stringify(answer ?? null);
-  if (answered.length > MAX_ANSWER_BYTES) throw new CallFailure(`the answer is larger than ${MAX_ANSWER_BYTES} bytes`);
-  return parseJson(answered);
+  const response = await raced(service.review!(path, JSON.parse(text), { signal }), signal);
+  const responseText = JSON.stringify(response ?? null);
+  if (responseText.length > MAX_RESPONSE_BYTES)
+    throw new CallFailure(`the response is larger than ${MAX_RESPONSE_BYTES} bytes`);
+  return parseJson(responseText);
 }

@@ -1,4 +1,4 @@
-/** The conversion webhooks of all definitions: one for each, kept as long as its configuration stays the same. */
+/** The conversion webhooks of all definitions, each kept as long as its configuration does not change. */
 import {
   ConversionWebhook,
   type ConversionConfig,
@@ -7,7 +7,7 @@ import {
 
 export class ConversionWebhooks {
   readonly #parts: ConversionParts;
-  readonly #known = new Map<string, ConversionWebhook>();
+  readonly #webhooks = new Map<string, ConversionWebhook>();
 
   constructor(parts: ConversionParts) {
     this.#parts = parts;
@@ -15,16 +15,16 @@ export class ConversionWebhooks {
 
   of(definition: string, config: ConversionConfig): ConversionWebhook {
     const key = `${definition} ${JSON.stringify(config)}`;
-    let webhook = this.#known.get(key);
-    if (webhook === undefined) this.#known.set(key, (webhook = new ConversionWebhook(config, this.#parts)));
+    let webhook = this.#webhooks.get(key);
+    if (webhook === undefined) this.#webhooks.set(key, (webhook = new ConversionWebhook(config, this.#parts)));
     return webhook;
   }
 
-  /** Lets go of those that nobody uses; their calls under way go on. */
+  /** Retires unused webhooks; their pending calls continue. */
   keepOnly(used: ReadonlySet<ConversionWebhook | undefined>): void {
-    for (const [key, webhook] of this.#known) {
+    for (const [key, webhook] of this.#webhooks) {
       if (used.has(webhook)) continue;
-      this.#known.delete(key);
+      this.#webhooks.delete(key);
       webhook.retire();
     }
   }

@@ -1,4 +1,4 @@
-/** Work that several wait for: done once, and called off when the last of them has left. */
+/** Work that several callers wait for: done once, and cancelled when the last of them leaves. */
 import { raced } from '#lib/raced.ts';
 
 export class SharedWork {
@@ -8,11 +8,11 @@ export class SharedWork {
 
   constructor(start: (signal: AbortSignal) => Promise<void>) {
     this.#done = start(this.#controller.signal);
-    // Whoever waits is told.
+    // The waiting callers get the error.
     this.#done.catch(() => {});
   }
 
-  /** Rejects as the work does, and with the reason of `signal`. */
+  /** Rejects with the error of the work, or with the reason of `signal`. */
   async wait(signal: AbortSignal): Promise<void> {
     this.#waiting++;
     try {

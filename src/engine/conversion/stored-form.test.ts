@@ -40,27 +40,27 @@ interface Case {
 }
 
 const cases: Record<string, Case> = {
-  'what is younger than the definition goes out as it lies there': {
+  'an object newer than the definition is served as stored': {
     version: 'v1',
     stored: entry('v1', { size: 1, old: true }, SINCE + 1),
     want: 'as it is',
   },
-  'what is older is pruned and gets defaults': {
+  'an older object is pruned and defaulted': {
     version: 'v1',
     stored: entry('v1', { old: true }, SINCE - 1),
     want: { apiVersion: 'g.io/v1', spec: { size: 3 } },
   },
-  'what is older and fits goes out as it lies there': {
+  'an older object that is unchanged by this is served as stored': {
     version: 'v1',
     stored: entry('v1', { size: 1 }, SINCE - 1),
     want: 'as it is',
   },
-  'another version gets its name, and the defaults of the one that is stored': {
+  'another version gets its apiVersion and the defaults of the stored version': {
     version: 'v2',
     stored: entry('v1', { color: 'blue' }, SINCE - 1),
     want: { apiVersion: 'g.io/v2', spec: { color: 'blue', size: 3 } },
   },
-  'a version that is gone says nothing of defaults': {
+  'a removed version has no defaults': {
     version: 'v1',
     stored: entry('v0', { size: 2, old: true }, SINCE - 1),
     want: { apiVersion: 'g.io/v1', spec: { size: 2 } },
@@ -77,7 +77,7 @@ test('stored objects in the form of a version', async (t) => {
   }
 });
 
-test('many old objects are brought into form in pieces, few at once', async () => {
+test('many old objects are converted in batches, few at once', async () => {
   const v1 = form('v1');
   const old = Array.from({ length: 250 }, () => entry('v1', {}, 1));
   assert.equal(v1.prepare(old.slice(0, 5), signal), undefined);
@@ -88,27 +88,27 @@ test('many old objects are brought into form in pieces, few at once', async () =
   assert.equal(v1.bytes(old[249]!), v1.bytes(old[249]!));
 });
 
-test('whoever watches another version at the same moment gets the very same bytes', () => {
+test('concurrent watchers of another version get the same bytes', () => {
   const v2 = form('v2');
   const stored = entry('v1', { size: 1 }, SINCE + 1);
   assert.equal(v2.bytes(stored), v2.bytes(stored));
 });
 
 const current: Record<string, { stored: Entry; want: boolean }> = {
-  'written since': { stored: entry('v2', { any: true }, SINCE + 1), want: true },
-  'written before, and as it would be now': { stored: entry('v1', { size: 1 }, 1), want: true },
-  'with fields that nobody knows any more': { stored: entry('v1', { size: 1, old: true }, 1), want: false },
+  'written since the definition changed': { stored: entry('v2', { any: true }, SINCE + 1), want: true },
+  'old, but unchanged by the definition': { stored: entry('v1', { size: 1 }, 1), want: true },
+  'with fields that are no longer known': { stored: entry('v1', { size: 1, old: true }, 1), want: false },
   'without a default': { stored: entry('v1', {}, 1), want: false },
   'in another version': { stored: entry('v2', { size: 1 }, 1), want: false },
 };
 
-test('what lies there as it would be written', async (t) => {
+test('isCurrent detects outdated stored objects', async (t) => {
   for (const [name, { stored, want }] of Object.entries(current)) {
     await t.test(name, () => assert.equal(form('v2').isCurrent(stored), want));
   }
 });
 
-test('an object is stored in the version that is stored, and keeps its metadata', () => {
+test('an object is converted to the storage version and keeps its metadata', () => {
   const object = shown(entry('v2', { color: 'blue' }, 1).bytes);
   const stored = form('v2').toStorage(object, signal) as KubeObject;
   assert.deepEqual([stored.apiVersion, stored['spec']], ['g.io/v1', { size: 3 }]);

@@ -1,11 +1,11 @@
 /**
- * Stored objects of a custom kind in the form of one of its versions. What was written since the definition is as it is
- * now goes out as it lies there, if it is of that version. Everything else is brought into form as Kubernetes does it:
+ * Converts stored objects of a custom kind to one of its versions. An object that was written since the last change of the
+ * definition is served as stored, if it has that version. All others are converted as in Kubernetes:
  *
- *   stored bytes ──► defaults of the version they are in ──► converted (None: renamed, Webhook: asked for) ──► pruned
+ *   stored bytes ──► defaults of their version ──► converted (None: renamed, Webhook: called) ──► pruned
  *
- * Asking takes time, and so do many: `prepare` does it for all of them, and `bytes` finds the answers. Those are kept for
- * as long as the entry lives, so that each is asked for once, however many watch it.
+ * Calling a webhook takes time, and so do many objects: `prepare` converts all of them, and `bytes` returns the results.
+ * These are cached as long as the entry lives, so that each is converted once for any number of watchers.
  */
 import { CallCanceled } from '#engine/admission/webhooks/call-failure.ts';
 import { decodeStored } from '#engine/codec.ts';
@@ -19,7 +19,7 @@ import { invariant } from '#lib/invariant.ts';
 import { deepClone } from '#kube/deep.ts';
 import { apiVersionOf, type KubeObject, parseApiVersion } from '#kube/meta.ts';
 
-/** How many objects are brought into form at one go. */
+/** Number of objects that are converted without yielding. */
 export const FORM_SLICE = 100;
 
 const RECENT = { maxEntries: 64, maxWeight: 1024 * 1024 };
@@ -28,11 +28,11 @@ export interface FormOptions {
   readonly group: string;
   readonly version: string;
   readonly storageVersion: string;
-  /** The revision by which the definition became what it is. */
+  /** The revision since which the definition has its current generation. */
   readonly since: number;
-  /** undefined = there is no such version any more. */
+  /** Returns undefined if the version no longer exists. */
   schemaOf(version: string): CompiledSchema | undefined;
-  /** undefined = versions differ in their name only. */
+  /** Undefined if the versions differ only in apiVersion. */
   readonly webhook: ConversionWebhook | undefined;
 }
 
@@ -40,9 +40,9 @@ export class StoredForm {
   readonly #options: FormOptions;
   readonly #apiVersion: string;
   readonly #isStorage: boolean;
-  readonly #known = new WeakMap<Entry, Buffer>();
+  readonly #converted = new WeakMap<Entry, Buffer>();
   readonly #recent = new BoundedCache<Entry, Buffer>(RECENT);
-  readonly #asking = new WeakMap<Entry, SharedWork>();
+  readonly #pending = new WeakMap<Entry, SharedWork>();
   readonly #current = new WeakMap<Entry, boolean>();
 
   constructor(options: FormOptions) {
@@ -51,55 +51,56 @@ export class StoredForm {
     this.#isStorage = options.version === options.storageVersion;
   }
 
-  /** Whether each reader has it made anew: many take long. */
-  get isMadeEachTime(): boolean {
+  /** True if each reader converts it again, which takes long for many objects. */
+  get convertsOnEachRead(): boolean {
     return !this.#isStorage && this.#options.webhook === undefined;
   }
 
-  /** undefined = versions differ in their name only. */
+  /** Undefined if the versions differ only in apiVersion. */
   get webhook(): ConversionWebhook | undefined {
     return this.#options.webhook;
   }
 
-  /** Compiled once for all versions of the kind. undefined = there is no such version. */
+  /** Returns the schema of a version, compiled once for all versions of the kind, or undefined if it does not exist. */
   schemaOf(version: string): CompiledSchema | undefined {
     return this.#options.schemaOf(version);
   }
 
-  /** The JSON of an entry. Where `prepare` must be asked first, only after that. */
+  /** Returns the JSON of an entry. If `prepare` is required, it must have completed. */
   bytes(entry: Entry): Buffer {
     const bytes = this.peek(entry);
-    invariant(bytes !== undefined, 'what a webhook converts was prepared');
+    invariant(bytes !== undefined, 'entries that a webhook converts are prepared');
     return bytes;
   }
 
-  /** As `bytes`; undefined = a webhook must be asked first. */
+  /** Like `bytes`; undefined = a webhook must be called first. */
   peek(entry: Entry): Buffer | undefined {
     if (this.#isPlain(entry)) return entry.bytes;
-    const known = this.#known.get(entry) ?? this.#recent.get(entry);
+    const known = this.#converted.get(entry) ?? this.#recent.get(entry);
     if (known !== undefined) return known;
     const object = decodeStored(entry.bytes);
-    if (this.#mustAsk(object)) return undefined;
+    if (this.#needsWebhook(object)) return undefined;
     this.#applyDefaults(object);
     const bytes = this.#finish(object, entry);
-    // Those of other versions would take as much memory again: only what many watch at this moment is kept.
-    if (this.#isStorage) this.#known.set(entry, bytes);
+    // Caching other versions would double the memory: only recent ones are cached, for concurrent watchers.
+    if (this.#isStorage) this.#converted.set(entry, bytes);
     else this.#recent.set(entry, bytes, bytes.length);
     return bytes;
   }
 
-  /** undefined = nothing must be waited for. Rejects with an ApiError. */
+  /** Returns undefined if there is nothing to wait for. Rejects with an ApiError. */
   prepare(entries: readonly Entry[], signal: () => AbortSignal): Promise<void> | undefined {
-    if (this.isMadeEachTime || !entries.some((entry) => this.#isOld(entry))) return undefined;
+    if (this.convertsOnEachRead || !entries.some((entry) => this.#isOld(entry))) return undefined;
     const { webhook } = this.#options;
     const old = entries.filter((entry) => this.#isOld(entry));
-    if (webhook === undefined) return old.length > FORM_SLICE ? this.#makeAll(old) : undefined;
-    // Few are looked at now: most often they are of this version.
-    const asked = old.length > FORM_SLICE ? old : old.filter(({ bytes }) => this.#mustAsk(decodeStored(bytes)));
-    return asked.length === 0 ? undefined : this.#askTogether(webhook, asked, signal());
+    if (webhook === undefined) return old.length > FORM_SLICE ? this.#convertAll(old) : undefined;
+    // A few entries are checked now: most often they have this version.
+    const toConvert =
+      old.length > FORM_SLICE ? old : old.filter(({ bytes }) => this.#needsWebhook(decodeStored(bytes)));
+    return toConvert.length === 0 ? undefined : this.#convertTogether(webhook, toConvert, signal());
   }
 
-  /** An object of this version as it is to be stored; itself, where that is the version that is stored. */
+  /** Converts an object of this version to the storage version; returns it unchanged if that is the same. */
   toStorage(object: KubeObject, signal: () => AbortSignal): KubeObject | Promise<KubeObject> {
     if (this.#isStorage) return object;
     const { webhook, group, storageVersion } = this.#options;
@@ -108,13 +109,13 @@ export class StoredForm {
       return webhook.convert([object], apiVersion, signal()).then(([converted]) => this.#forStorage(converted!));
     }
     const stored = deepClone(object);
-    // They get the revision, which whoever wrote it wants to see.
+    // Shared, because the writer wants to see the revision that is set here.
     stored.metadata = object.metadata;
     stored.apiVersion = apiVersion;
     return this.#forStorage(stored);
   }
 
-  /** Whether an entry lies there as it would be written now; if not, an update that changes nothing writes all the same. */
+  /** Reports whether an entry has its current form; if not, an update without changes still writes it. */
   isCurrent(entry: Entry): boolean {
     if (entry.revision > this.#options.since) return true;
     let current = this.#current.get(entry);
@@ -127,10 +128,10 @@ export class StoredForm {
   }
 
   #isOld(entry: Entry): boolean {
-    return !this.#isPlain(entry) && !this.#known.has(entry);
+    return !this.#isPlain(entry) && !this.#converted.has(entry);
   }
 
-  #mustAsk({ apiVersion }: KubeObject): boolean {
+  #needsWebhook({ apiVersion }: KubeObject): boolean {
     return this.#options.webhook !== undefined && apiVersion !== this.#apiVersion;
   }
 
@@ -139,17 +140,17 @@ export class StoredForm {
     this.#options.schemaOf(version)?.applyDefaults(object);
   }
 
-  /** What others are asking about already is not asked about again. */
-  async #askTogether(
+  /** Waits for conversions that other readers already started instead of starting them again. */
+  async #convertTogether(
     webhook: ConversionWebhook,
-    asked: readonly Entry[],
+    toConvert: readonly Entry[],
     signal: AbortSignal,
     last = false,
   ): Promise<void> {
     const others = new Set<SharedWork>();
     const fresh: Entry[] = [];
-    for (const entry of asked) {
-      const asking = this.#asking.get(entry);
+    for (const entry of toConvert) {
+      const asking = this.#pending.get(entry);
       if (asking === undefined) fresh.push(entry);
       else others.add(asking);
     }
@@ -160,43 +161,43 @@ export class StoredForm {
     } catch (error) {
       throw signal.aborted ? conversionFailure(new CallCanceled().message, error) : error;
     }
-    // What became of theirs may be due to what else they asked about, or to their leaving.
-    const left = last ? [] : asked.filter((entry) => !this.#known.has(entry));
-    if (left.length > 0) await this.#askTogether(webhook, left, signal, true);
+    // A conversion of another reader may have failed because of other objects or a cancellation.
+    const left = last ? [] : toConvert.filter((entry) => !this.#converted.has(entry));
+    if (left.length > 0) await this.#convertTogether(webhook, left, signal, true);
   }
 
   #share(webhook: ConversionWebhook, entries: readonly Entry[]): SharedWork {
     const forget = () => {
-      for (const entry of entries) if (this.#asking.get(entry) === work) this.#asking.delete(entry);
+      for (const entry of entries) if (this.#pending.get(entry) === work) this.#pending.delete(entry);
     };
-    const work = new SharedWork((signal) => this.#ask(webhook, entries, signal).finally(forget));
-    for (const entry of entries) this.#asking.set(entry, work);
+    const work = new SharedWork((signal) => this.#callWebhook(webhook, entries, signal).finally(forget));
+    for (const entry of entries) this.#pending.set(entry, work);
     return work;
   }
 
-  /** In pieces, so that others get their turn between them. */
-  async #ask(webhook: ConversionWebhook, entries: readonly Entry[], signal: AbortSignal): Promise<void> {
+  /** Converts in batches and yields to other requests in between. */
+  async #callWebhook(webhook: ConversionWebhook, entries: readonly Entry[], signal: AbortSignal): Promise<void> {
     for (let at = 0; at < entries.length; at += FORM_SLICE) {
       if (at > 0) await nextTurn();
-      const asked: Entry[] = [];
+      const toConvert: Entry[] = [];
       const objects: KubeObject[] = [];
       for (const entry of entries.slice(at, at + FORM_SLICE)) {
         const object = decodeStored(entry.bytes);
-        const isAsked = this.#mustAsk(object);
+        const needsWebhook = this.#needsWebhook(object);
         this.#applyDefaults(object);
-        if (!isAsked) this.#known.set(entry, this.#finish(object, entry));
+        if (!needsWebhook) this.#converted.set(entry, this.#finish(object, entry));
         else {
-          asked.push(entry);
+          toConvert.push(entry);
           objects.push(object);
         }
       }
       const converted = objects.length === 0 ? [] : await webhook.convert(objects, this.#apiVersion, signal);
-      for (const [i, entry] of asked.entries()) this.#known.set(entry, this.#finish(converted[i]!, entry));
+      for (const [i, entry] of toConvert.entries()) this.#converted.set(entry, this.#finish(converted[i]!, entry));
     }
   }
 
-  /** A definition may have changed under thousands of objects: others get their turn meanwhile. */
-  async #makeAll(entries: readonly Entry[]): Promise<void> {
+  /** A definition may have changed for thousands of objects, so this yields to other requests. */
+  async #convertAll(entries: readonly Entry[]): Promise<void> {
     for (const [i, entry] of entries.entries()) {
       if (i > 0 && i % FORM_SLICE === 0) await nextTurn();
       this.bytes(entry);
@@ -206,7 +207,7 @@ export class StoredForm {
   #finish(object: KubeObject, entry: Entry): Buffer {
     object.apiVersion = this.#apiVersion;
     this.#options.schemaOf(this.#options.version)?.prune(object);
-    return encoded(object, entry);
+    return encodeForm(object, entry);
   }
 
   #forStorage(object: KubeObject): KubeObject {
@@ -220,12 +221,12 @@ export class StoredForm {
     const { group, storageVersion: version } = this.#options;
     const object = decodeStored(entry.bytes);
     if (object.apiVersion !== apiVersionOf({ group, version })) return false;
-    return encoded(this.#forStorage(object), entry) === entry.bytes;
+    return encodeForm(this.#forStorage(object), entry) === entry.bytes;
   }
 }
 
-/** The entry's own bytes, where they say the same. */
-function encoded(object: KubeObject, entry: Entry): Buffer {
+/** Returns the entry's own bytes if they are equal. */
+function encodeForm(object: KubeObject, entry: Entry): Buffer {
   const bytes = Buffer.from(storedText(object));
   return bytes.equals(entry.bytes) ? entry.bytes : bytes;
 }

@@ -34,7 +34,7 @@ export interface ApiGroupDiscoveryList {
   items: ApiGroupDiscovery[];
 }
 
-/** `root` is the path asked: /api holds the core group alone, /apis all others. */
+/** `root` is the requested path: /api contains only the core group, /apis all others. */
 export function aggregatedDiscovery(
   resources: readonly Resource[],
   root: '/api' | '/apis',
@@ -80,7 +80,7 @@ function describeResource(resource: Resource): ApiResourceDiscovery {
   };
 }
 
-/** Built-in kinds leave group and version empty, which means those of the document; custom ones name them. */
+/** Built-in kinds leave group and version empty, meaning those of the document; custom kinds name them. */
 function ownKind({ builtIn, group, version }: Resource, kind: string): ResponseKind {
   return builtIn ? { group: '', version: '', kind } : { group, version, kind };
 }

@@ -1,4 +1,4 @@
-/** Plain discovery above the resources: /api, /apis and /apis/<group>. */
+/** Plain discovery of groups: /api, /apis and /apis/<group>. */
 import type { RemoteVersion } from '#engine/aggregation/aggregation.ts';
 import { groupNamed, groupsOf, type Group } from '#engine/discovery/group-order.ts';
 import type { Resource } from '#engine/registry/resource.ts';
@@ -26,7 +26,7 @@ export interface ApiGroupList {
   groups: ApiGroup[];
 }
 
-/** `serverAddress` is host:port as clients reach us. */
+/** `serverAddress` is host:port as clients reach it. */
 export function apiVersions(serverAddress: string): ApiVersions {
   return {
     kind: 'APIVersions',
@@ -40,7 +40,7 @@ export function apiGroupList(resources: readonly Resource[], remote: readonly Re
   return { kind: 'APIGroupList', apiVersion: 'v1', groups: named.map(describe) };
 }
 
-/** Undefined = no such group. */
+/** Returns undefined if the group does not exist. */
 export function apiGroup(
   resources: readonly Resource[],
   name: string,

@@ -20,13 +20,13 @@ export interface ApiResource {
 
 export interface ApiResourceList {
   kind: 'APIResourceList';
-  /** kube-apiserver leaves it out for the core group, and so do we. */
+  /** Absent for the core group, as in kube-apiserver. */
   apiVersion?: 'v1';
   groupVersion: string;
   resources: ApiResource[];
 }
 
-/** Undefined = no such version. */
+/** Returns undefined if the version does not exist. */
 export function apiResourceList(
   resources: readonly Resource[],
   group: string,
@@ -65,10 +65,10 @@ function entriesOf(resource: Resource): ApiResource[] {
   return [own, ...below];
 }
 
-/** Reviews and the like are answered, never kept. */
+/** Reviews and the like are not stored. */
 const isStored = ({ verbs }: Resource) => verbs.includes('watch');
 
-/** kube-apiserver's own recipe: storage migrators compare it between servers. */
+/** Computes the hash like kube-apiserver, because storage migrators compare it between servers. */
 export function storageVersionHash({ group, storageVersion, kind }: Resource): string {
   const digest = createHash('sha256').update(`${group}/${storageVersion}/${kind}`).digest();
   return digest.subarray(0, 8).toString('base64');

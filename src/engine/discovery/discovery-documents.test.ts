@@ -11,13 +11,13 @@ const V2_BETA = 'application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDis
 const negotiations: Record<string, { accept: string; want: string }> = {
   'kubectl 1.20 gets plain': { accept: 'application/json, */*', want: 'plain' },
   'kubectl 1.27 gets v2beta1': { accept: `${V2_BETA},application/json`, want: 'v2beta1' },
-  'kubectl 1.32 gets v2, the first it names': { accept: `${V2},${V2_BETA},application/json`, want: 'v2' },
-  'quality decides before the order': { accept: `${V2};q=0.5,${V2_BETA}`, want: 'v2beta1' },
-  'a refused form is not given': { accept: `${V2};q=0,application/json`, want: 'plain' },
-  'an aggregated form wins over plain wherever it stands': { accept: `application/json,${V2}`, want: 'v2' },
+  'kubectl 1.32 gets v2, its first choice': { accept: `${V2},${V2_BETA},application/json`, want: 'v2' },
+  'quality takes precedence over order': { accept: `${V2};q=0.5,${V2_BETA}`, want: 'v2beta1' },
+  'a form with quality 0 is not used': { accept: `${V2};q=0,application/json`, want: 'plain' },
+  'an aggregated form takes precedence over plain in any order': { accept: `application/json,${V2}`, want: 'v2' },
   'an unknown version gets plain': { accept: V2.replace('v=v2', 'v=v9'), want: 'plain' },
   'another group gets plain': { accept: V2.replace('apidiscovery', 'meta'), want: 'plain' },
-  'protobuf alone gets plain': { accept: V2.replace('json', 'vnd.kubernetes.protobuf'), want: 'plain' },
+  'protobuf only gets plain': { accept: V2.replace('json', 'vnd.kubernetes.protobuf'), want: 'plain' },
   'no header gets plain': { accept: '', want: 'plain' },
 };
 for (const [name, { accept, want }] of Object.entries(negotiations)) {
@@ -33,10 +33,10 @@ const paths: Record<string, { path: string; kind: string | undefined }> = {
   'a group': { path: '/apis/golden.local', kind: 'APIGroup' },
   'a version': { path: '/apis/golden.local/v1', kind: 'APIResourceList' },
   'the core version': { path: '/api/v1', kind: 'APIResourceList' },
-  'no such group': { path: '/apis/nothing.local', kind: undefined },
-  'no such version': { path: '/api/v2', kind: undefined },
-  'something below a version': { path: '/apis/golden.local/v1/gadgets', kind: undefined },
-  'something else altogether': { path: '/metrics', kind: undefined },
+  'a missing group': { path: '/apis/nothing.local', kind: undefined },
+  'a missing version': { path: '/api/v2', kind: undefined },
+  'a path below a version': { path: '/apis/golden.local/v1/gadgets', kind: undefined },
+  'an unrelated path': { path: '/metrics', kind: undefined },
 };
 for (const [name, { path, kind }] of Object.entries(paths)) {
   test(`discovery path ${path}: ${name}`, () => {
@@ -45,7 +45,7 @@ for (const [name, { path, kind }] of Object.entries(paths)) {
   });
 }
 
-test('each form of /apis is its own document with its own content type and etag', () => {
+test('each form of /apis has its own content type and etag', () => {
   const all = documents();
   const plain = all.find('/apis', '')!;
   const v2 = all.find('/apis', V2)!;
@@ -59,7 +59,7 @@ test('only /api and /apis have an aggregated form', () => {
   assert.equal(documents().find('/api/v1', V2)!.contentType, 'application/json');
 });
 
-test('a document is built once and its etag follows its content', () => {
+test('a document is built once and its etag depends on its content', () => {
   const all = documents();
   const document = all.find('/apis', V2)!;
   assert.equal(all.find('/apis/', V2), document);
@@ -67,7 +67,7 @@ test('a document is built once and its etag follows its content', () => {
   assert.notEqual(new DiscoveryDocuments([pods], '127.0.0.1:6443').find('/apis', V2)!.etag, document.etag);
 });
 
-test('If-None-Match finds the document among others, weak or strong', () => {
+test('If-None-Match matches one of several weak or strong etags', () => {
   const document = documents().find('/apis', V2)!;
   assert.equal(document.matches(document.etag), true);
   assert.equal(document.matches(`"other", W/${document.etag}`), true);

@@ -1,6 +1,6 @@
 /**
- * The discovery documents of one generation of kinds, each built when it is first asked for. The owner makes a new
- * one when the kinds change; HTTP (status, If-None-Match, compression) is the caller's.
+ * The discovery documents of one generation of kinds, each built on first use. The owner creates a new instance when
+ * the kinds change. HTTP semantics (status, If-None-Match, compression) belong to the caller.
  */
 import type { RemoteVersion } from '#engine/aggregation/aggregation.ts';
 import { aggregatedDiscovery } from '#engine/discovery/aggregated.ts';
@@ -15,17 +15,22 @@ export class DiscoveryDocuments {
   readonly #resources: readonly Resource[];
   readonly #serverAddress: string;
   readonly #remote: readonly RemoteVersion[];
-  /** Bounded by what is served: paths that do not exist are not kept. */
+  /** Bounded by what is served: missing paths are not cached. */
   readonly #documents = new Map<string, ServedDocument>();
 
-  /** `remote` are versions that others serve: their own documents at /apis/<group>/<version> are not ours. */
+  /**
+   * `remote` lists the versions of aggregated API servers, which serve their own documents at /apis/<group>/<version>.
+   */
   constructor(resources: readonly Resource[], serverAddress: string, remote: readonly RemoteVersion[] = []) {
     this.#remote = remote;
     this.#resources = resources;
     this.#serverAddress = serverAddress;
   }
 
-  /** The document at `/`, `/api`, `/api/v1`, `/apis`, `/apis/<group>` or `/apis/<group>/<version>`; undefined = 404. */
+  /**
+   * Returns the document at `/`, `/api`, `/api/v1`, `/apis`, `/apis/<group>` or `/apis/<group>/<version>`, or undefined
+   * (404).
+   */
   find(path: string, accept: string): ServedDocument | undefined {
     const trimmed = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
     const root = trimmed === '/api' || trimmed === '/apis' ? trimmed : undefined;

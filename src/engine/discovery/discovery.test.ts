@@ -10,7 +10,7 @@ const CUSTOM_VERBS = ['delete', 'deletecollection', 'get', 'list', 'patch', 'cre
 const BUILT_IN_VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 const OBJECT_VERBS = ['get', 'patch', 'update'];
 
-test('/api names the core version and our address', () => {
+test('/api contains the core version and the server address', () => {
   assert.deepEqual(apiVersions('127.0.0.1:6443'), {
     kind: 'APIVersions',
     versions: ['v1'],
@@ -33,7 +33,7 @@ test('/apis lists the named groups with their versions, the preferred one first'
   });
 });
 
-test('/apis/<group> answers for a group that exists, and only for such', () => {
+test('/apis/<group> exists only for existing groups', () => {
   assert.deepEqual(apiGroup(everything, 'authorization.k8s.io'), {
     kind: 'APIGroup',
     apiVersion: 'v1',
@@ -45,7 +45,7 @@ test('/apis/<group> answers for a group that exists, and only for such', () => {
   assert.equal(apiGroup(everything, ''), undefined);
 });
 
-test('a custom kind is listed with status before scale, and its storage version hash is that of kube-apiserver', () => {
+test('a custom kind lists status before scale and has the storage version hash of kube-apiserver', () => {
   assert.deepEqual(apiResourceList(everything, 'golden.local', 'v1'), {
     kind: 'APIResourceList',
     apiVersion: 'v1',
@@ -75,7 +75,7 @@ test('a custom kind is listed with status before scale, and its storage version 
   });
 });
 
-test('every version of a kind shows the hash of the version that is stored', () => {
+test('every version of a kind has the hash of the storage version', () => {
   const beta = apiResourceList(everything, 'golden.local', 'v1beta1');
   assert.equal(beta?.resources[0]?.storageVersionHash, 'nvwM9QKdhS4=');
 });
@@ -116,7 +116,7 @@ test('a version that is not served is not found', () => {
   assert.equal(apiResourceList(everything, 'golden.local', 'v2'), undefined);
 });
 
-test('aggregated discovery of /api holds the core group alone and leaves built-in kinds without group', () => {
+test('aggregated discovery of /api contains only the core group and omits the group of built-in kinds', () => {
   const { kind, apiVersion, metadata, items } = aggregatedDiscovery(everything, '/api', 'v2');
   assert.deepEqual([kind, apiVersion, metadata], ['APIGroupDiscoveryList', 'apidiscovery.k8s.io/v2', {}]);
   assert.equal(items.length, 1);
@@ -144,7 +144,7 @@ test('aggregated discovery of /api holds the core group alone and leaves built-i
   });
 });
 
-test('aggregated discovery of /apis names the group of custom kinds', () => {
+test('aggregated discovery of /apis includes the group of custom kinds', () => {
   const { apiVersion, items } = aggregatedDiscovery([gadgets], '/apis', 'v2beta1');
   assert.equal(apiVersion, 'apidiscovery.k8s.io/v2beta1');
   assert.deepEqual(items, [

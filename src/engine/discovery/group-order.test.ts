@@ -4,7 +4,7 @@ import { compareVersions, groupsOf } from '#engine/discovery/group-order.ts';
 import { aResource, everything } from '#engine/discovery/resource.fixture.ts';
 
 const versions: Record<string, { given: string[]; want: string[] }> = {
-  'prefers stable over beta over alpha, whatever the numbers': {
+  'prefers stable over beta over alpha, regardless of numbers': {
     given: ['v1alpha1', 'v3beta1', 'v1'],
     want: ['v1', 'v3beta1', 'v1alpha1'],
   },
@@ -13,7 +13,7 @@ const versions: Record<string, { given: string[]; want: string[] }> = {
     given: ['v1beta1', 'v2beta1', 'v1beta10'],
     want: ['v2beta1', 'v1beta10', 'v1beta1'],
   },
-  'puts names that are no versions behind, alphabetically': {
+  'puts other names last, alphabetically': {
     given: ['foo10', 'v1alpha1', 'foo1'],
     want: ['v1alpha1', 'foo1', 'foo10'],
   },
@@ -22,7 +22,7 @@ for (const [name, { given, want }] of Object.entries(versions)) {
   test(`version order: ${name}`, () => assert.deepEqual([...given].sort(compareVersions), want));
 }
 
-test('built-in groups come in the order of kube-apiserver, custom ones by name after them', () => {
+test('built-in groups come first in the order of kube-apiserver, then custom groups by name', () => {
   const zoo = aResource({ group: 'a.zoo', kind: 'Animal', plural: 'animals', builtIn: false });
   const unranked = aResource({ group: 'zz.k8s.io', kind: 'Thing', plural: 'things' });
   const names = groupsOf([zoo, unranked, ...everything]).map((group) => group.name);
@@ -30,7 +30,7 @@ test('built-in groups come in the order of kube-apiserver, custom ones by name a
   assert.deepEqual(names, want);
 });
 
-test('resources are sorted without touching the array that was given', () => {
+test('sorting resources does not modify the given array', () => {
   const given = Object.freeze([...everything]);
   const core = groupsOf(given)[0]!;
   assert.deepEqual(

@@ -1,6 +1,6 @@
 /**
- * Groups and versions in the order in which discovery shows them. Clients take the first match, so the order decides
- * what `kubectl get events` or an unversioned name means.
+ * The order of groups and versions in discovery. Clients use the first match, so the order decides what `kubectl get
+ * events` or an unversioned name means.
  */
 import type { RemoteVersion } from '#engine/aggregation/aggregation.ts';
 import { groupPriorityOf, versionPriorityOf } from '#engine/discovery/priorities.ts';
@@ -8,7 +8,7 @@ import type { Resource } from '#engine/registry/resource.ts';
 
 export interface VersionOfGroup {
   readonly version: string;
-  /** Sorted by plural; none where somebody else serves the version. */
+  /** Sorted by plural; empty for an aggregated version. */
   readonly resources: readonly Resource[];
   readonly remote?: RemoteVersion;
 }
@@ -25,13 +25,13 @@ interface Ranked extends VersionOfGroup {
   readonly versionPriority: number;
 }
 
-/** All groups, the core one included. No version is in both lists. */
+/** Returns all groups including the core group. No version is in both lists. */
 export function groupsOf(resources: readonly Resource[], remote: readonly RemoteVersion[] = []): Group[] {
   const byGroup = Map.groupBy([...ranked(resources), ...remote.map(rankedRemote)], ({ group }) => group);
   return [...byGroup]
     .map(([name, versions]) => ({
       name,
-      // The whole group gains by a version that ranks high.
+      // The highest priority of its versions determines the priority of a group.
       priority: Math.max(...versions.map(({ groupPriority }) => groupPriority)),
       versions: versions.sort(byPriority),
     }))
@@ -71,7 +71,7 @@ function byPriority(a: Ranked, b: Ranked): number {
   return b.versionPriority - a.versionPriority || compareVersions(a.version, b.version);
 }
 
-/** The resources of one served version, sorted by plural; undefined = not served. */
+/** Returns the resources of one version, sorted by plural, or undefined if it is not served. */
 export function resourcesIn(
   resources: readonly Resource[],
   group: string,
@@ -83,7 +83,7 @@ export function resourcesIn(
 
 const byPlural = (a: Resource, b: Resource) => compareText(a.plural, b.plural);
 
-/** By code units, whatever the locale. */
+/** Compares by code units, independent of the locale. */
 export function compareText(a: string, b: string): number {
   if (a === b) return 0;
   return a < b ? -1 : 1;
@@ -91,7 +91,7 @@ export function compareText(a: string, b: string): number {
 
 const VERSION = /^v(\d+)(?:(alpha|beta)(\d+))?$/;
 
-/** For sorting, best first: v10, v2, v1, v2beta1, v1beta2, v1alpha1, then other names in alphabetical order. */
+/** Compares versions, best first: v10, v2, v1, v2beta1, v1beta2, v1alpha1, then other names alphabetically. */
 export function compareVersions(a: string, b: string): number {
   const left = VERSION.exec(a);
   const right = VERSION.exec(b);

@@ -1,11 +1,13 @@
-/** Which form of discovery a client asks for. kubectl 1.26 to 1.29 know v2beta1, newer ones v2, older ones none. */
+/**
+ * Negotiates the form of discovery documents. kubectl 1.26 to 1.29 support v2beta1, newer ones v2, older ones neither.
+ */
 import { accepts, parseAccept } from '#engine/tables/accept-header.ts';
 
 export type DiscoveryVersion = 'v2' | 'v2beta1';
 
 /**
- * The best aggregated form that the client names, else plain. As in kube-apiserver, an aggregated form wins over a
- * plain one wherever it stands in the header: nobody names it by accident.
+ * Returns the best aggregated form that the client accepts, else plain. As in kube-apiserver, an aggregated form takes
+ * precedence over plain in any order: no client requests it by accident.
  */
 export function negotiateDiscovery(accept: string): DiscoveryVersion | 'plain' {
   if (!accept.includes('APIGroupDiscoveryList')) return 'plain';
@@ -19,7 +21,7 @@ export function negotiateDiscovery(accept: string): DiscoveryVersion | 'plain' {
   return 'plain';
 }
 
-/** Clients look for these very parameters in the answer, or take it for the plain form. */
+/** Clients check these exact parameters in the response, and otherwise treat it as plain. */
 export function discoveryContentType(version: DiscoveryVersion | 'plain'): string {
   if (version === 'plain') return 'application/json';
   return `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`;

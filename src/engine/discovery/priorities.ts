@@ -1,11 +1,11 @@
 /**
- * How groups and versions that we serve ourselves rank among all, in the numbers of APIServices: kube-apiserver's own
- * for what is built in; custom kinds come low, and their versions are ordered by their names.
+ * The priorities of the groups and versions that we serve, comparable with those of APIServices: kube-apiserver's
+ * values for built-in groups; custom groups have low ones, and their versions are ordered by name.
  */
 import type { Resource } from '#engine/registry/resource.ts';
 
 const GROUPS: Readonly<Record<string, number>> = {
-  // Above everything that an APIService can ask for: it has none itself.
+  // Above the maximum of any APIService, because it has none itself.
   'apiregistration.k8s.io': 20_001,
   '': 18_000,
   apps: 17_800,

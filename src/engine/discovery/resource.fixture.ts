@@ -1,4 +1,4 @@
-/** Kinds for the tests of discovery, OpenAPI and tables: small, and each with something that the others lack. */
+/** Kinds for tests of discovery, OpenAPI and tables: small, and each with a different feature. */
 import { ALL_VERBS, type Resource } from '#engine/registry/resource.ts';
 import { groupResource } from '#kube/meta.ts';
 
@@ -106,7 +106,7 @@ export const gadgets = aResource({
     properties: {
       spec: {
         type: 'object',
-        description: 'what it shall be',
+        description: 'desired state',
         required: ['size', 'maybe'],
         properties: {
           size: { type: 'integer', minimum: 1, maximum: 10, default: 3 },

@@ -1,4 +1,4 @@
-/** The index at `/`: every path that can be asked without naming a resource. */
+/** The index at `/`: all paths that are not resources. */
 import { compareText } from '#engine/discovery/group-order.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 

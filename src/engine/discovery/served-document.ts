@@ -1,4 +1,4 @@
-/** A document that many clients fetch again and again: its bytes, their hash, and the bytes compressed once. */
+/** A document that many clients fetch repeatedly: its bytes, their hash, and the bytes compressed once. */
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
@@ -18,19 +18,19 @@ export class ServedDocument {
     this.hash = createHash('sha256').update(body).digest('hex').toUpperCase();
   }
 
-  /** As the header has it, with quotes. */
+  /** The value of the ETag header, including quotes. */
   get etag(): string {
     return `"${this.hash}"`;
   }
 
-  /** Whether an If-None-Match header names this very document. */
+  /** Reports whether an If-None-Match header contains this document's etag. */
   matches(ifNoneMatch: string | undefined): boolean {
     if (ifNoneMatch === undefined || ifNoneMatch === '') return false;
     if (ifNoneMatch.trim() === '*') return true;
     return ifNoneMatch.split(',').some((tag) => tag.trim().replace(/^W\//, '') === this.etag);
   }
 
-  /** Compressed off the event loop, on first use. */
+  /** Compresses on first use, off the event loop. */
   gzip(): Promise<Buffer> {
     return (this.#compressed ??= compress(this.body));
   }

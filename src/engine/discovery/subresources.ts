@@ -1,11 +1,11 @@
-/** The verbs and subresources of a kind as discovery names them. */
+/** The verbs and subresources of a kind in discovery. */
 import { compareText } from '#engine/discovery/group-order.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
 export interface Subresource {
   readonly name: string;
   readonly kind: string;
-  /** Only where the kind is not of the resource's own group and version. */
+  /** Set only if it differs from the resource's own group and version. */
   readonly group?: string;
   readonly version?: string;
   readonly verbs: readonly string[];
@@ -30,7 +30,7 @@ export function verbsOf({ verbs, builtIn }: Resource): string[] {
   return CUSTOM_ORDER.filter((verb) => (verbs as readonly string[]).includes(verb));
 }
 
-/** Built-in kinds: by name. Custom ones: status before scale. */
+/** Sorted by name for built-in kinds; status before scale for custom kinds. */
 export function subresourcesOf(resource: Resource): Subresource[] {
   const found: Subresource[] = [];
   if (resource.status) found.push({ name: 'status', kind: resource.kind, verbs: OBJECT_VERBS });

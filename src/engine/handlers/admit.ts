@@ -1,6 +1,6 @@
 /**
- * What the admission chain is told about a request; the handlers decide when it is asked. They wait only where a step
- * really waits: a turn in between would let other writes of the same object come first.
+ * Builds the admission attributes of a request; the handlers decide when to run the admission chain. They await only
+ * steps that return a promise: an extra turn would let other writes of the same object overtake.
  */
 import type { AdmissionAttributes, AdmissionNotes, GroupVersionKind, Operation } from '#engine/admission/admission.ts';
 import type { Call } from '#engine/handlers/call.ts';
@@ -9,7 +9,7 @@ import type { Resource } from '#engine/registry/resource.ts';
 import type { UserInfo } from '#engine/request.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
-export interface Asked {
+export interface AdmissionInput {
   readonly operation: Operation;
   readonly name: string;
   readonly object: KubeObject | undefined;
@@ -17,17 +17,17 @@ export interface Asked {
   readonly dryRun: boolean;
   /** CreateOptions and the like, as sent. */
   readonly options: Readonly<Record<string, unknown>>;
-  /** Of the object, where that is not the resource's own. */
+  /** Kind of the object, if it is not the resource's own. */
   readonly kind?: GroupVersionKind | undefined;
-  /** Where a collection across namespaces was asked for, the object knows better than the path. */
+  /** Set for a collection across namespaces, where the object's namespace differs from the path's. */
   readonly namespace?: string;
 }
 
-export function admissionAttributes(call: Call, asked: Asked): AdmissionAttributes {
-  return new CallAttributes(call, asked);
+export function admissionAttributes(call: Call, input: AdmissionInput): AdmissionAttributes {
+  return new CallAttributes(call, input);
 }
 
-/** A class, because every write makes two of these: a literal with a getter and a spread takes ten times as long. */
+/** A class, because every write creates two of these: a literal with a getter and a spread takes ten times as long. */
 class CallAttributes implements AdmissionAttributes {
   readonly operation: Operation;
   readonly resource: Resource;
@@ -42,35 +42,35 @@ class CallAttributes implements AdmissionAttributes {
   readonly options: Readonly<Record<string, unknown>>;
   readonly notes: AdmissionNotes;
   readonly #call: Call;
-  /** The object is the resource's own. */
+  /** True if the object is of the resource's own kind. */
   readonly #own: boolean;
 
-  constructor(call: Call, asked: Asked) {
+  constructor(call: Call, input: AdmissionInput) {
     const { request, route, served, notes } = call;
     const { resource } = served;
-    this.operation = asked.operation;
+    this.operation = input.operation;
     this.resource = resource;
-    this.kind = asked.kind ?? resource;
+    this.kind = input.kind ?? resource;
     this.subresource = route.subresource;
-    this.namespace = asked.namespace ?? route.namespace;
-    this.name = asked.name;
-    this.object = asked.object;
-    this.oldObject = asked.oldObject;
+    this.namespace = input.namespace ?? route.namespace;
+    this.name = input.name;
+    this.object = input.object;
+    this.oldObject = input.oldObject;
     this.user = request.user;
-    this.dryRun = asked.dryRun;
-    this.options = asked.options;
+    this.dryRun = input.dryRun;
+    this.options = input.options;
     this.notes = notes;
     this.#call = call;
-    this.#own = asked.kind === undefined;
+    this.#own = input.kind === undefined;
   }
 
-  /** Made by the request when it is first asked for: most steps wait for nobody. */
+  /** Created by the request on first use: most steps wait for nothing. */
   get signal(): AbortSignal {
     return this.#call.request.signal;
   }
 
   reshape(object: KubeObject): void {
-    // What a step added beyond the kind is no fault of the client: it is dropped without a word.
+    // Unknown fields that a step added are not the client's error, so they are dropped silently.
     if (this.#own) shapeObject(this.#call, object, 'Ignore');
   }
 }

@@ -1,6 +1,6 @@
-/** PATCH by server-side apply: makes the object where there is none, else changes it as its manager's configuration says. */
+/** PATCH by server-side apply: creates the object if it does not exist, else applies its manager's configuration. */
 import { refusal } from '#engine/auth/authorize.ts';
-import { parseYamlText, type OnRepeats } from '#engine/codec.ts';
+import { parseYamlText, type OnDuplicates } from '#engine/codec.ts';
 import { entryId, type Call } from '#engine/handlers/call.ts';
 import { createShaped } from '#engine/handlers/create.ts';
 import { modify } from '#engine/handlers/modify.ts';
@@ -13,29 +13,29 @@ import { applyConfiguration, kindText, type Applier } from '#engine/managed-fiel
 import { fieldScope } from '#engine/managed-fields/field-scope.ts';
 import { writeOptions, type WriteOptions } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
-import { asWarnings, yamlRepeats } from '#engine/strict-faults.ts';
-import { repeatedYamlKeys } from '#engine/yaml-repeats.ts';
+import { asWarnings, yamlDuplicates } from '#engine/strict-decoding-errors.ts';
+import { findDuplicateYamlKeys } from '#engine/yaml-duplicates.ts';
 import { ApiError, badRequest, conflict, MODIFIED, tooLarge } from '#kube/api-error.ts';
 import { deepClone } from '#kube/deep.ts';
 import { apiVersionOf, isRecord, type KubeObject } from '#kube/meta.ts';
 
 export async function apply(call: Call): Promise<ApiResponse> {
   const options = writeOptions(call.request.query, 'PatchOptions', true);
-  const config = asConfig(call, parseConfig(await call.request.body(), repeatsOf(call, options)));
+  const config = asConfig(call, parseConfig(await call.request.body(), duplicateKeyHandler(call, options)));
   const { resource } = call.served;
   const { namespace, name, subresource } = call.route;
   const id = entryId(resource, namespace, name);
-  const change = (current: KubeObject | undefined) => applied(call, current, config, options);
+  const change = (current: KubeObject | undefined) => buildApplied(call, current, config, options);
   for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
     if (subresource !== '' || call.store.latest(resource.collection, id) !== undefined) {
       try {
-        // What the kind does not know was refused before.
+        // Unknown fields were rejected before.
         const how = { fieldValidation: 'Ignore', needsRevision: false, owned: true, change } as const;
         return await modify(call, { ...options, ...how });
       } catch (error) {
-        // It went meanwhile: then it is made anew.
-        const gone = isNotFound(error) && call.store.latest(resource.collection, id) === undefined;
-        if (subresource !== '' || !gone) throw error;
+        // The object was deleted meanwhile, so it is created again.
+        const isDeleted = isNotFound(error) && call.store.latest(resource.collection, id) === undefined;
+        if (subresource !== '' || !isDeleted) throw error;
         continue;
       }
     }
@@ -51,13 +51,18 @@ export function applierOf(call: Call, { fieldManager, force }: WriteOptions): Ap
   return { ...writerOf(call, fieldManager), force };
 }
 
-function applied(call: Call, current: KubeObject | undefined, config: KubeObject, options: WriteOptions): KubeObject {
+function buildApplied(
+  call: Call,
+  current: KubeObject | undefined,
+  config: KubeObject,
+  options: WriteOptions,
+): KubeObject {
   const scope = fieldScope(call.served, call.route.subresource);
-  // The handlers change what they get, and may ask again.
+  // The handlers modify the object and may retry.
   return asObject(call, applyConfiguration(current, deepClone(config), applierOf(call, options), scope));
 }
 
-/** undefined = somebody was faster: there is one now. */
+/** Returns undefined if another request created the object first. */
 function create(call: Call, object: KubeObject, options: WriteOptions): Promise<ApiResponse | undefined> {
   const { resource } = call.served;
   const { name } = call.route;
@@ -84,31 +89,34 @@ function create(call: Call, object: KubeObject, options: WriteOptions): Promise<
   });
 }
 
-/** Who may patch may not always create. */
+/** Permission to patch does not imply permission to create. */
 function assertMayCreate({ authorizer, request, route }: Call): void {
   const { group, version, plural, subresource, namespace, name } = route;
-  // A namespace is judged in itself, as wherever one is asked for.
+  // A namespace is authorized within itself, as everywhere.
   const within = group === '' && plural === 'namespaces' ? name : namespace;
-  const asked = { verb: 'create', group, version, resource: plural, subresource, namespace: within, name };
-  const decision = authorizer.authorize(request.user, asked);
-  if (!decision.allowed) throw refusal(request.user, asked, decision.reason);
+  const attributes = { verb: 'create', group, version, resource: plural, subresource, namespace: within, name };
+  const decision = authorizer.authorize(request.user, attributes);
+  if (!decision.allowed) throw refusal(request.user, attributes, decision.reason);
 }
 
-/** What Kubernetes does about keys that a configuration has twice. */
-function repeatsOf({ notes }: Call, { fieldValidation }: WriteOptions): OnRepeats | undefined {
+/** Handles duplicate keys in a configuration as Kubernetes does. */
+function duplicateKeyHandler({ notes }: Call, { fieldValidation }: WriteOptions): OnDuplicates | undefined {
   if (fieldValidation === 'Ignore') return undefined;
-  return (repeats) => {
-    const faults = repeats([]);
-    if (fieldValidation === 'Warn') return asWarnings(faults).forEach((line) => notes.warn(line));
-    throw badRequest(`error strict decoding YAML: error converting YAML to JSON: ${faults.join(', ')}`);
+  return (duplicates) => {
+    const errors = duplicates([]);
+    if (fieldValidation === 'Warn') return asWarnings(errors).forEach((line) => notes.warn(line));
+    throw badRequest(`error strict decoding YAML: error converting YAML to JSON: ${errors.join(', ')}`);
   };
 }
 
-/** YAML, of which JSON is the quick part. */
-export function parseConfig(bytes: Buffer, onRepeats?: OnRepeats): unknown {
+/** Parses YAML; JSON takes a faster path. */
+export function parseConfig(bytes: Buffer, onDuplicates?: OnDuplicates): unknown {
   const text = bytes.toString('utf8');
   try {
-    return parseJson(text, onRepeats && { bytes, mayRepeat: () => tellYamlRepeats(text, onRepeats) });
+    return parseJson(
+      text,
+      onDuplicates && { bytes, mayHaveDuplicates: () => reportDuplicateYamlKeys(text, onDuplicates) },
+    );
   } catch (error) {
     if (error instanceof NestingError) throw badRequest(`error decoding YAML: ${error.message}`);
     if (error instanceof ApiError) throw error;
@@ -117,7 +125,7 @@ export function parseConfig(bytes: Buffer, onRepeats?: OnRepeats): unknown {
     throw tooLarge(`Request entity too large: limit is ${MAX_YAML_BYTES} for YAML; send JSON instead`);
   }
   try {
-    return parseYamlText(text, onRepeats);
+    return parseYamlText(text, onDuplicates);
   } catch (error) {
     if (error instanceof ApiError) throw error;
     if (!(error instanceof Error)) throw error;
@@ -125,15 +133,15 @@ export function parseConfig(bytes: Buffer, onRepeats?: OnRepeats): unknown {
   }
 }
 
-/** Told as of YAML, whatever it is. */
-function tellYamlRepeats(text: string, onRepeats: OnRepeats): void {
-  const fault = repeatedYamlKeys(text);
-  if (fault !== undefined) onRepeats(yamlRepeats(fault));
+/** Reports duplicates with the YAML messages, also for JSON. */
+function reportDuplicateYamlKeys(text: string, onDuplicates: OnDuplicates): void {
+  const error = findDuplicateYamlKeys(text);
+  if (error !== undefined) onDuplicates(yamlDuplicates(error));
 }
 
 function asConfig({ served }: Call, parsed: unknown): KubeObject {
   const { resource } = served;
-  // An empty document says nothing.
+  // An empty document is an empty configuration.
   const value = parsed ?? {};
   if (!isRecord(value)) {
     const got = Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value;

@@ -1,4 +1,4 @@
-/** Reads at a resourceVersion that this server has not reached wait a moment for it, then say so. */
+/** Waits briefly for a resourceVersion that this server has not reached yet, then fails with a timeout. */
 import type { Call } from '#engine/handlers/call.ts';
 import { FUTURE_REVISION_WAIT_MS } from '#engine/limits.ts';
 import { ApiError } from '#kube/api-error.ts';

@@ -1,4 +1,4 @@
-/** What every verb's handler gets: the parts of the engine, and one request for one kind. */
+/** The input of every handler: the parts of the engine, and one request for one kind. */
 import type { Authorizer } from '#engine/auth/authorize.ts';
 import type { TokenLookup } from '#engine/auth/tokens.ts';
 import type { Admission } from '#engine/admission/admission.ts';
@@ -31,45 +31,47 @@ export interface Call extends EngineParts {
   readonly notes: RequestNotes;
 }
 
-/** The store's id of an object. */
+/** Returns the store's id of an object. */
 export function entryId(resource: Resource, namespace: string, name: string): string {
   return resource.namespaced ? `${namespace}/${name}` : name;
 }
 
-/** What `entryId` joined. */
+/** Reverses entryId. */
 export function splitId(id: string): { namespace: string; name: string } {
   const slash = id.indexOf('/');
   return { namespace: slash < 0 ? '' : id.slice(0, slash), name: id.slice(slash + 1) };
 }
 
-/** The prefix of a namespace's ids; undefined = all. */
+/** Returns the prefix of a namespace's ids, or undefined for all namespaces. */
 export function idPrefix(resource: Resource, namespace: string): string | undefined {
   return resource.namespaced && namespace !== '' ? `${namespace}/` : undefined;
 }
 
 /**
- * Where objects of the kind must be converted by somebody else, or many be brought into form: resolves once these may be
- * read. undefined = now. What reads entries asks this first; those that nobody prepared cannot be read.
+ * Prepares entries for reading: resolves when a webhook has converted them, or when many of them have been converted.
+ * Returns undefined if they can be read at once. Must be called before entries are read.
  */
-export function readable(call: Call, entries: readonly Entry[]): Promise<void> | undefined {
+export function prepareEntries(call: Call, entries: readonly Entry[]): Promise<void> | undefined {
   const { stored } = call.served.resource;
   if (stored === undefined) return undefined;
   return stored.prepare(entries, () => call.request.signal);
 }
 
-/** The JSON of a stored object in the version that was asked for; `readable` was asked. */
-export function shownBytes(entry: Entry, { stored }: Resource): Buffer {
+/** Returns the JSON of a stored object in the requested version. Requires prepareEntries. */
+export function servedBytes(entry: Entry, { stored }: Resource): Buffer {
   return stored === undefined ? entry.bytes : stored.bytes(entry);
 }
 
-/** A stored object in the version that was asked for: a fresh value that the caller may change. `readable` was asked. */
+/**
+ * Returns a stored object in the requested version, as a new value that the caller may modify. Requires prepareEntries.
+ */
 export function decodeEntry(entry: Entry, resource: Resource): KubeObject {
-  return decodeStored(shownBytes(entry, resource));
+  return decodeStored(servedBytes(entry, resource));
 }
 
 /**
- * An object about to be stored carries the storage version, and has no fields but those of that version, with its
- * defaults. The metadata are the object's own where they can be: they get the revision.
+ * Converts an object to the storage version: only the fields of that version, with its defaults. Shares the metadata if
+ * possible, because they get the revision.
  */
 export function toStorageVersion({ served, request }: Call, object: KubeObject): KubeObject | Promise<KubeObject> {
   return served.resource.stored?.toStorage(object, () => request.signal) ?? object;

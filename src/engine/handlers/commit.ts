@@ -1,8 +1,10 @@
-/** The one place where handlers write: an object over what the store holds now, in the storage version. */
+/**
+ * The only place where handlers write to the store: replaces the current version of an object, in the storage version.
+ */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { encodeStored } from '#engine/codec.ts';
 import { toStorageVersion, type Call } from '#engine/handlers/call.ts';
-import { storeFault } from '#engine/handlers/store-fault.ts';
+import { toApiError } from '#engine/handlers/to-api-error.ts';
 import { MAX_OBJECT_BYTES } from '#engine/limits.ts';
 import { RevisionConflictError, type Entry } from '#engine/store/store.ts';
 import { tooLarge } from '#kube/api-error.ts';
@@ -10,18 +12,18 @@ import type { KubeObject } from '#kube/meta.ts';
 
 export interface Commit {
   readonly id: string;
-  /** The revision that must be the latest now; 0 = must not exist. */
+  /** The revision that must be the latest; 0 = the object must not exist. */
   readonly expected: number;
   readonly object: KubeObject;
-  /** What admission was asked; its guards have the last word, in the same turn as the write. */
+  /** The attributes that admission saw. Its guards decide last, in the same turn as the write. */
   readonly admitted: AdmissionAttributes;
-  /** The object goes, and this was its last state. */
+  /** True if the object is removed; it is then the last state. */
   readonly remove?: boolean;
-  /** Who owns the fields was asked for: too large an object is not made smaller by forgetting it. */
+  /** True if the caller relies on managedFields, so that they may not be dropped to make the object smaller. */
   readonly owned?: boolean | undefined;
 }
 
-/** Resolves when durable; undefined = another write came first. */
+/** Resolves when the write is durable, or to undefined if another write came first. */
 export async function commit(
   call: Call,
   { id, expected, object, admitted, remove, owned = false }: Commit,
@@ -30,27 +32,30 @@ export async function commit(
   const converting = toStorageVersion(call, object);
   const stored = converting instanceof Promise ? await converting : converting;
   admission.guard(admitted);
-  const encode = (revision: number) => bounded(stored, revision, owned);
+  const encode = (revision: number) => encodeWithinLimit(stored, revision, owned);
   const write = { collection: served.resource.collection, id, expected, encode };
   try {
     const entry = await (remove === true ? store.delete(write) : store.put(write));
-    // Who wrote it may show it, though it was stored in another form.
+    // The caller may respond with this object, although it was stored in another form.
     object.metadata.resourceVersion = String(entry.revision);
     return entry;
   } catch (error) {
     if (error instanceof RevisionConflictError) return undefined;
-    throw storeFault(error);
+    throw toApiError(error);
   }
 }
 
-/** Objects over the store's bound are refused, whichever verb made them that large; what is being deleted may always go. */
-function bounded(stored: KubeObject, revision: number, owned: boolean): Buffer {
+/**
+ * Encodes an object and rejects it if it exceeds the size limit, regardless of the verb. An object under deletion may
+ * always be written.
+ */
+function encodeWithinLimit(stored: KubeObject, revision: number, owned: boolean): Buffer {
   const bytes = encodeStored(stored, revision);
   const { metadata } = stored;
   if (bytes.length <= MAX_OBJECT_BYTES || metadata.deletionTimestamp !== undefined) return bytes;
   if (metadata.managedFields !== undefined && !owned) {
     delete metadata.managedFields;
-    return bounded(stored, revision, owned);
+    return encodeWithinLimit(stored, revision, owned);
   }
   throw tooLarge(`Request entity too large: the object has ${bytes.length} bytes; the limit is ${MAX_OBJECT_BYTES}`);
 }

@@ -1,8 +1,8 @@
-/** Where a paged list goes on: the revision that it shows and the last id that it sent. Opaque to clients. */
+/** The position of a paged list: its revision and the last id that was sent. Opaque to clients. */
 import { type ApiError, badRequest, gone } from '#kube/api-error.ts';
 
 export interface ContinueToken {
-  /** -1: the page's revision is gone, go on with whatever is there now. */
+  /** -1 = the page's revision was compacted; continue with the current state. */
   readonly revision: number;
   readonly after: string;
 }

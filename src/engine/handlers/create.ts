@@ -19,7 +19,7 @@ export async function create(call: Call): Promise<ApiResponse> {
   const object = await readObject(call);
   if (object.metadata.resourceVersion) throw badRequest('resourceVersion should not be set on objects to be created');
   const warnings = shapeObject(call, object, options.fieldValidation);
-  // Before others change it: what they do belongs to nobody, as in Kubernetes.
+  // Tracked before admission: changes by admission belong to no manager, as in Kubernetes.
   trackWrite(call, object, undefined, options.fieldManager);
   const made = await createShaped(call, object, { ...options, warnings });
   if (made === undefined) throw alreadyExists(call.served.resource, object.metadata.name ?? '');
@@ -28,11 +28,11 @@ export async function create(call: Call): Promise<ApiResponse> {
 
 export interface Creation extends Pick<WriteOptions, 'dryRun' | 'sent'> {
   readonly warnings: readonly string[];
-  /** The caller said itself who owns which fields. */
+  /** True if the caller has already set managedFields. */
   readonly owned?: boolean;
 }
 
-/** Of an object that has the shape of its kind and its managedFields; undefined = its name is taken. */
+/** Creates an object that has the shape of its kind and its managedFields. Returns undefined if the name is in use. */
 export async function createShaped(
   call: Call,
   object: KubeObject,
@@ -40,7 +40,7 @@ export async function createShaped(
 ): Promise<ApiResponse | undefined> {
   const { resource } = call.served;
   const { managedFields } = object.metadata;
-  const asked = (candidate: KubeObject) =>
+  const attributesOf = (candidate: KubeObject) =>
     admissionAttributes(call, {
       operation: 'CREATE',
       name: candidate.metadata.name ?? '',
@@ -49,41 +49,41 @@ export async function createShaped(
       dryRun: options.dryRun,
       options: options.sent,
     });
-  const mutating = call.admission.mutate(asked(object));
+  const mutating = call.admission.mutate(attributesOf(object));
   if (mutating instanceof Promise) await mutating;
-  stampNew(call, object);
+  setServerFields(call, object);
   keepManagedFields(call, object, managedFields);
   if (!resource.builtIn && resource.status) delete object['status'];
 
   const generate = !object.metadata.name && object.metadata.generateName;
   for (let attempt = 1; ; attempt++) {
-    // What a kind prepares may depend on the name, so that each name starts from what was sent.
+    // A kind's preparation may depend on the name, so each generated name starts from the original object.
     const candidate = generate ? copyOf(object, { withOwners: true }) : object;
     if (generate) candidate.metadata.name = generatedName(object.metadata.generateName!);
     const name = candidate.metadata.name ?? '';
     resource.strategy.prepareForCreate?.(candidate);
     const checking = validateNew(call, candidate);
     if (checking instanceof Promise) await checking;
-    const admitted = asked(candidate);
+    const admitted = attributesOf(candidate);
     const validating = call.admission.validate(admitted);
     if (validating instanceof Promise) await validating;
-    const told = [...options.warnings, ...(resource.strategy.warnings?.(candidate) ?? [])];
+    const warnings = [...options.warnings, ...(resource.strategy.warnings?.(candidate) ?? [])];
     const id = entryId(resource, call.route.namespace, name);
     if (options.dryRun) {
       call.admission.guard(admitted);
       if (call.store.latest(resource.collection, id) !== undefined) return undefined;
-      return respondObject(call, candidate, { status: 201, warnings: told });
+      return respondObject(call, candidate, { status: 201, warnings });
     }
     const { owned } = options;
     const entry = await commit(call, { id, expected: 0, object: candidate, admitted, owned });
-    if (entry !== undefined) return respondEntry(call, entry, { status: 201, warnings: told });
+    if (entry !== undefined) return respondEntry(call, entry, { status: 201, warnings });
     if (!generate) return undefined;
     if (attempt >= MAX_NAME_ATTEMPTS) throw generateNameConflict(resource, name);
   }
 }
 
-/** What only the server decides about a new object. */
-function stampNew(call: Call, object: KubeObject): void {
+/** Sets the fields that only the server decides for a new object. */
+function setServerFields(call: Call, object: KubeObject): void {
   const { metadata } = object;
   delete metadata.deletionTimestamp;
   delete metadata.deletionGracePeriodSeconds;

@@ -1,4 +1,4 @@
-/** DELETE of a collection: each object that matches now, one by one under the same rules as a single delete. */
+/** DELETE of a collection: deletes each object that currently matches, by the same rules as a single delete. */
 import { splitId, type Call } from '#engine/handlers/call.ts';
 import { deleteNamed, readDeleteOptions } from '#engine/handlers/delete.ts';
 import { page } from '#engine/handlers/list.ts';
@@ -8,7 +8,7 @@ import { listOptions } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { isApiError } from '#kube/api-error.ts';
 
-/** Deletes in flight at once: enough to share commits, few enough to leave room for others. */
+/** Concurrent deletes: enough to share commits, few enough to leave capacity for others. */
 const WIDTH = 64;
 
 export async function deleteCollection(call: Call): Promise<ApiResponse> {
@@ -16,8 +16,8 @@ export async function deleteCollection(call: Call): Promise<ApiResponse> {
   const listing = listOptions(call.request.query);
   const token = listing.continue === '' ? undefined : decodeContinue(listing.continue);
   const { entries, listMeta } = await page(call, listing, token);
-  // One that is refused keeps no other: what may go goes, and the first refusal is the answer.
-  const refusals: unknown[] = [];
+  // A refused delete does not stop the others; the first error is the response.
+  const errors: unknown[] = [];
   for (let start = 0; start < entries.length; start += WIDTH) {
     const results = await Promise.allSettled(
       entries.slice(start, start + WIDTH).map(({ id }) => {
@@ -26,10 +26,10 @@ export async function deleteCollection(call: Call): Promise<ApiResponse> {
       }),
     );
     for (const result of results) {
-      // Gone already is what was asked for.
-      if (result.status === 'rejected' && !isApiError(result.reason, 'NotFound')) refusals.push(result.reason);
+      // An object that is already deleted counts as success.
+      if (result.status === 'rejected' && !isApiError(result.reason, 'NotFound')) errors.push(result.reason);
     }
   }
-  if (refusals.length > 0) throw refusals[0];
+  if (errors.length > 0) throw errors[0];
   return respondList(call, entries, listMeta);
 }

@@ -1,14 +1,14 @@
 /**
  * DELETE of one object.
  *
- *   held by finalizers, a grace period or its own spec ──► deletionTimestamp is set, the object stays and is answered
- *   held by nothing ──► gone, a Success Status is answered
+ *   held by finalizers, a grace period or its own spec ──► sets deletionTimestamp and responds with the object
+ *   otherwise ──► removes the object and responds with a Success Status
  *
  * The propagation policy is recorded as a finalizer; the garbage collector acts on it.
  */
 import { parseBody } from '#engine/codec.ts';
 import { admissionAttributes } from '#engine/handlers/admit.ts';
-import { decodeEntry, entryId, readable, type Call } from '#engine/handlers/call.ts';
+import { decodeEntry, entryId, prepareEntries, type Call } from '#engine/handlers/call.ts';
 import { commit } from '#engine/handlers/commit.ts';
 import { isReleased } from '#engine/handlers/modify.ts';
 import { respondObject, respondStatus } from '#engine/handlers/respond.ts';
@@ -25,8 +25,8 @@ export async function deleteOne(call: Call): Promise<ApiResponse> {
   const options = await readDeleteOptions(call);
   const { resource } = call.served;
   const { name } = call.route;
-  const { object, gone } = await deleteNamed(call, name, call.route.namespace, options);
-  if (!gone) return respondObject(call, object, { status: 200 });
+  const { object, isRemoved } = await deleteNamed(call, name, call.route.namespace, options);
+  if (!isRemoved) return respondObject(call, object, { status: 200 });
   return respondStatus({
     kind: 'Status',
     apiVersion: 'v1',
@@ -57,7 +57,7 @@ export async function readDeleteOptions(call: Call): Promise<DeleteOptions> {
 
 export interface Deletion {
   readonly object: KubeObject;
-  readonly gone: boolean;
+  readonly isRemoved: boolean;
 }
 
 export async function deleteNamed(
@@ -71,7 +71,7 @@ export async function deleteNamed(
   for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
     const entry = call.store.latest(resource.collection, id);
     if (entry === undefined) throw notFound(resource, name);
-    const reading = readable(call, [entry]);
+    const reading = prepareEntries(call, [entry]);
     if (reading !== undefined) await reading;
     const object = decodeEntry(entry, resource);
     assertPreconditions(call, object, options);
@@ -89,18 +89,18 @@ export async function deleteNamed(
     if (mutating instanceof Promise) await mutating;
     const validating = call.admission.validate(admitted);
     if (validating instanceof Promise) await validating;
-    const next = withDeletion(call, object, options);
-    const gone = isReleased(call, next);
+    const next = startDeletion(call, object, options);
+    const isRemoved = isReleased(call, next);
     if (dryRun) {
       call.admission.guard(admitted);
-      return { object: next, gone };
+      return { object: next, isRemoved };
     }
-    const unchanged = !gone && deepEqual(next, object);
+    const unchanged = !isRemoved && deepEqual(next, object);
     const { revision: expected } = entry;
     const done = unchanged
       ? call.store.settled(entry)
-      : commit(call, { id, expected, object: next, admitted, remove: gone });
-    if (await done) return { object: next, gone };
+      : commit(call, { id, expected, object: next, admitted, remove: isRemoved });
+    if (await done) return { object: next, isRemoved };
   }
   throw conflict(resource, name, MODIFIED);
 }
@@ -111,27 +111,27 @@ export function assertPreconditions(
   { uid, resourceVersion }: Pick<DeleteOptions, 'uid' | 'resourceVersion'>,
 ): void {
   const { resource } = call.served;
-  // These two name the kind where other conflicts name the resource.
+  // Kubernetes names the kind in these two conflicts, and the resource in others.
   const subject = { group: '', plural: groupKind(resource) };
   const details = { group: resource.group, plural: resource.kind };
-  const refuse = (why: string) => {
+  const failPrecondition = (why: string) => {
     const error = conflict(subject, metadata.name ?? '', why);
     return Object.assign(error, { details: conflict(details, metadata.name ?? '', why).details });
   };
   if (uid !== undefined && uid !== metadata.uid) {
-    throw refuse(
+    throw failPrecondition(
       `the UID in the precondition (${uid}) does not match the UID in record (${metadata.uid}). The object might have been deleted and then recreated`,
     );
   }
   if (resourceVersion !== undefined && resourceVersion !== metadata.resourceVersion) {
-    throw refuse(
+    throw failPrecondition(
       `the ResourceVersion in the precondition (${resourceVersion}) does not match the ResourceVersion in record (${metadata.resourceVersion}). The object might have been modified`,
     );
   }
 }
 
-/** The object with its deletion begun. */
-function withDeletion(call: Call, object: KubeObject, options: DeleteOptions): KubeObject {
+/** Returns the object with its deletion started. */
+function startDeletion(call: Call, object: KubeObject, options: DeleteOptions): KubeObject {
   const { strategy } = call.served.resource;
   const next = deepClone(object);
   const { metadata } = next;
@@ -155,7 +155,7 @@ function withDeletion(call: Call, object: KubeObject, options: DeleteOptions): K
   return next;
 }
 
-/** A later delete may only shorten the time, which still counts from the first one. */
+/** Shortens the grace period. A later delete may only shorten it; it still counts from the first one. */
 function shortenGrace(call: Call, object: KubeObject, requested: number | undefined): void {
   const { metadata } = object;
   const before = metadata.deletionGracePeriodSeconds ?? 0;
@@ -168,12 +168,12 @@ function shortenGrace(call: Call, object: KubeObject, requested: number | undefi
 
 function withPolicy(
   finalizers: readonly string[],
-  asked: PropagationPolicy | undefined,
+  requested: PropagationPolicy | undefined,
   usual: PropagationPolicy | undefined,
 ): string[] {
   const kept = finalizers.filter((name) => name !== ORPHAN_FINALIZER && name !== FOREGROUND_FINALIZER);
-  // A finalizer that is there already stands for a policy.
-  const policy = asked ?? (kept.length === finalizers.length ? usual : undefined);
+  // An existing finalizer already determines the policy.
+  const policy = requested ?? (kept.length === finalizers.length ? usual : undefined);
   if (policy === undefined) return [...finalizers];
   if (policy === 'Orphan') kept.push(ORPHAN_FINALIZER);
   if (policy === 'Foreground') kept.push(FOREGROUND_FINALIZER);

@@ -1,4 +1,4 @@
-/** GET of one object: the stored bytes. */
+/** GET of one object: returns the stored bytes. */
 import { entryId, type Call } from '#engine/handlers/call.ts';
 import { awaitRevision } from '#engine/handlers/await-revision.ts';
 import { respondEntry } from '#engine/handlers/respond.ts';
@@ -9,11 +9,11 @@ import { notFound } from '#kube/api-error.ts';
 export function get(call: Call): ApiResponse | Promise<ApiResponse> {
   const { query } = call.request;
   const wanted = query.size === 0 ? null : query.get('resourceVersion');
-  if (wanted === null || wanted === '' || wanted === '0') return found(call);
-  return awaitRevision(call, revision(wanted)).then(() => found(call));
+  if (wanted === null || wanted === '' || wanted === '0') return readOne(call);
+  return awaitRevision(call, revision(wanted)).then(() => readOne(call));
 }
 
-function found(call: Call): ApiResponse | Promise<ApiResponse> {
+function readOne(call: Call): ApiResponse | Promise<ApiResponse> {
   const { resource } = call.served;
   const { namespace, name } = call.route;
   const entry = call.store.get(resource.collection, entryId(resource, namespace, name));

@@ -1,8 +1,8 @@
-/** Which fields of an update are the caller's and which stay as they were. */
+/** Keeps the fields that an update may not change. */
 import type { Call } from '#engine/handlers/call.ts';
 import type { KubeObject, ObjectMeta } from '#kube/meta.ts';
 
-/** Fields that only the server writes: an update that leaves them out keeps them. */
+/** Fields that only the server writes: an update that omits them keeps them. */
 const SERVER_FIELDS = [
   'uid',
   'creationTimestamp',
@@ -22,7 +22,7 @@ export function keepServerFields(next: KubeObject, old: KubeObject): void {
   }
 }
 
-/** The main path leaves the status alone; the status path changes nothing else. */
+/** The main path does not change the status; the status path changes nothing else. */
 export function keepSubresourceFields(call: Call, next: KubeObject, old: KubeObject): void {
   const { resource } = call.served;
   switch (call.route.subresource) {
@@ -39,7 +39,7 @@ export function keepSubresourceFields(call: Call, next: KubeObject, old: KubeObj
   }
 }
 
-/** All but who owns what, and the revision that the caller insists on. */
+/** Keeps all metadata except managedFields and the revision that the caller requires. */
 function keepMetadata(next: KubeObject, { metadata }: KubeObject): void {
   const { resourceVersion, managedFields } = next.metadata;
   next.metadata = { ...metadata, resourceVersion };

@@ -1,5 +1,5 @@
-/** GET of a collection: whole, by selector, in pages of one consistent revision, or as it was at a revision. */
-import { idPrefix, readable, splitId, type Call } from '#engine/handlers/call.ts';
+/** GET of a collection: whole, by selector, in pages of one consistent revision, or at a past revision. */
+import { idPrefix, prepareEntries, splitId, type Call } from '#engine/handlers/call.ts';
 import { awaitRevision, tooLargeRevision } from '#engine/handlers/await-revision.ts';
 import {
   decodeContinue,
@@ -28,7 +28,7 @@ interface Page {
   readonly listMeta: ListMeta;
 }
 
-/** One page of what matches. Also used by deletecollection. */
+/** Returns one page of the matching entries. Also used by deletecollection. */
 export async function page(call: Call, options: ListOptions, token?: ContinueToken): Promise<Page> {
   const { resource } = call.served;
   const filter = entryFilter(resource, options);
@@ -36,7 +36,7 @@ export async function page(call: Call, options: ListOptions, token?: ContinueTok
     prefix: idPrefix(resource, call.route.namespace),
     after: token?.after,
     atRevision: revisionToShow(options, token),
-    // With a filter the limit counts matches, which the store does not know.
+    // With a filter, the limit counts matches, which the store does not know.
     limit: filter === undefined && options.limit > 0 ? options.limit : undefined,
   };
   const listing = read(call, range, token);
@@ -45,7 +45,7 @@ export async function page(call: Call, options: ListOptions, token?: ContinueTok
   const name = onlyName(options.fields);
   const candidates =
     name === undefined ? listing.entries : listing.entries.filter(({ id }) => splitId(id).name === name);
-  const reading = readable(call, candidates);
+  const reading = prepareEntries(call, candidates);
   if (reading !== undefined) await reading;
   const matching = candidates.filter(filter);
   const shown = options.limit > 0 ? matching.slice(0, options.limit) : matching;
@@ -76,7 +76,7 @@ function metaOf({ entries, revision, remaining }: Listing, limited: boolean, cou
   return {
     resourceVersion: String(revision),
     continue: encodeContinue({ revision, after: last.id }),
-    // Kubernetes leaves the count out where a selector makes it costly.
+    // Kubernetes omits the count if a selector makes it costly.
     ...(counted ? { remainingItemCount: remaining } : {}),
   };
 }

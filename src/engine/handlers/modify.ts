@@ -1,16 +1,16 @@
 /**
  * Read-modify-write of one object, shared by update, patch and the subresources:
  *
- *   latest ──► change ──► shape ──► keep what is not the caller's ──► owners ──► mutate ──► validate ──► admit ──► write
- *      ▲                                                                                                           │
- *      └─────────────────────── somebody was faster, and the caller did not insist on a revision ◄─────────────────┘
+ *   latest ──► change ──► shape ──► restore protected fields ──► managers ──► mutate ──► validate ──► admit ──► write
+ *      ▲                                                                                                         │
+ *      └────────────────── another write came first, and the caller did not require a revision ◄─────────────────┘
  *
- * A result equal to what is stored writes nothing, and is answered once what it equals is durable. An object under
- * deletion whose last holder let go is removed.
+ * A result equal to the stored object writes nothing; the response waits until that object is durable. An object under
+ * deletion is removed when its last finalizer is removed.
  */
 import type { AdmissionAttributes, GroupVersionKind } from '#engine/admission/admission.ts';
 import { admissionAttributes } from '#engine/handlers/admit.ts';
-import { decodeEntry, entryId, readable, type Call } from '#engine/handlers/call.ts';
+import { decodeEntry, entryId, prepareEntries, type Call } from '#engine/handlers/call.ts';
 import { commit } from '#engine/handlers/commit.ts';
 import { keepServerFields, keepSubresourceFields } from '#engine/handlers/keep-fields.ts';
 import { undecodable } from '#engine/handlers/read-object.ts';
@@ -26,41 +26,41 @@ import { deepEqual } from '#kube/deep.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 export interface Modification extends WriteOptions {
-  /** The wanted object, made from a fresh copy of the current one that it may keep. */
+  /** Returns the desired object. Gets a new copy of the current one, which it may modify and return. */
   change(current: KubeObject): KubeObject;
-  /** The change says itself who owns which fields. */
+  /** True if the change sets managedFields itself. */
   readonly owned?: boolean;
-  /** The change may look at the managedFields; to others the copy does not show them. */
+  /** True if the change reads managedFields; otherwise the copy omits them. */
   readonly readsOwners?: boolean;
-  /** PUT of a custom resource must say which revision it replaces. */
+  /** True if a PUT of a custom resource must name the revision that it replaces. */
   readonly needsRevision: boolean;
-  /** The error for a wanted object that is not of its kind; a patch is refused in other words than an object. */
+  /** Returns the error for an object that is not of its kind; patches have a different message. */
   undecodable?(current: KubeObject, why: string): ApiError;
-  /** What stands for the object on this path, where that is not the object itself. */
-  readonly shownAs?: ShownAs;
+  /** The view of the object on this path, if it is not the object itself. */
+  readonly view?: ObjectView;
 }
 
-/** Scale, for instance: admission sees and changes it instead of the object. */
-export interface ShownAs {
+/** A view such as Scale, which admission sees and modifies instead of the object. */
+export interface ObjectView {
   readonly kind: GroupVersionKind;
   of(object: KubeObject): KubeObject;
-  /** The object, changed as what stands for it was. */
+  /** Applies the modified view to the object. */
   into(object: KubeObject, shown: KubeObject): KubeObject;
 }
 
-/** What came of it: the stored entry, or for a dry run what would have been stored. */
-export type Modified = { readonly warnings: readonly string[] } & (
+/** The result: the stored entry, or for a dry run the object that would be stored. */
+export type ModificationResult = { readonly warnings: readonly string[] } & (
   | { readonly entry: Entry; readonly object?: undefined }
   | { readonly entry?: undefined; readonly object: KubeObject }
 );
 
 export async function modify(call: Call, modification: Modification): Promise<ApiResponse> {
   const { entry, object, warnings } = await modifyObject(call, modification);
-  const answer = { status: 200, warnings };
-  return entry === undefined ? respondObject(call, object, answer) : respondEntry(call, entry, answer);
+  const options = { status: 200, warnings };
+  return entry === undefined ? respondObject(call, object, options) : respondEntry(call, entry, options);
 }
 
-export async function modifyObject(call: Call, modification: Modification): Promise<Modified> {
+export async function modifyObject(call: Call, modification: Modification): Promise<ModificationResult> {
   const { resource } = call.served;
   const { name, namespace } = call.route;
   const id = entryId(resource, namespace, name);
@@ -71,61 +71,65 @@ export async function modifyObject(call: Call, modification: Modification): Prom
       const done = await attemptOnce(call, modification, entry);
       if (done !== undefined) return done;
     } catch (error) {
-      if (!isRefusal(error) || (await call.store.settled(entry))) throw error;
+      if (!isConflictOrRefusal(error) || (await call.store.settled(entry))) throw error;
     }
   }
   throw conflict(resource, name, MODIFIED);
 }
 
 /**
- * Told only when what it refers to is on disk: who reads again after a conflict must see what it was in conflict with. A
- * write that failed meanwhile refuses nothing.
+ * Reports whether an error may be returned only after the version it refers to is durable: a client that reads again
+ * after a conflict must see that version. If that version failed, the error does not count.
  */
-function isRefusal(error: unknown): boolean {
+function isConflictOrRefusal(error: unknown): boolean {
   return error instanceof ApiError && error.code < 500;
 }
 
-/** undefined = another write came first, or one that this built on has failed. */
-async function attemptOnce(call: Call, modification: Modification, entry: Entry): Promise<Modified | undefined> {
+/** Returns undefined if another write came first, or if a write that this one built on failed. */
+async function attemptOnce(
+  call: Call,
+  modification: Modification,
+  entry: Entry,
+): Promise<ModificationResult | undefined> {
   const { resource } = call.served;
-  const { shownAs } = modification;
-  const reading = readable(call, [entry]);
+  const { view } = modification;
+  const reading = prepareEntries(call, [entry]);
   if (reading !== undefined) await reading;
   const old = decodeEntry(entry, resource);
   const copy = copyOf(old, { withOwners: modification.owned === true || modification.readsOwners === true });
   let next = modification.change(copy);
   assertSame(call, next, old, modification.needsRevision);
-  const refuse = (why: string) => modification.undecodable?.(old, why) ?? undecodable(call, why);
+  const toError = (why: string) => modification.undecodable?.(old, why) ?? undecodable(call, why);
   const resetsOwners = isEmptyList(next.metadata.managedFields);
-  const warnings = shapeObject(call, next, modification.fieldValidation, refuse);
-  // Shaped, an empty list is as good as none; of owners it means something.
+  const warnings = shapeObject(call, next, modification.fieldValidation, toError);
+  // Shaping removes empty lists, but an empty managedFields resets the managers.
   if (resetsOwners) next.metadata.managedFields = [];
   keepServerFields(next, old);
   keepSubresourceFields(call, next, old);
-  // Before others change it: what they do belongs to nobody, as in Kubernetes.
+  // Tracked before admission: changes by admission belong to no manager, as in Kubernetes.
   if (modification.owned !== true) {
-    // A patch leaves in the copy what it does not touch, so that comparing with it takes one look.
+    // A patch leaves untouched parts in the copy, so comparing them is a single check.
     trackWrite(call, next, { old, base: next === copy ? old : copy }, modification.fieldManager);
   }
   const { managedFields } = next.metadata;
-  const shown = shownAs?.of(next) ?? next;
-  const mutating = call.admission.mutate(asked(call, modification, shown, old));
+  const shown = view?.of(next) ?? next;
+  const mutating = call.admission.mutate(attributesOf(call, modification, shown, old));
   if (mutating instanceof Promise) await mutating;
-  if (shownAs !== undefined) next = shownAs.into(next, shown);
-  // Whoever changed it may write no more than the client could.
+  if (view !== undefined) next = view.into(next, shown);
+  // Admission may not write more than the client.
   keepServerFields(next, old);
   keepSubresourceFields(call, next, old);
   keepManagedFields(call, next, managedFields);
   if (call.route.subresource === '') resource.strategy.prepareForUpdate?.(next, old);
-  const sameWish = isSameWish(call, next, old);
+  const sameWish = isSameDesiredState(call, next, old);
   if (resource.generation) next.metadata.generation = (old.metadata.generation ?? 1) + (sameWish ? 0 : 1);
   const checking = validateChanged(call, next, old);
   if (checking instanceof Promise) await checking;
-  const admitted = asked(call, modification, shownAs?.of(next) ?? next, old);
+  const admitted = attributesOf(call, modification, view?.of(next) ?? next, old);
   const validating = call.admission.validate(admitted);
   if (validating instanceof Promise) await validating;
   const isSame = sameWish && deepEqual(next['status'], old['status']) && isSameMetadata(next.metadata, old.metadata);
-  // What lies there in the form of another time is written anew.
+  // An object in an outdated stored form is written again.
   if (isSame && resource.stored?.isCurrent(entry) !== false) {
     return (await call.store.settled(entry)) ? { entry, warnings } : undefined;
   }
@@ -140,9 +144,9 @@ async function attemptOnce(call: Call, modification: Modification, entry: Entry)
   return written && { entry: written, warnings };
 }
 
-function asked(call: Call, wanted: Modification, object: KubeObject, old: KubeObject): AdmissionAttributes {
-  const { shownAs, dryRun, sent } = wanted;
-  const oldObject = shownAs?.of(old) ?? old;
+function attributesOf(call: Call, wanted: Modification, object: KubeObject, old: KubeObject): AdmissionAttributes {
+  const { view, dryRun, sent } = wanted;
+  const oldObject = view?.of(old) ?? old;
   const { name } = call.route;
   return admissionAttributes(call, {
     operation: 'UPDATE',
@@ -151,13 +155,13 @@ function asked(call: Call, wanted: Modification, object: KubeObject, old: KubeOb
     oldObject,
     dryRun,
     options: sent,
-    kind: shownAs?.kind,
+    kind: view?.kind,
   });
 }
 
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 
-/** The object must be the one on the path, and the one that the caller saw. */
+/** Checks that the object is the one on the path, and the version that the caller saw. */
 function assertSame(call: Call, next: KubeObject, old: KubeObject, needsRevision: boolean): void {
   const { resource } = call.served;
   const { name } = call.route;
@@ -172,7 +176,7 @@ function assertSame(call: Call, next: KubeObject, old: KubeObject, needsRevision
     throw conflict(resource, name, why);
   }
   if (!metadata.resourceVersion) {
-    // Kubernetes names the resource, not the kind, in this one.
+    // Kubernetes names the resource instead of the kind here.
     if (needsRevision && (!resource.builtIn || resource.needsRevision === true)) {
       throw invalid({ group: resource.group, kind: resource.plural }, name, [missingResourceVersion()]);
     }
@@ -181,19 +185,22 @@ function assertSame(call: Call, next: KubeObject, old: KubeObject, needsRevision
   if (metadata.resourceVersion !== old.metadata.resourceVersion) throw conflict(resource, name, MODIFIED);
 }
 
-/** Of a field whose type has not been checked yet: what has a toString of its own cannot be made a text. */
+/** Formats a field whose type is not checked yet: an object with a toString of its own cannot be converted. */
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Everything but metadata and status: what the generation counts. Without a status subresource the status is wished, too. */
-function isSameWish(call: Call, next: KubeObject, old: KubeObject): boolean {
-  const { metadata: _m, status, ...wished } = next;
-  const { metadata: _om, status: before, ...wishedBefore } = old;
-  return deepEqual(wished, wishedBefore) && (call.served.resource.status || deepEqual(status, before));
+/**
+ * Compares everything except metadata and status, which is what generation counts. Without a status subresource, status
+ * is part of the desired state.
+ */
+function isSameDesiredState(call: Call, next: KubeObject, old: KubeObject): boolean {
+  const { metadata: _m, status, ...desired } = next;
+  const { metadata: _om, status: before, ...desiredBefore } = old;
+  return deepEqual(desired, desiredBefore) && (call.served.resource.status || deepEqual(status, before));
 }
 
-/** Whether an object under deletion is held by nothing any more. */
+/** Reports whether nothing blocks the removal of an object under deletion. */
 export function isReleased(call: Call, object: KubeObject): boolean {
   const { metadata } = object;
   if (metadata.deletionTimestamp === undefined) return false;

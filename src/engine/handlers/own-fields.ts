@@ -1,9 +1,9 @@
-/** Who owns which fields of the object at hand (managed-fields/), for the handlers that write it. */
+/** Maintains managedFields (managed-fields/) for the handlers that write objects. */
 import type { Call } from '#engine/handlers/call.ts';
 import { readEntries, type Writer } from '#engine/managed-fields/entries.ts';
 import { fieldScope } from '#engine/managed-fields/field-scope.ts';
 import { managerName } from '#engine/managed-fields/manager-name.ts';
-import { trackUpdate, type Past } from '#engine/managed-fields/track-update.ts';
+import { trackUpdate, type PreviousState } from '#engine/managed-fields/track-update.ts';
 import { deepClone, deepEqual } from '#kube/deep.ts';
 import { apiVersionOf, type KubeObject, type ManagedFieldsEntry, type ObjectMeta } from '#kube/meta.ts';
 
@@ -16,13 +16,13 @@ export function writerOf({ request, route, served, clock }: Call, fieldManager: 
   };
 }
 
-/** Sets the managedFields of an object that is written otherwise than by apply; undefined stands for a new one. */
-export function trackWrite(call: Call, next: KubeObject, past: Past | undefined, fieldManager: string): void {
+/** Sets the managedFields of an object that is not written by apply; `past` is undefined for a new object. */
+export function trackWrite(call: Call, next: KubeObject, past: PreviousState | undefined, fieldManager: string): void {
   if (call.route.subresource === '') call.served.resource.strategy.defaults?.(next);
   trackUpdate(next, past, writerOf(call, fieldManager), fieldScope(call.served, call.route.subresource));
 }
 
-/** After others had the object in their hands: what they made of the managedFields counts only if it can be read. */
+/** Restores managedFields after admission if admission made them invalid. */
 export function keepManagedFields(call: Call, object: KubeObject, before: ManagedFieldsEntry[] | undefined): void {
   const { metadata } = object;
   if (metadata.managedFields === before) return;
@@ -36,7 +36,7 @@ export function keepManagedFields(call: Call, object: KubeObject, before: Manage
 const INVALID_AFTER_ADMISSION =
   '.metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests';
 
-/** In the form in which we store them, or what is wrong with them. */
+/** Returns the entries in their stored form, or why they are invalid. */
 function entriesOf(
   entries: ManagedFieldsEntry[],
   before: ManagedFieldsEntry[] | undefined,
@@ -44,7 +44,10 @@ function entriesOf(
   return deepEqual(entries, before) ? before : readEntries(entries);
 }
 
-/** Cloning costs a third of parsing again. Nobody changes entries of owners in place, so they are shared. */
+/**
+ * Clones an object, which costs a third of parsing it again. Shares managedFields entries, because nothing modifies
+ * them in place.
+ */
 export function copyOf(old: KubeObject, { withOwners }: { readonly withOwners: boolean }): KubeObject {
   const { managedFields } = old.metadata;
   if (managedFields === undefined) return deepClone(old);
@@ -57,7 +60,7 @@ export function copyOf(old: KubeObject, { withOwners }: { readonly withOwners: b
   return copy;
 }
 
-/** Times of owners alone are no change. */
+/** Ignores times of managedFields. */
 export function isSameMetadata(next: ObjectMeta, old: ObjectMeta): boolean {
   const [a, b] = [next as Record<string, unknown>, old as Record<string, unknown>];
   return hasAllOf(a, b) && hasAllOf(b, a) && isSameOwners(next.managedFields, old.managedFields);

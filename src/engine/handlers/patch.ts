@@ -1,11 +1,13 @@
-/** PATCH of one object or of its status: JSON patch, merge patch, strategic merge patch for built-in kinds, and apply. */
+/**
+ * PATCH of one object or of its status: JSON patch, merge patch, strategic merge patch for built-in kinds, and apply.
+ */
 import { mediaType, parsePatch, type PatchReading } from '#engine/codec.ts';
 import { apply } from '#engine/handlers/apply.ts';
 import type { Call } from '#engine/handlers/call.ts';
 import { modify } from '#engine/handlers/modify.ts';
-import { asObject, noteRepeats } from '#engine/handlers/read-object.ts';
+import { asObject, duplicateKeyRecorder } from '#engine/handlers/read-object.ts';
 import { writeOptions } from '#engine/options.ts';
-import { convertFault } from '#engine/registry/structural/convert-fault.ts';
+import { findConversionError } from '#engine/registry/structural/find-conversion-error.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { ApiError, badRequest, invalidPatch, unsupportedMediaType } from '#kube/api-error.ts';
 import { goText } from '#kube/go-text.ts';
@@ -22,10 +24,10 @@ export const APPLY_PATCH = 'application/apply-patch+yaml';
 const PATCHES_OF_ALL = [JSON_PATCH, MERGE_PATCH, APPLY_PATCH];
 const PATCHES_OF_BUILT_IN = [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH];
 
-/** What comes before the faults that a patch's text has. */
+/** The prefixes of error messages about a patch's text. */
 const READINGS: Readonly<Record<string, PatchReading>> = {
   [JSON_PATCH]: { kind: 'json patch ' },
-  [STRATEGIC_PATCH]: { doing: '' },
+  [STRATEGIC_PATCH]: { messagePrefix: '' },
 };
 
 export async function patch(call: Call): Promise<ApiResponse> {
@@ -34,16 +36,16 @@ export async function patch(call: Call): Promise<ApiResponse> {
   if (type === APPLY_PATCH) return apply(call);
   const options = writeOptions(call.request.query, 'PatchOptions');
   const bytes = await call.request.body();
-  let body = parsePatch(bytes, { ...READINGS[type], onRepeats: noteRepeats(call) });
+  let body = parsePatch(bytes, { ...READINGS[type], onDuplicates: duplicateKeyRecorder(call) });
   let attempts = 0;
   const patched = (current: KubeObject) => applyPatch(call, type, current, body);
   const undecodable = (current: KubeObject, why: string) => {
     const result = patched(current);
     if (type !== STRATEGIC_PATCH) return invalidPatch(jsonText(result), why);
-    return invalidPatch(goText(body), convertFault(result, call.served.patchSchema) ?? why);
+    return invalidPatch(goText(body), findConversionError(result, call.served.patchSchema) ?? why);
   };
   const change = (current: KubeObject) => {
-    // What it puts into the object is changed there, so that a retry reads it again.
+    // Applying a patch modifies its values, so a retry parses it again.
     if (attempts++ > 0) body = parsePatch(bytes, READINGS[type]);
     return asObject(call, patched(current), (why) => undecodable(current, why));
   };
@@ -51,7 +53,7 @@ export async function patch(call: Call): Promise<ApiResponse> {
   return modify(call, { ...options, needsRevision: false, readsOwners, change, undecodable });
 }
 
-/** The object that a patch made is shown whole, but not without end. */
+/** Limit for the patched object in an error message. */
 const MAX_SHOWN = 8192;
 
 function jsonText(value: unknown): string {

@@ -1,24 +1,24 @@
-/** The object in a request's body, checked against the kind and path that it was sent to. */
-import { parseBody, type OnRepeats } from '#engine/codec.ts';
+/** Reads the object in a request's body and checks it against the kind and path of the request. */
+import { parseBody, type OnDuplicates } from '#engine/codec.ts';
 import type { Call } from '#engine/handlers/call.ts';
 import { type ApiError, badRequest } from '#kube/api-error.ts';
 import { apiVersionOf, isRecord, type KubeObject } from '#kube/meta.ts';
 
 export async function readObject(call: Call): Promise<KubeObject> {
   const { resource } = call.served;
-  const value = parseBody(await call.request.body(), call.request.contentType, resource, noteRepeats(call));
+  const value = parseBody(await call.request.body(), call.request.contentType, resource, duplicateKeyRecorder(call));
   return asObject(call, value);
 }
 
-/** Undefined where the client does not want to know. */
-export function noteRepeats({ request: { query }, notes }: Call): OnRepeats | undefined {
+/** Returns a handler for duplicate keys, or undefined if the client wants no report. */
+export function duplicateKeyRecorder({ request: { query }, notes }: Call): OnDuplicates | undefined {
   if (query.size > 0 && query.get('fieldValidation') === 'Ignore') return undefined;
-  return (repeats) => {
-    notes.repeats = repeats;
+  return (duplicates) => {
+    notes.duplicates = duplicates;
   };
 }
 
-/** Checks what every object must have. Also for the result of a patch, which is refused in other words. */
+/** Checks what every object must have. Also checks the result of a patch, with different messages. */
 export function asObject(
   call: Call,
   value: unknown,
@@ -43,13 +43,13 @@ export function asObject(
     );
   }
   if (value['metadata'] === undefined || value['metadata'] === null) value['metadata'] = {};
-  if (!isRecord(value['metadata'])) throw refuse(metadataFault(resource.kind, value['metadata']));
+  if (!isRecord(value['metadata'])) throw refuse(describeMetadataError(resource.kind, value['metadata']));
   const object = value as KubeObject;
   placeInNamespace(call, object);
   return object;
 }
 
-function metadataFault(kind: string, value: unknown): string {
+function describeMetadataError(kind: string, value: unknown): string {
   const got = Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value;
   return `json: cannot unmarshal ${got} into Go struct field ${kind}.metadata of type v1.ObjectMeta`;
 }
@@ -63,7 +63,7 @@ function placeInNamespace({ route, served }: Call, { metadata }: KubeObject): vo
   }
 }
 
-/** The body is JSON, but not of this kind: Go's decoder refuses it before anything is validated. */
+/** Returns the error for JSON that does not decode to this kind: Go's decoder rejects it before validation. */
 export function undecodable({ served }: Call, why: string): ApiError {
   const { kind, version } = served.resource;
   return badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${why}`);

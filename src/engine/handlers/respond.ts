@@ -1,7 +1,7 @@
-/** Answers in the representation that was asked for: JSON as stored, YAML, Table or metadata only. */
+/** Responds in the requested representation: JSON as stored, YAML, Table or metadata only. */
 import { encodeJson, encodeYaml, JSON_TYPE, YAML_TYPE } from '#engine/codec.ts';
 import { FORM_SLICE, nextTurn } from '#engine/conversion/stored-form.ts';
-import { decodeEntry, readable, shownBytes, type Call } from '#engine/handlers/call.ts';
+import { decodeEntry, prepareEntries, servedBytes, type Call } from '#engine/handlers/call.ts';
 import type { ApiResponse, BytesResponse } from '#engine/request.ts';
 import type { Entry } from '#engine/store/store.ts';
 import { partialMetadata, partialMetadataList } from '#engine/tables/partial-metadata.ts';
@@ -12,34 +12,37 @@ import { unreachable } from '#lib/invariant.ts';
 import { notAcceptable, type Status } from '#kube/api-error.ts';
 import { apiVersionOf, type KubeObject, type ListMeta } from '#kube/meta.ts';
 
-export interface Answer {
+export interface ResponseOptions {
   readonly status: number;
   readonly warnings?: readonly string[] | undefined;
 }
 
-/** One stored object; as JSON its bytes go out as they are. A promise where it must be converted first. */
-export function respondEntry(call: Call, entry: Entry, answer: Answer): ApiResponse | Promise<ApiResponse> {
-  const reading = readable(call, [entry]);
+/**
+ * Responds with one stored object; as JSON, its bytes are sent unchanged. Returns a promise if it must be converted
+ * first.
+ */
+export function respondEntry(call: Call, entry: Entry, options: ResponseOptions): ApiResponse | Promise<ApiResponse> {
+  const reading = prepareEntries(call, [entry]);
   return reading === undefined
-    ? respondRead(call, entry, answer)
-    : reading.then(() => respondRead(call, entry, answer));
+    ? respondRead(call, entry, options)
+    : reading.then(() => respondRead(call, entry, options));
 }
 
-function respondRead(call: Call, entry: Entry, answer: Answer): ApiResponse {
+function respondRead(call: Call, entry: Entry, options: ResponseOptions): ApiResponse {
   const { resource } = call.served;
   if (call.representation.kind === 'json') {
-    return { ...answer, contentType: JSON_TYPE, body: shownBytes(entry, resource) };
+    return { ...options, contentType: JSON_TYPE, body: servedBytes(entry, resource) };
   }
-  return respondObject(call, decodeEntry(entry, resource), answer);
+  return respondObject(call, decodeEntry(entry, resource), options);
 }
 
-export function respondObject(call: Call, object: KubeObject, answer: Answer): ApiResponse {
+export function respondObject(call: Call, object: KubeObject, options: ResponseOptions): ApiResponse {
   const { representation } = call;
   if (representation.list) throw notAcceptable(ACCEPTED_TYPES);
-  return encoded(representation, answer, represented(call, object));
+  return encode(representation, options, represent(call, object));
 }
 
-function represented(call: Call, object: KubeObject): unknown {
+function represent(call: Call, object: KubeObject): unknown {
   const { representation, served } = call;
   switch (representation.kind) {
     case 'json':
@@ -67,10 +70,10 @@ export function tableOptions(call: Call, listMeta: ListMeta): TableOptions {
   };
 }
 
-function encoded({ encoding }: Representation, answer: Answer, value: unknown): ApiResponse {
+function encode({ encoding }: Representation, options: ResponseOptions, value: unknown): ApiResponse {
   return encoding === 'yaml'
-    ? { ...answer, contentType: YAML_TYPE, body: encodeYaml(value) }
-    : { ...answer, contentType: JSON_TYPE, body: encodeJson(value) };
+    ? { ...options, contentType: YAML_TYPE, body: encodeYaml(value) }
+    : { ...options, contentType: JSON_TYPE, body: encodeJson(value) };
 }
 
 const COMMA = Buffer.from(',');
@@ -79,16 +82,16 @@ const LIST_END = Buffer.from(']}');
 export async function respondList(call: Call, entries: readonly Entry[], listMeta: ListMeta): Promise<ApiResponse> {
   const { resource } = call.served;
   const { representation } = call;
-  const reading = readable(call, entries);
+  const reading = prepareEntries(call, entries);
   if (reading !== undefined) await reading;
   if (representation.kind === 'json') {
     return { status: 200, contentType: JSON_TYPE, body: await listBytes(resource, entries, listMeta) };
   }
   if (representation.kind === 'partial' && !representation.list) throw notAcceptable(ACCEPTED_TYPES);
-  return encoded(representation, { status: 200 }, representedList(call, entries, listMeta));
+  return encode(representation, { status: 200 }, representList(call, entries, listMeta));
 }
 
-function representedList(call: Call, entries: readonly Entry[], listMeta: ListMeta): unknown {
+function representList(call: Call, entries: readonly Entry[], listMeta: ListMeta): unknown {
   const { representation } = call;
   const { resource } = call.served;
   const objects = entries.map((entry) => decodeEntry(entry, resource));
@@ -109,15 +112,15 @@ function listHead(resource: Resource, metadata: ListMeta): object {
   return { kind: resource.listKind, apiVersion: apiVersionOf(resource), metadata };
 }
 
-/** The list around bytes that exist already; where they must be made, others get their turn between them. */
+/** Builds a list around existing bytes. If they must be converted, yields to other requests in between. */
 async function listBytes(resource: Resource, entries: readonly Entry[], listMeta: ListMeta): Promise<Buffer[]> {
-  const makes = resource.stored?.isMadeEachTime === true;
+  const converts = resource.stored?.convertsOnEachRead === true;
   const head = JSON.stringify(listHead(resource, listMeta));
   const pieces: Buffer[] = [Buffer.from(`${head.slice(0, -1)},"items":[`)];
   for (let i = 0; i < entries.length; i++) {
-    if (makes && i % FORM_SLICE === FORM_SLICE - 1) await nextTurn();
+    if (converts && i % FORM_SLICE === FORM_SLICE - 1) await nextTurn();
     if (i > 0) pieces.push(COMMA);
-    pieces.push(shownBytes(entries[i]!, resource));
+    pieces.push(servedBytes(entries[i]!, resource));
   }
   pieces.push(LIST_END);
   return pieces;

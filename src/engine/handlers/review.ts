@@ -1,10 +1,10 @@
-/** Answers reviews: who am I, may I, may they, what may I, whose token is this. Nothing is stored. */
+/** Answers reviews of identity, access, rules and tokens. Nothing is stored. */
 import type { Attributes, RuleList } from '#engine/auth/authorize.ts';
 import type { Call } from '#engine/handlers/call.ts';
 import { readObject } from '#engine/handlers/read-object.ts';
 import { respondObject } from '#engine/handlers/respond.ts';
 import { shapeObject } from '#engine/handlers/shape.ts';
-import { reviewToken, shownUser } from '#engine/handlers/token-review.ts';
+import { reviewToken, formatUser } from '#engine/handlers/token-review.ts';
 import { writeOptions } from '#engine/options.ts';
 import type { ApiResponse, UserInfo } from '#engine/request.ts';
 import { badRequest, invalid } from '#kube/api-error.ts';
@@ -13,7 +13,7 @@ import type { KubeObject } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 
 interface AccessSpec {
-  /** Selectors are taken and not looked at: no rule knows of them. */
+  /** Selectors are accepted but ignored: no rule depends on them. */
   resourceAttributes?: Partial<
     Record<'namespace' | 'verb' | 'group' | 'version' | 'resource' | 'subresource' | 'name', string>
   >;
@@ -24,10 +24,10 @@ interface AccessSpec {
   extra?: Record<string, string[]>;
 }
 
-type Answer = (call: Call, object: KubeObject) => object;
+type Responder = (call: Call, object: KubeObject) => object;
 
-const ANSWERS: Record<string, Answer> = {
-  SelfSubjectReview: ({ request }) => ({ userInfo: shownUser(request.user) }),
+const ANSWERS: Record<string, Responder> = {
+  SelfSubjectReview: ({ request }) => ({ userInfo: formatUser(request.user) }),
   TokenReview: reviewToken,
   SelfSubjectAccessReview: reviewSelf,
   SelfSubjectRulesReview: reviewRules,
@@ -66,7 +66,7 @@ function reviewSubject(call: Call, object: KubeObject): object {
   return access(call, { name: user ?? '', groups, ...(uid && { uid }), ...(extra && { extra }) }, spec);
 }
 
-/** Everything in one namespace, and what holds for the whole cluster. */
+/** Lists the rules for one namespace, including cluster-wide ones. */
 function reviewRules({ authorizer, request }: Call, object: KubeObject): RuleList {
   const { namespace } = (object['spec'] ?? {}) as { namespace?: string };
   if (!namespace) throw badRequest('no namespace on request');
@@ -84,7 +84,7 @@ function attributeErrors({ resourceAttributes: resource, nonResourceAttributes: 
   return [invalidValue('spec.resourceAttributes', undefined, detail)];
 }
 
-/** Whoever may ask about one namespace may not ask about anything else. */
+/** A local review may only ask about its own namespace. */
 function localErrors(
   namespace: string,
   { resourceAttributes: resource, nonResourceAttributes: path }: AccessSpec,

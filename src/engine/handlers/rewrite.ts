@@ -1,46 +1,46 @@
-/** Writes that the server itself makes on the way of serving another request: nobody is asked and nothing is shaped. */
+/** Writes by the server itself while it serves another request, without admission and shaping. */
 import type { Admission } from '#engine/admission/admission.ts';
 import { admissionAttributes } from '#engine/handlers/admit.ts';
-import { decodeEntry, entryId, readable, type Call } from '#engine/handlers/call.ts';
+import { decodeEntry, entryId, prepareEntries, type Call } from '#engine/handlers/call.ts';
 import { commit } from '#engine/handlers/commit.ts';
 import { MAX_WRITE_ATTEMPTS } from '#engine/limits.ts';
 import { conflict, MODIFIED, notFound } from '#kube/api-error.ts';
 import { deepClone } from '#kube/deep.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
-const NOBODY: Admission = { mutate() {}, validate() {}, guard() {} };
+const NO_ADMISSION: Admission = { mutate() {}, validate() {}, guard() {} };
 
-/** The same call for which admission has been asked already. */
-export function admitted(call: Call): Call {
-  return { ...call, admission: NOBODY };
+/** Returns the same call without admission, which has already run. */
+export function withoutAdmission(call: Call): Call {
+  return { ...call, admission: NO_ADMISSION };
 }
 
 export interface Rewrite {
   readonly namespace: string;
   readonly name: string;
   readonly dryRun: boolean;
-  /** Changes the object in place, or throws. Called again when somebody was faster. */
+  /** Modifies the object in place, or throws. Called again if another write came first. */
   change(object: KubeObject): void;
 }
 
-/** Of an object of the call's own kind. Resolves with the object as stored. */
+/** Rewrites an object of the call's own kind. Resolves to the stored object. */
 export async function rewrite(call: Call, { namespace, name, dryRun, change }: Rewrite): Promise<KubeObject> {
   const { resource } = call.served;
   const id = entryId(resource, namespace, name);
   for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
     const entry = call.store.latest(resource.collection, id);
     if (entry === undefined) throw notFound(resource, name);
-    const reading = readable(call, [entry]);
+    const reading = prepareEntries(call, [entry]);
     if (reading !== undefined) await reading;
     const oldObject = decodeEntry(entry, resource);
     const object = deepClone(oldObject);
     change(object);
     if (dryRun) return object;
-    const own = admitted(call);
-    const asked = admissionAttributes(own, { operation: 'UPDATE', name, object, oldObject, dryRun, options: {} });
-    const written = await commit(own, { id, expected: entry.revision, object, admitted: asked });
+    const own = withoutAdmission(call);
+    const attributes = admissionAttributes(own, { operation: 'UPDATE', name, object, oldObject, dryRun, options: {} });
+    const written = await commit(own, { id, expected: entry.revision, object, admitted: attributes });
     if (written === undefined) continue;
-    await readable(call, [written]);
+    await prepareEntries(call, [written]);
     return decodeEntry(written, resource);
   }
   throw conflict(resource, name, MODIFIED);

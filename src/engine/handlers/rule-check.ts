@@ -1,11 +1,14 @@
-/** The rules of a custom kind's schema (x-kubernetes-validations), asked last: they rely on the types being right. */
-import { inSlices } from '#engine/admission/expressions/slices.ts';
+/**
+ * Evaluates the rules of a custom kind's schema (x-kubernetes-validations). Runs last, because rules rely on valid
+ * types.
+ */
+import { runInSlices } from '#engine/admission/expressions/slices.ts';
 import type { Call } from '#engine/handlers/call.ts';
 import type { RuleValidator } from '#engine/registry/structural/rules/rule-tree.ts';
 import type { FieldError, FieldErrorReason } from '#kube/field-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
-/** Past one of these, rules could not be sure of what they look at. */
+/** Errors after which rules cannot rely on the object. */
 const BLOCKING: ReadonlySet<FieldErrorReason> = new Set<FieldErrorReason>([
   'FieldValueNotSupported',
   'FieldValueRequired',
@@ -14,7 +17,7 @@ const BLOCKING: ReadonlySet<FieldErrorReason> = new Set<FieldErrorReason>([
   'FieldValueTypeInvalid',
 ]);
 
-const NOT_ASKED: FieldError = {
+const NOT_EVALUATED: FieldError = {
   reason: 'FieldValueInvalid',
   field: '<nil>',
   message:
@@ -23,23 +26,23 @@ const NOT_ASKED: FieldError = {
 
 export interface RuleSubject {
   readonly object: KubeObject;
-  /** undefined = it is new. */
+  /** Undefined for a new object. */
   readonly old: KubeObject | undefined;
-  /** What was found already. */
+  /** Errors that were found before. */
   readonly errors: readonly FieldError[];
 }
 
-/** All that is wrong: a promise only where the rules take long. Warns of what was wrong before. */
-export function askRules(
+/** Returns all errors, as a promise only if the rules take long. Adds warnings for errors in unchanged values. */
+export function checkSchemaRules(
   call: Call,
   rules: RuleValidator,
   { object, old, errors }: RuleSubject,
 ): readonly FieldError[] | Promise<readonly FieldError[]> {
-  if (errors.some(({ reason }) => BLOCKING.has(reason))) return [...errors, NOT_ASKED];
-  const verdict = inSlices(rules.run(object, old, { lenient: call.route.subresource !== 'status' }));
-  const told = (found: Awaited<typeof verdict>) => {
+  if (errors.some(({ reason }) => BLOCKING.has(reason))) return [...errors, NOT_EVALUATED];
+  const verdict = runInSlices(rules.run(object, old, { lenient: call.route.subresource !== 'status' }));
+  const conclude = (found: Awaited<typeof verdict>) => {
     for (const warning of found.warnings) call.notes.warn(warning);
     return [...errors, ...found.errors];
   };
-  return verdict instanceof Promise ? verdict.then(told) : told(verdict);
+  return verdict instanceof Promise ? verdict.then(conclude) : conclude(verdict);
 }

@@ -1,7 +1,7 @@
-/** The scale subresource of custom kinds: an autoscaling/v1 Scale that stands for fields of the object itself. */
+/** The scale subresource of custom kinds: an autoscaling/v1 Scale as a view of fields of the object. */
 import { encodeJson, JSON_TYPE, parseBody, mediaType, parsePatch } from '#engine/codec.ts';
-import { decodeEntry, entryId, readable, type Call } from '#engine/handlers/call.ts';
-import { modifyObject, type ShownAs } from '#engine/handlers/modify.ts';
+import { decodeEntry, entryId, prepareEntries, type Call } from '#engine/handlers/call.ts';
+import { modifyObject, type ObjectView } from '#engine/handlers/modify.ts';
 import { applierOf, parseConfig } from '#engine/handlers/apply.ts';
 import { APPLY_PATCH, applyPatch, assertPatchType } from '#engine/handlers/patch.ts';
 import { applyConfiguration } from '#engine/managed-fields/apply-configuration.ts';
@@ -38,18 +38,23 @@ export async function patchScale(call: Call): Promise<ApiResponse> {
   );
 }
 
-/** Who applies a Scale owns the number of replicas of the object. */
+/** Applies a Scale: its manager then owns the replicas field of the object. */
 async function applyScale(call: Call): Promise<ApiResponse> {
   const options = writeOptions(call.request.query, 'PatchOptions', true);
   const config = parseConfig(await call.request.body());
   const { resource } = call.served;
   const { specReplicasPath } = resource.scale as ScaleSubresource;
   const wanted = (object: KubeObject) => {
-    // Checked as any other Scale is, and then said of the object.
+    // Checked like any other Scale, then applied to the object.
     const scaled = withScale(call, deepClone(object), config);
-    const said: KubeObject = { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata: {} };
-    write(said, specReplicasPath, valueAt(scaled, specReplicasPath).value as number);
-    const applied = applyConfiguration(object, said, applierOf(call, options), fieldScope(call.served, 'scale'));
+    const objectConfig: KubeObject = { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata: {} };
+    write(objectConfig, specReplicasPath, valueAt(scaled, specReplicasPath).value as number);
+    const applied = applyConfiguration(
+      object,
+      objectConfig,
+      applierOf(call, options),
+      fieldScope(call.served, 'scale'),
+    );
     const { resourceVersion } = scaled.metadata;
     return { ...applied, metadata: { ...applied.metadata, resourceVersion } };
   };
@@ -61,14 +66,14 @@ async function change(
   options: WriteOptions & { readonly owned?: boolean },
   wanted: (object: KubeObject) => KubeObject,
 ): Promise<ApiResponse> {
-  const shownAs: ShownAs = {
+  const view: ObjectView = {
     kind: SCALE,
     of: (object) => scaleOf(call, object),
     into: (object, scale) => withScale(call, object, scale),
   };
-  const { entry, object } = await modifyObject(call, { ...options, needsRevision: false, change: wanted, shownAs });
+  const { entry, object } = await modifyObject(call, { ...options, needsRevision: false, change: wanted, view });
   if (entry === undefined) return respondScale(call, object);
-  await readable(call, [entry]);
+  await prepareEntries(call, [entry]);
   return respondScale(call, decodeEntry(entry, call.served.resource));
 }
 
@@ -77,7 +82,7 @@ async function current(call: Call): Promise<KubeObject> {
   const { namespace, name } = call.route;
   const entry = call.store.get(resource.collection, entryId(resource, namespace, name));
   if (entry === undefined) throw notFound(resource, name);
-  await readable(call, [entry]);
+  await prepareEntries(call, [entry]);
   return decodeEntry(entry, resource);
 }
 
@@ -101,7 +106,7 @@ function scaleOf({ served }: Call, object: KubeObject): KubeObject {
   };
 }
 
-/** The object with the wanted number of replicas, and with the revision that the Scale insists on. */
+/** Returns the object with the desired replicas, and with the revision that the Scale requires. */
 function withScale(call: Call, object: KubeObject, scale: unknown): KubeObject {
   if (!isRecord(scale) || scale['kind'] !== 'Scale' || scale['apiVersion'] !== 'autoscaling/v1')
     throw badRequest('the object provided is not a Scale of autoscaling/v1');
@@ -123,7 +128,7 @@ function withScale(call: Call, object: KubeObject, scale: unknown): KubeObject {
   }
   if (typeof spec?.replicas !== 'number' || !Number.isInteger(spec.replicas)) {
     throw invalid({ group: 'autoscaling', kind: 'Scale' }, call.route.name, [
-      requiredValue('spec.replicas', 'must be a whole number'),
+      requiredValue('spec.replicas', 'must be an integer'),
     ]);
   }
   write(object, (resource.scale as ScaleSubresource).specReplicasPath, spec.replicas);

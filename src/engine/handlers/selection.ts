@@ -1,4 +1,4 @@
-/** Label and field selectors over stored entries, without parsing more than is asked for. */
+/** Evaluates label and field selectors on stored entries, and parses no more than necessary. */
 import { decodeStored } from '#engine/codec.ts';
 import { splitId } from '#engine/handlers/call.ts';
 import type { Resource } from '#engine/registry/resource.ts';
@@ -12,11 +12,11 @@ import type { KubeObject } from '#kube/meta.ts';
 
 export type EntryFilter = (entry: Entry) => boolean;
 
-/** Labels of an entry, parsed once while it lives: lists and watches by label are everywhere. */
+/** Labels by entry, parsed once: lists and watches by label are frequent. */
 const labels = new WeakMap<Entry, Record<string, string>>();
 const NO_LABELS: Record<string, string> = {};
 
-/** Lately parsed entries, for the fan-out of one event to many watchers. Read only. */
+/** Recently parsed entries, for the fan-out of one event to many watchers. Read-only. */
 const recent = new BoundedCache<Entry, KubeObject>({ maxEntries: 256, maxWeight: 4 * 1024 * 1024 });
 
 export function peekObject(entry: Entry): KubeObject {
@@ -29,7 +29,7 @@ export function peekObject(entry: Entry): KubeObject {
 }
 
 function labelsOf(resource: Resource, entry: Entry): Record<string, string> {
-  if (resource.stored?.webhook !== undefined) return shownObject(resource, entry).metadata.labels ?? NO_LABELS;
+  if (resource.stored?.webhook !== undefined) return servedObject(resource, entry).metadata.labels ?? NO_LABELS;
   let known = labels.get(entry);
   if (known === undefined) {
     known = peekObject(entry).metadata.labels ?? NO_LABELS;
@@ -38,15 +38,15 @@ function labelsOf(resource: Resource, entry: Entry): Record<string, string> {
   return known;
 }
 
-/** Read only. Who converts an object may change its labels and fields, and then the version that was asked for counts. */
-function shownObject(resource: Resource, entry: Entry): KubeObject {
+/** Returns the object in the requested version, read-only: a conversion may change labels and fields. */
+function servedObject(resource: Resource, entry: Entry): KubeObject {
   if (resource.stored?.webhook === undefined) return peekObject(entry);
-  // Who did not prepare it (parameters of policies) looks at it as it is stored.
+  // Callers that did not prepare it (policy parameters) see the stored version.
   const bytes = resource.stored.peek(entry) ?? entry.bytes;
   return bytes === entry.bytes ? peekObject(entry) : decodeStored(bytes);
 }
 
-/** undefined = everything matches. */
+/** Returns undefined if everything matches. */
 export function entryFilter(resource: Resource, selection: Selection): EntryFilter | undefined {
   for (const { field } of selection.fields) assertSelectable(resource, field);
   if (selection.labels.length === 0 && selection.fields.length === 0) return undefined;
@@ -64,10 +64,10 @@ function assertSelectable(resource: Resource, field: string): void {
 function fieldOf(resource: Resource, entry: Entry, field: string): string {
   if (field === 'metadata.name') return splitId(entry.id).name;
   if (field === 'metadata.namespace') return splitId(entry.id).namespace;
-  return resource.selectableFields[field]!(shownObject(resource, entry));
+  return resource.selectableFields[field]!(servedObject(resource, entry));
 }
 
-/** The one name that a selection can match, so that `get -w NAME` need not look at every object. */
+/** Returns the only name that a selection can match, so that `get -w NAME` need not check every object. */
 export function onlyName(fields: readonly FieldRequirement[]): string | undefined {
   return fields.find(({ field, operator }) => field === 'metadata.name' && operator === '=')?.value;
 }

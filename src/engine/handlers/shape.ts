@@ -1,19 +1,22 @@
-/** Brings an object into the shape of its kind: unknown fields out (told as the client asked), defaults in, types right. */
+/**
+ * Converts an object to the shape of its kind: removes unknown fields (reported as the client requested), sets
+ * defaults, checks types.
+ */
 import type { Call } from '#engine/handlers/call.ts';
 import { undecodable } from '#engine/handlers/read-object.ts';
-import { askRules } from '#engine/handlers/rule-check.ts';
+import { checkSchemaRules } from '#engine/handlers/rule-check.ts';
 import type { FieldValidation } from '#engine/options.ts';
 import { compileSchema, type CompiledSchema } from '#engine/registry/structural/compile.ts';
 import { metadataSchema, validateMetadata, validateMetadataUpdate } from '#engine/registry/metadata.ts';
-import { asWarnings, strictFaults } from '#engine/strict-faults.ts';
+import { asWarnings, strictDecodingErrors } from '#engine/strict-decoding-errors.ts';
 import { type ApiError, invalid } from '#kube/api-error.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
 import { decodeTypeError } from '#engine/registry/structural/decode-type-error.ts';
 
-/** More unknown fields than this are not listed one by one. */
+/** Number of unknown fields that are reported. */
 const MAX_REPORTED = 20;
-/** Past these a custom resource's are not even sorted. */
+/** Number of unknown fields of a custom resource that are collected for sorting. */
 const MAX_NOTED = 1000;
 
 const metadataOnly: CompiledSchema = compileSchema(
@@ -24,35 +27,40 @@ const metadataOnly: CompiledSchema = compileSchema(
 type OnUnknown = (path: string) => void;
 
 /**
- * Changes the object in place; gives the warnings for what was dropped or sent twice, or throws under `Strict`. `refuse` makes the
- * error for an object that is not of its kind.
+ * Modifies the object in place. Returns warnings for removed and duplicate fields, or throws under `Strict`. `refuse`
+ * builds the error for an object that is not of its kind.
  */
 export function shapeObject(
   call: Call,
   object: KubeObject,
   fieldValidation: FieldValidation,
-  refuse: (why: string) => ApiError = (why) => undecodable(call, why),
+  throwIfInvalid: (why: string) => ApiError = (why) => undecodable(call, why),
 ): string[] {
   const { schema, resource } = call.served;
   const problem = decodeTypeError(object, resource.builtIn ? schema : metadataOnly);
-  if (problem !== undefined) throw refuse(problem);
+  if (problem !== undefined) throw throwIfInvalid(problem);
   const paths: string[] = [];
-  const note = (path: string) => {
+  const collect = (path: string) => {
     if (paths.length < MAX_NOTED) paths.push(path);
   };
-  const onUnknown = fieldValidation === 'Ignore' ? undefined : note;
+  const onUnknown = fieldValidation === 'Ignore' ? undefined : collect;
   if (resource.builtIn) schema.prune(object, onUnknown);
   else pruneCustom(object, schema, paths, onUnknown);
-  const faults = fieldValidation === 'Ignore' ? [] : strictFaults(paths.slice(0, MAX_REPORTED), call.notes.repeats);
-  if (fieldValidation === 'Strict' && faults.length > 0) throw refuse(`strict decoding error: ${faults.join(', ')}`);
+  const errors =
+    fieldValidation === 'Ignore' ? [] : strictDecodingErrors(paths.slice(0, MAX_REPORTED), call.notes.duplicates);
+  if (fieldValidation === 'Strict' && errors.length > 0)
+    throw throwIfInvalid(`strict decoding error: ${errors.join(', ')}`);
   schema.applyDefaults(object);
-  return asWarnings(faults);
+  return asWarnings(errors);
 }
 
-/** Kubernetes tells of built-in kinds in the order of the document; of custom ones the metadata first, the rest sorted. */
+/**
+ * Kubernetes reports unknown fields of built-in kinds in document order; of custom kinds metadata first, then the rest
+ * sorted.
+ */
 function pruneCustom(object: KubeObject, schema: CompiledSchema, paths: string[], onUnknown?: OnUnknown): void {
   pruneMetadata(object, onUnknown);
-  // kubectl sends `creationTimestamp: null`; a null means that nothing was said.
+  // kubectl sends `creationTimestamp: null`; null counts as absent.
   metadataOnly.applyDefaults(object);
   const ofMetadata = paths.length;
   schema.prune(object, onUnknown);
@@ -70,21 +78,21 @@ function pruneMetadata({ metadata }: KubeObject, onUnknown: OnUnknown | undefine
   }
 }
 
-/** Throws, or rejects where the rules of the schema take long. */
+/** Throws, or rejects if the rules of the schema take long. */
 export function validateNew(call: Call, object: KubeObject): void | Promise<void> {
   const { resource, schema } = call.served;
-  return conclude(call, object, undefined, [
+  return finishValidation(call, object, undefined, [
     ...validateMetadata(object, resource),
     ...schema.validate(object),
     ...(resource.strategy.validate?.(object) ?? []),
   ]);
 }
 
-/** As validateNew. Custom kinds forgive what did not change, except that a status is checked whole, and alone. */
+/** Like validateNew. Custom kinds ignore errors in unchanged values; a status is validated completely and alone. */
 export function validateChanged(call: Call, object: KubeObject, old: KubeObject): void | Promise<void> {
   const { resource, schema } = call.served;
   const isStatus = call.route.subresource === 'status';
-  return conclude(call, object, old, [
+  return finishValidation(call, object, old, [
     ...validateMetadata(object, resource),
     ...validateMetadataUpdate(object, old),
     ...(resource.builtIn
@@ -97,18 +105,18 @@ export function validateChanged(call: Call, object: KubeObject, old: KubeObject)
   ]);
 }
 
-function conclude(
+function finishValidation(
   call: Call,
   object: KubeObject,
   old: KubeObject | undefined,
   errors: readonly FieldError[],
 ): void | Promise<void> {
   const { rules } = call.served.schema;
-  const all = rules === undefined ? errors : askRules(call, rules, { object, old, errors });
-  if (all instanceof Promise) return all.then((found) => refuse(call, object, found));
-  refuse(call, object, all);
+  const all = rules === undefined ? errors : checkSchemaRules(call, rules, { object, old, errors });
+  if (all instanceof Promise) return all.then((found) => throwIfInvalid(call, object, found));
+  throwIfInvalid(call, object, all);
 }
 
-function refuse(call: Call, object: KubeObject, errors: readonly FieldError[]): void {
+function throwIfInvalid(call: Call, object: KubeObject, errors: readonly FieldError[]): void {
   if (errors.length > 0) throw invalid(call.served.resource, object.metadata.name ?? '', errors);
 }

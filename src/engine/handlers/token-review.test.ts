@@ -6,7 +6,7 @@ import { reviewToken } from '#engine/handlers/token-review.ts';
 const API = 'https://kubernetes.default.svc';
 const robot = { name: 'robot', uid: '7', groups: ['bots', 'system:authenticated'], extra: { a: ['b'] } };
 
-/** Knows `jwt`, for the API and for vault, and why `old` does not hold. */
+/** Accepts `jwt` for the API and for vault, and refuses `old` with a reason. */
 const issued: TokenLookup = Object.assign((token: string) => (token === 'jwt' ? robot : undefined), {
   review(token: string, audiences: readonly string[]) {
     if (token === 'old') return { refused: 'service account token has expired' };
@@ -26,36 +26,36 @@ const JANE = { username: 'jane', groups: ['dev', 'system:authenticated'] };
 
 const cases: Record<string, { spec: object; want: object }> = {
   'a token for this API': { spec: { token: 'jwt' }, want: { authenticated: true, user: ROBOT, audiences: [API] } },
-  'a token for the audience that was asked for': {
+  'a token for the requested audience': {
     spec: { token: 'jwt', audiences: ['vault', 'x'] },
     want: { authenticated: true, user: ROBOT, audiences: ['vault'] },
   },
-  'a token for others': {
+  'a token for other audiences': {
     spec: { token: 'jwt', audiences: ['x'] },
     want: { user: {}, error: 'wrong audience' },
   },
   'a static token': { spec: { token: 's3cret' }, want: { authenticated: true, user: JANE, audiences: [API] } },
-  'a static token, asked for this API': {
+  'a static token for the audience of this API': {
     spec: { token: 's3cret', audiences: ['x', API] },
     want: { authenticated: true, user: JANE, audiences: [API] },
   },
-  'a static token is for nobody but this API': {
+  'a static token for another audience': {
     spec: { token: 's3cret', audiences: ['vault'] },
     want: { user: {}, error: 'invalid bearer token' },
   },
-  'no audiences are those of this API': {
+  'an empty list of audiences means this API': {
     spec: { token: 's3cret', audiences: [] },
     want: { authenticated: true, user: JANE, audiences: [API] },
   },
-  'a token that one sort refuses and another knows': {
+  'a token that one lookup refuses and another accepts': {
     spec: { token: 'old' },
     want: { authenticated: true, user: { username: 'luck', groups: ['system:authenticated'] }, audiences: [API] },
   },
-  'a token that one sort refuses and nobody knows': {
+  'a token that one lookup refuses and no other accepts': {
     spec: { token: 'old', audiences: ['vault'] },
     want: { user: {}, error: 'service account token has expired' },
   },
-  'a token that nobody knows': { spec: { token: 'x' }, want: { user: {}, error: 'invalid bearer token' } },
+  'an unknown token': { spec: { token: 'x' }, want: { user: {}, error: 'invalid bearer token' } },
 };
 
 const object = (spec: object) => ({
@@ -69,7 +69,7 @@ for (const [name, { spec, want }] of Object.entries(cases)) {
   test(`reviews ${name}`, () => assert.deepEqual(reviewToken({ tokens }, object(spec)), want));
 }
 
-test('a question needs a token', () => {
+test('a review requires a token', () => {
   assert.throws(() => reviewToken({ tokens }, object({})), {
     code: 400,
     reason: 'BadRequest',
@@ -77,7 +77,7 @@ test('a question needs a token', () => {
   });
 });
 
-test('the joined lookup knows what each of them knows', () => {
+test('the joined lookup accepts all tokens', () => {
   assert.deepEqual(
     ['jwt', 's3cret', 'old', 'x'].map((token) => tokens(token)?.name),
     ['robot', 'jane', 'luck', undefined],

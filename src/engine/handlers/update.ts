@@ -9,6 +9,6 @@ import { deepClone } from '#kube/deep.ts';
 export async function update(call: Call): Promise<ApiResponse> {
   const options = writeOptions(call.request.query, 'UpdateOptions');
   const object = await readObject(call);
-  // A retry starts from what was sent, not from what the last attempt made of it.
+  // A retry starts from the sent object, not from the last attempt.
   return modify(call, { ...options, needsRevision: true, change: () => deepClone(object) });
 }

@@ -1,8 +1,8 @@
 /**
- * Watch events as bytes. A frame is made once for each event and type and shared by all watchers; tables, other
- * versions and the last state of an object that left a selection are made for the one watcher that wants them.
+ * Encodes watch events as bytes. A frame is encoded once per event and type and shared by all watchers. Tables, other
+ * versions and the last state of an object that left a selection are encoded for a single watcher.
  */
-import { decodeEntry, shownBytes, type Call } from '#engine/handlers/call.ts';
+import { decodeEntry, servedBytes, type Call } from '#engine/handlers/call.ts';
 import { tableOptions } from '#engine/handlers/respond.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { Entry, StoreEvent } from '#engine/store/store.ts';
@@ -20,7 +20,7 @@ const HEADS: Record<FrameType, Buffer> = {
 };
 const TAIL = Buffer.from('}\n');
 
-/** Frames of the latest events. Bounded: an object must not be held twice for as long as it lives. */
+/** Frames of the latest events. Bounded, so that objects are not held twice for long. */
 const shared = new BoundedCache<Entry, Partial<Record<FrameType, Buffer>>>({
   maxEntries: 1024,
   maxWeight: 8 * 1024 * 1024,
@@ -58,18 +58,21 @@ export function jsonLine(value: unknown): Buffer {
   return Buffer.from(`${JSON.stringify(value)}\n`);
 }
 
-export interface FrameMaker {
+export interface FrameEncoder {
   initial(entry: Entry): Buffer;
   live(type: FrameType, entry: Entry): Buffer;
-  /** The object left the selection: its previous state, at the revision that took it out. */
+  /** Encodes the previous state of an object that left the selection, at the revision of that change. */
   left(event: StoreEvent & { previous: Entry }): Buffer;
   bookmark(revision: number, annotations?: Record<string, string>): Buffer;
-  /** All events of a commit in one piece, shared by everybody who watches the same range as it is stored. */
+  /** Encodes all events of a commit as one buffer, shared by all watchers of the same range in the stored form. */
   readonly batch: ((events: readonly StoreEvent[]) => Buffer) | undefined;
 }
 
-/** Throws for what cannot be represented as asked, before anything is answered. What it gets was prepared (`readable`). */
-export function frameMaker(call: Call): FrameMaker {
+/**
+ * Throws before the response begins if the representation is not supported. Its entries must be prepared
+ * (prepareEntries).
+ */
+export function frameEncoder(call: Call): FrameEncoder {
   const { resource } = call.served;
   const isJson = call.representation.kind === 'json';
   const plain = isJson && resource.version === resource.storageVersion;
@@ -78,10 +81,10 @@ export function frameMaker(call: Call): FrameMaker {
   return {
     // Not shared: it is sent once and would only hold memory.
     initial: (entry) =>
-      isJson ? newFrame('ADDED', shownBytes(entry, resource)) : made('ADDED', decodeEntry(entry, resource)),
+      isJson ? newFrame('ADDED', servedBytes(entry, resource)) : made('ADDED', decodeEntry(entry, resource)),
     live(type, entry) {
       if (!isJson) return made(type, decodeEntry(entry, resource));
-      const bytes = shownBytes(entry, resource);
+      const bytes = servedBytes(entry, resource);
       return bytes === entry.bytes ? sharedFrame(type, entry) : newFrame(type, bytes);
     },
     left({ previous, entry }) {

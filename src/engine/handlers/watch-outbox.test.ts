@@ -4,7 +4,7 @@ import { WatchOutbox } from '#engine/handlers/watch-outbox.ts';
 import { MAX_WATCH_BUFFER_BYTES, WATCH_PIECE_BYTES } from '#engine/limits.ts';
 import type { StreamSink } from '#engine/request.ts';
 
-/** Takes what is written only when the test says so. */
+/** A sink that drains only on demand. */
 class SlowSink implements StreamSink {
   readonly pieces: Buffer[] = [];
   bufferedBytes = 0;
@@ -20,7 +20,7 @@ class SlowSink implements StreamSink {
   }
 
   end(): void {
-    assert.fail('ending the sink is the watch’s');
+    assert.fail('the watch must end the sink');
   }
 
   get waitedFor(): number {
@@ -32,7 +32,7 @@ class SlowSink implements StreamSink {
     for (const fn of this.#drained.splice(0)) fn();
   }
 
-  /** The numbers at the beginnings of the frames that came so far. */
+  /** Returns the numbers at the beginning of the frames received so far. */
   frames(frameBytes: number): number[] {
     const all = Buffer.concat(this.pieces);
     return Array.from({ length: all.length / frameBytes }, (_, i) => all.readUInt32BE(i * frameBytes));
@@ -44,20 +44,20 @@ const FRAME = 64 * 1024;
 interface Bench {
   readonly sink: SlowSink;
   readonly outbox: WatchOutbox;
-  /** What the outbox has told, in order. */
-  readonly told: string[];
-  /** Numbers of the frames that were made. */
+  /** The events of the outbox, in order. */
+  readonly reported: string[];
+  /** Numbers of the encoded frames. */
   readonly made: number[];
   add(number: number, weight?: number): void;
 }
 
 function bench(): Bench {
   const sink = new SlowSink();
-  const told: string[] = [];
+  const reported: string[] = [];
   const made: number[] = [];
   const outbox = new WatchOutbox(sink, {
-    done: () => void told.push('done'),
-    failed: (error) => void told.push(`failed: ${(error as Error).message}`),
+    done: () => void reported.push('done'),
+    failed: (error) => void reported.push(`failed: ${(error as Error).message}`),
   });
   const add = (number: number, weight = 0) =>
     outbox.add(() => {
@@ -66,17 +66,17 @@ function bench(): Bench {
       frame.writeUInt32BE(number);
       return frame;
     }, weight);
-  return { sink, outbox, told, made, add };
+  return { sink, outbox, reported, made, add };
 }
 
 const upTo = (count: number) => Array.from({ length: count }, (_, i) => i);
 
 describe('WatchOutbox', () => {
-  it('sends 25 MB of initial events whole and in order, in pieces that a slow sink takes one by one', () => {
-    const { sink, outbox, told, made, add } = bench();
+  it('sends 25 MB of initial events completely and in order to a slow sink', () => {
+    const { sink, outbox, reported, made, add } = bench();
     const count = (25 * 1024 * 1024) / FRAME;
     for (const number of upTo(count)) add(number);
-    assert.deepEqual(made, [], 'nothing is made before it is sent');
+    assert.deepEqual(made, [], 'nothing may be encoded before it is sent');
     outbox.flush();
     let drains = 0;
     for (; sink.waitedFor > 0; drains++) {
@@ -85,11 +85,11 @@ describe('WatchOutbox', () => {
       sink.drain();
     }
     assert.deepEqual(sink.frames(FRAME), upTo(count));
-    assert.deepEqual(told, [], 'the bound is for live events, and the watch goes on');
+    assert.deepEqual(reported, [], 'the limit applies to live events only');
     assert.ok(drains >= 24, `${drains} pieces`);
   });
 
-  it('puts live events behind the initial ones that still wait', () => {
+  it('sends live events after pending initial ones', () => {
     const { sink, outbox, add } = bench();
     for (const number of upTo(40)) add(number);
     outbox.flush();
@@ -102,61 +102,61 @@ describe('WatchOutbox', () => {
     assert.equal(outbox.ready, true);
   });
 
-  it('is done with a watcher that leaves too many live events unread', () => {
-    const { sink, outbox, told, add } = bench();
+  it('ends a watch that leaves too many live events unread', () => {
+    const { sink, outbox, reported, add } = bench();
     sink.bufferedBytes = WATCH_PIECE_BYTES;
     const fit = MAX_WATCH_BUFFER_BYTES / FRAME;
     for (const number of upTo(fit)) add(number, FRAME);
     outbox.flush();
-    assert.deepEqual(told, []);
+    assert.deepEqual(reported, []);
     add(fit, FRAME);
-    assert.deepEqual(told, ['done']);
+    assert.deepEqual(reported, ['done']);
   });
 
-  it('counts what waits, not what was sent', () => {
-    const { sink, outbox, told, add } = bench();
+  it('counts pending bytes only', () => {
+    const { sink, outbox, reported, add } = bench();
     const count = (3 * MAX_WATCH_BUFFER_BYTES) / FRAME;
     for (const number of upTo(count)) {
       add(number, FRAME);
       outbox.flush();
       if (sink.waitedFor > 0) sink.drain();
     }
-    assert.deepEqual(told, []);
+    assert.deepEqual(reported, []);
     while (sink.waitedFor > 0) sink.drain();
     assert.deepEqual(sink.frames(FRAME), upTo(count));
   });
 
   it('ends after the last frame was sent, not before', () => {
-    const { sink, outbox, told, add } = bench();
+    const { sink, outbox, reported, add } = bench();
     for (const number of upTo(20)) add(number);
     outbox.end();
-    assert.deepEqual(told, []);
+    assert.deepEqual(reported, []);
     sink.drain();
-    assert.deepEqual([told, sink.frames(FRAME).length], [['done'], 20]);
+    assert.deepEqual([reported, sink.frames(FRAME).length], [['done'], 20]);
   });
 
-  it('ends at once where nothing waits', () => {
-    const { outbox, told } = bench();
+  it('ends at once if nothing is pending', () => {
+    const { outbox, reported } = bench();
     outbox.end();
-    assert.deepEqual(told, ['done']);
+    assert.deepEqual(reported, ['done']);
   });
 
-  it('sends nothing more once it was cleared', () => {
-    const { sink, outbox, told, add } = bench();
+  it('sends nothing after it was cleared', () => {
+    const { sink, outbox, reported, add } = bench();
     for (const number of upTo(40)) add(number);
     outbox.flush();
     const sent = sink.pieces.length;
     outbox.clear();
     sink.drain();
-    assert.deepEqual([sink.pieces.length, told], [sent, []]);
+    assert.deepEqual([sink.pieces.length, reported], [sent, []]);
   });
 
-  it('tells of a frame that could not be made', () => {
-    const { outbox, told } = bench();
+  it('reports a frame that cannot be encoded', () => {
+    const { outbox, reported } = bench();
     outbox.add(() => {
       throw new Error('no such column');
     }, 0);
     outbox.flush();
-    assert.deepEqual(told, ['failed: no such column']);
+    assert.deepEqual(reported, ['failed: no such column']);
   });
 });

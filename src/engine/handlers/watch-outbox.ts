@@ -1,9 +1,9 @@
 /**
- * What a watcher is still to be sent, in order. The list and the history that it starts with wait here for as long as
- * it takes to read them: they are references to what memory holds anyway. Live events are bounded, because they keep
- * versions that everybody else may have forgotten.
+ * The events that a watcher is yet to receive, in order. The initial list and the history wait here until the watcher
+ * reads them: they are references to data that is in memory anyway. Live events are bounded, because they keep versions
+ * that are otherwise dropped.
  *
- *   add ──► [ frames to be made ] ──flush──► written in pieces, as the sink drains ──► done, if it was to end
+ *   add ──► [ frames to encode ] ──flush──► written in pieces, as the sink drains ──► done, if `end` was called
  */
 import { MAX_WATCH_BUFFER_BYTES, WATCH_PIECE_BYTES } from '#engine/limits.ts';
 import type { StreamSink } from '#engine/request.ts';
@@ -14,9 +14,9 @@ interface Item {
 }
 
 export interface OutboxEvents {
-  /** Everything was sent after `end`, or the watcher has left too much unread. */
+  /** Called when everything was sent after `end`, or when the watcher left too much unread. */
   done(): void;
-  /** A frame could not be made. */
+  /** Called when a frame cannot be encoded. */
   failed(error: unknown): void;
 }
 
@@ -24,7 +24,7 @@ export class WatchOutbox {
   readonly #sink: StreamSink;
   readonly #events: OutboxEvents;
   #items: Item[] = [];
-  /** Items before it were sent. */
+  /** Index of the next item to send. */
   #next = 0;
   #weight = 0;
   #draining = false;
@@ -35,12 +35,12 @@ export class WatchOutbox {
     this.#events = events;
   }
 
-  /** Nothing waits, and the sink has room: what is written to it now keeps the order. */
+  /** True if nothing is pending and the sink has space, so that a direct write keeps the order. */
   get ready(): boolean {
     return this.#items.length === 0 && this.#sink.bufferedBytes < WATCH_PIECE_BYTES;
   }
 
-  /** `weight` counts against the bound on unread bytes. Nothing is sent before `flush`. */
+  /** `weight` counts against the limit on unread bytes. Nothing is sent before `flush`. */
   add(frame: () => Buffer, weight: number): void {
     this.#items.push({ frame, weight });
     this.#weight += weight;
@@ -56,7 +56,7 @@ export class WatchOutbox {
     }
   }
 
-  /** Ends once everything was sent. */
+  /** Ends the watch once everything was sent. */
   end(): void {
     this.#ending = true;
     this.flush();

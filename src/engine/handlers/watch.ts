@@ -1,19 +1,19 @@
 /**
- * Watch: the changes of a collection as they become durable, each once and in order.
+ * Watch: streams the changes of a collection as they become durable, each once and in order.
  *
- *   start ──► initial list (no resourceVersion, 0, or sendInitialEvents) ──► bookmark "initial-events-end" if asked
+ *   start ──► initial list (no resourceVersion, 0, or sendInitialEvents) ──► bookmark "initial-events-end" if requested
  *         └─► replay after resourceVersion ──► live, bookmarks every minute ──► timeout: last bookmark, end
  *
- * What was there before comes in pieces, as the watcher reads (watch-outbox.ts). One that does not read is cut off at a
- * bound; it resumes from its last revision.
+ * Initial and replayed events are sent in pieces, as the watcher reads (watch-outbox.ts). A watcher that does not read is
+ * cut off at a limit; it can resume from its last revision.
  */
-import { entryId, idPrefix, readable, type Call } from '#engine/handlers/call.ts';
+import { entryId, idPrefix, prepareEntries, type Call } from '#engine/handlers/call.ts';
 import { awaitRevision } from '#engine/handlers/await-revision.ts';
 import { entryFilter, onlyName, peekObject, type EntryFilter } from '#engine/handlers/selection.ts';
-import { frameMaker, jsonLine, type FrameMaker } from '#engine/handlers/watch-frames.ts';
+import { frameEncoder, jsonLine, type FrameEncoder } from '#engine/handlers/watch-frames.ts';
 import { JSON_TYPE } from '#engine/codec.ts';
 import { WatchOutbox } from '#engine/handlers/watch-outbox.ts';
-import { WatchTurns } from '#engine/handlers/watch-turns.ts';
+import { WatchSequencer } from '#engine/handlers/watch-sequencer.ts';
 import { BOOKMARK_INTERVAL_MS, WATCH_LINGER_MS, WATCH_TIMEOUT_MS } from '#engine/limits.ts';
 import { watchOptions, type WatchOptions } from '#engine/options.ts';
 import type { ApiResponse, StreamSink } from '#engine/request.ts';
@@ -25,15 +25,15 @@ import { jittered } from '#lib/backoff.ts';
 const INITIAL_EVENTS_END = { 'k8s.io/initial-events-end': 'true' };
 
 export async function watch(call: Call): Promise<ApiResponse> {
-  const options = narrowed(call, watchOptions(call.request.query));
+  const options = narrowToName(call, watchOptions(call.request.query));
   const filter = entryFilter(call.served.resource, options);
-  const frames = frameMaker(call);
+  const frames = frameEncoder(call);
   if (options.resourceVersion !== undefined) await awaitRevision(call, options.resourceVersion);
   return { status: 200, contentType: JSON_TYPE, stream: (sink) => startWatch(call, { options, filter, frames }, sink) };
 }
 
-/** A watch on an item's own path is one by its name. */
-function narrowed(call: Call, options: WatchOptions): WatchOptions {
+/** Converts a watch on an item's path to one by name. */
+function narrowToName(call: Call, options: WatchOptions): WatchOptions {
   const { name } = call.route;
   if (name === '') return options;
   return { ...options, fields: [...options.fields, { field: 'metadata.name', operator: '=', value: name }] };
@@ -42,7 +42,7 @@ function narrowed(call: Call, options: WatchOptions): WatchOptions {
 interface WatchRequest {
   readonly options: WatchOptions;
   readonly filter: EntryFilter | undefined;
-  readonly frames: FrameMaker;
+  readonly frames: FrameEncoder;
 }
 
 function startWatch(call: Call, { options, filter, frames }: WatchRequest, sink: StreamSink): () => void {
@@ -61,14 +61,14 @@ function startWatch(call: Call, { options, filter, frames }: WatchRequest, sink:
     stop();
     sink.end();
   };
-  /** A fault of ours ends this one watch, and nothing else. */
+  /** An internal error ends only this watch. */
   const failed = (error: unknown) => {
-    call.log.error({ err: error, path: call.request.path }, 'watch failed');
+    call.log.error({ err: error, path: call.request.path }, 'Watch failed');
     finish();
   };
   const outbox = new WatchOutbox(sink, { done: finish, failed });
-  const turns = new WatchTurns({
-    prepare: (entries) => readable(call, entries),
+  const turns = new WatchSequencer({
+    prepare: (entries) => prepareEntries(call, entries),
     tooMuch: finish,
     failed(error) {
       if (!(error instanceof ApiError)) return failed(error);
@@ -95,7 +95,7 @@ function startWatch(call: Call, { options, filter, frames }: WatchRequest, sink:
     turns.run([], () => outbox.flush());
   }
 
-  const take = (events: readonly StoreEvent[], live: boolean) => {
+  const addEvents = (events: readonly StoreEvent[], live: boolean) => {
     for (const event of events) {
       const frame = frameOf(event, frames, filter);
       if (frame !== undefined) outbox.add(frame, live ? event.entry.bytes.length : 0);
@@ -108,8 +108,8 @@ function startWatch(call: Call, { options, filter, frames }: WatchRequest, sink:
   const listener = (events: readonly StoreEvent[]) => {
     try {
       if (live && shared !== undefined && outbox.ready && turns.idle) sink.write(shared(events));
-      else if (converts || !turns.idle) turns.runAll(events, live, (isLive) => take(events, isLive));
-      else take(events, live);
+      else if (converts || !turns.idle) turns.runAll(events, live, (isLive) => addEvents(events, isLive));
+      else addEvents(events, live);
     } catch (error) {
       failed(error);
     }
@@ -125,7 +125,7 @@ function startWatch(call: Call, { options, filter, frames }: WatchRequest, sink:
     });
     return stop;
   }
-  // The replay has come; what comes from now on is bounded.
+  // The replay has been delivered; later events are live and bounded.
   live = true;
   outbox.flush();
 
@@ -142,14 +142,17 @@ function startWatch(call: Call, { options, filter, frames }: WatchRequest, sink:
     clock.after(timeoutSeconds === undefined ? jittered(WATCH_TIMEOUT_MS) : timeoutSeconds * 1000, () => {
       if (options.bookmarks) bookmark();
       turns.run([], () => outbox.end());
-      // Who does not read what waits for it does not keep it either.
+      // A watcher that does not read must not hold memory.
       if (open) cleanups.push(clock.after(WATCH_LINGER_MS, finish));
     }),
   );
   return stop;
 }
 
-/** A watch shows objects as its definition had them: when that changes or goes, clients start anew. */
+/**
+ * Ends a watch when its definition changes or is deleted, because objects are shown in the old form; clients then start
+ * again.
+ */
 function onChangedKind({ store, served }: Call, finish: () => void): () => void {
   const id = served.resource.collection;
   const concerns = ({ type, entry, previous }: StoreEvent) =>
@@ -167,7 +170,7 @@ function tooOld(revision: number, compacted: number): unknown {
   return gone(`too old resource version: ${revision} (${compacted})`).toStatus();
 }
 
-/** Those that may match: a filter may look only at what was prepared. */
+/** Returns the entries that may match. A filter may examine only prepared entries. */
 function initialEntries(call: Call, options: WatchOptions): readonly Entry[] {
   const { resource } = call.served;
   const { namespace } = call.route;
@@ -179,8 +182,11 @@ function initialEntries(call: Call, options: WatchOptions): readonly Entry[] {
   return call.store.list(resource.collection, { prefix: idPrefix(resource, namespace) }).entries;
 }
 
-/** The frame of an event for a watcher, made when there is room for it; undefined = it does not concern the watcher. */
-function frameOf(event: StoreEvent, frames: FrameMaker, filter: EntryFilter | undefined): (() => Buffer) | undefined {
+/**
+ * Returns a function that encodes the frame of an event once there is space, or undefined if the event does not concern
+ * the watcher.
+ */
+function frameOf(event: StoreEvent, frames: FrameEncoder, filter: EntryFilter | undefined): (() => Buffer) | undefined {
   const { entry, previous } = event;
   const before = previous !== undefined && (filter === undefined || filter(previous));
   if (event.type === 'delete') return before ? () => frames.live('DELETED', entry) : undefined;

@@ -1,4 +1,4 @@
-/** Reads a request body up to the limit, and not for ever. */
+/** Reads a request body, with limits on size and time. */
 import type { Readable } from 'node:stream';
 import { MAX_BODY_BYTES } from '#engine/limits.ts';
 import { ApiError, badRequest, tooLarge } from '#kube/api-error.ts';
@@ -10,13 +10,13 @@ export function readBody(stream: Readable, contentLength: string | undefined): P
   return new Promise((resolve, reject) => {
     if (contentLength !== undefined && Number(contentLength) > MAX_BODY_BYTES) {
       stream.resume();
-      reject(overLimit());
+      reject(overLimitError());
       return;
     }
     const chunks: Buffer[] = [];
     let size = 0;
     let done = false;
-    // Errors are made only when they are needed: they are dear, and 'close' follows each request.
+    // Errors are created lazily: they are expensive, and 'close' follows each request.
     const settle = (outcome: Buffer | (() => ApiError)) => {
       if (done) return;
       done = true;
@@ -24,7 +24,7 @@ export function readBody(stream: Readable, contentLength: string | undefined): P
       if (typeof outcome === 'function') reject(outcome());
       else resolve(outcome);
     };
-    const timer = setTimeout(() => settle(slowBody), BODY_TIMEOUT_MS);
+    const timer = setTimeout(() => settle(slowBodyError), BODY_TIMEOUT_MS);
     timer.unref();
     stream.on('data', (chunk: Buffer) => {
       size += chunk.length;
@@ -32,24 +32,24 @@ export function readBody(stream: Readable, contentLength: string | undefined): P
         chunks.push(chunk);
         return;
       }
-      settle(overLimit);
-      // The rest is read and dropped, so that the client sees the answer; but not for ever.
+      settle(overLimitError);
+      // The rest is read and dropped, up to a limit, so that the client sees the response.
       if (size > MAX_DRAINED_BYTES) stream.destroy();
     });
     stream.once('end', () => settle(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
-    stream.once('close', () => settle(cutOff));
+    stream.once('close', () => settle(cutOffError));
   });
 }
 
-function overLimit(): ApiError {
+function overLimitError(): ApiError {
   return tooLarge(`Request entity too large: limit is ${MAX_BODY_BYTES}`);
 }
 
-function cutOff(): ApiError {
+function cutOffError(): ApiError {
   return badRequest('the connection ended before the body was complete');
 }
 
-function slowBody(): ApiError {
+function slowBodyError(): ApiError {
   return new ApiError(
     408,
     'Timeout',

@@ -1,27 +1,27 @@
-/** Who is at the other end of a connection, and where: worked out once, then remembered for as long as it lives. */
+/** The remote end of a connection: its address and certificate, computed once per connection. */
 import type { Http2Session } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import { userOfPeerCertificate, type Evidence } from '#engine/auth/authenticate.ts';
 
 type Peer = Evidence['peerCertificate'];
 
-export interface OtherEnd {
-  /** Whom its certificate names. */
+export interface RemoteEnd {
+  /** The user that the client certificate names. */
   readonly peer: Peer;
   readonly sourceIp: string | undefined;
 }
 
-const known = new WeakMap<Http2Session | TLSSocket, OtherEnd>();
+const known = new WeakMap<Http2Session | TLSSocket, RemoteEnd>();
 
-export function otherEnd(connection: Http2Session | TLSSocket): OtherEnd {
-  let remembered = known.get(connection);
-  if (remembered === undefined) {
+export function remoteEndOf(connection: Http2Session | TLSSocket): RemoteEnd {
+  let remoteEnd = known.get(connection);
+  if (remoteEnd === undefined) {
     const socket = ('socket' in connection ? connection.socket : connection) as TLSSocket;
-    // A socket for both families shows addresses of the old one in its own way.
+    // Dual-stack sockets show IPv4 addresses as IPv4-mapped IPv6 addresses.
     const sourceIp = socket.remoteAddress?.replace(/^::ffff:(?=\d+\.)/, '');
-    known.set(connection, (remembered = { peer: peerOf(socket), sourceIp }));
+    known.set(connection, (remoteEnd = { peer: peerOf(socket), sourceIp }));
   }
-  return remembered;
+  return remoteEnd;
 }
 
 function peerOf(socket: TLSSocket): Peer {

@@ -1,6 +1,6 @@
-/** One request and its answer, the same for HTTP/1.1 and HTTP/2. */
+/** One request and its response, for both HTTP/1.1 and HTTP/2. */
 import type { Readable, Writable } from 'node:stream';
-import type { Turned } from '#engine/audit/unauthenticated.ts';
+import type { UnauthenticatedRequest } from '#engine/audit/unauthenticated.ts';
 import type { Authenticator, Evidence } from '#engine/auth/authenticate.ts';
 import type {
   ApiHandler,
@@ -23,49 +23,49 @@ export interface Exchange {
   readonly headers: Headers;
   readonly peer: Evidence['peerCertificate'];
   readonly sourceIp: string | undefined;
-  /** Goes out with the answer. */
+  /** Sent with the response. */
   readonly auditId: string;
-  /** The other side has left; nothing can be answered any more. */
-  readonly gone: boolean;
-  /** Whether, and to what, the client wants to change the connection. */
+  /** True if the client has closed the connection, so that no response can be sent. */
+  readonly isClosed: boolean;
+  /** The protocol that the client wants to upgrade the connection to, if any. */
   readonly upgrade?: string | undefined;
   body(): Promise<Buffer>;
   bodyStream(): Readable;
-  /** Only after `upgrade` was asked for. */
+  /** Allowed only if `upgrade` was requested. */
   takeOver?(response: UpgradeResponse): void;
   onClose(fn: () => void): void;
   respond(status: number, headers: Record<string, string | string[]>, body: readonly Buffer[]): void;
   startStream(headers: Record<string, string | string[]>): Writable;
 }
 
-export interface Serving {
-  /** Answers without an end that are open now; who stops the server ends them. */
+export interface ServeOptions {
+  /** Open streaming responses; stopping the server ends them. */
   readonly streams: Set<Writable>;
   readonly handler: ApiHandler;
   readonly authenticate: Authenticator;
-  /** Is told of requests whose proof of identity failed. */
-  turnedAway?(turned: Turned): void;
+  /** Called for requests whose credentials are invalid. */
+  onUnauthenticated?(request: UnauthenticatedRequest): void;
   readonly log: Log;
 }
 
 const NO_QUERY = new URLSearchParams();
 
-export function serve(exchange: Exchange, serving: Serving): void {
+export function serve(exchange: Exchange, options: ServeOptions): void {
   const failed = (error: unknown) => {
-    serving.log.error({ err: error, method: exchange.method, url: exchange.url }, 'answer failed');
+    options.log.error({ err: error, method: exchange.method, url: exchange.url }, 'Cannot send a response');
   };
   try {
-    const response = answer(exchange, serving);
-    if (response instanceof Promise) response.then((late) => deliver(exchange, late, serving)).catch(failed);
-    else deliver(exchange, response, serving);
+    const response = respond(exchange, options);
+    if (response instanceof Promise) response.then((late) => deliver(exchange, late, options)).catch(failed);
+    else deliver(exchange, response, options);
   } catch (error) {
     failed(error);
   }
 }
 
-function answer(
+function respond(
   exchange: Exchange,
-  { handler, authenticate, turnedAway }: Serving,
+  { handler, authenticate, onUnauthenticated }: ServeOptions,
 ): ApiResponse | Promise<ApiResponse> {
   let request: ApiRequest;
   try {
@@ -73,22 +73,22 @@ function answer(
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const { method, url, headers, sourceIp, auditId } = exchange;
-    turnedAway?.({ method, url, userAgent: text(headers['user-agent']), sourceIp, auditId, error });
+    onUnauthenticated?.({ method, url, userAgent: text(headers['user-agent']), sourceIp, auditId, error });
     const body = Buffer.from(JSON.stringify(error.toStatus()));
     return { status: error.code, contentType: 'application/json', body };
   }
   return handler(request);
 }
 
-function deliver(exchange: Exchange, response: ApiResponse, { streams }: Serving): void {
-  if (exchange.gone) return;
+function deliver(exchange: Exchange, response: ApiResponse, { streams }: ServeOptions): void {
+  if (exchange.isClosed) return;
   if ('stream' in response) sendStream(exchange, response, streams);
   else if (!('takeOver' in response)) send(exchange, response);
   else if (exchange.takeOver !== undefined) exchange.takeOver(response);
   else send(exchange, UPGRADE_REQUIRED);
 }
 
-/** Whoever answers wants to leave HTTP, and the client has not offered it. */
+/** The response upgrades the connection, but the client did not offer that. */
 const UPGRADE_REQUIRED: BytesResponse = {
   status: 400,
   contentType: 'text/plain; charset=utf-8',
@@ -118,7 +118,7 @@ function parseRequest(exchange: Exchange, authenticate: Authenticator): ApiReque
     body: () => exchange.body(),
     bodyStream: () => exchange.bodyStream(),
     upgrade: exchange.upgrade,
-    // Few requests ever look at it, and it is not free.
+    // Created lazily: few requests use it.
     get signal() {
       if (aborting === undefined) {
         const controller = (aborting = new AbortController());
@@ -145,7 +145,7 @@ function sendStream(exchange: Exchange, response: StreamResponse, streams: Set<W
   try {
     exchange.onClose(response.stream(sinkOf(stream)));
   } catch (error) {
-    // The answer has begun, so that there is no other way left to tell.
+    // The response has begun, so there is no other way to report the error.
     stream.destroy();
     throw error;
   }
@@ -156,16 +156,17 @@ function headersOf({
   headers,
   warnings,
 }: BytesResponse | StreamResponse): Record<string, string | string[]> {
-  const told = warnings === undefined || warnings.length === 0 ? undefined : { warning: warnings.map(warningHeader) };
-  return { 'cache-control': 'no-cache, private', 'content-type': contentType, ...headers, ...told };
+  const warningHeaders =
+    warnings === undefined || warnings.length === 0 ? undefined : { warning: warnings.map(warningHeader) };
+  return { 'cache-control': 'no-cache, private', 'content-type': contentType, ...headers, ...warningHeaders };
 }
 
-/** `cut` ends an answer so that the client sees that something is missing (remote/relay-answer.ts). */
+/** `cut` aborts a response so that the client sees that it is incomplete (remote/relay-response.ts). */
 function sinkOf(stream: Writable): StreamSink & { cut(): void } {
   return {
     cut() {
-      // HTTP/2 would take a close without a reason for an end; HTTP/1.1 would take a reason for a malformed request.
-      stream.destroy('rstCode' in stream ? new Error('the answer broke off') : undefined);
+      // HTTP/2 would treat a close without an error as an end; HTTP/1.1 would treat an error as a malformed request.
+      stream.destroy('rstCode' in stream ? new Error('the response was cut off') : undefined);
     },
     write(chunk) {
       if (!stream.destroyed && !stream.writableEnded) stream.write(chunk);
@@ -180,7 +181,7 @@ function sinkOf(stream: Writable): StreamSink & { cut(): void } {
     end() {
       if (stream.destroyed) return;
       stream.end();
-      // Who does not read must not keep our memory.
+      // A client that does not read must not hold memory.
       const timer = setTimeout(() => stream.destroy(), WATCH_LINGER_MS);
       stream.once('close', () => clearTimeout(timer));
       timer.unref();
@@ -188,7 +189,7 @@ function sinkOf(stream: Writable): StreamSink & { cut(): void } {
   };
 }
 
-/** RFC 7234: code, agent, quoted text; header values must stay on one line of ASCII. */
+/** Formats a warning (RFC 7234): code, agent, quoted text. Header values must be one line of ASCII. */
 function warningHeader(message: string): string {
   const line = message.replace(/[^\x20-\x7e]/g, ' ').slice(0, 2048);
   return `299 - "${line.replace(/(["\\])/g, '\\$1')}"`;

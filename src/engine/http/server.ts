@@ -1,6 +1,6 @@
 /**
- * The HTTPS listener: HTTP/2 and HTTP/1.1 on one port, as a thin shell around an ApiHandler. Who is on the other
- * side is found out once for each connection. Knows nothing of Kubernetes but headers.
+ * The HTTPS listener: HTTP/2 and HTTP/1.1 on one port, as a thin shell around an ApiHandler. Identifies the client once
+ * per connection. Knows only the headers of Kubernetes.
  */
 import { constants } from 'node:crypto';
 import {
@@ -16,9 +16,9 @@ import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Readable, type Duplex, type Writable } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import type { Turned } from '#engine/audit/unauthenticated.ts';
+import type { UnauthenticatedRequest } from '#engine/audit/unauthenticated.ts';
 import type { Authenticator } from '#engine/auth/authenticate.ts';
-import { otherEnd } from '#engine/http/connection-user.ts';
+import { remoteEndOf } from '#engine/http/connection-user.ts';
 import { readBody } from '#engine/http/body.ts';
 import { serve, type Exchange } from '#engine/http/exchange.ts';
 import { PlainConnection, type PlainServer } from '#engine/http/plain/plain-connection.ts';
@@ -29,7 +29,7 @@ import type { Clock } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
 import type { Log } from '#lib/log.ts';
 
-/** PEM. */
+/** Certificates and key in PEM format. */
 export interface ListenerIdentity {
   readonly cert: string;
   readonly key: string;
@@ -38,36 +38,36 @@ export interface ListenerIdentity {
 
 export interface ListenerOptions extends ListenerIdentity {
   readonly host: string;
-  /** 0 = any free one. */
+  /** 0 = any free port. */
   readonly port: number;
   readonly handler: ApiHandler;
   readonly authenticate: Authenticator;
-  /** Is told of requests whose proof of identity failed. Must not throw. */
-  turnedAway?(turned: Turned): void;
+  /** Called for requests whose credentials are invalid. Must not throw. */
+  onUnauthenticated?(request: UnauthenticatedRequest): void;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** How long open requests may take to end when the server stops. */
+/** Time that open requests have to end when the server stops. */
 const STOP_GRACE_MS = 2000;
-/** Connections on which nothing happens for this many rounds are closed. */
+/** Connections that are idle for this many sweeps are closed. */
 const SWEEP_MS = 30_000;
 const MAX_QUIET_SWEEPS = 3;
 
 function secureContext({ cert, key, ca }: ListenerIdentity) {
-  // A resumed session may come without its certificate; a full handshake is cheap with P-256.
+  // A resumed session may lack its certificate; a full handshake is cheap with P-256.
   return { cert, key, ca, minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_TICKET } as const;
 }
 
 export class HttpsListener {
   readonly #server: Http2SecureServer;
-  /** All connections, also those that have not finished their handshake. */
+  /** All connections, including those in the TLS handshake. */
   readonly #connections = new Set<Socket>();
   readonly #sockets = new Set<TLSSocket>();
   readonly #sessions = new Set<ServerHttp2Session>();
   readonly #streams = new Set<Writable>();
   readonly #plain = new Map<TLSSocket, PlainConnection>();
-  /** Those of node's own HTTP/1.1 with a request under way. */
+  /** Connections of node's HTTP/1.1 server with a request in progress. */
   readonly #busy = new Set<Socket>();
   #stopping = false;
   #endSweeps = () => {};
@@ -91,12 +91,12 @@ export class HttpsListener {
     });
   }
 
-  /** Rejects with EADDRINUSE and the like. */
+  /** Rejects with errors such as EADDRINUSE. */
   static async start(options: ListenerOptions): Promise<HttpsListener> {
     const server = createSecureServer({
       ...secureContext(options),
       requestCert: true,
-      // Who has no certificate of ours may still have a token.
+      // A client without a certificate may still have a token.
       rejectUnauthorized: false,
       allowHTTP1: true,
       maxSessionMemory: 256,
@@ -111,11 +111,11 @@ export class HttpsListener {
         resolve();
       });
     });
-    server.on('error', (error) => options.log.error({ err: error }, 'listener failed'));
+    server.on('error', (error) => options.log.error({ err: error }, 'HTTPS listener failed'));
     return listener;
   }
 
-  /** From now on, for new connections. */
+  /** Replaces the identity for new connections. */
   renew(identity: ListenerIdentity): void {
     this.#server.setSecureContext(secureContext(identity));
   }
@@ -125,9 +125,9 @@ export class HttpsListener {
     return typeof address === 'object' && address !== null ? address.port : 0;
   }
 
-  #accept({ handler, authenticate, turnedAway, clock, log }: ListenerOptions): void {
+  #accept({ handler, authenticate, onUnauthenticated, clock, log }: ListenerOptions): void {
     const server = this.#server;
-    const serving = { handler, authenticate, turnedAway, log, streams: this.#streams };
+    const serving = { handler, authenticate, onUnauthenticated, log, streams: this.#streams };
     this.#takePlain({ serve: (exchange) => serve(exchange, serving), date: () => httpDate(clock.now()) });
     this.#sweepLater(clock);
     server.on('request', (request, response) => {
@@ -136,7 +136,7 @@ export class HttpsListener {
     });
     server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       const response = new ServerResponse(request);
-      // Where the answer is an ordinary one after all, it is the last of its connection.
+      // An ordinary response to an upgrade request is the last of its connection.
       response.shouldKeepAlive = false;
       response.assignSocket(socket as Socket);
       response.once('finish', () => (socket as TLSSocket).destroySoon());
@@ -146,23 +146,23 @@ export class HttpsListener {
         serving,
       );
     });
-    // node's compatibility layer would wrap each HTTP/2 stream for 'request' too; we take streams as they are.
+    // node's compatibility layer would also wrap each HTTP/2 stream for 'request'; streams are used directly.
     server.removeAllListeners('stream');
     server.on('stream', (stream, headers) => serve(http2Exchange(stream, headers), serving));
-    // A client that goes away mid-way is its own business.
-    server.on('sessionError', (error) => log.debug({ err: error }, 'connection failed'));
+    // A client that disconnects early is not an error of the server.
+    server.on('sessionError', (error) => log.debug({ err: error }, 'Connection failed'));
     server.on('tlsClientError', (error) => log.debug({ err: error }, 'TLS handshake failed'));
     server.on('clientError', (error, socket) => {
-      log.debug({ err: error }, 'malformed HTTP/1.1 request');
-      socket.end(refusalOf(error));
+      log.debug({ err: error }, 'Malformed HTTP/1.1 request');
+      socket.end(rawErrorResponse(error));
     });
   }
 
-  /** Connections of HTTP/1.1 begin with us, and go to node's own server when they turn out not to be plain. */
+  /** Handles HTTP/1.1 connections itself, and passes them to node's server if they are not plain. */
   #takePlain(ours: Omit<PlainServer, 'handOver'>): void {
     const server = this.#server;
     const [nodes] = server.listeners('secureConnection') as ((socket: TLSSocket) => void)[];
-    if (nodes === undefined) throw new Error('Cannot listen: node:http2 takes no connections');
+    if (nodes === undefined) throw new Error('Cannot listen: node:http2 has no connection listener');
     server.off('secureConnection', nodes);
     const handOver = (socket: TLSSocket) => {
       this.#plain.delete(socket);
@@ -181,7 +181,7 @@ export class HttpsListener {
     });
   }
 
-  /** Takes no more connections, lets open answers end for a moment, then cuts. */
+  /** Stops accepting connections, gives open requests a short time to end, then closes all connections. */
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#endSweeps();
@@ -198,7 +198,7 @@ export class HttpsListener {
     clearTimeout(timer);
   }
 
-  /** A connection of HTTP/1.1 lives on between requests; at a stop it ends after the one that is under way. */
+  /** Marks a connection as busy. On a stop, a busy HTTP/1.1 connection ends after its current request. */
   #occupy(socket: Socket, response: ServerResponse): void {
     this.#busy.add(socket);
     response.once('close', () => {
@@ -207,7 +207,7 @@ export class HttpsListener {
     });
   }
 
-  /** From now on the connection has no request under way, and nothing that a stop would have to wait for. */
+  /** Marks a connection as upgraded: a stop need not wait for it. */
   #leaveHttp(socket: Socket): void {
     this.#busy.delete(socket);
     if (this.#stopping) (socket as TLSSocket).destroySoon();
@@ -221,7 +221,7 @@ export class HttpsListener {
 let lastSecond = Number.NaN;
 let lastDate = '';
 
-/** Thousands of answers share a second. */
+/** Thousands of responses share a second. */
 function httpDate(ms: number): string {
   const second = Math.floor(ms / 1000);
   if (second !== lastSecond) {
@@ -231,17 +231,17 @@ function httpDate(ms: number): string {
   return lastDate;
 }
 
-/** What cannot even be parsed has no representation to be answered in. */
-function refusalOf(error: Error): string {
+/** Builds a raw response for a request that cannot be parsed. */
+function rawErrorResponse(error: Error): string {
   const tooLong = (error as NodeJS.ErrnoException).code === 'HPE_HEADER_OVERFLOW';
   const status = tooLong ? '431 Request Header Fields Too Large' : '400 Bad Request';
   return `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`;
 }
 
 function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): Exchange {
-  // Without a listener an aborted stream would be an uncaught error.
+  // Without a listener, an aborted stream would be an uncaught error.
   stream.on('error', () => {});
-  const { peer, sourceIp } = otherEnd(stream.session!);
+  const { peer, sourceIp } = remoteEndOf(stream.session!);
   const auditId = newUid();
   return {
     method: headers[':method'] ?? '',
@@ -250,7 +250,7 @@ function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHeaders):
     peer,
     sourceIp,
     auditId,
-    get gone() {
+    get isClosed() {
       return stream.destroyed;
     },
     body: () => readBody(stream, headers['content-length']),
@@ -268,7 +268,7 @@ function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHeaders):
   };
 }
 
-/** Never indexed by HPACK: it is new each time, and would push out of its table what is not. */
+/** Excluded from the HPACK index: it is unique and would evict useful entries. */
 const UNINDEXED = ['audit-id'];
 
 function withAuditId(auditId: string, headers: OutgoingHttpHeaders): OutgoingHttpHeaders {
@@ -278,7 +278,7 @@ function withAuditId(auditId: string, headers: OutgoingHttpHeaders): OutgoingHtt
 }
 
 function http1Exchange(request: IncomingMessage, response: ServerResponse): Exchange {
-  const { peer, sourceIp } = otherEnd(request.socket as TLSSocket);
+  const { peer, sourceIp } = remoteEndOf(request.socket as TLSSocket);
   const auditId = newUid();
   return {
     method: request.method ?? '',
@@ -287,7 +287,7 @@ function http1Exchange(request: IncomingMessage, response: ServerResponse): Exch
     peer,
     sourceIp,
     auditId,
-    get gone() {
+    get isClosed() {
       return response.destroyed;
     },
     body: () => readBody(request, request.headers['content-length']),
@@ -306,7 +306,7 @@ function http1Exchange(request: IncomingMessage, response: ServerResponse): Exch
   };
 }
 
-/** An HTTP/1.1 request that wants to leave HTTP; it may still be answered as any other. What follows it is no body. */
+/** An HTTP/1.1 upgrade request. It may also get an ordinary response. The data after it is not a body. */
 function upgradeExchange(
   request: IncomingMessage,
   response: ServerResponse,
@@ -317,18 +317,18 @@ function upgradeExchange(
   socket.on('error', () => {});
   return {
     ...http1Exchange(request, response),
-    get gone() {
+    get isClosed() {
       return socket.destroyed;
     },
     upgrade: request.headers.upgrade ?? '',
     body: async () => NO_BYTES,
     bodyStream: () => Readable.from([]),
     onClose: (fn) => void socket.once('close', fn),
-    takeOver(answer) {
+    takeOver(upgraded) {
       response.detachSocket(socket);
       socket.setTimeout(0);
       leaveHttp();
-      answer.takeOver(socket, head);
+      upgraded.takeOver(socket, head);
     },
   };
 }

@@ -14,7 +14,7 @@ const cases: Record<string, Buffer[]> = {
 };
 
 for (const [name, pieces] of Object.entries(cases)) {
-  test(`sends ${name} whole and in order`, async () => {
+  test(`sends ${name} completely and in order`, async () => {
     const stream = new PassThrough();
     const received: Buffer[] = [];
     stream.on('data', (chunk: Buffer) => received.push(chunk));
@@ -25,7 +25,7 @@ for (const [name, pieces] of Object.entries(cases)) {
   });
 }
 
-test('waits while the other side does not read, and stops when it leaves', () => {
+test('waits while the reader is slow, and stops when it disconnects', () => {
   let taken = 0;
   const stream = new Writable({ highWaterMark: 1, write: () => void taken++ });
   writePieces(

@@ -1,7 +1,10 @@
-/** Sends many small pieces as few larger ones, as fast as the other side takes them: a list is never copied as a whole. */
+/**
+ * Writes many small buffers as few larger ones, as fast as the reader accepts them, so that a list is never copied as a
+ * whole.
+ */
 import type { Writable } from 'node:stream';
 
-/** Large enough that its cost per call does not count, small enough that memory for it is reused at once. */
+/** Large enough to make the cost per call negligible, small enough for its memory to be reused at once. */
 const SLAB_BYTES = 128 * 1024;
 
 export function byteLength(pieces: readonly Buffer[]): number {
@@ -10,7 +13,7 @@ export function byteLength(pieces: readonly Buffer[]): number {
   return length;
 }
 
-/** Calls `sent` when the last piece was written, or ends the stream behind it where nobody asks. */
+/** Calls `sent` after the last piece was written, or ends the stream if there is no callback. */
 export function writePieces(stream: Writable, pieces: readonly Buffer[], sent?: () => void): void {
   let next = 0;
   const send = () => {

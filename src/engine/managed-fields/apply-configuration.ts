@@ -1,9 +1,9 @@
 /**
- * Server-side apply: a configuration is all that its manager wants to say about an object.
+ * Server-side apply: a configuration contains all fields that its manager wants to set on an object.
  *
- *   merge ──► prune what the manager said last time and nobody says now ──► conflicts? ──► ownership
+ *   merge ──► prune fields that the manager no longer sets and nobody else owns ──► conflicts? ──► ownership
  *
- * Pure: what comes out is shaped, defaulted, admitted and stored by the handlers. Defaults belong to nobody.
+ * Pure: the handlers shape, default, admit and store the result. No manager owns defaults.
  */
 import { timestamp } from '#lib/clock.ts';
 import { ApiError, badRequest } from '#kube/api-error.ts';
@@ -24,26 +24,26 @@ import {
   makeEntry,
   sortEntries,
   storedEntries,
-  type Entry,
+  type ManagedEntry,
   type Writer,
 } from '#engine/managed-fields/entries.ts';
-import { emptyObject, ownable, stripped, type FieldScope } from '#engine/managed-fields/field-scope.ts';
-import { allowedByLastApplied, followLastApplied } from '#engine/managed-fields/last-applied.ts';
-import { mendedEntry } from '#engine/managed-fields/mended-entry.ts';
-import { pruned, type Owned } from '#engine/managed-fields/prune.ts';
-import { updatedEntries } from '#engine/managed-fields/track-update.ts';
+import { emptyObject, ownablePart, stripMetadata, type FieldScope } from '#engine/managed-fields/field-scope.ts';
+import { allowedByLastApplied, updateLastApplied } from '#engine/managed-fields/last-applied.ts';
+import { migrateEntry } from '#engine/managed-fields/migrate-entry.ts';
+import { pruneUnset, type OwnedFields } from '#engine/managed-fields/prune.ts';
+import { updateEntries } from '#engine/managed-fields/track-update.ts';
 
 export interface Applier extends Writer {
   readonly force: boolean;
 }
 
-/** Its annotation is kept in step, and what it said there is its own without a conflict. */
+/** The manager of kubectl: owns the fields of the last-applied annotation without conflicts, and keeps it up to date. */
 const KUBECTL = 'kubectl';
 const BEFORE_FIRST_APPLY = 'before-first-apply';
 
 /**
- * The object as the configuration wants it, with its managedFields; `live` is undefined where there is none yet. The
- * result shares parts with both. Throws the 409 that names each field which another manager has with another value.
+ * Returns the object with the configuration applied and its managedFields; `live` is undefined for a new object. The
+ * result shares parts with both. Throws the 409 that lists each field which another manager owns with another value.
  */
 export function applyConfiguration(
   live: KubeObject | undefined,
@@ -53,34 +53,39 @@ export function applyConfiguration(
 ): KubeObject {
   assertConfig(config, scope);
   try {
-    return applied(live, config, applier, scope);
+    return applyToLive(live, config, applier, scope);
   } catch (error) {
     if (!(error instanceof FieldTypeError)) throw error;
-    // The live object is at fault: two of its items cannot be told apart.
-    throw untyped('live', live ?? config, error.message);
+    // The live object is invalid: two of its list items have the same key.
+    throw typeError('live', live ?? config, error.message);
   }
 }
 
-function applied(live: KubeObject | undefined, config: KubeObject, applier: Applier, scope: FieldScope): KubeObject {
+function applyToLive(
+  live: KubeObject | undefined,
+  config: KubeObject,
+  applier: Applier,
+  scope: FieldScope,
+): KubeObject {
   const entries = startingEntries(live, applier, scope);
   const before = withoutManagedFields(live ?? { apiVersion: config.apiVersion, kind: config.kind, metadata: {} });
-  const { object, owned } = merged(before, config, entries, applier, scope);
+  const { object, owned } = mergeAndPrune(before, config, entries, applier, scope);
   const conflicts = takeOver(owned, before, object, applier, scope);
-  if (conflicts.length > 0 && !applier.force) refuseConflicts(conflicts, before, applier, scope);
-  const told = applier.manager === KUBECTL ? followLastApplied(object, config) : object;
-  return withOwners(told, owned, entries, live, applier);
+  if (conflicts.length > 0 && !applier.force) throwOnConflicts(conflicts, before, applier, scope);
+  const annotated = applier.manager === KUBECTL ? updateLastApplied(object, config) : object;
+  return withOwners(annotated, owned, entries, live, applier);
 }
 
 function assertConfig(config: KubeObject, { schema }: FieldScope): void {
   if (config.metadata.managedFields !== undefined && config.metadata.managedFields !== null) {
     throw badRequest('metadata.managedFields must be nil');
   }
-  const faults = typeFaults(config, schema);
-  if (faults.length > 0) throw untyped('patch', config, describeFaults(faults));
+  const errors = typeFaults(config, schema);
+  if (errors.length > 0) throw typeError('patch', config, describeFaults(errors));
 }
 
-/** Kubernetes gives no reason either, but the code of a fault of its own. */
-function untyped(which: 'patch' | 'live', object: KubeObject, why: string): ApiError {
+/** Like Kubernetes: no reason, and the code of an internal error. */
+function typeError(which: 'patch' | 'live', object: KubeObject, why: string): ApiError {
   const [namespace, name] = [object.metadata.namespace, object.metadata.name].map((text: unknown) =>
     typeof text === 'string' ? text : '',
   );
@@ -91,18 +96,18 @@ function untyped(which: 'patch' | 'live', object: KubeObject, why: string): ApiE
   );
 }
 
-/** `apps/v1, Kind=Deployment`. */
+/** Formats a kind: `apps/v1, Kind=Deployment`. */
 export function kindText({ apiVersion, kind }: { readonly apiVersion: string; readonly kind: string }): string {
   const { group, version } = parseApiVersion(apiVersion);
   return `${group}/${version}, Kind=${kind}`;
 }
 
-/** What was there before anybody applied belongs to all of those together. */
-function startingEntries(live: KubeObject | undefined, applier: Applier, scope: FieldScope): readonly Entry[] {
+/** The fields of an object that was never applied belong to one common manager. */
+function startingEntries(live: KubeObject | undefined, applier: Applier, scope: FieldScope): readonly ManagedEntry[] {
   const stored = storedEntries(live);
   if (stored.length > 0 || live === undefined) return stored;
   const writer = { ...applier, manager: BEFORE_FIRST_APPLY };
-  return updatedEntries([], emptyObject(scope), ownable(live, scope), writer, scope);
+  return updateEntries([], emptyObject(scope), ownablePart(live, scope), writer, scope);
 }
 
 function withoutManagedFields(object: KubeObject): KubeObject {
@@ -112,43 +117,43 @@ function withoutManagedFields(object: KubeObject): KubeObject {
   return { ...object, metadata };
 }
 
-interface Merged {
+interface MergeResult {
   readonly object: KubeObject;
-  /** By identity; the applier's own is what it says now. */
-  readonly owned: Map<string, Owned>;
+  /** Owners by identity; the applier's own fields are those of the configuration. */
+  readonly owned: Map<string, OwnedFields>;
 }
 
-function merged(
+function mergeAndPrune(
   before: KubeObject,
   config: KubeObject,
-  entries: readonly Entry[],
+  entries: readonly ManagedEntry[],
   applier: Applier,
   scope: FieldScope,
-): Merged {
-  const owned = new Map<string, Owned>();
-  let last: Owned | undefined;
+): MergeResult {
+  const owned = new Map<string, OwnedFields>();
+  let last: OwnedFields | undefined;
   for (const stored of entries) {
-    const entry = mendedEntry(stored, scope);
+    const entry = migrateEntry(stored, scope);
     const item = { head: headOf(entry), fields: parseFieldsV1(entry.fieldsV1) };
     if (isOf(entry, 'Apply', applier)) last = item;
     else owned.set(identityOf(item.head), item);
   }
-  const fields = fieldsOf(ownable(config, scope), scope.schema);
+  const fields = fieldsOf(ownablePart(config, scope), scope.schema);
   const { manager, apiVersion, subresource } = applier;
   const head = { manager, operation: 'Apply', apiVersion, subresource, time: last?.head.time } as const;
   const identity = identityOf(head);
   owned.set(identity, { head, fields });
   const object = mergeConfig(before, config, scope.schema) as KubeObject;
-  const left = last === undefined ? object : pruned(object, last, [...owned.values()], fields, scope);
-  owned.set(identity, { head, fields: stripped(fields) });
-  // What lost its last item goes; an empty map or list that the configuration names stays.
+  const left = last === undefined ? object : pruneUnset(object, last, [...owned.values()], fields, scope);
+  owned.set(identity, { head, fields: stripMetadata(fields) });
+  // A map or list that lost its last item is removed; an empty one that the configuration contains stays.
   const whole = left === object ? object : mergeConfig(left, config, scope.schema);
   return { object: whole as KubeObject, owned };
 }
 
-/** Takes from the others what changes now; gives what that was. */
+/** Removes changed fields from other managers. Returns the conflicting fields. */
 function takeOver(
-  owned: Map<string, Owned>,
+  owned: Map<string, OwnedFields>,
   before: KubeObject,
   object: KubeObject,
   applier: Applier,
@@ -159,7 +164,7 @@ function takeOver(
   const changeIn = (apiVersion: string) => {
     if (!changes.has(apiVersion)) {
       const schema = scope.schemaIn(apiVersion);
-      const compared = schema && compareFields(ownable(before, scope), ownable(object, scope), schema);
+      const compared = schema && compareFields(ownablePart(before, scope), ownablePart(object, scope), schema);
       const change = compared && { written: union(compared.added, compared.modified), removed: compared.removed };
       changes.set(apiVersion, change);
     }
@@ -181,7 +186,7 @@ function takeOver(
   return conflicts;
 }
 
-function refuseConflicts(
+function throwOnConflicts(
   conflicts: readonly FieldConflict[],
   before: KubeObject,
   applier: Applier,
@@ -197,18 +202,18 @@ function refuseConflicts(
   if (left.length > 0) throw conflictError(left);
 }
 
-/** The applier's time tells when the object or what it owns changed last. */
+/** The applier's time is the last change of the object or of its fields. */
 function withOwners(
   object: KubeObject,
-  owned: ReadonlyMap<string, Owned>,
-  entries: readonly Entry[],
+  owned: ReadonlyMap<string, OwnedFields>,
+  entries: readonly ManagedEntry[],
   live: KubeObject | undefined,
   applier: Applier,
 ): KubeObject {
   const own = identityOf({ ...applier, operation: 'Apply' });
   const stored = new Map(entries.map((entry) => [identityOf(headOf(entry)), entry]));
   const changed = live === undefined || !deepEqual(object, withoutManagedFields(live));
-  const next: Entry[] = [];
+  const next: ManagedEntry[] = [];
   for (const [identity, { head, fields }] of owned) {
     if (isEmpty(fields)) continue;
     const known = stored.get(identity);

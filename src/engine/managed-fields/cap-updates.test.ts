@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fieldSetOf } from '#kube/field-sets/field-set.ts';
 import { capUpdates, MAX_UPDATE_ENTRIES } from '#engine/managed-fields/cap-updates.ts';
-import { makeEntry, type Entry } from '#engine/managed-fields/entries.ts';
+import { makeEntry, type ManagedEntry } from '#engine/managed-fields/entries.ts';
 
-function anEntry(manager: string, minute: number): Entry {
+function anEntry(manager: string, minute: number): ManagedEntry {
   const time = `2026-11-16T10:${String(minute).padStart(2, '0')}:00Z`;
   return makeEntry(
     { manager, operation: 'Update', apiVersion: 'v1', subresource: '', time },
@@ -14,9 +14,9 @@ function anEntry(manager: string, minute: number): Entry {
 
 const others = (count: number) => Array.from({ length: count }, (_, i) => anEntry(`m${i}`, i + 20));
 
-const cases: Record<string, { entries: Entry[]; bucket: string[] }> = {
-  'the two oldest are joined': { entries: others(11), bucket: ['f:m0', 'f:m1'] },
-  'a bucket takes the next': {
+const cases: Record<string, { entries: ManagedEntry[]; bucket: string[] }> = {
+  'the two oldest entries are merged': { entries: others(11), bucket: ['f:m0', 'f:m1'] },
+  'a bucket takes the next entry': {
     entries: [anEntry('ancient-changes', 1), ...others(10)],
     bucket: ['f:ancient-changes', 'f:m0'],
   },

@@ -1,4 +1,4 @@
-/** The 409 of an apply that would take fields from other managers. */
+/** Builds the 409 of an apply that would take fields from other managers. */
 import { ApiError, type StatusCause } from '#kube/api-error.ts';
 import { describePaths } from '#kube/field-sets/describe-paths.ts';
 import type { FieldSet } from '#kube/field-sets/field-set.ts';
@@ -11,24 +11,24 @@ export interface FieldConflict {
 }
 
 export function conflictError(conflicts: readonly FieldConflict[]): ApiError {
-  const told = conflicts
+  const conflictsByManager = conflicts
     .toSorted((a, b) => (a.identity < b.identity ? -1 : 1))
     .map(({ head, fields }) => ({ manager: managerText(head), paths: describePaths(fields) }));
-  const causes: StatusCause[] = told.flatMap(({ manager, paths }) =>
+  const causes: StatusCause[] = conflictsByManager.flatMap(({ manager, paths }) =>
     paths.map((field) => ({ reason: 'FieldManagerConflict', message: `conflict with ${manager}`, field })),
   );
-  return new ApiError(409, 'Conflict', messageOf(told, causes.length), { details: { causes } });
+  return new ApiError(409, 'Conflict', messageOf(conflictsByManager, causes.length), { details: { causes } });
 }
 
-interface Told {
+interface ManagerConflict {
   readonly manager: string;
   readonly paths: readonly string[];
 }
 
-function messageOf(told: readonly Told[], count: number): string {
-  const [first] = told;
+function messageOf(conflictsByManager: readonly ManagerConflict[], count: number): string {
+  const [first] = conflictsByManager;
   if (count === 1) return `Apply failed with 1 conflict: conflict with ${first!.manager}: ${first!.paths[0]}`;
-  const lines = told.flatMap(({ manager, paths }) => [
+  const lines = conflictsByManager.flatMap(({ manager, paths }) => [
     `conflicts with ${manager}:`,
     ...paths.map((path) => `- ${path}`),
   ]);

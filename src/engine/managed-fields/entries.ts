@@ -1,6 +1,6 @@
 /**
- * metadata.managedFields as a list of entries: who is who, their order, and which list of a client counts. Entries that
- * we stored are canonical (formatFieldsV1 wrote them), so that nobody parses what is not touched.
+ * The entries of metadata.managedFields: their identity, order, and which list of a client applies. Stored entries are
+ * canonical (written by formatFieldsV1), so that untouched ones are never parsed.
  */
 import { FieldSetError, parseFieldsV1 } from '#kube/field-sets/fields-v1.ts';
 import type { FieldSet } from '#kube/field-sets/field-set.ts';
@@ -12,7 +12,7 @@ export type FieldsV1 = Record<string, unknown>;
 
 export type ManagedOperation = 'Apply' | 'Update';
 
-/** Who writes, through which path, and when. */
+/** The manager of a write, its path and time. */
 export interface Writer {
   readonly manager: string;
   readonly apiVersion: string;
@@ -21,8 +21,8 @@ export interface Writer {
   readonly nowMs: number;
 }
 
-/** An entry whose every part is there. */
-export interface Entry extends ManagedFieldsEntry {
+/** A complete entry. */
+export interface ManagedEntry extends ManagedFieldsEntry {
   readonly manager?: string;
   readonly operation: ManagedOperation;
   readonly apiVersion: string;
@@ -38,11 +38,14 @@ export interface EntryHead {
   readonly time: string | undefined;
 }
 
-export function makeEntry(head: EntryHead, fields: FieldSet): Entry {
+export function makeEntry(head: EntryHead, fields: FieldSet): ManagedEntry {
   return entryOf(head, fieldsV1Of(fields));
 }
 
-export function entryOf({ manager, operation, apiVersion, subresource, time }: EntryHead, fieldsV1: FieldsV1): Entry {
+export function entryOf(
+  { manager, operation, apiVersion, subresource, time }: EntryHead,
+  fieldsV1: FieldsV1,
+): ManagedEntry {
   return {
     ...(manager === '' ? {} : { manager }),
     operation,
@@ -54,18 +57,18 @@ export function entryOf({ manager, operation, apiVersion, subresource, time }: E
   };
 }
 
-export function headOf({ manager = '', operation, apiVersion, subresource = '', time }: Entry): EntryHead {
+export function headOf({ manager = '', operation, apiVersion, subresource = '', time }: ManagedEntry): EntryHead {
   return { manager, operation, apiVersion, subresource, time };
 }
 
-/** The same entry with other fields; undefined = nothing is left of it. */
-export function withFields(entry: Entry, fields: FieldSet): Entry | undefined {
+/** Returns the same entry with other fields, or undefined if none are left. */
+export function withFields(entry: ManagedEntry, fields: FieldSet): ManagedEntry | undefined {
   if (!fields.member && fields.children.size === 0) return undefined;
   return makeEntry(headOf(entry), fields);
 }
 
-/** Whether it is the one of this writer. Who applies has one entry, whatever the version. */
-export function isOf(entry: Entry, operation: ManagedOperation, writer: Writer): boolean {
+/** Reports whether an entry belongs to a writer. An applier has one entry for all versions. */
+export function isOf(entry: ManagedEntry, operation: ManagedOperation, writer: Writer): boolean {
   return (
     entry.operation === operation &&
     (entry.manager ?? '') === writer.manager &&
@@ -74,7 +77,7 @@ export function isOf(entry: Entry, operation: ManagedOperation, writer: Writer):
   );
 }
 
-/** What tells entries apart, as Kubernetes writes and sorts it. */
+/** Returns the identity of an entry, as Kubernetes writes and sorts it. */
 export function identityOf({ manager, operation, apiVersion, subresource }: Omit<EntryHead, 'time'>): string {
   return JSON.stringify({
     ...(manager === '' ? {} : { manager }),
@@ -89,7 +92,7 @@ function seconds(time: string | undefined): number {
   return Number.isNaN(ms) ? 0 : Math.floor(ms / 1000);
 }
 
-/** Those that we wrote compare as texts; a client may have written others. */
+/** Compares times. Our own compare as text; a client may have written others. */
 export function compareTimes(a: string | undefined, b: string | undefined): number {
   if (a === b) return 0;
   if (a?.length === UTC_LENGTH && b?.length === UTC_LENGTH && a.endsWith('Z') && b.endsWith('Z')) {
@@ -98,13 +101,13 @@ export function compareTimes(a: string | undefined, b: string | undefined): numb
   return seconds(a) - seconds(b);
 }
 
-/** `2026-11-16T16:18:58Z` */
+/** The length of `2026-11-16T16:18:58Z`. */
 const UTC_LENGTH = 20;
 
 const compareText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
-/** By operation, then oldest first. Sorts in place. */
-export function sortEntries(entries: Entry[]): Entry[] {
+/** Sorts in place: by operation, then oldest first. */
+export function sortEntries(entries: ManagedEntry[]): ManagedEntry[] {
   if (entries.length < 2) return entries;
   return entries.sort(
     (a, b) =>
@@ -116,20 +119,20 @@ export function sortEntries(entries: Entry[]): Entry[] {
   );
 }
 
-/** The entries of a stored object. Such as nobody can read (an older version of ours wrote them) are as good as none. */
-export function storedEntries(object: KubeObject | undefined): readonly Entry[] {
+/** Returns the entries of a stored object. Unreadable ones (of an older version of ours) count as none. */
+export function storedEntries(object: KubeObject | undefined): readonly ManagedEntry[] {
   const stored = object?.metadata.managedFields;
   if (stored === undefined || stored === null) return NO_ENTRIES;
-  return stored.every(isWhole) ? stored : NO_ENTRIES;
+  return stored.every(isComplete) ? stored : NO_ENTRIES;
 }
 
-const NO_ENTRIES: readonly Entry[] = [];
+const NO_ENTRIES: readonly ManagedEntry[] = [];
 
 /**
- * What a write starts from: the entries that the client sent, if they can be read, else those that are stored, so that
- * who knows nothing of them does not delete them by accident.
+ * Returns the entries that a write starts from: those of the client if they are valid, else the stored ones, so that a
+ * client that does not know them does not delete them.
  */
-export function entriesToStartFrom(next: KubeObject, old: KubeObject | undefined): readonly Entry[] {
+export function entriesToStartFrom(next: KubeObject, old: KubeObject | undefined): readonly ManagedEntry[] {
   const sent = next.metadata.managedFields;
   const stored = old?.metadata.managedFields;
   if (sent === undefined || sent === null || sent === stored || deepEqual(sent, stored)) return storedEntries(old);
@@ -138,18 +141,18 @@ export function entriesToStartFrom(next: KubeObject, old: KubeObject | undefined
   return typeof read === 'string' || read.length === 0 ? storedEntries(old) : read;
 }
 
-/** `[]` and `[{}]` ask for a new start. */
+/** `[]` and `[{}]` request a reset. */
 function isReset(sent: readonly ManagedFieldsEntry[]): boolean {
   return sent.length === 0 || (sent.length === 1 && isRecord(sent[0]) && Object.keys(sent[0]).length === 0);
 }
 
-/** Entries that a client or a webhook wrote, made canonical, or what is wrong with them. */
-export function readEntries(sent: readonly ManagedFieldsEntry[]): Entry[] | string {
-  const byIdentity = new Map<string, Entry>();
+/** Returns canonical entries that a client or a webhook wrote, or why they are invalid. */
+export function readEntries(sent: readonly ManagedFieldsEntry[]): ManagedEntry[] | string {
+  const byIdentity = new Map<string, ManagedEntry>();
   for (const [index, entry] of sent.entries()) {
-    const fault = headFault(entry, index);
-    if (fault !== undefined) return fault;
-    const whole = entry as Entry;
+    const error = findHeadError(entry, index);
+    if (error !== undefined) return error;
+    const whole = entry as ManagedEntry;
     try {
       const read = makeEntry(headOf(whole), parseFieldsV1(whole.fieldsV1 ?? {}));
       byIdentity.set(identityOf(headOf(read)), read);
@@ -161,7 +164,7 @@ export function readEntries(sent: readonly ManagedFieldsEntry[]): Entry[] | stri
   return [...byIdentity.values()];
 }
 
-function headFault(entry: ManagedFieldsEntry, index: number): string | undefined {
+function findHeadError(entry: ManagedFieldsEntry, index: number): string | undefined {
   const { operation, apiVersion, fieldsType } = isRecord(entry) ? entry : {};
   if (operation !== 'Apply' && operation !== 'Update') return 'operation must be `Apply` or `Update`';
   if (!apiVersion) return 'apiVersion must not be empty';
@@ -171,6 +174,6 @@ function headFault(entry: ManagedFieldsEntry, index: number): string | undefined
   return undefined;
 }
 
-function isWhole(entry: ManagedFieldsEntry): entry is Entry {
-  return isRecord(entry) && isRecord(entry.fieldsV1) && headFault(entry, 0) === undefined;
+function isComplete(entry: ManagedFieldsEntry): entry is ManagedEntry {
+  return isRecord(entry) && isRecord(entry.fieldsV1) && findHeadError(entry, 0) === undefined;
 }

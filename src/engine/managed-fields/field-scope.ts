@@ -1,6 +1,6 @@
 /**
- * Which fields of an object managers can own on one path of the API, and the schemas by which they are told apart.
- * What the server decides alone belongs to nobody.
+ * The fields that managers can own on one path of the API, and the schemas for comparing them. No manager owns the
+ * server's fields.
  */
 import { difference, fieldSetOf, type FieldSet } from '#kube/field-sets/field-set.ts';
 import { apiVersionOf, isRecord, type KubeObject } from '#kube/meta.ts';
@@ -8,20 +8,20 @@ import type { Schema } from '#kube/schema.ts';
 import type { Served } from '#engine/registry/registry.ts';
 
 export interface FieldScope {
-  /** Of the request. */
+  /** apiVersion of the request. */
   readonly apiVersion: string;
   readonly schema: Schema;
   readonly builtIn: boolean;
   /** Top-level fields that this path does not write. */
-  readonly foreign: readonly string[];
-  /** The schema of any version of the kind; undefined = it is not served any more. */
+  readonly excluded: readonly string[];
+  /** Returns the schema of any version of the kind, or undefined if it is no longer served. */
   schemaIn(apiVersion: string): Schema | undefined;
 }
 
 const NONE: readonly string[] = [];
 const STATUS = ['status'];
 const SPEC = ['spec'];
-/** The status path of a custom kind keeps the metadata, too. */
+/** The status path of a custom kind does not write metadata, either. */
 const SPEC_AND_METADATA = ['spec', 'metadata'];
 
 export function fieldScope(served: Served, subresource: string): FieldScope {
@@ -32,7 +32,7 @@ export function fieldScope(served: Served, subresource: string): FieldScope {
     apiVersion,
     schema: served.patchSchema,
     builtIn,
-    foreign: foreignFields(subresource, builtIn, status),
+    excluded: excludedFields(subresource, builtIn, status),
     schemaIn: (wanted) => {
       if (wanted === apiVersion) return served.patchSchema;
       const slash = wanted.indexOf('/');
@@ -43,7 +43,7 @@ export function fieldScope(served: Served, subresource: string): FieldScope {
   };
 }
 
-function foreignFields(subresource: string, builtIn: boolean, status: boolean): readonly string[] {
+function excludedFields(subresource: string, builtIn: boolean, status: boolean): readonly string[] {
   switch (subresource) {
     case '':
       return status ? STATUS : NONE;
@@ -69,11 +69,11 @@ const SERVER_METADATA: ReadonlySet<string> = new Set([
 
 const STRIPPED: FieldSet = fieldSetOf(['f:metadata']);
 
-/** The part of an object that can be owned; shares everything below with it. */
-export function ownable(object: KubeObject, { foreign }: FieldScope): Record<string, unknown> {
+/** Returns the part of an object that can be owned; shares everything below with it. */
+export function ownablePart(object: KubeObject, { excluded }: FieldScope): Record<string, unknown> {
   const part: Record<string, unknown> = {};
   for (const field of Object.keys(object)) {
-    if (field === 'apiVersion' || field === 'kind' || field === '__proto__' || foreign.includes(field)) continue;
+    if (field === 'apiVersion' || field === 'kind' || field === '__proto__' || excluded.includes(field)) continue;
     part[field] = field === 'metadata' ? ownableMetadata(object.metadata) : object[field];
   }
   return part;
@@ -88,17 +88,20 @@ function ownableMetadata(metadata: unknown): unknown {
   return part;
 }
 
-/** Nobody owns the metadata as a whole. */
-export function stripped(fields: FieldSet): FieldSet {
+/** No manager owns metadata as a whole. */
+export function stripMetadata(fields: FieldSet): FieldSet {
   return difference(fields, STRIPPED);
 }
 
-/** What a new object is compared with: of built-in kinds the outer structs are always there, so that nobody adds them. */
-export function emptyObject({ builtIn, schema, foreign }: FieldScope): Record<string, unknown> {
+/**
+ * Returns the object that a new one is compared with: built-in kinds always have the outer structs, so no manager adds
+ * them.
+ */
+export function emptyObject({ builtIn, schema, excluded }: FieldScope): Record<string, unknown> {
   const empty: Record<string, unknown> = {};
   if (!builtIn) return empty;
   for (const field of ['spec', 'status']) {
-    if (schema.properties?.[field]?.properties !== undefined && !foreign.includes(field)) empty[field] = {};
+    if (schema.properties?.[field]?.properties !== undefined && !excluded.includes(field)) empty[field] = {};
   }
   return empty;
 }

@@ -1,10 +1,13 @@
-/** A set as the FieldsV1 of an entry, from its text: that is what is stored, and what objects of one shape share. */
+/**
+ * Converts a field set to the FieldsV1 of an entry by its text, which is what is stored and what objects of the same
+ * shape share.
+ */
 import { sameFields, type FieldSet } from '#kube/field-sets/field-set.ts';
 import { fieldsText } from '#kube/field-sets/fields-v1.ts';
 import type { FieldsV1 } from '#engine/managed-fields/entries.ts';
 import { fieldsOfText, isShared } from '#engine/managed-fields/stored-owners.ts';
 
-/** Objects of one shape come one after the other: what was written for the last ones is written again. Large ones are not. */
+/** The last sets, because objects of the same shape follow each other. Large ones are not cached. */
 const recent: { readonly set: FieldSet; readonly fields: FieldsV1 }[] = [];
 const MAX_RECENT = 8;
 let oldest = 0;
@@ -19,7 +22,7 @@ export function fieldsV1Of(set: FieldSet): FieldsV1 {
   return fields;
 }
 
-/** For a set that is known to be another than those before it. */
+/** For a set that differs from the previous ones. */
 export function newFieldsV1Of(set: FieldSet): FieldsV1 {
   return fieldsOfText(fieldsText(set));
 }

@@ -1,4 +1,4 @@
-/** The name under which a request owns fields: what it says, or else what its User-Agent calls itself. */
+/** The field manager of a request: the requested name, or else the name in its User-Agent. */
 
 export const MAX_MANAGER_BYTES = 128;
 
@@ -12,15 +12,15 @@ let lastAgent = '';
 let lastName = '';
 
 function nameOfAgent(userAgent: string): string {
-  // The same few clients ask again and again.
+  // Cached, because few clients send most requests.
   if (userAgent !== lastAgent) {
-    lastName = shortened(userAgent.split('/', 1)[0]!.replace(UNPRINTABLE, ''));
+    lastName = truncateName(userAgent.split('/', 1)[0]!.replace(UNPRINTABLE, ''));
     lastAgent = userAgent;
   }
   return lastName;
 }
 
-function shortened(name: string): string {
+function truncateName(name: string): string {
   if (Buffer.byteLength(name) <= MAX_MANAGER_BYTES) return name;
   let kept = '';
   let bytes = 0;
@@ -32,8 +32,8 @@ function shortened(name: string): string {
   return kept;
 }
 
-/** Characters of a name that nobody could read, each with its place in bytes as Go counts it. */
-export function unprintable(name: string): { readonly character: string; readonly position: number }[] {
+/** Returns the unprintable characters of a name with their positions in bytes, as Go counts. */
+export function findUnprintable(name: string): { readonly character: string; readonly position: number }[] {
   return [...name.matchAll(UNPRINTABLE)].map(({ 0: character, index }) => ({
     character,
     position: Buffer.byteLength(name.slice(0, index)),

@@ -1,11 +1,14 @@
-/** What a new object's creator owns. Objects of a kind mostly have the shape of one of the last, so these are kept. */
+/**
+ * The fields that the creator of an object owns. Objects of a kind mostly have the shape of a recent one, so these are
+ * cached.
+ */
 import { addsJust, expectedOf, type Expected } from '#kube/field-sets/adds-just.ts';
 import { compareFields, type FieldComparison } from '#kube/field-sets/compare-fields.ts';
 import { isEmpty, union } from '#kube/field-sets/field-set.ts';
 import { FieldTypeError } from '#kube/field-sets/list-item.ts';
 import type { Schema } from '#kube/schema.ts';
 import type { FieldsV1 } from '#engine/managed-fields/entries.ts';
-import { emptyObject, stripped, type FieldScope } from '#engine/managed-fields/field-scope.ts';
+import { emptyObject, stripMetadata, type FieldScope } from '#engine/managed-fields/field-scope.ts';
 import { newFieldsV1Of } from '#engine/managed-fields/fields-text.ts';
 import { isShared } from '#engine/managed-fields/stored-owners.ts';
 
@@ -14,13 +17,13 @@ interface Shape {
   readonly fieldsV1: FieldsV1;
 }
 
-/** By the schema of the kind, the last one first. Large ones are hardly ever the same again. */
+/** Shapes by the schema of the kind, most recent first. Large ones rarely repeat. */
 const shapes = new WeakMap<Schema, { readonly recent: readonly Shape[]; readonly misses: number }>();
 const MAX_SHAPES = 3;
-/** So many in a row, each of its own shape: then it is not worth while to look at more than one. */
+/** After this many misses in a row, only one shape is compared. */
 const MAX_MISSES = 16;
 
-/** Undefined = nothing of it can be owned, or it cannot be told what: what has items without a key is refused later. */
+/** Returns undefined if nothing can be owned, or if list items have no key, which is rejected later. */
 export function fieldsOfNew(object: Record<string, unknown>, scope: FieldScope): FieldsV1 | undefined {
   const { schema } = scope;
   const empty = emptyObject(scope);
@@ -30,10 +33,10 @@ export function fieldsOfNew(object: Record<string, unknown>, scope: FieldScope):
     if (misses > 0) shapes.set(schema, { recent, misses: 0 });
     return shape.fieldsV1;
   }
-  const compared = comparedWith(empty, object, schema);
+  const compared = tryCompare(empty, object, schema);
   if (compared === undefined) return undefined;
   const { added, modified } = compared;
-  const written = stripped(union(added, modified));
+  const written = stripMetadata(union(added, modified));
   if (isEmpty(written)) return undefined;
   const fieldsV1 = newFieldsV1Of(written);
   const expected = isEmpty(modified) && isShared(fieldsV1) ? expectedOf(added, schema) : undefined;
@@ -44,9 +47,9 @@ export function fieldsOfNew(object: Record<string, unknown>, scope: FieldScope):
   return fieldsV1;
 }
 
-function comparedWith(...asked: Parameters<typeof compareFields>): FieldComparison | undefined {
+function tryCompare(...args: Parameters<typeof compareFields>): FieldComparison | undefined {
   try {
-    return compareFields(...asked);
+    return compareFields(...args);
   } catch (error) {
     if (!(error instanceof FieldTypeError)) throw error;
     return undefined;

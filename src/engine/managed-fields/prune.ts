@@ -1,7 +1,6 @@
 /**
- * What an applier said last time and does not say now goes, unless somebody else owns it. With the last configuration's
- * items go those below them, so that two steps bring back what is not the applier's: what is owned, and what it never
- * owned.
+ * Removes fields that an applier no longer sets, unless another manager owns them. Removing an item removes everything
+ * below it, so two steps restore what is not the applier's: fields of other managers, and fields that it never owned.
  */
 import { difference, intersection, isEmpty, union, type FieldSet } from '#kube/field-sets/field-set.ts';
 import { namedFieldsOf } from '#kube/field-sets/fields-of.ts';
@@ -10,20 +9,20 @@ import { emptyFields, removeFields } from '#kube/field-sets/remove-fields.ts';
 import type { EntryHead } from '#engine/managed-fields/entries.ts';
 import type { FieldScope } from '#engine/managed-fields/field-scope.ts';
 
-export interface Owned {
+export interface OwnedFields {
   readonly head: EntryHead;
   readonly fields: FieldSet;
 }
 
-/** `owners` includes the applier with what it says now, which is `said`. Versions differ in their schemas only. */
-export function pruned(
+/** `owners` includes the applier with the fields it sets now (`applied`). Versions differ only in their schemas. */
+export function pruneUnset(
   object: unknown,
-  last: Owned,
-  owners: readonly Owned[],
-  said: FieldSet,
+  last: OwnedFields,
+  owners: readonly OwnedFields[],
+  applied: FieldSet,
   scope: FieldScope,
 ): unknown {
-  if (isEmpty(difference(last.fields, said))) return object;
+  if (isEmpty(difference(last.fields, applied))) return object;
   const schema = scope.schemaIn(last.head.apiVersion);
   if (schema === undefined) return object;
   const lastFields = withNamedFields(last.fields, schema);
@@ -36,12 +35,12 @@ export function pruned(
     const kept = union(namedFieldsOf(left, own), withNamedFields(fields, own));
     left = emptyFields(object, difference(ofObject, kept), own);
   }
-  const gone = difference(whole, namedFieldsOf(left, schema));
-  return removeFields(object, intersection(gone, lastFields), schema);
+  const removed = difference(whole, namedFieldsOf(left, schema));
+  return removeFields(object, intersection(removed, lastFields), schema);
 }
 
-/** Those of the given version first. */
-function fieldsByVersion(owners: readonly Owned[], first: string): Map<string, FieldSet> {
+/** Returns the fields by version, starting with the given one. */
+function fieldsByVersion(owners: readonly OwnedFields[], first: string): Map<string, FieldSet> {
   const byVersion = new Map<string, FieldSet>();
   const ordered = [
     ...owners.filter(({ head }) => head.apiVersion === first),

@@ -1,13 +1,13 @@
 /**
- * Questions about a stored FieldsV1 that need no parsing: most writes touch nothing of most entries, and what they
- * change their manager owns already.
+ * Checks of a stored FieldsV1 without parsing: most writes do not touch most entries, and their manager already owns
+ * what they change.
  */
 import type { FieldSet } from '#kube/field-sets/field-set.ts';
 import type { FieldsV1 } from '#engine/managed-fields/entries.ts';
 
 const SELF = '.';
 
-/** Whether some path is in both. */
+/** Reports whether any path is in both. */
 export function touches(fields: FieldsV1, set: FieldSet): boolean {
   for (const [element, below] of set.children) {
     const at = fields[element] as FieldsV1 | undefined;
@@ -18,7 +18,7 @@ export function touches(fields: FieldsV1, set: FieldSet): boolean {
   return false;
 }
 
-/** Whether all paths of the set are in the fields. */
+/** Reports whether all paths of the set are in the fields. */
 export function covers(fields: FieldsV1, set: FieldSet): boolean {
   for (const [element, below] of set.children) {
     const at = fields[element] as FieldsV1 | undefined;
@@ -34,7 +34,7 @@ export function ownsNothing(fields: FieldsV1): boolean {
   return true;
 }
 
-/** A path without anything below it is one, of others it is said. */
+/** A path without children is a member; others have an explicit mark. */
 function isMember(fields: FieldsV1): boolean {
   for (const element in fields) return element === SELF || SELF in fields;
   return true;

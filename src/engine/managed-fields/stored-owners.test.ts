@@ -24,17 +24,19 @@ const cases: Record<string, KubeObject> = {
   'no owners': object(undefined, { data: { a: 'b' } }),
   'one owner': object([entry()], { data: { a: 'b' } }),
   'several owners': object([entry(), entry({ manager: 'n', subresource: 'status' }), entry({ fieldsV1: {} })]),
-  'an owner without a name or a time': object([entry({ manager: undefined, time: undefined })]),
+  'an entry without a name or a time': object([entry({ manager: undefined, time: undefined })]),
   'items with quotes and brackets in their keys': object([
     entry({ fieldsV1: { 'f:l': { 'k:{"name":"}}],{\\"manager\\":"}': {}, 'v:"}}]"': {} } } }),
   ]),
-  'a manager that looks like the end of the owners': object([
+  'a manager that looks like the end of managedFields': object([
     entry({ manager: '}}],"spec":{' }),
     entry({ manager: '}}]' }),
   ]),
-  'a manager that looks like the next owner': object([entry({ manager: '},{"fieldsType":"FieldsV1","fieldsV1":' })]),
-  'owners of something within': object(undefined, { spec: { metadata: { managedFields: [{ a: 1 }] } } }),
-  'owners here and of something within': object([entry()], { spec: { metadata: { managedFields: [{ a: {} }] } } }),
+  'a manager that looks like the next entry': object([entry({ manager: '},{"fieldsType":"FieldsV1","fieldsV1":' })]),
+  'managedFields of a nested object': object(undefined, { spec: { metadata: { managedFields: [{ a: 1 }] } } }),
+  'managedFields of the object and of a nested object': object([entry()], {
+    spec: { metadata: { managedFields: [{ a: {} }] } },
+  }),
   'a label of that name': { ...object([entry()]), metadata: { labels: { managedFields: '"managedFields":[' } } },
   'an annotation with an object in it': {
     ...object([entry()]),
@@ -47,19 +49,19 @@ const cases: Record<string, KubeObject> = {
 const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 
 for (const [what, stored] of Object.entries(cases)) {
-  test(`${what}: what is written is read again`, () => {
+  test(`${what}: reads what was written`, () => {
     const text = storedText(stored);
     assert.deepEqual(JSON.parse(text), plain(stored));
     assert.deepEqual(plain(parseStored(text)), plain(stored));
   });
 
-  test(`${what}: any other order of fields is read as well`, () => {
+  test(`${what}: reads any order of fields`, () => {
     const reversed = Object.fromEntries(Object.entries(stored).toReversed());
     assert.deepEqual(plain(parseStored(JSON.stringify(reversed))), plain(stored));
   });
 }
 
-test('objects share the sets of their owners, which nobody can change', () => {
+test('objects share frozen field sets', () => {
   const [a, b] = [
     parseStored(storedText(object([entry()]))),
     parseStored(storedText(object([entry({ manager: 'n' })]))),
@@ -70,6 +72,6 @@ test('objects share the sets of their owners, which nobody can change', () => {
   assert.equal(fieldsOfText('{"f:data":{".":{},"f:a":{}}}'), fields);
 });
 
-test('what is no object is refused as any JSON is', () => {
+test('invalid JSON is rejected', () => {
   assert.throws(() => parseStored('{"apiVersion":"v1","kind":"X","metadata":{"managedFields":[{}}'), SyntaxError);
 });

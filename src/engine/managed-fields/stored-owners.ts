@@ -1,37 +1,37 @@
 /**
- * How managedFields stand in the bytes of a stored object. They are a third of it and take longer to parse than all the
- * rest, but objects of a kind share the very same sets: the text of a set is kept with its value, once for all objects.
+ * The encoding of managedFields in stored objects. They take a third of the bytes and longer to parse than all the rest,
+ * but objects of a kind share the same sets: the text of a set is cached with its value, once for all objects.
  *
  *   {"apiVersion":..,"kind":..,"metadata":{..,"managedFields":[{..,"fieldsType":"FieldsV1","fieldsV1":{..}},..]},..}
  *
- * Whatever does not look like this (an older version wrote it, or a name is odd) is parsed as any JSON.
+ * Any other form (from an older version, or with unusual names) is parsed as ordinary JSON.
  */
 import type { KubeObject, ManagedFieldsEntry } from '#kube/meta.ts';
 import type { FieldsV1 } from '#engine/managed-fields/entries.ts';
 
-/** Shared by many objects: frozen. Bounded in number and size; the oldest goes. */
+/** Field sets by text. Shared by many objects, so frozen. Bounded in number and size; the oldest is evicted. */
 const fieldsByText = new Map<string, FieldsV1>();
 const textByFields = new WeakMap<object, string>();
 const MAX_KEPT = 2000;
 const MAX_KEPT_CHARACTERS = 4 * 1024 * 1024;
-/** Sets of that size are hardly ever the same. */
+/** Larger sets rarely repeat. */
 const MAX_SHARED_CHARACTERS = 64 * 1024;
 let keptCharacters = 0;
 
-/** The value of a canonical FieldsV1 text, which is shared unless it is large. */
+/** Returns the value of a canonical FieldsV1 text, shared unless it is large. */
 export function fieldsOfText(text: string): FieldsV1 {
   const known = fieldsByText.get(text);
   if (known !== undefined) return known;
   const fields = JSON.parse(text) as FieldsV1;
-  if (text.length <= MAX_SHARED_CHARACTERS) keep(text, frozen(fields));
+  if (text.length <= MAX_SHARED_CHARACTERS) keep(text, freeze(fields));
   return fields;
 }
 
-/** Whether it is one that objects share, so not a large one. */
+/** Reports whether objects share the set, so it is not large. */
 export const isShared = (fields: FieldsV1): boolean => textByFields.has(fields);
 
 function keep(text: string, fields: FieldsV1): void {
-  // A slice would hold the whole text that it was cut from.
+  // A slice would keep the whole original text alive.
   const own = Buffer.from(text).toString();
   fieldsByText.set(own, fields);
   textByFields.set(fields, own);
@@ -43,15 +43,15 @@ function keep(text: string, fields: FieldsV1): void {
   }
 }
 
-function frozen(fields: FieldsV1): FieldsV1 {
-  for (const element in fields) frozen(fields[element] as FieldsV1);
+function freeze(fields: FieldsV1): FieldsV1 {
+  for (const element in fields) freeze(fields[element] as FieldsV1);
   return Object.freeze(fields);
 }
 
 const OWNERS = '"managedFields":[';
 const FIELDS = '"fieldsType":"FieldsV1","fieldsV1":';
 
-/** The object as JSON, with its name and metadata first. */
+/** Encodes an object as JSON, with its apiVersion, kind and metadata first. */
 export function storedText(object: KubeObject): string {
   const { apiVersion, kind, metadata } = object;
   const { managedFields } = metadata;
@@ -80,13 +80,13 @@ function entryText(entry: ManagedFieldsEntry): string {
   return `${head.slice(0, -1)},${FIELDS}${textByFields.get(fieldsV1) ?? JSON.stringify(fieldsV1)}}`;
 }
 
-/** What storedText wrote. */
+/** Parses the result of storedText. */
 export function parseStored(text: string): KubeObject {
   const at = text.indexOf(OWNERS);
   return (at < 0 ? undefined : parseWithOwners(text, at)) ?? (JSON.parse(text) as KubeObject);
 }
 
-/** In strings quotes are escaped, so none of these marks can be a part of one. */
+/** Quotes in strings are escaped, so none of these marks can be part of a string. */
 const START = /^\{"apiVersion":"[^"\\]*","kind":"[^"\\]*","metadata":\{/;
 
 function parseWithOwners(text: string, at: number): KubeObject | undefined {
@@ -104,14 +104,14 @@ function parseWithOwners(text: string, at: number): KubeObject | undefined {
   }
 }
 
-/** The entries from there on, and where their list ends; undefined or an error = not as we write them. */
+/** Parses the entries and returns where their list ends; undefined or an error if they do not have our form. */
 function parseOwners(text: string, from: number): { owners: ManagedFieldsEntry[]; end: number } | undefined {
   const owners: ManagedFieldsEntry[] = [];
   for (let at = from; ; at++) {
     const mark = text.indexOf(FIELDS, at);
     if (mark < 0) return undefined;
     const entry = JSON.parse(`${text.slice(at, mark)}"fieldsType":"FieldsV1"}`) as ManagedFieldsEntry;
-    const known = knownAt(text, mark + FIELDS.length);
+    const known = readSet(text, mark + FIELDS.length);
     entry.fieldsV1 = known.fields;
     owners.push(entry);
     at = mark + FIELDS.length + known.text.length;
@@ -122,26 +122,26 @@ function parseOwners(text: string, from: number): { owners: ManagedFieldsEntry[]
   }
 }
 
-interface Known {
+interface CachedSet {
   readonly text: string;
   readonly fields: FieldsV1;
 }
 
-/** Those read last are tried first: to compare a text is quicker than to look it up. */
-const lately: Known[] = [];
-const MAX_LATELY = 8;
-let nextLately = 0;
+/** Recently read sets are tried first: comparing text is faster than a lookup. */
+const recent: CachedSet[] = [];
+const MAX_RECENT = 8;
+let nextRecent = 0;
 
-/** The set that begins there. One that is known ends where it does: no object is the beginning of another. */
-function knownAt(text: string, at: number): Known {
-  for (const known of lately) if (text.startsWith(known.text, at)) return known;
+/** Returns the set that begins at a position. A cached set ends at its own end: no object is a prefix of another. */
+function readSet(text: string, at: number): CachedSet {
+  for (const known of recent) if (text.startsWith(known.text, at)) return known;
   const part = text.slice(at, endOfObject(text, at));
   const fields = fieldsOfText(part);
   const own = textByFields.get(fields);
   if (own === undefined) return { text: part, fields };
   const known = { text: own, fields };
-  lately[nextLately] = known;
-  nextLately = (nextLately + 1) % MAX_LATELY;
+  recent[nextRecent] = known;
+  nextRecent = (nextRecent + 1) % MAX_RECENT;
   return known;
 }
 
@@ -166,7 +166,7 @@ const OPEN = 0x7b;
 const CLOSE = 0x7d;
 const END_OF_LIST = 0x5d;
 
-/** Whether what begins at `at` is a field of the object that begins at `start`, not of something in it. */
+/** Reports whether the text at `at` is a field of the object that begins at `start`, not of a nested one. */
 function isField(text: string, start: number, at: number): boolean {
   let depth = 0;
   let quoted = false;

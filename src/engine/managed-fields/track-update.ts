@@ -1,7 +1,7 @@
 /**
- * Ownership after a create, an update, or a patch that is no apply: who wrote a field owns it, whoever owned it before,
- * and what is gone belongs to nobody. Objects that are not tracked (of before there was tracking, or reset) stay so
- * until the first apply.
+ * Updates ownership after a create, an update, or a patch that is not an apply: the writer of a field owns it, and
+ * removed fields have no owner. Objects that are not tracked (from before tracking, or reset) stay so until the first
+ * apply.
  */
 import { timestamp } from '#lib/clock.ts';
 import { compareFields } from '#kube/field-sets/compare-fields.ts';
@@ -19,106 +19,111 @@ import {
   sortEntries,
   storedEntries,
   withFields,
-  type Entry,
+  type ManagedEntry,
   type EntryHead,
   type Writer,
 } from '#engine/managed-fields/entries.ts';
-import { emptyObject, ownable, stripped, type FieldScope } from '#engine/managed-fields/field-scope.ts';
+import { emptyObject, ownablePart, stripMetadata, type FieldScope } from '#engine/managed-fields/field-scope.ts';
 import { fieldsOfNew } from '#engine/managed-fields/new-fields.ts';
-import { mendedEntry } from '#engine/managed-fields/mended-entry.ts';
+import { migrateEntry } from '#engine/managed-fields/migrate-entry.ts';
 import { covers, ownsNothing, touches } from '#engine/managed-fields/raw-fields.ts';
 
-export interface Past {
-  /** As stored: says who owns what. */
+export interface PreviousState {
+  /** The stored object, with its managedFields. */
   readonly old: KubeObject;
-  /** Of the same value, but shares with the next object what did not change: what is compared. */
+  /** An object of the same value that shares unchanged parts with the next one, for comparison. */
   readonly base: KubeObject;
 }
 
 /** Sets next.metadata.managedFields; `past` is undefined for a new object. */
-export function trackUpdate(next: KubeObject, past: Past | undefined, writer: Writer, scope: FieldScope): void {
+export function trackUpdate(
+  next: KubeObject,
+  past: PreviousState | undefined,
+  writer: Writer,
+  scope: FieldScope,
+): void {
   const old = past?.old;
-  // Through a subresource nobody writes them by hand.
+  // Clients cannot set them through a subresource.
   const start = writer.subresource === '' ? entriesToStartFrom(next, old) : storedEntries(old);
   if (start.length === 0 && old !== undefined) {
     delete next.metadata.managedFields;
     return;
   }
-  const after = ownable(next, scope);
+  const after = ownablePart(next, scope);
   if (past === undefined && start.length === 0) {
     const fieldsV1 = fieldsOfNew(after, scope);
     if (fieldsV1 !== undefined) setEntries(next, [entryOf(headNow(writer), fieldsV1)]);
     else delete next.metadata.managedFields;
     return;
   }
-  const before = past === undefined ? emptyObject(scope) : ownable(past.base, scope);
+  const before = past === undefined ? emptyObject(scope) : ownablePart(past.base, scope);
   setEntries(next, entriesOrStart(start, before, after, writer, scope));
 }
 
-function setEntries({ metadata }: KubeObject, entries: Entry[]): void {
+function setEntries({ metadata }: KubeObject, entries: ManagedEntry[]): void {
   if (entries.length === 0) delete metadata.managedFields;
   else metadata.managedFields = entries;
 }
 
-/** What has items without a key is mostly refused in a moment; if it is not, ownership stays as it was. */
-function entriesOrStart(...args: Parameters<typeof updatedEntries>): Entry[] {
+/** List items without a key are mostly rejected later; otherwise the ownership does not change. */
+function entriesOrStart(...args: Parameters<typeof updateEntries>): ManagedEntry[] {
   try {
-    return updatedEntries(...args);
+    return updateEntries(...args);
   } catch (error) {
     if (!(error instanceof FieldTypeError)) throw error;
     return [...args[0]];
   }
 }
 
-/** What a write did, in the terms of one version. */
-interface Change {
+/** The changes of a write, in terms of one version. */
+interface FieldChange {
   readonly written: FieldSet;
   readonly removed: FieldSet;
 }
 
-type Part = Record<string, unknown>;
+type OwnedPart = Record<string, unknown>;
 
-export function updatedEntries(
-  start: readonly Entry[],
-  before: Part,
-  after: Part,
+export function updateEntries(
+  start: readonly ManagedEntry[],
+  before: OwnedPart,
+  after: OwnedPart,
   writer: Writer,
   scope: FieldScope,
-): Entry[] {
+): ManagedEntry[] {
   const own = changeBetween(before, after, scope.schema);
-  const entries: Entry[] = [];
-  let mine: Entry | undefined;
+  const entries: ManagedEntry[] = [];
+  let mine: ManagedEntry | undefined;
   for (const stored of start) {
-    const entry = mendedEntry(stored, scope);
+    const entry = migrateEntry(stored, scope);
     const change = entry.apiVersion === scope.apiVersion ? own : changeIn(entry.apiVersion, before, after, scope);
-    // A version that is not served any more tells nothing.
+    // A version that is no longer served is ignored.
     if (change === undefined) continue;
     if (isOf(entry, 'Update', writer)) mine = entry;
     else keepRest(entries, entry, change);
   }
-  const written = stripped(own.written);
-  if (!isEmpty(written)) entries.push(grown(mine, written, own.removed, writer));
+  const written = stripMetadata(own.written);
+  if (!isEmpty(written)) entries.push(extendEntry(mine, written, own.removed, writer));
   else if (mine !== undefined) keepRest(entries, mine, own);
   return sortEntries(capUpdates(entries));
 }
 
-function changeBetween(before: Part, after: Part, schema: Schema): Change {
+function changeBetween(before: OwnedPart, after: OwnedPart, schema: Schema): FieldChange {
   const { added, modified, removed } = compareFields(before, after, schema);
   return { written: isEmpty(added) ? modified : isEmpty(modified) ? added : union(added, modified), removed };
 }
 
-function changeIn(apiVersion: string, before: Part, after: Part, scope: FieldScope): Change | undefined {
+function changeIn(apiVersion: string, before: OwnedPart, after: OwnedPart, scope: FieldScope): FieldChange | undefined {
   const schema = scope.schemaIn(apiVersion);
   return schema && changeBetween(before, after, schema);
 }
 
-/** What another manager still has. */
-function keepRest(entries: Entry[], entry: Entry, { written, removed }: Change): void {
+/** Keeps the fields that another manager still owns. */
+function keepRest(entries: ManagedEntry[], entry: ManagedEntry, { written, removed }: FieldChange): void {
   const { fieldsV1 } = entry;
   const loses = touches(fieldsV1, written);
-  const gone = touches(fieldsV1, removed);
-  if (!loses && !gone) {
-    // Only by hand such an entry comes in.
+  const removes = touches(fieldsV1, removed);
+  if (!loses && !removes) {
+    // Only a client can write such an entry.
     if (!ownsNothing(fieldsV1)) entries.push(entry);
     return;
   }
@@ -127,8 +132,13 @@ function keepRest(entries: Entry[], entry: Entry, { written, removed }: Change):
   if (rest !== undefined) entries.push(rest);
 }
 
-/** The writer's own entry with what it wrote now. */
-function grown(mine: Entry | undefined, written: FieldSet, removed: FieldSet, writer: Writer): Entry {
+/** Adds the written fields to the writer's own entry. */
+function extendEntry(
+  mine: ManagedEntry | undefined,
+  written: FieldSet,
+  removed: FieldSet,
+  writer: Writer,
+): ManagedEntry {
   const head = headNow(writer);
   if (mine === undefined) return makeEntry(head, written);
   const { fieldsV1 } = mine;

@@ -1,4 +1,4 @@
-/** Where the kubelet of a node listens, as the node reports it. Pure. */
+/** Finds the address of a node's kubelet in its status. Pure. */
 import { isRecord } from '#kube/meta.ts';
 
 export interface NodeEndpoint {
@@ -9,8 +9,8 @@ export interface NodeEndpoint {
 const KUBELET_PORT = 10_250;
 const PREFERRED = ['InternalIP', 'Hostname'] as const;
 
-/** A string says why there is none. */
-export function nodeEndpoint(status: unknown): NodeEndpoint | string {
+/** Returns the reason as a string if there is none. */
+export function findNodeEndpoint(status: unknown): NodeEndpoint | string {
   const { addresses, daemonEndpoints } = isRecord(status) ? status : {};
   const known = Array.isArray(addresses) ? addresses.filter(isRecord) : [];
   for (const type of PREFERRED) {

@@ -6,7 +6,7 @@ import { encodeGnosticV2 } from '#engine/openapi/gnostic-v2.ts';
 import { ProtobufWriter } from '#engine/openapi/protobuf-writer.ts';
 import { openApiV2 } from '#engine/openapi/v2.ts';
 
-/** Fields in the order of the wire; the reader knows nothing of the writer. */
+/** The fields of a message in wire order. Parsed independently of the writer under test. */
 type Message = [field: number, value: number | Buffer][];
 
 function read(bytes: Buffer): Message {
@@ -16,7 +16,7 @@ function read(bytes: Buffer): Message {
     let value = 0;
     for (let shift = 1; ; shift *= 128) {
       const byte = bytes[at++];
-      assert.ok(byte !== undefined, 'a varint ends within the message');
+      assert.ok(byte !== undefined, 'the varint must end within the message');
       value += (byte & 0x7f) * shift;
       if (byte < 0x80) return value;
     }
@@ -27,9 +27,9 @@ function read(bytes: Buffer): Message {
     if (tag % 8 === 0) {
       message.push([field, varint()]);
     } else {
-      assert.equal(tag % 8, 2, 'only varints and length-delimited fields are written');
+      assert.equal(tag % 8, 2, 'only varints and length-delimited fields are expected');
       const size = varint();
-      assert.ok(at + size <= bytes.length, 'a field ends within its message');
+      assert.ok(at + size <= bytes.length, 'the field must end within its message');
       message.push([field, bytes.subarray(at, at + size)]);
       at += size;
     }
@@ -43,14 +43,14 @@ const child = (message: Message, ...path: number[]): Message => {
   let current = message;
   for (const field of path) {
     const [value] = all(current, field);
-    assert.ok(value !== undefined, `field ${field} of ${path.join('.')} is there`);
+    assert.ok(value !== undefined, `field ${field} of ${path.join('.')} must exist`);
     current = read(value);
   }
   return current;
 };
 const text = (message: Message, field: number) => all(message, field)[0]?.toString();
 const texts = (message: Message, field: number) => all(message, field).map(String);
-/** The named values of a map message. */
+/** Returns the named values of a map message by name. */
 const named = (message: Message, field: number) =>
   new Map(all(message, field).map((pair) => [text(read(pair), 1)!, child(read(pair), 2)]));
 const extensions = (message: Message, field: number) =>
@@ -63,13 +63,13 @@ const paths = named(child(document, 8), 2);
 /** Schema fields: type 22, items 23, properties 25, additionalProperties 21, extensions 31. */
 const property = (schema: Message, name: string) => named(child(schema, 25), 1).get(name)!;
 
-test('the document says that it is swagger 2.0 of Kubernetes', () => {
+test('the document has swagger version 2.0 and the title Kubernetes', () => {
   assert.equal(text(document, 1), '2.0');
   assert.equal(text(child(document, 2), 1), 'Kubernetes');
   assert.deepEqual(texts(document, 7), ['application/json', 'application/yaml']);
 });
 
-test('all definitions and paths of the JSON document are there', () => {
+test('the document contains all definitions and paths of the JSON document', () => {
   const swagger = openApiV2(everything);
   assert.deepEqual([...definitions.keys()], Object.keys(swagger.definitions));
   assert.deepEqual([...paths.keys()], Object.keys(swagger.paths));
@@ -102,14 +102,14 @@ test('a schema keeps references, required fields, items, map values and merge ke
   assert.equal(text(values, 1), `#/definitions/${port}`);
 });
 
-test('what may be anything has neither type nor properties', () => {
+test('a schema that allows any value has neither type nor properties', () => {
   const gadget = definitions.get('local.golden.v1.Gadget')!;
   const status = property(gadget, 'status');
   assert.deepEqual([all(status, 22), all(status, 25)], [[], []]);
-  assert.equal(text(property(gadget, 'spec'), 4), 'what it shall be');
+  assert.equal(text(property(gadget, 'spec'), 4), 'desired state');
 });
 
-test('PATCH has its kind, its body and dryRun as a query parameter, the path its name', () => {
+test('PATCH has its kind, a body and the query parameter dryRun; the path has the parameter name', () => {
   const item = paths.get('/apis/golden.local/v1/namespaces/{namespace}/gadgets/{name}')!;
   const patch = child(item, 8);
   assert.deepEqual(extensions(patch, 13), {
@@ -138,11 +138,11 @@ test('PATCH has its kind, its body and dryRun as a query parameter, the path its
       [1, 'name'],
     ],
   );
-  const answer = named(child(patch, 9), 1).get('200')!;
-  assert.equal(text(child(answer, 1, 2, 1), 1), '#/definitions/local.golden.v1.Gadget');
+  const responseModel = named(child(patch, 9), 1).get('200')!;
+  assert.equal(text(child(responseModel, 1, 2, 1), 1), '#/definitions/local.golden.v1.Gadget');
 });
 
-test('any text in any nesting comes back as it was', () => {
+test('text survives encoding at any nesting depth', () => {
   const long = fc.integer({ min: 1, max: 70_000 }).map((length) => 'ä'.repeat(length));
   const nesting = fc.letrec<{ node: Node }>((tie) => ({
     node: fc.record(
@@ -164,7 +164,7 @@ test('any text in any nesting comes back as it was', () => {
   );
 });
 
-test('a small message survives wherever the buffer has to grow', () => {
+test('a small message survives any growth of the buffer', () => {
   for (let padding = 65_510; padding < 65_550; padding++) {
     const writer = new ProtobufWriter();
     writer.string(1, 'x'.repeat(padding));

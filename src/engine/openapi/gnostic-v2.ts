@@ -1,6 +1,6 @@
 /**
- * The OpenAPI v2 document as openapi.v2.Document of google/gnostic-models, the only form that kubectl 1.20 takes.
- * The numbers are the field numbers of OpenAPIv2.proto.
+ * Encodes the OpenAPI v2 document as openapi.v2.Document of google/gnostic-models, the only encoding that kubectl 1.20
+ * accepts. The numbers are the field numbers of OpenAPIv2.proto.
  */
 import { ProtobufWriter } from '#engine/openapi/protobuf-writer.ts';
 import type { DocumentSchema } from '#engine/openapi/shared-schemas.ts';
@@ -23,7 +23,7 @@ export function encodeGnosticV2(swagger: SwaggerDocument): Buffer {
 
 type Write<T> = (out: ProtobufWriter, value: T) => void;
 
-/** Maps are lists of (name, value) messages there. */
+/** Writes a map, which gnostic represents as a list of (name, value) messages. */
 function writeNamed<T>(out: ProtobufWriter, field: number, entries: Record<string, T>, write: Write<T>): void {
   for (const name in entries) {
     out.message(field, (pair) => {
@@ -50,7 +50,7 @@ function writeOperation(out: ProtobufWriter, operation: SwaggerOperation): void 
   writeExtensions(out, 13, operation);
 }
 
-/** Answers and parameters sit in one-of wrappers: each layer is a message with a single field. */
+/** Writes a response. Responses and parameters are wrapped in one-of messages: each layer has a single field. */
 function writeResponse(out: ProtobufWriter, { description, schema }: SwaggerOperation['responses'][string]): void {
   out.message(1, (response) => {
     response.string(1, description);
@@ -113,7 +113,7 @@ function writeSchema(out: ProtobufWriter, schema: DocumentSchema): void {
   writeExtensions(out, 31, schema);
 }
 
-/** Values of extensions travel as YAML text, of which JSON is a part. */
+/** Writes the x- extensions. Gnostic encodes their values as YAML text; JSON is valid YAML. */
 function writeExtensions(out: ProtobufWriter, field: number, holder: object): void {
   for (const [name, value] of Object.entries(holder)) {
     if (!name.startsWith('x-')) continue;

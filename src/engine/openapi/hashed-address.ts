@@ -1,14 +1,17 @@
-/** The index of OpenAPI v3 names each document with its hash: at that address it never changes, so that clients keep it. */
+/**
+ * Caching of OpenAPI v3 documents. The index links each document with its hash, so a hashed URL never changes and
+ * clients may cache it forever.
+ */
 import type { ServedDocument } from '#engine/discovery/served-document.ts';
 import type { BytesResponse } from '#engine/request.ts';
 
-/** A year is as long as caches go. */
-export const UNTIL_IT_CHANGES: Readonly<Record<string, string>> = {
+/** Headers of a document at its hashed URL. One year is the longest max-age that caches honor. */
+export const IMMUTABLE_CACHE_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'public, immutable, max-age=31536000',
 };
 
-/** For a hash that was right once. */
-export function movedTo(path: string, { hash, etag }: ServedDocument): BytesResponse {
+/** Returns the redirect from a URL with an outdated hash to the current document. */
+export function redirectToCurrentHash(path: string, { hash, etag }: ServedDocument): BytesResponse {
   const location = `${path}?hash=${hash}`;
   return {
     status: 301,

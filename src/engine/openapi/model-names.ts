@@ -1,4 +1,4 @@
-/** How OpenAPI documents name kinds: Go packages for built-in ones, the reversed group for custom ones. */
+/** Names of kinds in OpenAPI documents: Go packages for built-in kinds, the reversed group for custom kinds. */
 import type { Resource } from '#engine/registry/resource.ts';
 
 export const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
@@ -14,27 +14,27 @@ export const QUANTITY = 'io.k8s.apimachinery.pkg.api.resource.Quantity';
 export const INT_OR_STRING = 'io.k8s.apimachinery.pkg.util.intstr.IntOrString';
 export const TIME = `${META}.Time`;
 
-/** Groups whose Go types do not live in k8s.io/api. */
+/** Go packages of the groups whose types are not in k8s.io/api. */
 export const PACKAGES_OF_GROUPS: Readonly<Record<string, string>> = {
   'apiextensions.k8s.io': 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions',
   'apiregistration.k8s.io': 'io.k8s.kube-aggregator.pkg.apis.apiregistration',
 };
 
-type Named = Pick<Resource, 'group' | 'version' | 'builtIn'>;
+type ResourceIdentity = Pick<Resource, 'group' | 'version' | 'builtIn'>;
 
-/** `io.k8s.api.core.v1.Pod`, `local.golden.v1.Gadget`. */
-export function modelName({ group, version, builtIn }: Named, kind: string): string {
+/** Returns the model name of a kind: `io.k8s.api.core.v1.Pod`, `local.golden.v1.Gadget`. */
+export function modelName({ group, version, builtIn }: ResourceIdentity, kind: string): string {
   if (!builtIn) return `${group.split('.').toReversed().join('.')}.${version}.${kind}`;
   const first = group === '' ? 'core' : group.split('.')[0]!;
   return `${PACKAGES_OF_GROUPS[group] ?? `io.k8s.api.${first}`}.${version}.${kind}`;
 }
 
-/** The group in the middle of an operation id: `CoreV1`, `RbacAuthorizationV1`, `GoldenLocalV1`. */
-export function operationGroup({ group, version }: Named): string {
+/** Returns the group part of an operation id: `CoreV1`, `RbacAuthorizationV1`, `GoldenLocalV1`. */
+export function operationGroup({ group, version }: ResourceIdentity): string {
   const words = group === '' ? ['core'] : group.replace(/\.k8s\.io$/, '').split(/[.-]/);
-  return [...words, version].map(capitalized).join('');
+  return [...words, version].map(capitalize).join('');
 }
 
-export function capitalized(word: string): string {
+export function capitalize(word: string): string {
   return word === '' ? '' : word[0]!.toUpperCase() + word.slice(1);
 }

@@ -1,13 +1,15 @@
-/** Which encoding of an OpenAPI document a client takes. */
+/** Negotiates the encoding of OpenAPI documents. */
 import { accepts, parseAccept } from '#engine/tables/accept-header.ts';
 
-/** The first is what kubectl up to 1.32 asks for; its `@` is no legal media type, hence the second. */
+/**
+ * The protobuf subtypes that clients send. kubectl up to 1.32 sends the first, whose `@` is not legal in a media type.
+ */
 const PROTOBUF_SUBTYPES: readonly string[] = [
   'com.github.proto-openapi.spec.v2@v1.0+protobuf',
   'com.github.proto-openapi.spec.v2.v1.0+protobuf',
 ];
 
-/** As kube-apiserver answers, whichever of the two was asked for. */
+/** The content type of protobuf responses. kube-apiserver uses it for both request subtypes. */
 export const OPENAPI_V2_PROTOBUF = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 
 export function negotiateOpenApiV2(accept: string): 'json' | 'protobuf' | 'not-acceptable' {
@@ -19,7 +21,7 @@ export function negotiateOpenApiV2(accept: string): 'json' | 'protobuf' | 'not-a
   return 'not-acceptable';
 }
 
-/** OpenAPI v3 is served as JSON only. */
+/** Negotiates OpenAPI v3, which is served as JSON only. */
 export function negotiateOpenApiV3(accept: string): 'json' | 'not-acceptable' {
   if (accept === '') return 'json';
   return parseAccept(accept).some((clause) => accepts(clause, 'json')) ? 'json' : 'not-acceptable';

@@ -8,19 +8,19 @@ import { ApiError } from '#kube/api-error.ts';
 const PROTOBUF = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
 
 const negotiations: Record<string, { accept: string; want: string }> = {
-  'kubectl asks for protobuf': { accept: PROTOBUF, want: 'protobuf' },
-  'the legal name of protobuf': { accept: PROTOBUF.replace('@', '.'), want: 'protobuf' },
-  'JSON wins where it stands first': { accept: `application/json,${PROTOBUF}`, want: 'json' },
-  'protobuf wins where it stands first': { accept: `${PROTOBUF},application/json`, want: 'protobuf' },
-  'anything is JSON': { accept: '*/*', want: 'json' },
-  'no header is JSON': { accept: '', want: 'json' },
-  'a browser type is refused': { accept: 'text/html', want: 'not-acceptable' },
+  'selects protobuf for kubectl': { accept: PROTOBUF, want: 'protobuf' },
+  'selects protobuf by its legal media type': { accept: PROTOBUF.replace('@', '.'), want: 'protobuf' },
+  'prefers JSON if it comes first': { accept: `application/json,${PROTOBUF}`, want: 'json' },
+  'prefers protobuf if it comes first': { accept: `${PROTOBUF},application/json`, want: 'protobuf' },
+  'selects JSON for any type': { accept: '*/*', want: 'json' },
+  'selects JSON without a header': { accept: '', want: 'json' },
+  'rejects a browser type': { accept: 'text/html', want: 'not-acceptable' },
 };
 for (const [name, { accept, want }] of Object.entries(negotiations)) {
   test(`OpenAPI v2 negotiation: ${name}`, () => assert.equal(negotiateOpenApiV2(accept), want));
 }
 
-test('OpenAPI v3 is JSON or nothing', () => {
+test('OpenAPI v3 is served as JSON only', () => {
   assert.equal(negotiateOpenApiV3('application/json'), 'json');
   assert.equal(negotiateOpenApiV3('application/com.github.proto-openapi.spec.v3.v1.0+protobuf'), 'not-acceptable');
 });
@@ -29,7 +29,7 @@ interface Index {
   paths: Record<string, { serverRelativeURL: string }>;
 }
 
-test('the index names every document with the hash of its bytes', () => {
+test('the index links every document with the hash of its bytes', () => {
   const documents = new OpenApiDocuments(everything);
   const { paths } = JSON.parse(documents.v3Index().body.toString()) as Index;
   assert.deepEqual(Object.keys(paths), [
@@ -45,7 +45,7 @@ test('the index names every document with the hash of its bytes', () => {
   }
 });
 
-test('a change of one group leaves the hashes of the others', () => {
+test('a change in one group does not change the hashes of other groups', () => {
   const before = new OpenApiDocuments(everything);
   const after = new OpenApiDocuments(everything.filter((resource) => resource.version !== 'v1beta1'));
   assert.equal(after.v3('api/v1')!.hash, before.v3('api/v1')!.hash);
@@ -65,11 +65,11 @@ for (const [name, { path, accept = '', want }] of Object.entries(found)) {
     const documents = new OpenApiDocuments(everything);
     const document = documents.find(path, accept);
     assert.equal(document?.contentType, want);
-    assert.equal(documents.find(path, accept), document, 'it is built once');
+    assert.equal(documents.find(path, accept), document, 'the document must be built once');
   });
 }
 
-test('a client that takes no encoding of ours gets 406', () => {
+test('a client that accepts neither encoding gets 406', () => {
   const documents = new OpenApiDocuments([pods]);
   for (const path of ['/openapi/v2', '/openapi/v3', '/openapi/v3/api/v1']) {
     assert.throws(

@@ -1,6 +1,6 @@
 /**
- * The OpenAPI documents of one registry generation, each built when it is first asked for. The owner makes a new one
- * when the kinds change; HTTP (status, If-None-Match, compression) is the caller's.
+ * The OpenAPI documents of one registry generation, each built on first use. The owner creates a new instance when the
+ * kinds change. HTTP semantics (status, If-None-Match, compression) belong to the caller.
  */
 import type { RemoteVersion } from '#engine/aggregation/aggregation.ts';
 import { compareText } from '#engine/discovery/group-order.ts';
@@ -29,7 +29,10 @@ export class OpenApiDocuments {
   #v2Json: ServedDocument | undefined;
   #v2Protobuf: ServedDocument | undefined;
 
-  /** `remote` are versions that others serve: the index names their documents, which they answer themselves. */
+  /**
+   * `remote` lists the versions of aggregated API servers. The index links to their documents, which they serve
+   * themselves.
+   */
   constructor(resources: readonly Resource[], remote: readonly RemoteVersion[] = []) {
     this.#resources = resources;
     this.#remote = remote;
@@ -37,7 +40,10 @@ export class OpenApiDocuments {
     this.#places = new Map(places.sort(([a], [b]) => compareText(a, b)));
   }
 
-  /** The document at /openapi/v2, /openapi/v3 or below; undefined = 404. Throws 406 where the client takes none. */
+  /**
+   * Returns the document at /openapi/v2, /openapi/v3 or below, or undefined (404). Throws 406 if the client accepts no
+   * encoding.
+   */
   find(path: string, accept: string): ServedDocument | undefined {
     if (path === '/openapi/v2') {
       const encoding = negotiateOpenApiV2(accept);
@@ -53,7 +59,7 @@ export class OpenApiDocuments {
     return path.startsWith(`${ROOT}/`) ? this.v3(path.slice(ROOT.length + 1)) : undefined;
   }
 
-  /** /openapi/v3. It names the hash of each document, so all of them are built. */
+  /** Returns the index at /openapi/v3. Builds all documents, because the index contains their hashes. */
   v3Index(): ServedDocument {
     return (this.#index ??= jsonDocument(openApiV3Index(this.#hashes())));
   }
@@ -67,7 +73,9 @@ export class OpenApiDocuments {
     return new Map([...hashes].sort(([a], [b]) => compareText(a, b)));
   }
 
-  /** /openapi/v3/<path>, where the path is `api/v1` or `apis/<group>/<version>`; undefined = 404. */
+  /**
+   * Returns the document at /openapi/v3/<path>, or undefined (404). The path is `api/v1` or `apis/<group>/<version>`.
+   */
   v3(path: string): ServedDocument | undefined {
     const known = this.#v3.get(path);
     if (known !== undefined) return known;
@@ -78,7 +86,7 @@ export class OpenApiDocuments {
     return document;
   }
 
-  /** /openapi/v2. */
+  /** Returns the document at /openapi/v2. */
   v2(encoding: 'json' | 'protobuf'): ServedDocument {
     if (encoding === 'json') return (this.#v2Json ??= jsonDocument(this.#swagger()));
     return (this.#v2Protobuf ??= new ServedDocument(OPENAPI_V2_PROTOBUF, encodeGnosticV2(this.#swagger())));

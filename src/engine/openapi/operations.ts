@@ -1,9 +1,9 @@
 /**
- * What can be done with a resource, path by path: the common source of the paths in OpenAPI v2 and v3. kubectl looks
- * here whether a kind takes dryRun and fieldValidation, and `kubectl explain` for the kind behind a resource.
+ * Lists the operations of a resource by path, for the paths of both OpenAPI v2 and v3. kubectl reads them to see
+ * whether a kind supports dryRun and fieldValidation, and `kubectl explain` to find the kind of a resource.
  */
 import {
-  capitalized,
+  capitalize,
   DELETE_OPTIONS,
   modelName,
   operationGroup,
@@ -11,7 +11,7 @@ import {
   SCALE,
   STATUS,
 } from '#engine/openapi/model-names.ts';
-import type { GroupVersionKind } from '#engine/openapi/shared-schemas.ts';
+import type { GroupVersionKind } from '#engine/admission/admission.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
 export type Method = 'get' | 'put' | 'post' | 'delete' | 'patch';
@@ -21,7 +21,7 @@ export interface QueryParameter {
   readonly type: 'string' | 'integer' | 'boolean';
 }
 
-export interface Operation {
+export interface ApiOperation {
   readonly path: string;
   readonly pathParameters: readonly string[];
   readonly method: Method;
@@ -29,12 +29,12 @@ export interface Operation {
   readonly action: 'list' | 'get' | 'post' | 'put' | 'patch' | 'delete' | 'deletecollection';
   readonly gvk: GroupVersionKind;
   readonly query: readonly QueryParameter[];
-  /** Model of the body, where there is one and we describe it. */
+  /** Model of the body; undefined if there is none or it is not described. */
   readonly body?: string;
   readonly consumes?: readonly string[];
-  /** Model of the answer; undefined where we do not describe it. */
-  readonly answer?: string;
-  /** Of the usual success. */
+  /** Model of the response; undefined if it is not described. */
+  readonly responseModel?: string;
+  /** Status code of the usual success. */
   readonly code: '200' | '201';
 }
 
@@ -64,7 +64,7 @@ const PATCH_TYPES: readonly string[] = [
 ];
 const BUILT_IN_PATCH_TYPES: readonly string[] = [...PATCH_TYPES, 'application/strategic-merge-patch+json'];
 
-/** What the operations at one path have in common. */
+/** The properties that all operations at one path share. */
 interface Place {
   readonly path: string;
   readonly pathParameters: readonly string[];
@@ -74,7 +74,7 @@ interface Place {
   readonly idOf: (verb: string) => string;
 }
 
-export function operationsOf(resource: Resource): Operation[] {
+export function operationsOf(resource: Resource): ApiOperation[] {
   const { group, version, kind, plural, namespaced } = resource;
   const gvk = { group, version, kind };
   const base = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
@@ -90,14 +90,14 @@ export function operationsOf(resource: Resource): Operation[] {
     gvk: at,
     model,
     consumes,
-    idOf: (verb) => `${verb}${prefix}${scope}${kind}${capitalized(subresource)}`,
+    idOf: (verb) => `${verb}${prefix}${scope}${kind}${capitalize(subresource)}`,
   });
 
   const model = modelName(resource, kind);
   const listModel = modelName(resource, resource.listKind);
   const all = place('', model, gvk);
   const one = place('/{name}', model, gvk);
-  const operations: Operation[] = [];
+  const operations: ApiOperation[] = [];
 
   if (resource.verbs.includes('list')) {
     if (namespaced) {
@@ -121,7 +121,7 @@ export function operationsOf(resource: Resource): Operation[] {
   }
   for (const extra of resource.extraSubresources ?? []) {
     const at = { group: extra.group ?? group, version: extra.version ?? version, kind: extra.kind };
-    // Kinds that only exist as a subresource's body are not described.
+    // Kinds that exist only as the body of a subresource are not described.
     const described = extra.kind === kind && at.group === group && at.version === version ? model : undefined;
     const here = place(`/{name}/${extra.name}`, described, at, extra.name);
     operations.push(...objectOperations(here, extra.verbs));
@@ -130,15 +130,16 @@ export function operationsOf(resource: Resource): Operation[] {
   return operations;
 }
 
-function objectOperations(at: Place, verbs: readonly string[]): Operation[] {
-  const operations: Operation[] = [];
-  if (verbs.includes('get')) operations.push(operation(at, 'get', 'get', 'read', { query: [], answer: at.model }));
+function objectOperations(at: Place, verbs: readonly string[]): ApiOperation[] {
+  const operations: ApiOperation[] = [];
+  if (verbs.includes('get'))
+    operations.push(operation(at, 'get', 'get', 'read', { query: [], responseModel: at.model }));
   if (verbs.includes('update')) {
-    const about = { query: WRITE, body: at.model, answer: at.model };
+    const about = { query: WRITE, body: at.model, responseModel: at.model };
     operations.push(operation(at, 'put', 'put', 'replace', about));
   }
   if (verbs.includes('patch')) {
-    const about = { query: PATCH_QUERY, body: PATCH, consumes: at.consumes, answer: at.model };
+    const about = { query: PATCH_QUERY, body: PATCH, consumes: at.consumes, responseModel: at.model };
     operations.push(operation(at, 'patch', 'patch', 'patch', about));
   }
   if (verbs.includes('delete')) operations.push(remove(at));
@@ -148,22 +149,22 @@ function objectOperations(at: Place, verbs: readonly string[]): Operation[] {
 function operation(
   { path, pathParameters, gvk, idOf }: Place,
   method: Method,
-  action: Operation['action'],
+  action: ApiOperation['action'],
   idVerb: string,
-  about: Pick<Operation, 'query' | 'body' | 'consumes' | 'answer'>,
-): Operation {
+  about: Pick<ApiOperation, 'query' | 'body' | 'consumes' | 'responseModel'>,
+): ApiOperation {
   const code = method === 'post' ? '201' : '200';
   return { path, pathParameters, method, action, gvk, operationId: idOf(idVerb), code, ...about };
 }
 
-function list(at: Place, listModel: string): Operation {
-  return operation(at, 'get', 'list', 'list', { query: LIST, answer: listModel });
+function list(at: Place, listModel: string): ApiOperation {
+  return operation(at, 'get', 'list', 'list', { query: LIST, responseModel: listModel });
 }
 
-function post(at: Place): Operation {
-  return operation(at, 'post', 'post', 'create', { query: WRITE, body: at.model, answer: at.model });
+function post(at: Place): ApiOperation {
+  return operation(at, 'post', 'post', 'create', { query: WRITE, body: at.model, responseModel: at.model });
 }
 
-function remove(at: Place): Operation {
-  return operation(at, 'delete', 'delete', 'delete', { query: DELETE, body: DELETE_OPTIONS, answer: STATUS });
+function remove(at: Place): ApiOperation {
+  return operation(at, 'delete', 'delete', 'delete', { query: DELETE, body: DELETE_OPTIONS, responseModel: STATUS });
 }

@@ -1,4 +1,4 @@
-/** Writes protobuf wire format: just what the OpenAPI v2 document needs. Zero values are left out, as proto3 has it. */
+/** Writes the protobuf wire format, as far as the OpenAPI v2 document needs it. Omits zero values, as proto3 does. */
 
 const VARINT = 0;
 const LENGTH_DELIMITED = 2;
@@ -13,7 +13,7 @@ export class ProtobufWriter {
     this.#element(field, text);
   }
 
-  /** Repeated elements are written even where they are empty. */
+  /** Writes repeated elements, including empty ones. */
   strings(field: number, texts: readonly string[] | undefined): void {
     for (const text of texts ?? []) this.#element(field, text);
   }
@@ -29,11 +29,11 @@ export class ProtobufWriter {
     this.#reserve(1);
     const lengthAt = this.#length++;
     write(this);
-    // The length stands before the content and has no fixed size: most messages are short enough for the one byte
-    // left for it, longer ones make room.
+    // The length precedes the content and has a variable width. One byte is reserved, which is enough for most
+    // messages; longer messages move their content.
     const size = this.#length - lengthAt - 1;
     const more = varintWidth(size) - 1;
-    // Now, because growing keeps only what stands before #length.
+    // Must run before the move, because growing preserves only the bytes before #length.
     this.#reserve(MAX_VARINT_BYTES);
     if (more > 0) this.#bytes.copyWithin(lengthAt + 1 + more, lengthAt + 1, this.#length);
     this.#length = lengthAt;
@@ -57,7 +57,7 @@ export class ProtobufWriter {
     this.#varint(field * 8 + wireType);
   }
 
-  /** Of a non-negative whole number below 2^32. */
+  /** Writes a non-negative integer below 2^32. */
   #varint(value: number): void {
     this.#reserve(MAX_VARINT_BYTES);
     let rest = value;

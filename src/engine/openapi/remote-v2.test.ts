@@ -18,7 +18,7 @@ function document(definitions: object, path = '/apis/g/v1/boxes') {
   return { paths: { [path]: { get: { operationId: 'x', responses: { 200: { schema } } } } }, definitions };
 }
 
-test('definitions come along as far as they are needed, also those that refer to themselves', () => {
+test('takes the definitions that are referenced, including recursive ones', () => {
   const taken = takeRemoteV2(
     document({
       Box: { properties: { next: ref('Box'), lid: { type: 'array', items: ref('Lid') } }, allOf: ['dropped'] },
@@ -33,14 +33,14 @@ test('definitions come along as far as they are needed, also those that refer to
 
 const without: Record<string, unknown> = {
   'a document without paths': {},
-  'a document of other paths': document({}, '/apis/g/v10/boxes'),
+  'a document with other paths only': document({}, '/apis/g/v10/boxes'),
   'no document': 7,
 };
 for (const [name, value] of Object.entries(without)) {
-  test(`${name} has nothing for us`, () => assert.equal(takeRemoteV2(value, '/apis/g/v1'), undefined));
+  test(`${name} yields nothing`, () => assert.equal(takeRemoteV2(value, '/apis/g/v1'), undefined));
 }
 
-test('equal definitions are one, different ones of a name are told apart wherever they are meant', () => {
+test('equal definitions are shared, and different definitions of one name get a suffix in all references', () => {
   const shared = takeRemoteV2(document({ Box: { properties: { a: ref('Shared'), b: ref('Mine') } } }), '/apis/g/v1')!;
   const remote = { ...shared, definitions: { ...shared.definitions, Shared: { type: 'object' as const } } };
   const merged = mergeRemoteV2(own, [remote]);
@@ -51,7 +51,7 @@ test('equal definitions are one, different ones of a name are told apart whereve
   assert.deepEqual(own.definitions['Mine'], { type: 'string' });
 });
 
-test('names that are special to JavaScript are names', () => {
+test('names that are special in JavaScript are ordinary names', () => {
   const text =
     '{"paths":{"/apis/g/v1/x":{"get":{"responses":{"200":{"schema":{"$ref":"#/definitions/constructor"}}}}}}}';
   const taken = takeRemoteV2(JSON.parse(text), '/apis/g/v1');

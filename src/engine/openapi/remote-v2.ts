@@ -1,6 +1,7 @@
 /**
- * OpenAPI v2 of servers behind us in ours: the paths of one group and version, and the definitions that these need. Of
- * what they say, only what our own documents say too is taken over: the rest is not missed by any client. Pure.
+ * Merges the OpenAPI v2 documents of aggregated API servers into ours: the paths of one group and version, and the
+ * definitions that they reference. Only keywords that our own documents use are taken over; no client needs the others.
+ * Pure.
  */
 import type { DocumentSchema } from '#engine/openapi/shared-schemas.ts';
 import type { SwaggerDocument, SwaggerOperation, SwaggerParameter, SwaggerPathItem } from '#engine/openapi/v2.ts';
@@ -14,7 +15,7 @@ const METHODS = ['get', 'put', 'post', 'delete', 'patch'] as const;
 const REF = refToDefinition('');
 const MAX_RENAMES = 100;
 
-/** `root` is `/apis/<group>/<version>`; undefined where the document has nothing of it. */
+/** Extracts the part below `root` (`/apis/<group>/<version>`), or undefined if the document has none. */
 export function takeRemoteV2(document: unknown, root: string): RemoteV2 | undefined {
   if (!isRecord(document) || !isRecord(document['paths'])) return undefined;
   const paths: Record<string, SwaggerPathItem> = Object.create(null);
@@ -26,7 +27,7 @@ export function takeRemoteV2(document: unknown, root: string): RemoteV2 | undefi
   const definitions: Record<string, DocumentSchema> = Object.create(null);
   const wanted = new Set<string>();
   for (const item of Object.values(paths)) collectRefs(item, wanted);
-  // Those that turn up on the way are visited as well.
+  // The loop also visits names that are added while it runs.
   for (const name of wanted) {
     const definition = schemaOf(Object.hasOwn(known, name) ? known[name] : {});
     definitions[name] = definition;
@@ -35,7 +36,7 @@ export function takeRemoteV2(document: unknown, root: string): RemoteV2 | undefi
   return { paths, definitions };
 }
 
-/** Names that mean different things in two documents are told apart by a suffix, as kube-aggregator does. */
+/** Merges remote documents into our own. Different definitions of the same name get a suffix, as in kube-aggregator. */
 export function mergeRemoteV2(own: SwaggerDocument, remotes: readonly RemoteV2[]): SwaggerDocument {
   if (remotes.length === 0) return own;
   const paths: SwaggerDocument['paths'] = Object.assign(Object.create(null), own.paths);

@@ -1,14 +1,9 @@
-/** The schemas that every kind refers to. Plain enough to stand in OpenAPI v2 and v3 alike. */
+/** Schemas that all kinds reference. They use only keywords that both OpenAPI v2 and v3 allow. */
+import type { GroupVersionKind } from '#engine/admission/admission.ts';
 import { DELETE_OPTIONS, LIST_META, OBJECT_META, PATCH, SCALE, STATUS } from '#engine/openapi/model-names.ts';
 import type { Schema } from '#kube/schema.ts';
 
-export interface GroupVersionKind {
-  readonly group: string;
-  readonly version: string;
-  readonly kind: string;
-}
-
-/** A schema as a document holds it. */
+/** A schema in an OpenAPI document. */
 export interface DocumentSchema extends Omit<Schema, 'properties' | 'items' | 'additionalProperties' | 'allOf'> {
   $ref?: string;
   properties?: Record<string, DocumentSchema>;
@@ -18,7 +13,7 @@ export interface DocumentSchema extends Omit<Schema, 'properties' | 'items' | 'a
   'x-kubernetes-group-version-kind'?: GroupVersionKind[];
 }
 
-/** Turns a model name into a reference; v2 and v3 keep models in different places. */
+/** Formats a reference to a model. OpenAPI v2 and v3 keep models at different paths. */
 export type RefTo = (model: string) => string;
 
 const text: DocumentSchema = { type: 'string' };
@@ -27,14 +22,12 @@ const int32: DocumentSchema = { type: 'integer', format: 'int32' };
 const int64: DocumentSchema = { type: 'integer', format: 'int64' };
 const texts: DocumentSchema = { type: 'array', items: text };
 
-/** apiVersion and kind. */
 export const TYPE_META: Readonly<Record<string, DocumentSchema>> = {
-  apiVersion: { ...text, description: 'The group and version of the API in which this object is written.' },
-  kind: { ...text, description: 'What this object is, in CamelCase. Cannot be updated.' },
+  apiVersion: { ...text, description: 'API group and version of this representation of the object.' },
+  kind: { ...text, description: 'Kind of the object, in CamelCase. Cannot be updated.' },
 };
 
-/** Of objects. */
-export const METADATA_WORDS = "Standard object's metadata.";
+export const METADATA_DESCRIPTION = "Standard object's metadata.";
 
 const listMeta: DocumentSchema = {
   type: 'object',
@@ -124,8 +117,8 @@ export function listSchema(
   };
 }
 
-/** An object inside an object: it has a type and metadata of its own. */
-export function embedded(schema: DocumentSchema, metadataRef: string): DocumentSchema {
+/** Adds the type and metadata fields of an addEmbeddedMetadata object. */
+export function addEmbeddedMetadata(schema: DocumentSchema, metadataRef: string): DocumentSchema {
   return {
     ...schema,
     properties: { ...schema.properties, ...TYPE_META, metadata: { $ref: metadataRef } },

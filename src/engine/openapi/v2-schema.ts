@@ -1,30 +1,35 @@
 /**
- * A structural schema as OpenAPI v2 can say it and kubectl 1.20 can read it. Both know less: no null, no oneOf, arrays
- * must have items, and an object that names some properties may have no others. What cannot be said becomes a schema
- * that allows anything, so that kubectl never refuses what the server would take.
+ * Converts a structural schema to OpenAPI v2, in the dialect that kubectl 1.20 validates with. Both are limited: no
+ * null, no oneOf, arrays must have items, and an object with named properties allows no others. A schema that cannot be
+ * expressed becomes one that allows anything, so kubectl never rejects what the server would accept.
  */
 import { modelName, OBJECT_META } from '#engine/openapi/model-names.ts';
-import { embedded, METADATA_WORDS, TYPE_META, type DocumentSchema } from '#engine/openapi/shared-schemas.ts';
-import type { NamedParts } from '#engine/openapi/named-parts.ts';
+import {
+  addEmbeddedMetadata,
+  METADATA_DESCRIPTION,
+  TYPE_META,
+  type DocumentSchema,
+} from '#engine/openapi/shared-schemas.ts';
+import type { NamedTypes } from '#engine/openapi/named-types.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { isRecord } from '#kube/meta.ts';
 import { isQuantity } from '#kube/schema-dsl.ts';
 
 export const refToDefinition = (model: string) => `#/definitions/${model}`;
 
-export function kindDefinition(resource: Resource, parts: NamedParts): [model: string, definition: DocumentSchema] {
+export function kindDefinition(resource: Resource, types: NamedTypes): [model: string, definition: DocumentSchema] {
   const { schema, group, version, kind, builtIn } = resource;
   const gvk = { 'x-kubernetes-group-version-kind': [{ group, version, kind }] };
   const model = modelName(resource, kind);
-  // Naming metadata alone would make kubectl refuse every other field.
+  // With metadata as the only named property, kubectl would reject every other field.
   if (schema['x-kubernetes-preserve-unknown-fields'] === true) return [model, { type: 'object', ...gvk }];
-  const converted = toV2(builtIn ? parts.ofKind(schema, model) : schema, builtIn);
-  const metadata = { description: METADATA_WORDS, $ref: refToDefinition(OBJECT_META) };
+  const converted = toV2(builtIn ? types.ofKind(schema, model) : schema, builtIn);
+  const metadata = { description: METADATA_DESCRIPTION, $ref: refToDefinition(OBJECT_META) };
   const properties = { ...converted.properties, ...TYPE_META, metadata };
   return [model, { ...converted, type: 'object', properties, ...gvk }];
 }
 
-/** Extensions that clients act upon; validation rules are the server's. */
+/** Extensions that clients use. Validation rules are left to the server. */
 const EXTENSIONS = [
   'x-kubernetes-preserve-unknown-fields',
   'x-kubernetes-embedded-resource',
@@ -35,7 +40,10 @@ const EXTENSIONS = [
   'x-kubernetes-patch-merge-key',
 ] as const;
 
-/** The type IntOrString of built-in kinds is a string to v2; custom ones are left untyped, as kube-apiserver does. */
+/**
+ * Converts a schema. IntOrString becomes a string for built-in kinds and stays untyped for custom kinds, as in
+ * kube-apiserver.
+ */
 export function toV2(schema: DocumentSchema, builtIn: boolean): DocumentSchema {
   const out: DocumentSchema = {};
   if (schema.description !== undefined) out.description = schema.description;
@@ -61,7 +69,9 @@ export function toV2(schema: DocumentSchema, builtIn: boolean): DocumentSchema {
   }
   if (schema.type !== 'object') return scalar(schema, out);
   const object = objectToV2(schema, { ...out, type: 'object' }, builtIn);
-  return schema['x-kubernetes-embedded-resource'] === true ? embedded(object, refToDefinition(OBJECT_META)) : object;
+  return schema['x-kubernetes-embedded-resource'] === true
+    ? addEmbeddedMetadata(object, refToDefinition(OBJECT_META))
+    : object;
 }
 
 function scalar({ type, format }: DocumentSchema, out: DocumentSchema): DocumentSchema {
@@ -75,7 +85,7 @@ function objectToV2(schema: DocumentSchema, out: DocumentSchema, builtIn: boolea
   if (names.length === 0) return out;
   const converted: Record<string, DocumentSchema> = Object.create(null);
   for (const name of names) converted[name] = toV2(properties[name]!, builtIn);
-  // A required field that may be null looks absent to kubectl.
+  // kubectl treats null as absent, so a nullable field must not be required.
   const demanded = required.filter((name) => properties[name]?.nullable !== true);
   return { ...out, properties: converted, ...(demanded.length === 0 ? {} : { required: demanded }) };
 }

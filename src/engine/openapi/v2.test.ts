@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { everything, gadgets } from '#engine/discovery/resource.fixture.ts';
-import { NamedParts } from '#engine/openapi/named-parts.ts';
+import { NamedTypes } from '#engine/openapi/named-types.ts';
 import { TYPE_META, type DocumentSchema } from '#engine/openapi/shared-schemas.ts';
 import { openApiV2 } from '#engine/openapi/v2.ts';
 import { kindDefinition, toV2 } from '#engine/openapi/v2-schema.ts';
@@ -19,7 +19,7 @@ const conversions: Record<string, Case> = {
     given: { type: 'string', format: 'date-time', description: 'when', pattern: '^a', maxLength: 3, enum: ['a'] },
     want: { type: 'string', format: 'date-time', description: 'when' },
   },
-  'makes int-or-string of a built-in kind a string with a format': {
+  'converts int-or-string of a built-in kind to a string with a format': {
     given: { 'x-kubernetes-int-or-string': true },
     builtIn: true,
     want: { type: 'string', format: 'int-or-string' },
@@ -28,20 +28,20 @@ const conversions: Record<string, Case> = {
     given: { 'x-kubernetes-int-or-string': true, anyOf: [{ type: 'integer' }, { type: 'string' }] },
     want: { 'x-kubernetes-int-or-string': true },
   },
-  'lets anything stand where null may': {
+  'allows anything if null is allowed': {
     given: { type: 'object', nullable: true, properties: { a: text } },
     want: {},
   },
-  'lets anything stand where unknown fields are kept': {
+  'allows anything if unknown fields are preserved': {
     given: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true, properties: { a: text } },
     want: { 'x-kubernetes-preserve-unknown-fields': true },
   },
-  'drops the alternatives': {
+  'drops alternatives': {
     given: { type: 'string', oneOf: [{ minLength: 1 }], allOf: [{ maxLength: 2 }], not: { enum: ['x'] } },
     want: { type: 'string' },
   },
-  'gives up on an array without items': { given: { type: 'array' }, want: {} },
-  'converts the items of an array and keeps how it merges': {
+  'allows anything for an array without items': { given: { type: 'array' }, want: {} },
+  'converts the items of an array and keeps its merge strategy': {
     given: { type: 'array', items: { type: 'integer', minimum: 1 }, 'x-kubernetes-list-type': 'set' },
     want: { type: 'array', items: { type: 'integer' }, 'x-kubernetes-list-type': 'set' },
   },
@@ -50,7 +50,7 @@ const conversions: Record<string, Case> = {
     want: { type: 'object', additionalProperties: {} },
   },
   'leaves an object without properties open': { given: { type: 'object', properties: {} }, want: { type: 'object' } },
-  'does not demand a field that may be null': {
+  'does not require a nullable field': {
     given: {
       type: 'object',
       required: ['a', 'b'],
@@ -58,7 +58,7 @@ const conversions: Record<string, Case> = {
     },
     want: { type: 'object', required: ['a'], properties: { a: { type: 'string' }, b: {} } },
   },
-  'adds metadata to an object inside an object': {
+  'adds metadata to an embedded object': {
     given: { type: 'object', 'x-kubernetes-embedded-resource': true, properties: { data: text } },
     want: {
       type: 'object',
@@ -79,9 +79,9 @@ for (const [name, { given, builtIn = false, want }] of Object.entries(conversion
   });
 }
 
-test('a kind that keeps unknown fields names no property at all', () => {
+test('a kind that preserves unknown fields has no named properties', () => {
   const loose = { ...gadgets, schema: { ...gadgets.schema, 'x-kubernetes-preserve-unknown-fields': true } };
-  assert.deepEqual(kindDefinition(loose, new NamedParts()), [
+  assert.deepEqual(kindDefinition(loose, new NamedTypes()), [
     'local.golden.v1.Gadget',
     {
       type: 'object',
@@ -90,7 +90,7 @@ test('a kind that keeps unknown fields names no property at all', () => {
   ]);
 });
 
-test('the document has every kind and its list, and every reference leads somewhere', () => {
+test('the document contains every kind and its list, and every reference resolves', () => {
   const document = openApiV2(everything);
   for (const model of ['io.k8s.api.core.v1.Pod', 'local.golden.v1beta1.Gadget', 'local.golden.v1.GadgetList']) {
     assert.ok(document.definitions[model], model);
@@ -100,7 +100,7 @@ test('the document has every kind and its list, and every reference leads somewh
   for (const [, model] of refs) assert.ok(document.definitions[model!], model);
 });
 
-test('kubectl 1.20 finds dryRun at the PATCH of a kind', () => {
+test('the PATCH operation of a kind has dryRun, which kubectl 1.20 checks', () => {
   const patch = openApiV2(everything).paths['/api/v1/namespaces/{namespace}/pods/{name}']!.patch!;
   assert.deepEqual(patch['x-kubernetes-group-version-kind'], { group: '', version: 'v1', kind: 'Pod' });
   assert.ok(patch.parameters!.some((parameter) => parameter.name === 'dryRun' && parameter.in === 'query'));

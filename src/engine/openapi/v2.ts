@@ -1,13 +1,12 @@
-/** OpenAPI v2 (swagger): all kinds in one document. Older kubectl validates manifests with it before sending them. */
+/**
+ * Builds the OpenAPI v2 (swagger) document, which holds all kinds. Older kubectl versions validate manifests with it
+ * before they send them.
+ */
+import type { GroupVersionKind } from '#engine/admission/admission.ts';
 import { modelName } from '#engine/openapi/model-names.ts';
-import { NamedParts } from '#engine/openapi/named-parts.ts';
-import { operationsOf, type Method, type Operation } from '#engine/openapi/operations.ts';
-import {
-  listSchema,
-  sharedSchemas,
-  type DocumentSchema,
-  type GroupVersionKind,
-} from '#engine/openapi/shared-schemas.ts';
+import { NamedTypes } from '#engine/openapi/named-types.ts';
+import { operationsOf, type Method, type ApiOperation } from '#engine/openapi/operations.ts';
+import { listSchema, sharedSchemas, type DocumentSchema } from '#engine/openapi/shared-schemas.ts';
 import { kindDefinition, refToDefinition, toV2 } from '#engine/openapi/v2-schema.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
@@ -18,7 +17,7 @@ export type SwaggerParameter =
 
 export interface SwaggerOperation {
   operationId: string;
-  /** Where it differs from the document's. */
+  /** Set if it differs from the document's default. */
   consumes?: readonly string[];
   parameters?: SwaggerParameter[];
   responses: Record<string, { description: string; schema?: DocumentSchema }>;
@@ -42,10 +41,10 @@ const MEDIA_TYPES: readonly string[] = ['application/json', 'application/yaml'];
 export function openApiV2(resources: readonly Resource[]): SwaggerDocument {
   const scale = resources.some((resource) => resource.scale !== undefined);
   const definitions = sharedSchemas(refToDefinition, { scale });
-  const parts = new NamedParts();
+  const types = new NamedTypes();
   const paths: SwaggerDocument['paths'] = {};
   for (const resource of resources) {
-    const [model, definition] = kindDefinition(resource, parts);
+    const [model, definition] = kindDefinition(resource, types);
     definitions[model] = definition;
     if (resource.verbs.includes('list')) {
       definitions[modelName(resource, resource.listKind)] = listSchema(resource, model, refToDefinition);
@@ -55,7 +54,7 @@ export function openApiV2(resources: readonly Resource[]): SwaggerDocument {
       item[operation.method] = describe(operation);
     }
   }
-  for (const [model, part] of parts.definitions) definitions[model] = toV2(part, true);
+  for (const [model, part] of types.definitions) definitions[model] = toV2(part, true);
   return {
     swagger: '2.0',
     info: { title: 'Kubernetes', version: 'unversioned' },
@@ -66,15 +65,24 @@ export function openApiV2(resources: readonly Resource[]): SwaggerDocument {
   };
 }
 
-function pathItem({ pathParameters }: Operation): SwaggerPathItem {
+function pathItem({ pathParameters }: ApiOperation): SwaggerPathItem {
   if (pathParameters.length === 0) return {};
   return { parameters: pathParameters.map((name) => ({ name, in: 'path', type: 'string', required: true })) };
 }
 
-function describe({ operationId, query, body, consumes, answer, code, action, gvk }: Operation): SwaggerOperation {
+function describe({
+  operationId,
+  query,
+  body,
+  consumes,
+  responseModel,
+  code,
+  action,
+  gvk,
+}: ApiOperation): SwaggerOperation {
   const parameters: SwaggerParameter[] = query.map(({ name, type }) => ({ name, in: 'query', type }));
   if (body !== undefined) parameters.unshift({ name: 'body', in: 'body', schema: { $ref: refToDefinition(body) } });
-  const schema = answer === undefined ? {} : { schema: { $ref: refToDefinition(answer) } };
+  const schema = responseModel === undefined ? {} : { schema: { $ref: refToDefinition(responseModel) } };
   return {
     operationId,
     ...(consumes === undefined ? {} : { consumes }),

@@ -53,11 +53,11 @@ test('a kind has its group, version and kind, and metadata as a shared reference
   assert.equal(containers['x-kubernetes-patch-strategy'], 'merge');
 });
 
-test('metadata is told with the words and the merge keys that the server goes by', () => {
+test('metadata has the descriptions and merge keys of the schema of the server', () => {
   const { schemas } = documentOf(pods).components;
   const meta = schemas[OBJECT_META.split('/').at(-1)!]!;
   assert.equal(schemas[OBJECT_META.split('/').at(-1)!.replace('ObjectMeta', 'Time')]!.format, 'date-time');
-  assert.match(meta.properties!['creationTimestamp']!.description!, /set by the server/);
+  assert.match(meta.properties!['creationTimestamp']!.description!, /Set by the server/);
   const owners = meta.properties!['ownerReferences']!;
   assert.equal(owners['x-kubernetes-patch-merge-key'], 'uid');
   assert.deepEqual(owners.items, { $ref: OBJECT_META.replace('ObjectMeta', 'OwnerReference') });
@@ -74,7 +74,7 @@ test('the list of a kind refers to the kind', () => {
 
 test('a custom schema keeps its validations, and objects inside it get metadata', () => {
   const spec = documentOf(gadgets).components.schemas['local.golden.v1.Gadget']!.properties!['spec']!;
-  assert.equal(spec.description, 'what it shall be');
+  assert.equal(spec.description, 'desired state');
   assert.deepEqual(spec.properties!['size'], { type: 'integer', minimum: 1, maximum: 10, default: 3 });
   assert.equal(spec.properties!['maybe']!.nullable, true);
   assert.deepEqual(spec['x-kubernetes-validations'], [{ rule: 'self.size < 9' }]);
@@ -83,13 +83,13 @@ test('a custom schema keeps its validations, and objects inside it get metadata'
   assert.deepEqual(template.required, ['kind', 'apiVersion']);
 });
 
-test('the schema that was given stays as it was', () => {
+test('the given schema is not modified', () => {
   const before = structuredClone(gadgets.schema);
   documentOf(gadgets);
   assert.deepEqual(gadgets.schema, before);
 });
 
-test('every reference in a document leads somewhere', () => {
+test('every reference in a document resolves', () => {
   for (const resource of everything) {
     const document = documentOf(resource);
     const refs = JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g);
@@ -99,7 +99,7 @@ test('every reference in a document leads somewhere', () => {
   }
 });
 
-test('every PATCH takes dryRun and fieldValidation: kubectl looks at any one of its kind', () => {
+test('every PATCH operation has dryRun and fieldValidation', () => {
   let seen = 0;
   for (const resource of everything) {
     for (const [path, item] of Object.entries(documentOf(resource).paths)) {
@@ -175,7 +175,7 @@ for (const [name, { resource, path, method, action, id }] of Object.entries(oper
   });
 }
 
-test('scale and foreign subresources are of their own kind', () => {
+test('scale and the subresources of other groups have their own kind', () => {
   const scale = operationAt(gadgets, `${GADGETS}/{name}/scale`, 'patch');
   const scaleKind = { group: 'autoscaling', version: 'v1', kind: 'Scale' };
   assert.deepEqual(scale['x-kubernetes-group-version-kind'], scaleKind);

@@ -1,12 +1,15 @@
-/** OpenAPI v3: an index of documents, one per group and version. kubectl explain and its checks of parameters use it. */
+/**
+ * Builds the OpenAPI v3 documents, one per group and version. `kubectl explain` and kubectl's checks of query
+ * parameters use them.
+ */
 import { resourcesIn } from '#engine/discovery/group-order.ts';
 import { modelName, OBJECT_META } from '#engine/openapi/model-names.ts';
-import { NamedParts } from '#engine/openapi/named-parts.ts';
-import { operationsOf, type Operation } from '#engine/openapi/operations.ts';
+import { NamedTypes } from '#engine/openapi/named-types.ts';
+import { operationsOf, type ApiOperation } from '#engine/openapi/operations.ts';
 import {
-  embedded,
+  addEmbeddedMetadata,
   listSchema,
-  METADATA_WORDS,
+  METADATA_DESCRIPTION,
   sharedSchemas,
   TYPE_META,
   type DocumentSchema,
@@ -24,12 +27,12 @@ export interface OpenApiV3Document {
 
 const refTo = (model: string) => `#/components/schemas/${model}`;
 
-/** `api/v1`, `apis/apps/v1`: how the index names documents. */
+/** Returns the path of a document in the index: `api/v1`, `apis/apps/v1`. */
 export function documentPath(group: string, version: string): string {
   return group === '' ? `api/${version}` : `apis/${group}/${version}`;
 }
 
-/** Undefined = nothing is served there. */
+/** Returns the document of a group version, or undefined if it is not served. */
 export function openApiV3Document(
   resources: readonly Resource[],
   group: string,
@@ -38,11 +41,11 @@ export function openApiV3Document(
   const members = resourcesIn(resources, group, version);
   if (members === undefined) return undefined;
   const schemas = sharedSchemas(refTo, { scale: members.some((resource) => resource.scale !== undefined) });
-  const parts = new NamedParts();
+  const types = new NamedTypes();
   const paths: OpenApiV3Document['paths'] = {};
   for (const resource of members) {
     const model = modelName(resource, resource.kind);
-    schemas[model] = kindSchema(resource, model, parts);
+    schemas[model] = kindSchema(resource, model, types);
     if (resource.verbs.includes('list')) {
       schemas[modelName(resource, resource.listKind)] = listSchema(resource, model, refTo);
     }
@@ -51,22 +54,22 @@ export function openApiV3Document(
       item[operation.method] = describe(operation);
     }
   }
-  for (const [model, part] of parts.definitions) schemas[model] = withReferences(part);
+  for (const [model, part] of types.definitions) schemas[model] = withReferences(part);
   return { openapi: '3.0.0', info: { title: 'Kubernetes', version: 'unversioned' }, paths, components: { schemas } };
 }
 
-function kindSchema(resource: Resource, model: string, parts: NamedParts): DocumentSchema {
+function kindSchema(resource: Resource, model: string, types: NamedTypes): DocumentSchema {
   const { schema, group, version, kind, builtIn } = resource;
-  const whole = builtIn ? withReferences(parts.ofKind(schema, model)) : withEmbedded(schema);
+  const whole = builtIn ? withReferences(types.ofKind(schema, model)) : withEmbedded(schema);
   return {
     ...whole,
     type: 'object',
-    properties: { ...whole.properties, ...TYPE_META, metadata: reference(OBJECT_META, METADATA_WORDS) },
+    properties: { ...whole.properties, ...TYPE_META, metadata: reference(OBJECT_META, METADATA_DESCRIPTION) },
     'x-kubernetes-group-version-kind': [{ group, version, kind }],
   };
 }
 
-/** Other keywords beside a reference do not count in OpenAPI 3.0. */
+/** Builds a reference. OpenAPI 3.0 ignores keywords beside $ref, so others are combined with allOf. */
 function reference(model: string, description: string | undefined, more: DocumentSchema = {}): DocumentSchema {
   const $ref = refTo(model);
   return description === undefined && Object.keys(more).length === 0
@@ -90,7 +93,7 @@ function withReferences({ $ref, ...schema }: DocumentSchema): DocumentSchema {
   return out;
 }
 
-/** Objects inside objects have metadata too. Schemas without any come back as they are. */
+/** Adds metadata to embedded objects. */
 function withEmbedded(schema: Schema): DocumentSchema {
   let out: DocumentSchema = schema;
   if (schema.properties !== undefined) {
@@ -102,17 +105,18 @@ function withEmbedded(schema: Schema): DocumentSchema {
   if (isRecord(schema.additionalProperties)) {
     out = { ...out, additionalProperties: withEmbedded(schema.additionalProperties) };
   }
-  return schema['x-kubernetes-embedded-resource'] === true ? embedded(out, refTo(OBJECT_META)) : out;
+  return schema['x-kubernetes-embedded-resource'] === true ? addEmbeddedMetadata(out, refTo(OBJECT_META)) : out;
 }
 
-function pathItem({ pathParameters }: Operation): Record<string, unknown> {
+function pathItem({ pathParameters }: ApiOperation): Record<string, unknown> {
   if (pathParameters.length === 0) return {};
   const parameters = pathParameters.map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } }));
   return { parameters };
 }
 
-function describe({ operationId, query, body, consumes, answer, code, action, gvk }: Operation): object {
-  const content = answer === undefined ? {} : { content: { 'application/json': { schema: { $ref: refTo(answer) } } } };
+function describe({ operationId, query, body, consumes, responseModel, code, action, gvk }: ApiOperation): object {
+  const content =
+    responseModel === undefined ? {} : { content: { 'application/json': { schema: { $ref: refTo(responseModel) } } } };
   return {
     operationId,
     ...(query.length === 0

@@ -9,10 +9,10 @@ import { body, bytes, entry, int, message, text } from '#engine/protobuf/wire-wr
 const recorded = Object.values(kubectlBodies).map(({ base64 }) => Buffer.from(base64, 'base64'));
 const anyBytes = (maxLength: number) => fc.uint8Array({ maxLength }).map((array) => Buffer.from(array));
 
-/** True where the bytes were an object. Anything thrown but ProtobufError fails the property. */
+/** Reports whether the bytes are an object. Any exception other than ProtobufError fails the property. */
 function decodes(whole: Buffer): boolean {
   try {
-    // Also that the object is JSON: no cycles, no foreign types.
+    // Also checks that the object is JSON: no cycles, no other types.
     JSON.stringify(decodeProtobuf(whole).object);
     return true;
   } catch (error) {
@@ -21,11 +21,11 @@ function decodes(whole: Buffer): boolean {
   }
 }
 
-test('random bytes are refused with a ProtobufError', () => {
+test('random bytes are rejected with a ProtobufError', () => {
   fc.assert(fc.property(anyBytes(200), (noise) => assert.equal(decodes(noise), false)));
 });
 
-test('random bytes as the message of a kind are read or refused', () => {
+test('random bytes as the message of a kind are decoded or rejected', () => {
   const kinds = fc.constantFrom(
     ['v1', 'Pod'],
     ['batch/v1', 'Job'],
@@ -39,7 +39,7 @@ test('random bytes as the message of a kind are read or refused', () => {
   );
 });
 
-test('recorded bodies with bytes changed, cut out or put in are read or refused', () => {
+test('recorded bodies with changed, removed or added bytes are decoded or rejected', () => {
   const mutation = fc.record({
     at: fc.double({ min: 0, max: 1, noNaN: true }),
     remove: fc.nat({ max: 4 }),
@@ -59,16 +59,16 @@ test('recorded bodies with bytes changed, cut out or put in are read or refused'
   );
 });
 
-test('no cut of a recorded body within its message decodes', () => {
+test('a recorded body that is truncated within its message is rejected', () => {
   for (const original of recorded) {
-    // Behind the message stand only the empty contentEncoding and contentType, of two bytes each.
+    // Only the empty contentEncoding and contentType follow the message, with two bytes each.
     for (let length = 0; length < original.length - 4; length++) {
       assert.equal(decodes(original.subarray(0, length)), false, `${length} of ${original.length} bytes`);
     }
   }
 });
 
-test('a config map comes back as it was written', () => {
+test('a config map survives encoding', () => {
   const key = fc.string({ unit: 'grapheme' }).filter((name) => name !== '__proto__');
   const dictionary = <T>(value: fc.Arbitrary<T>) => fc.dictionary(key, value, { noNullPrototype: true });
   fc.assert(

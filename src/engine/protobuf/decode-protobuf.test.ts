@@ -16,7 +16,7 @@ import {
 
 const METADATA = 1;
 
-/** Decodes and leaves out what every object has. */
+/** Decodes and omits the fields that every object has. */
 function decode(whole: Buffer): unknown {
   const { kind: _kind, apiVersion: _apiVersion, metadata: _metadata, ...rest } = decodeProtobuf(whole).object;
   return rest;
@@ -48,7 +48,7 @@ const revision = (json: string) => decode(body('apps/v1', 'ControllerRevision', 
 const bytes1 = (content: string) => bytes(1, Buffer.from(content));
 
 const rules: Record<string, Case> = {
-  'kind and apiVersion stand in the object': {
+  'the object contains kind and apiVersion': {
     got: () => decodeProtobuf(body('v1', 'Binding')).object,
     want: { kind: 'Binding', apiVersion: 'v1', metadata: {}, target: {} },
   },
@@ -72,22 +72,22 @@ const rules: Record<string, Case> = {
     got: () => decodeProtobuf(body('batch/v1', 'DeleteOptions', int(1, 0), text(4, 'Background'))).object,
     want: { kind: 'DeleteOptions', apiVersion: 'batch/v1', gracePeriodSeconds: 0, propagationPolicy: 'Background' },
   },
-  'empty strings, zeros and false vanish where the type says omitempty': {
+  'empty strings, zeros and false are omitted with omitempty': {
     got: () => metadataOf(text(1, 'a'), text(2, ''), text(3, ''), int(7, 0)),
     want: { name: 'a' },
   },
-  'zero values stay where it does not': {
+  'zero values are kept without omitempty': {
     got: () => decode(body('scheduling.k8s.io/v1', 'PriorityClass', int(2, 0), bool(3, false))),
     want: { value: 0 },
   },
-  'what a pointer points to stays, even zero': {
+  'the target of a pointer is kept, even zero': {
     got: () => decode(body('batch/v1', 'Job', message(2, int(1, 0), bool(10, false), message(4)))),
     want: {
       spec: { parallelism: 0, selector: {}, template: { metadata: {}, spec: { containers: null } }, suspend: false },
       status: {},
     },
   },
-  'a pointer to nothing is left out, or null where it may not be': {
+  'a nil pointer is omitted, or null if it is required': {
     got: () => (decode(body('authentication.k8s.io/v1', 'TokenRequest')) as { spec: unknown }).spec,
     want: { audiences: null, expirationSeconds: null, boundObjectRef: null },
   },
@@ -149,7 +149,7 @@ const rules: Record<string, Case> = {
       { spec: { renewTime: '1970-01-01T00:00:01.987654Z' } },
     ],
   },
-  'a quantity is its text': {
+  'a quantity is a string': {
     got: () => [quota('1500m'), quota('0')],
     want: [
       { spec: { hard: { cpu: '1500m' } }, status: {} },
@@ -160,7 +160,7 @@ const rules: Record<string, Case> = {
     got: () => decode(body('v1', 'ResourceQuota', message(2, entry(1, 'cpu')))),
     want: { spec: { hard: { cpu: '0' } }, status: {} },
   },
-  'an IntOrString is either': {
+  'an IntOrString is an integer or a string': {
     got: () => [pdb(int(1, 0), int(2, 3), text(3, '')), pdb(int(1, 1), int(2, 0), text(3, '50%')), pdb()],
     want: [{ minAvailable: 3 }, { minAvailable: '50%' }, { minAvailable: 0 }],
   },
@@ -171,8 +171,8 @@ const rules: Record<string, Case> = {
       { data: { a: { b: 2 } }, revision: 1 },
     ],
   },
-  'no raw JSON is no value': { got: () => revision(''), want: { revision: 1 } },
-  'managed fields are JSON inside': {
+  'empty raw JSON is omitted': { got: () => revision(''), want: { revision: 1 } },
+  'managed fields are JSON': {
     got: () => metadataOf(message(17, text(1, 'kubectl'), message(7, bytes1('{"f:spec":{}}')))),
     want: { managedFields: [{ manager: 'kubectl', fieldsV1: { 'f:spec': {} } }] },
   },
@@ -187,11 +187,11 @@ const rules: Record<string, Case> = {
       ),
     want: { spec: { extra: { a: ['x'], b: [] } }, status: { allowed: false } },
   },
-  'inlined messages lend their fields': {
+  'the fields of inlined messages are part of the outer message': {
     got: () => decode(body('v1', 'Pod', message(2, message(1, text(1, 'v'), message(2, message(2)))))),
     want: { spec: { volumes: [{ name: 'v', emptyDir: {} }], containers: null }, status: {} },
   },
-  'numbers may come one by one or packed': {
+  'numbers may be packed or not': {
     got: () => {
       const groups = (...fields: Buffer[]) => decode(body('v1', 'Pod', message(2, message(14, ...fields))));
       return [
@@ -205,7 +205,7 @@ const rules: Record<string, Case> = {
       status: {},
     })),
   },
-  'a message that stands there twice is merged': {
+  'a repeated message is merged': {
     got: () =>
       decodeProtobuf(body('v1', 'ServiceAccount', message(1, text(1, 'a')), message(1, text(3, 'b')))).object[
         'metadata'
@@ -227,7 +227,7 @@ const rules: Record<string, Case> = {
     },
     want: { type: 'object', minimum: 0.5, properties: { a: { type: 'array', items: { type: 'string' } } } },
   },
-  'schemas or something else': {
+  'a schema or another value': {
     got: () => [
       schemaOf(message(30, bool(1, true)), message(33, bool(1, false))),
       schemaOf(message(30, bool(1, true), message(2, text(5, 'string')))),

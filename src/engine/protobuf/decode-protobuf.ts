@@ -1,6 +1,7 @@
 /**
- * Bodies in `application/vnd.kubernetes.protobuf` to objects, for clients that send nothing else (kubectl >= 1.32,
- * client-go). Only decoding: they all accept JSON answers. Which kinds there are is told here, their layout in tables/.
+ * Decodes bodies of type `application/vnd.kubernetes.protobuf`, for clients that send nothing else (kubectl >= 1.32,
+ * client-go). Responses are never encoded: all these clients accept JSON. The kinds are listed here, their layout is in
+ * tables/.
  */
 import { messageNamed } from '#engine/protobuf/message-table.ts';
 import { ProtobufError, unexpectedEnd } from '#engine/protobuf/protobuf-error.ts';
@@ -11,14 +12,14 @@ import { writeFields } from '#engine/protobuf/write-json.ts';
 export interface DecodedBody {
   readonly apiVersion: string;
   readonly kind: string;
-  /** As kube's JSON encoder would give it, apiVersion and kind included. */
+  /** The JSON object that Kubernetes' encoder would produce, including apiVersion and kind. */
   readonly object: Record<string, unknown>;
 }
 
 const MAGIC = Buffer.from('k8s\0', 'latin1');
 const MAX_SHOWN = 253;
 
-/** Kinds by apiVersion; the message is named as the kind unless another follows the colon. */
+/** Kinds by apiVersion; the message has the name of the kind unless another one follows a colon. */
 export const protobufKinds: Readonly<Record<string, string>> = {
   v1: 'Namespace Node Pod PersistentVolume PersistentVolumeClaim ConfigMap Secret ServiceAccount Event ResourceQuota Service Binding',
   'admissionregistration.k8s.io/v1':
@@ -50,7 +51,7 @@ const messagesByKind: ReadonlyMap<string, string> = new Map(
   ),
 );
 
-/** Throws ProtobufError, and nothing else, for whatever the bytes are. */
+/** Throws only ProtobufError, for any bytes. */
 export function decodeProtobuf(bytes: Buffer): DecodedBody {
   const { apiVersion, kind, raw } = readEnvelope(bytes);
   const message = messageNamed(messageNameOf(apiVersion, kind));
@@ -58,7 +59,7 @@ export function decodeProtobuf(bytes: Buffer): DecodedBody {
   return { apiVersion, kind, object: writeFields(message, values, { kind, apiVersion }) };
 }
 
-/** runtime.Unknown, in which every body is wrapped. */
+/** Reads runtime.Unknown, which wraps every body. */
 function readEnvelope(bytes: Buffer): { apiVersion: string; kind: string; raw: Buffer } {
   if (bytes.length === 0) throw new ProtobufError('empty data');
   if (!bytes.subarray(0, MAGIC.length).equals(MAGIC)) {
@@ -68,7 +69,7 @@ function readEnvelope(bytes: Buffer): { apiVersion: string; kind: string; raw: B
   }
   if (bytes.length === MAGIC.length) throw new ProtobufError('empty body');
   const [typeMeta, raw] = readMessage(WireReader.over(bytes.subarray(MAGIC.length)), messageNamed('Unknown'));
-  // Every client writes it, even for an empty object: here the body was cut off.
+  // Every client writes it, even for an empty object: the body was truncated.
   if (raw === undefined) throw unexpectedEnd();
   const [apiVersion, kind] = (typeMeta ?? []) as Values;
   return { apiVersion: (apiVersion ?? '') as string, kind: (kind ?? '') as string, raw: raw as Buffer };
@@ -77,7 +78,7 @@ function readEnvelope(bytes: Buffer): { apiVersion: string; kind: string; raw: B
 function messageNameOf(apiVersion: string, kind: string): string {
   if (kind === '') throw new ProtobufError("Object 'Kind' is missing in the protobuf message");
   if (apiVersion === '') throw new ProtobufError("Object 'apiVersion' is missing in the protobuf message");
-  // Each group has options of its own: a typed client sends those of the group that it deletes from.
+  // Each group has its own options: a typed client sends those of the group that it deletes from.
   if (kind === 'DeleteOptions') return kind;
   const name = messagesByKind.get(`${apiVersion} ${kind}`);
   if (name === undefined) {
@@ -86,7 +87,7 @@ function messageNameOf(apiVersion: string, kind: string): string {
   return name;
 }
 
-/** An answer need not carry a whole body back. */
+/** Quotes a text and truncates it, so that a response does not repeat a whole body. */
 function quoted(text: string): string {
   return JSON.stringify(text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}...` : text);
 }

@@ -1,6 +1,6 @@
 /**
- * Bodies that kubectl 1.32 sent to a recording server, and the objects they stand for: what the same command prints with
- * `--dry-run=client -o json`, without its `creationTimestamp: null`. Reviews and tokens have no dry run; theirs were
+ * Bodies that kubectl 1.32 sent to a recording server, and the objects they encode: the output of the same command with
+ * `--dry-run=client -o json`, without its `creationTimestamp: null`. Reviews and tokens have no dry run; these were
  * checked by hand against the command line and the Go types.
  */
 export interface KubectlBody {

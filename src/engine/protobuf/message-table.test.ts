@@ -7,7 +7,7 @@ import { body } from '#engine/protobuf/wire-writer.fixture.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
 import { apiVersionOf } from '#kube/meta.ts';
 
-test('every table compiles and names only messages that have one', () => {
+test('every table compiles and references only existing messages', () => {
   const names = messageNames();
   assert.ok(names.length > 300, `${names.length} messages`);
   for (const name of names) {
@@ -17,7 +17,7 @@ test('every table compiles and names only messages that have one', () => {
   }
 });
 
-test('the fields of a message and of what is inlined into it have different JSON names', () => {
+test('the fields of a message and of its inlined messages have unique JSON names', () => {
   for (const name of messageNames()) {
     if (specialTypes.has(name)) continue;
     const jsonNames = jsonNamesOf(name);
@@ -29,7 +29,7 @@ test('every special type has a table', () => {
   for (const name of specialTypes.keys()) assert.ok(messageNames().includes(name), name);
 });
 
-test('every table is reached from a kind', () => {
+test('every table is reachable from a kind', () => {
   const reached = new Set(['Unknown', 'TypeMeta']);
   const reach = (name: string): void => {
     if (name === '' || reached.has(name)) return;
@@ -44,7 +44,7 @@ test('every table is reached from a kind', () => {
   );
 });
 
-test('every built-in kind can be sent', () => {
+test('every built-in kind has a table', () => {
   for (const resource of builtInResources) {
     const apiVersion = apiVersionOf(resource);
     const decoded = decodeProtobuf(body(apiVersion, resource.kind));

@@ -1,31 +1,31 @@
 /**
- * The layout of every message we know, compiled on first use from the compact notation of tables/. The facts are those
- * of Kubernetes 1.32: a field that came later is unknown here and skipped, just as a server of 1.32 does it.
+ * The layout of all supported messages, compiled on first use from the compact notation of tables/. It is that of
+ * Kubernetes 1.32: later fields are unknown and skipped, as by a server of 1.32.
  *
- *   Container                 a message, its fields follow indented and separated by `;`
- *     1 name string           number on the wire, JSON name, type; always written, zero values too
- *     2 image? string         left out where it is empty (`omitempty`)
+ *   Container                 a message; its fields follow indented and separated by `;`
+ *     1 name string           number on the wire, JSON name, type; always written, including zero values
+ *     2 image? string         omitted if it is empty (`omitempty`)
  *     3 command? string[]     list
- *     4 limits? Quantity{}    map from strings
- *     5 stdin? *bool          pointer: a zero value on the wire was meant and is kept
- *     6 ...ProbeHandler       inlined: its fields become ours
+ *     4 limits? Quantity{}    map with string keys
+ *     5 stdin? *bool          pointer: a zero value on the wire was set and is kept
+ *     6 ...ProbeHandler       inlined: its fields become part of this message
  */
-import { ACCESS } from '#engine/protobuf/tables/access.ts';
-import { ADMISSION } from '#engine/protobuf/tables/admission.ts';
-import { CONTAINER } from '#engine/protobuf/tables/container.ts';
-import { CORE } from '#engine/protobuf/tables/core.ts';
-import { CUSTOM_RESOURCE_DEFINITION } from '#engine/protobuf/tables/custom-resource-definition.ts';
-import { META } from '#engine/protobuf/tables/meta.ts';
-import { NODE } from '#engine/protobuf/tables/node.ts';
-import { POD } from '#engine/protobuf/tables/pod.ts';
-import { VOLUME } from '#engine/protobuf/tables/volume.ts';
-import { WORKLOAD } from '#engine/protobuf/tables/workload.ts';
+import { ACCESS_TABLE } from '#engine/protobuf/tables/access.ts';
+import { ADMISSION_TABLE } from '#engine/protobuf/tables/admission.ts';
+import { CONTAINER_TABLE } from '#engine/protobuf/tables/container.ts';
+import { CORE_TABLE } from '#engine/protobuf/tables/core.ts';
+import { CUSTOM_RESOURCE_DEFINITION_TABLE } from '#engine/protobuf/tables/custom-resource-definition.ts';
+import { META_TABLE } from '#engine/protobuf/tables/meta.ts';
+import { NODE_TABLE } from '#engine/protobuf/tables/node.ts';
+import { POD_TABLE } from '#engine/protobuf/tables/pod.ts';
+import { VOLUME_TABLE } from '#engine/protobuf/tables/volume.ts';
+import { WORKLOAD_TABLE } from '#engine/protobuf/tables/workload.ts';
 import { invariant } from '#lib/invariant.ts';
 
 export type Scalar = 'string' | 'bool' | 'int32' | 'int64' | 'double' | 'bytes';
 
 export interface Field {
-  /** Where its value stands in the values of a message that was read. */
+  /** Index of the field's value in the values of a message. */
   readonly index: number;
   readonly number: number;
   /** '' for an inlined message. */
@@ -48,11 +48,22 @@ export interface Message {
 
 const SCALARS: ReadonlySet<string> = new Set<Scalar>(['string', 'bool', 'int32', 'int64', 'double', 'bytes']);
 
-const sources = [META, CORE, NODE, POD, CONTAINER, VOLUME, WORKLOAD, ACCESS, ADMISSION, CUSTOM_RESOURCE_DEFINITION];
+const sources = [
+  META_TABLE,
+  CORE_TABLE,
+  NODE_TABLE,
+  POD_TABLE,
+  CONTAINER_TABLE,
+  VOLUME_TABLE,
+  WORKLOAD_TABLE,
+  ACCESS_TABLE,
+  ADMISSION_TABLE,
+  CUSTOM_RESOURCE_DEFINITION_TABLE,
+];
 const compiled = new Map<string, Message>();
 let bodies: Map<string, string> | undefined;
 
-/** The name comes from our own tables: an unknown one is our mistake. */
+/** Returns the message of a name from our own tables; an unknown one is a bug. */
 export function messageNamed(name: string): Message {
   const known = compiled.get(name);
   if (known !== undefined) return known;

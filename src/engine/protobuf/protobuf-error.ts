@@ -1,4 +1,4 @@
-/** The body is no message that we understand. The wording is that of Kubernetes' generated decoders. */
+/** The body is not a valid message. Has the messages of Kubernetes' generated decoders. */
 export class ProtobufError extends Error {
   override name = 'ProtobufError';
 }

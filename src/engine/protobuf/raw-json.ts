@@ -1,4 +1,4 @@
-/** JSON that travels inside a protobuf message as bytes; as untrusted as a JSON body and bounded in the same way. */
+/** Parses JSON that a protobuf message contains as bytes; untrusted and bounded like a JSON body. */
 import { isUtf8 } from 'node:buffer';
 import { parseJson } from '#engine/json.ts';
 import { ProtobufError } from '#engine/protobuf/protobuf-error.ts';

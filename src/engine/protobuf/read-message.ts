@@ -1,4 +1,4 @@
-/** Wire bytes to the values of a message's fields, still as protobuf has them. write-json.ts turns them into JSON. */
+/** Decodes wire bytes to the values of a message's fields, in protobuf types. write-json.ts converts them to JSON. */
 import { type Field, type Message, type Scalar, messageNamed } from '#engine/protobuf/message-table.ts';
 import { ProtobufError } from '#engine/protobuf/protobuf-error.ts';
 import { END_GROUP, FIXED64, LENGTH_DELIMITED, VARINT, type WireReader } from '#engine/protobuf/wire-reader.ts';
@@ -6,13 +6,13 @@ import { unreachable } from '#lib/invariant.ts';
 
 export type WireValue = string | number | boolean | Buffer | Values | ReadonlyMap<string, WireValue>;
 
-/** By Field.index; undefined where nothing was on the wire. */
+/** Values by Field.index; undefined if the wire has none. */
 export type Values = (WireValue | undefined)[];
 
 const KEY = 1;
 const VALUE = 2;
 
-/** Adds to `values`: protobuf merges a message that stands there twice. */
+/** Adds to `values`: protobuf merges a repeated message. */
 export function readMessage(reader: WireReader, message: Message, values: Values = []): Values {
   while (!reader.done) {
     const tag = reader.tag();
@@ -81,7 +81,7 @@ function readScalar(reader: WireReader, scalar: Scalar): WireValue {
   }
 }
 
-/** What an entry without a value stands for. */
+/** Returns the value of an entry without a value. */
 function emptyValue({ scalar }: Field): WireValue {
   if (scalar === undefined) return [];
   if (scalar === 'string') return '';

@@ -1,6 +1,6 @@
 /**
- * The types that have a JSON form of their own. Each gets its values in the order of its table and a function that
- * writes a nested message by name.
+ * The types with a special JSON form. Each gets its values in the order of its table and a function that writes a
+ * nested message by name.
  */
 import { parseQuantity } from '#kube/quantity.ts';
 import { timestamp } from '#lib/clock.ts';
@@ -11,7 +11,7 @@ import type { Values } from '#engine/protobuf/read-message.ts';
 type WriteNamed = (message: string, values: Values) => unknown;
 type WriteSpecial = (values: Values, write: WriteNamed) => unknown;
 
-/** 0001-01-01, Go's zero time, which stands for "unset"; and the last second with a year of four digits. */
+/** 0001-01-01, Go's zero time, which means unset; and the last second with a four-digit year. */
 const FIRST_SECOND = -62_135_596_800;
 const LAST_SECOND = 253_402_300_799;
 const NANOS_PER_SECOND = 1_000_000_000;
@@ -25,7 +25,7 @@ export const specialTypes: ReadonlyMap<string, WriteSpecial> = new Map<string, W
   ['RawExtension', writeRaw],
   ['FieldsV1', writeRaw],
   ['JSON', writeRaw],
-  // A Go client cannot tell an empty value from none; the list is what readers expect.
+  // A Go client cannot distinguish an empty value from none; readers expect a list.
   ['ExtraValue', ([items]) => items ?? []],
   ['JSONSchemaPropsOrArray', writeSchemaOrArray],
   ['JSONSchemaPropsOrBool', writeSchemaOrBool],
@@ -39,14 +39,14 @@ function writeTime(values: Values, withMicros: boolean): string | null {
   if (seconds < FIRST_SECOND || seconds > LAST_SECOND || nanos < 0 || nanos >= NANOS_PER_SECOND) {
     throw new ProtobufError(`proto: invalid Timestamp: seconds ${seconds}, nanos ${nanos}`);
   }
-  // Without micros Kubernetes drops the fraction before it looks.
+  // Without micros, Kubernetes drops the fraction before it checks.
   const micros = withMicros ? Math.trunc(nanos / NANOS_PER_MICRO) : 0;
   if (seconds === FIRST_SECOND && micros === 0) return null;
   const text = timestamp(seconds * 1000);
   return withMicros ? `${text.slice(0, -1)}.${String(micros).padStart(6, '0')}Z` : text;
 }
 
-/** Go clients send the canonical text; what others send is made canonical where JSON bodies are, in the registry. */
+/** Go clients send the canonical text; the registry canonicalizes others, as for JSON bodies. */
 function writeQuantity([text]: Values): string {
   if (text === undefined) return '0';
   try {

@@ -1,6 +1,6 @@
 /**
- * A cursor over one protobuf message: tags, scalars and nested messages, each checked against the message's end.
- * It bounds what a body may cost; what the fields mean is left to read-message.ts.
+ * A cursor over one protobuf message: tags, scalars and nested messages, each checked against the message's end. Bounds
+ * the cost of a body; read-message.ts interprets the fields.
  */
 import { isUtf8 } from 'node:buffer';
 import { ProtobufError, unexpectedEnd } from '#engine/protobuf/protobuf-error.ts';
@@ -14,8 +14,8 @@ const FIXED32 = 5;
 
 export const MAX_NESTING = 64;
 /**
- * Two bytes can stand for a message that becomes a large object of zero values, so the length of the input alone
- * would not bound memory. No object within etcd's size limit comes near this count.
+ * Two bytes can encode a message that becomes a large object of zero values, so the input length alone does not bound
+ * memory. No object within etcd's size limit comes near this count.
  */
 export const MAX_MESSAGES = 100_000;
 
@@ -33,7 +33,7 @@ export class WireReader {
   readonly #depth: number;
   readonly #budget: Budget;
   #at: number;
-  /** Halves of the varint just read. */
+  /** Halves of the last varint. */
   #low = 0;
   #high = 0;
 
@@ -53,7 +53,7 @@ export class WireReader {
     return this.#at >= this.#end;
   }
 
-  /** Field number and wire type as `number * 8 + type`. */
+  /** Returns field number and wire type as `number * 8 + type`. */
   tag(): number {
     this.#varint();
     const tag = this.#low >>> 0;
@@ -71,7 +71,7 @@ export class WireReader {
     return this.#low;
   }
 
-  /** The nearest double: beyond 2^53 digits are lost, as they are to every JSON number here. */
+  /** Returns the nearest double: above 2^53 precision is lost, as for every JSON number here. */
   int64(): number {
     this.#varint();
     return this.#high * TWO_TO_32 + (this.#low >>> 0);
@@ -88,21 +88,21 @@ export class WireReader {
     const length = this.#length();
     const start = this.#advance(length);
     const text = this.#bytes.toString('utf8', start, start + length);
-    // Broken bytes decode to the replacement character, which may also stand there rightly.
+    // Invalid bytes decode to the replacement character, which may also be valid text.
     if (text.includes(REPLACEMENT) && !isUtf8(this.#bytes.subarray(start, start + length))) {
       throw new ProtobufError('proto: string field contains invalid UTF-8');
     }
     return text;
   }
 
-  /** A view, not a copy. */
+  /** Returns a view, not a copy. */
   bytes(): Buffer {
     const length = this.#length();
     const start = this.#advance(length);
     return this.#bytes.subarray(start, start + length);
   }
 
-  /** A reader over the nested message that stands here; this one goes on behind it. */
+  /** Returns a reader over the nested message at the cursor, and moves past it. */
   message(): WireReader {
     if (this.#depth >= MAX_NESTING) {
       throw new ProtobufError(`proto: message nested too deeply: the limit is ${MAX_NESTING} levels`);
@@ -113,14 +113,14 @@ export class WireReader {
     return this.#nested(this.#depth + 1);
   }
 
-  /** A reader over what stands here but is no level of its own: a map entry or a packed list. */
+  /** Returns a reader over a map entry or a packed list, which is not a nesting level. */
   span(): WireReader {
     return this.#nested(this.#depth);
   }
 
-  /** Passes over a value that nobody knows. */
+  /** Skips an unknown value. */
   skip(wireType: number): void {
-    // Groups nest without lengths; counting them instead of recursing keeps the stack flat.
+    // Groups are nested without lengths; counting them instead of recursing keeps the stack flat.
     let groups = 0;
     for (let type = wireType; ; type = this.tag() & 7) {
       if (type === START_GROUP) groups++;

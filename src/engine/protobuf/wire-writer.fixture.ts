@@ -1,4 +1,4 @@
-/** A second, independent view of the wire format, for tests: each function returns the bytes of one field. */
+/** An independent implementation of the wire format for tests: each function returns the bytes of one field. */
 
 const VARINT = 0;
 const FIXED64 = 1;
@@ -44,12 +44,12 @@ export function message(field: number, ...fields: Buffer[]): Buffer {
   return bytes(field, Buffer.concat(fields));
 }
 
-/** One entry of a map with string keys; `value` is written as field 2. */
+/** Encodes one entry of a map with string keys; `value` is field 2. */
 export function entry(field: number, key: string, ...value: Buffer[]): Buffer {
   return message(field, text(1, key), ...value);
 }
 
-/** A whole request body: the magic, runtime.Unknown and in it the object's message. */
+/** Encodes a whole request body: the magic, and runtime.Unknown with the object's message. */
 export function body(apiVersion: string, kind: string, ...fields: Buffer[]): Buffer {
   const typeMeta = message(1, text(1, apiVersion), text(2, kind));
   return Buffer.concat([Buffer.from('k8s\0'), typeMeta, message(2, ...fields), text(3, ''), text(4, '')]);

@@ -1,7 +1,7 @@
 /**
- * Values of a message to the JSON object that Kubernetes' own encoder would write for it. The wire tells nothing of
- * what was set: non-pointers are always there, so zero values vanish or stay as the table says. In one thing it differs:
- * a null of an optional field (an unset time, say) is left out, since Kubernetes reads both alike.
+ * Converts the values of a message to the JSON object that Kubernetes' encoder would write. The wire does not show
+ * which fields were set: non-pointers are always present, so the table decides whether zero values are written. One
+ * difference: a null of an optional field (such as an unset time) is omitted, because Kubernetes reads both alike.
  */
 import { type Field, type Message, messageNamed } from '#engine/protobuf/message-table.ts';
 import type { Values, WireValue } from '#engine/protobuf/read-message.ts';
@@ -14,7 +14,7 @@ export function writeJson(message: Message, values: Values): unknown {
   return special === undefined ? writeFields(message, values, {}) : special(values, writeNamed);
 }
 
-/** Adds the fields of a message that is no special type to `object`. */
+/** Adds the fields of a message that is not a special type to `object`. */
 export function writeFields(message: Message, values: Values, object: JsonObject): JsonObject {
   for (const field of message.fields) {
     const value = values[field.index];
@@ -33,7 +33,7 @@ function writeNamed(name: string, values: Values): unknown {
   return writeJson(messageNamed(name), values);
 }
 
-/** What Go's `omitempty` leaves out: never a struct, nor what a pointer points to. */
+/** Reports whether Go's `omitempty` omits the value: never a struct or the target of a pointer. */
 function isEmpty(field: Field, value: WireValue | undefined): boolean {
   if (value === undefined) return field.pointer || field.shape !== 'one' || field.scalar !== undefined;
   if (field.shape === 'list') return (value as Values).length === 0;

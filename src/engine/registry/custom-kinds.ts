@@ -1,4 +1,6 @@
-/** Keeps the registry in step with the CustomResourceDefinitions in the store: a kind is served once it is Established. */
+/**
+ * Keeps the registry in sync with the CustomResourceDefinitions in the store: a kind is served once it is Established.
+ */
 import { decodeStored } from '#engine/codec.ts';
 import { ConversionWebhooks } from '#engine/conversion/conversion-webhooks.ts';
 import { isEstablished } from '#engine/registry/crd/crd-status.ts';
@@ -13,39 +15,39 @@ import type { Log } from '#lib/log.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 export interface TrackOptions {
-  /** Conversion webhooks that live in this process. */
+  /** Conversion webhooks that run in this process. */
   readonly services?: LocalServices;
   readonly clock?: Clock;
 }
 
-/** Returns what ends the tracking. The registry is right as soon as this returns. */
+/** Starts tracking and returns a function that ends it. The registry is up to date when this returns. */
 export function trackCustomKinds(store: Store, registry: Registry, log: Log, options: TrackOptions = {}): () => void {
   const { services = new LocalServices(), clock = systemClock } = options;
   const webhooks = new ConversionWebhooks({ store, services, clock });
   const made = new WeakMap<Entry, readonly Resource[]>();
-  const ages = new Map<string, Age>();
+  const ages = new Map<string, DefinitionAge>();
   const refresh = () => {
     const { entries } = store.list(CRD_COLLECTION);
     const all = entries.flatMap((entry) => resources(entry));
     registry.setCustom(all);
     webhooks.keepOnly(new Set(all.map(({ stored }) => stored?.webhook)));
-    forget(ages, entries);
+    dropDeleted(ages, entries);
   };
   const resources = (entry: Entry): readonly Resource[] => {
     let known = made.get(entry);
-    // A definition of a kind that is our own is never served, whatever its status says.
+    // A definition of a built-in kind is never served, regardless of its status.
     if (known === undefined) made.set(entry, (known = registry.isBuiltIn(entry.id) ? [] : servedBy(entry)));
     return known;
   };
-  /** A definition that turns out to be impossible takes itself out of service, not the others. */
+  /** An invalid definition takes only itself out of service. */
   const servedBy = (entry: Entry): readonly Resource[] => {
     try {
       const crd = decodeStored(entry.bytes);
       const since = sinceOf(ages, entry, crd);
       if (!isEstablished(crd)) return [];
       const { strategy, webhook } = asCrd(crd).spec.conversion ?? {};
-      const asked = strategy === 'Webhook' ? webhooks.of(entry.id, webhook ?? {}) : undefined;
-      return resourcesOfCrd(crd, { since, webhook: asked });
+      const conversionWebhook = strategy === 'Webhook' ? webhooks.of(entry.id, webhook ?? {}) : undefined;
+      return resourcesOfCrd(crd, { since, webhook: conversionWebhook });
     } catch (error) {
       log.error({ err: error, definition: entry.id }, 'Cannot serve a custom kind');
       return [];
@@ -59,15 +61,15 @@ export function trackCustomKinds(store: Store, registry: Registry, log: Log, opt
   };
 }
 
-/** Since when a definition is what it is. */
-interface Age {
+/** The revision since which a definition has its current generation. */
+interface DefinitionAge {
   readonly uid: string | undefined;
   readonly generation: number | undefined;
   readonly since: number;
 }
 
-/** A new status makes no new schema. After a start nobody knows better than by the last write. */
-function sinceOf(ages: Map<string, Age>, { id, revision }: Entry, { metadata }: KubeObject): number {
+/** A status change does not change the schema. After a restart, the last write is the best estimate. */
+function sinceOf(ages: Map<string, DefinitionAge>, { id, revision }: Entry, { metadata }: KubeObject): number {
   const { uid, generation } = metadata;
   const known = ages.get(id);
   if (known !== undefined && known.uid === uid && known.generation === generation) return known.since;
@@ -75,7 +77,7 @@ function sinceOf(ages: Map<string, Age>, { id, revision }: Entry, { metadata }: 
   return revision;
 }
 
-function forget(ages: Map<string, Age>, entries: readonly Entry[]): void {
+function dropDeleted(ages: Map<string, DefinitionAge>, entries: readonly Entry[]): void {
   if (ages.size <= entries.length) return;
   const kept = new Set(entries.map(({ id }) => id));
   for (const id of ages.keys()) if (!kept.has(id)) ages.delete(id);

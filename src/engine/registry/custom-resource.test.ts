@@ -20,7 +20,7 @@ function resourceOf(version: Partial<CrdVersion> = {}): Resource {
 }
 
 describe('resourcesOfCrd', () => {
-  it('makes a resource of each served version, all in one collection', () => {
+  it('builds a resource for each served version, all in one collection', () => {
     const versions = [
       aVersion({ name: 'v1beta1', storage: false }),
       aVersion({ name: 'v1' }),
@@ -41,7 +41,7 @@ describe('resourcesOfCrd', () => {
     );
   });
 
-  it('fills in names that are left out', () => {
+  it('defaults omitted names', () => {
     const [resource] = resourcesOfCrd(aCrd({ names: { plural: 'gadgets', kind: 'Gadget' } }));
     assert.equal(resource?.singular, 'gadget');
     assert.equal(resource?.listKind, 'GadgetList');
@@ -49,13 +49,13 @@ describe('resourcesOfCrd', () => {
     assert.deepEqual(resource?.categories, []);
   });
 
-  it('goes by the names that were accepted', () => {
+  it('uses the accepted names', () => {
     const crd = aCrd();
     crd.status = { acceptedNames: { ...crd.spec.names, shortNames: ['old'] } };
     assert.deepEqual(resourcesOfCrd(crd)[0]?.shortNames, ['old']);
   });
 
-  it('has the subresources that it names', () => {
+  it('has the subresources of its definition', () => {
     const scale = { specReplicasPath: '.spec.size', statusReplicasPath: '.status.size' };
     assert.equal(resourceOf().status, false);
     const resource = resourceOf({ subresources: { status: {}, scale } });
@@ -63,13 +63,13 @@ describe('resourcesOfCrd', () => {
     assert.deepEqual(resource.scale, scale);
   });
 
-  it('warns of deprecated versions, in its own words where it has some', () => {
+  it('warns about deprecated versions, with the custom text if there is one', () => {
     assert.equal(resourceOf().deprecationWarning, undefined);
     assert.equal(resourceOf({ deprecated: true }).deprecationWarning, 'golden.local/v1 Gadget is deprecated');
     assert.equal(resourceOf({ deprecated: true, deprecationWarning: 'use v2' }).deprecationWarning, 'use v2');
   });
 
-  it('selects by the fields that it names', () => {
+  it('selects by the fields of its definition', () => {
     const { selectableFields } = resourceOf({
       selectableFields: [{ jsonPath: '.spec.color' }, { jsonPath: '.spec.on' }],
     });
@@ -87,18 +87,22 @@ describe('resourcesOfCrd', () => {
 
 const cells: Record<string, { column: Partial<CrdColumn>; object?: Record<string, unknown>; want: unknown }> = {
   'shows a string': { column: {}, object: { spec: { x: 'red' } }, want: 'red' },
-  'shows nothing for what is absent': { column: {}, want: undefined },
+  'shows nothing for an absent value': { column: {}, want: undefined },
   'shows nothing for null': { column: {}, object: { spec: { x: null } }, want: undefined },
   'prints anything in a string column': { column: {}, object: { spec: { x: { a: [1] } } }, want: '{"a":[1]}' },
   'prints a number in a string column': { column: {}, object: { spec: { x: 3 } }, want: '3' },
-  'cuts fractions off in an integer column': { column: { type: 'integer' }, object: { spec: { x: 3.7 } }, want: 3 },
-  'shows no text in an integer column': { column: { type: 'integer' }, object: { spec: { x: '3' } }, want: undefined },
+  'truncates fractions in an integer column': { column: { type: 'integer' }, object: { spec: { x: 3.7 } }, want: 3 },
+  'shows nothing for text in an integer column': {
+    column: { type: 'integer' },
+    object: { spec: { x: '3' } },
+    want: undefined,
+  },
   'shows booleans': { column: { type: 'boolean' }, object: { spec: { x: false } }, want: false },
-  'shows the moment in a date column': {
+  'shows the time in a date column': {
     column: { type: 'date', jsonPath: '.metadata.creationTimestamp' },
     want: '2026-01-01T00:00:00Z',
   },
-  'finds by filter': {
+  'supports filters': {
     column: { jsonPath: ".status.conditions[?(@.type=='Ready')].status" },
     object: {
       status: {
@@ -124,7 +128,7 @@ describe('columns of custom resources', () => {
     });
   }
 
-  it('describes itself by its path', () => {
+  it('is described by its path', () => {
     const { columns } = resourceOf({
       additionalPrinterColumns: [{ name: 'X', type: 'string', jsonPath: '.spec.x', priority: 1 }],
     });
@@ -132,14 +136,14 @@ describe('columns of custom resources', () => {
     assert.equal(columns[0]?.priority, 1);
   });
 
-  it('shows the age where no columns are given', () => {
+  it('shows the age if no columns are defined', () => {
     const [age, ...others] = resourceOf().columns;
     assert.deepEqual([age?.name, age?.type, others.length], ['Age', 'date', 0]);
-    assert.equal(age?.description, 'When the object was created; set by the server.');
+    assert.equal(age?.description, 'Time when the object was created. Set by the server.');
     assert.equal(age?.value(aGadget(), 0), '2026-01-01T00:00:00Z');
   });
 
-  it('ends at a path that nobody understands', () => {
+  it('drops the columns from an invalid path on', () => {
     const { columns } = resourceOf({
       additionalPrinterColumns: [
         { name: 'A', type: 'string', jsonPath: '.spec.a' },
@@ -155,21 +159,21 @@ describe('columns of custom resources', () => {
 });
 
 const scales: Record<string, { object: Record<string, unknown>; want: string[] }> = {
-  'takes counts': { object: { spec: { size: 3 }, status: { size: 0, selector: 'a=b' } }, want: [] },
-  'takes none': { object: {}, want: [] },
-  'takes no text for a count': {
+  'accepts counts': { object: { spec: { size: 3 }, status: { size: 0, selector: 'a=b' } }, want: [] },
+  'accepts absent counts': { object: {}, want: [] },
+  'rejects text for a count': {
     object: { spec: { size: 'three' } },
     want: ['.spec.size: Invalid value: 0: .spec.size accessor error: three is of the type string, expected int64'],
   },
-  'takes no negative count': {
+  'rejects negative count': {
     object: { status: { size: -1 } },
     want: ['.status.size: Invalid value: -1: should be a non-negative integer'],
   },
-  'takes no count over int32': {
+  'rejects count over int32': {
     object: { spec: { size: 2147483648 } },
     want: ['.spec.size: Invalid value: 2147483648: should be less than or equal to 2147483647'],
   },
-  'takes only text for a selector': {
+  'accepts only text for a selector': {
     object: { status: { selector: { a: 'b' } } },
     want: [
       '.status.selector: Invalid value: "": .status.selector accessor error: map[a:b] is of the type map[string]interface {}, expected string',

@@ -1,4 +1,4 @@
-/** The kinds that a CustomResourceDefinition defines: one Resource for each served version. */
+/** The kinds of a CustomResourceDefinition: one Resource for each served version. */
 import {
   asCrd,
   type Crd,
@@ -11,18 +11,18 @@ import type { ConversionWebhook } from '#engine/conversion/conversion-webhook.ts
 import { StoredForm } from '#engine/conversion/stored-form.ts';
 import { type CompiledSchema, compileSchema } from '#engine/registry/structural/compile.ts';
 import { ALL_VERBS, type Column, type Resource } from '#engine/registry/resource.ts';
-import { scaleFaults } from '#engine/registry/scale-rules.ts';
+import { checkScale } from '#engine/registry/scale-rules.ts';
 import { compileJsonPath } from '#kube/jsonpath.ts';
 import { groupResource, type KubeObject } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 
 export interface CustomOptions {
-  /** The revision by which the definition became what it is; 0 = all objects are younger. */
+  /** The revision since which the definition has its current generation; 0 = before all objects. */
   readonly since?: number;
   readonly webhook?: ConversionWebhook | undefined;
 }
 
-/** For a definition that validateCrd has accepted; whether it is established is the caller's to ask. */
+/** For a definition that validateCrd accepted. The caller checks whether it is established. */
 export function resourcesOfCrd(object: KubeObject, options: CustomOptions = {}): Resource[] {
   const crd = asCrd(object);
   const schemas = schemasOf(crd);
@@ -31,7 +31,7 @@ export function resourcesOfCrd(object: KubeObject, options: CustomOptions = {}):
 
 type Schemas = (version: string) => CompiledSchema | undefined;
 
-/** Compiled when they are first needed, and once for all. */
+/** Schemas are compiled on first use and cached. */
 function schemasOf({ spec }: Crd): Schemas {
   const compiled = new Map<string, CompiledSchema>();
   return (name) => {
@@ -54,7 +54,7 @@ function storedForm(
   return new StoredForm({ group, version: name, storageVersion, since, schemaOf, webhook });
 }
 
-/** While a definition is being deleted its objects must be reachable, also where no version was served any more. */
+/** While a definition is being deleted, its objects must be accessible even if no version is served. */
 function servedVersions({ metadata, spec }: Crd): readonly CrdVersion[] {
   const served = spec.versions.filter((version) => version.served);
   if (served.length > 0 || metadata.deletionTimestamp === undefined) return served;
@@ -85,7 +85,7 @@ function resourceOf(crd: Crd, version: CrdVersion, stored: StoredForm): Resource
     selectableFields: selectableFieldsOf(version),
     nameRule: 'subdomain',
     builtIn: false,
-    strategy: scale === undefined ? {} : { validate: (item) => scaleFaults(item, scale) },
+    strategy: scale === undefined ? {} : { validate: (item) => checkScale(item, scale) },
     ...(version.deprecated === true ? { deprecationWarning: deprecationOf(crd, version) } : {}),
   };
 }
@@ -94,7 +94,7 @@ const schemaOf = ({ schema }: CrdVersion): Schema => schema?.openAPIV3Schema ?? 
 
 const KEEP_ALL: Schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
 
-/** A changed name counts once it is accepted. */
+/** A changed name takes effect once it is accepted. */
 function namesOf({ spec, status }: Crd): CrdNames {
   const accepted = status?.acceptedNames;
   return accepted?.plural && accepted.kind ? accepted : spec.names;
@@ -107,7 +107,7 @@ function deprecationOf({ spec }: Crd, { name, deprecationWarning }: CrdVersion):
 const AGE: CrdColumn = {
   name: 'Age',
   type: 'date',
-  description: 'When the object was created; set by the server.',
+  description: 'Time when the object was created. Set by the server.',
   jsonPath: '.metadata.creationTimestamp',
 };
 
@@ -115,7 +115,7 @@ function columnsOf(definitions: readonly CrdColumn[]): Column[] {
   if (definitions.length === 0) return [columnOf(AGE)];
   const columns: Column[] = [];
   for (const definition of definitions) {
-    // As in Kubernetes, a path that nobody understands ends the columns, not the service.
+    // As in Kubernetes, an invalid path drops the remaining columns instead of failing.
     try {
       columns.push(columnOf(definition));
     } catch {
@@ -137,7 +137,7 @@ function columnOf({ name, type, format, description, priority, jsonPath }: CrdCo
   };
 }
 
-/** Values of another type than the column's show as nothing, but a string column prints anything. */
+/** Returns nothing for a value that does not have the column's type; a string column prints any value. */
 function cellValue(type: string, value: unknown): string | number | boolean | undefined {
   if (value === undefined || value === null) return undefined;
   switch (type) {

@@ -17,12 +17,12 @@ const owner = { apiVersion: 'v1', kind: 'Pod', name: 'a', uid: '1' };
 interface Case {
   metadata: ObjectMeta;
   namespaced?: boolean;
-  /** Each must begin one error; the texts of name rules are names.ts's. */
+  /** The beginning of each expected error; names.ts tests the rest of the texts. */
   want: string[];
 }
 
 const cases: Record<string, Case> = {
-  'takes what is right': {
+  'accepts valid metadata': {
     metadata: {
       labels: { 'app.kubernetes.io/name': 'x', a: '' },
       annotations: { 'Upper.Case/OK': 'anything at all' },
@@ -35,37 +35,40 @@ const cases: Record<string, Case> = {
     },
     want: [],
   },
-  'wants a name': { metadata: { name: '' }, want: ['metadata.name: Required value: name or generateName is required'] },
-  'holds the name to its rule': {
+  'requires a name': {
+    metadata: { name: '' },
+    want: ['metadata.name: Required value: name or generateName is required'],
+  },
+  'validates the name': {
     metadata: { name: 'Bad_Name' },
     want: ['metadata.name: Invalid value: "Bad_Name": a lowercase RFC 1123 subdomain'],
   },
-  'holds the prefix of a name to it': {
+  'validates the name prefix': {
     metadata: { generateName: 'Bad-' },
     want: ['metadata.generateName: Invalid value: "Bad-": '],
   },
-  'wants a namespace': { metadata: { namespace: '' }, want: ['metadata.namespace: Required value'] },
-  'takes no namespace for a cluster-wide kind': {
+  'requires a namespace': { metadata: { namespace: '' }, want: ['metadata.namespace: Required value'] },
+  'rejects namespace for a cluster-wide kind': {
     metadata: {},
     namespaced: false,
     want: ['metadata.namespace: Forbidden: not allowed on this type'],
   },
-  'holds labels to their rules': {
+  'validates labels': {
     metadata: { labels: { 'a b': 'x', ok: 'not valid!' } },
     want: [
       'metadata.labels: Invalid value: "a b": name part must',
       'metadata.labels: Invalid value: "not valid!": a valid label must',
     ],
   },
-  'holds annotation keys to their rule': {
+  'validates annotation keys': {
     metadata: { annotations: { '/x': '' } },
     want: ['metadata.annotations: Invalid value: "/x": prefix part must be non-empty'],
   },
-  'counts the bytes of annotations': {
+  'limits the size of annotations': {
     metadata: { annotations: { a: 'é'.repeat(131_072) } },
     want: ['metadata.annotations: Too long: may not be more than 262144 bytes'],
   },
-  'asks owners for all their parts': {
+  'requires all fields of owner references': {
     metadata: { ownerReferences: [{ ...owner, apiVersion: 'a/b/c', uid: '', name: '' }] },
     want: [
       'metadata.ownerReferences[0].name: Required value: must not be empty',
@@ -73,7 +76,7 @@ const cases: Record<string, Case> = {
       'metadata.ownerReferences[0].apiVersion: Invalid value: "a/b/c": must be <group>/<version> or <version>',
     ],
   },
-  'allows one controller': {
+  'rejects a second controller': {
     metadata: {
       ownerReferences: [
         { ...owner, controller: true },
@@ -87,27 +90,27 @@ const cases: Record<string, Case> = {
       ])}: Only one reference can have Controller set to true. Found "true" in references for Pod/a and Pod/b`,
     ],
   },
-  'allows no Event as owner': {
+  'rejects an Event as owner': {
     metadata: { ownerReferences: [{ ...owner, kind: 'Event' }] },
     want: [
       `metadata.ownerReferences[0]: Invalid value: ${JSON.stringify({ ...owner, kind: 'Event' })}: /v1, Kind=Event is disallowed from being an owner`,
     ],
   },
-  'wants finalizers to be qualified names': {
+  'requires finalizers to be qualified names': {
     metadata: { finalizers: ['not a name'] },
     want: ['metadata.finalizers: Invalid value: "not a name": name part must'],
   },
-  'allows one way of deletion': {
+  'rejects two deletion finalizers': {
     metadata: { finalizers: ['orphan', 'foregroundDeletion'] },
     want: [
       'metadata.finalizers: Invalid value: ["orphan","foregroundDeletion"]: finalizer orphan and foregroundDeletion cannot be both set',
     ],
   },
-  'wants a generation that counts': {
+  'rejects a negative generation': {
     metadata: { generation: -1 },
     want: ['metadata.generation: Invalid value: -1: must be greater than or equal to 0'],
   },
-  'takes null for absent': {
+  'treats null as absent': {
     metadata: { labels: null, annotations: null, ownerReferences: null, finalizers: null } as unknown as ObjectMeta,
     want: [],
   },
@@ -127,17 +130,17 @@ const stored: ObjectMeta = { uid: '1', creationTimestamp: '2026-01-01T00:00:00Z'
 const deleting: ObjectMeta = { ...stored, deletionTimestamp: '2026-01-02T00:00:00Z', deletionGracePeriodSeconds: 30 };
 
 const updates: Record<string, { old: ObjectMeta; metadata: ObjectMeta; want: string[] }> = {
-  'lets labels and finalizers change': {
+  'allows changes of labels and finalizers': {
     old: stored,
     metadata: { ...stored, labels: { a: 'b' }, finalizers: ['c/d'] },
     want: [],
   },
-  'takes the same moment in other words': {
+  'accepts the same time in another notation': {
     old: stored,
     metadata: { ...stored, creationTimestamp: '2026-01-01T01:00:00+01:00' },
     want: [],
   },
-  'keeps who and where the object is': {
+  'rejects changes of name, namespace and uid': {
     old: stored,
     metadata: { ...stored, uid: '2', name: 'two', namespace: 'other' },
     want: [
@@ -146,12 +149,12 @@ const updates: Record<string, { old: ObjectMeta; metadata: ObjectMeta; want: str
       'metadata.uid: Invalid value: "2": field is immutable',
     ],
   },
-  'keeps when it was made': {
+  'rejects changes of the creation time': {
     old: stored,
     metadata: { ...stored, creationTimestamp: '2020-01-01T00:00:00Z' },
     want: ['metadata.creationTimestamp: Invalid value: "2020-01-01T00:00:00Z": field is immutable'],
   },
-  'takes no deletion back': {
+  'rejects undoing a deletion': {
     old: deleting,
     metadata: stored,
     want: [
@@ -159,14 +162,14 @@ const updates: Record<string, { old: ObjectMeta; metadata: ObjectMeta; want: str
       'metadata.deletionGracePeriodSeconds: Invalid value: "null": field is immutable',
     ],
   },
-  'adds no finalizers while deleting': {
+  'rejects new finalizers during deletion': {
     old: deleting,
     metadata: { ...deleting, finalizers: ['a/b', 'z/y', 'c/d'] },
     want: [
       'metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{"c/d", "z/y"}',
     ],
   },
-  'counts generations upwards only': {
+  'rejects a lower generation': {
     old: stored,
     metadata: { ...stored, generation: 2 },
     want: ['metadata.generation: Invalid value: 2: must not be decremented'],

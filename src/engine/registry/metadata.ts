@@ -1,6 +1,6 @@
 /**
- * The rules for metadata, the same for every kind, in kube-apiserver's words. Types are settled before: whoever
- * decodes an object asks decodeTypeError first. Names are generated and server fields set by the handlers.
+ * Validates metadata, which is the same for every kind, with kube-apiserver's messages. Types were checked before:
+ * callers decode an object with decodeTypeError first. The handlers generate names and set the server's fields.
  */
 import type { NameRule } from '#engine/registry/resource.ts';
 import { type FieldError, forbiddenField, invalidValue, requiredValue, tooLong } from '#kube/field-error.ts';
@@ -19,7 +19,7 @@ import type { Schema } from '#kube/schema.ts';
 export const MAX_ANNOTATIONS_BYTES = 262144;
 export const FIELD_IMMUTABLE = 'field is immutable';
 
-/** What a propagation policy leaves on an object, for the garbage collector. */
+/** The finalizers that a propagation policy sets, for the garbage collector. */
 export const ORPHAN_FINALIZER = 'orphan';
 export const FOREGROUND_FINALIZER = 'foregroundDeletion';
 const MAX_FIELD_MANAGER_LENGTH = 128;
@@ -30,46 +30,58 @@ export const ownerReferenceSchema = obj(
     kind: str({ description: 'Kind of the owner.' }),
     name: str({ description: 'Name of the owner.' }),
     uid: str({ description: 'UID of the owner.' }),
-    controller: bool({ description: 'Whether the owner is the managing controller; one at most is.' }),
-    blockOwnerDeletion: bool({ description: 'Whether a foreground deletion of the owner waits for this object.' }),
+    controller: bool({ description: 'Whether the owner is the managing controller. At most one owner is.' }),
+    blockOwnerDeletion: bool({
+      description: 'Whether a foreground deletion of the owner waits until this object is deleted.',
+    }),
   },
   { required: ['apiVersion', 'kind', 'name', 'uid'], atomic: true },
 );
 
 export const managedFieldsSchema = obj({
-  manager: str({ description: 'Who manages these fields.' }),
-  operation: str({ description: 'Apply or Update.' }),
-  apiVersion: str({ description: 'Version of the kind that the field set is in.' }),
-  time: time({ description: 'When the entry last changed.' }),
-  fieldsType: str({ description: 'The format of the field set: FieldsV1.' }),
-  fieldsV1: { ...anything({ description: 'The set of fields.' }), type: 'object' },
-  subresource: str({ description: 'The subresource through which the fields were set.' }),
+  manager: str({ description: 'Name of the manager of the fields.' }),
+  operation: str({ description: 'Operation that created the entry: Apply or Update.' }),
+  apiVersion: str({ description: 'API version of the kind that the field set applies to.' }),
+  time: time({ description: 'Last time the entry changed.' }),
+  fieldsType: str({ description: 'Format of the field set: FieldsV1.' }),
+  fieldsV1: { ...anything({ description: 'Set of the managed fields.' }), type: 'object' },
+  subresource: str({ description: 'Subresource through which the fields were set.' }),
 });
 
 export const metadataSchema: Schema = obj(
   {
-    name: str({ description: 'Unique among the objects of a kind in a namespace. Cannot be updated.' }),
-    generateName: str({ description: 'A prefix from which the server makes a unique name if name is not given.' }),
-    namespace: str({ description: 'The space in which the name is unique; empty for cluster-wide kinds.' }),
-    selfLink: str({ description: 'Deprecated: never set by the system.' }),
-    uid: str({ description: 'Unique in time and space; set by the server.' }),
-    resourceVersion: str({ description: 'Opaque version of the object, for optimistic concurrency and watches.' }),
-    generation: int64({ description: 'Counts the changes of the wanted state; set by the server.' }),
-    creationTimestamp: time({ description: 'When the object was created; set by the server.' }),
-    deletionTimestamp: time({ description: 'When the object shall be gone; set by a graceful delete.' }),
-    deletionGracePeriodSeconds: int64({ description: 'Seconds that a graceful deletion has.' }),
-    labels: map(str(), { description: 'Keys and values by which objects are selected.' }),
-    annotations: map(str(), { description: 'Keys and values that tools keep with the object.' }),
+    name: str({ description: 'Name of the object. Must be unique within a namespace. Cannot be updated.' }),
+    generateName: str({ description: 'Prefix from which the server generates a unique name if name is not set.' }),
+    namespace: str({ description: 'Namespace within which the name must be unique. Empty for cluster-scoped kinds.' }),
+    selfLink: str({ description: 'Deprecated: not set by the system.' }),
+    uid: str({ description: 'Identifier that is unique in time and space. Set by the server.' }),
+    resourceVersion: str({
+      description: 'Opaque internal version of the object, for optimistic concurrency and watches.',
+    }),
+    generation: int64({ description: 'Sequence number of the desired state. Set by the server.' }),
+    creationTimestamp: time({ description: 'Time when the object was created. Set by the server.' }),
+    deletionTimestamp: time({
+      description: 'Time when the object will be deleted. Set by the server on a graceful deletion.',
+    }),
+    deletionGracePeriodSeconds: int64({
+      description: 'Seconds that the object has to terminate gracefully. Set by the server.',
+    }),
+    labels: map(str(), { description: 'Keys and values to organize and select objects by.' }),
+    annotations: map(str(), { description: 'Keys and values that tools store with the object.' }),
     ownerReferences: list(ownerReferenceSchema, {
       mergeKey: 'uid',
-      description: 'Objects that this one depends on; it is collected when all of them are gone.',
+      description: 'Objects that this object depends on. It is garbage collected when all of them are deleted.',
     }),
     finalizers: list(str(), {
       set: true,
       merge: true,
-      description: 'Must be empty before the object is removed; each entry names who removes it.',
+      description:
+        'Finalizers that must be empty before the object is deleted. Each one names the component that removes it.',
     }),
-    managedFields: list(managedFieldsSchema, { atomic: true, description: 'Which manager manages which fields.' }),
+    managedFields: list(managedFieldsSchema, {
+      atomic: true,
+      description: 'Which manager manages which fields. Set by the server.',
+    }),
   },
   { description: "Standard object's metadata." },
 );
@@ -79,27 +91,27 @@ export interface MetadataRules {
   readonly nameRule: NameRule;
 }
 
-/** For new and changed objects alike; the name must have been generated already. */
+/** Validates new and changed objects. The name must already be generated. */
 export function validateMetadata({ metadata }: KubeObject, { namespaced, nameRule }: MetadataRules): FieldError[] {
   const errors: FieldError[] = [];
-  nameFaults(metadata, nameRule, errors);
-  namespaceFaults(metadata.namespace ?? '', namespaced, errors);
+  checkName(metadata, nameRule, errors);
+  checkNamespace(metadata.namespace ?? '', namespaced, errors);
   if ((metadata.generation ?? 0) < 0) {
     errors.push(invalidValue('metadata.generation', metadata.generation, 'must be greater than or equal to 0'));
   }
-  labelFaults(metadata.labels ?? {}, errors);
-  annotationFaults(metadata.annotations ?? {}, errors);
-  ownerFaults(metadata.ownerReferences ?? [], errors);
-  finalizerFaults(metadata.finalizers ?? [], errors);
-  managedFieldsFaults(metadata.managedFields ?? [], errors);
+  checkLabels(metadata.labels ?? {}, errors);
+  checkAnnotations(metadata.annotations ?? {}, errors);
+  checkOwners(metadata.ownerReferences ?? [], errors);
+  checkFinalizers(metadata.finalizers ?? [], errors);
+  checkManagedFields(metadata.managedFields ?? [], errors);
   return errors;
 }
 
-/** What may not change; for an object that passed validateMetadata. */
+/** Validates changes of an object that passed validateMetadata. */
 export function validateMetadataUpdate({ metadata }: KubeObject, old: KubeObject): FieldError[] {
   const before = old.metadata;
   const errors: FieldError[] = [];
-  if (isSet(before.deletionTimestamp)) newFinalizerFaults(metadata.finalizers ?? [], before.finalizers ?? [], errors);
+  if (isSet(before.deletionTimestamp)) checkNewFinalizers(metadata.finalizers ?? [], before.finalizers ?? [], errors);
   if ((metadata.generation ?? 0) < (before.generation ?? 0)) {
     errors.push(invalidValue('metadata.generation', metadata.generation ?? 0, 'must not be decremented'));
   }
@@ -120,54 +132,54 @@ const isSet = <T>(value: T | null | undefined): value is T => value !== undefine
 
 const immutable = (field: string, value: unknown) => invalidValue(`metadata.${field}`, value, FIELD_IMMUTABLE);
 
-/** `2026-01-01T00:00:00Z` and `2026-01-01T01:00:00+01:00` are one moment. */
+/** Compares times: `2026-01-01T00:00:00Z` and `2026-01-01T01:00:00+01:00` are equal. */
 function sameTime(a: string | null | undefined, b: string | null | undefined): boolean {
   if ((a ?? null) === (b ?? null)) return true;
   return isSet(a) && isSet(b) && Date.parse(a) === Date.parse(b);
 }
 
-function nameFaults({ name, generateName }: ObjectMeta, rule: NameRule, errors: FieldError[]): void {
+function checkName({ name, generateName }: ObjectMeta, rule: NameRule, errors: FieldError[]): void {
   if (generateName) {
-    for (const fault of namePrefixErrors(rule, generateName)) {
-      errors.push(invalidValue('metadata.generateName', generateName, fault));
+    for (const message of namePrefixErrors(rule, generateName)) {
+      errors.push(invalidValue('metadata.generateName', generateName, message));
     }
   }
   if (!name) {
     errors.push(requiredValue('metadata.name', 'name or generateName is required'));
     return;
   }
-  for (const fault of nameErrors(rule, name)) errors.push(invalidValue('metadata.name', name, fault));
+  for (const message of nameErrors(rule, name)) errors.push(invalidValue('metadata.name', name, message));
 }
 
-function namespaceFaults(namespace: string, namespaced: boolean, errors: FieldError[]): void {
+function checkNamespace(namespace: string, namespaced: boolean, errors: FieldError[]): void {
   if (!namespaced) {
     if (namespace !== '') errors.push(forbiddenField('metadata.namespace', 'not allowed on this type'));
   } else if (namespace === '') {
     errors.push(requiredValue('metadata.namespace'));
   } else {
-    for (const fault of nameErrors('label', namespace)) {
-      errors.push(invalidValue('metadata.namespace', namespace, fault));
+    for (const message of nameErrors('label', namespace)) {
+      errors.push(invalidValue('metadata.namespace', namespace, message));
     }
   }
 }
 
-function labelFaults(labels: Record<string, string>, errors: FieldError[]): void {
+function checkLabels(labels: Record<string, string>, errors: FieldError[]): void {
   for (const [key, value] of Object.entries(labels)) {
-    for (const fault of labelKeyErrors(key)) errors.push(invalidValue('metadata.labels', key, fault));
-    for (const fault of labelValueErrors(value ?? '')) errors.push(invalidValue('metadata.labels', value, fault));
+    for (const message of labelKeyErrors(key)) errors.push(invalidValue('metadata.labels', key, message));
+    for (const message of labelValueErrors(value ?? '')) errors.push(invalidValue('metadata.labels', value, message));
   }
 }
 
-function annotationFaults(annotations: Record<string, string>, errors: FieldError[]): void {
+function checkAnnotations(annotations: Record<string, string>, errors: FieldError[]): void {
   let bytes = 0;
   for (const [key, value] of Object.entries(annotations)) {
-    for (const fault of annotationKeyErrors(key)) errors.push(invalidValue('metadata.annotations', key, fault));
+    for (const message of annotationKeyErrors(key)) errors.push(invalidValue('metadata.annotations', key, message));
     bytes += Buffer.byteLength(key) + Buffer.byteLength(value ?? '');
   }
   if (bytes > MAX_ANNOTATIONS_BYTES) errors.push(tooLong('metadata.annotations', MAX_ANNOTATIONS_BYTES));
 }
 
-function ownerFaults(owners: readonly OwnerReference[], errors: FieldError[]): void {
+function checkOwners(owners: readonly OwnerReference[], errors: FieldError[]): void {
   let controller: string | undefined;
   for (const [index, owner] of owners.entries()) {
     const path = `metadata.ownerReferences[${index}]`;
@@ -191,10 +203,10 @@ function ownerFaults(owners: readonly OwnerReference[], errors: FieldError[]): v
   }
 }
 
-function finalizerFaults(finalizers: readonly string[], errors: FieldError[]): void {
+function checkFinalizers(finalizers: readonly string[], errors: FieldError[]): void {
   for (const finalizer of finalizers) {
-    for (const fault of qualifiedNameErrors(finalizer)) {
-      errors.push(invalidValue('metadata.finalizers', finalizer, fault));
+    for (const message of qualifiedNameErrors(finalizer)) {
+      errors.push(invalidValue('metadata.finalizers', finalizer, message));
     }
   }
   if (finalizers.includes(ORPHAN_FINALIZER) && finalizers.includes(FOREGROUND_FINALIZER)) {
@@ -203,7 +215,7 @@ function finalizerFaults(finalizers: readonly string[], errors: FieldError[]): v
   }
 }
 
-function newFinalizerFaults(finalizers: readonly string[], before: readonly string[], errors: FieldError[]): void {
+function checkNewFinalizers(finalizers: readonly string[], before: readonly string[], errors: FieldError[]): void {
   const added = [...new Set(finalizers).difference(new Set(before))].toSorted();
   if (added.length === 0) return;
   const shown = `[]string{${added.map((finalizer) => JSON.stringify(finalizer)).join(', ')}}`;
@@ -211,7 +223,7 @@ function newFinalizerFaults(finalizers: readonly string[], before: readonly stri
   errors.push(forbiddenField('metadata.finalizers', detail));
 }
 
-function managedFieldsFaults(entries: readonly ManagedFieldsEntry[], errors: FieldError[]): void {
+function checkManagedFields(entries: readonly ManagedFieldsEntry[], errors: FieldError[]): void {
   for (const [index, { operation, fieldsType, manager }] of entries.entries()) {
     const path = `metadata.managedFields[${index}]`;
     if (operation !== 'Apply' && operation !== 'Update') {

@@ -1,6 +1,6 @@
 /**
- * All kinds that are served now: the built-in ones, and custom ones while their definition is established.
- * Whoever caches something about the kinds compares `generation`.
+ * All kinds that are currently served: the built-in ones, and custom ones while their definition is established.
+ * Callers that cache derived values compare `generation`.
  */
 import { compileSchema, type CompiledSchema } from '#engine/registry/structural/compile.ts';
 import type { Resource } from '#engine/registry/resource.ts';
@@ -11,11 +11,11 @@ import { metadataSchema } from '#engine/registry/metadata.ts';
 
 export interface Served {
   readonly resource: Resource;
-  /** For built-in kinds it sees to the metadata, too, except that it does not validate them. */
+  /** For built-in kinds, it also decodes the metadata, but does not validate them. */
   readonly schema: CompiledSchema;
-  /** With metadata: what strategic merge patches walk. */
+  /** The schema including metadata, for strategic merge patches. */
   readonly patchSchema: Schema;
-  /** The same kind in another version, while that is served. */
+  /** Returns the same kind in another served version. */
   sibling(version: string): Served | undefined;
 }
 
@@ -43,12 +43,12 @@ export class Registry {
     return this.#byPath.get(`${group}/${version}/${plural}`);
   }
 
-  /** Whether a collection is one of a built-in kind. */
+  /** Reports whether a collection belongs to a built-in kind. */
   isBuiltIn(collection: string): boolean {
     return this.#builtIn.some(({ resource }) => resource.collection === collection);
   }
 
-  /** Any served version of a stored collection: for walking what exists, whatever its version. */
+  /** Returns one served version for each stored collection, to walk over all objects. */
   collections(): Resource[] {
     const seen = new Map<string, Resource>();
     for (const resource of this.#resources) {
@@ -59,7 +59,7 @@ export class Registry {
     return [...seen.values()];
   }
 
-  /** Replaces the custom kinds; those that did not change keep their compiled schema. */
+  /** Replaces the custom kinds. Unchanged kinds keep their compiled schema. */
   setCustom(resources: readonly Resource[]): void {
     const known = new Map(this.#custom.map((served) => [served.resource, served]));
     this.#custom = resources.map((resource) => known.get(resource) ?? this.#serve(resource));
@@ -90,7 +90,7 @@ function serve(resource: Resource, sibling: Served['sibling']): Served {
   return {
     resource,
     sibling,
-    // Most kinds are never written in a short run; compiling on first use keeps the start fast.
+    // Most kinds are not written in a short run, so compiling on first use keeps the start fast.
     get schema() {
       if (compiled !== undefined) return compiled;
       if (builtIn) return (compiled = compileBuiltIn(schema, this.patchSchema));
@@ -107,7 +107,7 @@ function wholeObject(schema: Schema): Schema {
   return { ...schema, properties };
 }
 
-/** One walk for all of an object: Go decodes the metadata as a field like others, and tells of it where it stands. */
+/** Compiles schema and metadata in one: Go decodes metadata like any other field and reports its errors in order. */
 function compileBuiltIn(schema: Schema, whole: Schema): CompiledSchema {
   const compiled = compileSchema(whole, { root: false, builtIn: true });
   return { ...compiled, ...compileValidator(schema, { uniqueLists: false }) };

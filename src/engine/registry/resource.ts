@@ -1,6 +1,6 @@
 /**
- * What the engine knows of one served version of a kind. Built-in kinds are values of this type (registry/kinds/),
- * custom ones are made from their CustomResourceDefinition (registry/custom-resource.ts); handlers see no difference.
+ * One served version of a kind. Built-in kinds are values of this type (registry/kinds/); custom kinds are built from
+ * their CustomResourceDefinition (registry/custom-resource.ts). Handlers treat both alike.
  */
 import type { StoredForm } from '#engine/conversion/stored-form.ts';
 import type { FieldError } from '#kube/field-error.ts';
@@ -26,37 +26,40 @@ export interface Column {
   readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'date';
   readonly format?: string;
   readonly description?: string;
-  /** 0 shows always, anything above only with `-o wide`. */
+  /** 0 = always shown; above 0 = only with `-o wide`. */
   readonly priority?: number;
-  /** The cell; `undefined` shows as nothing, dates are RFC 3339 and shown as ages by `type: date`. */
+  /** Returns the cell. Undefined shows as empty; dates are RFC 3339, and `type: date` shows them as ages. */
   value(object: KubeObject, now: number): string | number | boolean | null | undefined;
 }
 
-/** Kind-specific rules around a write; each is optional and pure. `prepare*` may change the object that it is given. */
+/** Kind-specific hooks of a write. Each is optional and pure; `prepare*` may change the given object. */
 export interface Strategy {
-  /** Defaults that depend on other fields; idempotent. They belong to the writer; prepareFor* see to them once more. */
+  /**
+   * Sets defaults that depend on other fields; idempotent. They belong to the writer's fields; prepareFor* apply them
+   * again.
+   */
   defaults?(object: KubeObject): void;
-  /** Fills what the server decides on create (Namespace phase, Secret stringData ...). */
+  /** Sets the fields that the server decides on create (Namespace phase, Secret stringData ...). */
   prepareForCreate?(object: KubeObject): void;
-  /** Copies what an update may not touch from `old`. Status was handled already. */
+  /** Copies the fields that an update may not change from `old`. Status was copied already. */
   prepareForUpdate?(object: KubeObject, old: KubeObject): void;
-  /** Beyond the schema: cross-field rules, formats; for create and update alike. */
+  /** Validates what the schema cannot express: cross-field rules, formats. For create and update. */
   validate?(object: KubeObject): FieldError[];
-  /** Immutable fields and transitions. */
+  /** Validates immutable fields and transitions. */
   validateUpdate?(object: KubeObject, old: KubeObject): FieldError[];
-  /** Warning headers for a write that is accepted. */
+  /** Returns Warning headers for an accepted write. */
   warnings?(object: KubeObject): string[];
-  /** Seconds that a delete waits for whoever runs the object; absent = none. */
+  /** Returns the seconds that a graceful deletion takes; absent = 0. */
   graceSeconds?(object: KubeObject, requested: number | undefined): number;
   /** Marks an object whose deletion began (Namespace phase). */
   beginDeletion?(object: KubeObject): void;
-  /** What a delete without a propagation policy does with dependents, unless a finalizer says so; absent = Background. */
+  /** Propagation of a delete without a policy, unless a finalizer decides it; absent = Background. */
   readonly defaultPropagation?: {
     readonly policy: 'Orphan';
-    /** For those who rely on it. */
+    /** Warning for clients that rely on the default. */
     readonly warning: string;
   };
-  /** Whether something besides metadata.finalizers still holds an object under deletion (Namespace spec.finalizers). */
+  /** Reports whether anything besides metadata.finalizers blocks the deletion (Namespace spec.finalizers). */
   heldBack?(object: KubeObject): boolean;
 }
 
@@ -68,7 +71,7 @@ export interface ScaleSubresource {
   readonly labelSelectorPath?: string;
 }
 
-/** A subresource that is not an object's own part: pods/eviction, serviceaccounts/token. Listed in discovery. */
+/** A subresource with a kind of its own: pods/eviction, serviceaccounts/token. Listed in discovery. */
 export interface ExtraSubresource {
   readonly name: string;
   readonly kind: string;
@@ -83,30 +86,30 @@ export interface Resource extends ResourceType {
   readonly shortNames: readonly string[];
   readonly categories: readonly string[];
   readonly verbs: readonly Verb[];
-  /** Key of the store's collection; versions of one kind share it. */
+  /** Key of the store's collection; all versions of a kind share it. */
   readonly collection: string;
-  /** The version that stored bytes are in; where it differs from `version`, reads convert. */
+  /** The version of the stored bytes; reads convert if it differs from `version`. */
   readonly storageVersion: string;
-  /** How stored objects of a custom kind come to be of this version; built-in ones are shown as they are stored. */
+  /** Converts stored objects of a custom kind to this version; built-in kinds are served as stored. */
   readonly stored?: StoredForm;
-  /** The whole object. `metadata` is checked by registry/metadata.ts, whatever stands here. */
+  /** The schema of the whole object, except `metadata`, which registry/metadata.ts validates. */
   readonly schema: Schema;
   readonly columns: readonly Column[];
   readonly status: boolean;
   readonly scale?: ScaleSubresource;
   readonly extraSubresources?: readonly ExtraSubresource[];
-  /** Whether metadata.generation counts changes outside of metadata and status. */
+  /** True if metadata.generation counts changes outside of metadata and status. */
   readonly generation: boolean;
-  /** Field selectors besides metadata.name and metadata.namespace: label → value. */
+  /** Field selectors besides metadata.name and metadata.namespace, by label. */
   readonly selectableFields: Readonly<Record<string, (object: KubeObject) => string>>;
   readonly nameRule: NameRule;
-  /** A PUT must say which revision it replaces; custom kinds always ask for it. */
+  /** True if a PUT must name the revision that it replaces, as for custom kinds. */
   readonly needsRevision?: boolean;
-  /** A question, not a thing: a create is answered in its status, and nothing is stored. */
+  /** True if creating an object asks a question, which its status answers (reviews). Nothing is stored. */
   readonly asked?: boolean;
-  /** Strategic merge patch is for built-in kinds only. */
+  /** True if the kind is built in. Only built-in kinds support strategic merge patches. */
   readonly builtIn: boolean;
   readonly strategy: Strategy;
-  /** Deprecated versions warn on each use. */
+  /** The warning on each use of a deprecated version. */
   readonly deprecationWarning?: string;
 }

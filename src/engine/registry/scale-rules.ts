@@ -1,4 +1,4 @@
-/** What a scale subresource asks of an object: replica counts that are int32, a selector that is a string. */
+/** Validates the fields that a scale subresource uses: int32 replica counts, and a string selector. */
 import type { ScaleSubresource } from '#engine/registry/resource.ts';
 import { isInteger } from '#engine/registry/structural/json-value.ts';
 import { type FieldError, invalidValue } from '#kube/field-error.ts';
@@ -7,17 +7,17 @@ import { isRecord, type KubeObject } from '#kube/meta.ts';
 
 const INT32_MAX = 2147483647;
 
-export function scaleFaults(object: KubeObject, scale: ScaleSubresource): FieldError[] {
+export function checkScale(object: KubeObject, scale: ScaleSubresource): FieldError[] {
   return [
-    ...replicasFaults(object, scale.specReplicasPath),
-    ...replicasFaults(object, scale.statusReplicasPath),
-    ...(scale.labelSelectorPath ? selectorFaults(object, scale.labelSelectorPath) : []),
+    ...checkReplicas(object, scale.specReplicasPath),
+    ...checkReplicas(object, scale.statusReplicasPath),
+    ...(scale.labelSelectorPath ? checkSelector(object, scale.labelSelectorPath) : []),
   ];
 }
 
-function replicasFaults(object: KubeObject, path: string): FieldError[] {
-  const { value, fault } = valueAt(object, path);
-  if (fault !== undefined) return [invalidValue(path, 0, fault)];
+function checkReplicas(object: KubeObject, path: string): FieldError[] {
+  const { value, error } = valueAt(object, path);
+  if (error !== undefined) return [invalidValue(path, 0, error)];
   if (value === undefined) return [];
   if (typeof value !== 'number' || !isInteger(value)) {
     return [invalidValue(path, 0, accessorError(path, value, 'int64'))];
@@ -27,23 +27,26 @@ function replicasFaults(object: KubeObject, path: string): FieldError[] {
   return [];
 }
 
-function selectorFaults(object: KubeObject, path: string): FieldError[] {
-  const { value, fault } = valueAt(object, path);
-  if (fault !== undefined) return [invalidValue(path, '', fault)];
+function checkSelector(object: KubeObject, path: string): FieldError[] {
+  const { value, error } = valueAt(object, path);
+  if (error !== undefined) return [invalidValue(path, '', error)];
   if (value === undefined || typeof value === 'string') return [];
   return [invalidValue(path, '', accessorError(path, value, 'string'))];
 }
 
-/** Paths of scale subresources are plain: `.spec.replicas`, checked when the definition was created. */
+/**
+ * Splits a path. Paths of scale subresources are plain, such as `.spec.replicas`; they were checked with the
+ * definition.
+ */
 export function fieldsOf(path: string): string[] {
   return path.replace(/^\./, '').split('.');
 }
 
-export function valueAt(object: KubeObject, path: string): { value?: unknown; fault?: string } {
+export function valueAt(object: KubeObject, path: string): { value?: unknown; error?: string } {
   let value: unknown = object;
   for (const name of fieldsOf(path)) {
     if (value === undefined || value === null) return {};
-    if (!isRecord(value)) return { fault: accessorError(path, value, 'map[string]interface{}') };
+    if (!isRecord(value)) return { error: accessorError(path, value, 'map[string]interface{}') };
     value = Object.hasOwn(value, name) ? value[name] : undefined;
   }
   return { value };

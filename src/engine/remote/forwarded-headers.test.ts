@@ -35,20 +35,20 @@ const names: Record<string, boolean> = {
   'x-forwarded-for': false,
 };
 for (const [name, want] of Object.entries(names)) {
-  test(`${name} is ${want ? '' : 'not '}handed on`, () => assert.equal(isForwarded(name), want));
+  test(`${name} is ${want ? '' : 'not '}forwarded`, () => assert.equal(isForwarded(name), want));
 }
 
-test('what a connection names as its own stays with it', () => {
+test('headers that Connection names are not forwarded', () => {
   const headers = requestHeaders(aRequest({ connection: 'close, X-Hop', 'x-hop': '1', 'x-end': '2', accept: '*/*' }));
   assert.deepEqual({ ...headers }, { 'x-end': '2', accept: '*/*' });
 });
 
-test('a request of this process has what its fields say', () => {
+test('a local request has headers from its fields', () => {
   const { header: _, headerNames: __, ...local } = aRequest({ accept: 'application/json', 'user-agent': 'me' });
   assert.deepEqual({ ...requestHeaders(local) }, { accept: 'application/json', 'user-agent': 'me' });
 });
 
-test('of an answer, what is the message itself goes on', () => {
+test('headers of the response message are forwarded', () => {
   const received = {
     'content-type': 'text/plain',
     'content-length': '5',

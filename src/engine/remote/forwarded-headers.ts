@@ -1,8 +1,10 @@
-/** Which headers go on, in either direction: never those of the connection, never who proved what to us. Pure. */
+/**
+ * Decides which headers are forwarded, in either direction: never those of the connection, and never credentials. Pure.
+ */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ApiRequest } from '#engine/request.ts';
 
-/** RFC 9110 7.6.1, and what people send in its place. */
+/** Hop-by-hop headers of RFC 9110 7.6.1, and common variants. */
 const OF_CONNECTION: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -16,19 +18,19 @@ const OF_CONNECTION: ReadonlySet<string> = new Set([
   'http2-settings',
 ]);
 
-/** Ours to say, or to know. */
+/** Headers that we set or consume ourselves. */
 const OWN_REQUEST: ReadonlySet<string> = new Set(['authorization', 'host', 'expect', 'content-length']);
 const OWN_RESPONSE: ReadonlySet<string> = new Set(['content-length', 'content-type', 'audit-id', 'date']);
 
-/** Claims about who asks, or from where: only we make them. */
+/** Headers that claim a user or an origin: only we set them. */
 const CLAIMS = /^(?:x-remote-|impersonate-|x-forwarded-|forwarded$)/;
 
-/** Whether whoever a request is handed on to may see this header, by its lower-case name. */
+/** Reports whether a request header is forwarded, by its lower-case name. */
 export function isForwarded(name: string): boolean {
   return !name.startsWith(':') && !OF_CONNECTION.has(name) && !OWN_REQUEST.has(name) && !CLAIMS.test(name);
 }
 
-/** Of a request of this process as well, which has no headers but these three. */
+/** Returns the headers to forward. A local request has only the three from its fields. */
 export function requestHeaders(request: ApiRequest): Record<string, string | string[]> {
   const { accept, contentType, userAgent } = request;
   const headers: Record<string, string> = Object.create(null);
@@ -43,7 +45,7 @@ export function requestHeaders(request: ApiRequest): Record<string, string | str
   return headers;
 }
 
-/** The content type is a field of its own, the length is counted anew. */
+/** Returns the response headers to forward, without content type and length, which are set separately. */
 export function responseHeaders(received: IncomingHttpHeaders): Record<string, string> {
   const headers: Record<string, string> = Object.create(null);
   const named = namedByConnection(received.connection);
@@ -54,7 +56,7 @@ export function responseHeaders(received: IncomingHttpHeaders): Record<string, s
   return headers;
 }
 
-/** A sender may declare more headers to be its connection's own. */
+/** A sender may declare further headers as hop-by-hop. */
 function namedByConnection(connection: string | undefined): ReadonlySet<string> {
   if (connection === undefined) return NONE;
   return new Set(connection.split(',').map((name) => name.trim().toLowerCase()));

@@ -1,4 +1,6 @@
-/** Why a connection failed, in the words of Go's net and crypto/tls: kube-apiserver shows them, and people search for them. */
+/**
+ * Formats network errors like Go's net and crypto/tls: kube-apiserver shows these messages, and people search for them.
+ */
 import { isIP } from 'node:net';
 
 interface SystemError extends Error {
@@ -10,10 +12,10 @@ interface SystemError extends Error {
   readonly cert?: { readonly subjectaltname?: string };
 }
 
-export interface Dialed {
+export interface DialTarget {
   readonly host: string;
   readonly port: number;
-  /** What the certificate must be for. */
+  /** The name that the certificate must be valid for. */
   readonly serverName: string;
 }
 
@@ -36,21 +38,21 @@ const CERTIFICATE: Readonly<Record<string, string>> = {
   CERT_SIGNATURE_FAILURE: 'certificate signed by unknown authority',
 };
 
-/** Nobody was there to take a connection: nothing was sent. */
-export function isUnreached(error: unknown): boolean {
-  if (error instanceof AggregateError) return error.errors.length > 0 && error.errors.every(isUnreached);
+/** Reports whether the connection failed, so that nothing was sent. */
+export function isConnectFailure(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.length > 0 && error.errors.every(isConnectFailure);
   const { code = '', syscall } = error instanceof Error ? (error as SystemError) : {};
   return syscall === 'connect' && CONNECT[code] !== undefined;
 }
 
-export function goNetworkError(error: unknown, dialed: Dialed): string {
-  // With several addresses Node tries them all and reports all; the first one says why.
+export function goNetworkError(error: unknown, dialed: DialTarget): string {
+  // With several addresses Node tries all and reports all; the first error is used.
   if (error instanceof AggregateError && error.errors.length > 0) return goNetworkError(error.errors[0], dialed);
   if (!(error instanceof Error)) return String(error);
   const { code = '', syscall, address, port, cert } = error as SystemError;
   const connect = CONNECT[code];
   if (connect !== undefined && syscall === 'connect') {
-    return `dial tcp ${joined(address ?? dialed.host, port ?? dialed.port)}: ${connect}`;
+    return `dial tcp ${joinHostPort(address ?? dialed.host, port ?? dialed.port)}: ${connect}`;
   }
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
     const why = code === 'ENOTFOUND' ? 'no such host' : 'server misbehaving';
@@ -69,7 +71,7 @@ export function goNetworkError(error: unknown, dialed: Dialed): string {
   return error.message;
 }
 
-/** `DNS:a.b, IP Address:1.2.3.4` → what Go says about it. */
+/** Formats Go's message for alternative names such as `DNS:a.b, IP Address:1.2.3.4`. */
 function wrongName(alternatives: string, serverName: string): string {
   const isAddress = isIP(serverName) !== 0;
   const prefix = isAddress ? 'IP Address:' : 'DNS:';
@@ -82,4 +84,5 @@ function wrongName(alternatives: string, serverName: string): string {
   return `certificate is not valid for any names, but wanted to match ${serverName}`;
 }
 
-export const joined = (host: string, port: number) => (host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`);
+export const joinHostPort = (host: string, port: number) =>
+  host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;

@@ -1,68 +1,68 @@
 /**
- * Requests to one kind of server behind us (an aggregated API, the kubelets) over HTTPS and HTTP/1.1: bodies as
- * streams, upgrades as raw connections. How many are open, how long connecting and the first answer take: all bounded.
- * Nothing is followed, and nothing but a read on a kept connection that turns out to be closed is tried again.
+ * Sends requests to one kind of server (an aggregated API, the kubelets) over HTTPS and HTTP/1.1: bodies as streams,
+ * upgrades as raw connections. The number of open requests and the times for connecting and for the first response are
+ * bounded. Redirects are not followed. Only reads on a kept-alive connection that turns out to be closed are retried.
  */
 import { Agent, request, type AgentOptions, type RequestOptions } from 'node:https';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import type { Duplex, Readable } from 'node:stream';
 import { createSecureContext, type SecureContext, type TLSSocket } from 'node:tls';
-import { goNetworkError, joined, type Dialed } from '#engine/remote/go-network-error.ts';
+import { goNetworkError, joinHostPort, type DialTarget } from '#engine/remote/go-network-error.ts';
 import { MAX_HEADER_BYTES } from '#engine/limits.ts';
 import type { Clock } from '#lib/clock.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const MAX_KEPT_SOCKETS = 16;
 
-/** PEM. */
-export interface ClientProof {
+/** A client certificate and key in PEM format. */
+export interface ClientCertificate {
   readonly certPem: string;
   readonly keyPem: string;
 }
 
 export interface UpstreamTls {
-  /** PEM; '' = the system's roots. */
+  /** PEM; '' = the system's root certificates. */
   readonly ca: string;
-  /** Who we say we are, now: the same value for as long as nothing was renewed. */
-  readonly client?: (() => ClientProof) | undefined;
-  /** Takes any certificate. */
+  /** Returns the current client certificate; the same value until it is renewed. */
+  readonly client?: (() => ClientCertificate) | undefined;
+  /** Accepts any server certificate. */
   readonly insecure?: boolean;
 }
 
 export interface UpstreamRequest {
   readonly method: string;
-  /** With the query. */
+  /** Path including the query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string | string[]>>;
   readonly body?: Readable | Buffer | undefined;
-  /** The connection is to leave HTTP; `headers` say for what. */
+  /** True to upgrade the connection to the protocol in `headers`. */
   readonly upgrade?: boolean;
-  /** undefined = answers that begin only when there is something to tell. */
+  /** Undefined for responses that may begin late. */
   readonly headersTimeoutMs: number | undefined;
   readonly signal: AbortSignal;
 }
 
-export interface Upgraded {
+export interface UpgradedConnection {
   readonly incoming: IncomingMessage;
   readonly connection: Duplex;
   readonly head: Buffer;
 }
 
-/** An upgrade that was refused is an ordinary answer. */
-export type UpstreamAnswer = { readonly incoming: IncomingMessage } | Upgraded;
+/** The response. A refused upgrade is an ordinary response. */
+export type UpstreamResponse = { readonly incoming: IncomingMessage } | UpgradedConnection;
 
-/** Its message says why in Go's words. */
+/** Has Go's message for the reason. */
 export class UpstreamError extends Error {
   override name = 'UpstreamError';
 }
 
-/** What we were told about the other side cannot be used. */
+/** The configuration of the server is invalid. */
 export class UpstreamSetupError extends UpstreamError {
   override name = 'UpstreamSetupError';
 }
 
-/** Too many are open already. */
+/** Too many requests are open. */
 export class UpstreamBusyError extends UpstreamError {
   override name = 'UpstreamBusyError';
 }
@@ -74,18 +74,18 @@ export interface HttpsUpstreamOptions {
 }
 
 interface Agents {
-  readonly client: ClientProof | undefined;
-  /** For reads, which may be tried again when a kept connection was closed under them. */
+  readonly client: ClientCertificate | undefined;
+  /** For reads, which may be retried if a kept-alive connection was closed. */
   readonly kept: Agent;
-  /** For everything else: each its own connection. */
+  /** For other requests, each on its own connection. */
   readonly fresh: Agent;
 }
 
 export class HttpsUpstream {
   readonly #options: HttpsUpstreamOptions;
   #agents: Agents | undefined;
-  /** From before a renewal, with requests that are under way. */
-  readonly #left = new Set<Agent>();
+  /** Agents from before a renewal with pending requests. */
+  readonly #outdated = new Set<Agent>();
   #open = 0;
   #retired = false;
 
@@ -94,28 +94,28 @@ export class HttpsUpstream {
   }
 
   /** Rejects with UpstreamError. */
-  async open(dialed: Dialed, asked: UpstreamRequest): Promise<UpstreamAnswer> {
+  async open(dialed: DialTarget, request: UpstreamRequest): Promise<UpstreamResponse> {
     const { maxOpen } = this.#options;
-    if (this.#open >= maxOpen) throw new UpstreamBusyError(`too many requests are under way; the limit is ${maxOpen}`);
-    const repeatable = asked.body === undefined && asked.upgrade !== true && isRead(asked.method);
-    const options = { ...requestOptions(dialed, asked), agent: this.#agent(repeatable) };
+    if (this.#open >= maxOpen) throw new UpstreamBusyError(`too many requests are open; the limit is ${maxOpen}`);
+    const repeatable = request.body === undefined && request.upgrade !== true && isRead(request.method);
+    const options = { ...requestOptions(dialed, request), agent: this.#agent(repeatable) };
     this.#open++;
-    let answer: UpstreamAnswer | undefined;
+    let response: UpstreamResponse | undefined;
     try {
-      for (let left = repeatable ? MAX_KEPT_SOCKETS : 0; answer === undefined; left--) {
-        answer = await this.#attempt(options, dialed, asked, left > 0);
+      for (let left = repeatable ? MAX_KEPT_SOCKETS : 0; response === undefined; left--) {
+        response = await this.#attempt(options, dialed, request, left > 0);
       }
     } catch (error) {
       this.#over();
       throw error;
     }
-    const held = 'connection' in answer ? answer.connection : answer.incoming;
+    const held = 'connection' in response ? response.connection : response.incoming;
     if (held.destroyed) this.#over();
     else held.once('close', () => this.#over());
-    return answer;
+    return response;
   }
 
-  /** Nobody asks it any more: lets go of its connections when the last request is over. */
+  /** Stops using the upstream: closes its connections after the last request. */
   retire(): void {
     this.#retired = true;
     this.#closeIfDone();
@@ -130,11 +130,11 @@ export class HttpsUpstream {
     if (this.#retired && this.#open === 0) this.close();
   }
 
-  /** Ends kept connections, and those of requests under way. */
+  /** Closes kept-alive connections and those of pending requests. */
   close(): void {
     this.#agents?.kept.destroy();
     this.#agents?.fresh.destroy();
-    for (const agent of this.#left) agent.destroy();
+    for (const agent of this.#outdated) agent.destroy();
   }
 
   #agent(kept: boolean): Agent {
@@ -148,35 +148,35 @@ export class HttpsUpstream {
         rejectUnauthorized: tls.insecure !== true,
         ALPNProtocols: ['http/1.1'],
       };
-      this.#leave();
+      this.#retireAgents();
       const [reads, others] = [new Agent({ ...options, keepAlive: true }), new Agent({ ...options, keepAlive: false })];
       this.#agents = { client, kept: reads, fresh: others };
     }
     return kept ? this.#agents.kept : this.#agents.fresh;
   }
 
-  /** Connections that nobody uses end, the others with their requests. */
-  #leave(): void {
-    for (const agent of this.#left) if (Object.keys(agent.sockets).length === 0) this.#left.delete(agent);
+  /** Closes idle connections; others end with their requests. */
+  #retireAgents(): void {
+    for (const agent of this.#outdated) if (Object.keys(agent.sockets).length === 0) this.#outdated.delete(agent);
     if (this.#agents === undefined) return;
     const { kept, fresh } = this.#agents;
     for (const sockets of Object.values(kept.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
-    this.#left.add(kept).add(fresh);
+    this.#outdated.add(kept).add(fresh);
   }
 
-  /** undefined = a kept connection was closed before it took the request. */
+  /** Returns undefined if a kept-alive connection was closed before it accepted the request. */
   #attempt(
     options: RequestOptions,
-    dialed: Dialed,
+    dialed: DialTarget,
     { body, headersTimeoutMs, upgrade }: UpstreamRequest,
     again: boolean,
-  ): Promise<UpstreamAnswer | undefined> {
+  ): Promise<UpstreamResponse | undefined> {
     return new Promise((resolve, reject) => {
       let outgoing: ClientRequest;
       try {
         outgoing = request(options);
       } catch (error) {
-        // A header that cannot be sent, say.
+        // For example an invalid header.
         reject(new UpstreamError((error as Error).message, { cause: error }));
         return;
       }
@@ -188,7 +188,7 @@ export class HttpsUpstream {
       });
       outgoing.once('response', (incoming) => {
         stopTimers();
-        // Whoever takes the answer sees its end; without a listener an early one would be an uncaught error.
+        // The reader of the response sees its end; without a listener an early end would be an uncaught error.
         incoming.on('error', () => {});
         resolve({ incoming });
       });
@@ -203,11 +203,11 @@ export class HttpsUpstream {
     });
   }
 
-  #bound(outgoing: ClientRequest, { host, port }: Dialed, headersTimeoutMs: number | undefined): () => void {
+  #bound(outgoing: ClientRequest, { host, port }: DialTarget, headersTimeoutMs: number | undefined): () => void {
     const { clock } = this.#options;
     const fail = (why: string) => () => outgoing.destroy(new UpstreamError(why));
-    const connected = clock.after(CONNECT_TIMEOUT_MS, fail(`dial tcp ${joined(host, port)}: i/o timeout`));
-    const answered =
+    const connected = clock.after(CONNECT_TIMEOUT_MS, fail(`dial tcp ${joinHostPort(host, port)}: i/o timeout`));
+    const gotHeaders =
       headersTimeoutMs === undefined
         ? () => {}
         : clock.after(headersTimeoutMs, fail('net/http: timeout awaiting response headers'));
@@ -217,22 +217,22 @@ export class HttpsUpstream {
     });
     return () => {
       connected();
-      answered();
+      gotHeaders();
     };
   }
 }
 
-function requestOptions({ host, port, serverName }: Dialed, asked: UpstreamRequest): RequestOptions {
-  const { method, path, headers, signal } = asked;
+function requestOptions({ host, port, serverName }: DialTarget, request: UpstreamRequest): RequestOptions {
+  const { method, path, headers, signal } = request;
   return {
     method,
     host,
     port,
     path,
     signal,
-    headers: { Host: joined(serverName, port), ...headers },
+    headers: { Host: joinHostPort(serverName, port), ...headers },
     maxHeaderSize: MAX_HEADER_BYTES,
-    // An address is never sent as a server name; the certificate is checked for it all the same.
+    // An IP address is never sent as a server name; the certificate is still checked for it.
     servername: isIP(serverName) === 0 ? serverName : '',
   };
 }
@@ -242,7 +242,7 @@ function send(outgoing: ClientRequest, body: Readable | Buffer | undefined): voi
     outgoing.end(body);
     return;
   }
-  // Not a pipeline: when the other side does not want the rest, our client must still get its answer.
+  // Not a pipeline: if the server rejects the rest of the body, the client must still get the response.
   body.pipe(outgoing);
   body.once('close', () => {
     if (!body.readableEnded) outgoing.destroy();
@@ -258,12 +258,12 @@ const isRead = (method: string) => method === 'GET' || method === 'HEAD';
 const CLOSED: ReadonlySet<string | undefined> = new Set(['ECONNRESET', 'EPIPE']);
 const isClosed = ({ code }: NodeJS.ErrnoException) => CLOSED.has(code);
 
-function upstreamError(error: Error, dialed: Dialed): UpstreamError {
+function upstreamError(error: Error, dialed: DialTarget): UpstreamError {
   const why = error.name === 'AbortError' ? 'context canceled' : goNetworkError(error, dialed);
   return new UpstreamError(why, { cause: error });
 }
 
-function secureContext(ca: string, client: ClientProof | undefined): SecureContext {
+function secureContext(ca: string, client: ClientCertificate | undefined): SecureContext {
   const unusable = 'unable to load root certificates: unable to parse bytes as PEM block';
   if (ca !== '' && !ca.includes('-----BEGIN CERTIFICATE-----')) throw new UpstreamSetupError(unusable);
   try {

@@ -35,7 +35,7 @@ after(() => api.stop());
 const resolve = (name: string, pick: number) =>
   resolveService(api.store, { namespace: 'default', name, port: 443 }, () => pick);
 
-test('a service is where its ready endpoints are, each on its own port', () => {
+test('a service resolves to its ready endpoints, each with its own port', () => {
   const [one, other] = [
     { host: '10.0.0.1', port: 9443 },
     { host: '10.0.0.3', port: 9444 },
@@ -44,7 +44,7 @@ test('a service is where its ready endpoints are, each on its own port', () => {
   assert.deepEqual(resolve('sliced', 1), { servers: [other, one] });
 });
 
-test('an external address comes first, and without any it is nowhere', () => {
+test('an external address takes precedence, and a service without addresses is unresolved', () => {
   assert.deepEqual(resolve('external', 0), { servers: [{ host: '192.0.2.1', port: 443 }] });
   const nowhere = resolve('empty', 0);
   assert.equal('unresolved' in nowhere && nowhere.unresolved, 'MissingEndpoints');

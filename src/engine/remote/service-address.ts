@@ -1,6 +1,6 @@
 /**
- * Where a Service is reached, for webhooks and aggregated APIs alike. There is no service network: an address that this
- * machine can reach must stand in the Service, or in its EndpointSlices. Only looks; nobody is called here.
+ * Resolves the address of a Service, for webhooks and aggregated APIs. There is no service network: the Service or its
+ * EndpointSlices must contain an address that this machine can reach. Makes no calls.
  */
 import { randomInt } from 'node:crypto';
 import { isIP } from 'node:net';
@@ -18,7 +18,7 @@ export interface ServicePort {
   readonly port: number;
 }
 
-/** Why not, as the Available condition of an APIService calls it. */
+/** The reason of the Available condition of an APIService. */
 export type Unresolved = 'ServiceNotFound' | 'ServicePortError' | 'MissingEndpoints';
 
 export interface Server {
@@ -30,7 +30,7 @@ export type ServiceServers =
   | { readonly servers: readonly [Server, ...Server[]] }
   | { readonly unresolved: Unresolved; readonly message: string };
 
-/** All of them, as they are to be tried: which one is the first is left to chance, the others are there if it is not. */
+/** Returns all servers in the order to try them: the first is random, the others are fallbacks. */
 export function resolveService(
   store: Store,
   { namespace, name, port }: ServicePort,
@@ -44,13 +44,13 @@ export function resolveService(
     if (typeof externalName === 'string' && externalName !== '') return { servers: [{ host: externalName, port }] };
     return unresolved('MissingEndpoints', `service "${name}" has no externalName`);
   }
-  const asked = recordsOf(ports).find((item) => item['port'] === port);
-  if (asked === undefined) {
+  const servicePort = recordsOf(ports).find((item) => item['port'] === port);
+  if (servicePort === undefined) {
     return unresolved('ServicePortError', `no service port ${port} found for service "${name}"`);
   }
   const [external] = listOf(externalIPs);
   if (isAddress(external)) return { servers: [{ host: external, port }] };
-  const all = serversOf(store, { namespace, name, portName: asked['name'] ?? '' });
+  const all = serversOf(store, { namespace, name, portName: servicePort['name'] ?? '' });
   const at = all.length === 0 ? 0 : pick(all.length);
   const [first, ...others] = [...all.slice(at), ...all.slice(0, at)];
   if (first !== undefined) return { servers: [first, ...others] };

@@ -1,17 +1,17 @@
 /**
- * One collection as it is now: entries by id, and ids in order. Also as it was, given what to undo.
- * Holds no history of its own.
+ * The current entries of one collection, by id and in id order. Can also list a past state, given the changes to undo.
+ * Keeps no history of its own.
  */
 import { SortedIds } from './sorted-ids.ts';
 import type { Entry, ListRange } from './store.ts';
 
-/** What a range selects: `entries` up to the limit, `remaining` behind it. */
+/** The part of a range that is returned: `entries` up to the limit, and the number of entries after it. */
 export interface Page {
   readonly entries: Entry[];
   readonly remaining: number;
 }
 
-/** Ids of the past: the entry that an id had then, undefined where it had none. */
+/** The past entries of changed ids; undefined for an id that did not exist. */
 export type Undo = ReadonlyMap<string, Entry | undefined>;
 
 export class Collection {
@@ -26,7 +26,7 @@ export class Collection {
     return this.#entries.get(id);
   }
 
-  /** Returns what was replaced. */
+  /** Returns the replaced entry. */
   set(entry: Entry): Entry | undefined {
     const previous = this.#entries.get(entry.id);
     if (!previous) this.#ids.add(entry.id);
@@ -34,7 +34,7 @@ export class Collection {
     return previous;
   }
 
-  /** Returns what was removed. */
+  /** Returns the removed entry. */
   remove(id: string): Entry | undefined {
     const previous = this.#entries.get(id);
     if (!previous) return undefined;
@@ -50,7 +50,10 @@ export class Collection {
     return { entries, remaining: end - start - taken };
   }
 
-  /** The list as it was before the changes in `undo`. Costs what was changed plus what is returned. */
+  /**
+   * Lists the collection as it was before the changes in `undo`. The cost is the number of changes plus the size of the
+   * page.
+   */
   listBefore(undo: Undo, range: ListRange): Page {
     const within = bounds(range);
     const { start, end } = this.#ranks(within);
@@ -61,7 +64,7 @@ export class Collection {
     const wanted = Math.min(total, range.limit ?? Infinity);
     const entries: Entry[] = [];
     let next = 0;
-    // At most every changed id hides one of today's, so this many of today's ids are enough for the page.
+    // Each changed id hides at most one current id, so this many current ids are enough for the page.
     for (const id of this.#ids.slice(start, Math.min(end, start + wanted + changed.length))) {
       while (next < changed.length && changed[next]! < id) pushDefined(entries, undo.get(changed[next++]!));
       if (!undo.has(id)) entries.push(this.#entries.get(id)!);
@@ -78,23 +81,23 @@ export class Collection {
   }
 }
 
-/** Ids from `from` up to, not including, `to`. */
+/** The ids from `from` up to, but not including, `to`. */
 interface Bounds {
   readonly from: string;
   readonly to: string | undefined;
 }
 
 function bounds({ prefix = '', after }: ListRange): Bounds {
-  // No id lies between x and x followed by the smallest character.
-  const behind = after === undefined ? '' : `${after}\0`;
-  return { from: behind > prefix ? behind : prefix, to: endOfPrefix(prefix) };
+  // No id sorts between x and x followed by the smallest character.
+  const afterBound = after === undefined ? '' : `${after}\0`;
+  return { from: afterBound > prefix ? afterBound : prefix, to: endOfPrefix(prefix) };
 }
 
 function contains({ from, to }: Bounds, id: string): boolean {
   return id >= from && (to === undefined || id < to);
 }
 
-/** The first string behind all that start with `prefix`; undefined when there is none. */
+/** Returns the smallest string after all strings that start with `prefix`, or undefined if there is none. */
 function endOfPrefix(prefix: string): string | undefined {
   for (let last = prefix.length - 1; last >= 0; last--) {
     const code = prefix.charCodeAt(last);

@@ -1,4 +1,4 @@
-/** What every store must do: each sentence of store.ts as a test, run for each journal. */
+/** The conformance suite for stores: each guarantee of store.ts as a test, run for each journal. */
 import { describe, it } from 'node:test';
 import { faultCases } from './testing/fault-cases.ts';
 import { readCases } from './testing/read-cases.ts';
@@ -7,7 +7,7 @@ import type { TestBed } from './testing/test-bed.ts';
 import { watchCases } from './testing/watch-cases.ts';
 import { writeCases } from './testing/write-cases.ts';
 
-/** A sentence about stores and the function that fails when it is not true of the one in the bed. */
+/** Tests by the guarantee that they check. */
 export type Cases = Readonly<Record<string, (bed: TestBed) => Promise<void>>>;
 
 export function storeConformance(name: string, createBed: () => TestBed): void {

@@ -1,20 +1,21 @@
 /**
- * The last events, bounded by number and by the bytes that only history still holds: replays for watches, and what to
- * undo for a list of the past. Decides what is forgotten; forgetting it on disk is the journal's.
+ * The most recent events, bounded by their number and by the bytes that only the history holds. Replays events for
+ * watches, and lists the changes to undo for a list of a past revision. Decides which events to drop; the journal
+ * removes them from disk.
  *
- * For every event after `compactedRevision` the event and what it replaced are here.
+ * Holds every event after `compactedRevision`, with the entry that it replaced.
  */
 import type { Undo } from './collection.ts';
 import type { Entry, StoreEvent } from './store.ts';
 
 export interface HistoryLimits {
   readonly maxEvents: number;
-  /** Of superseded and deleted versions. */
+  /** Limit for the bytes of superseded and deleted versions. */
   readonly maxBytes: number;
 }
 
-/** What was just forgotten: events up to `revision`, and the records that nothing needs any more. */
-export interface Cut {
+/** The result of dropping old events: the new compacted revision, and the records that are no longer needed. */
+export interface Compaction {
   readonly revision: number;
   readonly removable: readonly number[];
 }
@@ -44,12 +45,12 @@ export class History {
     this.#bytes += heldBytes(event);
   }
 
-  /** Events of a collection after `revision`, which must not be before compactedRevision. */
+  /** Returns the events of a collection after `revision`, which must not be before compactedRevision. */
   since(collection: string, revision: number): readonly StoreEvent[] {
     return this.#byCollection.get(collection)?.after(revision) ?? [];
   }
 
-  /** What the ids that were changed after `revision` held at it. */
+  /** Returns the entries that ids changed after `revision` had at that revision. */
   undoTo(collection: string, revision: number): Undo {
     const undo = new Map<string, Entry | undefined>();
     for (const event of this.since(collection, revision)) {
@@ -58,8 +59,10 @@ export class History {
     return undo;
   }
 
-  /** Forgets the oldest events when there are too many: an eighth more than needed, so that it is not done for each write. */
-  cut(): Cut | undefined {
+  /**
+   * Drops the oldest events if there are too many: an eighth more than necessary, so that not every write has to do it.
+   */
+  cut(): Compaction | undefined {
     const { maxEvents, maxBytes } = this.#limits;
     if (this.#all.size <= maxEvents && this.#bytes <= maxBytes) return undefined;
     const keepEvents = Math.ceil((maxEvents * 7) / 8);

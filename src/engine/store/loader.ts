@@ -1,6 +1,6 @@
 /**
- * Memory from the journal's records: the index of what is current, and the history after the compacted revision.
- * A record whose past is missing means that records were lost, and nothing is served.
+ * Builds the in-memory state from the journal's records: the index of current entries, and the history after the
+ * compacted revision. A record that refers to a missing one means that records were lost; then nothing is served.
  */
 import { Collection } from './collection.ts';
 import { History } from './history.ts';
@@ -13,7 +13,7 @@ export class Loader {
   readonly collections = new Map<string, Collection>();
   readonly history: History;
   readonly #name: string;
-  /** The newest given: rows may all be compacted away, but never past the compacted revision. */
+  /** The newest revision. All rows may have been compacted away, but never past the compacted revision. */
   revision: number;
 
   constructor(name: string, compactedRevision: number, limits: HistoryLimits) {
@@ -22,7 +22,7 @@ export class Loader {
     this.history = new History(limits, compactedRevision);
   }
 
-  take(records: readonly LogRecord[]): void {
+  addRecords(records: readonly LogRecord[]): void {
     for (const record of records) {
       const { revision } = record.entry;
       const event = applyRecord(this.collections, record);
@@ -41,7 +41,7 @@ export class Loader {
   }
 }
 
-/** Changes the index and says what happened. */
+/** Applies a record to the index and returns the resulting event. */
 export function applyRecord(collections: Map<string, Collection>, { type, entry }: LogRecord): StoreEvent {
   let collection = collections.get(entry.collection);
   if (!collection) collections.set(entry.collection, (collection = new Collection()));

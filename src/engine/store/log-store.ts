@@ -1,8 +1,8 @@
 /**
- * The store over a journal: everything is read from memory, and memory changes only after the journal has it.
- * For each commit, in revision order: durable → index and history → watchers → acknowledged.
+ * The store on top of a journal. All reads come from memory, and memory changes only after the journal is durable.
+ * Each commit, in revision order: durable → index and history → watchers → acknowledged.
  *
- * Collections, history, watchers and the write queue each own their part; this class keeps them in step.
+ * Collections, history, watchers and the write queue each own their part; this class keeps them consistent.
  */
 import { Collection } from './collection.ts';
 import type { History } from './history.ts';
@@ -16,7 +16,7 @@ import { WriteQueue } from './write-queue.ts';
 
 export interface LogStoreOptions {
   readonly maxHistoryEvents?: number;
-  /** Of superseded and deleted versions that are kept for watches and lists of the past. */
+  /** Limit for the superseded and deleted versions that are kept for watches and lists of past revisions. */
   readonly maxHistoryBytes?: number;
   readonly maxOpsInFlight?: number;
   readonly maxBytesInFlight?: number;
@@ -42,7 +42,7 @@ export class LogStore implements Store {
   #compaction: Promise<void> | undefined;
   #closed: Promise<void> | undefined;
 
-  /** Reads the whole journal; rejects when it cannot be trusted, and then nothing of it was served. */
+  /** Reads the whole journal. Rejects if it is damaged or cannot be accessed. */
   static async open(journal: Journal, options: LogStoreOptions = {}): Promise<LogStore> {
     try {
       const { compactedRevision } = await journal.open();
@@ -50,7 +50,7 @@ export class LogStore implements Store {
         maxEvents: options.maxHistoryEvents ?? DEFAULTS.maxHistoryEvents,
         maxBytes: options.maxHistoryBytes ?? DEFAULTS.maxHistoryBytes,
       });
-      for await (const records of journal.records()) loaded.take(records);
+      for await (const records of journal.records()) loaded.addRecords(records);
       return new LogStore(journal, loaded, options);
     } catch (error) {
       await journal.close().catch(() => {});
@@ -100,7 +100,7 @@ export class LogStore implements Store {
     const { atRevision = this.#revision } = range;
     if (atRevision < this.compactedRevision) throw new RevisionGoneError(atRevision, this.compactedRevision);
     if (atRevision > this.#revision) {
-      throw new RangeError(`Cannot list at revision ${atRevision}: the newest is ${this.#revision}`);
+      throw new RangeError(`Cannot list at revision ${atRevision}: the newest revision is ${this.#revision}`);
     }
     const now = this.#collections.get(collection) ?? EMPTY;
     const page =
@@ -126,7 +126,7 @@ export class LogStore implements Store {
     const { collection, prefix = '', since } = range;
     if (since < this.compactedRevision) throw new RevisionGoneError(since, this.compactedRevision);
     const replay = select(this.#history.since(collection, since), prefix, since);
-    // Live events start behind what history has, also when this is called from a listener in the midst of a commit.
+    // Live events start after the events in history, even if a listener calls this during a commit.
     const end = this.#watchers.add({ collection, prefix, since: Math.max(since, this.#revision) }, listener);
     if (replay.length > 0) notify(listener, replay);
     return end;
@@ -169,7 +169,10 @@ export class LogStore implements Store {
     this.#waiters.announce(this.#revision);
   }
 
-  /** Memory forgets at once. The journal may be late or fail: what it keeps too long is named again the next time. */
+  /**
+   * Drops history from memory at once. The journal may do it later or fail; records that it keeps too long are passed
+   * again the next time.
+   */
   #compact(): void {
     const cut = this.#history.cut();
     if (!cut) return;

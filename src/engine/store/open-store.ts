@@ -1,4 +1,4 @@
-/** The two stores there are. */
+/** Opens the two kinds of stores. */
 import { LogStore } from './log-store.ts';
 import type { LogStoreOptions } from './log-store.ts';
 import { MemoryJournal } from './memory/memory-journal.ts';
@@ -6,14 +6,14 @@ import { SqliteJournal } from './sqlite/sqlite-journal.ts';
 import type { Store } from './store.ts';
 
 /**
- * Opens or creates `file`; its directory must be there. Rejects with StoreDamagedError when the file cannot be trusted
- * and StoreUnavailableError when it cannot be opened, another process that uses it included.
+ * Opens or creates `file`, whose directory must exist. Rejects with StoreDamagedError if the file is damaged, and with
+ * StoreUnavailableError if it cannot be opened, for example because another process uses it.
  */
 export function openSqliteStore(file: string, options: LogStoreOptions = {}): Promise<Store> {
   return LogStore.open(new SqliteJournal(file), options);
 }
 
-/** Forgets everything with the process. */
+/** Opens a store that is lost when the process ends. */
 export function openMemoryStore(options: LogStoreOptions = {}): Promise<Store> {
   return LogStore.open(new MemoryJournal(), options);
 }

@@ -1,4 +1,4 @@
-/** Who waits until a revision is durable. */
+/** Callers that wait until a revision is durable. */
 
 interface Waiter {
   readonly revision: number;
@@ -8,7 +8,7 @@ interface Waiter {
 export class RevisionWaiters {
   readonly #waiters = new Set<Waiter>();
 
-  /** True when `revision` is announced, false when the signal aborts or `clear` comes first. */
+  /** Resolves to true when `revision` is announced, or to false if the signal aborts or `clear` is called first. */
   wait(revision: number, signal: AbortSignal): Promise<boolean> {
     if (signal.aborted) return Promise.resolve(false);
     return new Promise((resolve) => {

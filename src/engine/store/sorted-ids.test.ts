@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { SortedIds } from './sorted-ids.ts';
 
-test('is a sorted set with ranks, over many runs', () => {
-  // A step of a prime visits all numbers in an order that is neither ascending nor random.
+test('keeps order and ranks across many runs', () => {
+  // A prime step visits all numbers in an order that is neither ascending nor random.
   const all = Array.from({ length: 10_000 }, (_, i) => `id-${(i * 7919) % 10_000}`);
   const ids = new SortedIds();
   for (const id of all) ids.add(id);
@@ -18,7 +18,7 @@ test('is a sorted set with ranks, over many runs', () => {
   assert.equal(ids.size, 10);
 });
 
-test('agrees with a plain array, whatever is added and removed', () => {
+test('equals a sorted array after any additions and removals', () => {
   const operation = fc.tuple(fc.boolean(), fc.string({ maxLength: 2 }));
   fc.assert(
     fc.property(fc.array(operation, { maxLength: 100 }), fc.string({ maxLength: 2 }), (operations, probe) => {

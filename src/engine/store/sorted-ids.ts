@@ -1,6 +1,6 @@
 /**
- * Ids in order, with ranks. A list of short sorted runs: an insertion moves at most one run, so that 100,000 ids
- * cost no more to keep than a few hundred, and ranks are sums over the few hundred runs.
+ * A sorted set of ids with ranks, as a list of short sorted runs. An insertion moves at most one run, so 100,000 ids
+ * cost little more than a few hundred. A rank is a sum over a few hundred runs.
  */
 
 const RUN_MAX = 1024;
@@ -13,7 +13,7 @@ export class SortedIds {
     return this.#size;
   }
 
-  /** `id` must not be there yet. */
+  /** Adds `id`, which must not be in the set. */
   add(id: string): void {
     this.#size++;
     const at = Math.min(this.#runOf(id), this.#runs.length - 1);
@@ -26,7 +26,7 @@ export class SortedIds {
     if (run.length > RUN_MAX) this.#runs.splice(at + 1, 0, run.splice(RUN_MAX / 2));
   }
 
-  /** Does nothing when `id` is not there. */
+  /** Removes `id`. Does nothing if it is not in the set. */
   remove(id: string): void {
     const at = this.#runOf(id);
     const run = this.#runs[at];
@@ -38,7 +38,7 @@ export class SortedIds {
     if (run.length === 0) this.#runs.splice(at, 1);
   }
 
-  /** How many ids stand before `id`, whether it is there or not. */
+  /** Returns how many ids sort before `id`, which need not be in the set. */
   rank(id: string): number {
     const at = this.#runOf(id);
     let rank = 0;
@@ -47,7 +47,7 @@ export class SortedIds {
     return run ? rank + lowerBound(run, id) : rank;
   }
 
-  /** The ids with ranks from `start` up to, not including, `end`. */
+  /** Returns the ids with ranks from `start` up to, but not including, `end`. */
   slice(start: number, end: number): string[] {
     const ids: string[] = [];
     let first = 0;
@@ -60,7 +60,7 @@ export class SortedIds {
     return ids;
   }
 
-  /** Index of the first run that ends at or after `id`; the number of runs when there is none. */
+  /** Returns the index of the first run that ends at or after `id`, or the number of runs if there is none. */
   #runOf(id: string): number {
     let low = 0;
     let high = this.#runs.length;

@@ -1,4 +1,4 @@
-/** Random lives of a store, compared with a naive model after each step. */
+/** Runs random operations on a store and compares it with a naive model after each step. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -14,7 +14,7 @@ const OPTIONS = { maxHistoryEvents: 16, maxHistoryBytes: 200 };
 const collection = fc.constantFrom('pods', 'nodes');
 const id = fc.constantFrom('a/1', 'a/2', 'b/1', 'b/2', 'b/3', 'c');
 const prefix = fc.constantFrom('', 'a/', 'b/', 'x/');
-/** A place between the oldest kept revision and the newest, or a little before. */
+/** A position between the oldest kept revision and the newest, or slightly before. */
 const place = fc.double({ min: -0.2, max: 1, noNaN: true });
 const text = fc.string({ maxLength: 12 });
 
@@ -43,7 +43,7 @@ interface Watch {
   readonly seen: string[];
 }
 
-class Life {
+class ModelRun {
   readonly #bed: TestBed;
   readonly #model = new StoreModel();
   #store!: Store;
@@ -68,7 +68,7 @@ class Life {
     else await this.#restart();
   }
 
-  /** All at once: later ones build on those in flight. */
+  /** Submits all writes at once: later ones build on those in flight. */
   async #write(changes: readonly Change[]): Promise<void> {
     const done = [];
     for (const { type, collection, id, text } of changes) {
@@ -106,7 +106,7 @@ class Life {
     }
   }
 
-  /** Watches go on from the last event that they saw. */
+  /** Reopens the store. Watches continue after the last event that they saw. */
   async #restart(): Promise<void> {
     const { compactedRevision } = this.#store;
     this.#store = await this.#bed.open(OPTIONS);
@@ -141,11 +141,11 @@ function describeEvent({ type, id, revision, text, previous }: ModelEvent): stri
   return `${type} ${id}@${revision} ${text} was ${previous}`;
 }
 
-async function lives(createBed: () => TestBed, numRuns: number, maxLength: number): Promise<void> {
+async function compareWithModel(createBed: () => TestBed, numRuns: number, maxLength: number): Promise<void> {
   const property = fc.asyncProperty(fc.array(step, { minLength: 4, maxLength, size: 'max' }), async (steps) => {
     const bed = createBed();
     try {
-      await new Life(bed).run(steps);
+      await new ModelRun(bed).run(steps);
     } finally {
       await bed.remove();
     }
@@ -153,5 +153,5 @@ async function lives(createBed: () => TestBed, numRuns: number, maxLength: numbe
   await fc.assert(property, { numRuns });
 }
 
-test('a memory store lives as the model does', () => lives(memoryBed, 150, 60));
-test('a sqlite store lives as the model does', () => lives(sqliteBed, 8, 40));
+test('a memory store behaves like the model', () => compareWithModel(memoryBed, 150, 60));
+test('an SQLite store behaves like the model', () => compareWithModel(sqliteBed, 8, 40));

@@ -1,20 +1,20 @@
 /**
- * Who watches what, and who waits for a revision. Each commit calls a watcher at most once, with the events of its
- * range. A watch may be started or ended from within a listener.
+ * The watchers of all collections. Each commit calls a watcher at most once, with the events of its range. A listener
+ * may start or end a watch.
  */
 import type { StoreEvent, WatchListener, WatchRange } from './store.ts';
 
 interface Watcher {
   readonly prefix: string;
   readonly listener: WatchListener;
-  /** Events up to it were replayed, or are not wanted. */
+  /** Events up to this revision were replayed or are not wanted. */
   readonly after: number;
 }
 
 export class Watchers {
   readonly #byCollection = new Map<string, Set<Watcher>>();
 
-  /** Live events after `range.since`. The result ends it; ending twice does nothing. */
+  /** Watches live events after `range.since`. Returns a function that ends the watch; calling it twice does nothing. */
   add({ collection, prefix = '', since }: WatchRange, listener: WatchListener): () => void {
     const watcher: Watcher = { prefix, listener, after: since };
     let watchers = this.#byCollection.get(collection);
@@ -26,7 +26,7 @@ export class Watchers {
     };
   }
 
-  /** Tells of one commit, in revision order. */
+  /** Reports one commit to the watchers. Must be called in revision order. */
   publish(events: readonly StoreEvent[]): void {
     if (this.#byCollection.size === 0) return;
     for (const [collection, group] of groupByCollection(events)) {
@@ -44,7 +44,7 @@ export class Watchers {
   }
 }
 
-/** Watchers of one range get the very same array, so that what they make of it can be shared as well. */
+/** Caches selections, so that watchers of the same range get the same array and can share derived values. */
 function shareSelection(
   selections: Map<string, readonly StoreEvent[]>,
   group: readonly StoreEvent[],
@@ -56,13 +56,16 @@ function shareSelection(
   return selection;
 }
 
-/** The events behind `after` whose id starts with `prefix`; the array itself when that is all of them. */
+/** Returns the events after `after` whose id starts with `prefix`; the same array if all match. */
 export function select(events: readonly StoreEvent[], prefix: string, after: number): readonly StoreEvent[] {
   const all = prefix === '' && (events.length === 0 || events[0]!.entry.revision > after);
   return all ? events : events.filter(({ entry }) => entry.revision > after && entry.id.startsWith(prefix));
 }
 
-/** A listener must not throw. If one does, the commit goes on for the others and the mistake ends the process. */
+/**
+ * Calls a listener, which must not throw. If it does, the other listeners are still called, and the exception ends the
+ * process.
+ */
 export function notify(listener: WatchListener, events: readonly StoreEvent[]): void {
   try {
     listener(events);

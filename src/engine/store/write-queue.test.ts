@@ -5,7 +5,7 @@ import { WriteQueue } from './write-queue.ts';
 
 const LIMITS = { maxOps: 100, maxBytes: 1000 };
 
-/** A journal whose appends end when the test says so. */
+/** A journal whose appends end when the test resolves them. */
 function heldJournal(): {
   batches: number[][];
   finish: () => void;
@@ -32,7 +32,7 @@ function write(
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('commits together what came in together, and collects the next batch while one is at the journal', async () => {
+test('commits simultaneous writes in one batch, and collects the next batch while one is at the journal', async () => {
   const journal = heldJournal();
   const committed: number[][] = [];
   const queue = new WriteQueue(journal, {
@@ -58,7 +58,7 @@ test('commits together what came in together, and collects the next batch while 
   assert.equal(queue.latest('pods', 'd'), undefined);
 });
 
-test('never gives the journal a second batch before the first has settled, also when a commit causes writes', async () => {
+test('never appends a second batch before the first settled, even if a commit causes writes', async () => {
   let running = 0;
   const queue = new WriteQueue(
     {
@@ -85,7 +85,7 @@ test('never gives the journal a second batch before the first has settled, also 
   assert.equal(queue.latest('pods', 'a'), undefined);
 });
 
-test('keeps no block that is larger than the bytes it stores', async () => {
+test('keeps no buffer that is larger than the stored bytes', async () => {
   const queue = new WriteQueue(heldJournal(), { limits: LIMITS, lastRevision: 0, committed: () => {} });
   const pool = Buffer.alloc(8192, 'x');
   void queue.submit('put', write('a', pool.subarray(100, 110)));

@@ -1,9 +1,9 @@
 /**
- * Writes on their way to the journal. Gives revisions, shows what is in flight to the next write, and groups commits:
- * one batch is at the journal while the next one collects.
+ * Writes on their way to the journal. Assigns revisions, shows writes in flight to the next write, and groups commits:
+ * one batch is at the journal while the next one is collected.
  *
  *   submit ─► collecting ─► at the journal ─► committed ─► acknowledged
- *                 └──────────────┴──── the journal fails ─► all of them rejected, their revisions skipped for ever
+ *                 └──────────────┴──── the journal fails ─► all rejected, their revisions are never reused
  */
 import { invariant } from '#lib/invariant.ts';
 import type { Journal, LogRecord } from './journal.ts';
@@ -11,7 +11,7 @@ import type { Entry, Write } from './store.ts';
 
 export interface QueueLimits {
   readonly maxOps: number;
-  /** A single write may exceed it, so that it bounds the sum and not the size of an object. */
+  /** A single write may exceed this limit: it bounds the sum, not the size of an object. */
   readonly maxBytes: number;
 }
 
@@ -26,7 +26,7 @@ export class WriteQueue {
   readonly #committed: (batch: readonly LogRecord[]) => void;
   /** The newest write in flight of each id. */
   readonly #latest = new Map<string, Map<string, Pending>>();
-  /** What became of each write in flight; true = durable. */
+  /** The outcome of each write in flight; true = durable. */
   readonly #outcomes = new Map<Entry, Promise<boolean>>();
   #lastRevision: number;
   #collecting: Pending[] = [];
@@ -47,7 +47,7 @@ export class WriteQueue {
     this.#committed = options.committed;
   }
 
-  /** Why the last batch failed; undefined since one worked. */
+  /** The error of the last batch; undefined after a batch succeeded. */
   get fault(): Error | undefined {
     return this.#fault;
   }
@@ -56,12 +56,12 @@ export class WriteQueue {
     return this.#opsInFlight >= this.#limits.maxOps || this.#bytesInFlight >= this.#limits.maxBytes;
   }
 
-  /** What is in flight for an id; undefined when nothing is. */
+  /** Returns the write in flight for an id, if any. */
   latest(collection: string, id: string): LogRecord | undefined {
     return this.#latest.get(collection)?.get(id);
   }
 
-  /** The caller has checked `full` and what the write expects. */
+  /** The caller must have checked `full` and the expected revision. */
   submit(type: LogRecord['type'], write: Write): Promise<Entry> {
     const { collection, id } = write;
     const revision = this.#lastRevision + 1;
@@ -71,7 +71,7 @@ export class WriteQueue {
     } catch (error) {
       return Promise.reject(error);
     }
-    invariant(this.#lastRevision === revision - 1, 'encode writes nothing itself');
+    invariant(this.#lastRevision === revision - 1, 'encode must not write');
     this.#lastRevision = revision;
     const entry: Entry = { collection, id, revision, bytes };
     const written = new Promise<Entry>((resolve, reject) => this.#enqueue({ type, entry, resolve, reject }));
@@ -84,7 +84,7 @@ export class WriteQueue {
     return written;
   }
 
-  /** What is not in flight has been read from memory, where only durable state is. */
+  /** Entries that are not in flight were read from memory, which holds only durable state. */
   settled(entry: Entry): Promise<boolean> {
     return this.#outcomes.get(entry) ?? Promise.resolve(true);
   }
@@ -109,7 +109,7 @@ export class WriteQueue {
     this.#schedule();
   }
 
-  /** Waits for the end of this turn of the event loop, so that what came in together is committed together. */
+  /** Waits for the end of this turn of the event loop, so that simultaneous writes are committed together. */
   #schedule(): void {
     if (this.#scheduled || this.#atJournal.length > 0) return;
     this.#scheduled = true;
@@ -166,8 +166,8 @@ export class WriteQueue {
 }
 
 /**
- * Bytes that are kept for long must not hold on to a larger block: Node makes small buffers as slices of a shared pool,
- * and one kept slice keeps all of it.
+ * Copies small buffers. Node allocates them as slices of a shared pool, and one kept slice would keep the whole pool
+ * alive.
  */
 function ownBytes(bytes: Buffer): Buffer {
   if (bytes.buffer.byteLength === bytes.length) return bytes;

@@ -1,4 +1,4 @@
-/** POST pods/NAME/binding: gives a pod its node, once and for all. Schedulers ask for it. */
+/** POST pods/NAME/binding: assigns a pod to a node, permanently. Used by schedulers. */
 import type { Call } from '#engine/handlers/call.ts';
 import { respondStatus } from '#engine/handlers/respond.ts';
 import { rewrite } from '#engine/handlers/rewrite.ts';
@@ -23,7 +23,7 @@ const target = obj({
 });
 const BINDING = postedKind({ group: '', version: 'v1', kind: 'Binding' }, obj({ target }, { required: ['target'] }));
 
-/** Conflicts of this path name it as the resource. */
+/** Kubernetes names this path as the resource in conflicts. */
 const PODS_BINDING = { group: '', plural: 'pods/binding' };
 
 export const podBinding: SubresourceHandlers = { create: bind };
@@ -54,19 +54,23 @@ type Pod = KubeObject & {
   spec: { nodeName?: string; schedulingGates?: unknown[] };
 };
 
-function assign(object: KubeObject, { metadata: wished }: KubeObject, node: string, now: string): void {
+function assign(object: KubeObject, { metadata: requested }: KubeObject, node: string, now: string): void {
   const pod = object as Pod;
   const { metadata, spec } = pod;
-  const refuse = (why: string) => conflict(PODS_BINDING, metadata.name ?? '', why);
-  if (wished.uid && wished.uid !== metadata.uid) {
-    throw refuse(`Precondition failed: UID in precondition: ${wished.uid}, UID in object meta: ${metadata.uid}`);
+  const conflictError = (why: string) => conflict(PODS_BINDING, metadata.name ?? '', why);
+  if (requested.uid && requested.uid !== metadata.uid) {
+    throw conflictError(
+      `Precondition failed: UID in precondition: ${requested.uid}, UID in object meta: ${metadata.uid}`,
+    );
   }
   if (metadata.deletionTimestamp !== undefined) {
-    throw refuse(`pod ${metadata.name} is being deleted, cannot be assigned to a host`);
+    throw conflictError(`pod ${metadata.name} is being deleted, cannot be assigned to a host`);
   }
-  if (spec.nodeName) throw refuse(`pod ${metadata.name} is already assigned to node ${JSON.stringify(spec.nodeName)}`);
-  if ((spec.schedulingGates?.length ?? 0) > 0) throw refuse(`pod ${metadata.name} has non-empty .spec.schedulingGates`);
+  if (spec.nodeName)
+    throw conflictError(`pod ${metadata.name} is already assigned to node ${JSON.stringify(spec.nodeName)}`);
+  if ((spec.schedulingGates?.length ?? 0) > 0)
+    throw conflictError(`pod ${metadata.name} has non-empty .spec.schedulingGates`);
   spec.nodeName = node;
-  if (wished.annotations !== undefined) metadata.annotations = { ...metadata.annotations, ...wished.annotations };
+  if (requested.annotations !== undefined) metadata.annotations = { ...metadata.annotations, ...requested.annotations };
   setPodCondition(pod, { type: 'PodScheduled', status: 'True' }, now);
 }

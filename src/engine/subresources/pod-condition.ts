@@ -1,4 +1,4 @@
-/** Conditions that the server itself sets on pods. */
+/** Conditions that the server sets on pods. */
 import type { KubeObject } from '#kube/meta.ts';
 
 interface PodCondition {

@@ -1,11 +1,11 @@
 /**
- * POST pods/NAME/eviction: a delete that asks the pod's disruption budget first. What is allowed is the budget's
- * status, which the disruption controller keeps; an eviction takes one off it before it deletes.
+ * POST pods/NAME/eviction: deletes a pod if its disruption budget allows it. The disruption controller maintains the
+ * budget's status; an eviction decrements it before it deletes the pod.
  */
 import { assertPreconditions, deleteNamed } from '#engine/handlers/delete.ts';
 import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
 import { respondStatus } from '#engine/handlers/respond.ts';
-import { admitted, rewrite } from '#engine/handlers/rewrite.ts';
+import { withoutAdmission, rewrite } from '#engine/handlers/rewrite.ts';
 import type { SubresourceHandlers } from '#engine/handlers/subresource.ts';
 import { deleteOptions, type DeleteOptions } from '#engine/options.ts';
 import type { Registry, Served } from '#engine/registry/registry.ts';
@@ -53,7 +53,7 @@ interface Budget extends KubeObject {
   };
 }
 
-/** More evictions than this may not wait for the controller to have seen them. */
+/** Maximum number of evictions that the controller has not seen yet. */
 const MAX_DISRUPTED = 2000;
 
 export function podEviction(registry: Registry): SubresourceHandlers {
@@ -71,8 +71,8 @@ async function evict(call: Call, budgets: Served): Promise<ApiResponse> {
   call.admission.guard(attributes);
 
   const pod = currentPod(call);
-  const options = await permitted(call, budgets, pod, wanted);
-  await remove(call, pod, wanted, options);
+  const options = await checkBudget(call, budgets, pod, wanted);
+  await deletePod(call, pod, wanted, options);
   const status = respondStatus({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
   return { ...status, warnings };
 }
@@ -85,13 +85,18 @@ function currentPod(call: Call): KubeObject {
   return decodeEntry(entry, resource);
 }
 
-/** How the pod may be deleted; throws where its budget does not allow it. */
-async function permitted(call: Call, budgets: Served, pod: KubeObject, wanted: DeleteOptions): Promise<DeleteOptions> {
+/** Returns the options of the delete. Throws if the budget does not allow it. */
+async function checkBudget(
+  call: Call,
+  budgets: Served,
+  pod: KubeObject,
+  wanted: DeleteOptions,
+): Promise<DeleteOptions> {
   const unchanged = { ...wanted, resourceVersion: wanted.resourceVersion ?? pod.metadata.resourceVersion };
   const { phase } = (pod['status'] ?? {}) as { phase?: string };
   const ended = phase === 'Succeeded' || phase === 'Failed' || pod.metadata.deletionTimestamp !== undefined;
   if (ended) return wanted;
-  // It must not have come up meanwhile, or it would have counted.
+  // The pod must not have started meanwhile, or it would count.
   if (phase === 'Pending') return unchanged;
   const guarding = budgetsOf(call, budgets, pod);
   if (guarding.length === 0) return wanted;
@@ -101,10 +106,10 @@ async function permitted(call: Call, budgets: Served, pod: KubeObject, wanted: D
     );
   }
   const budget = guarding[0]!;
-  if (!isPodReady(pod) && mayGoUnhealthy(budget)) return unchanged;
+  if (!isPodReady(pod) && mayEvictUnhealthy(budget)) return unchanged;
   const { name = '', namespace = '' } = budget.metadata;
   const now = timestamp(call.clock.now());
-  const change = (current: KubeObject) => takeOne(current, pod.metadata.name!, now);
+  const change = (current: KubeObject) => consumeDisruption(current, pod.metadata.name!, now);
   await rewrite({ ...call, served: budgets }, { namespace, name, dryRun: wanted.dryRun, change });
   return wanted;
 }
@@ -119,26 +124,26 @@ function budgetsOf(call: Call, { resource }: Served, { metadata }: KubeObject): 
     });
 }
 
-/** A pod that is not ready keeps nothing up; whether it may go is for its budget to say. */
-function mayGoUnhealthy({ spec, status = {} }: Budget): boolean {
+/** A pod that is not ready does not count as healthy; its budget decides whether it may be evicted. */
+function mayEvictUnhealthy({ spec, status = {} }: Budget): boolean {
   if (spec?.unhealthyPodEvictionPolicy === 'AlwaysAllow') return true;
   const { currentHealthy = 0, desiredHealthy = 0 } = status;
   return currentHealthy >= desiredHealthy && desiredHealthy > 0;
 }
 
-function takeOne(object: KubeObject, pod: string, now: string): void {
+function consumeDisruption(object: KubeObject, pod: string, now: string): void {
   const budget = object as Budget;
   const { metadata, status = {} } = budget;
   const { disruptionsAllowed = 0, disruptedPods = {}, desiredHealthy = 0, currentHealthy = 0 } = status;
   const name = metadata.name ?? '';
-  if ((status.observedGeneration ?? 0) < (metadata.generation ?? 0)) throw stillProcessed(name);
+  if ((status.observedGeneration ?? 0) < (metadata.generation ?? 0)) throw budgetNotProcessed(name);
   if (Object.keys(disruptedPods).length > MAX_DISRUPTED) {
     const why = 'DisruptedPods map too big - too many evictions not confirmed by PDB controller';
     throw forbidden({ group: 'policy', plural: 'poddisruptionbudget' }, name, why);
   }
   if (disruptionsAllowed <= 0) {
     const why = `The disruption budget ${name} needs ${desiredHealthy} healthy pods and has ${currentHealthy} currently`;
-    throw violates(why, 0);
+    throw budgetViolation(why, 0);
   }
   budget.status = {
     ...status,
@@ -147,7 +152,7 @@ function takeOne(object: KubeObject, pod: string, now: string): void {
   };
 }
 
-async function remove(call: Call, pod: KubeObject, wanted: DeleteOptions, options: DeleteOptions): Promise<void> {
+async function deletePod(call: Call, pod: KubeObject, wanted: DeleteOptions, options: DeleteOptions): Promise<void> {
   const { name, namespace } = call.route;
   let { resourceVersion } = options;
   try {
@@ -156,21 +161,21 @@ async function remove(call: Call, pod: KubeObject, wanted: DeleteOptions, option
         namespace,
         name,
         dryRun: false,
-        change: (current) => mark(call, current, options),
+        change: (current) => markEvicted(call, current, options),
       });
       if (resourceVersion !== undefined) ({ resourceVersion } = marked.metadata);
     }
-    await deleteNamed(admitted(call), name, namespace, { ...options, resourceVersion });
+    await deleteNamed(withoutAdmission(call), name, namespace, { ...options, resourceVersion });
   } catch (error) {
-    // The version was our own condition: the client may simply ask again.
+    // The version was our own precondition, so the client may retry.
     const ours = wanted.resourceVersion === undefined && options.resourceVersion !== undefined;
-    if (ours && isApiError(error, 'Conflict')) throw stillProcessed(pod.metadata.name ?? '');
+    if (ours && isApiError(error, 'Conflict')) throw budgetNotProcessed(pod.metadata.name ?? '');
     throw error;
   }
 }
 
-/** Says why the pod goes, on the pod that was meant. */
-function mark(call: Call, pod: KubeObject, options: DeleteOptions): void {
+/** Records the reason on the pod that was evicted. */
+function markEvicted(call: Call, pod: KubeObject, options: DeleteOptions): void {
   assertPreconditions(call, pod, options);
   const condition = {
     type: 'DisruptionTarget',
@@ -181,11 +186,11 @@ function mark(call: Call, pod: KubeObject, options: DeleteOptions): void {
   setPodCondition(pod, condition, timestamp(call.clock.now()));
 }
 
-function stillProcessed(budget: string): ApiError {
-  return violates(`The disruption budget ${budget} is still being processed by the server.`, 10);
+function budgetNotProcessed(budget: string): ApiError {
+  return budgetViolation(`The disruption budget ${budget} is still being processed by the server.`, 10);
 }
 
-function violates(why: string, retryAfterSeconds: number): ApiError {
+function budgetViolation(why: string, retryAfterSeconds: number): ApiError {
   const text = "Cannot evict pod as it would violate the pod's disruption budget.";
   const { code, reason, message, details } = tooManyRequests(text, retryAfterSeconds);
   const causes = [{ reason: 'DisruptionBudget', message: why }];

@@ -1,4 +1,4 @@
-/** PodLogOptions: what a client may ask of a log, checked with kube-apiserver's words, and as a kubelet wants it. Pure. */
+/** Parses and validates PodLogOptions with kube-apiserver's messages, and formats them for a kubelet. Pure. */
 import { badRequest } from '#kube/api-error.ts';
 import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
 
@@ -16,7 +16,7 @@ export interface PodLogOptions {
   readonly insecureSkipTLSVerifyBackend: boolean;
 }
 
-/** Throws 400 for what is no value of its kind. */
+/** Throws 400 for invalid values. */
 export function readLogOptions(query: URLSearchParams): PodLogOptions {
   return {
     container: query.get('container') ?? '',
@@ -32,7 +32,7 @@ export function readLogOptions(query: URLSearchParams): PodLogOptions {
   };
 }
 
-/** As Kubernetes reads a flag: present is true, unless it says otherwise. */
+/** Parses a flag like Kubernetes: present means true, unless it is false. */
 function flag(query: URLSearchParams, name: string): boolean {
   const value = query.get(name);
   return value !== null && value !== '0' && value.toLowerCase() !== 'false';
@@ -43,10 +43,10 @@ const MAX_INT64 = 2n ** 63n - 1n;
 function integer(query: URLSearchParams, name: string): bigint | undefined {
   const text = query.get(name);
   if (text === null || text === '') return undefined;
-  const fault = (why: string) => badRequest(`strconv.ParseInt: parsing ${JSON.stringify(text)}: ${why}`);
-  if (!/^[+-]?\d{1,40}$/.test(text)) throw fault('invalid syntax');
+  const parseError = (why: string) => badRequest(`strconv.ParseInt: parsing ${JSON.stringify(text)}: ${why}`);
+  if (!/^[+-]?\d{1,40}$/.test(text)) throw parseError('invalid syntax');
   const value = BigInt(text.replace('+', ''));
-  if (value > MAX_INT64 || value < -MAX_INT64 - 1n) throw fault('value out of range');
+  if (value > MAX_INT64 || value < -MAX_INT64 - 1n) throw parseError('value out of range');
   return value;
 }
 
@@ -76,12 +76,12 @@ export function checkLogOptions(options: PodLogOptions): FieldError[] {
   } else if (sinceSeconds !== undefined && sinceSeconds < 1n) {
     errors.push(invalidValue('sinceSeconds', Number(sinceSeconds), 'must be greater than 0'));
   }
-  // Kubernetes keeps it behind a gate that is shut in 1.32.
+  // Kubernetes has it behind a feature gate that is off in 1.32.
   if (stream !== undefined) errors.push(forbiddenField('stream', 'may not be specified'));
   return errors;
 }
 
-/** The query of a kubelet's /containerLogs, in alphabetical order. */
+/** Returns the query of a kubelet's /containerLogs, in alphabetical order. */
 export function kubeletLogQuery(options: PodLogOptions): string {
   const { follow, previous, timestamps, sinceSeconds, sinceTime, tailLines, limitBytes } = options;
   const query = new URLSearchParams();

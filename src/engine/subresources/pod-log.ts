@@ -1,13 +1,13 @@
-/** GET pods/log: what a container has written, as a stream from the kubelet of its node. */
+/** GET pods/log: streams the log of a container from the kubelet of its node. */
 import type { IncomingMessage } from 'node:http';
 import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
 import type { SubresourceHandlers } from '#engine/handlers/subresource.ts';
 import type { Kubelets } from '#engine/node-proxy/kubelets.ts';
 import { UpstreamError } from '#engine/remote/https-upstream.ts';
-import { readWhole, relayStream } from '#engine/remote/relay-answer.ts';
+import { readWhole, relayStream } from '#engine/remote/relay-response.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { checkLogOptions, kubeletLogQuery, readLogOptions } from '#engine/subresources/pod-log-options.ts';
-import { serverRefusal } from '#engine/subresources/server-refusal.ts';
+import { upstreamStatusError } from '#engine/subresources/upstream-status-error.ts';
 import { type ApiError, badRequest, invalid, notFound } from '#kube/api-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
@@ -29,22 +29,22 @@ async function getLog(call: Call, kubelets: Kubelets): Promise<ApiResponse> {
   if (entry === undefined) throw notFound(served.resource, name);
   const { spec } = decodeEntry(entry, served.resource) as Pod;
   const container = containerOf(name, spec, options.container);
-  // Nobody has run it yet, so that it has not said anything.
+  // No node has run the pod yet, so its log is empty.
   if (!spec.nodeName) return { status: 204, contentType: 'text/plain', body: Buffer.alloc(0) };
-  const answer = await kubelets.get(spec.nodeName, {
+  const response = await kubelets.get(spec.nodeName, {
     path: `/containerLogs/${namespace}/${name}/${container}${kubeletLogQuery(options)}`,
     insecure: options.insecureSkipTLSVerifyBackend,
-    // A kubelet begins its answer with the first line, and a container may be silent for days.
+    // A kubelet starts its response with the first line, and a container may be silent for days.
     headersTimeoutMs: options.follow ? undefined : HEADERS_TIMEOUT_MS,
     signal: request.signal,
   });
-  const { incoming } = answer;
+  const { incoming } = response;
   const { statusCode = 500 } = incoming;
-  if (statusCode < 200 || statusCode > 206) throw await refusalOf(incoming, call);
+  if (statusCode < 200 || statusCode > 206) throw await kubeletError(incoming, call);
   return relayStream(incoming, 'text/plain');
 }
 
-interface Named {
+interface NamedContainer {
   readonly name: string;
 }
 
@@ -52,31 +52,31 @@ type Pod = KubeObject & { readonly spec: PodSpec };
 
 interface PodSpec {
   readonly nodeName?: string;
-  readonly containers?: readonly Named[];
-  readonly initContainers?: readonly Named[];
-  readonly ephemeralContainers?: readonly Named[];
+  readonly containers?: readonly NamedContainer[];
+  readonly initContainers?: readonly NamedContainer[];
+  readonly ephemeralContainers?: readonly NamedContainer[];
 }
 
-/** Throws 400 where it is not clear which one, or there is no such. */
-function containerOf(pod: string, spec: PodSpec, asked: string): string {
+/** Throws 400 if the container is ambiguous or does not exist. */
+function containerOf(pod: string, spec: PodSpec, requested: string): string {
   const { containers = [], initContainers = [], ephemeralContainers = [] } = spec;
   const names = [...initContainers, ...containers, ...ephemeralContainers].map(({ name }) => name);
-  if (asked !== '') {
-    if (names.includes(asked)) return asked;
-    throw badRequest(`container ${asked} is not valid for pod ${pod}`);
+  if (requested !== '') {
+    if (names.includes(requested)) return requested;
+    throw badRequest(`container ${requested} is not valid for pod ${pod}`);
   }
   if (containers.length === 1) return containers[0]!.name;
   const choice = containers.length === 0 ? '' : `, choose one of: [${names.join(' ')}]`;
   throw badRequest(`a container name must be specified for pod ${pod}${choice}`);
 }
 
-async function refusalOf(incoming: IncomingMessage, { clock, route }: Call): Promise<ApiError> {
+async function kubeletError(incoming: IncomingMessage, { clock, route }: Call): Promise<ApiError> {
   const { statusCode: status = 500 } = incoming;
   try {
     const text = (await readWhole(incoming, clock, MAX_REFUSAL_BYTES)).toString('utf8');
-    return serverRefusal(status, text, PODS_LOG, route.name);
+    return upstreamStatusError(status, text, PODS_LOG, route.name);
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error;
-    return serverRefusal(status, error.message, PODS_LOG, route.name);
+    return upstreamStatusError(status, error.message, PODS_LOG, route.name);
   }
 }

@@ -1,9 +1,9 @@
-/** Kinds that are only posted to a subresource (Binding, Eviction, TokenRequest): their shape, and their admission. */
+/** Kinds that are only posted to a subresource (Binding, Eviction, TokenRequest): their shape and admission. */
 import type { AdmissionAttributes, GroupVersionKind } from '#engine/admission/admission.ts';
 import { parseBody } from '#engine/codec.ts';
 import { admissionAttributes } from '#engine/handlers/admit.ts';
 import type { Call } from '#engine/handlers/call.ts';
-import { asObject, noteRepeats } from '#engine/handlers/read-object.ts';
+import { asObject, duplicateKeyRecorder } from '#engine/handlers/read-object.ts';
 import { shapeObject } from '#engine/handlers/shape.ts';
 import { writeOptions } from '#engine/options.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
@@ -13,7 +13,7 @@ import type { Schema } from '#kube/schema.ts';
 
 export interface PostedKind {
   readonly kind: GroupVersionKind;
-  /** Not served by itself; it gives what is posted its shape. */
+  /** Not served by itself; defines the shape of the posted object. */
   readonly served: Served;
   /** Older versions of the same form that clients still send: `policy/v1beta1`. */
   readonly alsoFrom: readonly string[];
@@ -25,21 +25,26 @@ export function postedKind(kind: GroupVersionKind, schema: Schema, alsoFrom: rea
   return { kind, served: new Registry([resource]).find(kind.group, kind.version, plural)!, alsoFrom };
 }
 
-export interface Posted {
+export interface PostedObject {
   readonly object: KubeObject;
-  /** For answering in the posted kind. */
+  /** The call for responding in the posted kind. */
   readonly call: Call;
   readonly dryRun: boolean;
   readonly warnings: readonly string[];
-  /** To be validated, and guarded right before whatever the request is about is done. */
+  /** To be validated, and guarded immediately before the action. */
   readonly attributes: AdmissionAttributes;
 }
 
-/** Reads and shapes what was posted, and lets mutating admission change it. */
-export async function readPosted(call: Call, { kind, served, alsoFrom }: PostedKind): Promise<Posted> {
+/** Reads and shapes the posted object, and runs mutating admission. */
+export async function readPosted(call: Call, { kind, served, alsoFrom }: PostedKind): Promise<PostedObject> {
   const { dryRun, sent, fieldValidation } = writeOptions(call.request.query, 'CreateOptions');
   const own: Call = { ...call, served };
-  const value = parseBody(await call.request.body(), call.request.contentType, served.resource, noteRepeats(call));
+  const value = parseBody(
+    await call.request.body(),
+    call.request.contentType,
+    served.resource,
+    duplicateKeyRecorder(call),
+  );
   if (isRecord(value) && alsoFrom.includes(String(value['apiVersion']))) value['apiVersion'] = apiVersionOf(kind);
   const object = asObject(own, value);
   const warnings = shapeObject(own, object, fieldValidation);

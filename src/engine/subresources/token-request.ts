@@ -1,10 +1,10 @@
 /**
- * POST serviceaccounts/NAME/token: a TokenRequest, answered with a token in its status. Nothing is stored: the token
- * holds as long as its claims do (auth/service-accounts/authenticate-token.ts).
+ * POST serviceaccounts/NAME/token: a TokenRequest, answered with a token in its status. Nothing is stored: the token is
+ * valid as long as its claims are (auth/service-accounts/authenticate-token.ts).
  */
 import { bindToken, storedObject } from '#engine/auth/service-accounts/bind-token.ts';
 import { API_AUDIENCES, POD_TOKEN_SECONDS } from '#engine/auth/service-accounts/claims.ts';
-import { issueToken, type TokenWish } from '#engine/auth/service-accounts/issuer.ts';
+import { issueToken, type TokenRequestSpec } from '#engine/auth/service-accounts/issuer.ts';
 import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { credentialId, type Reference } from '#engine/auth/service-accounts/user.ts';
 import type { Call } from '#engine/handlers/call.ts';
@@ -38,7 +38,7 @@ type Spec = Infer<typeof spec>;
 
 const MIN_SECONDS = 10 * 60;
 const MAX_SECONDS = 2 ** 32;
-/** What a pod's token gets: see `lifetimeOf`. */
+/** Lifetime of a pod's token: see `lifetimeOf`. */
 const EXTENDED_SECONDS = 365 * 24 * 60 * 60;
 
 export interface TokenRequestParts {
@@ -52,7 +52,7 @@ export function tokenRequest({ key }: TokenRequestParts): SubresourceHandlers {
 async function create(call: Call, key: SigningKey): Promise<ApiResponse> {
   const { name, namespace } = call.route;
   const { object: request, call: own, warnings, attributes } = await readPosted(call, TOKEN_REQUEST);
-  const account = complete(call, request);
+  const account = completeRequest(call, request);
   await call.admission.validate(attributes);
   call.admission.guard(attributes);
 
@@ -61,23 +61,23 @@ async function create(call: Call, key: SigningKey): Promise<ApiResponse> {
   const bound = boundObjectRef === undefined ? {} : bindToken(call.store, { namespace, account: name }, boundObjectRef);
   const about = { namespace, account, audiences, ...bound };
   const nowMs = call.clock.now();
-  // As in Kubernetes a dry run hands out a token, too: there is nothing that it could leave undone.
+  // As in Kubernetes, a dry run also returns a token: there is nothing else to skip.
   const { token, id } = issueToken(key, { ...about, ...lifetimeOf(expirationSeconds, about) }, nowMs);
   call.notes.annotate('authentication.kubernetes.io/issued-credential-id', credentialId(id));
-  const answer = {
+  const granted = {
     ...request,
     spec: { ...wanted, boundObjectRef: boundObjectRef ?? null },
     status: { token, expirationTimestamp: timestamp(nowMs + expirationSeconds * 1000) },
   };
-  return respondObject(own, answer, { status: 201, warnings });
+  return respondObject(own, granted, { status: 201, warnings });
 }
 
 function specOf(request: KubeObject): Spec {
   return request['spec'] as Spec;
 }
 
-/** Fills in what only the server knows, and refuses what it cannot fulfil. The result is the account. */
-function complete(call: Call, request: KubeObject): Reference {
+/** Sets the server's fields and rejects unsupported requests. Returns the account. */
+function completeRequest(call: Call, request: KubeObject): Reference {
   const { name, namespace } = call.route;
   const { metadata } = request;
   if (metadata.name && metadata.name !== name) {
@@ -97,19 +97,19 @@ function complete(call: Call, request: KubeObject): Reference {
 }
 
 function checkSeconds(seconds: number): FieldError[] {
-  const refuse = (text: string) => [invalidValue('spec.expirationSeconds', seconds, text)];
-  if (seconds < MIN_SECONDS) return refuse('may not specify a duration less than 10 minutes');
-  return seconds > MAX_SECONDS ? refuse('may not specify a duration larger than 2^32 seconds') : [];
+  const invalid = (text: string) => [invalidValue('spec.expirationSeconds', seconds, text)];
+  if (seconds < MIN_SECONDS) return invalid('may not specify a duration less than 10 minutes');
+  return seconds > MAX_SECONDS ? invalid('may not specify a duration larger than 2^32 seconds') : [];
 }
 
 /**
- * As asked. Only the token that every pod gets holds for longer, because many a program reads it once and never again;
- * it ends with its pod all the same.
+ * Returns the requested lifetime. Only the default token of pods is valid longer, because many programs read it only
+ * once; it still ends with its pod.
  */
 function lifetimeOf(
   seconds: number,
-  { pod, audiences }: Pick<TokenWish, 'pod' | 'audiences'>,
-): Pick<TokenWish, 'lifetimeSeconds' | 'warnAfterSeconds'> {
+  { pod, audiences }: Pick<TokenRequestSpec, 'pod' | 'audiences'>,
+): Pick<TokenRequestSpec, 'lifetimeSeconds' | 'warnAfterSeconds'> {
   const extended =
     pod !== undefined && seconds === POD_TOKEN_SECONDS && audiences.every((one) => API_AUDIENCES.includes(one));
   return extended ? { lifetimeSeconds: EXTENDED_SECONDS, warnAfterSeconds: seconds } : { lifetimeSeconds: seconds };

@@ -1,15 +1,15 @@
-/** The Accept header as a list of wishes, best first. What each endpoint can give is its own business. */
+/** Parses the Accept header to a list of clauses, best first. Each endpoint decides what it supports. */
 
 export interface AcceptClause {
   readonly type: string;
   readonly subtype: string;
-  /** 0 means that the client refuses this type. */
+  /** 0 = the client refuses this type. */
   readonly quality: number;
-  /** Everything but `q`: as, g and v choose a representation in Kubernetes. */
+  /** All parameters except `q`: Kubernetes uses as, g and v to choose a representation. */
   readonly params: ReadonlyMap<string, string>;
 }
 
-/** Longer lists are cut: no client of ours needs more, and the header is untrusted. */
+/** Longer lists are truncated: no client needs more, and the header is untrusted. */
 const MAX_CLAUSES = 32;
 
 export function parseAccept(header: string): AcceptClause[] {
@@ -21,7 +21,7 @@ export function parseAccept(header: string): AcceptClause[] {
   return clauses.sort(byPreference);
 }
 
-/** `*` and `application/*` match too. */
+/** Also matches `*` and `application/*`. */
 export function accepts({ type, subtype, quality }: AcceptClause, wantedSubtype: string): boolean {
   if (quality === 0) return false;
   if (type === '*') return subtype === '*';
@@ -50,7 +50,7 @@ function parseQuality(text: string): number {
   return text !== '' && value >= 0 && value <= 1 ? value : 0;
 }
 
-/** By quality, then the more specific range; the order of the header decides between equals. */
+/** Compares by quality, then by specificity; equal clauses keep the order of the header. */
 function byPreference(a: AcceptClause, b: AcceptClause): number {
   return b.quality - a.quality || specificity(b) - specificity(a);
 }

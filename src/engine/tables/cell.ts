@@ -1,4 +1,4 @@
-/** One cell of a Table: a column's value as its type prints it. Values of the wrong type show as nothing. */
+/** Formats one cell of a Table by the type of its column. Values of the wrong type show as empty. */
 import type { Column } from '#engine/registry/resource.ts';
 import { humanDuration } from '#kube/human-duration.ts';
 import type { KubeObject } from '#kube/meta.ts';
@@ -24,7 +24,7 @@ export function cellOf(column: Column, object: KubeObject, now: number): Cell {
   }
 }
 
-/** How long ago it was; a field that is there but empty is `<unknown>`, as a zero time is in Kubernetes. */
+/** Formats an age; an empty value is `<unknown>`, like a zero time in Kubernetes. */
 function age(time: string, now: number): string {
   if (time === '' || time === 'null') return '<unknown>';
   const at = RFC_3339.test(time) ? Date.parse(time) : NaN;

@@ -1,6 +1,6 @@
 /**
- * In which form a client wants an object or a list: itself, a Table for people, or its metadata only.
- * Runs on each request; the headers of real clients repeat, so the answers are remembered.
+ * Negotiates the representation of an object or list: itself, a Table, or its metadata only. Runs on each request; the
+ * results are cached, because clients repeat their headers.
  */
 import { accepts, parseAccept, type AcceptClause } from '#engine/tables/accept-header.ts';
 
@@ -9,43 +9,43 @@ export type MetaVersion = 'v1' | 'v1beta1';
 export interface Representation {
   /** `json` and `yaml` are the object itself. */
   readonly kind: 'json' | 'yaml' | 'table' | 'partial';
-  /** The version of meta.k8s.io that Table and PartialObjectMetadata are asked in. */
+  /** The requested version of meta.k8s.io for Table and PartialObjectMetadata. */
   readonly version: MetaVersion;
-  /** How a table or partial metadata is written; for the object itself the same as `kind`. */
+  /** The encoding of a table or partial metadata; for the object itself the same as `kind`. */
   readonly encoding: 'json' | 'yaml';
-  /** `partial` was asked as PartialObjectMetadataList, which only a list can answer. */
+  /** True if `partial` was requested as PartialObjectMetadataList, which only a list can satisfy. */
   readonly list: boolean;
-  /** The header itself asks for indented output. */
+  /** True if the header requests indented output. */
   readonly pretty: boolean;
 }
 
-/** What a 406 names. */
+/** The types listed in a 406. */
 export const ACCEPTED_TYPES: readonly string[] = ['application/json', 'application/yaml'];
 
 const PLAIN_JSON: Representation = { kind: 'json', version: 'v1', encoding: 'json', list: false, pretty: false };
 
-const MAX_REMEMBERED = 256;
-/** Odd long headers are parsed each time instead of being kept. */
-const MAX_REMEMBERED_LENGTH = 1024;
-const remembered = new Map<string, Representation | 'not-acceptable'>();
+const MAX_CACHED = 256;
+/** Unusually long headers are parsed each time instead of being cached. */
+const MAX_CACHED_LENGTH = 1024;
+const cache = new Map<string, Representation | 'not-acceptable'>();
 
 export function negotiateRepresentation(accept: string): Representation | 'not-acceptable' {
   if (accept === '' || accept === 'application/json' || accept === '*/*') return PLAIN_JSON;
-  const known = remembered.get(accept);
+  const known = cache.get(accept);
   if (known !== undefined) return known;
-  const answer = negotiate(accept);
-  if (accept.length <= MAX_REMEMBERED_LENGTH) {
-    if (remembered.size >= MAX_REMEMBERED) remembered.delete(remembered.keys().next().value!);
-    remembered.set(accept, answer);
+  const result = negotiate(accept);
+  if (accept.length <= MAX_CACHED_LENGTH) {
+    if (cache.size >= MAX_CACHED) cache.delete(cache.keys().next().value!);
+    cache.set(accept, result);
   }
-  return answer;
+  return result;
 }
 
 function negotiate(accept: string): Representation | 'not-acceptable' {
   for (const clause of parseAccept(accept)) {
     for (const encoding of ['json', 'yaml'] as const) {
-      const answer = accepts(clause, encoding) ? representation(clause, encoding) : undefined;
-      if (answer !== undefined) return answer;
+      const result = accepts(clause, encoding) ? representation(clause, encoding) : undefined;
+      if (result !== undefined) return result;
     }
   }
   return 'not-acceptable';

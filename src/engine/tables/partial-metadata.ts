@@ -1,4 +1,4 @@
-/** PartialObjectMetadata: objects for clients that look at metadata only, such as garbage collectors. */
+/** PartialObjectMetadata: objects for clients that need only metadata, such as garbage collectors. */
 import type { KubeObject, ListMeta, ObjectMeta } from '#kube/meta.ts';
 import type { MetaVersion } from '#engine/tables/negotiate-representation.ts';
 

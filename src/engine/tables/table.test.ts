@@ -49,7 +49,7 @@ test('a table has the name first, then the columns, and metadata beside the cell
   assert.equal(age!.type, 'date');
 });
 
-test('an empty table has no rows but all columns', () => {
+test('an empty table has all columns and no rows', () => {
   const empty = table([], { listMeta: { resourceVersion: '9', continue: 'token', remainingItemCount: 2 } });
   assert.deepEqual(empty.rows, []);
   assert.equal(empty.columnDefinitions!.length, 4);
@@ -68,12 +68,12 @@ test('the object beside the cells is whole, its metadata, or null', () => {
   assert.equal(table([one], { version: 'v1beta1' }).apiVersion, 'meta.k8s.io/v1beta1');
 });
 
-test('a bookmark, which has no name and no content, is a row of nothing', () => {
+test('a bookmark without name and content is a row of empty cells', () => {
   const bookmark = { apiVersion: 'golden.local/v1', kind: 'Gadget', metadata: { resourceVersion: '300' } };
   assert.deepEqual(table([bookmark]).rows[0]!.cells, ['', null, null, null]);
 });
 
-test('a kind that places its name itself keeps it there', () => {
+test('a kind that defines its own name column keeps its position', () => {
   const last: Column = { name: 'Name', type: 'string', priority: 1, value: (object) => object.metadata.name };
   const event: Resource = { ...gadgets, columns: [columns[0]!, last] };
   const { columnDefinitions, rows } = tableOf(event, [one], {
@@ -96,24 +96,28 @@ const cells: Record<string, { type: Column['type']; value: ReturnType<Column['va
   'an empty string stays': { type: 'string', value: '', want: '' },
   'a number in a string column is printed': { type: 'string', value: 1.5, want: '1.5' },
   'a boolean in a string column is printed': { type: 'string', value: true, want: 'true' },
-  'a fraction in an integer column is cut': { type: 'integer', value: 3.9, want: 3 },
-  'text in an integer column is nothing': { type: 'integer', value: '3', want: null },
+  'a fraction in an integer column is truncated': { type: 'integer', value: 3.9, want: 3 },
+  'text in an integer column is null': { type: 'integer', value: '3', want: null },
   'a number stays': { type: 'number', value: 0.5, want: 0.5 },
-  'text in a boolean column is nothing': { type: 'boolean', value: 'true', want: null },
+  'text in a boolean column is null': { type: 'boolean', value: 'true', want: null },
   'false stays': { type: 'boolean', value: false, want: false },
-  'a date is an age': { type: 'date', value: '2026-11-15T19:58:08Z', want: '2m' },
-  'a date with fractions and zone is an age': { type: 'date', value: '2026-11-15T21:00:00.500+01:00', want: '7s' },
+  'a date is shown as an age': { type: 'date', value: '2026-11-15T19:58:08Z', want: '2m' },
+  'a date with fractions and zone is shown as an age': {
+    type: 'date',
+    value: '2026-11-15T21:00:00.500+01:00',
+    want: '7s',
+  },
   'a date in the future is invalid': { type: 'date', value: '2026-11-15T21:00:00Z', want: '<invalid>' },
   'an empty date is unknown': { type: 'date', value: '', want: '<unknown>' },
-  'no date is nothing': { type: 'date', value: null, want: null },
-  'text that is no date is invalid': { type: 'date', value: '15 November 2026', want: '<invalid>' },
+  'a null date is null': { type: 'date', value: null, want: null },
+  'text that is not a date is invalid': { type: 'date', value: '15 November 2026', want: '<invalid>' },
   'a day that does not exist is invalid': { type: 'date', value: '2026-13-41T00:00:00Z', want: '<invalid>' },
 };
 for (const [name, { type, value, want }] of Object.entries(cells)) {
   test(`cell: ${name}`, () => assert.equal(cellOf({ name: 'X', type, value: () => value }, one, now), want));
 }
 
-test('includeObject is metadata unless it says otherwise, and nonsense is refused', () => {
+test('includeObject defaults to metadata, and an invalid value is rejected', () => {
   assert.deepEqual([null, '', 'Object', 'None'].map(parseIncludeObject), ['Metadata', 'Metadata', 'Object', 'None']);
   assert.throws(
     () => parseIncludeObject('All'),
@@ -121,7 +125,7 @@ test('includeObject is metadata unless it says otherwise, and nonsense is refuse
   );
 });
 
-test('partial metadata is the metadata and nothing else', () => {
+test('partial metadata contains only the metadata', () => {
   assert.deepEqual(partialMetadata(one), {
     kind: 'PartialObjectMetadata',
     apiVersion: 'meta.k8s.io/v1',

@@ -1,6 +1,6 @@
 /**
- * Table: what `kubectl get` shows, made by the server. Errors stay Status objects, as kube-apiserver has them.
- * In a watch, the first event carries the column definitions and the later ones null.
+ * Builds Tables for `kubectl get`. Errors stay Status objects, as in kube-apiserver. In a watch, the first event has
+ * the column definitions and later ones have null.
  */
 import type { Column, Resource } from '#engine/registry/resource.ts';
 import { cellOf, type Cell } from '#engine/tables/cell.ts';
@@ -35,7 +35,7 @@ export interface Table {
 export interface TableOptions {
   readonly now: number;
   readonly includeObject: IncludeObject;
-  /** Of the list; for a single object its resourceVersion alone. */
+  /** Metadata of the list; for a single object only its resourceVersion. */
   readonly listMeta: ListMeta;
   readonly withColumns?: boolean;
   readonly version?: MetaVersion;
@@ -62,18 +62,18 @@ export function tableOf(resource: Resource, objects: readonly KubeObject[], opti
     columnDefinitions: withColumns ? definitions : null,
     rows: objects.map((object) => ({
       cells: columns.map((column) => cellAt(column, object, now)),
-      object: included(object, includeObject, version),
+      object: objectOfRow(object, includeObject, version),
     })),
   };
 }
 
-/** A bookmark comes as an object without name or content, which columns of built-in kinds could not read. */
+/** A bookmark is an object without name or content, which columns of built-in kinds could not read. */
 function cellAt(column: Column, object: KubeObject, now: number): Cell {
   if (object.metadata.name === undefined) return column.name === NAME.name ? '' : null;
   return cellOf(column, object, now);
 }
 
-/** The `includeObject` query parameter; absent means metadata. */
+/** Parses the `includeObject` query parameter; absent means metadata. */
 export function parseIncludeObject(value: string | null): IncludeObject {
   if (value === null || value === '') return 'Metadata';
   if (value === 'None' || value === 'Metadata' || value === 'Object') return value;
@@ -82,7 +82,7 @@ export function parseIncludeObject(value: string | null): IncludeObject {
   );
 }
 
-function included(object: KubeObject, include: IncludeObject, version: MetaVersion): TableRow['object'] {
+function objectOfRow(object: KubeObject, include: IncludeObject, version: MetaVersion): TableRow['object'] {
   switch (include) {
     case 'None':
       return null;
@@ -103,7 +103,7 @@ const layouts = new WeakMap<Resource, Layout>();
 function layoutOf(resource: Resource): Layout {
   let layout = layouts.get(resource);
   if (layout === undefined) {
-    // Events show their name last, so a kind that places the column itself is left alone.
+    // Events show their name last, so a kind that defines the column itself is not changed.
     const placed = resource.columns.some((column) => column.name === NAME.name);
     const columns = placed ? resource.columns : [NAME, ...resource.columns];
     layout = { columns, definitions: columns.map(definitionOf) };

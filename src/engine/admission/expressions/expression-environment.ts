@@ -1,4 +1,4 @@
-/** What expressions of policies and webhooks may name, as Kubernetes declares it. */
+/** The variables of policy and webhook expressions, as Kubernetes declares them. */
 import { withVariables, type Environment } from '#cel/environment.ts';
 import { kubernetesEnvironment } from '#cel/kubernetes-environment.ts';
 import { AUTHORIZER, RESOURCE_CHECK } from '#cel/kubernetes/authorizer.ts';
@@ -6,14 +6,14 @@ import { DYN, type CelType } from '#cel/type.ts';
 import { NAMESPACE_TYPE, REQUEST_TYPE } from '#engine/admission/expressions/expression-types.ts';
 
 export interface Declarations {
-  /** Only policies with a paramKind have parameters. */
+  /** True if there are parameters; only policies with a paramKind have them. */
   readonly params: boolean;
-  /** messageExpression and auditAnnotations go without. */
+  /** True if there is an authorizer; messageExpression and auditAnnotations have none. */
   readonly authorizer: boolean;
-  /** What the object is, where a schema tells; otherwise anything. */
+  /** Type of the object if a schema is known; otherwise dyn. */
   readonly objectType?: CelType;
   readonly paramsType?: CelType;
-  /** The policy's own variables, as one object. */
+  /** The policy's variables, as one object. */
   readonly variables?: CelType;
 }
 

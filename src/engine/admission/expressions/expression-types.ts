@@ -1,4 +1,4 @@
-/** The types of what admission expressions may look at besides the objects: the request and the namespace. */
+/** The types of the variables `request` and `namespaceObject` of admission expressions. */
 import { BOOL, DYN, INT, listOf, mapOf, STRING, TIMESTAMP, type CelType, type ObjectType } from '#cel/type.ts';
 
 export function objectType(name: string, fields: Readonly<Record<string, CelType>>): ObjectType {

@@ -1,4 +1,4 @@
-/** The values of the variables for one request; each is made when an expression first looks at it. */
+/** The values of expression variables for one request, each computed on first use. */
 import { authorizerValue, resourceCheckValue, type AccessCheck } from '#cel/kubernetes/authorizer.ts';
 import type { Activation } from '#cel/compile.ts';
 import { adaptJson } from '#cel/evaluate/adapt-json.ts';
@@ -14,23 +14,23 @@ import type { KubeObject } from '#kube/meta.ts';
 
 export interface ActivationParts {
   readonly attributes: AdmissionAttributes;
-  /** The version in which the rule speaks. */
+  /** The version that the matching rule refers to. */
   readonly version: Resource;
   readonly authorizer: Authorizer;
-  /** Of the object's namespace; undefined for kinds without one, and for namespaces themselves. */
+  /** Returns the object's namespace; undefined for cluster-scoped kinds and for namespaces themselves. */
   namespaceObject(): KubeObject | undefined;
 }
 
-/** What several policies share in one request. */
+/** The values that several policies share in one request. */
 export class RequestValues {
   readonly #parts: ActivationParts;
-  readonly #known = new Map<string, CelValue>();
+  readonly #cached = new Map<string, CelValue>();
 
   constructor(parts: ActivationParts) {
     this.#parts = parts;
   }
 
-  /** With the parameters and variables of one policy, where it has them. */
+  /** Returns an activation with the parameters and variables of one policy, if any. */
   activation(own: { readonly params?: KubeObject | undefined; readonly variables?: CelMap } = {}): Activation {
     return (name) => {
       if (name === 'variables') return own.variables;
@@ -40,14 +40,14 @@ export class RequestValues {
   }
 
   #value(name: string): CelValue | undefined {
-    const known = this.#known.get(name);
+    const known = this.#cached.get(name);
     if (known !== undefined) return known;
-    const value = this.#make(name);
-    if (value !== undefined) this.#known.set(name, value);
+    const value = this.#compute(name);
+    if (value !== undefined) this.#cached.set(name, value);
     return value;
   }
 
-  #make(name: string): CelValue | undefined {
+  #compute(name: string): CelValue | undefined {
     const { attributes, version } = this.#parts;
     switch (name) {
       case 'object':

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
-import { inSlices, uncut, type Units } from '#engine/admission/expressions/slices.ts';
+import { runInSlices, runIndivisible, type Units } from '#engine/admission/expressions/slices.ts';
 
 const SLICE = 200_000;
 
@@ -14,19 +14,19 @@ function* work<T>(pieces: readonly Units[], result: T, onPiece: () => void = () 
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
-// What one test has spent must not count in the turn of the next one.
+// The units of one test must not count in the turn of the next one.
 beforeEach(async () => {
   await nextTurn();
   await nextTurn();
 });
 
-test('what is cheap is done at once', () => {
-  assert.equal(inSlices(work([10, 10], 'done')), 'done');
+test('cheap work completes synchronously', () => {
+  assert.equal(runInSlices(work([10, 10], 'done')), 'done');
 });
 
-test('what is dear goes on in later turns', async () => {
+test('expensive work continues in later turns', async () => {
   let pieces = 0;
-  const result = inSlices(work([SLICE, SLICE, SLICE], 'done', () => pieces++));
+  const result = runInSlices(work([SLICE, SLICE, SLICE], 'done', () => pieces++));
   assert.ok(result instanceof Promise);
   assert.equal(pieces, 1);
   await nextTurn();
@@ -35,9 +35,9 @@ test('what is dear goes on in later turns', async () => {
   assert.equal(pieces, 3);
 });
 
-test('dear requests at the same time share one turn', async () => {
+test('concurrent expensive requests share one turn', async () => {
   const order: string[] = [];
-  const run = (name: string) => inSlices(work([SLICE, SLICE], name, () => order.push(name)));
+  const run = (name: string) => runInSlices(work([SLICE, SLICE], name, () => order.push(name)));
   const all = Promise.all(['a', 'b', 'c'].map((name) => Promise.resolve(run(name))));
   assert.deepEqual(order, ['a']);
   const perTurn: number[] = [];
@@ -53,10 +53,10 @@ test('dear requests at the same time share one turn', async () => {
   assert.deepEqual(await all, ['a', 'b', 'c']);
 });
 
-test('cheap requests do not stand in line behind dear ones', async () => {
+test('cheap requests do not wait for expensive ones', async () => {
   const ended: string[] = [];
   const run = (name: string, pieces: readonly Units[]) =>
-    Promise.resolve(inSlices(work(pieces, name))).then((result) => ended.push(result));
+    Promise.resolve(runInSlices(work(pieces, name))).then((result) => ended.push(result));
   const dear = [1, 2, 3].map((i) =>
     run(
       `dear ${i}`,
@@ -67,18 +67,18 @@ test('cheap requests do not stand in line behind dear ones', async () => {
   assert.equal(ended[0], 'cheap');
 });
 
-test('an error is thrown, at once or later', async () => {
+test('an error is thrown, synchronously or later', async () => {
   function* failing(units: Units): Generator<Units, never> {
     yield units;
     throw new Error('broken');
   }
-  assert.throws(() => inSlices(failing(1)), /broken/);
-  await assert.rejects(async () => inSlices(failing(SLICE)), /broken/);
+  assert.throws(() => runInSlices(failing(1)), /broken/);
+  await assert.rejects(async () => runInSlices(failing(SLICE)), /broken/);
 });
 
-test('what cannot be cut has a turn of its own', async () => {
+test('indivisible work gets a turn of its own', async () => {
   let isDone = false;
-  const result = inSlices(uncut(SLICE, () => (isDone = true)));
+  const result = runInSlices(runIndivisible(SLICE, () => (isDone = true)));
   assert.equal(isDone, false);
   assert.equal(await result, true);
 });

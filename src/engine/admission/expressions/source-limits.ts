@@ -1,33 +1,33 @@
 /**
- * How much one object may hold of expressions: they are compiled at one go, when it is written and when it takes
- * effect, and that must not hold the process. One expression by itself is bounded by MAX_SOURCE_LENGTH.
+ * Limits on the expressions of one object: they are compiled synchronously, when the object is written and when it
+ * takes effect, which must not block the process. MAX_SOURCE_LENGTH bounds a single expression.
  */
 import { CheckAllowance } from '#cel/check/allowance.ts';
 
 export const MAX_EXPRESSIONS = 256;
 export const MAX_TOTAL_LENGTH = 15_000;
-/** In what one expression may take. */
+/** In multiples of the budget for one expression. */
 const CHECK_TIMES = 2;
 
-/** What compiling takes, in the units of an evaluation: measured. */
+/** Cost of compiling in evaluation units, measured. */
 const COMPILE_UNITS_PER_CHARACTER = 50;
 
 export function compileUnits(sources: readonly string[]): number {
   return COMPILE_UNITS_PER_CHARACTER * sources.reduce((sum, source) => sum + source.length, 0);
 }
 
-/** For all expressions of one object. */
+/** Returns the type-checking allowance for all expressions of one object. */
 export function sharedAllowance(): CheckAllowance {
   return new CheckAllowance(CHECK_TIMES);
 }
 
-/** Why there are too many of them or too long ones; undefined = there are not. */
-export function sourcesFault(sources: readonly string[], what: 'policy' | 'configuration'): string | undefined {
+/** Returns an error if there are too many or too long expressions. */
+export function checkSourceLimits(sources: readonly string[], what: 'policy' | 'configuration'): string | undefined {
   if (sources.length > MAX_EXPRESSIONS) {
-    return `has ${sources.length} expressions; expected at most ${MAX_EXPRESSIONS}: split the ${what} into several`;
+    return `has ${sources.length} expressions; expected at most ${MAX_EXPRESSIONS}; split the ${what} into several`;
   }
   const length = sources.reduce((sum, source) => sum + source.length, 0);
   if (length <= MAX_TOTAL_LENGTH) return undefined;
   const most = `expected at most ${MAX_TOTAL_LENGTH}`;
-  return `has expressions of ${length} characters altogether; ${most}: split the ${what} into several`;
+  return `has expressions of ${length} characters altogether; ${most}; split the ${what} into several`;
 }

@@ -1,7 +1,7 @@
 /**
- * A request as webhooks and expressions see it: the AdmissionRequest of admission.k8s.io/v1 without uid and objects.
- * With matchPolicy Equivalent it speaks of another version than the client did; conversion changes apiVersion only,
- * except where a webhook converts (conversion/admission-forms.ts), which whoever asks has prepared.
+ * The AdmissionRequest of admission.k8s.io/v1 without uid and objects, as webhooks and expressions see it. With
+ * matchPolicy Equivalent, its version may differ from the client's. Conversion changes only apiVersion, unless a
+ * webhook converts (conversion/admission-forms.ts), which callers must have prepared.
  */
 import type { AdmissionAttributes, GroupVersionKind } from '#engine/admission/admission.ts';
 import { namespaceOf } from '#engine/admission/matching/match-resources.ts';
@@ -36,7 +36,7 @@ interface GroupVersionResource {
   readonly resource: string;
 }
 
-/** `version` is what a Select gave. */
+/** `version` is the result of a Select. */
 export function admissionRequest(attributes: AdmissionAttributes, version: Resource): AdmissionRequest {
   const { resource, subresource, name, operation, user, dryRun, options } = attributes;
   const namespace = namespaceOf(attributes);
@@ -57,14 +57,17 @@ export function admissionRequest(attributes: AdmissionAttributes, version: Resou
   };
 }
 
-/** A subresource's own kind (Scale, Eviction) is the same in every version of its resource. */
+/**
+ * Returns the kind in a version. The kind of a subresource (Scale, Eviction) is the same in all versions of its
+ * resource.
+ */
 function kindIn({ kind, resource }: AdmissionAttributes, version: Resource): GroupVersionKind {
   const own = kind.kind === resource.kind && kind.group === resource.group;
   const from = own ? version : kind;
   return { group: from.group, version: from.version, kind: from.kind };
 }
 
-/** The object in the version that the rule speaks; shares everything else with it. */
+/** Returns the object in the version of the rule; shares everything else with it. */
 export function objectIn(
   object: KubeObject | undefined,
   attributes: AdmissionAttributes,

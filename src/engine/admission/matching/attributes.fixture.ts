@@ -1,18 +1,20 @@
-/** Admission attributes made by hand: a valid request, and what a test wants to be different. */
+/** Admission attributes for tests: a valid request with overrides. */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { configMaps } from '#engine/registry/kinds/config-map.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
-export interface Noted {
+export interface RecordedNotes {
   readonly warnings: string[];
   readonly annotations: Map<string, string>;
 }
 
-/** A ConfigMap is created, unless told otherwise. */
-export function anAdmission(overrides: Partial<AdmissionAttributes> = {}): AdmissionAttributes & { noted: Noted } {
+/** Defaults to the creation of a ConfigMap. */
+export function anAdmission(
+  overrides: Partial<AdmissionAttributes> = {},
+): AdmissionAttributes & { noted: RecordedNotes } {
   const resource: Resource = overrides.resource ?? configMaps;
-  const noted: Noted = { warnings: [], annotations: new Map() };
+  const noted: RecordedNotes = { warnings: [], annotations: new Map() };
   const operation = overrides.operation ?? 'CREATE';
   return {
     operation,

@@ -1,6 +1,6 @@
 /**
- * Who may want to see a request, by resource, subresource and operation. What can be told from these is worked out
- * once and kept until the items or the served kinds change; only then names and labels are looked at.
+ * Indexes webhooks and policies by resource, subresource and operation. This match is computed once and cached until
+ * the items or the served kinds change; names and labels are checked for each request.
  */
 import type { AdmissionAttributes, Operation } from '#engine/admission/admission.ts';
 import type { CompiledMatch, Select } from '#engine/admission/matching/match-resources.ts';
@@ -19,16 +19,16 @@ export interface Candidate<T> {
 
 type ByOperation<T> = Partial<Record<Operation, readonly Candidate<T>[]>>;
 
-const NOBODY: readonly never[] = [];
+const NONE: readonly never[] = [];
 
 export class MatchIndex<T> {
   readonly #registry: Registry;
   readonly #exempt: ReadonlySet<string>;
   #items: readonly Indexed<T>[] = [];
   #generation = -1;
-  readonly #known = new Map<Resource, Map<string, ByOperation<T>>>();
+  readonly #cache = new Map<Resource, Map<string, ByOperation<T>>>();
 
-  /** Nobody is asked about the exempt collections: whoever breaks admission must be able to mend it. */
+  /** Exempt collections match nothing, so that broken admission can be repaired. */
   constructor(registry: Registry, { exempt }: { exempt: ReadonlySet<string> }) {
     this.#registry = registry;
     this.#exempt = exempt;
@@ -36,35 +36,35 @@ export class MatchIndex<T> {
 
   replace(items: readonly Indexed<T>[]): void {
     this.#items = items;
-    this.#known.clear();
+    this.#cache.clear();
   }
 
-  /** In the order of the items. */
+  /** Returns the candidates in the order of the items. */
   candidates({ resource, subresource, operation }: AdmissionAttributes): readonly Candidate<T>[] {
-    if (this.#items.length === 0) return NOBODY;
+    if (this.#items.length === 0) return NONE;
     if (this.#generation !== this.#registry.generation) {
       this.#generation = this.#registry.generation;
-      this.#known.clear();
+      this.#cache.clear();
     }
     const known = this.#operations(resource, subresource);
     return (known[operation] ??= this.#narrow(resource, subresource, operation));
   }
 
-  /** Bounded by what is served: a request for any other subresource does not come this far. */
+  /** Bounded by what is served: requests for unknown subresources do not get here. */
   #operations(resource: Resource, subresource: string): ByOperation<T> {
-    let bySubresource = this.#known.get(resource);
-    if (bySubresource === undefined) this.#known.set(resource, (bySubresource = new Map()));
+    let bySubresource = this.#cache.get(resource);
+    if (bySubresource === undefined) this.#cache.set(resource, (bySubresource = new Map()));
     let byOperation = bySubresource.get(subresource);
     if (byOperation === undefined) bySubresource.set(subresource, (byOperation = {}));
     return byOperation;
   }
 
   #narrow(resource: Resource, subresource: string, operation: Operation): readonly Candidate<T>[] {
-    if (this.#exempt.has(resource.collection)) return NOBODY;
+    if (this.#exempt.has(resource.collection)) return NONE;
     const candidates = this.#items.flatMap(({ value, match }) => {
       const select = match.narrow(resource, subresource, operation);
       return select === undefined ? [] : [{ value, select }];
     });
-    return candidates.length === 0 ? NOBODY : candidates;
+    return candidates.length === 0 ? NONE : candidates;
   }
 }

@@ -1,4 +1,4 @@
-/** What matching looks up: labels of namespaces in the store, versions of a collection in the registry. */
+/** Lookups for matching: namespace labels in the store, versions of a collection in the registry. */
 import type { Labels, MatchParts } from '#engine/admission/matching/match-resources.ts';
 import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
 import { decodeStored } from '#engine/codec.ts';
@@ -6,7 +6,7 @@ import type { Registry } from '#engine/registry/registry.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
 
 const NO_LABELS: Labels = {};
-/** Read once for each version of a namespace, not for each request in it. */
+/** Parsed once per version of a namespace. */
 const known = new WeakMap<Entry, Labels>();
 
 export function matchPartsOf(store: Store, registry: Registry): MatchParts {

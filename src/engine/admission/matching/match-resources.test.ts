@@ -39,7 +39,7 @@ const only = (overrides: object): MatchResourcesLike => ({ resourceRules: [rule(
 interface Case {
   readonly match: MatchResourcesLike;
   readonly request?: Partial<AdmissionAttributes>;
-  /** The version in which it is seen, or that it is not. */
+  /** The version in which the request matches, or 'not'. */
   readonly want: 'v1' | 'v1beta1' | 'not';
 }
 
@@ -49,118 +49,127 @@ const prod = { matchLabels: { env: 'prod' } };
 const labelled = (resource: Resource) => anObject(resource, { env: 'prod' });
 
 const cases: Record<string, Case> = {
-  'a rule with wildcards sees everything': { match: only({}), want: 'v1' },
-  'no rules see everything': { match: {}, want: 'v1' },
-  'an empty list of rules sees everything': { match: { resourceRules: [] }, want: 'v1' },
-  'the operation is named': { match: only({ operations: ['CREATE', 'DELETE'] }), want: 'v1' },
-  'another operation is named': { match: only({ operations: ['UPDATE', 'DELETE'] }), want: 'not' },
-  'no operation is named': { match: only({ operations: [] }), want: 'not' },
-  'CONNECT is an operation like others': {
+  'a rule with wildcards matches everything': { match: only({}), want: 'v1' },
+  'absent rules match everything': { match: {}, want: 'v1' },
+  'an empty list of rules matches everything': { match: { resourceRules: [] }, want: 'v1' },
+  'a listed operation matches': { match: only({ operations: ['CREATE', 'DELETE'] }), want: 'v1' },
+  'an unlisted operation does not match': { match: only({ operations: ['UPDATE', 'DELETE'] }), want: 'not' },
+  'an empty list of operations matches nothing': { match: only({ operations: [] }), want: 'not' },
+  'CONNECT is an ordinary operation': {
     match: only({ operations: ['CONNECT'] }),
     request: { resource: pods, operation: 'CONNECT', subresource: 'exec' },
     want: 'v1',
   },
-  'the core group is the empty one': { match: only({ apiGroups: [''] }), want: 'v1' },
-  'another group is named': { match: only({ apiGroups: ['apps'] }), want: 'not' },
-  'the version is named': { match: only({ apiVersions: ['v1'] }), want: 'v1' },
-  'another version is named, which is not served': { match: only({ apiVersions: ['v2'] }), want: 'not' },
-  'the resource is named': { match: only({ resources: ['pods', 'configmaps'] }), want: 'v1' },
-  'another resource is named': { match: only({ resources: ['pods'] }), want: 'not' },
-  'a name is not a prefix': { match: only({ resources: ['configmap'] }), want: 'not' },
-  '* means resources without subresources': { match: only({ resources: ['*'] }), want: 'v1' },
-  '* does not mean a subresource': {
+  'the core group is the empty string': { match: only({ apiGroups: [''] }), want: 'v1' },
+  'an unlisted group does not match': { match: only({ apiGroups: ['apps'] }), want: 'not' },
+  'a listed version matches': { match: only({ apiVersions: ['v1'] }), want: 'v1' },
+  'an unserved version does not match': { match: only({ apiVersions: ['v2'] }), want: 'not' },
+  'a listed resource matches': { match: only({ resources: ['pods', 'configmaps'] }), want: 'v1' },
+  'an unlisted resource does not match': { match: only({ resources: ['pods'] }), want: 'not' },
+  'a resource name is not a prefix': { match: only({ resources: ['configmap'] }), want: 'not' },
+  '* matches resources without subresources': { match: only({ resources: ['*'] }), want: 'v1' },
+  '* does not match a subresource': {
     match: only({ resources: ['*'] }),
     request: { resource: pods, operation: update, subresource: 'status' },
     want: 'not',
   },
-  'a resource does not mean its subresource': {
+  'a resource does not match its subresource': {
     match: only({ resources: ['pods'] }),
     request: { resource: pods, operation: update, subresource: 'status' },
     want: 'not',
   },
-  'pods/status means the subresource': {
+  'pods/status matches the subresource': {
     match: only({ resources: ['pods/status'] }),
     request: { resource: pods, operation: update, subresource: 'status' },
     want: 'v1',
   },
-  'pods/status does not mean the resource': {
+  'pods/status does not match the resource': {
     match: only({ resources: ['pods/status'] }),
     request: { resource: pods, operation: update },
     want: 'not',
   },
-  'pods/* means a subresource': {
+  'pods/* matches a subresource': {
     match: only({ resources: ['pods/*'] }),
     request: { resource: pods, operation: update, subresource: 'eviction' },
     want: 'v1',
   },
-  'pods/* means the resource, too': {
+  'pods/* also matches the resource': {
     match: only({ resources: ['pods/*'] }),
     request: { resource: pods, operation: update },
     want: 'v1',
   },
-  'pods/* does not mean others': { match: only({ resources: ['pods/*'] }), want: 'not' },
-  '*/scale means that subresource of anything': {
+  'pods/* does not match other resources': { match: only({ resources: ['pods/*'] }), want: 'not' },
+  '*/scale matches that subresource of any resource': {
     match: only({ resources: ['*/scale'] }),
     request: { resource: gadgets, operation: update, subresource: 'scale' },
     want: 'v1',
   },
-  '*/scale does not mean another subresource': {
+  '*/scale does not match another subresource': {
     match: only({ resources: ['*/scale'] }),
     request: { resource: gadgets, operation: update, subresource: 'status' },
     want: 'not',
   },
-  '*/* means everything': {
+  '*/* matches everything': {
     match: only({ resources: ['*/*'] }),
     request: { resource: gadgets, operation: update, subresource: 'status' },
     want: 'v1',
   },
-  'scope Namespaced means things in namespaces': { match: only({ scope: 'Namespaced' }), want: 'v1' },
-  'scope Namespaced leaves cluster-wide things out': {
+  'scope Namespaced matches namespaced objects': { match: only({ scope: 'Namespaced' }), want: 'v1' },
+  'scope Namespaced does not match cluster-scoped objects': {
     match: only({ scope: 'Namespaced' }),
     request: { resource: nodes },
     want: 'not',
   },
-  'scope Namespaced leaves namespaces out': {
+  'scope Namespaced does not match namespaces': {
     match: only({ scope: 'Namespaced' }),
     request: { resource: namespaces, namespace: 'golden', name: 'golden' },
     want: 'not',
   },
-  'scope Cluster means namespaces': {
+  'scope Cluster matches namespaces': {
     match: only({ scope: 'Cluster' }),
     request: { resource: namespaces, namespace: 'golden', name: 'golden' },
     want: 'v1',
   },
-  'scope Cluster leaves things in namespaces out': { match: only({ scope: 'Cluster' }), want: 'not' },
-  'scope * means both': { match: only({ scope: '*' }), request: { resource: nodes }, want: 'v1' },
+  'scope Cluster does not match namespaced objects': { match: only({ scope: 'Cluster' }), want: 'not' },
+  'scope * matches both': { match: only({ scope: '*' }), request: { resource: nodes }, want: 'v1' },
   'any of several rules is enough': {
     match: { resourceRules: [rule({ resources: ['pods'] }), rule({ resources: ['configmaps'] })] },
     want: 'v1',
   },
-  'parts of different rules do not add up': {
+  'parts of different rules are not combined': {
     match: {
       resourceRules: [rule({ resources: ['pods'] }), rule({ resources: ['configmaps'], operations: ['DELETE'] })],
     },
     want: 'not',
   },
-  'a resource name that is meant': { match: only({ resourceNames: ['other', 'thing'] }), want: 'v1' },
-  'a resource name that is not meant': { match: only({ resourceNames: ['other'] }), want: 'not' },
-  'a name that is still to be generated is not meant': {
+  'a listed object name matches': { match: only({ resourceNames: ['other', 'thing'] }), want: 'v1' },
+  'an unlisted object name does not match': { match: only({ resourceNames: ['other'] }), want: 'not' },
+  'a name that is not generated yet does not match': {
     match: only({ resourceNames: ['thing'] }),
     request: { name: '' },
     want: 'not',
   },
-  'an excluded resource': {
+  'an excluded resource does not match': {
     match: { ...only({}), excludeResourceRules: [rule({ resources: ['configmaps'] })] },
     want: 'not',
   },
-  'another resource is excluded': {
+  'a resource matches if another one is excluded': {
     match: { ...only({}), excludeResourceRules: [rule({ resources: ['pods'] })] },
     want: 'v1',
   },
-  'excluded from everything': { match: { excludeResourceRules: [rule({ operations: ['CREATE'] })] }, want: 'not' },
-  'an excluded name': { match: { excludeResourceRules: [rule({ resourceNames: ['thing'] })] }, want: 'not' },
-  'another name is excluded': { match: { excludeResourceRules: [rule({ resourceNames: ['other'] })] }, want: 'v1' },
-  'Equivalent sees another version in the version of the rule': {
+  'exclusion applies without resource rules': {
+    match: { excludeResourceRules: [rule({ operations: ['CREATE'] })] },
+    want: 'not',
+  },
+  'an excluded name does not match': {
+    match: { excludeResourceRules: [rule({ resourceNames: ['thing'] })] },
+    want: 'not',
+  },
+  'a name matches if another one is excluded': {
+    match: { excludeResourceRules: [rule({ resourceNames: ['other'] })] },
+    want: 'v1',
+  },
+  'Equivalent matches another version in the version of the rule': {
     match: { ...only({ apiVersions: ['v1beta1'] }), matchPolicy: 'Equivalent' },
     request: { resource: gadgets },
     want: 'v1beta1',
@@ -170,56 +179,60 @@ const cases: Record<string, Case> = {
     request: { resource: gadgets },
     want: 'v1beta1',
   },
-  'Exact does not see another version': {
+  'Exact does not match another version': {
     match: { ...only({ apiVersions: ['v1beta1'] }), matchPolicy: 'Exact' },
     request: { resource: gadgets },
     want: 'not',
   },
-  'the version of the request wins over an earlier rule for another one': {
+  'the version of the request takes precedence over an earlier rule for another version': {
     match: { resourceRules: [rule({ apiVersions: ['v1beta1'] }), rule({ apiVersions: ['v1'] })] },
     request: { resource: gadgets },
     want: 'v1',
   },
-  'a rule for the version of the request but another name leaves it to the equivalent one': {
+  'an equivalent rule applies if the exact rule has another name': {
     match: {
       resourceRules: [rule({ apiVersions: ['v1'], resourceNames: ['other'] }), rule({ apiVersions: ['v1beta1'] })],
     },
     request: { resource: gadgets },
     want: 'v1beta1',
   },
-  'an equivalent version is excluded': {
+  'an exclusion of an equivalent version applies': {
     match: { ...only({}), excludeResourceRules: [rule({ apiVersions: ['v1beta1'] })] },
     request: { resource: gadgets },
     want: 'not',
   },
-  'an equivalent version is excluded, but only exactly': {
+  'an Exact exclusion of another version does not apply': {
     match: { ...only({}), excludeResourceRules: [rule({ apiVersions: ['v1beta1'] })], matchPolicy: 'Exact' },
     request: { resource: gadgets },
     want: 'v1',
   },
-  'an empty namespaceSelector means every namespace': {
+  'an empty namespaceSelector matches every namespace': {
     match: { namespaceSelector: {} },
     request: { namespace: 'nowhere' },
     want: 'v1',
   },
-  'the namespace has the label': { match: { namespaceSelector: prod }, want: 'v1' },
-  'the namespace has no labels': { match: { namespaceSelector: prod }, request: { namespace: 'plain' }, want: 'not' },
-  'a namespace without the label is meant': {
+  'a namespace with the label matches': { match: { namespaceSelector: prod }, want: 'v1' },
+  'a namespace without labels does not match': {
+    match: { namespaceSelector: prod },
+    request: { namespace: 'plain' },
+    want: 'not',
+  },
+  'a selector for a missing label matches': {
     match: { namespaceSelector: { matchExpressions: [{ key: 'env', operator: 'DoesNotExist' }] } },
     request: { namespace: 'plain' },
     want: 'v1',
   },
-  'cluster-wide things are in every namespace': {
+  'cluster-scoped objects match every namespaceSelector': {
     match: { namespaceSelector: prod },
     request: { resource: nodes },
     want: 'v1',
   },
-  'a new namespace is matched by the labels that it brings': {
+  'a new namespace is matched by its own labels': {
     match: { namespaceSelector: prod },
     request: { resource: namespaces, name: 'fresh', object: labelled(namespaces) },
     want: 'v1',
   },
-  'a new namespace without labels': {
+  'a new namespace without labels does not match': {
     match: { namespaceSelector: prod },
     request: { resource: namespaces, name: 'fresh' },
     want: 'not',
@@ -229,50 +242,54 @@ const cases: Record<string, Case> = {
     request: { resource: namespaces, name: 'golden', operation: update },
     want: 'not',
   },
-  'a status of a namespace is matched by the labels that are stored': {
+  'a status update of a namespace is matched by its stored labels': {
     match: { namespaceSelector: prod },
     request: { resource: namespaces, name: 'golden', operation: update, subresource: 'status' },
     want: 'v1',
   },
-  'a delete of a namespace is matched by the labels that are stored': {
+  'a delete of a namespace is matched by its stored labels': {
     match: { namespaceSelector: prod },
     request: { resource: namespaces, name: 'golden', operation: remove },
     want: 'v1',
   },
-  'a delete of a namespace without labels': {
+  'a delete of a namespace without labels does not match': {
     match: { namespaceSelector: prod },
     request: { resource: namespaces, name: 'plain', operation: remove },
     want: 'not',
   },
-  'an empty objectSelector means every object': { match: { objectSelector: {} }, want: 'v1' },
-  'the object has the label': {
+  'an empty objectSelector matches every object': { match: { objectSelector: {} }, want: 'v1' },
+  'an object with the label matches': {
     match: { objectSelector: prod },
     request: { object: labelled(configMaps) },
     want: 'v1',
   },
-  'the object has no labels': { match: { objectSelector: prod }, want: 'not' },
-  'an object that loses its label still counts': {
+  'an object without labels does not match': { match: { objectSelector: prod }, want: 'not' },
+  'an object that loses its label still matches': {
     match: { objectSelector: prod },
     request: { operation: update, oldObject: labelled(configMaps) },
     want: 'v1',
   },
-  'an object that gets its label counts already': {
+  'an object that gets its label already matches': {
     match: { objectSelector: prod },
     request: { operation: update, object: labelled(configMaps) },
     want: 'v1',
   },
-  'a deleted object with the label': {
+  'a deleted object with the label matches': {
     match: { objectSelector: prod },
     request: { operation: remove, oldObject: labelled(configMaps) },
     want: 'v1',
   },
-  'a deleted object without labels': { match: { objectSelector: prod }, request: { operation: remove }, want: 'not' },
-  'a deleted object without labels is one without this label': {
+  'a deleted object without labels does not match': {
+    match: { objectSelector: prod },
+    request: { operation: remove },
+    want: 'not',
+  },
+  'a deleted object without labels matches a selector for a missing label': {
     match: { objectSelector: { matchExpressions: [{ key: 'env', operator: 'NotIn', values: ['prod'] }] } },
     request: { operation: remove },
     want: 'v1',
   },
-  'both selectors must hold': {
+  'both selectors must match': {
     match: { objectSelector: prod, namespaceSelector: prod },
     request: { object: labelled(configMaps), namespace: 'plain' },
     want: 'not',
@@ -289,7 +306,7 @@ for (const [name, { match, request, want }] of Object.entries(cases)) {
   });
 }
 
-test('a namespace that is not there is told, not guessed', () => {
+test('a missing namespace is an error', () => {
   const matches = compileMatch({ namespaceSelector: prod }, parts);
   assert.throws(
     () => matches(anAdmission({ namespace: 'nowhere' })),
@@ -297,7 +314,7 @@ test('a namespace that is not there is told, not guessed', () => {
   );
 });
 
-test('the index asks each item once for a sort of request, until items or kinds change', () => {
+test('the index computes each match once, until items or kinds change', () => {
   const asked: string[] = [];
   const changing = new Registry([configMaps, pods]);
   const index = new MatchIndex<string>(changing, { exempt: new Set(['pods']) });
@@ -319,11 +336,11 @@ test('the index asks each item once for a sort of request, until items or kinds 
 
   assert.deepEqual(found(anAdmission({ resource: pods })), [], 'exempt');
   found(anAdmission({ operation: remove }));
-  assert.equal(asked.splice(0).length, 3, 'another operation is another question');
+  assert.equal(asked.splice(0).length, 3, 'another operation must be computed');
 
   changing.setCustom([gadgets]);
   found(anAdmission());
-  assert.equal(asked.splice(0).length, 3, 'the kinds changed');
+  assert.equal(asked.splice(0).length, 3, 'changed kinds must be computed again');
 
   index.replace([item('c')]);
   assert.deepEqual(found(anAdmission()), ['c']);

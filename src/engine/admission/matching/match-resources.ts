@@ -1,9 +1,9 @@
 /**
- * Which requests a webhook or policy wants to see, compiled in two steps:
+ * Compiles the match rules of webhooks and policies, in two steps:
  *
- *   resource, subresource, operation ──narrow──► never, or a Select ──► labels and names of the request at hand
+ *   resource, subresource, operation ──narrow──► never, or a Select ──► labels and names of the request
  *
- * The first step is cached by match-index.ts, so that a request that nobody asks for costs next to nothing.
+ * match-index.ts caches the first step, so that a request that matches nothing costs almost nothing.
  */
 import type { AdmissionAttributes, Operation } from '#engine/admission/admission.ts';
 import { NAMESPACE_COLLECTION, NAMESPACES } from '#engine/admission/namespace-lifecycle.ts';
@@ -20,33 +20,35 @@ export interface NamedRuleLike extends RuleLike {
   readonly resourceNames?: readonly string[];
 }
 
-/** matchConstraints and matchResources of policies; webhooks are read as such, too. */
+/** matchConstraints and matchResources of policies; webhooks are read in this form, too. */
 export interface MatchResourcesLike {
   /** Absent or empty = everything. */
   readonly resourceRules?: readonly NamedRuleLike[];
   readonly excludeResourceRules?: readonly NamedRuleLike[];
-  /** Equivalent unless it says Exact. */
+  /** Equivalent unless it is Exact. */
   readonly matchPolicy?: string;
   readonly namespaceSelector?: LabelSelector;
   readonly objectSelector?: LabelSelector;
 }
 
 export interface MatchParts {
-  /** undefined = there is no such namespace. */
+  /** Returns undefined if the namespace does not exist. */
   namespaceLabels(name: string): Labels | undefined;
-  /** Other served versions of the same collection. */
+  /** Returns the other served versions of the same collection. */
   equivalents(resource: Resource): readonly Resource[];
 }
 
-/** The version of the resource in which the rule speaks: the request's own, or an equivalent one. undefined = no match. */
+/** Returns the version in which the request matches: its own, or an equivalent one. Undefined = no match. */
 export type Select = (attributes: AdmissionAttributes) => Resource | undefined;
 
 export interface CompiledMatch {
-  /** undefined = no request of this sort matches, whatever its labels. Right for one generation of the registry. */
+  /**
+   * Returns undefined if no such request can match, regardless of its labels. Valid for one generation of the registry.
+   */
   narrow(resource: Resource, subresource: string, operation: Operation): Select | undefined;
 }
 
-/** Throws for selectors that cannot be: validation has refused them. */
+/** Throws for invalid selectors, which validation rejects. */
 export function compileMatchResources(match: MatchResourcesLike, parts: MatchParts): CompiledMatch {
   const { resourceRules = [], excludeResourceRules = [], matchPolicy } = match;
   const ofNamespace = requirementsOf(match.namespaceSelector);
@@ -55,12 +57,12 @@ export function compileMatchResources(match: MatchResourcesLike, parts: MatchPar
     narrow(resource, subresource, operation) {
       const target = { resource, subresource, operation };
       const others = matchPolicy === 'Exact' ? [] : parts.equivalents(resource);
-      const excluded = namedHits(excludeResourceRules, target, others);
+      const excluded = findHits(excludeResourceRules, target, others);
       if (excluded.some(({ names }) => names === undefined)) return undefined;
       const included =
         resourceRules.length === 0
           ? [{ version: resource, names: undefined }]
-          : namedHits(resourceRules, target, others);
+          : findHits(resourceRules, target, others);
       if (included.length === 0) return undefined;
       return (attributes) => {
         if (!namespaceMatches(ofNamespace, attributes, parts)) return undefined;
@@ -72,7 +74,7 @@ export function compileMatchResources(match: MatchResourcesLike, parts: MatchPar
   };
 }
 
-/** For who asks seldom; who is asked for each request keeps a MatchIndex. */
+/** For occasional use; steps that run for each request use a MatchIndex. */
 export function compileMatch(
   match: MatchResourcesLike,
   parts: MatchParts,
@@ -86,20 +88,20 @@ export function compileMatch(
 
 interface Hit {
   readonly version: Resource;
-  /** undefined = every name. */
+  /** Undefined = every name. */
   readonly names: ReadonlySet<string> | undefined;
 }
 
-/** The request's own version first, in all rules; then rule by rule the equivalent ones. */
-function namedHits(rules: readonly NamedRuleLike[], target: RuleTarget, others: readonly Resource[]): Hit[] {
-  const own = rules.filter((rule) => ruleMatches(rule, target)).map((rule) => hit(rule, target.resource));
+/** Checks the request's own version in all rules first, then the equivalent versions rule by rule. */
+function findHits(rules: readonly NamedRuleLike[], target: RuleTarget, others: readonly Resource[]): Hit[] {
+  const own = rules.filter((rule) => ruleMatches(rule, target)).map((rule) => toHit(rule, target.resource));
   const equivalent = rules.flatMap((rule) =>
-    others.filter((resource) => ruleMatches(rule, { ...target, resource })).map((resource) => hit(rule, resource)),
+    others.filter((resource) => ruleMatches(rule, { ...target, resource })).map((resource) => toHit(rule, resource)),
   );
   return [...own, ...equivalent];
 }
 
-function hit({ resourceNames = [] }: NamedRuleLike, version: Resource): Hit {
+function toHit({ resourceNames = [] }: NamedRuleLike, version: Resource): Hit {
   return { version, names: resourceNames.length === 0 ? undefined : new Set(resourceNames) };
 }
 
@@ -107,7 +109,7 @@ function requirementsOf(selector: LabelSelector | undefined): readonly LabelRequ
   return selector === undefined ? [] : labelRequirementsOf(selector);
 }
 
-/** The namespace that a request is about; for a Namespace that is itself, as Kubernetes has it. */
+/** Returns the namespace of a request; for a Namespace that is itself, as in Kubernetes. */
 export function namespaceOf({ resource, namespace, name }: AdmissionAttributes): string {
   return resource.collection === NAMESPACE_COLLECTION && namespace === '' ? name : namespace;
 }
@@ -120,9 +122,9 @@ function namespaceMatches(
   if (requirements.length === 0) return true;
   const { resource, subresource, operation, object } = attributes;
   if (resource.collection === NAMESPACE_COLLECTION) {
-    // The labels that it is about to have count; a delete or a status does not bring any.
-    const brings = subresource === '' && (operation === 'CREATE' || operation === 'UPDATE');
-    if (brings) return matchesLabels(requirements, object?.metadata.labels);
+    // The new labels count; a delete or a status update has none.
+    const hasNewLabels = subresource === '' && (operation === 'CREATE' || operation === 'UPDATE');
+    if (hasNewLabels) return matchesLabels(requirements, object?.metadata.labels);
   }
   const name = namespaceOf(attributes);
   if (name === '') return true;

@@ -1,4 +1,4 @@
-/** Rules of webhooks and policies: which resources, subresources and operations they name. Pure. */
+/** Matches the resources, subresources and operations of webhook and policy rules. Pure. */
 import type { Operation } from '#engine/admission/admission.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
@@ -6,12 +6,12 @@ export interface RuleLike {
   readonly operations?: readonly string[];
   readonly apiGroups?: readonly string[];
   readonly apiVersions?: readonly string[];
-  /** `pods`, `pods/status`, `pods/*`, `*`, `*` and `/scale` together, `*` and `/*` together. */
+  /** Patterns such as `pods`, `pods/status`, `pods/*` and `*`. */
   readonly resources?: readonly string[];
   readonly scope?: string;
 }
 
-/** What a request is about, as far as a rule can tell. */
+/** The parts of a request that a rule can match. */
 export interface RuleTarget {
   readonly resource: Resource;
   readonly subresource: string;
@@ -37,12 +37,12 @@ function anyOf(patterns: readonly string[] | undefined, value: string): boolean 
   return patterns !== undefined && (patterns.includes('*') || patterns.includes(value));
 }
 
-/** A pattern without a slash means the resource itself: none of its subresources, not even for `*`. */
+/** A pattern without a slash matches only the resource itself, not its subresources, even for `*`. */
 function resourceMatches(pattern: string, plural: string, subresource: string): boolean {
   const slash = pattern.indexOf('/');
   const wantedPlural = slash < 0 ? pattern : pattern.slice(0, slash);
   const wantedSubresource = slash < 0 ? '' : pattern.slice(slash + 1);
-  return fits(wantedPlural, plural) && fits(wantedSubresource, subresource);
+  return matchesAny(wantedPlural, plural) && matchesAny(wantedSubresource, subresource);
 }
 
-const fits = (pattern: string, value: string) => pattern === '*' || pattern === value;
+const matchesAny = (pattern: string, value: string) => pattern === '*' || pattern === value;

@@ -22,32 +22,32 @@ interface Case {
 }
 
 const cases: Record<string, Case> = {
-  'what is just so long is taken': {
+  'expressions at the limit are accepted': {
     spec: {
       validations: [{ expression: long(MAX_SOURCE_LENGTH) }],
       variables: [{ name: 'a', expression: long(1000) }],
     },
     want: [],
   },
-  'one expression has a limit of its own': {
+  'an expression above its own limit is rejected': {
     spec: { validations: [{ expression: long(MAX_SOURCE_LENGTH + 1) }] },
     want: ['spec.validations[0].expression: size: 10001, limit 10000'],
   },
-  'all together have one, with their messages': {
+  'all expressions and messages together have a limit': {
     spec: { validations: times(4, () => ({ expression: long(2500), messageExpression: `'${'x'.repeat(1998)}'` })) },
     want: [
-      `spec: Forbidden: has expressions of 18000 characters altogether; expected at most ${MAX_TOTAL_LENGTH}: split the policy into several`,
+      `spec: Forbidden: has expressions of 18000 characters altogether; expected at most ${MAX_TOTAL_LENGTH}; split the policy into several`,
     ],
   },
-  'nor may there be too many': {
+  'too many expressions are rejected': {
     spec: { variables: times(MAX_EXPRESSIONS + 1, (i) => ({ name: `v${i}`, expression: '1' })) },
-    want: [`spec: Forbidden: has 257 expressions; expected at most ${MAX_EXPRESSIONS}: split the policy into several`],
+    want: [`spec: Forbidden: has 257 expressions; expected at most ${MAX_EXPRESSIONS}; split the policy into several`],
   },
-  'a constant regex that does not compile is refused': {
+  'a constant regex that does not compile is rejected': {
     spec: { validations: [{ expression: "object.a.matches('(')" }] },
     want: ['spec.validations[0].expression: invalid matches argument'],
   },
-  'what all of them may take to be checked is bounded, not only what one may': {
+  'the type checking of all expressions together is bounded': {
     spec: { validations: times(3, () => ({ expression: hostileSources['types that grow']!(0) })) },
     want: [1, 2].map((i) => `spec.validations[${i}].expression: expression is too complex to be type checked`),
   },
@@ -62,7 +62,7 @@ for (const [sentence, { spec, want }] of Object.entries(cases)) {
   });
 }
 
-test('a webhook configuration is bounded in the same way', () => {
+test('a webhook configuration has the same limits', () => {
   const webhook = (i: number) => ({
     name: `w${i}.example.com`,
     clientConfig: { url: 'https://example.com' },
@@ -75,7 +75,7 @@ test('a webhook configuration is bounded in the same way', () => {
   assert.deepEqual(
     errors.map(({ field, message }) => `${field}: ${message}`),
     [
-      `webhooks: Forbidden: has expressions of 16000 characters altogether; expected at most ${MAX_TOTAL_LENGTH}: split the configuration into several`,
+      `webhooks: Forbidden: has expressions of 16000 characters altogether; expected at most ${MAX_TOTAL_LENGTH}; split the configuration into several`,
     ],
   );
 });

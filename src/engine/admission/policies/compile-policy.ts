@@ -1,15 +1,12 @@
-/**
- * A policy's expressions as programs. Compiled twice in a policy's life: when it is written, to refuse what cannot
- * work, and when it takes effect.
- */
+/** Compiles the expressions of a policy, when it is written, to reject errors, and when it takes effect. */
 import type { CheckAllowance } from '#cel/check/allowance.ts';
 import { compile, type CompileFailure, type Program } from '#cel/compile.ts';
 import type { Environment } from '#cel/environment.ts';
 import { BOOL, DYN, NULL, STRING, type CelType } from '#cel/type.ts';
 import { expressionEnvironment } from '#engine/admission/expressions/expression-environment.ts';
 import { objectType } from '#engine/admission/expressions/expression-types.ts';
-import { sharedAllowance, sourcesFault } from '#engine/admission/expressions/source-limits.ts';
-import { withoutRepeating } from '#engine/admission/policies/constant-variable.ts';
+import { sharedAllowance, checkSourceLimits } from '#engine/admission/expressions/source-limits.ts';
+import { precompute } from '#engine/admission/policies/constant-variable.ts';
 import type { PolicySpec, Validation } from '#engine/admission/policies/policy-spec.ts';
 import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
 
@@ -27,30 +24,30 @@ export interface CompiledPolicy {
 }
 
 export interface PolicyCompileOptions {
-  /** What the objects are, where a schema tells; for type checking. */
+  /** Types of the objects if schemas are known, for type checking. */
   readonly object?: CelType;
   readonly params?: CelType;
-  /** What the check may take; by itself, what one policy may. */
+  /** Budget for type checking; defaults to that of one policy. */
   readonly allowance?: CheckAllowance;
 }
 
-/** The field of what is wrong with all of them together. */
+/** The field for errors about all expressions together. */
 const WHOLE = 'spec';
 
 const NOTHING: CompiledPolicy = { conditions: [], variables: new Map(), validations: [], annotations: [] };
 
-/** Gets each expression that does not compile, with the path of its field. */
+/** Called for each expression that does not compile, with the path of its field. */
 export type OnFailure = (field: string, source: string, failure: CompileFailure) => void;
 
-/** Expressions that do not compile are told and left out. Empty ones are another's business (they are required). */
+/** Reports and omits expressions that do not compile. Ignores empty ones, which validation rejects. */
 export function compilePolicy(
   spec: PolicySpec,
   onFailure: OnFailure,
   { object, params, allowance = sharedAllowance() }: PolicyCompileOptions = {},
 ): CompiledPolicy {
-  const fault = sourcesFault(sourcesOf(spec), 'policy');
-  if (fault !== undefined) {
-    onFailure(WHOLE, '', { failure: fault, about: 'result' });
+  const error = checkSourceLimits(sourcesOf(spec), 'policy');
+  if (error !== undefined) {
+    onFailure(WHOLE, '', { failure: error, about: 'result' });
     return NOTHING;
   }
   const declared = { params: spec.paramKind !== undefined, objectType: object, paramsType: params };
@@ -68,7 +65,7 @@ export function compilePolicy(
     return program === undefined ? [] : [{ name, program }];
   });
 
-  // Each variable sees those before it.
+  // Each variable sees the variables before it.
   const variables = new Map<string, Program>();
   const environmentNow = (authorizer: boolean) => {
     const known = Object.fromEntries([...variables].map(([name, { type }]) => [name, type]));
@@ -80,7 +77,7 @@ export function compilePolicy(
   };
   for (const [i, { name, expression }] of (spec.variables ?? []).entries()) {
     const program = attempt(`spec.variables[${i}].expression`, expression, environmentNow(true), [DYN]);
-    if (program !== undefined) variables.set(name, withoutRepeating(program));
+    if (program !== undefined) variables.set(name, precompute(program));
   }
 
   const full = environmentNow(true);
@@ -99,7 +96,7 @@ export function compilePolicy(
   return { conditions, variables, validations, annotations };
 }
 
-/** All its expressions. */
+/** Returns all expressions of a policy. */
 export function sourcesOf({ matchConditions, variables, validations, auditAnnotations }: PolicySpec): string[] {
   return [
     ...[...(matchConditions ?? []), ...(variables ?? [])].map(({ expression }) => expression),
@@ -108,7 +105,7 @@ export function sourcesOf({ matchConditions, variables, validations, auditAnnota
   ].filter((source) => source.trim() !== '');
 }
 
-/** What is wrong with the expressions of a policy that somebody wants to write. */
+/** Checks the expressions of a policy that is being written. */
 export function checkExpressions(spec: PolicySpec): FieldError[] {
   const errors: FieldError[] = [];
   compilePolicy(spec, (field, source, failure) => {

@@ -1,15 +1,15 @@
 /**
- * A variable that is the same for every request, as a label's name is, is computed once: when its policy is compiled.
- * It costs requests as many units as before, so that nothing about their budgets depends on it.
+ * Computes variables that are the same for every request, such as the name of a label, only once, when the policy is
+ * compiled. They still cost each request the same units, so that budgets do not change.
  */
 import { Budget, CostLimitError } from '#cel/budget.ts';
 import type { Program } from '#cel/compile.ts';
 import { CelFault, type CelValue } from '#cel/value.ts';
 
-/** Dearer ones may pay less at their second evaluation (regular expressions do), and are left as they are. */
+/** More expensive ones may cost less at their second evaluation (regular expressions do), and are not cached. */
 const MAX_UNITS = 100;
 
-export function withoutRepeating(program: Program): Program {
+export function precompute(program: Program): Program {
   const known = constantOf(program);
   if (known === undefined) return program;
   const { value, units } = known;
@@ -22,7 +22,7 @@ export function withoutRepeating(program: Program): Program {
   };
 }
 
-/** undefined = it looks at the request, or is not worth it. */
+/** Returns undefined if the variable depends on the request or is not worth caching. */
 function constantOf(program: Program): { readonly value: CelValue; readonly units: number } | undefined {
   let isAsked = false;
   const budget = new Budget(MAX_UNITS);
@@ -39,7 +39,7 @@ function constantOf(program: Program): { readonly value: CelValue; readonly unit
   }
 }
 
-/** Lists and maps are made anew for each evaluation: some grow in place. */
+/** Lists and maps are created for each evaluation: some are modified in place. */
 function isPlain(value: CelValue): boolean {
   return value === null || typeof value !== 'object';
 }

@@ -1,11 +1,11 @@
-/** The variables of a policy as a map: each is computed when an expression first looks at it, and then kept. */
+/** The variables of a policy as a map, each computed on first use and then cached. */
 import type { Activation, Program } from '#cel/compile.ts';
 import type { Budget } from '#cel/budget.ts';
 import { CelFault, CelMap, type CelValue } from '#cel/value.ts';
 
 export class LazyVariables extends CelMap {
   readonly #programs: ReadonlyMap<string, Program>;
-  #known: Map<string, CelValue | CelFault> | undefined;
+  #cached: Map<string, CelValue | CelFault> | undefined;
   #activation: Activation = () => undefined;
   #budget: Budget | undefined;
 
@@ -14,7 +14,7 @@ export class LazyVariables extends CelMap {
     this.#programs = programs;
   }
 
-  /** Before each evaluation: what a variable costs counts for the expression that looks at it first. */
+  /** Must be called before each evaluation: the cost of a variable counts for the first expression that uses it. */
   use(activation: Activation, budget: Budget): void {
     this.#activation = activation;
     this.#budget = budget;
@@ -26,7 +26,7 @@ export class LazyVariables extends CelMap {
 
   override get(key: CelValue): CelValue | CelFault | undefined {
     if (typeof key !== 'string') return undefined;
-    const known = this.#known?.get(key);
+    const known = this.#cached?.get(key);
     if (known !== undefined) return known;
     const program = this.#programs.get(key);
     if (program === undefined) return undefined;
@@ -35,7 +35,7 @@ export class LazyVariables extends CelMap {
       value instanceof CelFault
         ? new CelFault(`composited variable "${key}" fails to evaluate: ${value.message}`)
         : value;
-    (this.#known ??= new Map()).set(key, kept);
+    (this.#cached ??= new Map()).set(key, kept);
     return kept;
   }
 

@@ -1,7 +1,7 @@
 /**
- * Nobody learns through a policy what they may not read: expressions see whole parameters and messages tell of them, so
- * whoever writes a paramKind must be allowed to get all objects of that kind, and whoever writes a paramRef the objects
- * that it refers to. Members of system:masters may read everything anyway.
+ * Prevents users from reading objects through policies: expressions see whole parameters and messages can reveal them,
+ * so writing a paramKind requires permission to get all objects of that kind, and writing a paramRef permission to get
+ * the referenced objects. Members of system:masters may read everything anyway.
  */
 import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
 import { paramResource } from '#engine/admission/policies/params.ts';
@@ -36,7 +36,7 @@ interface Target {
   readonly resource: string;
 }
 
-/** What must be readable where nobody can tell what will be read. */
+/** The permission that is required if the objects are unknown. */
 const EVERYTHING: Target = { group: '*', version: '*', resource: '*' };
 
 export function paramAccess(parts: ParamAccessParts): ValidatingStep {
@@ -60,10 +60,10 @@ function checkPolicy({ authorizer, registry }: ParamAccessParts, attributes: Adm
   if (authorizer.authorize(user, { ...targetOf(kind, registry), ...all }).allowed) return;
   const shown = `(kind=${kind.kind ?? ''}, apiVersion=${kind.apiVersion ?? ''})`;
   const why = `user ${userText(user)} must have "get" permission on all objects of the referenced paramKind ${shown}`;
-  throw refusal(attributes, 'spec.paramKind', why);
+  throw forbiddenFor(attributes, 'spec.paramKind', why);
 }
 
-/** The policy says of which kind the parameters are; what is written of it later, its own author answers for. */
+/** The policy determines the kind of the parameters; the author of a later change is checked then. */
 function checkBinding({ store, authorizer, registry }: ParamAccessParts, attributes: AdmissionAttributes): void {
   const spec = (attributes.object as PolicyBinding | undefined)?.spec;
   const before = (attributes.oldObject as PolicyBinding | undefined)?.spec;
@@ -76,14 +76,14 @@ function checkBinding({ store, authorizer, registry }: ParamAccessParts, attribu
   const target = kind === undefined ? EVERYTHING : targetOf(kind, registry);
   const { name = '', namespace = '' } = paramRef;
   const verb = name === '' ? 'list' : 'get';
-  // Without a namespace it is that of whatever is judged: any of them.
+  // Without a namespace, the parameters come from the namespace of each object: any namespace.
   if (authorizer.authorize(user, { ...target, verb, subresource: '', namespace, name }).allowed) return;
   const unknown = unknownText(policyName, policy, target);
   const why =
     unknown === undefined
       ? `user ${userText(user)} does not have "${verb}" permission on the object referenced by paramRef`
       : `${unknown} to determine minimum required permissions and user ${userText(user)} does not have "${verb}" permission for all groups, versions and resources`;
-  throw refusal(attributes, 'spec.paramRef', why);
+  throw forbiddenFor(attributes, 'spec.paramRef', why);
 }
 
 function unknownText(policyName: string, policy: Policy | undefined, { resource }: Target): string | undefined {
@@ -99,18 +99,18 @@ function targetOf(kind: ParamKind, registry: Registry): Target {
   return { ...parseApiVersion(kind.apiVersion ?? ''), resource: resource?.plural ?? '*' };
 }
 
-/** In flight counts: the binding's write comes after it. */
+/** Includes writes in flight: the binding's write comes after them. */
 function storedPolicy(store: Store, name: string): Policy | undefined {
   const entry = store.latest(POLICY_COLLECTION, name);
   return entry && decodeStored(entry.bytes);
 }
 
-/** As Go prints the struct. */
+/** Formats a user as Go prints the struct. */
 function userText({ name, uid = '', groups, extra = {} }: UserInfo): string {
   return `&{${name} ${uid} ${goText(groups)} ${goText(extra)}}`;
 }
 
-function refusal({ resource, name, object }: AdmissionAttributes, field: string, why: string): Error {
+function forbiddenFor({ resource, name, object }: AdmissionAttributes, field: string, why: string): Error {
   return invalid(resource, name || (object?.metadata.name ?? ''), [forbiddenField(field, why)]);
 }
 

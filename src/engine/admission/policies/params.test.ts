@@ -14,7 +14,7 @@ interface Read {
   name: string;
 }
 
-/** Tells of every entry whose bytes are looked at. */
+/** An entry that records each access to its bytes. */
 function anEntry(name: string, pick: string, reads: Read[]): Entry {
   const object = { ...KIND, metadata: { name, namespace: 'golden', labels: { pick } } };
   const bytes = encodeJson(object);
@@ -34,9 +34,9 @@ function aStore(entries: readonly Entry[]): Store {
 }
 
 const names = (found: ReturnType<typeof collectParams>) =>
-  'fault' in found ? found.fault : found.map((one) => one?.metadata.name);
+  'error' in found ? found.error : found.map((one) => one?.metadata.name);
 
-test('objects that do not match are read once, for their labels; of those that do, only some stay parsed', () => {
+test('objects that do not match are parsed once for their labels, and only some that match stay parsed', () => {
   const reads: Read[] = [];
   const store = aStore([
     ...Array.from({ length: 300 }, (_, i) => anEntry(`a${i}`, 'yes', reads)),
@@ -53,12 +53,12 @@ test('objects that do not match are read once, for their labels; of those that d
   );
 });
 
-test('a selector that takes in everything', () => {
+test('a selector that matches everything', () => {
   const store = aStore([anEntry('a', 'yes', []), anEntry('b', 'no', [])]);
   assert.deepEqual(names(collectParams(KIND, { selector: {} }, 'golden', { store, registry })), ['a', 'b']);
 });
 
-test('a selector that takes in too much is a fault', () => {
+test('a selector that matches too many objects is an error', () => {
   const store = aStore(Array.from({ length: 1001 }, (_, i) => anEntry(`a${i}`, 'yes', [])));
   assert.match(String(names(collectParams(KIND, SELECTED, 'golden', { store, registry }))), /^more than 1000 objects/);
 });

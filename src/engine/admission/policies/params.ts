@@ -1,4 +1,4 @@
-/** The parameters of a policy under a binding, read from the store as they are now. */
+/** Reads the parameters of a policy under a binding from the store. */
 import type { ParamKind, ParamRef } from '#engine/admission/policies/policy-spec.ts';
 import { entryFilter, peekObject } from '#engine/handlers/selection.ts';
 import type { Registry } from '#engine/registry/registry.ts';
@@ -7,42 +7,42 @@ import type { Entry, Store } from '#engine/store/store.ts';
 import { labelRequirementsOf } from '#kube/label-selector.ts';
 import { apiVersionOf, parseApiVersion, type KubeObject } from '#kube/meta.ts';
 
-/** The policy cannot be asked under this binding; what that means is for its failurePolicy to say. */
-export interface ParamsFault {
-  readonly fault: string;
+/** The reason why a policy cannot be evaluated under a binding. The failurePolicy decides the consequence. */
+export interface ParamsError {
+  readonly error: string;
 }
 
-/** A selector may not make one request cost without bound. */
+/** Bounds the cost of one request. */
 const MAX_PARAMS = 1000;
 
-/** One evaluation for each; undefined stands for "without parameter". */
+/** Returns one parameter for each evaluation; undefined means without parameter. */
 export function collectParams(
   kind: ParamKind | undefined,
   ref: ParamRef | undefined,
   namespace: string,
   { store, registry }: { readonly store: Store; readonly registry: Registry },
-): readonly (KubeObject | undefined)[] | ParamsFault {
+): readonly (KubeObject | undefined)[] | ParamsError {
   if (kind === undefined || ref === undefined) return [undefined];
   const resource = paramResource(kind, registry);
   if (resource === undefined) {
-    return { fault: `paramKind kind \`${kind.apiVersion}, Kind=${kind.kind}\` not known` };
+    return { error: `paramKind kind \`${kind.apiVersion}, Kind=${kind.kind}\` not known` };
   }
   if (!resource.namespaced && ref.namespace) {
-    return { fault: 'paramRef.namespace must not be provided for a cluster-scoped `paramKind`' };
+    return { error: 'paramRef.namespace must not be provided for a cluster-scoped `paramKind`' };
   }
   const within = resource.namespaced ? ref.namespace || namespace : '';
   if (resource.namespaced && within === '') {
-    return { fault: 'cannot use namespaced paramRef in policy binding that matches cluster-scoped resources' };
+    return { error: 'cannot use namespaced paramRef in policy binding that matches cluster-scoped resources' };
   }
-  const found = ref.name ? named(ref.name, within, resource, store) : selected(ref, within, resource, store);
-  if (found === undefined) return { fault: `more than ${MAX_PARAMS} objects match the selector of paramRef` };
+  const found = ref.name ? findNamed(ref.name, within, resource, store) : findSelected(ref, within, resource, store);
+  if (found === undefined) return { error: `more than ${MAX_PARAMS} objects match the selector of paramRef` };
   if (found.length === 0 && ref.parameterNotFoundAction === 'Deny') {
-    return { fault: 'no params found for policy binding with `Deny` parameterNotFoundAction' };
+    return { error: 'no params found for policy binding with `Deny` parameterNotFoundAction' };
   }
   return found;
 }
 
-/** undefined = nothing of that kind is served. */
+/** Returns undefined if the kind is not served. */
 export function paramResource({ apiVersion = '', kind }: ParamKind, registry: Registry): Resource | undefined {
   const { group, version } = parseApiVersion(apiVersion);
   return registry.resources.find(
@@ -50,12 +50,12 @@ export function paramResource({ apiVersion = '', kind }: ParamKind, registry: Re
   );
 }
 
-function named(name: string, namespace: string, resource: Resource, store: Store): KubeObject[] {
+function findNamed(name: string, namespace: string, resource: Resource, store: Store): KubeObject[] {
   const entry = store.get(resource.collection, resource.namespaced ? `${namespace}/${name}` : name);
-  return entry === undefined ? [] : [decoded(entry, resource)];
+  return entry === undefined ? [] : [decodeShared(entry, resource)];
 }
 
-function selected(
+function findSelected(
   { selector }: ParamRef,
   namespace: string,
   resource: Resource,
@@ -68,11 +68,11 @@ function selected(
     if (matches !== undefined && !matches(entry)) continue;
     if (found.push(entry) > MAX_PARAMS) return undefined;
   }
-  return found.map((entry) => decoded(entry, resource));
+  return found.map((entry) => decodeShared(entry, resource));
 }
 
-/** Expressions only read, so that they share what was parsed lately. */
-function decoded(entry: Entry, resource: Resource): KubeObject {
+/** Expressions only read parameters, so they share recently parsed ones. */
+function decodeShared(entry: Entry, resource: Resource): KubeObject {
   const object = peekObject(entry);
   const apiVersion = apiVersionOf(resource);
   return object.apiVersion === apiVersion ? object : { ...object, apiVersion };

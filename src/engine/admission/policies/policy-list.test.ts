@@ -9,7 +9,7 @@ import { Registry } from '#engine/registry/registry.ts';
 import { openMemoryStore } from '#engine/store/open-store.ts';
 import { silentLog } from '#lib/log.ts';
 
-/** Whoever works out what a rule is about looks for other versions of the resource. */
+/** Counts lookups of equivalent versions, which happen when a match is computed. */
 class CountingRegistry extends Registry {
   reads = 0;
   override get resources() {
@@ -20,7 +20,7 @@ class CountingRegistry extends Registry {
 
 const RULES = [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['configmaps'] }];
 
-test('where policies and bindings match is worked out once, not for each request', async () => {
+test('the match of policies and bindings is computed once, not for each request', async () => {
   const store = await openMemoryStore();
   const put = (collection: string, name: string, spec: object) =>
     store.put({
@@ -44,19 +44,19 @@ test('where policies and bindings match is worked out once, not for each request
   const registry = new CountingRegistry(builtInResources);
   const authorizer = { authorize: () => ({ allowed: true }) };
   const policies = validatingPolicies({ store, registry, authorizer, log: silentLog });
-  const ask = async () => {
+  const evaluate = async () => {
     const attributes = anAdmission();
     await policies.step(attributes);
     return attributes.noted.warnings.map((warning) => /binding '(\w+)'/.exec(warning)?.[1]);
   };
-  assert.deepEqual(await ask(), ['everywhere', 'here']);
+  assert.deepEqual(await evaluate(), ['everywhere', 'here']);
   const { reads } = registry;
-  assert.deepEqual(await ask(), ['everywhere', 'here']);
+  assert.deepEqual(await evaluate(), ['everywhere', 'here']);
   assert.equal(registry.reads, reads);
 
   registry.setCustom([]);
-  assert.deepEqual(await ask(), ['everywhere', 'here']);
-  assert.ok(registry.reads > reads, 'other kinds, other matches');
+  assert.deepEqual(await evaluate(), ['everywhere', 'here']);
+  assert.ok(registry.reads > reads, 'changed kinds must be computed again');
   policies.stop();
   await store.close();
 });

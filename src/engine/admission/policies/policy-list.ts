@@ -1,4 +1,4 @@
-/** The policies that are bound, in step with the store: effective as soon as policy and binding are durable. */
+/** The bound policies, in sync with the store: effective as soon as policy and binding are durable. */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { MatchIndex, type Candidate, type Indexed } from '#engine/admission/matching/match-index.ts';
 import { matchPartsOf } from '#engine/admission/matching/match-parts.ts';
@@ -7,7 +7,7 @@ import {
   type CompiledMatch,
   type MatchParts,
 } from '#engine/admission/matching/match-resources.ts';
-import { uncut, type Units } from '#engine/admission/expressions/slices.ts';
+import { runIndivisible, type Units } from '#engine/admission/expressions/slices.ts';
 import { compileUnits } from '#engine/admission/expressions/source-limits.ts';
 import {
   compilePolicy,
@@ -32,7 +32,7 @@ export interface BoundPolicy {
   readonly name: string;
   readonly spec: PolicySpec;
   readonly program: PolicyProgram;
-  /** By name, each for where it binds. */
+  /** Bindings by name, indexed by what they match. */
   readonly bindings: MatchIndex<PolicyBindingRule>;
 }
 
@@ -41,30 +41,33 @@ export interface PolicyBindingRule {
   readonly spec: BindingSpec;
 }
 
-export interface Compiled {
+export interface PolicyCompilation {
   readonly policy: CompiledPolicy;
-  /** Expressions that once compiled and do not any more, or that came past validation. */
+  /** The error of stored expressions that do not compile, for example because they bypassed validation. */
   readonly failure: string | undefined;
 }
 
-/** Compiled by the first request that asks: not in the turn in which the policy was written, and compiled already. */
+/**
+ * The compiled policy. PolicyCompilation by the first request that needs it, not in the turn in which the policy was written and
+ * already compiled once.
+ */
 export class PolicyProgram {
   readonly #spec: PolicySpec;
-  #compiled: Compiled | undefined;
+  #compilePolicyOnce: PolicyCompilation | undefined;
 
   constructor(spec: PolicySpec) {
     this.#spec = spec;
   }
 
-  *get(): Generator<Units, Compiled> {
-    if (this.#compiled !== undefined) return this.#compiled;
+  *get(): Generator<Units, PolicyCompilation> {
+    if (this.#compilePolicyOnce !== undefined) return this.#compilePolicyOnce;
     const units = compileUnits(sourcesOf(this.#spec));
-    // Another request may have been faster meanwhile.
-    return yield* uncut(units, () => (this.#compiled ??= compiled(this.#spec)));
+    // Another request may have compiled it meanwhile.
+    return yield* runIndivisible(units, () => (this.#compilePolicyOnce ??= compilePolicyOnce(this.#spec)));
   }
 }
 
-interface ReadPolicy {
+interface ParsedPolicy {
   readonly policy: Omit<BoundPolicy, 'bindings'>;
   readonly match: CompiledMatch;
 }
@@ -75,18 +78,18 @@ export interface PolicyListParts {
   readonly log: Log;
 }
 
-/** Whoever may write these decides over admission; no policy may stand in the way of mending it. */
+/** Policies do not apply to policies and bindings, so that broken admission can be repaired. */
 const EXEMPT: ReadonlySet<string> = new Set([POLICY_COLLECTION, BINDING_COLLECTION]);
 
 export class PolicyList {
   readonly #parts: PolicyListParts;
   readonly #match: MatchParts;
   readonly #index: MatchIndex<BoundPolicy>;
-  readonly #policies = new WeakMap<Entry, ReadPolicy | undefined>();
+  readonly #policies = new WeakMap<Entry, ParsedPolicy | undefined>();
   readonly #bindings = new WeakMap<Entry, Indexed<PolicyBindingRule> | undefined>();
   readonly #stops: readonly (() => void)[];
 
-  /** Right as soon as this returns. */
+  /** Up to date when the constructor returns. */
   constructor(parts: PolicyListParts) {
     const { store, registry } = parts;
     this.#parts = parts;
@@ -98,7 +101,7 @@ export class PolicyList {
     this.#refresh();
   }
 
-  /** By name. */
+  /** Returns the matching policies by name. */
   candidates(attributes: AdmissionAttributes): readonly Candidate<BoundPolicy>[] {
     return this.#index.candidates(attributes);
   }
@@ -120,27 +123,27 @@ export class PolicyList {
         const bound = read && bindings.get(read.policy.name);
         return bound === undefined
           ? []
-          : [{ value: { ...read!.policy, bindings: this.#indexed(bound) }, match: read!.match }];
+          : [{ value: { ...read!.policy, bindings: this.#indexBindings(bound) }, match: read!.match }];
       }),
     );
   }
 
-  #indexed(bindings: readonly Indexed<PolicyBindingRule>[]): MatchIndex<PolicyBindingRule> {
+  #indexBindings(bindings: readonly Indexed<PolicyBindingRule>[]): MatchIndex<PolicyBindingRule> {
     const index = new MatchIndex<PolicyBindingRule>(this.#parts.registry, { exempt: EXEMPT });
     index.replace(bindings);
     return index;
   }
 
-  #policyOf(entry: Entry): ReadPolicy | undefined {
-    return remembered(this.#policies, entry, () => this.#guarded(entry, readPolicy));
+  #policyOf(entry: Entry): ParsedPolicy | undefined {
+    return cached(this.#policies, entry, () => this.#readSafely(entry, readPolicy));
   }
 
   #bindingOf(entry: Entry): Indexed<PolicyBindingRule> | undefined {
-    return remembered(this.#bindings, entry, () => this.#guarded(entry, readBinding));
+    return cached(this.#bindings, entry, () => this.#readSafely(entry, readBinding));
   }
 
-  /** An object that turns out to be impossible takes itself out of service, not the others. */
-  #guarded<T>(entry: Entry, read: (entry: Entry, match: MatchParts) => T): T | undefined {
+  /** An invalid object takes only itself out of service. */
+  #readSafely<T>(entry: Entry, read: (entry: Entry, match: MatchParts) => T): T | undefined {
     try {
       return read(entry, this.#match);
     } catch (error) {
@@ -153,18 +156,18 @@ export class PolicyList {
   }
 }
 
-function remembered<T>(known: WeakMap<Entry, T>, entry: Entry, make: () => T): T {
+function cached<T>(known: WeakMap<Entry, T>, entry: Entry, make: () => T): T {
   if (!known.has(entry)) known.set(entry, make());
   return known.get(entry) as T;
 }
 
-function compiled(spec: PolicySpec): Compiled {
+function compilePolicyOnce(spec: PolicySpec): PolicyCompilation {
   const failures: string[] = [];
   const policy = compilePolicy(spec, (_, __, failure) => failures.push(failureText(failure)));
   return { policy, failure: failures.length === 0 ? undefined : failures.join('; ') };
 }
 
-function readPolicy(entry: Entry, match: MatchParts): ReadPolicy {
+function readPolicy(entry: Entry, match: MatchParts): ParsedPolicy {
   const { metadata, spec = {} } = decodeStored(entry.bytes) as Policy;
   return {
     policy: { name: metadata.name ?? '', spec, program: new PolicyProgram(spec) },
@@ -174,7 +177,7 @@ function readPolicy(entry: Entry, match: MatchParts): ReadPolicy {
 
 function readBinding(entry: Entry, match: MatchParts): Indexed<PolicyBindingRule> {
   const { metadata, spec } = decodeStored(entry.bytes) as PolicyBinding;
-  // Without matchResources it binds wherever the policy matches.
+  // Without matchResources, a binding applies wherever the policy matches.
   return {
     value: { name: metadata.name ?? '', spec },
     match: compileMatchResources(spec.matchResources ?? {}, match),

@@ -1,4 +1,4 @@
-/** ValidatingAdmissionPolicies and their bindings as they are stored: validation and defaults have seen them. */
+/** The types of stored ValidatingAdmissionPolicies and bindings, which are validated and defaulted. */
 import type { MatchResourcesLike } from '#engine/admission/matching/match-resources.ts';
 import type { LabelSelector } from '#kube/label-selector.ts';
 import type { KubeObject } from '#kube/meta.ts';

@@ -1,4 +1,7 @@
-/** The error of a request that a policy refuses, in Kubernetes' words: it reads as forbidden, whatever its reason. */
+/**
+ * Builds the error of a request that a policy refuses, with Kubernetes' message: it reads as forbidden, whatever its
+ * reason.
+ */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import type { PolicyRefusal } from '#engine/admission/policies/validating-policies.ts';
 import { ApiError, forbidden } from '#kube/api-error.ts';

@@ -1,6 +1,6 @@
 /**
- * Checks a policy's validations against the schemas of the kinds that its rules name. It only warns: a policy works on
- * objects as they are, and a rule may be meant for versions that are not served yet.
+ * Type-checks a policy's validations against the schemas of the kinds that its rules name. Only warns: a policy works
+ * on actual objects, and a rule may target versions that are not served yet.
  */
 import { kindType } from '#cel/check/schema-type.ts';
 import type { CelType } from '#cel/type.ts';
@@ -15,7 +15,7 @@ export interface ExpressionWarning {
   readonly warning: string;
 }
 
-/** A policy for everything is not checked against everything, nor a long one against much. */
+/** Limits for type checking: a policy for all kinds is not checked against all, nor a long one against many. */
 const MAX_TYPES = 10;
 const MAX_CHECKED_LENGTH = 10_000;
 
@@ -32,7 +32,7 @@ export function checkTypes(spec: PolicySpec, resources: readonly Resource[]): Ex
       params,
       allowance,
     });
-    // What it says then is not about the types.
+    // Further errors would be about the spent allowance, not about types.
     if (allowance.isSpent) break;
     for (const [field, failure] of found) {
       warnings.set(field, [...(warnings.get(field) ?? []), `${group}/${version}, Kind=${kind}: ${failure}\n`]);
@@ -43,7 +43,7 @@ export function checkTypes(spec: PolicySpec, resources: readonly Resource[]): Ex
     .map(([fieldRef, texts]) => ({ fieldRef, warning: texts.join('\n') }));
 }
 
-/** Kinds that the rules name outright; wildcards and subresources have no one type. In order. */
+/** Returns the kinds that the rules name explicitly, in order; wildcards and subresources have no single type. */
 function namedKinds(spec: PolicySpec, resources: readonly Resource[]): Resource[] {
   const { matchConstraints } = spec;
   const length = sourcesOf(spec).join('').length;

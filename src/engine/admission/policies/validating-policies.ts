@@ -1,10 +1,10 @@
 /**
- * ValidatingAdmissionPolicies as a step of admission: every policy that matches is asked under each of its bindings,
- * with each of its parameters; the first denial in the order of names refuses the request.
+ * ValidatingAdmissionPolicies as an admission step: evaluates every matching policy under each of its bindings with
+ * each of its parameters. The first denial in the order of names refuses the request.
  */
 import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
 import { RequestValues } from '#engine/admission/expressions/request-activation.ts';
-import { inSlices, type Units } from '#engine/admission/expressions/slices.ts';
+import { runInSlices, type Units } from '#engine/admission/expressions/slices.ts';
 import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
 import { namespaceOf } from '#engine/admission/matching/match-resources.ts';
 import type { CompiledPolicy } from '#engine/admission/policies/compile-policy.ts';
@@ -29,7 +29,7 @@ export interface PolicyParts {
   readonly metrics?: PolicyMetrics;
 }
 
-/** What /metrics may count. */
+/** Metrics of policy evaluations. */
 export interface PolicyMetrics {
   policyObjected(policy: string, binding: string, action: 'deny' | 'warn' | 'audit'): void;
 }
@@ -39,12 +39,12 @@ export interface ValidatingPolicies {
   stop(): void;
 }
 
-interface Asked {
+interface MatchedPolicy {
   readonly policy: BoundPolicy;
   readonly version: Resource;
 }
 
-/** Who said no: the binding is absent where the policy itself cannot be used. */
+/** A denial and its policy. The binding is undefined if the policy itself cannot be used. */
 export interface PolicyRefusal {
   readonly policy: string;
   readonly binding: string | undefined;
@@ -54,38 +54,40 @@ export interface PolicyRefusal {
 export function validatingPolicies(parts: PolicyParts): ValidatingPolicies {
   const list = new PolicyList(parts);
   const step: ValidatingStep = (attributes) => {
-    const asked: Asked[] = [];
+    const matched: MatchedPolicy[] = [];
     for (const { value, select } of list.candidates(attributes)) {
       const version = select(attributes);
-      if (version !== undefined) asked.push({ policy: value, version });
+      if (version !== undefined) matched.push({ policy: value, version });
     }
-    if (asked.length === 0) return undefined;
-    const preparing = prepareForms(attributes, () => asked.map(({ version }) => version));
-    return preparing === undefined ? decideAll(attributes, asked) : preparing.then(() => decideAll(attributes, asked));
+    if (matched.length === 0) return undefined;
+    const preparing = prepareForms(attributes, () => matched.map(({ version }) => version));
+    return preparing === undefined
+      ? decideAll(attributes, matched)
+      : preparing.then(() => decideAll(attributes, matched));
   };
-  const decideAll = (attributes: AdmissionAttributes, asked: readonly Asked[]): void | Promise<void> => {
-    const refusals = inSlices(judge(parts, attributes, asked));
+  const decideAll = (attributes: AdmissionAttributes, matched: readonly MatchedPolicy[]): void | Promise<void> => {
+    const refusals = runInSlices(evaluatePolicies(parts, attributes, matched));
     return refusals instanceof Promise
-      ? refusals.then((late) => refuse(attributes, late))
-      : refuse(attributes, refusals);
+      ? refusals.then((late) => throwFirst(attributes, late))
+      : throwFirst(attributes, refusals);
   };
   return { step, stop: () => list.stop() };
 }
 
-function refuse(attributes: AdmissionAttributes, refusals: readonly PolicyRefusal[]): void {
+function throwFirst(attributes: AdmissionAttributes, refusals: readonly PolicyRefusal[]): void {
   if (refusals.length > 0) throw refusalOf(attributes, refusals[0]!);
 }
 
-function* judge(
+function* evaluatePolicies(
   parts: PolicyParts,
   attributes: AdmissionAttributes,
-  asked: readonly Asked[],
+  matched: readonly MatchedPolicy[],
 ): Generator<Units, PolicyRefusal[]> {
   const refusals: PolicyRefusal[] = [];
-  for (const { policy, version } of asked) {
+  for (const { policy, version } of matched) {
     const { policy: compiled, failure } = yield* policy.program.get();
     if (failure !== undefined) {
-      refusals.push(...misconfigured(policy, undefined, failure));
+      refusals.push(...misconfigurationRefusals(policy, undefined, failure));
       continue;
     }
     const values = new RequestValues({
@@ -98,33 +100,33 @@ function* judge(
     for (const { value: binding, select } of policy.bindings.candidates(attributes)) {
       yield 0;
       if (select(attributes) === undefined) continue;
-      refusals.push(...(yield* judgeBinding(parts, { policy, compiled, binding, attributes, values, annotations })));
+      refusals.push(...(yield* evaluateBinding(parts, { policy, compiled, binding, attributes, values, annotations })));
     }
     for (const [key, found] of annotations) attributes.notes.annotate(`${policy.name}/${key}`, [...found].join(', '));
   }
   return refusals;
 }
 
-interface BoundQuestion {
+interface BoundEvaluation {
   readonly policy: BoundPolicy;
   readonly compiled: CompiledPolicy;
   readonly binding: PolicyBindingRule;
   readonly attributes: AdmissionAttributes;
   readonly values: RequestValues;
-  /** Gathers what all bindings note under one key. */
+  /** Collects the annotations of all bindings by key. */
   readonly annotations: Map<string, Set<string>>;
 }
 
-function* judgeBinding(parts: PolicyParts, question: BoundQuestion): Generator<Units, PolicyRefusal[]> {
-  const { policy, compiled, binding, attributes, values, annotations } = question;
+function* evaluateBinding(parts: PolicyParts, evaluation: BoundEvaluation): Generator<Units, PolicyRefusal[]> {
+  const { policy, compiled, binding, attributes, values, annotations } = evaluation;
   const params = collectParams(policy.spec.paramKind, binding.spec.paramRef, namespaceOf(attributes), parts);
-  if ('fault' in params) return misconfigured(policy, binding, params.fault);
+  if ('error' in params) return misconfigurationRefusals(policy, binding, params.error);
   const ignoresFailures = policy.spec.failurePolicy === 'Ignore';
   const refusals: PolicyRefusal[] = [];
   for (const one of params) {
     const verdict = yield* decide({ policy: compiled, ignoresFailures, values, params: one });
-    for (const denial of verdict.denials) refusals.push(...act(question, denial, parts.metrics));
-    for (const denial of verdict.faults) refusals.push({ policy: policy.name, binding: binding.name, denial });
+    for (const denial of verdict.denials) refusals.push(...applyActions(evaluation, denial, parts.metrics));
+    for (const denial of verdict.errors) refusals.push({ policy: policy.name, binding: binding.name, denial });
     for (const { key, value } of verdict.annotations) {
       annotations.set(key, (annotations.get(key) ?? new Set<string>()).add(value));
     }
@@ -132,9 +134,9 @@ function* judgeBinding(parts: PolicyParts, question: BoundQuestion): Generator<U
   return refusals;
 }
 
-/** What the binding's actions make of a denial. */
-function act(
-  { policy, binding, attributes }: BoundQuestion,
+/** Applies the binding's actions to a denial. */
+function applyActions(
+  { policy, binding, attributes }: BoundEvaluation,
   denial: Denial,
   metrics: PolicyMetrics | undefined,
 ): PolicyRefusal[] {
@@ -161,14 +163,18 @@ function act(
   return actions.includes('Deny') ? [{ policy: policy.name, binding: binding.name, denial }] : [];
 }
 
-function misconfigured(policy: BoundPolicy, binding: PolicyBindingRule | undefined, why: string): PolicyRefusal[] {
+function misconfigurationRefusals(
+  policy: BoundPolicy,
+  binding: PolicyBindingRule | undefined,
+  why: string,
+): PolicyRefusal[] {
   if (policy.spec.failurePolicy === 'Ignore') return [];
   const what = binding === undefined ? 'policy' : 'binding';
   const denial = { index: 0, message: `failed to configure ${what}: ${why}`, reason: undefined };
   return [{ policy: policy.name, binding: binding?.name, denial }];
 }
 
-/** A namespace has no namespace: its own object is `object`. */
+/** A namespace has no namespaceObject: it is `object` itself. */
 function namespaceObject(store: Store, { resource, namespace }: AdmissionAttributes): KubeObject | undefined {
   if (namespace === '' || resource.collection === NAMESPACE_COLLECTION) return undefined;
   const entry = store.latest(NAMESPACE_COLLECTION, namespace);

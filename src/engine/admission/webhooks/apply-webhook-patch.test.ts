@@ -24,24 +24,24 @@ const without: Record<string, unknown> = {
   'no patch': '',
   'an empty patch': [],
   'a patch that only tests': [{ op: 'test', path: '/metadata/name', value: 'thing' }],
-  'a patch that sets what is there': [{ op: 'replace', path: '/metadata/name', value: 'thing' }],
+  'a patch that sets existing values': [{ op: 'replace', path: '/metadata/name', value: 'thing' }],
 };
 for (const [name, operations] of Object.entries(without)) {
   test(`${name} changes nothing`, () => assert.equal(apply(operations).changed, false));
 }
 
-test('what the kind takes away again is no change', () => {
+test('a field that reshaping removes is not a change', () => {
   const reshape = (object: KubeObject) => void delete object['unknown'];
   assert.equal(apply([{ op: 'add', path: '/unknown', value: 1 }], { reshape }).changed, false);
 });
 
-test('a name that is still to be generated may be given', () => {
+test('a patch may set a name that is not generated yet', () => {
   const object = { ...anObject(configMaps), metadata: { generateName: 'x-' } };
   const { changed } = apply([{ op: 'add', path: '/metadata/name', value: 'x-1' }], { object });
   assert.equal(changed, true);
 });
 
-test('an object seen in another version stays in its own', () => {
+test('an object that the webhook sees in another version keeps its own', () => {
   const attributes = anAdmission();
   const other = { ...configMaps, version: 'v2' };
   const operations = [
@@ -54,8 +54,8 @@ test('an object seen in another version stays in its own', () => {
 
 const HOOK = 'Internal error occurred: admission webhook "x.y.z"';
 const refused: Record<string, { operations: unknown; overrides?: Parameters<typeof anAdmission>[0]; want: string }> = {
-  'no JSON': { operations: '[{', want: 'Internal error occurred: ' },
-  'no list': { operations: { op: 'add' }, want: 'Internal error occurred: error decoding patch' },
+  'invalid JSON': { operations: '[{', want: 'Internal error occurred: ' },
+  'not a list': { operations: { op: 'add' }, want: 'Internal error occurred: error decoding patch' },
   'an operation that does not exist': {
     operations: [{ op: 'explode', path: '/data' }],
     want: 'Internal error occurred: Unexpected kind: explode',
@@ -84,20 +84,20 @@ const refused: Record<string, { operations: unknown; overrides?: Parameters<type
     operations: [{ op: 'replace', path: '/kind', value: 'Secret' }],
     want: `${HOOK} attempted to change kind, which is not supported`,
   },
-  'a list in the place of metadata': {
+  'a list instead of metadata': {
     operations: [{ op: 'replace', path: '/metadata', value: [] }],
-    want: `${HOOK} made metadata something else than an object`,
+    want: `${HOOK} replaced metadata by something other than an object`,
   },
   'nothing left': {
     operations: [{ op: 'replace', path: '', value: null }],
     want: 'Internal error occurred: ',
   },
-  'nothing to change in a delete': {
+  'a patch of a delete': {
     operations: [{ op: 'add', path: '/data', value: {} }],
     overrides: { operation: 'DELETE' },
     want: `${HOOK} attempted to modify the object, which is not supported for this operation`,
   },
-  'something that is not of the kind': {
+  'an object that is not of the kind': {
     operations: [{ op: 'add', path: '/data', value: 7 }],
     overrides: {
       reshape: () => {

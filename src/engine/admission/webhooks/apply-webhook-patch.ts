@@ -1,7 +1,7 @@
-/** What a mutating webhook wants changed, done to the object at hand. Its mistakes are ours towards the client: 500. */
+/** Applies the patch of a mutating webhook. Errors in the patch are reported to the client as 500. */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { objectIn } from '#engine/admission/matching/admission-request.ts';
-import { forgetForms, fromForm } from '#engine/conversion/admission-forms.ts';
+import { dropForms, fromForm } from '#engine/conversion/admission-forms.ts';
 import { parseJson } from '#engine/json.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { type ApiError, internalError } from '#kube/api-error.ts';
@@ -10,8 +10,8 @@ import { applyJsonPatch } from '#kube/json-patch.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
 /**
- * Whether the object is another one now; a promise where what the webhook saw must be converted back. `version` is the one
- * in which it saw the object. Throws, or rejects with, an ApiError.
+ * Reports whether the object changed, as a promise if it must be converted back. `version` is the one in which the
+ * webhook saw the object. Throws, or rejects with, an ApiError.
  */
 export function applyWebhookPatch(
   webhook: string,
@@ -24,51 +24,52 @@ export function applyWebhookPatch(
   if (Array.isArray(operations) && operations.length === 0) return false;
   const { object } = attributes;
   if (object === undefined) {
-    throw refused(webhook, 'attempted to modify the object, which is not supported for this operation');
+    throw patchError(webhook, 'attempted to modify the object, which is not supported for this operation');
   }
   const seen = deepClone(objectIn(object, attributes, version)!);
   const patched = attempt(() => applyJsonPatch(seen, operations));
   assertIdentity(webhook, seen, patched);
   const back = fromForm(attributes, patched);
   return back === undefined
-    ? settle(attributes, object, patched)
-    : back.then((made) => settle(attributes, object, made));
+    ? store(attributes, object, patched)
+    : back.then((patched) => store(attributes, object, patched));
 }
 
-function settle(attributes: AdmissionAttributes, object: KubeObject, made: KubeObject): boolean {
+function store(attributes: AdmissionAttributes, object: KubeObject, patched: KubeObject): boolean {
   const before = { ...object };
-  replaceContent(object, { ...made, apiVersion: before.apiVersion });
-  forgetForms(attributes);
+  replaceContent(object, { ...patched, apiVersion: before.apiVersion });
+  dropForms(attributes);
   attempt(() => attributes.reshape(object));
   return !deepEqual(before, object);
 }
 
 const IDENTITY = ['name', 'namespace', 'uid'] as const;
 
-/** A patch may not make another object of it; a name that is still to be generated may be given. */
+/** A patch may not change the identity of the object; it may set a name that is not generated yet. */
 function assertIdentity(webhook: string, before: KubeObject, after: unknown): asserts after is KubeObject {
-  if (!isRecord(after)) throw refused(webhook, 'made something else than an object');
+  if (!isRecord(after)) throw patchError(webhook, 'replaced the object by something other than an object');
   for (const field of ['apiVersion', 'kind'] as const) {
-    if (after[field] !== before[field]) throw refused(webhook, `attempted to change ${field}, which is not supported`);
+    if (after[field] !== before[field])
+      throw patchError(webhook, `attempted to change ${field}, which is not supported`);
   }
-  // Kinds that are only asked for (TokenRequest) may come without.
+  // Kinds that are not stored (TokenRequest) may have no metadata.
   const known = before.metadata ?? {};
   const metadata = after['metadata'] ?? (before.metadata === undefined ? {} : undefined);
-  if (!isRecord(metadata)) throw refused(webhook, 'made metadata something else than an object');
+  if (!isRecord(metadata)) throw patchError(webhook, 'replaced metadata by something other than an object');
   for (const field of IDENTITY) {
     if (known[field] !== undefined && known[field] !== '' && metadata[field] !== known[field]) {
-      throw refused(webhook, `attempted to change metadata.${field}, which is not supported`);
+      throw patchError(webhook, `attempted to change metadata.${field}, which is not supported`);
     }
   }
 }
 
-/** Others hold on to this very object. */
+/** Callers hold a reference to this object, so its content is replaced. */
 function replaceContent(object: Record<string, unknown>, content: Record<string, unknown>): void {
   for (const key of Object.keys(object)) delete object[key];
   for (const [key, value] of Object.entries(content)) if (key !== '__proto__') object[key] = value;
 }
 
-const refused = (webhook: string, what: string): ApiError => internalError(`admission webhook "${webhook}" ${what}`);
+const patchError = (webhook: string, what: string): ApiError => internalError(`admission webhook "${webhook}" ${what}`);
 
 function attempt<T>(work: () => T): T {
   try {

@@ -1,9 +1,9 @@
-/** A webhook that could not be asked or did not answer as it must: its failurePolicy decides what becomes of that. */
+/** A webhook call that failed or returned an invalid response. The failurePolicy decides the consequence. */
 export class CallFailure extends Error {
   override name = 'CallFailure';
 }
 
-/** Past timeoutSeconds, in Go's words. */
+/** The call exceeded timeoutSeconds; Go's message. */
 export class DeadlineExceeded extends CallFailure {
   override name = 'DeadlineExceeded';
   constructor() {
@@ -21,6 +21,6 @@ export class CallCanceled extends CallFailure {
 export class TooManyCalls extends CallFailure {
   override name = 'TooManyCalls';
   constructor(limit: number) {
-    super(`too many requests wait for this webhook; the limit is ${limit}`);
+    super(`too many requests are waiting for this webhook; the limit is ${limit}`);
   }
 }

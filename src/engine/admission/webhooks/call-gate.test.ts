@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { TooManyCalls } from '#engine/admission/webhooks/call-failure.ts';
 import { CallGate } from '#engine/admission/webhooks/call-gate.ts';
 
-/** Calls that last until they are told to end. */
+/** A gate with calls that end on demand. */
 function aGate() {
   const gate = new CallGate({ running: 2, waiting: 2 });
   const started: number[] = [];
@@ -19,7 +19,7 @@ function aGate() {
   return { gate, started, enter, end: (id: number) => ends.get(id)?.() };
 }
 
-test('calls beyond the limit wait, and go on in their order', async () => {
+test('calls above the limit wait and run in order', async () => {
   const { gate, started, enter, end } = aGate();
   const calls = [1, 2, 3, 4].map((id) => enter(id));
   assert.deepEqual(started, [1, 2]);
@@ -35,7 +35,7 @@ test('calls beyond the limit wait, and go on in their order', async () => {
   assert.equal(gate.idle, true);
 });
 
-test('calls beyond the queue are refused at once', async () => {
+test('calls above the queue limit are refused at once', async () => {
   const { started, enter, end } = aGate();
   const calls = [1, 2, 3, 4].map((id) => enter(id));
   await assert.rejects(enter(5), TooManyCalls);
@@ -46,7 +46,7 @@ test('calls beyond the queue are refused at once', async () => {
   assert.deepEqual(started, [1, 2, 3, 4]);
 });
 
-test('a call that gives up waiting leaves its place to the next', async () => {
+test('an aborted waiting call leaves the queue', async () => {
   const { gate, started, enter, end } = aGate();
   const calls = [enter(1), enter(2)];
   const impatient = new AbortController();
@@ -63,7 +63,7 @@ test('a call that gives up waiting leaves its place to the next', async () => {
   assert.equal(gate.idle, true);
 });
 
-test('a call that fails frees its place', async () => {
+test('a failed call frees its slot', async () => {
   const gate = new CallGate({ running: 1, waiting: 0 });
   const { signal } = new AbortController();
   await assert.rejects(

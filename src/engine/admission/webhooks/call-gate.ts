@@ -1,4 +1,4 @@
-/** How many calls of one webhook run at a time, and how many may wait for their turn: a slow one holds up only its own. */
+/** Limits the concurrent and waiting calls of one webhook, so that a slow webhook delays only its own requests. */
 import { TooManyCalls } from '#engine/admission/webhooks/call-failure.ts';
 
 export interface GateLimits {
@@ -19,7 +19,9 @@ export class CallGate {
     return this.#running === 0 && this.#waiting.size === 0;
   }
 
-  /** Runs `fn` when it is its turn. Rejects with the signal's reason if that comes first, and with TooManyCalls. */
+  /**
+   * Runs `fn` when there is a free slot. Rejects with the signal's reason if that comes first, and with TooManyCalls.
+   */
   async run<T>(fn: () => Promise<T>, { signal }: { signal: AbortSignal }): Promise<T> {
     if (this.#running >= this.#limits.running) await this.#turn(signal);
     else this.#running++;
@@ -46,7 +48,7 @@ export class CallGate {
     });
   }
 
-  /** The place goes to who waits longest, or becomes free. */
+  /** Passes the slot to the longest waiting call, or frees it. */
   #pass(): void {
     const [next] = this.#waiting;
     if (next === undefined) {

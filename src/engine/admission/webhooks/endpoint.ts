@@ -1,6 +1,6 @@
-/** Where a webhook is: what its URL or Service comes to. Only looks; nobody is called here. */
+/** Resolves the URL or Service of a webhook. Makes no calls. */
 import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
-import type { Dialed } from '#engine/remote/go-network-error.ts';
+import type { DialTarget } from '#engine/remote/go-network-error.ts';
 import { resolveService } from '#engine/remote/service-address.ts';
 import type { Store } from '#engine/store/store.ts';
 
@@ -16,18 +16,21 @@ export interface ServiceReference {
 export interface ClientConfig {
   readonly url?: string;
   readonly service?: ServiceReference;
-  /** Base64 of PEM. */
+  /** PEM in base64. */
   readonly caBundle?: string;
 }
 
 export interface Target {
-  /** `https://name.namespace.svc:443`, as messages show it, and without a path. */
+  /** `https://name.namespace.svc:443`, as messages show it, without a path. */
   readonly origin: string;
   readonly path: string;
   /** The Host header. */
   readonly authority: string;
-  /** Where to connect to, one after the other until one is there; looked up for each call, because Services change. Throws CallFailure. */
-  dial(): readonly Dialed[];
+  /**
+   * Returns addresses to connect to, in order, until one responds. Resolved for each call, because Services change.
+   * Throws CallFailure.
+   */
+  dial(): readonly DialTarget[];
 }
 
 export function targetOf({ url, service }: ClientConfig, store: Store): Target {

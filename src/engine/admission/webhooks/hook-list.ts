@@ -1,6 +1,6 @@
 /**
- * The webhooks of all configurations of one kind, in step with the store: effective as soon as a configuration is
- * durable, ordered by its name and then as they stand in it.
+ * The webhooks of all configurations of one kind, in sync with the store: effective as soon as a configuration is
+ * durable, ordered by configuration name and position.
  */
 import { MatchIndex, type Candidate } from '#engine/admission/matching/match-index.ts';
 import { matchPartsOf } from '#engine/admission/matching/match-parts.ts';
@@ -22,7 +22,7 @@ const COLLECTIONS = {
   validating: `validatingwebhookconfigurations.${GROUP}`,
 } as const;
 
-/** Who can write these decides who is asked; nobody that is asked may stand in the way of mending it. */
+/** Webhooks do not apply to webhook and policy configurations, so that broken admission can be repaired. */
 const EXEMPT: ReadonlySet<string> = new Set([
   COLLECTIONS.mutating,
   COLLECTIONS.validating,
@@ -35,22 +35,22 @@ export interface HookListParts extends WebhookClientParts {
   readonly log: Log;
 }
 
-export interface Placed {
+export interface IndexedHook {
   readonly hook: Hook;
-  /** Among all webhooks of the kind, as audit annotations count them. */
+  /** Index among all webhooks of the kind, as in audit annotations. */
   readonly index: number;
 }
 
 export class HookList {
   readonly clients: WebhookClients;
-  readonly #index: MatchIndex<Placed>;
+  readonly #index: MatchIndex<IndexedHook>;
   readonly #parts: HookListParts;
   readonly #match: MatchParts;
   readonly #collection: string;
   readonly #compiled = new WeakMap<Entry, readonly Hook[]>();
   readonly #stop: () => void;
 
-  /** Right as soon as this returns. */
+  /** Up to date when the constructor returns. */
   constructor(kind: WebhookKind, parts: HookListParts) {
     const { store, registry } = parts;
     this.#parts = parts;
@@ -62,7 +62,7 @@ export class HookList {
     this.#refresh();
   }
 
-  candidates(attributes: AdmissionAttributes): readonly Candidate<Placed>[] {
+  candidates(attributes: AdmissionAttributes): readonly Candidate<IndexedHook>[] {
     return this.#index.candidates(attributes);
   }
 
@@ -79,7 +79,7 @@ export class HookList {
     this.clients.keepOnly(hooks);
   }
 
-  /** A configuration that turns out to be impossible takes itself out of service, not the others. */
+  /** An invalid configuration takes only itself out of service. */
   #hooksOf(entry: Entry): readonly Hook[] {
     let hooks = this.#compiled.get(entry);
     if (hooks !== undefined) return hooks;

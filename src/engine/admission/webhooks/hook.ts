@@ -1,4 +1,4 @@
-/** One webhook of a configuration, read and compiled once. */
+/** One webhook of a configuration, compiled once. */
 import {
   compileMatchResources,
   type CompiledMatch,
@@ -6,11 +6,11 @@ import {
 } from '#engine/admission/matching/match-resources.ts';
 import type { RuleLike } from '#engine/admission/matching/rule-patterns.ts';
 import type { ClientConfig } from '#engine/admission/webhooks/endpoint.ts';
-import type { ReviewVersion } from '#engine/admission/webhooks/verdict.ts';
+import type { AdmissionReviewVersion } from '#engine/admission/webhooks/verdict.ts';
 import { Conditions, type MatchConditionLike } from '#engine/admission/webhooks/webhook-conditions.ts';
 import type { LabelSelector } from '#kube/label-selector.ts';
 
-/** As it is stored: validation and defaults have seen it. */
+/** A stored webhook, which is validated and defaulted. */
 export interface WebhookSpec {
   readonly name: string;
   readonly clientConfig: ClientConfig;
@@ -27,7 +27,7 @@ export interface WebhookSpec {
 }
 
 export interface Hook {
-  /** Names the webhook and where it is. */
+  /** Identifies the webhook and its address. */
   readonly key: string;
   readonly configuration: string;
   readonly name: string;
@@ -36,8 +36,8 @@ export interface Hook {
   readonly supportsDryRun: boolean;
   readonly reinvocable: boolean;
   readonly timeoutSeconds: number;
-  /** undefined = none that we speak. */
-  readonly version: ReviewVersion | undefined;
+  /** Undefined if no supported version is listed. */
+  readonly version: AdmissionReviewVersion | undefined;
   readonly match: CompiledMatch;
   readonly conditions: Conditions;
 }
@@ -58,9 +58,9 @@ export function compileHook(configuration: string, spec: WebhookSpec, parts: Mat
     reinvocable: spec.reinvocationPolicy === 'IfNeeded',
     timeoutSeconds: Math.min(timeoutSeconds, MAX_TIMEOUT_SECONDS),
     version: admissionReviewVersions.find(
-      (version): version is ReviewVersion => version === 'v1' || version === 'v1beta1',
+      (version): version is AdmissionReviewVersion => version === 'v1' || version === 'v1beta1',
     ),
-    // A policy without rules sees everything, a webhook without rules nothing.
+    // A policy without rules matches everything, a webhook without rules nothing.
     match: rules.length === 0 ? NEVER : compileMatchResources({ ...spec, resourceRules: rules }, parts),
     conditions: new Conditions(matchConditions),
   };

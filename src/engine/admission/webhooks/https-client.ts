@@ -1,6 +1,6 @@
 /**
- * Posts to one webhook over HTTPS. Connections are kept and bounded, answers are bounded in size, nothing is followed.
- * Deadlines come with the signal and cover connecting, headers and body.
+ * Posts to one webhook over HTTPS. Connections are kept alive and bounded, responses are bounded in size, redirects are
+ * not followed. The signal carries the deadline, which covers connecting, headers and body.
  */
 import { Agent, request, type RequestOptions } from 'node:https';
 import type { IncomingMessage } from 'node:http';
@@ -8,16 +8,16 @@ import { isIP } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
 import type { Target } from '#engine/admission/webhooks/endpoint.ts';
-import { firstReached } from '#engine/remote/first-reached.ts';
-import { goNetworkError, type Dialed } from '#engine/remote/go-network-error.ts';
+import { tryInOrder } from '#engine/remote/try-in-order.ts';
+import { goNetworkError, type DialTarget } from '#engine/remote/go-network-error.ts';
 import { MAX_BODY_BYTES } from '#engine/limits.ts';
 
-/** A patch travels as base64 and may be as large as what a client may send. */
-export const MAX_ANSWER_BYTES = 2 * MAX_BODY_BYTES;
+/** A patch is base64 encoded and may be as large as a request body. */
+export const MAX_RESPONSE_BYTES = 2 * MAX_BODY_BYTES;
 const MAX_ANSWER_HEADER_BYTES = 16 * 1024;
 const MAX_KEPT_SOCKETS = 4;
 
-export interface HttpAnswer {
+export interface HttpResponse {
   readonly status: number;
   readonly contentType: string;
   readonly body: Buffer;
@@ -25,7 +25,7 @@ export interface HttpAnswer {
 
 export interface HttpsClientOptions {
   readonly target: Target;
-  /** PEM; '' = the system's roots. */
+  /** PEM; '' = the system's root certificates. */
   readonly ca: string;
   readonly maxSockets: number;
 }
@@ -43,11 +43,16 @@ export class HttpsClient {
   }
 
   /** Rejects with CallFailure, or with the signal's reason. `query` begins with a question mark. */
-  async post(query: string, body: Buffer, { signal }: { signal: AbortSignal }): Promise<HttpAnswer> {
-    return await firstReached(this.#target.dial(), (one) => this.#postTo(one, query, body, { signal }));
+  async post(query: string, body: Buffer, { signal }: { signal: AbortSignal }): Promise<HttpResponse> {
+    return await tryInOrder(this.#target.dial(), (one) => this.#postTo(one, query, body, { signal }));
   }
 
-  async #postTo(dialed: Dialed, query: string, body: Buffer, { signal }: { signal: AbortSignal }): Promise<HttpAnswer> {
+  async #postTo(
+    dialed: DialTarget,
+    query: string,
+    body: Buffer,
+    { signal }: { signal: AbortSignal },
+  ): Promise<HttpResponse> {
     const options = this.#options(query, body, dialed, signal);
     for (let kept = MAX_KEPT_SOCKETS; ; kept--) {
       const attempt: Attempt = { reused: false };
@@ -56,19 +61,19 @@ export class HttpsClient {
       } catch (error) {
         signal.throwIfAborted();
         if (error instanceof CallFailure) throw error;
-        // The other side may have closed a kept connection before it saw the request.
+        // The server may have closed a kept-alive connection before it received the request.
         if (kept > 0 && attempt.reused && isClosed(error)) continue;
         throw new CallFailure(goNetworkError(error, dialed), { cause: error });
       }
     }
   }
 
-  /** Ends kept connections, and those of calls under way. */
+  /** Closes kept-alive connections and those of pending calls. */
   close(): void {
     this.#agent?.destroy();
   }
 
-  #options(query: string, body: Buffer, { host, port, serverName }: Dialed, signal: AbortSignal): RequestOptions {
+  #options(query: string, body: Buffer, { host, port, serverName }: DialTarget, signal: AbortSignal): RequestOptions {
     return {
       method: 'POST',
       host,
@@ -77,7 +82,7 @@ export class HttpsClient {
       agent: (this.#agent ??= this.#newAgent()),
       signal,
       maxHeaderSize: MAX_ANSWER_HEADER_BYTES,
-      // An address is never sent as a server name; the certificate is checked for it all the same.
+      // An IP address is never sent as a server name; the certificate is still checked for it.
       ...(isIP(serverName) === 0 ? { servername: serverName } : { servername: '' }),
       headers: {
         Host: this.#target.authority,
@@ -112,21 +117,21 @@ function secureContext(ca: string): SecureContext {
 }
 
 interface Attempt {
-  /** Whether it went out on a kept connection and nothing came back. */
+  /** True if the request was sent on a kept-alive connection and got no response. */
   reused: boolean;
 }
 
-function exchange(options: RequestOptions, body: Buffer, attempt: Attempt): Promise<HttpAnswer> {
+function exchange(options: RequestOptions, body: Buffer, attempt: Attempt): Promise<HttpResponse> {
   return new Promise((resolve, reject) => {
-    let answered = false;
+    let hasResponse = false;
     const outgoing = request(options);
     outgoing.on('error', (error) => {
-      attempt.reused = outgoing.reusedSocket && !answered;
+      attempt.reused = outgoing.reusedSocket && !hasResponse;
       reject(error);
     });
     outgoing.once('response', (incoming) => {
-      answered = true;
-      readAnswer(incoming).then(resolve, (error: unknown) => {
+      hasResponse = true;
+      readResponse(incoming).then(resolve, (error: unknown) => {
         outgoing.destroy();
         reject(error);
       });
@@ -135,12 +140,12 @@ function exchange(options: RequestOptions, body: Buffer, attempt: Attempt): Prom
   });
 }
 
-async function readAnswer(incoming: IncomingMessage): Promise<HttpAnswer> {
+async function readResponse(incoming: IncomingMessage): Promise<HttpResponse> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of incoming as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > MAX_ANSWER_BYTES) throw new CallFailure(`the answer is larger than ${MAX_ANSWER_BYTES} bytes`);
+    if (bytes > MAX_RESPONSE_BYTES) throw new CallFailure(`the response is larger than ${MAX_RESPONSE_BYTES} bytes`);
     chunks.push(chunk);
   }
   const { statusCode: status = 0, headers } = incoming;

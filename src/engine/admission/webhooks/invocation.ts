@@ -1,11 +1,14 @@
-/** One call of one webhook for one request: whether it is called at all, what is noted, and what a failure means. */
+/**
+ * Calls one webhook for one request: decides whether to call it, records warnings and annotations, and handles
+ * failures.
+ */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { RequestValues } from '#engine/admission/expressions/request-activation.ts';
 import type { Units } from '#engine/admission/expressions/slices.ts';
 import type { Candidate } from '#engine/admission/matching/match-index.ts';
 import { CallCanceled, CallFailure } from '#engine/admission/webhooks/call-failure.ts';
-import type { HookList, Placed, WebhookKind } from '#engine/admission/webhooks/hook-list.ts';
-import { denied, dryRunUnsupported, failedCalling } from '#engine/admission/webhooks/refusal.ts';
+import type { HookList, IndexedHook, WebhookKind } from '#engine/admission/webhooks/hook-list.ts';
+import { deniedError, dryRunUnsupportedError, failedCallError } from '#engine/admission/webhooks/webhook-errors.ts';
 import type { Verdict } from '#engine/admission/webhooks/verdict.ts';
 import { evaluateConditions } from '#engine/admission/webhooks/webhook-conditions.ts';
 import type { Authorizer } from '#engine/auth/authorize.ts';
@@ -15,11 +18,11 @@ import { labelKeyErrors } from '#kube/names.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 
-export type Outcome = 'allowed' | 'denied' | 'failed' | 'ignored';
+export type CallOutcome = 'allowed' | 'denied' | 'failed' | 'ignored';
 
-/** What /metrics may count. Names of webhooks are bounded by the configurations. */
+/** Metrics of webhook calls. The configurations bound the names of webhooks. */
 export interface WebhookMetrics {
-  webhookCalled(kind: WebhookKind, name: string, outcome: Outcome, seconds: number): void;
+  webhookCalled(kind: WebhookKind, name: string, outcome: CallOutcome, seconds: number): void;
 }
 
 export interface InvocationParts {
@@ -32,12 +35,12 @@ export interface InvocationParts {
 }
 
 /**
- * The version in which the webhook is to be asked; undefined = it is not. Throws where its conditions fail closed. Its
- * conditions may be dear: for slices.ts.
+ * Returns the version in which the webhook is called, or undefined if it is not. Throws if its conditions fail closed.
+ * Conditions may be expensive: for slices.ts.
  */
-export function* invited(
+export function* selectVersion(
   { authorizer, log }: InvocationParts,
-  { value: { hook }, select }: Candidate<Placed>,
+  { value: { hook }, select }: Candidate<IndexedHook>,
   attributes: AdmissionAttributes,
 ): Generator<Units, Resource | undefined> {
   const version = select(attributes);
@@ -45,34 +48,38 @@ export function* invited(
   const values = new RequestValues({ attributes, version, authorizer, namespaceObject: () => undefined });
   const result = yield* evaluateConditions(hook.conditions, values.activation());
   if (typeof result === 'boolean') return result ? version : undefined;
-  log.warn({ webhook: hook.name, configuration: hook.configuration, reason: result.failure }, 'matchConditions failed');
+  log.warn(
+    { webhook: hook.name, configuration: hook.configuration, reason: result.failure },
+    'Webhook matchConditions failed',
+  );
   if (hook.ignoresFailures) return undefined;
   throw forbidden(attributes.resource, attributes.name, result.failure);
 }
 
-/** Audit annotations of Kubernetes say which webhook of which round was passed over. */
+/** Kubernetes' audit annotations for webhooks that failed open. */
 const FAILED_OPEN = {
   mutating: 'failed-open.mutation.webhook.admission.k8s.io/',
   validating: 'failed-open.validating.webhook.admission.k8s.io/',
 } as const;
 
 /**
- * The verdict of a webhook that allows the request; undefined = it failed and its policy is to go on without it.
- * Throws the ApiError that refuses the request. `place` is `round_0_index_2`.
+ * Returns the verdict of a webhook that allows the request, or undefined if it failed open. Throws the ApiError that
+ * refuses the request. `place` is `round_0_index_2`.
  */
 export async function invoke(
   { kind, hooks, clock, log, metrics }: InvocationParts,
-  { hook }: Placed,
+  { hook }: IndexedHook,
   attributes: AdmissionAttributes,
   version: Resource,
   place: string,
 ): Promise<Verdict | undefined> {
-  if (attributes.dryRun && !hook.supportsDryRun) throw dryRunUnsupported(hook.name);
+  if (attributes.dryRun && !hook.supportsDryRun) throw dryRunUnsupportedError(hook.name);
   const started = clock.now();
-  const count = (outcome: Outcome) => metrics?.webhookCalled(kind, hook.name, outcome, (clock.now() - started) / 1000);
+  const count = (outcome: CallOutcome) =>
+    metrics?.webhookCalled(kind, hook.name, outcome, (clock.now() - started) / 1000);
   let verdict: Verdict;
   try {
-    verdict = await hooks.clients.of(hook).ask(hook, attributes, version, kind === 'mutating');
+    verdict = await hooks.clients.of(hook).call(hook, attributes, version, kind === 'mutating');
   } catch (error) {
     if (!(error instanceof CallFailure)) throw error;
     if (error.cause instanceof CallCanceled || attributes.signal.aborted) {
@@ -80,21 +87,21 @@ export async function invoke(
     }
     count(hook.ignoresFailures ? 'ignored' : 'failed');
     const fields = { webhook: hook.name, configuration: hook.configuration, reason: error.message };
-    log.warn(fields, hook.ignoresFailures ? 'webhook failed, going on without it' : 'webhook failed');
-    if (!hook.ignoresFailures) throw failedCalling(hook.name, error.message, error);
+    log.warn(fields, hook.ignoresFailures ? 'Webhook failed; continuing without it' : 'Webhook failed');
+    if (!hook.ignoresFailures) throw failedCallError(hook.name, error.message, error);
     attributes.notes.annotate(FAILED_OPEN[kind] + place, hook.name);
     return undefined;
   }
-  note(hook.name, verdict, attributes, log);
+  recordNotes(hook.name, verdict, attributes, log);
   count(verdict.allowed ? 'allowed' : 'denied');
-  if (!verdict.allowed) throw denied(hook.name, verdict);
+  if (!verdict.allowed) throw deniedError(hook.name, verdict);
   return verdict;
 }
 
-/** More than anybody reads; the notes themselves bound what is kept. */
+/** More than anyone reads; the notes themselves bound what is kept. */
 const MAX_NOTES = 100;
 
-function note(webhook: string, verdict: Verdict, { notes }: AdmissionAttributes, log: Log): void {
+function recordNotes(webhook: string, verdict: Verdict, { notes }: AdmissionAttributes, log: Log): void {
   for (const warning of verdict.warnings.slice(0, MAX_NOTES)) notes.warn(warning);
   let unusable = 0;
   for (const [key, value] of [...verdict.auditAnnotations].slice(0, MAX_NOTES)) {
@@ -102,5 +109,5 @@ function note(webhook: string, verdict: Verdict, { notes }: AdmissionAttributes,
     if (labelKeyErrors(full).length === 0) notes.annotate(full, value);
     else unusable++;
   }
-  if (unusable > 0) log.warn({ webhook, unusable }, 'webhook sent audit annotations whose keys cannot be');
+  if (unusable > 0) log.warn({ webhook, unusable }, 'Webhook sent audit annotations with invalid keys');
 }

@@ -1,16 +1,16 @@
 /**
- * Mutating webhooks: one after the other, each on what the ones before it made. When one changes the object, those
- * with reinvocationPolicy IfNeeded that were asked before it are asked once more.
+ * Mutating webhooks: called one after the other, each with the result of the previous ones. If a webhook changes the
+ * object, earlier webhooks with reinvocationPolicy IfNeeded are called once more.
  *
- *   round 0: every webhook that matches ──changed──► round 1: only those marked, in the same order
+ *   round 0: every matching webhook ──changed──► round 1: only those to reinvoke, in the same order
  */
 import type { AdmissionAttributes, MutatingStep } from '#engine/admission/admission.ts';
-import { inSlices, type Units } from '#engine/admission/expressions/slices.ts';
+import { runInSlices, type Units } from '#engine/admission/expressions/slices.ts';
 import type { Candidate } from '#engine/admission/matching/match-index.ts';
 import { applyWebhookPatch } from '#engine/admission/webhooks/apply-webhook-patch.ts';
 import type { Hook } from '#engine/admission/webhooks/hook.ts';
-import type { Placed } from '#engine/admission/webhooks/hook-list.ts';
-import { invited, invoke, type InvocationParts } from '#engine/admission/webhooks/invocation.ts';
+import type { IndexedHook } from '#engine/admission/webhooks/hook-list.ts';
+import { selectVersion, invoke, type InvocationParts } from '#engine/admission/webhooks/invocation.ts';
 import { webhookStep } from '#engine/admission/webhooks/webhook-step.ts';
 import { prepareForms } from '#engine/conversion/admission-forms.ts';
 import type { Resource } from '#engine/registry/resource.ts';
@@ -21,35 +21,35 @@ export const mutatingStep = (parts: InvocationParts): MutatingStep => webhookSte
 
 function begin(
   parts: InvocationParts,
-  candidates: readonly Candidate<Placed>[],
+  candidates: readonly Candidate<IndexedHook>[],
   attributes: AdmissionAttributes,
 ): void | Promise<void> {
-  const first = inSlices(firstInvited(parts, candidates, attributes));
-  if (first instanceof Promise) return first.then((late) => late && askInTurn(parts, late, attributes));
-  if (first !== undefined) return askInTurn(parts, first, attributes);
+  const first = runInSlices(findFirstMatch(parts, candidates, attributes));
+  if (first instanceof Promise) return first.then((late) => late && callInTurn(parts, late, attributes));
+  if (first !== undefined) return callInTurn(parts, first, attributes);
 }
 
-interface Invitations {
-  /** The first of them is invited, the others are still to be looked at. */
-  readonly candidates: readonly Candidate<Placed>[];
+interface MatchedHooks {
+  /** The first candidate matched; the others are not checked yet. */
+  readonly candidates: readonly Candidate<IndexedHook>[];
   readonly version: Resource;
 }
 
-function* firstInvited(
+function* findFirstMatch(
   parts: InvocationParts,
-  candidates: readonly Candidate<Placed>[],
+  candidates: readonly Candidate<IndexedHook>[],
   attributes: AdmissionAttributes,
-): Generator<Units, Invitations | undefined> {
+): Generator<Units, MatchedHooks | undefined> {
   for (const [i, candidate] of candidates.entries()) {
-    const version = yield* invited(parts, candidate, attributes);
+    const version = yield* selectVersion(parts, candidate, attributes);
     if (version !== undefined) return { candidates: candidates.slice(i), version };
   }
   return undefined;
 }
 
-async function askInTurn(
+async function callInTurn(
   parts: InvocationParts,
-  { candidates, version: first }: Invitations,
+  { candidates, version: first }: MatchedHooks,
   attributes: AdmissionAttributes,
 ): Promise<void> {
   const asked = new Set<Hook>();
@@ -57,12 +57,12 @@ async function askInTurn(
   for (const round of [0, 1]) {
     for (const candidate of candidates) {
       const { hook, index } = candidate.value;
-      // One that did not match in the first round is not asked in the second, even if it would match by now.
+      // A webhook that did not match in the first round is not called in the second.
       if (round === 1 && !again.has(hook)) continue;
       const isFirst = round === 0 && candidate === candidates[0];
-      // One before it may have changed the object.
+      // A previous webhook may have changed the object.
       if (!isFirst) await prepareForms(attributes, () => [candidate.select(attributes)]);
-      const version = isFirst ? first : await inSlices(invited(parts, candidate, attributes));
+      const version = isFirst ? first : await runInSlices(selectVersion(parts, candidate, attributes));
       if (version === undefined) continue;
       const place = `round_${round}_index_${index}`;
       const verdict = await invoke(parts, candidate.value, attributes, version, place);

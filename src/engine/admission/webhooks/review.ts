@@ -1,7 +1,7 @@
-/** The AdmissionReview that a webhook is asked with. Pure. */
+/** Builds the AdmissionReview that is sent to a webhook. Pure. */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { admissionRequest, objectIn, type AdmissionRequest } from '#engine/admission/matching/admission-request.ts';
-import type { ReviewVersion } from '#engine/admission/webhooks/verdict.ts';
+import type { AdmissionReviewVersion } from '#engine/admission/webhooks/verdict.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
@@ -19,7 +19,7 @@ export function admissionReview(
   uid: string,
   attributes: AdmissionAttributes,
   version: Resource,
-  reviewVersion: ReviewVersion,
+  reviewVersion: AdmissionReviewVersion,
 ): AdmissionReview {
   const { dryRun, options, ...request } = admissionRequest(attributes, version);
   return {

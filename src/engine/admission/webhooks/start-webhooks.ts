@@ -1,4 +1,4 @@
-/** Mutating and validating admission webhooks as two steps of the admission chain. */
+/** Mutating and validating webhooks as two steps of the admission chain. */
 import type { MutatingStep, ValidatingStep } from '#engine/admission/admission.ts';
 import { HookList, type HookListParts } from '#engine/admission/webhooks/hook-list.ts';
 import type { WebhookMetrics } from '#engine/admission/webhooks/invocation.ts';
@@ -7,17 +7,17 @@ import { validatingStep } from '#engine/admission/webhooks/validating-webhooks.t
 import type { Authorizer } from '#engine/auth/authorize.ts';
 
 export interface WebhookParts extends HookListParts {
-  /** Answers for `authorizer` in matchConditions. */
+  /** Evaluates `authorizer` in matchConditions. */
   readonly authorizer: Authorizer;
   readonly metrics?: WebhookMetrics;
 }
 
 export interface Webhooks {
-  /** Comes behind all other mutating steps. */
+  /** Runs after all other mutating steps. */
   readonly mutating: MutatingStep;
-  /** Comes behind all other validating steps. */
+  /** Runs after all other validating steps. */
   readonly validating: ValidatingStep;
-  /** Nobody is asked any more; calls under way end by their own deadline. */
+  /** Stops calling webhooks; pending calls end by their own deadline. */
   stop(): void;
 }
 

@@ -1,14 +1,14 @@
-/** Validating webhooks: all that match are asked at the same time, all are heard, and the first no in their order counts. */
+/** Validating webhooks: calls all that match concurrently and waits for all; the first denial in their order counts. */
 import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
-import { inSlices, type Units } from '#engine/admission/expressions/slices.ts';
+import { runInSlices, type Units } from '#engine/admission/expressions/slices.ts';
 import type { Candidate } from '#engine/admission/matching/match-index.ts';
-import type { Placed } from '#engine/admission/webhooks/hook-list.ts';
-import { invited, invoke, type InvocationParts } from '#engine/admission/webhooks/invocation.ts';
+import type { IndexedHook } from '#engine/admission/webhooks/hook-list.ts';
+import { selectVersion, invoke, type InvocationParts } from '#engine/admission/webhooks/invocation.ts';
 import { webhookStep } from '#engine/admission/webhooks/webhook-step.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
-interface Invitation {
-  readonly placed: Placed;
+interface MatchedHook {
+  readonly placed: IndexedHook;
   readonly version: Resource;
 }
 
@@ -16,30 +16,30 @@ export const validatingStep = (parts: InvocationParts): ValidatingStep => webhoo
 
 function begin(
   parts: InvocationParts,
-  candidates: readonly Candidate<Placed>[],
+  candidates: readonly Candidate<IndexedHook>[],
   attributes: AdmissionAttributes,
 ): void | Promise<void> {
-  const invitations = inSlices(invitationsOf(parts, candidates, attributes));
-  if (invitations instanceof Promise) return invitations.then((late) => askAll(parts, late, attributes));
-  if (invitations.length > 0) return askAll(parts, invitations, attributes);
+  const invitations = runInSlices(matchHooks(parts, candidates, attributes));
+  if (invitations instanceof Promise) return invitations.then((late) => callAll(parts, late, attributes));
+  if (invitations.length > 0) return callAll(parts, invitations, attributes);
 }
 
-function* invitationsOf(
+function* matchHooks(
   parts: InvocationParts,
-  candidates: readonly Candidate<Placed>[],
+  candidates: readonly Candidate<IndexedHook>[],
   attributes: AdmissionAttributes,
-): Generator<Units, readonly Invitation[]> {
-  const invitations: Invitation[] = [];
+): Generator<Units, readonly MatchedHook[]> {
+  const invitations: MatchedHook[] = [];
   for (const candidate of candidates) {
-    const version = yield* invited(parts, candidate, attributes);
+    const version = yield* selectVersion(parts, candidate, attributes);
     if (version !== undefined) invitations.push({ placed: candidate.value, version });
   }
   return invitations;
 }
 
-async function askAll(
+async function callAll(
   parts: InvocationParts,
-  invitations: readonly Invitation[],
+  invitations: readonly MatchedHook[],
   attributes: AdmissionAttributes,
 ): Promise<void> {
   const calls = invitations.map(({ placed, version }, i) =>

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
-import { denied } from '#engine/admission/webhooks/refusal.ts';
-import { decodeAnswer, readVerdict, type Expected } from '#engine/admission/webhooks/verdict.ts';
+import { deniedError } from '#engine/admission/webhooks/webhook-errors.ts';
+import { decodeResponse, readVerdict, type Expected } from '#engine/admission/webhooks/verdict.ts';
 
 const expected: Expected = { uid: 'u-1', version: 'v1', mutating: false };
 const review = (response: object | undefined, head: object = {}) => ({
@@ -14,7 +14,7 @@ const review = (response: object | undefined, head: object = {}) => ({
 const patch = Buffer.from('[]').toString('base64');
 
 const bad: Record<string, { answer: unknown; expected?: Partial<Expected>; want: string }> = {
-  'no object at all': {
+  'not an object': {
     answer: 'yes',
     want: `couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }`,
   },
@@ -33,7 +33,7 @@ const bad: Record<string, { answer: unknown; expected?: Partial<Expected>; want:
     answer: { response: { uid: 'u-1', allowed: true } },
     want: 'expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind=',
   },
-  'allowed is no boolean': {
+  'allowed is not a boolean': {
     answer: review({ uid: 'u-1', allowed: 'yes' }),
     want: 'json: cannot unmarshal string into Go struct field AdmissionResponse.response.allowed of type bool',
   },
@@ -65,7 +65,7 @@ const bad: Record<string, { answer: unknown; expected?: Partial<Expected>; want:
     expected: { mutating: true },
     want: 'unsupported patch type "MergePatch"',
   },
-  'a patch that is no base64': {
+  'a patch that is not base64': {
     answer: review({ uid: 'u-1', allowed: true, patch: '[{}]', patchType: 'JSONPatch' }),
     expected: { mutating: true },
     want: 'illegal base64 data at input byte 0',
@@ -73,7 +73,7 @@ const bad: Record<string, { answer: unknown; expected?: Partial<Expected>; want:
 };
 
 for (const [name, { answer, expected: other, want }] of Object.entries(bad)) {
-  test(`a verdict is refused: ${name}`, () => {
+  test(`an invalid response is rejected: ${name}`, () => {
     assert.throws(
       () => readVerdict(answer, { ...expected, ...other }),
       (error) => error instanceof CallFailure && error.message === want,
@@ -81,7 +81,7 @@ for (const [name, { answer, expected: other, want }] of Object.entries(bad)) {
   });
 }
 
-test('a verdict says what was answered, and only what fits', () => {
+test('a verdict contains the valid parts of the response', () => {
   const verdict = readVerdict(
     review({
       uid: 'u-1',
@@ -102,12 +102,12 @@ test('a verdict says what was answered, and only what fits', () => {
   });
 });
 
-test('an answer in v1beta1 is not asked for its uid', () => {
+test('a response in v1beta1 needs no uid', () => {
   const verdict = readVerdict({ response: { allowed: true } }, { ...expected, version: 'v1beta1' });
   assert.equal(verdict.allowed, true);
 });
 
-test('what says nothing about allowing does not allow', () => {
+test('a response without allowed denies the request', () => {
   assert.equal(readVerdict(review({ uid: 'u-1' }), expected).allowed, false);
 });
 
@@ -117,14 +117,14 @@ const answers: Record<string, { status: number; body: string; contentType?: stri
     body: '',
     want: 'the server responded with the status code 302 but did not return more information',
   },
-  'no such path': { status: 404, body: '', want: 'the server could not find the requested resource' },
-  'an error in plain text': {
+  'a missing path': { status: 404, body: '', want: 'the server could not find the requested resource' },
+  'a plain text error': {
     status: 500,
     body: 'boom\n',
     contentType: 'text/plain; charset=utf-8',
     want: 'an error on the server ("boom") has prevented the request from succeeding',
   },
-  'an error in something else': {
+  'an error of another content type': {
     status: 500,
     body: '\u0000\u0001',
     contentType: 'application/octet-stream',
@@ -136,23 +136,23 @@ const answers: Record<string, { status: number; body: string; contentType?: stri
     contentType: 'application/json',
     want: 'the disk is full',
   },
-  'out of service': { status: 503, body: '', want: 'the server is currently unable to handle the request' },
+  unavailable: { status: 503, body: '', want: 'the server is currently unable to handle the request' },
   'no JSON': {
     status: 200,
     body: 'nope',
     want: "couldn't get version/kind; json parse error: invalid character 'o' in literal null (expecting 'u')",
   },
-  'JSON that ends early': {
+  'truncated JSON': {
     status: 200,
     body: '{"response":',
     want: "couldn't get version/kind; json parse error: unexpected end of JSON input",
   },
-  'nothing at all': {
+  'an empty body': {
     status: 200,
     body: '',
     want: "couldn't get version/kind; json parse error: unexpected end of JSON input",
   },
-  'nested without end': {
+  'too deeply nested JSON': {
     status: 200,
     body: '['.repeat(2000) + ']'.repeat(2000),
     want: "couldn't get version/kind; json parse error: nested too deeply: the limit is 256 levels",
@@ -160,9 +160,9 @@ const answers: Record<string, { status: number; body: string; contentType?: stri
 };
 
 for (const [name, { status, body, contentType = '', want }] of Object.entries(answers)) {
-  test(`an HTTP answer is refused: ${name}`, () => {
+  test(`an HTTP error response is rejected: ${name}`, () => {
     assert.throws(
-      () => decodeAnswer({ status, contentType, body: Buffer.from(body) }),
+      () => decodeResponse({ status, contentType, body: Buffer.from(body) }),
       (error) => error instanceof CallFailure && error.message === want,
     );
   });
@@ -170,7 +170,7 @@ for (const [name, { status, body, contentType = '', want }] of Object.entries(an
 
 const HEAD = 'admission webhook "x.y.z" denied the request';
 const refusals: Record<string, { status: Record<string, unknown>; code: number; reason: string; message: string }> = {
-  'without a word': { status: {}, code: 400, reason: '', message: `${HEAD} without explanation` },
+  'without a message': { status: {}, code: 400, reason: '', message: `${HEAD} without explanation` },
   'with a message': { status: { message: 'no' }, code: 400, reason: '', message: `${HEAD}: no` },
   'with code, reason and message': {
     status: { code: 403, reason: 'Forbidden', message: 'no' },
@@ -190,7 +190,7 @@ const refusals: Record<string, { status: Record<string, unknown>; code: number; 
     reason: '',
     message: `${HEAD} without explanation`,
   },
-  'with a code that is none': { status: { code: 1e9 }, code: 400, reason: '', message: `${HEAD} without explanation` },
+  'with an invalid code': { status: { code: 1e9 }, code: 400, reason: '', message: `${HEAD} without explanation` },
   'with fields of other types': {
     status: { code: '403', reason: 7, message: ['no'] },
     code: 400,
@@ -202,12 +202,12 @@ const refusals: Record<string, { status: Record<string, unknown>; code: number; 
 for (const [name, { status, code, reason, message }] of Object.entries(refusals)) {
   test(`a webhook denies ${name}`, () => {
     const verdict = { allowed: false, status, warnings: [], auditAnnotations: new Map(), patch: '' };
-    const error = denied('x.y.z', verdict);
+    const error = deniedError('x.y.z', verdict);
     assert.deepEqual([error.code, error.reason, error.message], [code, reason, message]);
   });
 }
 
-test('details of a denial are kept as far as they fit', () => {
+test('valid details of a denial are kept', () => {
   const details = {
     name: 'db',
     kind: 7,
@@ -215,7 +215,7 @@ test('details of a denial are kept as far as they fit', () => {
     retryAfterSeconds: 3,
   };
   const verdict = { allowed: false, status: { details }, warnings: [], auditAnnotations: new Map(), patch: '' };
-  assert.deepEqual(denied('x.y.z', verdict).details, {
+  assert.deepEqual(deniedError('x.y.z', verdict).details, {
     name: 'db',
     causes: [{ field: 'spec.size', message: 'too big', reason: 'FieldValueInvalid' }],
     retryAfterSeconds: 3,

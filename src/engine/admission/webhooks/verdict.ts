@@ -1,32 +1,32 @@
-/** What a webhook answered, checked as Kubernetes checks it. Pure; throws CallFailure for anything else. */
+/** Parses and checks the response of a webhook, as Kubernetes does. Pure; throws CallFailure for invalid responses. */
 import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
-import type { HttpAnswer } from '#engine/admission/webhooks/https-client.ts';
+import type { HttpResponse } from '#engine/admission/webhooks/https-client.ts';
 import { NestingError, parseJson } from '#engine/json.ts';
 import { goJsonFault } from '#kube/go-json-fault.ts';
 import { isRecord } from '#kube/meta.ts';
 
-export type ReviewVersion = 'v1' | 'v1beta1';
+export type AdmissionReviewVersion = 'v1' | 'v1beta1';
 
 export interface Verdict {
   readonly allowed: boolean;
-  /** A Status as far as it fits; nothing of it is checked yet. */
+  /** The valid parts of a Status; its values are not checked yet. */
   readonly status: Readonly<Record<string, unknown>>;
   readonly warnings: readonly string[];
   readonly auditAnnotations: ReadonlyMap<string, string>;
-  /** The text of a JSON patch; '' = none. */
+  /** A JSON patch as text; '' = none. */
   readonly patch: string;
 }
 
 export interface Expected {
   readonly uid: string;
-  readonly version: ReviewVersion;
+  readonly version: AdmissionReviewVersion;
   readonly mutating: boolean;
 }
 
 const GROUP = 'admission.k8s.io';
 
-/** The AdmissionReview in an HTTP answer. */
-export function decodeAnswer({ status, contentType, body }: HttpAnswer): unknown {
+/** Decodes the AdmissionReview of an HTTP response. */
+export function decodeResponse({ status, contentType, body }: HttpResponse): unknown {
   if (status < 200 || status > 206) throw new CallFailure(serverMessage(status, contentType, body));
   try {
     return parseJson(body.toString('utf8'));
@@ -39,11 +39,11 @@ export function decodeAnswer({ status, contentType, body }: HttpAnswer): unknown
 
 const SHOWN_BYTES = 2048;
 
-/** How client-go words an answer that is no success. */
+/** Returns client-go's message for an error response. */
 function serverMessage(status: number, contentType: string, body: Buffer): string {
-  const text = contentType === '' || contentType.startsWith('text/') ? clipped(body) : 'unknown';
-  const told = statusMessage(body);
-  if (told !== undefined) return told;
+  const text = contentType === '' || contentType.startsWith('text/') ? excerpt(body) : 'unknown';
+  const statusText = statusMessage(body);
+  if (statusText !== undefined) return statusText;
   switch (status) {
     case 400:
       return 'the server rejected our request for an unknown reason';
@@ -73,7 +73,7 @@ function serverMessage(status: number, contentType: string, body: Buffer): strin
   }
 }
 
-const clipped = (body: Buffer) => body.subarray(0, SHOWN_BYTES).toString('utf8').trim();
+const excerpt = (body: Buffer) => body.subarray(0, SHOWN_BYTES).toString('utf8').trim();
 
 function statusMessage(body: Buffer): string | undefined {
   try {
@@ -85,11 +85,11 @@ function statusMessage(body: Buffer): string | undefined {
   }
 }
 
-export function readVerdict(answer: unknown, { uid, version, mutating }: Expected): Verdict {
-  if (!isRecord(answer)) throw new CallFailure(`couldn't get version/kind; json parse error: ${notAnObject(answer)}`);
-  const response = field(answer, 'response', 'object', 'AdmissionReview');
+export function readVerdict(review: unknown, { uid, version, mutating }: Expected): Verdict {
+  if (!isRecord(review)) throw new CallFailure(`couldn't get version/kind; json parse error: ${notAnObject(review)}`);
+  const response = field(review, 'response', 'object', 'AdmissionReview');
   if (response === undefined) throw invalid('webhook response was absent');
-  if (version === 'v1') assertIdentity(answer, response, uid);
+  if (version === 'v1') assertIdentity(review, response, uid);
   const patch = field(response, 'patch', 'string') ?? '';
   const patchType = field(response, 'patchType', 'string');
   if (version === 'v1') assertPatchType(mutating, patch, patchType);
@@ -127,10 +127,10 @@ function assertPatchType(mutating: boolean, patch: string, patchType: string | u
   if (patchType !== 'JSONPatch') throw new CallFailure(`unsupported patch type ${JSON.stringify(short(patchType))}`);
 }
 
-const invalid = (why: string) => new InvalidAnswer(why);
+const invalid = (why: string) => new InvalidResponse(why);
 
-/** Kubernetes words these differently from a call that failed on the way. */
-export class InvalidAnswer extends CallFailure {
+/** An invalid response. Kubernetes reports it differently from a failed call. */
+export class InvalidResponse extends CallFailure {
   override name = 'InvalidAnswer';
 }
 
@@ -142,7 +142,7 @@ interface Kinds {
 
 const GO_TYPE = { string: 'string', boolean: 'bool', object: 'v1.AdmissionResponse' } as const;
 
-/** null is as good as absent, as Go has it. */
+/** null counts as absent, as in Go. */
 function field<K extends keyof Kinds>(
   from: Record<string, unknown>,
   name: string,

@@ -6,7 +6,7 @@ import { anAdmission } from '#engine/admission/matching/attributes.fixture.ts';
 import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
 import type { ClientConfig } from '#engine/admission/webhooks/endpoint.ts';
 import type { Hook } from '#engine/admission/webhooks/hook.ts';
-import { MAX_ANSWER_BYTES } from '#engine/admission/webhooks/https-client.ts';
+import { MAX_RESPONSE_BYTES } from '#engine/admission/webhooks/https-client.ts';
 import { WebhookClient } from '#engine/admission/webhooks/webhook-client.ts';
 import { encodeStored } from '#engine/codec.ts';
 import { configMaps } from '#engine/registry/kinds/config-map.ts';
@@ -29,7 +29,7 @@ before(async () => {
   several = await startWebhookServer({ hosts: ['several.golden.svc'] });
   several.answer('/allow', () => ({}));
   const goneAt = await unusedPort();
-  server.misbehave('/huge', (response) => response.writeHead(200).end(Buffer.alloc(MAX_ANSWER_BYTES + 1, 'a')));
+  server.misbehave('/huge', (response) => response.writeHead(200).end(Buffer.alloc(MAX_RESPONSE_BYTES + 1, 'a')));
   server.misbehave('/drip', (response) => void response.writeHead(200).write('{"response":'));
   server.misbehave('/never', () => {});
   server.misbehave('/cut', (response, socket) => {
@@ -81,7 +81,7 @@ async function put(id: string, spec: Record<string, unknown>): Promise<void> {
   await store.put({ collection: 'services', id, expected: 0, encode: (revision) => encodeStored(object, revision) });
 }
 
-/** Its timers go off when a test says so. */
+/** A clock whose timers fire on demand. */
 class HandClock implements Clock {
   readonly timers = new Map<() => void, number>();
   now = () => 0;
@@ -113,7 +113,7 @@ const hook = {
 
 function ask(client: WebhookClient, overrides: Partial<Hook> = {}, signal?: AbortSignal) {
   const attributes = anAdmission(signal === undefined ? {} : { signal });
-  return client.ask({ ...hook, ...overrides }, attributes, configMaps, false);
+  return client.call({ ...hook, ...overrides }, attributes, configMaps, false);
 }
 
 const at = (path: string, config: Partial<ClientConfig> = {}): ClientConfig => ({
@@ -126,7 +126,7 @@ const inService = (name: string, port = server.port): ClientConfig => ({
   caBundle: server.caBundle,
 });
 
-test('asks with the review of Kubernetes and reads the answer', async () => {
+test('sends an AdmissionReview and reads the response', async () => {
   const client = aClient(at('/allow'));
   assert.equal((await ask(client)).allowed, true);
   const { path, review } = server.seen.at(-1)!;
@@ -157,9 +157,9 @@ test('asks with the review of Kubernetes and reads the answer', async () => {
   client.retire();
 });
 
-test('where one of several servers is gone, another is asked', async () => {
+test('if one of several servers is down, another is called', async () => {
   const config = { service: { namespace: 'golden', name: 'several', path: '/allow' }, caBundle: several.caBundle };
-  // Which one comes first is left to chance: not once in a million runs it is the same each time.
+  // The order is random: that all runs pick the same one is less likely than one in a million.
   for (let i = 0; i < 20; i++) {
     const client = aClient(config);
     assert.equal((await ask(client)).allowed, true);
@@ -170,12 +170,12 @@ test('where one of several servers is gone, another is asked', async () => {
 
 const post = (path: string) => `failed to call webhook: Post "${server.url}${path}?timeout=10s": `;
 const failures: Record<string, { config: () => ClientConfig; want: () => string }> = {
-  'an answer that is too large': {
+  'a response that is too large': {
     config: () => at('/huge'),
-    want: () => `${post('/huge')}the answer is larger than ${MAX_ANSWER_BYTES} bytes`,
+    want: () => `${post('/huge')}the response is larger than ${MAX_RESPONSE_BYTES} bytes`,
   },
-  'an answer that is cut off': { config: () => at('/cut'), want: () => `${post('/cut')}EOF` },
-  'a connection that is closed without an answer': { config: () => at('/reset'), want: () => `${post('/reset')}EOF` },
+  'a truncated response': { config: () => at('/cut'), want: () => `${post('/cut')}EOF` },
+  'a connection that is closed without a response': { config: () => at('/reset'), want: () => `${post('/reset')}EOF` },
   'headers that are too large': {
     config: () => at('/headers'),
     want: () => `${post('/headers')}net/http: HTTP/1.x transport connection broken: malformed HTTP response`,
@@ -185,11 +185,11 @@ const failures: Record<string, { config: () => ClientConfig; want: () => string 
     want: () =>
       'failed to call webhook: the server responded with the status code 307 but did not return more information',
   },
-  'a path that is not there': {
+  'a missing path': {
     config: () => at('/nothing'),
     want: () => 'failed to call webhook: the server could not find the requested resource',
   },
-  'a certificate of somebody else': {
+  'a certificate of another CA': {
     config: () => at('/allow', { caBundle: stranger.caBundle }),
     want: () => `${post('/allow')}tls: failed to verify certificate: x509: certificate signed by unknown authority`,
   },
@@ -197,7 +197,7 @@ const failures: Record<string, { config: () => ClientConfig; want: () => string 
     config: () => at('/allow', { caBundle: '' }),
     want: () => `${post('/allow')}tls: failed to verify certificate: x509: certificate signed by unknown authority`,
   },
-  'a CA bundle that is none': {
+  'an invalid CA bundle': {
     config: () => at('/allow', { caBundle: Buffer.from('garbage').toString('base64') }),
     want: () => `${post('/allow')}unable to load root certificates: unable to parse bytes as PEM block`,
   },
@@ -207,7 +207,7 @@ const failures: Record<string, { config: () => ClientConfig; want: () => string 
       `failed to call webhook: Post "${stranger.url}/allow?timeout=10s": tls: failed to verify certificate: ` +
       "x509: cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs",
   },
-  'a service that is not there': {
+  'a missing service': {
     config: () => inService('missing'),
     want: () =>
       `failed to call webhook: Post "https://missing.golden.svc:${server.port}/allow?timeout=10s": service "missing" not found`,
@@ -227,7 +227,7 @@ const failures: Record<string, { config: () => ClientConfig; want: () => string 
     want: () =>
       'failed to call webhook: Post "https://nowhere.golden.svc:443/allow?timeout=10s": no endpoints available for service "nowhere"',
   },
-  'a service whose certificate is for another one': {
+  'a certificate for another service': {
     config: () => inService('cluster'),
     want: () =>
       `failed to call webhook: Post "https://cluster.golden.svc:${server.port}/allow?timeout=10s": tls: failed to verify ` +
@@ -243,7 +243,7 @@ for (const [name, { config, want }] of Object.entries(failures)) {
   });
 }
 
-test('a call fails: the uid is another one', async () => {
+test('a call fails: a wrong uid', async () => {
   const client = aClient(at('/lie'));
   await assert.rejects(ask(client), (error) => {
     const { uid } = server.seen.at(-1)!.review.request;
@@ -253,7 +253,7 @@ test('a call fails: the uid is another one', async () => {
   client.retire();
 });
 
-test('a call fails: nobody listens', async () => {
+test('a call fails: nothing listens', async () => {
   const port = await unusedPort();
   const client = aClient({ url: `https://127.0.0.1:${port}/validate` });
   await assert.rejects(ask(client), {
@@ -261,7 +261,7 @@ test('a call fails: nobody listens', async () => {
   });
 });
 
-test('a call fails: the other side speaks no TLS', async () => {
+test('a call fails: the server does not use TLS', async () => {
   const plain = createServer((socket) => {
     socket.on('error', () => {}).resume();
     socket.end('HTTP/1.1 400 Bad Request\r\n\r\n');
@@ -277,7 +277,7 @@ test('a call fails: the other side speaks no TLS', async () => {
 
 for (const [name, service] of Object.entries({ externalIPs: 'hooks', externalName: 'named' })) {
   test(`a service is found by its ${name}`, async () => {
-    // Only `hooks` is in the certificate: the name that is checked is that of the service, not of the address.
+    // The certificate contains only `hooks`: the name of the service is verified, not that of the address.
     const client = aClient(inService(service));
     if (service === 'hooks') assert.equal((await ask(client)).allowed, true);
     else await assert.rejects(ask(client), /certificate is valid for hooks\.golden\.svc, not named\.golden\.svc/);
@@ -286,7 +286,7 @@ for (const [name, service] of Object.entries({ externalIPs: 'hooks', externalNam
 }
 
 for (const path of ['/never', '/drip']) {
-  test(`timeoutSeconds ends a call that waits at ${path}`, async () => {
+  test(`timeoutSeconds ends a call that hangs at ${path}`, async () => {
     const clock = new HandClock();
     const client = aClient(at(path), { clock });
     const seen = server.seen.length;
@@ -302,7 +302,7 @@ for (const path of ['/never', '/drip']) {
   });
 }
 
-test('a client that goes away ends its call', async () => {
+test('a client that disconnects ends its call', async () => {
   const client = aClient(at('/never'));
   const request = new AbortController();
   const seen = server.seen.length;
@@ -310,10 +310,10 @@ test('a client that goes away ends its call', async () => {
   await server.got(seen + 1);
   request.abort();
   await ended;
-  await assert.rejects(ask(client, {}, request.signal), /context canceled$/, 'nor does another one begin');
+  await assert.rejects(ask(client, {}, request.signal), /context canceled$/, 'no further call may begin');
 });
 
-test('connections are used again, and lost ones are replaced', async () => {
+test('connections are reused, and closed ones are replaced', async () => {
   const client = aClient(at('/allow'));
   await ask(client);
   const { connections } = server;
@@ -324,7 +324,7 @@ test('connections are used again, and lost ones are replaced', async () => {
   client.retire();
 });
 
-test('a slow webhook holds a bounded number of calls, and those beyond fail at once', async () => {
+test('a slow webhook has a bounded number of calls, and further calls fail at once', async () => {
   const client = aClient(at('/never'));
   const requests = new AbortController();
   const seen = server.seen.length;
@@ -332,19 +332,22 @@ test('a slow webhook holds a bounded number of calls, and those beyond fail at o
     ask(client, {}, requests.signal).catch((error: Error) => error.message),
   );
   await assert.rejects(ask(client), {
-    message: 'failed to call webhook: too many requests wait for this webhook; the limit is 512',
+    message: 'failed to call webhook: too many requests are waiting for this webhook; the limit is 512',
   });
   await server.got(seen + 32);
   const other = aClient(at('/allow'));
-  assert.equal((await ask(other)).allowed, true, 'others are not harmed');
+  assert.equal((await ask(other)).allowed, true, 'other webhooks must not be affected');
   other.retire();
   requests.abort();
-  const told = new Set(await Promise.all(running));
-  assert.deepEqual(told, new Set([`${post('/never')}context canceled`, 'failed to call webhook: context canceled']));
-  assert.equal(server.seen.length, seen + 33, 'nobody who waited was asked');
+  const messages = new Set(await Promise.all(running));
+  assert.deepEqual(
+    messages,
+    new Set([`${post('/never')}context canceled`, 'failed to call webhook: context canceled']),
+  );
+  assert.equal(server.seen.length, seen + 33, 'waiting calls must not be sent');
 });
 
-test('a webhook that is retired while it is called is heard to the end', async () => {
+test('a webhook that is retired during a call completes it', async () => {
   let answer: () => void = () => {};
   server.misbehave('/later', (response, _socket, review) => {
     answer = () => sendJson(response, reviewAnswer(review, { warnings: ['late'] }));
@@ -366,7 +369,7 @@ function local(review: LocalService['review']): { client: WebhookClient; clock: 
   return { client: aClient(config, { services, clock }), clock };
 }
 
-test('a service of this process is called as a function, with copies', async () => {
+test('a local service is called as a function, with copies', async () => {
   const attributes = anAdmission();
   const before = JSON.stringify(attributes.object);
   let path = '';
@@ -377,7 +380,7 @@ test('a service of this process is called as a function, with copies', async () 
     request.object.metadata.name = 'changed';
     return (kept = reviewAnswer(review, { warnings: ['hello'] }));
   });
-  const verdict = await client.ask(hook, attributes, configMaps, false);
+  const verdict = await client.call(hook, attributes, configMaps, false);
   assert.equal(path, '/check?timeout=10s');
   assert.equal(JSON.stringify(attributes.object), before);
   kept!.response.warnings.push('more');
@@ -397,34 +400,34 @@ const inside: Record<string, { review: LocalService['review']; want: RegExp }> =
     },
     want: /^failed to call webhook: at once$/,
   },
-  'it answers nothing': {
+  'it returns nothing': {
     review: async () => undefined,
     want: /^failed to call webhook: couldn't get version\/kind; json parse error: json: cannot unmarshal object/,
   },
-  'its answer is no JSON': {
+  'its response is not JSON': {
     review: async () => {
       const loop: Record<string, unknown> = {};
       return (loop['self'] = loop);
     },
     want: /^failed to call webhook: Converting circular structure to JSON/,
   },
-  'its answer is too large': {
-    review: async () => 'a'.repeat(MAX_ANSWER_BYTES),
-    want: /^failed to call webhook: the answer is larger than/,
+  'its response is too large': {
+    review: async () => 'a'.repeat(MAX_RESPONSE_BYTES),
+    want: /^failed to call webhook: the response is larger than/,
   },
-  'it has no webhook, and there is no such Service either': {
+  'it has no webhook, and the Service does not exist': {
     review: undefined,
     want: /Post "https:\/\/inside\.golden\.svc:443\/check\?timeout=10s": service "inside" not found$/,
   },
 };
 
 for (const [name, { review, want }] of Object.entries(inside)) {
-  test(`a service of this process fails: ${name}`, async () => {
+  test(`a local service fails: ${name}`, async () => {
     await assert.rejects(ask(local(review).client), (error: Error) => want.test(error.message));
   });
 }
 
-test('a service of this process that never answers is not waited for', async () => {
+test('a local service that never responds times out', async () => {
   let heard: AbortSignal | undefined;
   const { client, clock } = local((_path, _review, { signal }) => {
     heard = signal;

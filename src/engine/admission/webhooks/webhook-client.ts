@@ -1,19 +1,19 @@
 /**
- * Asks one webhook: as a function where its service lives in this process, otherwise over HTTPS, with the very same
- * AdmissionReview. Calls, waiting calls, time and answers are bounded, so that a slow, dead, lying or huge-answering
- * webhook harms only the requests that must ask it.
+ * Calls one webhook: as a function if its service runs in this process, otherwise over HTTPS, with the same
+ * AdmissionReview. Concurrent and waiting calls, time and response size are bounded, so that a broken webhook affects only
+ * the requests that need it.
  *
- *   ask ──► wait for a place ──► local function or HTTPS ──► answer checked ──► Verdict
- *   └────────────── one deadline over all of it (timeoutSeconds) ──────────┘
+ *   call ──► wait for a slot ──► local function or HTTPS ──► check the response ──► Verdict
+ *   └──────────────── one deadline for all of it (timeoutSeconds) ────────────────┘
  */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { CallCanceled, CallFailure, DeadlineExceeded } from '#engine/admission/webhooks/call-failure.ts';
 import { CallGate, type GateLimits } from '#engine/admission/webhooks/call-gate.ts';
 import { targetOf, type ClientConfig, type Target } from '#engine/admission/webhooks/endpoint.ts';
 import type { Hook } from '#engine/admission/webhooks/hook.ts';
-import { HttpsClient, MAX_ANSWER_BYTES, type HttpAnswer } from '#engine/admission/webhooks/https-client.ts';
+import { HttpsClient, MAX_RESPONSE_BYTES, type HttpResponse } from '#engine/admission/webhooks/https-client.ts';
 import { admissionReview, type AdmissionReview } from '#engine/admission/webhooks/review.ts';
-import { decodeAnswer, readVerdict, InvalidAnswer, type Verdict } from '#engine/admission/webhooks/verdict.ts';
+import { decodeResponse, readVerdict, InvalidResponse, type Verdict } from '#engine/admission/webhooks/verdict.ts';
 import { parseJson } from '#engine/json.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { LocalService, LocalServices } from '#engine/services.ts';
@@ -43,8 +43,8 @@ export class WebhookClient {
     this.#parts = parts;
   }
 
-  /** Rejects with CallFailure, and nothing else: its message comes behind `failed calling webhook "x": `. */
-  async ask(hook: Hook, attributes: AdmissionAttributes, version: Resource, mutating: boolean): Promise<Verdict> {
+  /** Rejects only with CallFailure, whose message follows `failed calling webhook "x": `. */
+  async call(hook: Hook, attributes: AdmissionAttributes, version: Resource, mutating: boolean): Promise<Verdict> {
     const reviewVersion = hook.version;
     if (reviewVersion === undefined) {
       const why = 'webhook does not accept known AdmissionReview versions (v1, v1beta1)';
@@ -53,23 +53,23 @@ export class WebhookClient {
     const uid = newUid();
     const query = `?timeout=${hook.timeoutSeconds}s`;
     try {
-      const answer = await this.#withDeadline(hook.timeoutSeconds, attributes.signal, (signal) =>
-        // The review is made when it is sent, so that calls in the queue hold no copies of their objects.
+      const response = await this.#withDeadline(hook.timeoutSeconds, attributes.signal, (signal) =>
+        // The review is built when it is sent, so that waiting calls hold no copies of their objects.
         this.#gate.run(() => this.#send(admissionReview(uid, attributes, version, reviewVersion), query, signal), {
           signal,
         }),
       );
-      return readVerdict(answer, { uid, version: reviewVersion, mutating });
+      return readVerdict(response, { uid, version: reviewVersion, mutating });
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      const doing = error instanceof InvalidAnswer ? 'received invalid webhook response' : 'failed to call webhook';
+      const doing = error instanceof InvalidResponse ? 'received invalid webhook response' : 'failed to call webhook';
       throw new CallFailure(`${doing}: ${why}`, { cause: error });
     } finally {
       this.#closeIfDone();
     }
   }
 
-  /** Lets go of its connections when no call is under way: those that are, or one more, end by their own deadline. */
+  /** Closes its connections when no call is pending; pending calls end by their own deadline. */
   retire(): void {
     this.#retired = true;
     this.#closeIfDone();
@@ -106,25 +106,25 @@ export class WebhookClient {
   async #post(query: string, text: string, signal: AbortSignal): Promise<unknown> {
     const target = (this.#target ??= targetOf(this.#config, this.#parts.store));
     this.#https ??= new HttpsClient({ target, ca: pemOf(this.#config), maxSockets: LIMITS.running });
-    let answer: HttpAnswer;
+    let response: HttpResponse;
     try {
-      answer = await this.#https.post(query, Buffer.from(text), { signal });
+      response = await this.#https.post(query, Buffer.from(text), { signal });
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       throw new CallFailure(`Post "${target.origin}${target.path}${query}": ${why}`, { cause: error });
     }
-    return decodeAnswer(answer);
+    return decodeResponse(response);
   }
 }
 
 const pemOf = ({ caBundle = '' }: ClientConfig) => Buffer.from(caBundle, 'base64').toString('utf8');
 
-/** Both sides get their own copy: what crosses is JSON, as over the wire. */
+/** Both sides get their own copy: JSON crosses the boundary, as over the wire. */
 async function callLocal(service: LocalService, path: string, text: string, signal: AbortSignal): Promise<unknown> {
-  const answer = await raced(service.review!(path, JSON.parse(text), { signal }), signal);
-  const answered = JSON.stringify(answer ?? null);
-  if (answered.length > MAX_ANSWER_BYTES) {
-    throw new CallFailure(`the answer is larger than ${MAX_ANSWER_BYTES} bytes`);
+  const response = await raced(service.review!(path, JSON.parse(text), { signal }), signal);
+  const responseText = JSON.stringify(response ?? null);
+  if (responseText.length > MAX_RESPONSE_BYTES) {
+    throw new CallFailure(`the response is larger than ${MAX_RESPONSE_BYTES} bytes`);
   }
-  return parseJson(answered);
+  return parseJson(responseText);
 }

@@ -30,7 +30,7 @@ test('another clientConfig is another client', () => {
   assert.notEqual(clients.of(aHook('a', 'https://elsewhere.test/')), client);
 });
 
-test('nobody keeps the client of a webhook that is not in use any more', () => {
+test('the client of a removed webhook is not kept', () => {
   const clients = new WebhookClients(parts);
   clients.keepOnly([aHook('a')]);
   clients.keepOnly([]);

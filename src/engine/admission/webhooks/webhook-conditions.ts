@@ -1,4 +1,4 @@
-/** matchConditions of webhooks: expressions that must all be true before a webhook is asked. */
+/** matchConditions of webhooks: expressions that must all be true for a webhook to be called. */
 import type { CheckAllowance } from '#cel/check/allowance.ts';
 import { compile, type Activation, type Program } from '#cel/compile.ts';
 import type { Environment } from '#cel/environment.ts';
@@ -6,8 +6,8 @@ import { BOOL } from '#cel/type.ts';
 import { CelFault } from '#cel/value.ts';
 import { MATCH_UNITS } from '#engine/admission/expressions/cost.ts';
 import { expressionEnvironment } from '#engine/admission/expressions/expression-environment.ts';
-import { OUT_OF_BUDGET, Purse, SPENT } from '#engine/admission/expressions/purse.ts';
-import { uncut, type Units } from '#engine/admission/expressions/slices.ts';
+import { OUT_OF_BUDGET, CostBudget, SPENT } from '#engine/admission/expressions/cost-budget.ts';
+import { runIndivisible, type Units } from '#engine/admission/expressions/slices.ts';
 import { compileUnits, sharedAllowance } from '#engine/admission/expressions/source-limits.ts';
 
 export interface MatchConditionLike {
@@ -18,7 +18,10 @@ export interface MatchConditionLike {
 /** The program, or why there is none. */
 type Condition = { readonly expression: string } & ({ readonly program: Program } | { readonly failure: string });
 
-/** Compiled by the first request that asks: not in the turn in which they were written, and compiled already. */
+/**
+ * The compiled conditions. Compiled by the first request that needs them, not in the turn in which they were written
+ * and already compiled once.
+ */
 export class Conditions {
   readonly #sources: readonly string[];
   #compiled: readonly Condition[] | undefined;
@@ -31,12 +34,12 @@ export class Conditions {
     return this.#sources.length === 0;
   }
 
-  /** What is stored was compiled before; if it does not compile any more, it fails like an evaluation. */
+  /** Stored conditions were compiled before; one that does not compile now fails like an evaluation error. */
   *compiled(): Generator<Units, readonly Condition[]> {
     if (this.#compiled !== undefined) return this.#compiled;
     const allowance = sharedAllowance();
     const compileAll = () => this.#sources.map((source) => compileCondition(source, allowance));
-    return yield* uncut(compileUnits(this.#sources), () => (this.#compiled ??= compileAll()));
+    return yield* runIndivisible(compileUnits(this.#sources), () => (this.#compiled ??= compileAll()));
   }
 }
 
@@ -51,30 +54,30 @@ function compileCondition(text: string, allowance: CheckAllowance): Condition {
   return { expression, failure: about === 'source' ? `compilation failed: ${failure}` : failure };
 }
 
-/** Why an expression is refused; undefined = it is not. The allowance is that of its configuration. */
+/** Returns why an expression is rejected, or undefined if it is valid. The allowance is that of its configuration. */
 export function conditionFailure(expression: string, allowance: CheckAllowance): string | undefined {
   const compiled = compileCondition(expression, allowance);
   return 'failure' in compiled ? compiled.failure : undefined;
 }
 
 /**
- * Whether all hold, or what went wrong. One that does not hold settles it, whatever goes wrong in others. Hands over
- * after each expression (slices.ts).
+ * Reports whether all conditions are true, or the errors. A false condition takes precedence over errors. Yields after
+ * each expression (slices.ts).
  */
 export function* evaluateConditions(
   conditions: Conditions,
   activation: Activation,
 ): Generator<Units, boolean | { failure: string }> {
   const failures: string[] = [];
-  const purse = new Purse(MATCH_UNITS);
+  const costBudget = new CostBudget(MATCH_UNITS);
   for (const condition of yield* conditions.compiled()) {
     if ('failure' in condition) {
       failures.push(condition.failure);
       continue;
     }
     const { expression, program } = condition;
-    const result = purse.run((budget) => program.evaluate(activation, budget));
-    yield purse.spent;
+    const result = costBudget.run((budget) => program.evaluate(activation, budget));
+    yield costBudget.spent;
     if (result === false) return false;
     if (result === SPENT) return { failure: OUT_OF_BUDGET };
     if (result === true) continue;

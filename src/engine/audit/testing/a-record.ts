@@ -1,4 +1,4 @@
-/** A record of a create that worked, and whatever else a test wants of it. */
+/** A record of a successful create, with overrides. */
 import type { AuditRecord } from '#engine/audit/audit-record.ts';
 import { parseRoute } from '#engine/route.ts';
 

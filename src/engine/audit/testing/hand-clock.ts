@@ -1,4 +1,4 @@
-/** A clock that a test moves. */
+/** A clock that a test advances. */
 import type { Clock } from '#lib/clock.ts';
 
 export class HandClock implements Clock {
@@ -23,7 +23,7 @@ export class HandClock implements Clock {
     return this.#timers.size;
   }
 
-  /** Fires what is due in order, and lets what each timer started come to rest before the next. */
+  /** Fires due timers in order, and waits for the work that each one starts. */
   async advance(ms: number): Promise<void> {
     const untilMs = this.#nowMs + ms;
     for (;;) {

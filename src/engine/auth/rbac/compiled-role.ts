@@ -1,6 +1,6 @@
 /**
- * A role's rules, compiled once so that a request is answered by a few lookups: rules are found by the resource that
- * they name, and their lists are sets.
+ * The compiled rules of a role, so that a request needs only a few lookups: rules are indexed by resource, and their
+ * lists are sets.
  */
 import type { ResourceAttributes } from '#engine/auth/authorize.ts';
 import type { PolicyRule } from '#engine/auth/rbac/policy.ts';
@@ -9,7 +9,7 @@ const ALL = '*';
 const NONE: readonly never[] = [];
 
 interface Matcher {
-  /** undefined = any. */
+  /** Undefined = any. */
   readonly verbs: ReadonlySet<string> | undefined;
   readonly groups: ReadonlySet<string> | undefined;
   readonly names: ReadonlySet<string> | undefined;
@@ -24,7 +24,7 @@ interface PathMatcher {
 export class CompiledRole {
   readonly rules: readonly PolicyRule[];
   readonly #byResource = new Map<string, Matcher[]>();
-  /** Of rules for `*` + `/scale`, by `scale`. */
+  /** Matchers of rules for all resources with a subresource, by subresource. */
   readonly #bySubresource = new Map<string, Matcher[]>();
   readonly #ofAnyResource: Matcher[] = [];
   readonly #paths: PathMatcher[] = [];
@@ -73,7 +73,7 @@ function anyFits(matchers: readonly Matcher[], { verb, group, name }: ResourceAt
   for (const { verbs, groups, names } of matchers) {
     if (verbs !== undefined && !verbs.has(verb)) continue;
     if (groups !== undefined && !groups.has(group)) continue;
-    // A request without a name (create, list) is not about any of the names.
+    // A request without a name (create, list) matches no named rule.
     if (names !== undefined && !names.has(name)) continue;
     return true;
   }
@@ -85,14 +85,14 @@ function pathMatcher(verbs: readonly string[], patterns: readonly string[]): Pat
   return { verbs: setOf(verbs), exact: new Set(patterns), prefixes };
 }
 
-/** Of a pattern that ends with stars; all of them are one. */
+/** Removes trailing stars from a pattern. */
 export function pathPrefix(pattern: string): string {
   let end = pattern.length;
   while (end > 0 && pattern[end - 1] === ALL) end--;
   return pattern.slice(0, end);
 }
 
-/** undefined where a star takes in everything. */
+/** Returns undefined if a star matches everything. */
 function setOf(values: readonly string[]): ReadonlySet<string> | undefined {
   return values.includes(ALL) ? undefined : new Set(values);
 }

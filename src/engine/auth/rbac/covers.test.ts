@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { uncovered } from '#engine/auth/rbac/covers.ts';
+import { findUncovered } from '#engine/auth/rbac/covers.ts';
 import { describeRules } from '#engine/auth/rbac/describe-rules.ts';
 import type { PolicyRule } from '#engine/auth/rbac/policy.ts';
 
-/** `get,list apps:deployments,pods/log named a,b` or `get /metrics,/logs/*`. */
+/** Parses `get,list apps:deployments,pods/log named a,b` or `get /metrics,/logs/*`. */
 function rule(text: string): PolicyRule {
   const [verbs = '', target = '', , names] = text.split(' ');
   if (target.startsWith('/') || target === '**') {
@@ -19,7 +19,7 @@ function rule(text: string): PolicyRule {
   };
 }
 
-/** What is held, what is wanted, and what is missing of it. */
+/** The held rules, the wanted rules, and the missing permissions. */
 const cases: Record<string, [held: string[], wanted: string[], missing: string[]]> = {
   'the same': [['get pods'], ['get pods'], []],
   nothing: [[], [], []],
@@ -29,18 +29,18 @@ const cases: Record<string, [held: string[], wanted: string[], missing: string[]
   'several rules together': [['get pods', 'list pods'], ['get,list pods'], []],
   'another group': [['get pods'], ['get apps:pods'], ['get apps:pods']],
   'all groups': [['get *:pods'], ['get apps,batch:pods'], []],
-  'all groups are wanted': [['get apps:pods'], ['get *:pods'], ['get *:pods']],
+  'all groups, held for one': [['get apps:pods'], ['get *:pods'], ['get *:pods']],
   'all verbs': [['* pods'], ['get,juggle pods'], []],
-  'all verbs are wanted': [['get,list,watch,create,update,patch,delete pods'], ['* pods'], ['* pods']],
+  'all verbs, held for some': [['get,list,watch,create,update,patch,delete pods'], ['* pods'], ['* pods']],
   'all resources': [['get *'], ['get pods,pods/log'], []],
-  'all resources are wanted': [['get pods'], ['get *'], ['get *']],
+  'all resources, held for one': [['get pods'], ['get *'], ['get *']],
   'a resource for its subresource': [['get pods'], ['get pods/log'], ['get pods/log']],
   'a subresource for its resource': [['get pods/log'], ['get pods'], ['get pods']],
-  'a subresource of everything': [['get */scale'], ['get deployments/scale,jobs/scale'], []],
-  'a subresource of everything is wanted': [['get deployments/scale'], ['get */scale'], ['get */scale']],
-  'another subresource of everything': [['get */scale'], ['get pods/status'], ['get pods/status']],
-  'a name where all are held': [['get pods'], ['get pods named a'], []],
-  'all where a name is held': [['get pods named a'], ['get pods'], ['get pods']],
+  'a subresource of all resources': [['get */scale'], ['get deployments/scale,jobs/scale'], []],
+  'a subresource of all resources, held for one': [['get deployments/scale'], ['get */scale'], ['get */scale']],
+  'another subresource of all resources': [['get */scale'], ['get pods/status'], ['get pods/status']],
+  'a name if all are held': [['get pods'], ['get pods named a'], []],
+  'all names if one is held': [['get pods named a'], ['get pods'], ['get pods']],
   'some of the names': [['get pods named a'], ['get pods named a,b'], ['get pods named b']],
   'fewer names': [['get pods named a,b'], ['get pods named b'], []],
   'names of several rules': [['get pods named a', 'get pods named b'], ['get pods named a,b'], []],
@@ -50,43 +50,46 @@ const cases: Record<string, [held: string[], wanted: string[], missing: string[]
   'a narrower star': [['get /logs/*'], ['get /logs/a/*'], []],
   'a wider star': [['get /logs/a/*'], ['get /logs/*'], ['get /logs/*']],
   'every path': [['get **'], ['get /metrics,/logs/*'], []],
-  'resources are no paths': [['* *:*'], ['get /metrics'], ['get /metrics']],
-  'paths are no resources': [['* **'], ['get pods'], ['get pods']],
+  'resources do not cover paths': [['* *:*'], ['get /metrics'], ['get /metrics']],
+  'paths do not cover resources': [['* **'], ['get pods'], ['get pods']],
   'everything for everything': [['* *:*', '* **'], ['* *:*', '* **'], []],
-  'rules do not mix': [['get apps:x', 'list batch:y'], ['get batch:y'], ['get batch:y']],
+  'rules are not combined': [['get apps:x', 'list batch:y'], ['get batch:y'], ['get batch:y']],
 };
 
 for (const [name, [held, wanted, missing]] of Object.entries(cases)) {
   test(`compares: ${name}`, () => {
-    assert.deepEqual(uncovered(held.map(rule), wanted.map(rule)), missing.map(rule));
+    assert.deepEqual(findUncovered(held.map(rule), wanted.map(rule)), missing.map(rule));
   });
 }
 
 const many = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 const HUGE: PolicyRule = { apiGroups: many('g', 500), resources: many('r', 500), verbs: many('v', 500) };
 
-test('a rule that would fall apart into millions is not compared', () => {
-  assert.equal(uncovered([], [HUGE]), undefined);
-  assert.equal(uncovered([rule('get pods')], [HUGE]), undefined);
+test('a rule with millions of permissions is not compared', () => {
+  assert.equal(findUncovered([], [HUGE]), undefined);
+  assert.equal(findUncovered([rule('get pods')], [HUGE]), undefined);
 });
 
-test('unless one rule covers it as a whole', () => {
-  assert.deepEqual(uncovered([rule('* *:*')], [HUGE]), []);
+test('a huge rule is compared if one rule covers it as a whole', () => {
+  assert.deepEqual(findUncovered([rule('* *:*')], [HUGE]), []);
 });
 
-test('many rules against many are not compared', () => {
+test('many rules are not compared with many others', () => {
   const held = many('r', 2000).map((resource) => rule(`get ${resource}`));
-  assert.equal(uncovered(held, [...held, rule('list x')]), undefined);
+  assert.equal(findUncovered(held, [...held, rule('list x')]), undefined);
 });
 
-test('paths count by their own number', () => {
+test('paths count separately', () => {
   const held: PolicyRule = { nonResourceURLs: many('/p', 5000).map((path) => `${path}/*`), verbs: ['get'] };
   const wanted: PolicyRule = { nonResourceURLs: many('/q', 5000), verbs: ['get'] };
-  assert.equal(uncovered([held], [wanted]), undefined);
+  assert.equal(findUncovered([held], [wanted]), undefined);
 });
 
-test('tells what is missing as Kubernetes does', () => {
-  const missing = uncovered([], ['get,list secrets', 'get apps:x named a', 'get,post /metrics', 'get pods'].map(rule));
+test('describes missing permissions like Kubernetes', () => {
+  const missing = findUncovered(
+    [],
+    ['get,list secrets', 'get apps:x named a', 'get,post /metrics', 'get pods'].map(rule),
+  );
   assert.equal(
     describeRules(missing ?? []),
     [

@@ -1,7 +1,7 @@
 /**
- * Whether some rules give everything that others give: the question behind every check against escalation, and behind
- * what is missing in a default role. As in Kubernetes, wanted rules are taken apart into single permissions (one verb on
- * one resource of one group, perhaps with one name) and each must be covered whole by one of the rules that are held.
+ * Compares the permissions of rules, for escalation checks and for repairing default roles. As in Kubernetes, wanted
+ * rules are split into single permissions (one verb on one resource of one group, optionally with one name), and each
+ * must be covered completely by one held rule.
  */
 import { pathPrefix } from '#engine/auth/rbac/compiled-role.ts';
 import type { PolicyRule } from '#engine/auth/rbac/policy.ts';
@@ -9,7 +9,7 @@ import type { PolicyRule } from '#engine/auth/rbac/policy.ts';
 const ALL = '*';
 const NONE: readonly never[] = [];
 
-/** What one question may cost: a hostile role must not hold up everybody else. */
+/** Cost limits of one comparison, so that a malicious role cannot delay other requests. */
 const MAX_COMPARISONS = 500_000;
 const MAX_PERMISSIONS = 20_000;
 
@@ -22,21 +22,20 @@ interface HeldRule {
 }
 
 /**
- * The single permissions in `wanted` that `held` does not give; [] when everything is covered, undefined when it would
- * take too long to tell.
+ * Returns the permissions in `wanted` that `held` does not cover, or undefined if the comparison would take too long.
  */
-export function uncovered(
+export function findUncovered(
   held: readonly PolicyRule[],
   wanted: readonly PolicyRule[],
 ): readonly PolicyRule[] | undefined {
-  const owned = held.map(compileHeld);
-  const breadth = owned.length + sum(owned, ({ paths }) => paths.length);
+  const compiledHeld = held.map(compileHeld);
+  const breadth = compiledHeld.length + sum(compiledHeld, ({ paths }) => paths.length);
   if (sum(wanted, sizeOf) * breadth > MAX_COMPARISONS) return undefined;
-  // Most rules are covered by one rule as a whole, and need not be taken apart.
-  const open = wanted.filter((rule) => !owned.some((one) => coversRule(one, rule)));
+  // Most rules are covered by one rule as a whole and need not be split.
+  const open = wanted.filter((rule) => !compiledHeld.some((one) => coversRule(one, rule)));
   const permissions = sum(open, permissionsIn);
   if (permissions > MAX_PERMISSIONS || permissions * breadth > MAX_COMPARISONS) return undefined;
-  return open.flatMap(singlePermissions).filter((single) => !owned.some((one) => coversRule(one, single)));
+  return open.flatMap(singlePermissions).filter((single) => !compiledHeld.some((one) => coversRule(one, single)));
 }
 
 function compileHeld({ verbs, apiGroups, resources, resourceNames, nonResourceURLs = NONE }: PolicyRule): HeldRule {
@@ -49,7 +48,7 @@ function compileHeld({ verbs, apiGroups, resources, resourceNames, nonResourceUR
   };
 }
 
-/** Enough for a rule of single permissions; a larger one may also be covered by several rules together. */
+/** Sufficient for a single permission; a larger rule may also be covered by several rules together. */
 function coversRule(held: HeldRule, wanted: PolicyRule): boolean {
   const { verbs, apiGroups = NONE, resources = NONE, resourceNames = NONE, nonResourceURLs = NONE } = wanted;
   return (
@@ -71,7 +70,7 @@ function coversResource(held: ReadonlySet<string>, resource: string): boolean {
   return slash >= 0 && held.has(`*${resource.slice(slash)}`);
 }
 
-/** Who holds only some names does not hold a rule for all. */
+/** Holding some names does not cover a rule for all names. */
 function coversNames(held: ReadonlySet<string>, wanted: readonly string[]): boolean {
   return held.size === 0 || (wanted.length > 0 && wanted.every((name) => held.has(name)));
 }

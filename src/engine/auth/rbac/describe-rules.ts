@@ -1,16 +1,18 @@
-/** Permissions in the words of Kubernetes' refusals: `{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}`. */
+/**
+ * Formats permissions like Kubernetes' error messages: `{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}`.
+ */
 import type { PolicyRule } from '#engine/auth/rbac/policy.ts';
 import { goQuoted } from '#kube/go-text.ts';
 
-/** One line for each rule, sorted; single permissions that differ only in the verb share a line. */
+/** Returns one line for each rule, sorted; permissions that differ only in the verb share a line. */
 export function describeRules(rules: readonly PolicyRule[]): string {
-  return [...new Set(compacted(rules).map(describeRule))].sort().join('\n');
+  return [...new Set(mergeVerbs(rules).map(describeRule))].sort().join('\n');
 }
 
-function compacted(rules: readonly PolicyRule[]): PolicyRule[] {
+function mergeVerbs(rules: readonly PolicyRule[]): PolicyRule[] {
   const byTarget = new Map<string, PolicyRule & { verbs: string[] }>();
   for (const { verbs, ...target } of rules) {
-    // Paths are told verb by verb.
+    // Paths are listed separately for each verb.
     const key = JSON.stringify(target.nonResourceURLs?.length ? [target, verbs] : target);
     const known = byTarget.get(key);
     if (known === undefined) byTarget.set(key, { ...target, verbs: [...verbs] });
@@ -27,6 +29,6 @@ function describeRule({ apiGroups, resources, nonResourceURLs, resourceNames, ve
     ['ResourceNames', resourceNames],
     ['Verbs', verbs],
   ];
-  const told = parts.filter(([, values]) => values !== undefined && values.length > 0);
-  return `{${told.map(([name, values = []]) => `${name}:${goQuoted(values)}`).join(', ')}}`;
+  const present = parts.filter(([, values]) => values !== undefined && values.length > 0);
+  return `{${present.map(([name, values = []]) => `${name}:${goQuoted(values)}`).join(', ')}}`;
 }

@@ -1,15 +1,15 @@
-/** Who is bound to what: bindings, found by the users and groups that they name. One index for each scope. */
+/** Indexes bindings by the users and groups that they name. There is one index for each scope. */
 import type { Decision } from '#engine/auth/authorize.ts';
 import type { Binding, RoleRef, Subject } from '#engine/auth/rbac/policy.ts';
 import { serviceAccountName } from '#engine/auth/service-accounts/user.ts';
 import type { UserInfo } from '#engine/request.ts';
 
-/** What one subject of one binding gets. */
+/** The grant of a binding to one subject. */
 export interface Grant {
   readonly roleRef: RoleRef;
-  /** Of the role in the store. */
+  /** The role's id in the store. */
   readonly roleId: string;
-  /** The answer where the role allows a request: made once, because it is given for every such request. */
+  /** The decision if the role allows a request. Created once, because it is returned for every such request. */
   readonly decision: Decision;
 }
 
@@ -21,7 +21,7 @@ export class GrantIndex {
     return this.#byUser.size === 0 && this.#byGroup.size === 0;
   }
 
-  /** The result takes them out again. */
+  /** Adds the grants of a binding. Returns a function that removes them. */
   add(binding: Binding): () => void {
     const removals = (binding.subjects ?? []).map((subject) => this.#addSubject(binding, subject));
     return () => {
@@ -33,7 +33,7 @@ export class GrantIndex {
     const { name = '', namespace = '' } = metadata;
     const home = subject.namespace || namespace;
     const key = subject.kind === 'ServiceAccount' ? serviceAccountName(home, subject.name) : subject.name;
-    // An account without a namespace is nobody, and so is a subject of an unknown kind.
+    // A service account without a namespace and a subject of an unknown kind match no user.
     if (!SUBJECT_KINDS.has(subject.kind) || (subject.kind === 'ServiceAccount' && home === '')) return () => {};
     const shown = namespace === '' ? name : `${name}/${namespace}`;
     const who = subject.kind === 'ServiceAccount' ? `${subject.name}/${home}` : subject.name;
@@ -49,7 +49,7 @@ export class GrantIndex {
     };
   }
 
-  /** The first of the user's grants that `wanted` holds for. */
+  /** Returns the first of the user's grants that satisfies `wanted`. */
   find(user: UserInfo, wanted: (grant: Grant) => boolean): Grant | undefined {
     const found = firstOf(this.#byUser.get(user.name), wanted);
     if (found !== undefined) return found;
@@ -61,7 +61,9 @@ export class GrantIndex {
   }
 }
 
-/** The store's id of the role that a binding in that namespace refers to; no ClusterRole has the id of a Role. */
+/**
+ * Returns the store's id of the role that a binding in the namespace refers to; ids of Roles and ClusterRoles differ.
+ */
 export function roleId({ kind, name }: RoleRef, namespace: string): string {
   return kind === 'Role' ? `${namespace}/${name}` : name;
 }

@@ -1,4 +1,4 @@
-/** The objects of rbac.authorization.k8s.io/v1 as values, and the kinds that hold them. */
+/** The types and resources of rbac.authorization.k8s.io/v1. */
 import type { LabelSelector } from '#kube/label-selector.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 
@@ -16,7 +16,7 @@ export interface Subject {
   readonly kind: string;
   readonly apiGroup?: string;
   readonly name: string;
-  /** Of service accounts; absent = that of the binding. */
+  /** Namespace of a service account; absent = that of the binding. */
   readonly namespace?: string;
 }
 

@@ -1,9 +1,9 @@
 /**
- * RBAC: who may do what, by the roles and bindings in the store. An index in memory follows the store write by write,
- * so that a role holds as soon as it is durable and a request is judged by a few lookups.
+ * Authorizes requests by the roles and bindings in the store (RBAC). An in-memory index follows the store write by write, so
+ * that a role applies as soon as it is durable and a request needs only a few lookups.
  *
- * Cluster-wide bindings come first, then those of the request's namespace. Nothing here refuses: what no rule allows is
- * not allowed.
+ * Cluster-wide bindings come first, then those of the request's namespace. There are no deny rules: a request that no rule
+ * allows is refused.
  */
 import type { Attributes, Authorizer, Decision, RuleList } from '#engine/auth/authorize.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
@@ -27,7 +27,7 @@ import type { Entry, Store } from '#engine/store/store.ts';
 import { groupResource, type ResourceType } from '#kube/meta.ts';
 import { silentLog, type Log } from '#lib/log.ts';
 
-/** The rules that somebody holds somewhere, and the roles that are bound but not there. */
+/** The rules that a user holds, and the bound roles that do not exist. */
 export interface HeldRules {
   readonly rules: readonly PolicyRule[];
   readonly missing: readonly RoleRef[];
@@ -37,12 +37,12 @@ export interface RbacAuthorizer extends Authorizer {
   rulesFor(user: UserInfo, namespace: string): RuleList;
   /** In a namespace, or with '' in the whole cluster. */
   heldRules(user: UserInfo, namespace: string): HeldRules;
-  /** Of the role that a binding in `namespace` refers to; undefined = there is none. */
+  /** Returns the rules of the role that a binding in `namespace` refers to, or undefined if it does not exist. */
   rulesOfRole(ref: RoleRef, namespace: string): readonly PolicyRule[] | undefined;
   stop(): void;
 }
 
-/** Right as soon as this returns. */
+/** Up to date when this returns. */
 export function rbacAuthorizer(store: Store, log: Log = silentLog): RbacAuthorizer {
   return new StoreAuthorizer(store, log);
 }
@@ -54,13 +54,13 @@ class StoreAuthorizer implements RbacAuthorizer {
   readonly #roles = new Map<string, CompiledRole>();
   readonly #clusterWide = new GrantIndex();
   readonly #byNamespace = new Map<string, GrantIndex>();
-  /** What takes a binding out of its index, by its id. */
+  /** Functions that remove a binding from its index, by id. */
   readonly #bound = new Map<string, () => void>();
   readonly #stops: readonly (() => void)[];
 
   constructor(store: Store, log: Log) {
-    const takeRole = guarded(log, (id, entry) => this.#takeRole(id, entry));
-    const takeBinding = guarded(log, (id, entry) => this.#takeBinding(id, entry));
+    const takeRole = catchErrors(log, (id, entry) => this.#updateRole(id, entry));
+    const takeBinding = catchErrors(log, (id, entry) => this.#updateBinding(id, entry));
     this.#stops = [
       follow(store, ROLES, takeRole),
       follow(store, CLUSTER_ROLES, takeRole),
@@ -69,12 +69,12 @@ class StoreAuthorizer implements RbacAuthorizer {
     ];
   }
 
-  #takeRole(id: string, entry: Entry | undefined): void {
+  #updateRole(id: string, entry: Entry | undefined): void {
     this.#roles.delete(id);
     if (entry !== undefined) this.#roles.set(id, new CompiledRole((decodeStored(entry.bytes) as Role).rules ?? []));
   }
 
-  #takeBinding(id: string, entry: Entry | undefined): void {
+  #updateBinding(id: string, entry: Entry | undefined): void {
     this.#bound.get(id)?.();
     this.#bound.delete(id);
     if (entry === undefined) return;
@@ -97,12 +97,12 @@ class StoreAuthorizer implements RbacAuthorizer {
 
   authorize(user: UserInfo, attributes: Attributes): Decision {
     if (user.groups.includes(MASTERS)) return MASTER;
-    const allows = this.#judge(attributes);
+    const allows = this.#matcherFor(attributes);
     const namespace = 'path' in attributes ? '' : attributes.namespace;
     return this.#find(user, namespace, allows)?.decision ?? this.#refuse(user, namespace);
   }
 
-  #judge(attributes: Attributes): (grant: Grant) => boolean {
+  #matcherFor(attributes: Attributes): (grant: Grant) => boolean {
     if ('path' in attributes) {
       const { verb, path } = attributes;
       return (grant) => this.#roles.get(grant.roleId)?.allowsPath(verb, path) === true;
@@ -125,7 +125,7 @@ class StoreAuthorizer implements RbacAuthorizer {
       : { allowed: false, reason: `RBAC: ${missingRolesText(missing, 'singular')}` };
   }
 
-  /** undefined = none, which is nearly always so: a refusal costs no more than a permission. */
+  /** Returns undefined if none is missing, which is almost always so: a refusal costs no more than a permission. */
   #missingRoles(user: UserInfo, namespace: string): readonly RoleRef[] | undefined {
     let missing: RoleRef[] | undefined;
     this.#find(user, namespace, ({ roleRef, roleId: id }) => {
@@ -162,10 +162,10 @@ class StoreAuthorizer implements RbacAuthorizer {
   }
 }
 
-type Take = (id: string, entry: Entry | undefined) => void;
+type EntryHandler = (id: string, entry: Entry | undefined) => void;
 
-/** An object that turns out to be impossible grants nothing; it must not take the store, or the start, with it. */
-function guarded(log: Log, take: Take): Take {
+/** An invalid object grants nothing; it must not break the store or the start. */
+function catchErrors(log: Log, take: EntryHandler): EntryHandler {
   return (id, entry) => {
     try {
       take(id, entry);
@@ -175,8 +175,8 @@ function guarded(log: Log, take: Take): Take {
   };
 }
 
-/** Tells of every object of the kind that is there now, and of each change from then on. */
-function follow(store: Store, type: ResourceType, take: Take): () => void {
+/** Passes every current object of the kind to `take`, and each change from then on. */
+function follow(store: Store, type: ResourceType, take: EntryHandler): () => void {
   const collection = groupResource(type);
   for (const entry of store.list(collection).entries) take(entry.id, entry);
   return store.watch({ collection, since: store.revision }, (events) => {

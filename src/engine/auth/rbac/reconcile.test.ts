@@ -18,7 +18,7 @@ const LIST_PODS = rule(['list'], '', 'pods');
 const WANTED = clusterRole('r', [rule(['get', 'list'], '', 'pods')]);
 const GATHERING = clusterRole('g', [GET_PODS], { aggregates: 'to-g' });
 
-/** More than one question may cost: all of them at once, and a single one. */
+/** More than the cost limit of one comparison: all of them together, and a single one. */
 const MANY = Array.from({ length: 400 }, (_, i) => rule(['get', 'list', 'watch'], '', `kind-${i}`));
 const HUGE = { verbs: ['get'], nonResourceURLs: Array.from({ length: 200_000 }, (_, i) => `/p/${i}`) };
 
@@ -28,7 +28,7 @@ function changed<T>(value: T, change: (copy: T) => void): T {
   return copy;
 }
 
-/** As it travels: what is undefined is not there. Of long lists only the length, or a failing test would show them. */
+/** Converts to JSON, without undefined values. Shortens long lists, which a failing test would print. */
 const asJson = (value: unknown): unknown =>
   JSON.parse(
     JSON.stringify(value, (_, inner: unknown) =>
@@ -37,8 +37,8 @@ const asJson = (value: unknown): unknown =>
   );
 
 const roles: Record<string, { present: ClusterRole; wanted?: ClusterRole; want: 'none' | ClusterRole }> = {
-  'as it should be': { present: WANTED, want: 'none' },
-  'wider than it must be': { present: { ...WANTED, rules: [rule(['*'], '*', '*')] }, want: 'none' },
+  'that is unchanged': { present: WANTED, want: 'none' },
+  'with more permissions': { present: { ...WANTED, rules: [rule(['*'], '*', '*')] }, want: 'none' },
   'without rules': { present: { ...WANTED, rules: null }, want: { ...WANTED, rules: [GET_PODS, LIST_PODS] } },
   'with some of its rules': {
     present: { ...WANTED, rules: [GET_PODS, rule(['get'], '', 'own')] },
@@ -57,13 +57,13 @@ const roles: Record<string, { present: ClusterRole; wanted?: ClusterRole; want: 
     present: { ...WANTED, rules: [HUGE, ...WANTED.rules!] },
     want: 'none',
   },
-  'cut down by somebody who wants it so': {
+  'with autoupdate disabled': {
     present: changed({ ...WANTED, rules: [] as ClusterRole['rules'] }, ({ metadata }) => {
       metadata.annotations = { [AUTOUPDATE]: 'false' };
     }),
     want: 'none',
   },
-  'without its marks': {
+  'without its labels and annotations': {
     present: changed(WANTED, ({ metadata }) => {
       metadata.annotations = { own: 'x' };
       delete metadata.labels;
@@ -74,17 +74,17 @@ const roles: Record<string, { present: ClusterRole; wanted?: ClusterRole; want: 
     present: changed(WANTED, ({ metadata }) => (metadata.labels = { 'kubernetes.io/bootstrapping': 'mine' })),
     want: 'none',
   },
-  'gathering, with other rules by now': {
+  'that aggregates other rules': {
     present: { ...GATHERING, rules: [LIST_PODS] },
     wanted: GATHERING,
     want: 'none',
   },
-  'gathering no more': {
+  'that no longer aggregates': {
     present: changed(GATHERING, (copy) => delete copy.aggregationRule),
     wanted: GATHERING,
     want: GATHERING,
   },
-  'gathering although it should not': {
+  'that aggregates but should not': {
     present: { ...WANTED, aggregationRule: { clusterRoleSelectors: [{}] } },
     want: { ...WANTED, aggregationRule: undefined },
   },
@@ -100,7 +100,7 @@ for (const [name, { present, wanted = WANTED, want }] of Object.entries(roles)) 
 const BOUND = clusterRoleBinding('b', group('g'), account('kube-system', 'robot'));
 
 const bindings: Record<string, { present: Binding; want: 'none' | 'recreate' | Binding }> = {
-  'as it should be': { present: BOUND, want: 'none' },
+  'that is unchanged': { present: BOUND, want: 'none' },
   'with more subjects': { present: { ...BOUND, subjects: [user('x'), ...BOUND.subjects!] }, want: 'none' },
   'with other subjects': {
     present: { ...BOUND, subjects: [user('x'), group('g')] },
@@ -108,7 +108,7 @@ const bindings: Record<string, { present: Binding; want: 'none' | 'recreate' | B
   },
   'without subjects': { present: { ...BOUND, subjects: null }, want: BOUND },
   'of another role': { present: { ...BOUND, roleRef: { ...BOUND.roleRef, name: 'other' } }, want: 'recreate' },
-  'cut down by somebody who wants it so': {
+  'with autoupdate disabled': {
     present: changed({ ...BOUND, subjects: [] as Binding['subjects'] }, ({ metadata }) => {
       metadata.annotations = { [AUTOUPDATE]: 'false' };
     }),

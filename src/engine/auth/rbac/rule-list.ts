@@ -1,4 +1,7 @@
-/** Rules as a SelfSubjectRulesReview tells them (`kubectl auth can-i --list`): by resources and by paths, none twice. */
+/**
+ * Formats rules for a SelfSubjectRulesReview (`kubectl auth can-i --list`): by resources and by paths, without
+ * duplicates.
+ */
 import type { RuleList } from '#engine/auth/authorize.ts';
 import type { PolicyRule } from '#engine/auth/rbac/policy.ts';
 

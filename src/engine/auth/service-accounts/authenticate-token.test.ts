@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { serviceAccountTokens } from '#engine/auth/service-accounts/authenticate-token.ts';
 import { API_AUDIENCES, encodeClaims } from '#engine/auth/service-accounts/claims.ts';
-import { issueToken, signToken, type TokenWish } from '#engine/auth/service-accounts/issuer.ts';
+import { issueToken, signToken, type TokenRequestSpec } from '#engine/auth/service-accounts/issuer.ts';
 import { newSigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import {
   ACCOUNT,
-  anObject,
+  aStoredObject,
   NAMESPACE,
   put,
   remove,
@@ -26,17 +26,17 @@ const SECRET_TOKEN = signToken(
 async function setUp() {
   const clock = new SetClock();
   const store = await storeWith(
-    ['serviceaccounts', anObject('ServiceAccount', 'robot')],
-    ['pods', anObject('Pod', 'p')],
-    ['secrets', anObject('Secret', 's')],
-    ['secrets', keeping(SECRET_TOKEN)],
-    ['nodes', anObject('Node', 'n')],
+    ['serviceaccounts', aStoredObject('ServiceAccount', 'robot')],
+    ['pods', aStoredObject('Pod', 'p')],
+    ['secrets', aStoredObject('Secret', 's')],
+    ['secrets', aTokenSecret(SECRET_TOKEN)],
+    ['nodes', aStoredObject('Node', 'n')],
   );
   const tokens = serviceAccountTokens({ store, clock, key });
-  const issue = (wish: Partial<TokenWish> = {}) =>
+  const issue = (spec: Partial<TokenRequestSpec> = {}) =>
     issueToken(
       key,
-      { namespace: NAMESPACE, account: ACCOUNT, audiences: API_AUDIENCES, lifetimeSeconds: 600, ...wish },
+      { namespace: NAMESPACE, account: ACCOUNT, audiences: API_AUDIENCES, lifetimeSeconds: 600, ...spec },
       clock.now(),
     ).token;
   return { clock, store, tokens, issue };
@@ -44,83 +44,87 @@ async function setUp() {
 
 type World = Awaited<ReturnType<typeof setUp>>;
 
-function keeping(token: string, metadata: object = {}) {
-  return anObject('Secret', 'kept', { metadata, data: { token: Buffer.from(token).toString('base64') } });
+function aTokenSecret(token: string, metadata: object = {}) {
+  return aStoredObject('Secret', 'kept', { metadata, data: { token: Buffer.from(token).toString('base64') } });
 }
 
 const POD = { pod: { name: 'p', uid: 'uid-p' } };
 const INVALIDATED = 'service account token has been invalidated';
 
-const endingAt = (clock: SetClock, ms: number) => ({ deletionTimestamp: timestamp(clock.now() + ms) });
-const anew = (store: Store, plural: string, kind: string, name: string) =>
-  put(store, plural, anObject(kind, name, { metadata: { uid: 'uid-new' } }));
+const deletedAfter = (clock: SetClock, ms: number) => ({ deletionTimestamp: timestamp(clock.now() + ms) });
+const recreate = (store: Store, plural: string, kind: string, name: string) =>
+  put(store, plural, aStoredObject(kind, name, { metadata: { uid: 'uid-new' } }));
 
 interface Case {
   readonly token?: (world: World) => string;
-  /** Between the issue and the check. */
+  /** Runs between the issue and the check. */
   readonly meanwhile?: (world: World) => unknown;
   readonly audiences?: readonly string[];
-  /** Absent = it holds. */
+  /** Absent = the token is valid. */
   readonly refused?: string;
 }
 
 const cases: Record<string, Case> = {
-  'holds at once': {},
-  'holds in its last millisecond': { meanwhile: ({ clock }) => clock.move(599_999) },
-  'ends at its second': { meanwhile: ({ clock }) => clock.move(600_000), refused: 'service account token has expired' },
-  'holds when the clock was set back a little': { meanwhile: ({ clock }) => clock.move(-60_000) },
-  'does not hold long before its time': {
+  'is valid at once': {},
+  'is valid in its last millisecond': { meanwhile: ({ clock }) => clock.move(599_999) },
+  'expires at its second': {
+    meanwhile: ({ clock }) => clock.move(600_000),
+    refused: 'service account token has expired',
+  },
+  'is valid if the clock was set back slightly': { meanwhile: ({ clock }) => clock.move(-60_000) },
+  'is not valid long before its time': {
     meanwhile: ({ clock }) => clock.move(-61_000),
     refused: 'service account token is not valid yet',
   },
-  'is meant for somebody else': {
+  'is for another audience': {
     token: ({ issue }) => issue({ audiences: ['vault', 'x"y'] }),
     refused: String.raw`token audiences ["vault" "x\"y"] is invalid for the target audiences ["https://kubernetes.default.svc"]`,
   },
-  'is meant for somebody else, who asks': {
+  'is for another audience, which is requested': {
     token: ({ issue }) => issue({ audiences: ['vault'] }),
     audiences: ['vault'],
   },
-  'is meant for us, and somebody else asks': {
+  'is for this API, and another audience is requested': {
     audiences: ['vault'],
     refused: 'token audiences ["https://kubernetes.default.svc"] is invalid for the target audiences ["vault"]',
   },
-  'ends with its account': {
+  'is invalid without its account': {
     meanwhile: ({ store }) => remove(store, 'serviceaccounts', 'robot'),
     refused: 'serviceaccounts "robot" not found',
   },
-  'is not for an account of the same name': {
-    meanwhile: ({ store }) => anew(store, 'serviceaccounts', 'ServiceAccount', 'robot'),
+  'is not valid for a new account of the same name': {
+    meanwhile: ({ store }) => recreate(store, 'serviceaccounts', 'ServiceAccount', 'robot'),
     refused: 'service account UID (uid-new) does not match claim (uid-robot)',
   },
-  'ends with the deletion of its account, also while a finalizer holds that': {
+  'is invalid once the deletion of its account began, even if a finalizer delays it': {
     meanwhile: ({ store, clock }) =>
-      put(store, 'serviceaccounts', anObject('ServiceAccount', 'robot', { metadata: endingAt(clock, 0) })),
+      put(store, 'serviceaccounts', aStoredObject('ServiceAccount', 'robot', { metadata: deletedAfter(clock, 0) })),
     refused: 'service account ns/robot has been deleted',
   },
   'survives a change of its account': {
     meanwhile: ({ store }) =>
-      put(store, 'serviceaccounts', anObject('ServiceAccount', 'robot', { metadata: { labels: { a: 'b' } } })),
+      put(store, 'serviceaccounts', aStoredObject('ServiceAccount', 'robot', { metadata: { labels: { a: 'b' } } })),
   },
   'is bound to a pod': { token: ({ issue }) => issue(POD) },
-  'ends with its pod': {
+  'is invalid without its pod': {
     token: ({ issue }) => issue(POD),
     meanwhile: ({ store }) => remove(store, 'pods', 'p'),
     refused: INVALIDATED,
   },
-  'is not for a pod of the same name': {
+  'is not valid for a new pod of the same name': {
     token: ({ issue }) => issue(POD),
-    meanwhile: ({ store }) => anew(store, 'pods', 'Pod', 'p'),
+    meanwhile: ({ store }) => recreate(store, 'pods', 'Pod', 'p'),
     refused: 'pod UID (uid-new) does not match service account pod ref claim (uid-p)',
   },
-  'holds through the grace period of its pod': {
+  'is valid during the grace period of its pod': {
     token: ({ issue }) => issue(POD),
-    meanwhile: ({ store, clock }) => put(store, 'pods', anObject('Pod', 'p', { metadata: endingAt(clock, 30_000) })),
+    meanwhile: ({ store, clock }) =>
+      put(store, 'pods', aStoredObject('Pod', 'p', { metadata: deletedAfter(clock, 30_000) })),
   },
-  'ends with the grace period of its pod': {
+  'is invalid after the grace period of its pod': {
     token: ({ issue }) => issue(POD),
     async meanwhile({ store, clock }) {
-      await put(store, 'pods', anObject('Pod', 'p', { metadata: endingAt(clock, 30_000) }));
+      await put(store, 'pods', aStoredObject('Pod', 'p', { metadata: deletedAfter(clock, 30_000) }));
       clock.move(30_000);
     },
     refused: INVALIDATED,
@@ -129,62 +133,62 @@ const cases: Record<string, Case> = {
     token: ({ issue }) => issue({ ...POD, node: { name: 'n', uid: 'uid-n' } }),
     meanwhile: ({ store }) => remove(store, 'nodes', 'n'),
   },
-  'ends with its secret': {
+  'is invalid without its secret': {
     token: ({ issue }) => issue({ secret: { name: 's', uid: 'uid-s' } }),
     meanwhile: ({ store }) => remove(store, 'secrets', 's'),
     refused: INVALIDATED,
   },
-  'is not for a secret of the same name': {
+  'is not valid for a new secret of the same name': {
     token: ({ issue }) => issue({ secret: { name: 's', uid: 'uid-s' } }),
-    meanwhile: ({ store }) => anew(store, 'secrets', 'Secret', 's'),
+    meanwhile: ({ store }) => recreate(store, 'secrets', 'Secret', 's'),
     refused: 'secret UID (uid-new) does not match service account secret ref claim (uid-s)',
   },
-  'ends with its node': {
+  'is invalid without its node': {
     token: ({ issue }) => issue({ node: { name: 'n', uid: 'uid-n' } }),
     meanwhile: ({ store }) => remove(store, 'nodes', 'n'),
     refused: INVALIDATED,
   },
-  'is not for a node of the same name': {
+  'is not valid for a new node of the same name': {
     token: ({ issue }) => issue({ node: { name: 'n', uid: 'uid-n' } }),
-    meanwhile: ({ store }) => anew(store, 'nodes', 'Node', 'n'),
+    meanwhile: ({ store }) => recreate(store, 'nodes', 'Node', 'n'),
     refused: 'node UID (uid-new) does not match service account node ref claim (uid-n)',
   },
-  'is kept in a secret, and holds for years': {
+  'in a secret is valid for years': {
     token: () => SECRET_TOKEN,
     meanwhile: ({ clock }) => clock.move(1e12),
   },
-  'is kept in a secret, for this API only': {
+  'in a secret is valid for this API only': {
     token: () => SECRET_TOKEN,
     audiences: ['vault'],
     refused: 'token audiences ["https://kubernetes.default.svc"] is invalid for the target audiences ["vault"]',
   },
-  'was kept in a secret that is gone': {
+  'in a deleted secret is invalid': {
     token: () => SECRET_TOKEN,
     meanwhile: ({ store }) => remove(store, 'secrets', 'kept'),
     refused: 'Token has been invalidated',
   },
-  'was kept in a secret that is going': {
+  'in a secret under deletion is invalid': {
     token: () => SECRET_TOKEN,
-    meanwhile: ({ store, clock }) => put(store, 'secrets', keeping(SECRET_TOKEN, endingAt(clock, 0))),
+    meanwhile: ({ store, clock }) => put(store, 'secrets', aTokenSecret(SECRET_TOKEN, deletedAfter(clock, 0))),
     refused: 'Token has been invalidated',
   },
-  'was kept in a secret that has another one now': {
+  'in a secret that has another token now is invalid': {
     token: () => SECRET_TOKEN,
-    meanwhile: ({ store }) => put(store, 'secrets', keeping(`${SECRET_TOKEN}x`)),
+    meanwhile: ({ store }) => put(store, 'secrets', aTokenSecret(`${SECRET_TOKEN}x`)),
     refused: "Token does not match server's copy",
   },
-  'is kept in a secret whose account is gone': {
+  'in a secret without its account is invalid': {
     token: () => SECRET_TOKEN,
     meanwhile: ({ store }) => remove(store, 'serviceaccounts', 'robot'),
     refused: 'serviceaccounts "robot" not found',
   },
-  'is kept in a secret that was switched off': {
+  'in an invalidated secret is invalid': {
     token: () => SECRET_TOKEN,
     meanwhile: ({ store }) =>
       put(
         store,
         'secrets',
-        keeping(SECRET_TOKEN, { labels: { 'kubernetes.io/legacy-token-invalid-since': '2026-01-01' } }),
+        aTokenSecret(SECRET_TOKEN, { labels: { 'kubernetes.io/legacy-token-invalid-since': '2026-01-01' } }),
       ),
     refused:
       "the token in secret ns/kept for service account ns/robot has been marked invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the 'kubernetes.io/legacy-token-invalid-since' label from the secret to temporarily allow use of this token",
@@ -195,7 +199,7 @@ for (const [name, { token: make, meanwhile, audiences = API_AUDIENCES, refused }
   test(`a token ${name}`, async () => {
     const world = await setUp();
     const token = make?.(world) ?? world.issue();
-    // What was good once is remembered, and must not be good for ever.
+    // Verified tokens are cached, but must not stay valid forever.
     reviewWith(world.tokens, token, audiences);
     await meanwhile?.(world);
     const verdict = reviewWith(world.tokens, token, audiences);
@@ -209,27 +213,27 @@ const GROUPS = ['system:serviceaccounts', 'system:serviceaccounts:ns', 'system:a
 const extra = (more: Record<string, string>) =>
   Object.fromEntries(Object.entries(more).map(([name, value]) => [`authentication.kubernetes.io/${name}`, [value]]));
 
-const users: Record<string, { wish: Partial<TokenWish>; want: Record<string, string> }> = {
-  alone: { wish: {}, want: {} },
-  'in a pod': { wish: POD, want: { 'pod-name': 'p', 'pod-uid': 'uid-p' } },
+const users: Record<string, { spec: Partial<TokenRequestSpec>; want: Record<string, string> }> = {
+  alone: { spec: {}, want: {} },
+  'in a pod': { spec: POD, want: { 'pod-name': 'p', 'pod-uid': 'uid-p' } },
   'in a pod on a node': {
-    wish: { ...POD, node: { name: 'n', uid: 'uid-n' } },
+    spec: { ...POD, node: { name: 'n', uid: 'uid-n' } },
     want: { 'node-name': 'n', 'node-uid': 'uid-n', 'pod-name': 'p', 'pod-uid': 'uid-p' },
   },
-  'in a pod on a node that is not known': {
-    wish: { ...POD, node: { name: 'x', uid: '' } },
+  'in a pod on an unknown node': {
+    spec: { ...POD, node: { name: 'x', uid: '' } },
     want: { 'node-name': 'x', 'pod-name': 'p', 'pod-uid': 'uid-p' },
   },
   'on a node': {
-    wish: { node: { name: 'n', uid: 'uid-n' } },
+    spec: { node: { name: 'n', uid: 'uid-n' } },
     want: { 'node-name': 'n', 'node-uid': 'uid-n' },
   },
 };
 
-for (const [name, { wish, want }] of Object.entries(users)) {
+for (const [name, { spec, want }] of Object.entries(users)) {
   test(`the user of a token ${name}`, async () => {
     const { tokens, clock } = await setUp();
-    const about = { namespace: NAMESPACE, account: ACCOUNT, audiences: API_AUDIENCES, lifetimeSeconds: 600, ...wish };
+    const about = { namespace: NAMESPACE, account: ACCOUNT, audiences: API_AUDIENCES, lifetimeSeconds: 600, ...spec };
     const { token, id } = issueToken(key, about, clock.now());
     assert.deepEqual(tokens(token), {
       name: 'system:serviceaccount:ns:robot',
@@ -240,7 +244,7 @@ for (const [name, { wish, want }] of Object.entries(users)) {
   });
 }
 
-test('the user of a token that is kept in a secret has no extras', async () => {
+test('the user of a token in a secret has no extras', async () => {
   const { tokens } = await setUp();
   assert.deepEqual(tokens(SECRET_TOKEN), {
     name: 'system:serviceaccount:ns:robot',
@@ -249,7 +253,7 @@ test('the user of a token that is kept in a secret has no extras', async () => {
   });
 });
 
-test('only the audiences that both sides mean are told', async () => {
+test('only the audiences of both the token and the request are returned', async () => {
   const { tokens, issue } = await setUp();
   const verdict = reviewWith(tokens, issue({ audiences: ['a', 'b', 'c'] }), ['c', 'x', 'a']);
   assert.deepEqual(verdict && 'user' in verdict && verdict.audiences, ['a', 'c']);

@@ -1,5 +1,5 @@
-/** Binds a token to an object: it ends with that very object. Refusals in Kubernetes' words. */
-import type { TokenWish } from '#engine/auth/service-accounts/issuer.ts';
+/** Binds a token to an object, so that it ends with that object. Kubernetes' error messages. */
+import type { TokenRequestSpec } from '#engine/auth/service-accounts/issuer.ts';
 import type { Reference } from '#engine/auth/service-accounts/user.ts';
 import { decodeStored } from '#engine/codec.ts';
 import type { Store } from '#engine/store/store.ts';
@@ -13,18 +13,22 @@ export interface BoundObjectReference {
   readonly uid?: string;
 }
 
-export type Bound = Pick<TokenWish, 'pod' | 'secret' | 'node'>;
+export type BoundClaims = Pick<TokenRequestSpec, 'pod' | 'secret' | 'node'>;
 
-/** Whose token it is to be. */
-export interface Holder {
+/** The account of the token. */
+export interface TokenAccount {
   readonly namespace: string;
   readonly account: string;
 }
 
 const BINDABLE: Readonly<Record<string, string>> = { Pod: 'pods', Secret: 'secrets', Node: 'nodes' };
 
-/** What the token says about the object. Throws where there is none that fits. */
-export function bindToken(store: Store, { namespace, account }: Holder, reference: BoundObjectReference): Bound {
+/** Returns the claims about the object. Throws if it does not exist or does not match. */
+export function bindToken(
+  store: Store,
+  { namespace, account }: TokenAccount,
+  reference: BoundObjectReference,
+): BoundClaims {
   const { kind = '', name = '', uid = '' } = reference;
   const { group, version } = parseApiVersion(reference.apiVersion ?? '');
   const plural = group === '' && Object.hasOwn(BINDABLE, kind) ? BINDABLE[kind] : undefined;
@@ -39,21 +43,21 @@ export function bindToken(store: Store, { namespace, account }: Holder, referenc
   const found = { name, uid: object.metadata.uid ?? '' };
   if (uid !== '' && uid !== found.uid) {
     const why = `the UID in the bound object reference (${uid}) does not match the UID in record. The object might have been deleted and then recreated`;
-    // Kubernetes names the kind where it should name the resource.
+    // Kubernetes names the kind here instead of the resource.
     throw conflict({ group, plural: kind }, name, why);
   }
   if (kind === 'Pod') return { pod: found, ...nodeOf(store, object) };
   return kind === 'Secret' ? { secret: found } : { node: found };
 }
 
-/** Of durable state: what is not acknowledged yet could still fail. Throws NotFound. */
+/** Reads durable state, because unacknowledged writes could still fail. Throws NotFound. */
 export function storedObject(store: Store, plural: string, namespace: string, name: string): KubeObject {
   const entry = store.get(plural, plural === 'nodes' ? name : `${namespace}/${name}`);
   if (entry === undefined) throw notFound({ group: '', plural }, name);
   return decodeStored(entry.bytes);
 }
 
-/** Told in the token, so that whoever gets it may ask that it comes from there. */
+/** Part of the token, so that a recipient can require it to come from that node. */
 function nodeOf(store: Store, pod: KubeObject): { node?: Reference } {
   const { nodeName: name } = podSpecOf(pod);
   if (!name) return {};

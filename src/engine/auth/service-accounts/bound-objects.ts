@@ -1,22 +1,22 @@
 /**
- * Whether the objects that a token is about still live. Asked with each request, so that what the answer needs is
- * taken from each stored version once.
+ * Looks up the objects that a token refers to. Runs for each request, so the result is computed once per stored
+ * version.
  */
 import { createHash } from 'node:crypto';
 import { decodeStored } from '#engine/codec.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
 import { isRecord } from '#kube/meta.ts';
 
-export interface Life {
+export interface ObjectLifetime {
   readonly uid: string;
-  /** When its deletion is or was due; a pod lives on until its grace period is over. */
+  /** Time of the deletion; a pod lives until the end of its grace period. */
   readonly endsAtMs: number | undefined;
 }
 
-const lives = new WeakMap<Entry, Life>();
+const lives = new WeakMap<Entry, ObjectLifetime>();
 
-/** undefined = there is no such object. */
-export function lifeOf(store: Store, collection: string, id: string): Life | undefined {
+/** Returns undefined if the object does not exist. */
+export function lifetimeOf(store: Store, collection: string, id: string): ObjectLifetime | undefined {
   const entry = store.get(collection, id);
   if (entry === undefined) return undefined;
   let life = lives.get(entry);
@@ -28,24 +28,24 @@ export function lifeOf(store: Store, collection: string, id: string): Life | und
   return life;
 }
 
-/** Kubernetes allows for clocks that differ; here the one that issues is the one that checks. */
-export function isOver({ endsAtMs }: Life, nowMs: number): boolean {
+/** Kubernetes allows for clock skew; here the same clock issues and checks. */
+export function hasEnded({ endsAtMs }: ObjectLifetime, nowMs: number): boolean {
   return endsAtMs !== undefined && endsAtMs <= nowMs;
 }
 
-export interface HeldToken {
-  /** tokenDigest() of the token in it; undefined while it holds none. */
+export interface SecretToken {
+  /** tokenDigest() of the token; undefined if there is none. */
   readonly digest: string | undefined;
-  /** The controller that looks for tokens nobody uses has switched it off. */
+  /** True if the controller for unused tokens has invalidated it. */
   readonly invalidated: boolean;
 }
 
 const INVALID_SINCE = 'kubernetes.io/legacy-token-invalid-since';
 
-const held = new WeakMap<Entry, HeldToken>();
+const held = new WeakMap<Entry, SecretToken>();
 
-/** What a Secret holds; undefined = there is no such Secret. */
-export function heldToken(store: Store, id: string): HeldToken | undefined {
+/** Returns the token of a Secret, or undefined if the Secret does not exist. */
+export function readSecretToken(store: Store, id: string): SecretToken | undefined {
   const entry = store.get('secrets', id);
   if (entry === undefined) return undefined;
   let found = held.get(entry);
@@ -61,7 +61,7 @@ export function heldToken(store: Store, id: string): HeldToken | undefined {
   return found;
 }
 
-/** Tokens are kept and compared by this, never as text. */
+/** Tokens are stored and compared by digest, never as text. */
 export function tokenDigest(token: string): string {
   return createHash('sha256').update(token).digest('base64');
 }

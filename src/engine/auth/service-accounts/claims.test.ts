@@ -25,12 +25,12 @@ const standard = {
   sub: 'system:serviceaccount:ns:robot',
 };
 
-const spelled: Record<string, { claims: Claims; want: Record<string, unknown> }> = {
-  'a token of nobody in particular': {
+const encodings: Record<string, { claims: Claims; want: Record<string, unknown> }> = {
+  'an unbound token': {
     claims: issued(),
     want: { ...standard, 'kubernetes.io': { namespace: 'ns', serviceaccount: account } },
   },
-  'a token of a pod on a node': {
+  'a token bound to a pod on a node': {
     claims: issued({ pod: { name: 'p', uid: 'u2' }, node: { name: 'n', uid: 'u3' }, warnAfter: 2000 }),
     want: {
       ...standard,
@@ -43,7 +43,7 @@ const spelled: Record<string, { claims: Claims; want: Record<string, unknown> }>
       },
     },
   },
-  'a node that is not known': {
+  'an unknown node': {
     claims: issued({ pod: { name: 'p', uid: 'u2' }, node: { name: 'n', uid: '' } }),
     want: {
       ...standard,
@@ -55,7 +55,7 @@ const spelled: Record<string, { claims: Claims; want: Record<string, unknown> }>
       },
     },
   },
-  'a token of a secret': {
+  'a token bound to a secret': {
     claims: issued({ secret: { name: 's', uid: 'u4' } }),
     want: {
       ...standard,
@@ -75,17 +75,17 @@ const spelled: Record<string, { claims: Claims; want: Record<string, unknown> }>
   },
 };
 
-for (const [name, { claims, want }] of Object.entries(spelled)) {
-  test(`spells ${name} as Kubernetes does, and reads it back`, () => {
+for (const [name, { claims, want }] of Object.entries(encodings)) {
+  test(`encodes ${name} like Kubernetes and decodes it`, () => {
     const payload = encodeClaims(claims);
     assert.deepEqual(payload, want);
-    // Only whoever issues a token has a use for it.
+    // warnAfter is relevant only when a token is issued.
     const { warnAfter: _, ...kept } = claims as IssuedClaims;
     assert.deepEqual(plain(decodeClaims(payload)), plain(kept));
   });
 }
 
-/** Without fields that are undefined. */
+/** Drops undefined fields. */
 function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value));
 }
@@ -99,7 +99,7 @@ const foreign: Record<string, unknown> = {
   'another issuer': { ...good, iss: 'https://example.org' },
   'no issuer': { ...good, iss: undefined },
   'no end': { ...good, exp: undefined },
-  'an end in words': { ...good, exp: '9999999999' },
+  'an expiry that is not a number': { ...good, exp: '9999999999' },
   'no beginning': { ...good, iat: undefined },
   'no audience': { ...good, aud: undefined },
   'a subject that is another account': { ...good, sub: 'system:serviceaccount:ns:admin' },
@@ -112,5 +112,5 @@ const foreign: Record<string, unknown> = {
 };
 
 for (const [name, payload] of Object.entries(foreign)) {
-  test(`is nobody's: ${name}`, () => assert.equal(decodeClaims(payload), undefined));
+  test(`rejects ${name}`, () => assert.equal(decodeClaims(payload), undefined));
 }

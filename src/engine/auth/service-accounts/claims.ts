@@ -1,19 +1,19 @@
 /**
- * What service account tokens say, and how JWTs spell it. Two sorts:
+ * The claims of service account tokens and their JWT encoding. There are two types:
  *
  *   issued   by TokenRequest: has audiences, expires, may be bound to a pod, a secret or a node
- *   secret   kept in a Secret of type kubernetes.io/service-account-token: holds as long as that Secret has it
+ *   secret   in a Secret of type kubernetes.io/service-account-token: valid as long as that Secret contains it
  *
- * Pure; whether it is true is read-token.ts' and authenticate-token.ts' business.
+ * Pure; read-token.ts and authenticate-token.ts verify them.
  */
 import { serviceAccountName, type Reference } from '#engine/auth/service-accounts/user.ts';
 import { isRecord } from '#kube/meta.ts';
 
 export const ISSUER = 'https://kubernetes.default.svc';
 export const SECRET_ISSUER = 'kubernetes/serviceaccount';
-/** Whom a token must be meant for, so that this API takes it. */
+/** The audiences of this API. */
 export const API_AUDIENCES: readonly string[] = [ISSUER];
-/** Kubernetes knows the token that every pod gets by this odd time that it asks for. */
+/** The lifetime that every pod requests for its token, by which Kubernetes recognizes it. */
 export const POD_TOKEN_SECONDS = 60 * 60 + 7;
 
 export interface IssuedClaims {
@@ -21,15 +21,15 @@ export interface IssuedClaims {
   readonly namespace: string;
   readonly account: Reference;
   readonly audiences: readonly string[];
-  /** Seconds since the epoch, as all times here. */
+  /** Seconds since the epoch, like all times here. */
   readonly issuedAt: number;
   readonly expiresAt: number;
-  /** The client asked for this time; it gets more, for clients that do not read their token again. */
+  /** The lifetime that the client requested; it gets more, for clients that do not read their token again. */
   readonly warnAfter?: number | undefined;
   readonly id: string;
   readonly pod?: Reference | undefined;
   readonly secret?: Reference | undefined;
-  /** Of the pod where there is one; its uid is '' where nobody knows it. */
+  /** The pod's node if there is a pod; its uid is '' if unknown. */
   readonly node?: Reference | undefined;
 }
 
@@ -77,7 +77,7 @@ export function encodeClaims(claims: Claims): Record<string, unknown> {
   };
 }
 
-/** undefined = not the claims of a service account. */
+/** Returns undefined if these are not the claims of a service account. */
 export function decodeClaims(payload: unknown): Claims | undefined {
   if (!isRecord(payload)) return undefined;
   const claims = payload['iss'] === SECRET_ISSUER ? decodeSecret(payload) : decodeIssued(payload);
@@ -98,7 +98,7 @@ function decodeSecret(payload: Record<string, unknown>): SecretClaims | undefine
 function decodeIssued(payload: Record<string, unknown>): IssuedClaims | undefined {
   const { iss, aud, exp, iat, jti, 'kubernetes.io': kubernetes } = payload;
   if (iss !== ISSUER || !isRecord(kubernetes) || !Array.isArray(aud)) return undefined;
-  // A token of this sort that never expires is not one of ours.
+  // A token of this type that never expires is not ours.
   if (typeof exp !== 'number' || typeof iat !== 'number') return undefined;
   const account = referenceOf(kubernetes['serviceaccount']);
   if (account === undefined) return undefined;

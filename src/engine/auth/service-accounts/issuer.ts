@@ -1,10 +1,10 @@
-/** Makes service account tokens: claims to a signed JWT (ES256, RFC 7515 compact form). */
+/** Issues service account tokens: signs claims as a JWT (ES256, RFC 7515 compact form). */
 import { sign } from 'node:crypto';
 import { encodeClaims, type Claims, type IssuedClaims } from '#engine/auth/service-accounts/claims.ts';
 import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { newUid } from '#lib/ids.ts';
 
-export type TokenWish = Pick<IssuedClaims, 'namespace' | 'account' | 'audiences' | 'pod' | 'secret' | 'node'> & {
+export type TokenRequestSpec = Pick<IssuedClaims, 'namespace' | 'account' | 'audiences' | 'pod' | 'secret' | 'node'> & {
   readonly lifetimeSeconds: number;
   readonly warnAfterSeconds?: number | undefined;
 };
@@ -14,9 +14,9 @@ export interface IssuedToken {
   readonly id: string;
 }
 
-/** A token that holds from now on. */
-export function issueToken(key: SigningKey, wish: TokenWish, nowMs: number): IssuedToken {
-  const { lifetimeSeconds, warnAfterSeconds, ...about } = wish;
+/** Issues a token that is valid from now on. */
+export function issueToken(key: SigningKey, spec: TokenRequestSpec, nowMs: number): IssuedToken {
+  const { lifetimeSeconds, warnAfterSeconds, ...about } = spec;
   const issuedAt = Math.floor(nowMs / 1000);
   const warnAfter = warnAfterSeconds === undefined ? undefined : issuedAt + warnAfterSeconds;
   const id = newUid();
@@ -31,7 +31,7 @@ export function issueToken(key: SigningKey, wish: TokenWish, nowMs: number): Iss
   return { token: signToken(key, encodeClaims(claims)), id };
 }
 
-/** The signed JWT of a payload. */
+/** Signs a payload as a JWT. */
 export function signToken(key: SigningKey, payload: Readonly<Record<string, unknown>>): string {
   const signed = `${part({ alg: 'ES256', kid: key.id })}.${part(payload)}`;
   const signature = sign('sha256', Buffer.from(signed), { key: key.privateKey, dsaEncoding: 'ieee-p1363' });

@@ -11,7 +11,7 @@ const read = (path: string) => {
   return { contentType, value: JSON.parse(String(body)) as Record<string, unknown> };
 };
 
-test('the configuration says where the keys are', () => {
+test('the configuration contains the URL of the keys', () => {
   assert.deepEqual(read('/.well-known/openid-configuration'), {
     contentType: 'application/json',
     value: {
@@ -24,7 +24,7 @@ test('the configuration says where the keys are', () => {
   });
 });
 
-test('with the key set others can check a token, and no more', () => {
+test('the key set verifies tokens and contains no private key', () => {
   const { contentType, value } = read('/openid/v1/jwks');
   assert.equal(contentType, 'application/jwk-set+json');
   const [jwk] = value['keys'] as JsonWebKey[];
@@ -37,7 +37,7 @@ test('with the key set others can check a token, and no more', () => {
   assert.ok(verify('sha256', Buffer.from(`${head}.${body}`), options, signature));
 });
 
-test('other paths are not ours', () => {
+test('other paths return nothing', () => {
   for (const path of ['/openid/v1', '/openid/v1/jwks/', '/.well-known']) {
     assert.equal(openIdDocument(path, key, ''), undefined);
   }

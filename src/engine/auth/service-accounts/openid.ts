@@ -1,4 +1,4 @@
-/** The documents with which others check our service account tokens: OpenID Connect discovery, as kube-apiserver has it. */
+/** The OpenID Connect discovery documents by which others verify our service account tokens, as in kube-apiserver. */
 import { ISSUER } from '#engine/auth/service-accounts/claims.ts';
 import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { JSON_TYPE } from '#engine/codec.ts';
@@ -20,13 +20,13 @@ export function openIdConfiguration(serverAddress: string): Record<string, unkno
   };
 }
 
-/** The public key only. */
+/** Returns the public key only. */
 export function jsonWebKeySet({ publicKey, id }: SigningKey): Record<string, unknown> {
   const { crv, x, y } = publicKey.export({ format: 'jwk' });
   return { keys: [{ use: 'sig', kty: 'EC', kid: id, crv, alg: 'ES256', x, y }] };
 }
 
-/** The document at a path; undefined for any other path. */
+/** Returns the document at a path, or undefined for other paths. */
 export function openIdDocument(path: string, key: SigningKey, serverAddress: string): BytesResponse | undefined {
   switch (path) {
     case OPENID_CONFIGURATION_PATH:

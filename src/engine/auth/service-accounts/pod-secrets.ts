@@ -1,4 +1,4 @@
-/** Which Secrets a pod refers to, and whether its service account lets it. Pure. */
+/** Finds the Secrets that a pod references, and checks whether its service account allows them. Pure. */
 import type { Container } from '#engine/registry/kinds/shared/container.ts';
 import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
@@ -11,10 +11,10 @@ export interface ServiceAccount extends KubeObject {
 }
 
 const ENFORCE_MOUNTABLE = 'kubernetes.io/enforce-mountable-secrets';
-/** What Go's ParseBool takes for true. */
+/** The values that Go's ParseBool treats as true. */
 const TRUE = new Set(['1', 't', 'T', 'TRUE', 'true', 'True']);
 
-/** Whether it refers to any Secret at all, by whatever way. */
+/** Reports whether a pod references any Secret. */
 export function refersToSecrets(spec: PodSpec): boolean {
   const containers = [
     ...records(spec.initContainers),
@@ -37,8 +37,8 @@ function sourceRefers(source: unknown): boolean {
   return Array.isArray(sources) && sources.some((one) => isRecord(one) && one['secret'] !== undefined);
 }
 
-/** Why the account does not let the pod have a Secret; undefined where it does, or does not care. */
-export function mountableFault(account: ServiceAccount, spec: PodSpec): string | undefined {
+/** Returns why the account does not allow a Secret of the pod, or undefined if it allows all or does not enforce it. */
+export function findUnmountableSecret(account: ServiceAccount, spec: PodSpec): string | undefined {
   const { annotations, name = '' } = account.metadata;
   if (!TRUE.has(annotations?.[ENFORCE_MOUNTABLE] ?? '')) return undefined;
   const allowed = new Set(records(account.secrets).map((secret) => secret.name));

@@ -21,7 +21,7 @@ const [head = '', body = '', tail = ''] = token.split('.');
 
 const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-/** Another header over the same claims, signed with our key all the same. */
+/** The same claims with another header, signed with our key. */
 function withHeader(header: object): string {
   const signed = `${part(header)}.${body}`;
   const signature = sign('sha256', Buffer.from(signed), { key: key.privateKey, dsaEncoding: 'ieee-p1363' });
@@ -38,8 +38,8 @@ function derSignature(): string {
   return `${head}.${body}.${sign('sha256', Buffer.from(`${head}.${body}`), key.privateKey).toString('base64url')}`;
 }
 
-/** The last character carries four bits that decoders ignore. */
-function otherSpelling(): string {
+/** The last character has four bits that decoders ignore. */
+function otherEncoding(): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
   return token.slice(0, -1) + alphabet[alphabet.indexOf(token.at(-1)!) + 1];
 }
@@ -47,35 +47,35 @@ function otherSpelling(): string {
 const BAD = 'square/go-jose: error in cryptographic primitive';
 const UNKNOWN = 'invalid signature, no keys found';
 
-/** `claims`, `not ours`, or why it is refused. */
+/** `claims`, `not ours`, or the reason of the refusal. */
 const cases: Record<string, [token: string, want: string]> = {
   'our own': [token, 'claims'],
-  'our own without the name of the key': [withHeader({ alg: 'ES256' }), 'claims'],
+  'our own without key id': [withHeader({ alg: 'ES256' }), 'claims'],
   'signed with another key': [signToken(newSigningKey(), payload), UNKNOWN],
-  'signed with another key under our name': [signToken({ ...newSigningKey(), id: key.id }, payload), BAD],
+  'signed with another key under our key id': [signToken({ ...newSigningKey(), id: key.id }, payload), BAD],
   'other claims under our signature': [`${head}.${part({ ...payload, exp: 9e9 })}.${tail}`, BAD],
   'another header under our signature': [`${part({ kid: key.id, alg: 'ES256' })}.${body}.${tail}`, BAD],
   'alg none without signature': [`${part({ alg: 'none' })}.${body}.`, 'not ours'],
   'alg none with a signature': [`${part({ alg: 'none' })}.${body}.${tail}`, BAD],
   'alg None signed': [withHeader({ alg: 'None' }), BAD],
   'alg HS256 keyed with our public key': [hmacWithPublicKey(), BAD],
-  'a critical extension that we do not know': [withHeader({ alg: 'ES256', crit: ['b64'], b64: false }), BAD],
+  'an unknown critical extension': [withHeader({ alg: 'ES256', crit: ['b64'], b64: false }), BAD],
   'a signature in DER': [derSignature(), BAD],
-  'another spelling of the signature': [otherSpelling(), BAD],
-  'padding behind the signature': [`${token}==`, BAD],
+  'another encoding of the signature': [otherEncoding(), BAD],
+  'padding after the signature': [`${token}==`, BAD],
   'a truncated signature': [token.slice(0, -1), BAD],
   'no signature': [`${head}.${body}`, 'not ours'],
   'four parts': [`${token}.x`, 'not ours'],
   'a truncated payload': [`${head}.${body.slice(0, 10)}.${tail}`, 'not ours'],
-  'a header that is no JSON': [`x.${body}.${tail}`, 'not ours'],
+  'a header that is not JSON': [`x.${body}.${tail}`, 'not ours'],
   'a header that is a list': [`${part([])}.${body}.${tail}`, 'not ours'],
   'a payload that is null': [signToken(key, null as never), 'not ours'],
   'a foreign issuer, signed by us': [signToken(key, { ...payload, iss: 'https://example.org' }), 'not ours'],
   'our issuer without claims': [signToken(key, { iss: 'https://kubernetes.default.svc' }), 'not ours'],
   nothing: ['', 'not ours'],
   dots: ['..', 'not ours'],
-  'no JWT at all': ['s3cret', 'not ours'],
-  'a huge one': [signToken(key, { ...payload, aud: ['x'.repeat(70_000)] }), 'not ours'],
+  'text that is not a JWT': ['s3cret', 'not ours'],
+  'a huge token': [signToken(key, { ...payload, aud: ['x'.repeat(70_000)] }), 'not ours'],
 };
 
 for (const [name, [text, want]] of Object.entries(cases)) {
@@ -85,7 +85,7 @@ for (const [name, [text, want]] of Object.entries(cases)) {
   });
 }
 
-test('no changed character of a token goes through', () => {
+test('a token with any changed character is rejected', () => {
   for (let i = 0; i < token.length; i += 7) {
     const changed = token.slice(0, i) + (token[i] === 'A' ? 'B' : 'A') + token.slice(i + 1);
     const read = readToken(changed, key);

@@ -1,25 +1,25 @@
-/** A JWT to the claims that our key has signed. Takes whatever a client sends: bounded, and never throws. */
+/** Verifies a JWT and returns the claims that our key signed. Accepts any input: bounded, and never throws. */
 import { verify } from 'node:crypto';
 import { decodeClaims, ISSUER, SECRET_ISSUER, type Claims } from '#engine/auth/service-accounts/claims.ts';
 import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { MAX_HEADER_BYTES } from '#engine/limits.ts';
 import { isRecord } from '#kube/meta.ts';
 
-/** A reason in Kubernetes' words, for whoever asks about a token that is not theirs. */
-export interface Refused {
+/** The reason with Kubernetes' message, for TokenReviews. */
+export interface RefusedToken {
   readonly refused: string;
 }
 
-const BAD_SIGNATURE: Refused = { refused: 'square/go-jose: error in cryptographic primitive' };
-const UNKNOWN_KEY: Refused = { refused: 'invalid signature, no keys found' };
+const BAD_SIGNATURE: RefusedToken = { refused: 'square/go-jose: error in cryptographic primitive' };
+const UNKNOWN_KEY: RefusedToken = { refused: 'invalid signature, no keys found' };
 const OUR_ISSUERS: ReadonlySet<unknown> = new Set([ISSUER, SECRET_ISSUER]);
-/** No request could carry a longer one. */
+/** Longer tokens do not fit into a request. */
 const MAX_TOKEN_LENGTH = MAX_HEADER_BYTES;
-/** Of ES256: two numbers of 32 bytes. */
+/** An ES256 signature: two numbers of 32 bytes. */
 const SIGNATURE_BYTES = 64;
 
-/** undefined = it does not even claim to be ours. */
-export function readToken(token: string, key: SigningKey): Claims | Refused | undefined {
+/** Returns undefined if the token does not claim to be ours. */
+export function readToken(token: string, key: SigningKey): Claims | RefusedToken | undefined {
   if (token.length > MAX_TOKEN_LENGTH) return undefined;
   const [head = '', body = '', tail = '', ...more] = token.split('.', 4);
   if (head === '' || body === '' || tail === '' || more.length > 0) return undefined;
@@ -27,11 +27,11 @@ export function readToken(token: string, key: SigningKey): Claims | Refused | un
   if (!isRecord(payload) || !OUR_ISSUERS.has(payload['iss'])) return undefined;
   const header = jsonOf(head);
   if (!isRecord(header)) return undefined;
-  // The algorithm is ours to say, never the token's: `none` and HMAC over the public key end here.
+  // The algorithm is fixed, never chosen by the token: this rejects `none` and HMAC with the public key.
   if (header['alg'] !== 'ES256' || header['crit'] !== undefined) return BAD_SIGNATURE;
   if (header['kid'] !== undefined && header['kid'] !== key.id) return UNKNOWN_KEY;
   const signature = Buffer.from(tail, 'base64url');
-  // Only one spelling of each signature, although the decoder takes several.
+  // Accepts only one encoding of each signature, although the decoder accepts several.
   if (signature.length !== SIGNATURE_BYTES || signature.toString('base64url') !== tail) return BAD_SIGNATURE;
   const signed = Buffer.from(`${head}.${body}`);
   if (!verify('sha256', signed, { key: key.publicKey, dsaEncoding: 'ieee-p1363' }, signature)) return BAD_SIGNATURE;

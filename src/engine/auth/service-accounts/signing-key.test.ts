@@ -12,7 +12,7 @@ before(async () => {
 });
 after(() => rm(root, { recursive: true }));
 
-test('the key is made once, for our eyes only', async () => {
+test('the key is created once and readable by its owner only', async () => {
   const dir = join(root, 'made');
   const first = await ensureSigningKey(dir);
   const path = join(dir, 'sa.key');
@@ -23,20 +23,20 @@ test('the key is made once, for our eyes only', async () => {
   assert.equal(second.id, first.id);
   assert.ok(second.publicKey.equals(first.publicKey));
   assert.equal(await readFile(path, 'utf8'), text);
-  assert.equal((await stat(path)).mode & 0o777, 0o600, 'a file that others could read is closed to them');
+  assert.equal((await stat(path)).mode & 0o777, 0o600, 'the mode of a file that others can read must be corrected');
 });
 
 const rsa = generateKeyPairSync('rsa', { modulusLength: 1024 });
 const damaged: Record<string, { text: string; want: RegExp }> = {
-  'no key': { text: 'nonsense', want: /sa\.key": it holds no private key; restore it/ },
-  'another sort of key': {
+  'no key': { text: 'nonsense', want: /sa\.key": it contains no private key; restore it/ },
+  'another type of key': {
     text: rsa.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
-    want: /sa\.key": it holds no EC P-256 key; restore it/,
+    want: /sa\.key": it contains no EC P-256 key; restore it/,
   },
 };
 
 for (const [name, { text, want }] of Object.entries(damaged)) {
-  test(`a file with ${name} is refused and stays`, async () => {
+  test(`a file with ${name} is rejected and kept`, async () => {
     const dir = await mkdtemp(join(root, 'damaged-'));
     await writeFile(join(dir, 'sa.key'), text);
     await assert.rejects(ensureSigningKey(dir), { name: 'PkiError', message: want });

@@ -1,6 +1,6 @@
 /**
- * The key that signs service account tokens: EC P-256 (ES256), made once and kept in sa.key of the PKI's directory.
- * Whoever has it can be anybody; whoever loses it voids every token.
+ * The key that signs service account tokens: EC P-256 (ES256), created once and kept in sa.key of the PKI's directory.
+ * Its holder can impersonate any account; losing it invalidates every token.
  */
 import { createHash, createPrivateKey, createPublicKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
@@ -12,11 +12,11 @@ import { newKeyPair, privateKeyPem } from '#lib/pki/x509.ts';
 export interface SigningKey {
   readonly privateKey: KeyObject;
   readonly publicKey: KeyObject;
-  /** Names the key in tokens and in the key set, as kube-apiserver derives it. */
+  /** The key id in tokens and in the key set, derived as in kube-apiserver. */
   readonly id: string;
 }
 
-/** Makes the key where there is none; a second call finds it. Throws PkiError for a file that holds no such key. */
+/** Creates the key if it does not exist; idempotent. Throws PkiError for a file without such a key. */
 export async function ensureSigningKey(dir: string): Promise<SigningKey> {
   const path = join(dir, 'sa.key');
   await ensurePrivateDir(dir);
@@ -27,7 +27,7 @@ export async function ensureSigningKey(dir: string): Promise<SigningKey> {
   return made;
 }
 
-/** One that is gone with the process. */
+/** Creates a key that is lost when the process ends. */
 export function newSigningKey(): SigningKey {
   return signingKey(newKeyPair().privateKey);
 }
@@ -49,15 +49,15 @@ async function read(path: string): Promise<string | undefined> {
 }
 
 function parse(path: string, pem: string): KeyObject {
-  const restore = 'restore it, or move it away to start over (every issued service account token is then void)';
+  const restore = 'restore it, or move it away to start over, which invalidates every issued service account token';
   let key: KeyObject;
   try {
     key = createPrivateKey(pem);
   } catch (cause) {
-    throw new PkiError(`Cannot read "${path}": it holds no private key; ${restore}`, { cause });
+    throw new PkiError(`Cannot read "${path}": it contains no private key; ${restore}`, { cause });
   }
   if (key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') {
-    throw new PkiError(`Cannot read "${path}": it holds no EC P-256 key; ${restore}`);
+    throw new PkiError(`Cannot read "${path}": it contains no EC P-256 key; ${restore}`);
   }
   return key;
 }

@@ -1,4 +1,4 @@
-/** A memory store with objects in it, for tests of what tokens are bound to. */
+/** A memory store with objects, for tests of bound tokens. */
 import { encodeStored } from '#engine/codec.ts';
 import { openMemoryStore } from '#engine/store/open-store.ts';
 import type { Store } from '#engine/store/store.ts';
@@ -16,8 +16,8 @@ export async function storeWith(...objects: readonly [plural: string, object: Ku
   return store;
 }
 
-/** `name` gets the uid `uid-name`, unless the metadata say otherwise. */
-export function anObject(kind: string, name: string, fields: Record<string, unknown> = {}): KubeObject {
+/** `name` gets the uid `uid-name`, unless the metadata override it. */
+export function aStoredObject(kind: string, name: string, fields: Record<string, unknown> = {}): KubeObject {
   const { metadata, ...rest } = fields as { metadata?: ObjectMeta };
   return {
     apiVersion: 'v1',
@@ -43,7 +43,7 @@ function idOf(plural: string, name: string): string {
   return CLUSTER_SCOPED.has(plural) ? name : `${NAMESPACE}/${name}`;
 }
 
-/** Stands still until a test moves it; timers fire when a test says so. */
+/** A clock that a test moves; timers fire on demand. */
 export class SetClock implements Clock {
   #nowMs = 1_900_000_000_000;
   readonly #timers = new Set<() => void>();

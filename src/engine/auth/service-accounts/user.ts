@@ -1,4 +1,4 @@
-/** Service accounts as users: the names, groups and extras that Kubernetes gives them. */
+/** The user names, groups and extras of service accounts. */
 import { AUTHENTICATED } from '#engine/auth/groups.ts';
 import type { UserInfo } from '#engine/request.ts';
 
@@ -6,18 +6,18 @@ export const SERVICE_ACCOUNTS_GROUP = 'system:serviceaccounts';
 
 const EXTRA = 'authentication.kubernetes.io/';
 
-/** An object as tokens and references name it: this very one. */
+/** A reference to a specific object by name and uid. */
 export interface Reference {
   readonly name: string;
   readonly uid: string;
 }
 
-/** What else a token tells about whoever shows it. */
+/** The additional information of a token. */
 export interface Credential {
-  /** The token's own id. */
+  /** The token's id. */
   readonly id?: string | undefined;
   readonly pod?: Reference | undefined;
-  /** The uid is '' where the pod's node is not known to the API. */
+  /** The uid is '' if the API does not know the pod's node. */
   readonly node?: Reference | undefined;
 }
 
@@ -25,12 +25,12 @@ export function serviceAccountName(namespace: string, name: string): string {
   return `system:serviceaccount:${namespace}:${name}`;
 }
 
-/** The value of the credential-id extra, and of the audit annotation of whoever issued it. */
+/** Returns the value of the credential-id extra and of its audit annotation. */
 export function credentialId(tokenId: string): string {
   return `JTI=${tokenId}`;
 }
 
-/** `uid` is '' for the engine's own parts, which act under an account without a token. */
+/** `uid` is '' for the engine's own components, which act under an account without a token. */
 export function serviceAccountUser(
   namespace: string,
   account: Reference,

@@ -1,17 +1,17 @@
 /**
- * A connection of HTTP/1.1 for as long as its requests are plain (plain-head.ts): one at a time, each read whole, then
- * answered in one write. node's own server takes twice as long for the same. At the first request that is not plain the
- * connection is handed over to it, with all that was read and not yet answered.
+ * An HTTP/1.1 connection while its requests are plain (plain-head.ts): one at a time, each read completely, then answered
+ * in one write. node's own server takes twice as long for this. At the first request that is not plain, the connection
+ * is handed over to node's server, with all data that was read and not yet answered.
  *
- *   idle ──head──► reading ──whole──► answering ──► idle
- *     └────────────── not plain ───────────────────► handed over
+ *   idle ──head──► reading ──complete──► answering ──► idle
+ *     └────────────── not plain ─────────────────────► handed over
  */
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import { otherEnd, type OtherEnd } from '#engine/http/connection-user.ts';
+import { remoteEndOf, type RemoteEnd } from '#engine/http/connection-user.ts';
 import type { Exchange } from '#engine/http/exchange.ts';
-import { answerBytes } from '#engine/http/plain/plain-answer.ts';
+import { encodeResponse } from '#engine/http/plain/plain-response.ts';
 import { plainHead, type KnownFields, type PlainHead } from '#engine/http/plain/plain-head.ts';
 import { byteLength, writePieces } from '#engine/http/write-pieces.ts';
 import { MAX_HEADER_BYTES } from '#engine/limits.ts';
@@ -19,44 +19,44 @@ import { newUid } from '#lib/ids.ts';
 
 export interface PlainServer {
   serve(exchange: Exchange): void;
-  /** From now on the connection is node's. */
+  /** Passes the connection to node's server. */
   handOver(socket: TLSSocket): void;
-  /** As HTTP writes dates. */
+  /** Returns the current date in HTTP format. */
   date(): string;
 }
 
-/** A request whose body has not all come. */
-interface Reading {
+/** A request whose body is not complete yet. */
+interface PartialRequest {
   readonly head: PlainHead;
   readonly chunks: Buffer[];
   bytes: number;
 }
 
 const HEAD_END = Buffer.from('\r\n\r\n', 'latin1');
-/** Requests that a client sends ahead of its answers. */
+/** Limit for requests that a client sends ahead of responses. */
 const MAX_AHEAD_BYTES = 256 * 1024;
-/** Answers that a client leaves unread; it gets no more before it has read them. */
+/** Limit for responses that a client leaves unread; further requests wait. */
 const MAX_UNREAD_BYTES = 1024 * 1024;
 const NO_BYTES = Buffer.alloc(0);
 
 export class PlainConnection {
   readonly #socket: TLSSocket;
   readonly #server: PlainServer;
-  readonly #other: OtherEnd;
-  /** Read, and not yet part of a request. */
+  readonly #remoteEnd: RemoteEnd;
+  /** Data that was read but is not part of a request yet. */
   #ahead: Buffer = NO_BYTES;
   #known: KnownFields | undefined;
-  #reading: Reading | undefined;
+  #reading: PartialRequest | undefined;
   #answering: PlainExchange | undefined;
   #isUnread = false;
   #stopping = false;
-  /** Sweeps since a request began. */
+  /** Number of sweeps since a request began. */
   #quietSweeps = 0;
 
   constructor(socket: TLSSocket, server: PlainServer) {
     this.#socket = socket;
     this.#server = server;
-    this.#other = otherEnd(socket);
+    this.#remoteEnd = remoteEndOf(socket);
     socket.setNoDelay(true);
     socket.on('data', this.#onData);
     socket.on('end', this.#onEnd);
@@ -64,13 +64,13 @@ export class PlainConnection {
     socket.on('close', this.#onClose);
   }
 
-  /** Lets the request end that is under way, then closes. */
+  /** Finishes the current request, then closes the connection. */
   stop(): void {
     this.#stopping = true;
     if (this.#answering === undefined) this.#socket.destroySoon();
   }
 
-  /** Called at regular intervals: a client that left a connection behind, or does not end a request, loses it. */
+  /** Called periodically. Closes idle connections and those that do not finish a request. */
   sweep(maxQuietSweeps: number): void {
     if (this.#answering === undefined && ++this.#quietSweeps > maxQuietSweeps) this.#socket.destroy();
   }
@@ -90,7 +90,7 @@ export class PlainConnection {
     return this.#answering === undefined && this.#reading === undefined && !this.#isUnread;
   }
 
-  /** Begins the request that stands first in what was read. */
+  /** Starts the first request in the data that was read. */
   #next(): void {
     const bytes = this.#ahead;
     if (bytes.length === 0) return;
@@ -103,7 +103,7 @@ export class PlainConnection {
     }
     const { head, fields } = plain;
     this.#known = fields;
-    // Not with each chunk: whoever sends a body byte by byte does not end a request either.
+    // Not reset with each chunk: a client that sends a body byte by byte would never time out.
     this.#quietSweeps = 0;
     const bodyStart = end + HEAD_END.length;
     const bodyEnd = bodyStart + head.bodyBytes;
@@ -117,7 +117,7 @@ export class PlainConnection {
     this.#reading = { head, chunks: [begun], bytes: begun.length };
   }
 
-  #readMore(reading: Reading, chunk: Buffer): void {
+  #readMore(reading: PartialRequest, chunk: Buffer): void {
     const missing = reading.head.bodyBytes - reading.bytes;
     if (chunk.length < missing) {
       reading.chunks.push(chunk);
@@ -131,7 +131,7 @@ export class PlainConnection {
   }
 
   #answer(head: PlainHead, body: Buffer): void {
-    const exchange = new PlainExchange(this.#socket, this.#other, head, body, this.#server, this.#answered);
+    const exchange = new PlainExchange(this.#socket, this.#remoteEnd, head, body, this.#server, this.#answered);
     this.#answering = exchange;
     this.#server.serve(exchange);
   }
@@ -149,7 +149,7 @@ export class PlainConnection {
       return;
     }
     if (this.#socket.isPaused()) this.#socket.resume();
-    // Not now: a client that sends requests ahead must not make us call ourselves without end.
+    // Deferred, so that a client that sends many requests ahead does not cause unbounded recursion.
     if (this.#ahead.length > 0) setImmediate(this.#continue);
   };
 
@@ -172,7 +172,7 @@ export class PlainConnection {
     socket.pause();
     socket.unshift(bytes);
     this.#server.handOver(socket);
-    // Before anything else is read: what we give back comes first.
+    // Before anything else is read, because the returned data must come first.
     socket.resume();
   }
 
@@ -181,7 +181,7 @@ export class PlainConnection {
     else this.#stopping = true;
   };
 
-  /** A client that goes away mid-way is its own business. */
+  /** A client that disconnects early is not an error of the server. */
   readonly #onError = (): void => {};
 
   readonly #onClose = (): void => {
@@ -194,7 +194,7 @@ class PlainExchange implements Exchange {
   readonly method: string;
   readonly url: string;
   readonly headers: PlainHead['headers'];
-  readonly peer: OtherEnd['peer'];
+  readonly peer: RemoteEnd['peer'];
   readonly sourceIp: string | undefined;
   readonly auditId = newUid();
   readonly #socket: TLSSocket;
@@ -207,7 +207,7 @@ class PlainExchange implements Exchange {
 
   constructor(
     socket: TLSSocket,
-    { peer, sourceIp }: OtherEnd,
+    { peer, sourceIp }: RemoteEnd,
     { method, url, headers }: PlainHead,
     body: Buffer,
     server: PlainServer,
@@ -224,7 +224,7 @@ class PlainExchange implements Exchange {
     this.#answered = answered;
   }
 
-  get gone(): boolean {
+  get isClosed(): boolean {
     return this.#socket.destroyed;
   }
 
@@ -245,14 +245,14 @@ class PlainExchange implements Exchange {
     if (this.#socket.destroyed || this.#hasHead) return;
     this.#hasHead = true;
     const head = { status, headers, auditId: this.auditId, date: this.#server.date() };
-    const bytes = answerBytes(head, body, byteLength(body));
+    const bytes = encodeResponse(head, body, byteLength(body));
     if (bytes.length === 1) {
       this.#socket.write(bytes[0]!);
       this.#end();
     } else writePieces(this.#socket, bytes, () => this.#end());
   }
 
-  /** What has no length is sent in chunks; node knows how, and the connection ends with it. */
+  /** Streams are sent in chunks by node's ServerResponse, and the connection ends with them. */
   startStream(headers: Record<string, string | string[]>): ServerResponse {
     this.#hasHead = true;
     const request = new IncomingMessage(this.#socket);
@@ -274,7 +274,7 @@ class PlainExchange implements Exchange {
     return response;
   }
 
-  /** The connection is gone, or the answer has no more to say. */
+  /** Called when the connection is closed or the response is complete. */
   closed(): void {
     if (this.#isOver) return;
     this.#isOver = true;

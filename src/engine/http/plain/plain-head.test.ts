@@ -6,7 +6,7 @@ const head = (...lines: string[]) => lines.join('\r\n');
 const GET = 'GET /api/v1/nodes?limit=5 HTTP/1.1';
 const POST = 'POST /api/v1/namespaces HTTP/1.1';
 
-test('a plain head is read', () => {
+test('a plain head is parsed', () => {
   const text = head(
     POST,
     'Host: x:1',
@@ -27,7 +27,7 @@ test('a plain head is read', () => {
   );
 });
 
-test('fields that are the same as before are not read again, others are', () => {
+test('unchanged fields are not parsed again', () => {
   const first = plainHead(head(GET, 'Host: x'), undefined)!;
   const second = plainHead(head('DELETE /b HTTP/1.1', 'Host: x'), first.fields)!;
   assert.equal(second.fields, first.fields);
@@ -36,7 +36,7 @@ test('fields that are the same as before are not read again, others are', () => 
   assert.equal(third.head.headers['host'], 'y');
 });
 
-test('a name of a prototype is a header like any other', () => {
+test('the name of a prototype property is an ordinary header', () => {
   const { head: read } = plainHead(head(GET, 'Host: x', '__proto__: a', 'constructor: b'), undefined)!;
   assert.equal(read.headers['__proto__'], 'a');
   assert.equal(read.headers['constructor'], 'b');
@@ -56,18 +56,18 @@ const others: Record<string, string> = {
   'with a field twice': head(GET, 'Host: x', 'Accept: a', 'Accept: b'),
   'with chunks': head(POST, 'Host: x', 'Transfer-Encoding: chunked'),
   'with both lengths': head(POST, 'Host: x', 'Content-Length: 4', 'Transfer-Encoding: chunked'),
-  'with a length that is none': head(POST, 'Host: x', 'Content-Length: +4'),
+  'with an invalid length': head(POST, 'Host: x', 'Content-Length: +4'),
   'with a list of lengths': head(POST, 'Host: x', 'Content-Length: 4, 4'),
-  'with a length beyond ours': head(POST, 'Host: x', 'Content-Length: 1048577'),
-  'that asks first': head(POST, 'Host: x', 'Expect: 100-continue'),
-  'that wants to leave HTTP': head(GET, 'Host: x', 'Connection: Upgrade', 'Upgrade: websocket'),
+  'with a length above the limit': head(POST, 'Host: x', 'Content-Length: 1048577'),
+  'with Expect: 100-continue': head(POST, 'Host: x', 'Expect: 100-continue'),
+  'with an upgrade': head(GET, 'Host: x', 'Connection: Upgrade', 'Upgrade: websocket'),
   'that closes its connection': head(GET, 'Host: x', 'Connection: close'),
   'with a folded line': head(GET, 'Host: x', 'Accept: a', ' b'),
   'with a space before the colon': head(GET, 'Host: x', 'Accept : a'),
   'with a bare line feed': head(GET, 'Host: x', 'Accept: a\nEvil: b'),
   'with a bare carriage return': head(GET, 'Host: x', 'Accept: a\rEvil: b'),
   'with bytes beyond ASCII': head(GET, 'Host: x', 'X: ü'),
-  'with a great many spaces and no end': head(GET, 'Host: x', `X:${' '.repeat(60_000)}\0`),
+  'with very many spaces': head(GET, 'Host: x', `X:${' '.repeat(60_000)}\0`),
   'without a colon': head(GET, 'Host: x', 'Accept'),
   'with a NUL': head(GET, 'Host: x', 'X: a\0'),
 };

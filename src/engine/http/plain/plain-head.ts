@@ -1,7 +1,7 @@
 /**
- * The head of a plain request of HTTP/1.1: one that came whole, says nothing unusual, and has a body of a known, small
- * length or none. Pure. Whatever is not plain, malformed requests first, is left to node's own parser: what this file
- * accepts, every parser reads in the same way.
+ * Parses the head of a plain HTTP/1.1 request: it arrived completely, has no unusual headers, and has no body or one of
+ * a known, small length. Pure. All other requests, in particular malformed ones, are left to node's parser: every
+ * parser reads what this one accepts in the same way.
  */
 
 export type HeaderFields = Readonly<Record<string, string>>;
@@ -13,14 +13,14 @@ export interface PlainHead {
   readonly bodyBytes: number;
 }
 
-/** The fields of a head, kept because clients send the same ones again and again. */
+/** The header fields of a request, cached because clients send the same ones repeatedly. */
 export interface KnownFields {
   readonly text: string;
   readonly headers: HeaderFields;
   readonly bodyBytes: number;
 }
 
-/** A larger body is somebody else's to read. */
+/** Larger bodies are left to node's server. */
 const MAX_PLAIN_BODY_BYTES = 1024 * 1024;
 
 const REQUEST_LINE = /^(GET|POST|PUT|PATCH|DELETE) (\/[!-~]*) HTTP\/1\.1$/;
@@ -28,15 +28,15 @@ const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const FIELD_VALUE = /^[\t -~]*$/;
 const DIGITS = /^\d{1,7}$/;
 
-/** They change how the request is read, or what becomes of the connection. */
+/** Headers that change how the request is read or what happens to the connection. */
 const UNUSUAL: ReadonlySet<string> = new Set(['transfer-encoding', 'upgrade', 'expect', 'te', 'trailer']);
 
-/** A watch never ends by itself, and node's parser knows best how to send what has no length. */
+/** Watches and followed logs stream without a length, which is left to node's server. */
 const ENDLESS = /[?&](?:watch|follow)=/;
 
 /**
- * `text` is everything before the empty line; undefined = not plain. With `known` fields of an earlier request, a head
- * with the same ones costs next to nothing.
+ * `text` is everything before the empty line. Returns undefined if the request is not plain. `known` caches the fields
+ * of an earlier request.
  */
 export function plainHead(
   text: string,
@@ -56,7 +56,7 @@ export function plainHead(
 function readFields(text: string): KnownFields | undefined {
   const headers: Record<string, string> = Object.create(null);
   for (const line of text.split('\r\n')) {
-    // No one expression for all of it: with the spaces around a value it would take the square of their number.
+    // Not a single regular expression: the spaces around a value would make it quadratic.
     const colon = line.indexOf(':');
     const [name, value] = [line.slice(0, Math.max(colon, 0)).toLowerCase(), line.slice(colon + 1)];
     if (!FIELD_NAME.test(name) || !FIELD_VALUE.test(value)) return undefined;

@@ -1,5 +1,5 @@
 /** rbac, authentication and authorization. Notation: message-table.ts. */
-export const ACCESS = `
+export const ACCESS_TABLE = `
 Role
   1 metadata? ObjectMeta; 2 rules PolicyRule[]
 PolicyRule

@@ -1,5 +1,5 @@
 /** Admission policies, webhook configurations and API services. Notation: message-table.ts. */
-export const ADMISSION = `
+export const ADMISSION_TABLE = `
 ValidatingAdmissionPolicy
   1 metadata? ObjectMeta; 2 spec? ValidatingAdmissionPolicySpec; 3 status? ValidatingAdmissionPolicyStatus
 ValidatingAdmissionPolicySpec

@@ -1,5 +1,5 @@
 /** Containers, their state and their probes. Notation: message-table.ts. */
-export const CONTAINER = `
+export const CONTAINER_TABLE = `
 ObjectFieldSelector
   1 apiVersion? string; 2 fieldPath string
 ResourceFieldSelector

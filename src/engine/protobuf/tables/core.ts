@@ -1,5 +1,5 @@
-/** The core group, but for nodes, pods and what is inside them. Notation: message-table.ts. */
-export const CORE = `
+/** The core group, except nodes, pods and their contents. Notation: message-table.ts. */
+export const CORE_TABLE = `
 Namespace
   1 metadata? ObjectMeta; 2 spec? NamespaceSpec; 3 status? NamespaceStatus
 NamespaceSpec

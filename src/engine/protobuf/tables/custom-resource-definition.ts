@@ -1,5 +1,5 @@
 /** Custom resource definitions and their schemas. Notation: message-table.ts. */
-export const CUSTOM_RESOURCE_DEFINITION = `
+export const CUSTOM_RESOURCE_DEFINITION_TABLE = `
 CustomResourceDefinition
   1 metadata? ObjectMeta; 2 spec CustomResourceDefinitionSpec; 3 status? CustomResourceDefinitionStatus
 CustomResourceDefinitionSpec

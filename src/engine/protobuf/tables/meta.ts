@@ -1,5 +1,5 @@
 /** The envelope, metadata and the types that every group shares. Notation: message-table.ts. */
-export const META = `
+export const META_TABLE = `
 Unknown
   1 typeMeta? TypeMeta; 2 raw? bytes; 3 contentEncoding? string; 4 contentType? string
 TypeMeta

@@ -1,5 +1,5 @@
 /** Nodes. Notation: message-table.ts. */
-export const NODE = `
+export const NODE_TABLE = `
 Node
   1 metadata? ObjectMeta; 2 spec? NodeSpec; 3 status? NodeStatus
 NodeSpec

@@ -1,5 +1,5 @@
-/** Pods and pod templates, but for containers and volumes. Notation: message-table.ts. */
-export const POD = `
+/** Pods and pod templates, except containers and volumes. Notation: message-table.ts. */
+export const POD_TABLE = `
 Pod
   1 metadata? ObjectMeta; 2 spec? PodSpec; 3 status? PodStatus
 PodSpec

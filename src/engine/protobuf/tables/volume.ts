@@ -1,5 +1,5 @@
-/** Sources of volumes, of pods and of persistent volumes. Notation: message-table.ts. */
-export const VOLUME = `
+/** Volume sources of pods and persistent volumes. Notation: message-table.ts. */
+export const VOLUME_TABLE = `
 Volume
   1 name string; 2 ...VolumeSource
 VolumeSource

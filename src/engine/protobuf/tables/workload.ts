@@ -1,5 +1,5 @@
 /** batch, apps, autoscaling, coordination, discovery, events, policy, scheduling and storage. Notation: message-table.ts. */
-export const WORKLOAD = `
+export const WORKLOAD_TABLE = `
 Job
   1 metadata? ObjectMeta; 2 spec? JobSpec; 3 status? JobStatus
 JobSpec

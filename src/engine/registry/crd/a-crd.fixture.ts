@@ -1,4 +1,4 @@
-/** A definition that is right, for tests to spoil. */
+/** A valid definition, for tests to modify. */
 import type { Crd, CrdSpec, CrdVersion } from '#engine/registry/crd/definition.ts';
 import type { Schema } from '#kube/schema.ts';
 

@@ -1,4 +1,4 @@
-/** How a definition may say that its versions are converted. Kubernetes' words and (older) names of fields. */
+/** Validates the conversion of a definition, with Kubernetes' messages and its (older) field names. */
 import type { CrdSpec } from '#engine/registry/crd/definition.ts';
 import { checkClientConfig } from '#engine/registry/kinds/admission/webhook-configurations.ts';
 import { type FieldError, forbiddenField, invalidValue, requiredValue, unsupportedValue } from '#kube/field-error.ts';
@@ -8,13 +8,13 @@ const PATH = 'spec.conversion';
 const STRATEGIES = ['None', 'Webhook'];
 const REVIEW_VERSIONS = ['v1', 'v1beta1'];
 
-export function conversionFaults({ conversion }: CrdSpec): FieldError[] {
+export function checkConversion({ conversion }: CrdSpec): FieldError[] {
   if (conversion?.strategy === undefined) return [];
   const { strategy, webhook } = conversion;
   const config = `${PATH}.webhookClientConfig`;
   const versions = webhook?.conversionReviewVersions ?? [];
   if (strategy === 'Webhook') {
-    return [...clientFaults(webhook?.clientConfig, config), ...reviewVersionFaults(versions)];
+    return [...checkWebhookClient(webhook?.clientConfig, config), ...checkReviewVersions(versions)];
   }
   const errors: FieldError[] = [];
   if (strategy === '') errors.push(requiredValue(`${PATH}.strategy`));
@@ -27,14 +27,14 @@ export function conversionFaults({ conversion }: CrdSpec): FieldError[] {
 
 type ClientConfig = NonNullable<NonNullable<CrdSpec['conversion']>['webhook']>['clientConfig'];
 
-function clientFaults(config: ClientConfig, path: string): FieldError[] {
+function checkWebhookClient(config: ClientConfig, path: string): FieldError[] {
   if (config === undefined) return [requiredValue(path, 'required when strategy is set to Webhook')];
-  return [...checkClientConfig(path, config), ...bundleFaults(config.caBundle ?? '', `${path}.caBundle`)];
+  return [...checkClientConfig(path, config), ...checkCaBundle(config.caBundle ?? '', `${path}.caBundle`)];
 }
 
 const SHOWN_BYTES = 256;
 
-function bundleFaults(caBundle: string, path: string): FieldError[] {
+function checkCaBundle(caBundle: string, path: string): FieldError[] {
   const bytes = Buffer.from(caBundle, 'base64');
   if (bytes.length === 0 || bytes.includes('-----BEGIN CERTIFICATE-----')) return [];
   const shown = [...bytes.subarray(0, SHOWN_BYTES)].map((byte) => `0x${byte.toString(16)}`).join(', ');
@@ -42,12 +42,12 @@ function bundleFaults(caBundle: string, path: string): FieldError[] {
   return [{ reason: 'FieldValueInvalid', field: path, message }];
 }
 
-function reviewVersionFaults(versions: readonly string[]): FieldError[] {
+function checkReviewVersions(versions: readonly string[]): FieldError[] {
   const path = `${PATH}.conversionReviewVersions`;
   if (versions.length === 0) return [requiredValue(path)];
   const errors = versions.flatMap((version, i) => {
     if (versions.indexOf(version) < i) return [invalidValue(`${path}[${i}]`, version, 'duplicate version')];
-    return nameErrors('label1035', version).map((fault) => invalidValue(`${path}[${i}]`, version, fault));
+    return nameErrors('label1035', version).map((message) => invalidValue(`${path}[${i}]`, version, message));
   });
   if (!versions.some((version) => REVIEW_VERSIONS.includes(version))) {
     errors.push(invalidValue(path, versions, `must include at least one of ${REVIEW_VERSIONS.join(', ')}`));

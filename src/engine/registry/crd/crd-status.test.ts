@@ -18,7 +18,7 @@ const names: CrdNames = {
 
 const accepted = (crd: Crd, now = NOW): Crd => ({ ...crd, status: crdStatus(crd, [], now) });
 
-/** Another definition of the same group that holds these names already. */
+/** Another definition of the same group, whose names are already accepted. */
 function neighbour(held: Partial<CrdNames>, group = 'golden.local'): Crd {
   const crd = aCrd({ group }, { metadata: { name: `others.${group}` } });
   return { ...crd, status: { acceptedNames: { plural: 'others', kind: 'Other', ...held } } };
@@ -48,7 +48,7 @@ describe('crdStatus', () => {
     });
   });
 
-  it('says the same when asked again', () => {
+  it('computes the same status again', () => {
     const crd = accepted(aCrd());
     assert.deepEqual(crdStatus(crd, [crd], LATER), crd.status);
   });
@@ -69,7 +69,7 @@ describe('crdStatus', () => {
     },
   };
   for (const [what, { held, reason, message }] of Object.entries(conflicts)) {
-    it(`accepts nothing that is taken: ${what}`, () => {
+    it(`rejects a name that is in use: ${what}`, () => {
       const { conditions } = crdStatus(aCrd(), [neighbour(held)], NOW);
       assert.deepEqual(
         conditions?.map((condition) => [condition.type, condition.status, condition.reason, condition.message]),
@@ -81,7 +81,7 @@ describe('crdStatus', () => {
     });
   }
 
-  it('keeps built-in names for built-in kinds', () => {
+  it('reserves the names of built-in kinds', () => {
     const builtIn = {
       group: 'golden.local',
       plural: 'x',
@@ -94,12 +94,12 @@ describe('crdStatus', () => {
     assert.equal(crdStatus(aCrd(), [], NOW, [{ ...builtIn, group: '' }]).conditions?.[0]?.status, 'True');
   });
 
-  it('minds only its own group', () => {
+  it('ignores names of other groups', () => {
     const other = neighbour({ plural: 'gadgets', kind: 'Gadget' }, 'other.local');
     assert.equal(crdStatus(aCrd(), [other], NOW).conditions?.[0]?.status, 'True');
   });
 
-  it('stays established when a later name is taken, and keeps the name it had', () => {
+  it('stays established when a new name is in use, and keeps the old name', () => {
     const crd = accepted(aCrd());
     crd.spec = { ...crd.spec, names: { ...crd.spec.names, shortNames: ['taken'] } };
     const status = crdStatus(crd, [neighbour({ shortNames: ['taken'] })], LATER);
@@ -113,12 +113,12 @@ describe('crdStatus', () => {
     );
   });
 
-  it('remembers every version that was ever stored', () => {
+  it('keeps every version that was ever stored', () => {
     const crd = aCrd({}, { status: { storedVersions: ['v1alpha1'] } });
     assert.deepEqual(crdStatus(crd, [], NOW).storedVersions, ['v1alpha1', 'v1']);
   });
 
-  it('says that it is going once it is deleted', () => {
+  it('reports Terminating once it is deleted', () => {
     const crd = accepted(aCrd());
     crd.metadata = { ...crd.metadata, deletionTimestamp: LATER };
     const status = crdStatus(crd, [], LATER);
@@ -132,7 +132,7 @@ describe('crdStatus', () => {
     assert.deepEqual(crdStatus({ ...crd, status }, [], '2027-01-01T00:00:00Z'), status);
   });
 
-  it('is established by its condition only', () => {
+  it('is established if its condition is true', () => {
     assert.equal(isEstablished(aCrd()), false);
     assert.equal(isEstablished(accepted(aCrd())), true);
   });

@@ -1,6 +1,7 @@
 /**
- * The status of a definition, computed whole: which names it may use and whether it is served. Names belong to who
- * had them accepted first, within one API group. Established stays once it was reached; objects may exist by then.
+ * Computes the whole status of a definition: the names that it may use, and whether it is served. Within an API group,
+ * a name belongs to the definition that had it accepted first. Established never reverts, because objects may exist by
+ * then.
  */
 import { asCrd, type Crd, type CrdNames, type CrdStatus, storageVersionOf } from '#engine/registry/crd/definition.ts';
 import type { Resource } from '#engine/registry/resource.ts';
@@ -10,7 +11,7 @@ import type { KubeObject } from '#kube/meta.ts';
 
 type BuiltInNames = Pick<Resource, 'group' | 'plural' | 'singular' | 'shortNames' | 'kind' | 'listKind'>;
 
-/** `others` may hold the definition itself and those of other groups: they are passed over. */
+/** `others` may contain the definition itself and those of other groups; they are ignored. */
 export function crdStatus(
   object: KubeObject,
   others: readonly KubeObject[],
@@ -18,7 +19,7 @@ export function crdStatus(
   builtIns: readonly BuiltInNames[] = [],
 ): CrdStatus {
   const crd = asCrd(object);
-  const taken = takenNames(crd, others.map(asCrd), builtIns);
+  const taken = namesInUse(crd, others.map(asCrd), builtIns);
   const { acceptedNames, conflict } = acceptNames(crd, taken);
   const before = crd.status?.conditions ?? [];
 
@@ -35,12 +36,12 @@ export function isEstablished(object: KubeObject): boolean {
   return findCondition(asCrd(object).status?.conditions, 'Established')?.status === 'True';
 }
 
-interface Taken {
+interface NamesInUse {
   readonly resources: ReadonlySet<string>;
   readonly kinds: ReadonlySet<string>;
 }
 
-function takenNames(crd: Crd, others: readonly Crd[], builtIns: readonly BuiltInNames[]): Taken {
+function namesInUse(crd: Crd, others: readonly Crd[], builtIns: readonly BuiltInNames[]): NamesInUse {
   const neighbours: Partial<Omit<CrdNames, 'shortNames'> & { shortNames: readonly string[] }>[] = [
     ...others
       .filter(({ metadata, spec }) => metadata.name !== crd.metadata.name && spec.group === crd.spec.group)
@@ -61,8 +62,8 @@ interface Conflict {
   readonly message: string;
 }
 
-/** Each name on its own: what conflicts keeps the name accepted before. The last conflict is the one that is told. */
-function acceptNames({ spec, status }: Crd, { resources, kinds }: Taken) {
+/** Accepts each name separately: a name in conflict keeps its previously accepted value. Reports the last conflict. */
+function acceptNames({ spec, status }: Crd, { resources, kinds }: NamesInUse) {
   const wanted = spec.names;
   const had = status?.acceptedNames ?? { plural: '', kind: '' };
   const accepted: CrdNames = { ...had };
@@ -83,7 +84,7 @@ function acceptNames({ spec, status }: Crd, { resources, kinds }: Taken) {
   settle('kind', kinds);
   settle('listKind', kinds);
   accepted.categories = wanted.categories;
-  return { acceptedNames: inOrder(accepted), conflict };
+  return { acceptedNames: orderNames(accepted), conflict };
 }
 
 const inUse = (name: string) => `${JSON.stringify(name)} is already in use`;
@@ -91,8 +92,8 @@ const inUse = (name: string) => `${JSON.stringify(name)} is already in use`;
 const aggregate = (messages: readonly string[]) =>
   messages.length === 1 ? (messages[0] ?? '') : `[${messages.join(', ')}]`;
 
-/** As Kubernetes writes them, without what is empty. */
-function inOrder({ plural, singular, shortNames, kind, listKind, categories }: CrdNames): CrdNames {
+/** Orders the names as Kubernetes does and omits empty ones. */
+function orderNames({ plural, singular, shortNames, kind, listKind, categories }: CrdNames): CrdNames {
   return {
     plural,
     ...(singular ? { singular } : {}),

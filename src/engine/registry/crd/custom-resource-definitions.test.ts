@@ -9,7 +9,7 @@ import { deepClone } from '#kube/deep.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 describe('prepareCrd', () => {
-  it('fills in names, conversion and the stored version', () => {
+  it('defaults names, conversion and the stored version', () => {
     const crd = aCrd({ names: { plural: 'gadgets', kind: 'Gadget' }, conversion: undefined });
     prepareCrd(crd);
     assert.deepEqual(crd.spec.names, { plural: 'gadgets', kind: 'Gadget', singular: 'gadget', listKind: 'GadgetList' });
@@ -17,7 +17,7 @@ describe('prepareCrd', () => {
     assert.deepEqual(crd.status, { conditions: [], acceptedNames: { plural: '', kind: '' }, storedVersions: ['v1'] });
   });
 
-  it('takes no status from whoever creates it', () => {
+  it('ignores the status of a new definition', () => {
     const crd = aCrd({}, { status: { storedVersions: ['v7'], conditions: [{ type: 'Established', status: 'True' }] } });
     prepareCrd(crd);
     assert.deepEqual(crd.status?.storedVersions, ['v1']);
@@ -32,7 +32,7 @@ describe('prepareCrd', () => {
     assert.deepEqual(crd.status?.storedVersions, ['v1', 'v2']);
   });
 
-  it('leaves what is no definition to the schema', () => {
+  it('leaves an invalid definition to the schema', () => {
     const object: KubeObject = {
       apiVersion: 'apiextensions.k8s.io/v1',
       kind: 'CustomResourceDefinition',
@@ -46,7 +46,7 @@ describe('prepareCrd', () => {
 describe('the kind CustomResourceDefinition', () => {
   const compiled = compileSchema(customResourceDefinitions.schema, { builtIn: true });
 
-  it('keeps a definition with its schema as it is', () => {
+  it('keeps all fields of a definition and its schema', () => {
     const crd = aCrd();
     const before = deepClone(crd);
     compiled.prune(crd, (path) => assert.fail(`${path} is unknown`));
@@ -55,7 +55,7 @@ describe('the kind CustomResourceDefinition', () => {
     assert.deepEqual(compiled.validate(crd), []);
   });
 
-  it('asks for what a definition must have', () => {
+  it('requires the fields that a definition must have', () => {
     const crd = aCrd();
     crd.spec = { versions: [{}] } as unknown as typeof crd.spec;
     const fields = compiled.validate(crd).map(({ field }) => field);
@@ -69,7 +69,7 @@ describe('the kind CustomResourceDefinition', () => {
     ]);
   });
 
-  it('shows when it was created, not its age', () => {
+  it('shows the creation time instead of the age', () => {
     const [created] = customResourceDefinitions.columns;
     const crd = aCrd();
     crd.metadata.creationTimestamp = '2026-11-15T19:55:45Z';

@@ -1,4 +1,4 @@
-/** The kind CustomResourceDefinition itself. Its controller (names, establishing, clean-up) is the engine's. */
+/** The kind CustomResourceDefinition. Its controllers (names, establishing, clean-up) belong to the engine. */
 import { CRD_COLLECTION, CRD_GROUP, crdSchema } from '#engine/registry/crd/definition.ts';
 import { prepareCrd, prepareCrdUpdate } from '#engine/registry/crd/prepare-crd.ts';
 import { crdWarnings, validateCrd, validateCrdUpdate } from '#engine/registry/crd/validate-crd.ts';
@@ -21,9 +21,9 @@ export const customResourceDefinitions: Resource = {
   columns: [
     {
       name: 'Created At',
-      // Not a date: kube-apiserver shows the moment here, and not the age.
+      // Not a date: kube-apiserver shows the time here instead of the age.
       type: 'string',
-      description: 'When the object was created; set by the server.',
+      description: 'Time when the object was created. Set by the server.',
       value: ({ metadata }) => metadata.creationTimestamp,
     },
   ],

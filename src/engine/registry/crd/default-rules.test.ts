@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { defaultRuleFaults } from '#engine/registry/crd/default-rules.ts';
+import { checkDefaultsAgainstRules } from '#engine/registry/crd/default-rules.ts';
 import type { Schema } from '#kube/schema.ts';
 
-/** Some hundred thousand units to judge. */
-function dear(): Schema {
+/** A schema whose rule costs several hundred thousand units. */
+function expensiveSchema(): Schema {
   return {
     type: 'array',
     items: { type: 'integer' },
@@ -14,12 +14,15 @@ function dear(): Schema {
 }
 
 function withFields(count: number): Schema {
-  return { type: 'object', properties: Object.fromEntries(Array.from({ length: count }, (_, i) => [`f${i}`, dear()])) };
+  return {
+    type: 'object',
+    properties: Object.fromEntries(Array.from({ length: count }, (_, i) => [`f${i}`, expensiveSchema()])),
+  };
 }
 
-test('what defaults cost to judge is bounded for all of them together', () => {
-  assert.deepEqual(defaultRuleFaults(withFields(1), 'root'), []);
-  const [first, ...rest] = defaultRuleFaults(withFields(20), 'root');
+test('the cost of checking defaults is bounded for all of them together', () => {
+  assert.deepEqual(checkDefaultsAgainstRules(withFields(1), 'root'), []);
+  const [first, ...rest] = checkDefaultsAgainstRules(withFields(20), 'root');
   assert.match(first!.message, /running out of cost budget/);
-  assert.ok(rest.length > 0, 'all that come after it are refused');
+  assert.ok(rest.length > 0, 'all defaults after the limit are rejected');
 });

@@ -1,34 +1,41 @@
-/** A default must itself be what its schema asks for: pruned and valid. For schemas that are structural. */
+/** Checks that a default satisfies its own schema: pruned and valid. For structural schemas only. */
 import { structuralBranches } from '#engine/registry/crd/schema-tree.ts';
 import { compileSchema } from '#engine/registry/structural/compile.ts';
 import { compilePrune } from '#engine/registry/structural/prune.ts';
-import { Purse } from '#engine/admission/expressions/purse.ts';
-import { hasRules, ruleFaultsOf } from '#engine/registry/structural/rules/rule-tree.ts';
+import { CostBudget } from '#engine/admission/expressions/cost-budget.ts';
+import { hasRules, checkDefaultAgainstRules } from '#engine/registry/structural/rules/rule-tree.ts';
 import { hasDefault } from '#engine/registry/structural/keywords.ts';
 import { deepClone } from '#kube/deep.ts';
 import { type FieldError, invalidValue } from '#kube/field-error.ts';
 import type { Schema } from '#kube/schema.ts';
 
-export function defaultFaults(schema: Schema, path: string): FieldError[] {
-  const own = hasDefault(schema) ? valueFaults(schema, `${path}.default`) : [];
-  const inside = structuralBranches(schema, path).flatMap((branch) => defaultFaults(branch.schema, branch.path));
+export function checkDefaults(schema: Schema, path: string): FieldError[] {
+  const own = hasDefault(schema) ? checkValue(schema, `${path}.default`) : [];
+  const inside = structuralBranches(schema, path).flatMap((branch) => checkDefaults(branch.schema, branch.path));
   return [...own, ...inside];
 }
 
-/** For all defaults of a schema: they are judged at one go, and nobody else is served meanwhile. */
+/** Budget for all defaults of a schema: they are checked synchronously, while no other request is served. */
 const RULE_UNITS = 2_000_000;
 
-/** What the rules of a schema say against its defaults. For schemas that are right otherwise, their rules too. */
-export function defaultRuleFaults(schema: Schema, path: string, purse = new Purse(RULE_UNITS)): FieldError[] {
+/**
+ * Checks defaults against the validation rules of a schema. For schemas that are otherwise valid, including their
+ * rules.
+ */
+export function checkDefaultsAgainstRules(
+  schema: Schema,
+  path: string,
+  costBudget = new CostBudget(RULE_UNITS),
+): FieldError[] {
   if (!hasRules(schema)) return [];
-  const own = hasDefault(schema) ? ruleFaultsOf(schema, `${path}.default`, purse) : [];
+  const own = hasDefault(schema) ? checkDefaultAgainstRules(schema, `${path}.default`, costBudget) : [];
   const inside = structuralBranches(schema, path).flatMap((branch) =>
-    defaultRuleFaults(branch.schema, branch.path, purse),
+    checkDefaultsAgainstRules(branch.schema, branch.path, costBudget),
   );
   return [...own, ...inside];
 }
 
-function valueFaults(schema: Schema, path: string): FieldError[] {
+function checkValue(schema: Schema, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const value: unknown = deepClone(schema.default);
   if (typeof value === 'object' && value !== null) {
@@ -36,7 +43,7 @@ function valueFaults(schema: Schema, path: string): FieldError[] {
     compilePrune(schema, schema['x-kubernetes-embedded-resource'] === true)(value, () => (isPruned = true));
     if (isPruned) errors.push(invalidValue(path, schema.default, 'must not have unknown fields'));
   }
-  // Inside of a map of one entry, so that any JSON value can be checked.
+  // Wrapped in an object, so that any JSON value can be checked.
   const holder = compileSchema({ type: 'object', properties: { default: schema } }, { root: false });
   for (const error of holder.validate({ default: schema.default })) {
     const field = error.field === '<nil>' ? path : path + error.field.slice('default'.length);

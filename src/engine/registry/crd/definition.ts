@@ -1,6 +1,6 @@
 /**
- * A CustomResourceDefinition as the engine reads it once it is valid, and its kind's own schema. The recursion of
- * JSONSchemaProps ends at `openAPIV3Schema`, which is kept whole; schema-rules.ts looks inside.
+ * The type of a valid CustomResourceDefinition, and the schema of its kind. The recursive JSONSchemaProps is not
+ * described: `openAPIV3Schema` is kept whole, and structural-rules.ts and openapi-rules.ts check it.
  */
 import type { ConversionConfig } from '#engine/conversion/conversion-webhook.ts';
 import type { Condition } from '#kube/conditions.ts';
@@ -11,7 +11,7 @@ import type { Schema } from '#kube/schema.ts';
 export const CRD_GROUP = 'apiextensions.k8s.io';
 export const CRD_COLLECTION = `customresourcedefinitions.${CRD_GROUP}`;
 
-/** Holds a deleted definition until its objects are gone. */
+/** Blocks the deletion of a definition until its objects are deleted. */
 export const CRD_CLEANUP_FINALIZER = 'customresourcecleanup.apiextensions.k8s.io';
 
 export interface CrdNames {
@@ -67,7 +67,7 @@ export interface Crd extends KubeObject {
   status?: CrdStatus;
 }
 
-/** For objects that passed crdSchema. */
+/** Casts an object that passed crdSchema. */
 export function asCrd(object: KubeObject): Crd {
   return object as Crd;
 }
@@ -78,52 +78,54 @@ export function storageVersionOf({ spec }: Crd): string | undefined {
 
 const namesSchema = obj(
   {
-    plural: str({ description: 'Plural name, as in the path; the definition is called <plural>.<group>.' }),
-    singular: str({ description: 'Singular name; the lower-case kind if not given.' }),
-    shortNames: list(str(), { atomic: true, description: 'Short names, as used with kubectl get.' }),
+    plural: str({
+      description: 'Plural name of the resource, as in URL paths. The definition must be named <plural>.<group>.',
+    }),
+    singular: str({ description: 'Singular name of the resource. Defaults to the lower case kind.' }),
+    shortNames: list(str(), { atomic: true, description: 'Short names for use on the command line.' }),
     kind: str({ description: 'Kind of the objects, in CamelCase.' }),
-    listKind: str({ description: 'Kind of their lists; <kind>List if not given.' }),
-    categories: list(str(), { atomic: true, description: 'Groups of kinds that this one belongs to, as all.' }),
+    listKind: str({ description: 'Kind of lists of the objects. Defaults to <kind>List.' }),
+    categories: list(str(), { atomic: true, description: 'Categories that the resource belongs to, such as all.' }),
   },
   { required: ['plural', 'kind'] },
 );
 
 const columnSchema = obj(
   {
-    name: str({ description: 'Heading of the column.' }),
-    type: str({ description: 'OpenAPI type of the cells.' }),
-    format: str({ description: 'OpenAPI format of the cells.' }),
-    description: str({ description: 'What the column shows.' }),
-    priority: int32({ description: '0 shows always, more only in wide view.' }),
-    jsonPath: str({ description: 'Path of the value.' }),
+    name: str({ description: 'Name of the column.' }),
+    type: str({ description: 'OpenAPI type of the values.' }),
+    format: str({ description: 'OpenAPI format of the values.' }),
+    description: str({ description: 'Description of the column.' }),
+    priority: int32({ description: 'Priority of the column. Columns above 0 are shown in wide tables only.' }),
+    jsonPath: str({ description: 'JSON path of the values in each object.' }),
   },
   { required: ['name', 'type', 'jsonPath'] },
 );
 
 const scaleSchema = obj(
   {
-    specReplicasPath: str({ description: 'Path of the wanted replicas below .spec.' }),
-    statusReplicasPath: str({ description: 'Path of the actual replicas below .status.' }),
-    labelSelectorPath: str({ description: 'Path of the label selector as a string.' }),
+    specReplicasPath: str({ description: 'JSON path of the desired number of replicas, under .spec.' }),
+    statusReplicasPath: str({ description: 'JSON path of the observed number of replicas, under .status.' }),
+    labelSelectorPath: str({ description: 'JSON path of the label selector, as a string.' }),
   },
   { required: ['specReplicasPath', 'statusReplicasPath'] },
 );
 
 const versionSchema = obj(
   {
-    name: str({ description: 'Version name, as v1 or v2beta1.' }),
+    name: str({ description: 'Name of the version, such as v1 or v2beta1.' }),
     served: bool({ description: 'Whether the version is served.' }),
-    storage: bool({ description: 'Whether objects are stored in it; exactly one version is.' }),
-    deprecated: bool({ description: 'Whether requests for it draw a warning.' }),
-    deprecationWarning: str({ description: 'The warning, in place of the usual one.' }),
+    storage: bool({ description: 'Whether objects are stored in this version. Must be true for exactly one version.' }),
+    deprecated: bool({ description: 'Whether the version is deprecated. Requests to it then get a warning.' }),
+    deprecationWarning: str({ description: 'Text of the warning. Overrides the default text.' }),
     schema: obj({
       openAPIV3Schema: obj({}, { open: true, description: 'Structural schema of the objects.' }),
     }),
     subresources: obj({
-      status: obj({}, { open: true, description: 'Present: status is written apart.' }),
+      status: obj({}, { open: true, description: 'Enables the status subresource.' }),
       scale: scaleSchema,
     }),
-    additionalPrinterColumns: list(columnSchema, { atomic: true, description: 'Columns besides the name.' }),
+    additionalPrinterColumns: list(columnSchema, { atomic: true, description: 'Additional columns of tables.' }),
     selectableFields: list(obj({ jsonPath: str() }, { required: ['jsonPath'] }), { atomic: true }),
   },
   { required: ['name', 'served', 'storage'] },
@@ -131,7 +133,7 @@ const versionSchema = obj(
 
 const conversionSchema = obj(
   {
-    strategy: str({ description: 'None: only apiVersion changes between versions. Webhook: another one converts.' }),
+    strategy: str({ description: 'Conversion strategy: None changes only the apiVersion, Webhook calls a webhook.' }),
     webhook: obj(
       {
         clientConfig: obj({
@@ -166,20 +168,28 @@ export const crdSchema: Schema = obj(
   {
     spec: obj(
       {
-        group: str({ description: 'API group of the kind.' }),
+        group: str({ description: 'API group of the custom resource.' }),
         names: namesSchema,
-        scope: str({ description: 'Cluster or Namespaced.' }),
-        versions: list(versionSchema, { atomic: true, description: 'All versions of the kind.' }),
+        scope: str({ description: 'Scope of the custom resource: Cluster or Namespaced.' }),
+        versions: list(versionSchema, {
+          atomic: true,
+          description: 'Versions of the custom resource, one of which is the storage version.',
+        }),
         conversion: conversionSchema,
-        preserveUnknownFields: bool({ description: 'Must be false; schemas say where unknown fields are kept.' }),
+        preserveUnknownFields: bool({
+          description: 'Deprecated: must be false. Use x-kubernetes-preserve-unknown-fields in the schema.',
+        }),
       },
       { required: ['group', 'names', 'scope', 'versions'] },
     ),
     status: obj({
-      conditions: list(conditionSchema, { mapKeys: ['type'], description: 'What holds for the definition.' }),
+      conditions: list(conditionSchema, {
+        mapKeys: ['type'],
+        description: 'Latest observations of the state of the definition.',
+      }),
       acceptedNames: namesSchema,
-      storedVersions: list(str(), { atomic: true, description: 'Versions in which objects were ever stored.' }),
+      storedVersions: list(str(), { atomic: true, description: 'Versions that objects have ever been stored in.' }),
     }),
   },
-  { required: ['spec'], description: 'Defines a kind that the API server serves.' },
+  { required: ['spec'], description: 'A kind of resource to be served by the API server.' },
 );

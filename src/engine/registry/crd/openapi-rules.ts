@@ -1,4 +1,7 @@
-/** What Kubernetes allows of OpenAPI, and how its own extensions may be combined. The shape was checked before. */
+/**
+ * Checks the OpenAPI keywords that Kubernetes allows, and the combinations of its extensions. The shape was checked
+ * before.
+ */
 import { allBranches, type Branch } from '#engine/registry/crd/schema-tree.ts';
 import { OBJECT_FIELDS } from '#engine/registry/structural/keywords.ts';
 import { fieldAt, FieldPathError } from '#engine/registry/structural/rules/field-path.ts';
@@ -11,41 +14,41 @@ const MAP_TYPES = ['atomic', 'granular'];
 const REASONS = ['FieldValueDuplicate', 'FieldValueForbidden', 'FieldValueInvalid', 'FieldValueRequired'];
 const UNSUPPORTED_KEYWORDS = ['id', 'additionalItems', 'patternProperties', 'definitions', 'dependencies', '$ref'];
 
-/** What is inherited from around. */
-interface Inside {
-  /** Why defaults are not allowed here, if they are not. */
+/** The context that a nested schema inherits. */
+interface Context {
+  /** The reason why defaults are not allowed here; undefined if they are. */
   readonly noDefaults?: string;
-  /** Of the metadata, kind or apiVersion of an object or of one that it embeds. */
+  /** True if the value is the metadata, kind or apiVersion of an object or of an embedded object. */
   readonly ofResource?: boolean;
 }
 
-export function openApiFaults(schema: Schema, path: string): FieldError[] {
+export function checkOpenApi(schema: Schema, path: string): FieldError[] {
   const errors: FieldError[] = [];
   if (schema.nullable === true) errors.push(forbiddenField(`${path}.nullable`, 'nullable cannot be true at the root'));
-  treeFaults(schema, path, {}, true, errors);
+  checkTree(schema, path, {}, true, errors);
   return errors;
 }
 
-function treeFaults(schema: Schema, path: string, inside: Inside, isRoot: boolean, errors: FieldError[]): void {
-  nodeFaults(schema, path, inside, errors);
+function checkTree(schema: Schema, path: string, context: Context, isRoot: boolean, errors: FieldError[]): void {
+  checkNode(schema, path, context, errors);
   for (const branch of allBranches(schema, path)) {
-    treeFaults(branch.schema, branch.path, deeper(schema, branch, inside, isRoot), false, errors);
+    checkTree(branch.schema, branch.path, descend(schema, branch, context, isRoot), false, errors);
   }
 }
 
-function deeper(schema: Schema, branch: Branch, inside: Inside, isRoot: boolean): Inside {
+function descend(schema: Schema, branch: Branch, context: Context, isRoot: boolean): Context {
   if (branch.schema === schema.additionalProperties) {
-    if (inside.ofResource !== true) return inside;
+    if (context.ofResource !== true) return context;
     return { ofResource: true, noDefaults: 'inside additionalProperties applying to object metadata' };
   }
   const name = /\.properties\[(\w+)\]$/.exec(branch.path.slice(branch.path.lastIndexOf('.properties[')))?.[1] ?? '';
   const isProperty = schema.properties !== undefined && schema.properties[name] === branch.schema;
-  if (!isProperty || !OBJECT_FIELDS.has(name)) return inside;
+  if (!isProperty || !OBJECT_FIELDS.has(name)) return context;
   if (isRoot) return { ofResource: true, noDefaults: `in top-level ${name}` };
-  return schema['x-kubernetes-embedded-resource'] === true ? { ...inside, ofResource: true } : inside;
+  return schema['x-kubernetes-embedded-resource'] === true ? { ...context, ofResource: true } : context;
 }
 
-function nodeFaults(schema: Schema, path: string, { noDefaults, ofResource }: Inside, errors: FieldError[]): void {
+function checkNode(schema: Schema, path: string, { noDefaults, ofResource }: Context, errors: FieldError[]): void {
   const type: string = schema.type ?? '';
   if (type !== '' && !TYPES.includes(type)) errors.push(unsupportedValue(`${path}.type`, type, TYPES));
   if (schema.default !== undefined && schema.default !== null && noDefaults !== undefined) {
@@ -73,29 +76,29 @@ function nodeFaults(schema: Schema, path: string, { noDefaults, ofResource }: In
   if (schema['x-kubernetes-preserve-unknown-fields'] === false) {
     errors.push(invalidValue(`${path}.x-kubernetes-preserve-unknown-fields`, false, 'must be true or undefined'));
   }
-  mapTypeFaults(schema, path, errors);
-  listTypeFaults(schema, path, errors);
+  checkMapType(schema, path, errors);
+  checkListType(schema, path, errors);
   for (const [i, rule] of (schema['x-kubernetes-validations'] ?? []).entries()) {
-    ruleFormFaults(rule, schema, `${path}.x-kubernetes-validations[${i}]`, errors);
+    checkRuleForm(rule, schema, `${path}.x-kubernetes-validations[${i}]`, errors);
   }
 }
 
-function mapTypeFaults(schema: Schema, path: string, errors: FieldError[]): void {
+function checkMapType(schema: Schema, path: string, errors: FieldError[]): void {
   const mapType = schema['x-kubernetes-map-type'];
   if (mapType === undefined) return;
-  wrongOwner(schema, 'object', 'x-kubernetes-map-type', path, errors);
+  checkKeywordType(schema, 'object', 'x-kubernetes-map-type', path, errors);
   if (!MAP_TYPES.includes(mapType)) {
     errors.push(unsupportedValue(`${path}.x-kubernetes-map-type`, mapType, MAP_TYPES));
   }
 }
 
-function wrongOwner(schema: Schema, type: string, keyword: string, path: string, errors: FieldError[]): void {
+function checkKeywordType(schema: Schema, type: string, keyword: string, path: string, errors: FieldError[]): void {
   if (schema.type === type) return;
   const detail = `must be ${type} if ${keyword} is specified`;
   errors.push(schema.type ? invalidValue(`${path}.type`, schema.type, detail) : requiredValue(`${path}.type`, detail));
 }
 
-function listTypeFaults(schema: Schema, path: string, errors: FieldError[]): void {
+function checkListType(schema: Schema, path: string, errors: FieldError[]): void {
   const listType = schema['x-kubernetes-list-type'];
   const keys = schema['x-kubernetes-list-map-keys'] ?? [];
   if (keys.length > 0 && listType !== 'map') {
@@ -104,7 +107,7 @@ function listTypeFaults(schema: Schema, path: string, errors: FieldError[]): voi
     errors.push(listType === undefined ? requiredValue(at, detail) : invalidValue(at, listType, detail));
   }
   if (listType === undefined) return;
-  wrongOwner(schema, 'array', 'x-kubernetes-list-type', path, errors);
+  checkKeywordType(schema, 'array', 'x-kubernetes-list-type', path, errors);
   if (!LIST_TYPES.includes(listType)) {
     errors.push(unsupportedValue(`${path}.x-kubernetes-list-type`, listType, LIST_TYPES));
   }
@@ -112,11 +115,11 @@ function listTypeFaults(schema: Schema, path: string, errors: FieldError[]): voi
     const detail = `cannot be nullable when x-kubernetes-list-type is ${listType}`;
     errors.push(forbiddenField(`${path}.items.nullable`, detail));
   }
-  if (listType === 'set') setItemFaults(schema.items, `${path}.items`, errors);
-  if (listType === 'map') mapItemFaults(schema.items, keys, path, errors);
+  if (listType === 'set') checkSetItems(schema.items, `${path}.items`, errors);
+  if (listType === 'map') checkMapItems(schema.items, keys, path, errors);
 }
 
-function setItemFaults(items: Schema | undefined, path: string, errors: FieldError[]): void {
+function checkSetItems(items: Schema | undefined, path: string, errors: FieldError[]): void {
   const detail = 'must be atomic as item of a list with x-kubernetes-list-type=set';
   const listType = items?.['x-kubernetes-list-type'];
   if (items?.type === 'array' && listType !== undefined && listType !== 'atomic') {
@@ -127,7 +130,7 @@ function setItemFaults(items: Schema | undefined, path: string, errors: FieldErr
   }
 }
 
-function mapItemFaults(items: Schema | undefined, keys: readonly string[], path: string, errors: FieldError[]): void {
+function checkMapItems(items: Schema | undefined, keys: readonly string[], path: string, errors: FieldError[]): void {
   const keysPath = `${path}.x-kubernetes-list-map-keys`;
   if (keys.length === 0) {
     errors.push(requiredValue(keysPath, 'must not be empty if x-kubernetes-list-type is map'));
@@ -144,10 +147,10 @@ function mapItemFaults(items: Schema | undefined, keys: readonly string[], path:
   if (new Set(keys).size < keys.length) {
     errors.push(invalidValue(keysPath, keys, 'must not contain duplicate entries'));
   }
-  for (const key of new Set(keys)) mapKeyFaults(key, keys, items, path, errors);
+  for (const key of new Set(keys)) checkMapKey(key, keys, items, path, errors);
 }
 
-function mapKeyFaults(key: string, keys: readonly string[], items: Schema, path: string, errors: FieldError[]): void {
+function checkMapKey(key: string, keys: readonly string[], items: Schema, path: string, errors: FieldError[]): void {
   const property = Object.hasOwn(items.properties ?? {}, key) ? items.properties?.[key] : undefined;
   const at = `${path}.items.properties[${key}]`;
   if (property === undefined) {
@@ -166,8 +169,8 @@ function mapKeyFaults(key: string, keys: readonly string[], items: Schema, path:
   if (property.nullable === true) errors.push(forbiddenField(`${at}.nullable`, `${inKeys} cannot be nullable`));
 }
 
-/** Only the form: whether an expression compiles is asked of schemas that are right otherwise (rule-rules.ts). */
-function ruleFormFaults(rule: ValidationRule, schema: Schema, path: string, errors: FieldError[]): void {
+/** Checks only the form of a rule. rule-rules.ts compiles rules of otherwise valid schemas. */
+function checkRuleForm(rule: ValidationRule, schema: Schema, path: string, errors: FieldError[]): void {
   const { rule: source, message = '', messageExpression = '', reason, fieldPath = '' } = rule;
   if (!source?.trim()) {
     errors.push(requiredValue(`${path}.rule`, 'rule is not specified'));
@@ -184,12 +187,12 @@ function ruleFormFaults(rule: ValidationRule, schema: Schema, path: string, erro
   if (reason !== undefined && !REASONS.includes(reason)) {
     errors.push(unsupportedValue(`${path}.reason`, reason, REASONS));
   }
-  if (fieldPath !== '') fieldPathFaults(fieldPath, schema, `${path}.fieldPath`, errors);
+  if (fieldPath !== '') checkFieldPath(fieldPath, schema, `${path}.fieldPath`, errors);
 }
 
 const LINE_BREAK = /[\r\n]/;
 
-function fieldPathFaults(fieldPath: string, schema: Schema, path: string, errors: FieldError[]): void {
+function checkFieldPath(fieldPath: string, schema: Schema, path: string, errors: FieldError[]): void {
   if (fieldPath.trim() === '') errors.push(invalidValue(path, fieldPath, 'fieldPath must be non-empty if specified'));
   if (LINE_BREAK.test(fieldPath)) {
     errors.push(invalidValue(path, fieldPath, 'fieldPath must not contain line breaks'));

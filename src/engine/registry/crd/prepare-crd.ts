@@ -1,10 +1,10 @@
-/** What the server fills into a definition before it is validated. */
+/** Sets the server's fields of a definition before validation. */
 import { asCrd, CRD_CLEANUP_FINALIZER, type Crd, storageVersionOf } from '#engine/registry/crd/definition.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
 /**
- * A new definition starts without status: names are accepted later, by crdStatus. The finalizer is there from the
- * first moment, so that no object can be left behind without its kind.
+ * A new definition starts without status: crdStatus accepts names later. The finalizer is set from the start, so that
+ * no object can outlive its kind.
  */
 export function prepareCrd(object: KubeObject): void {
   const { metadata } = object;
@@ -18,7 +18,7 @@ export function prepareCrd(object: KubeObject): void {
   rememberStorageVersion(crd);
 }
 
-/** The handler has copied the old status already. */
+/** The handler has already copied the old status. */
 export function prepareCrdUpdate(object: KubeObject): void {
   if (!hasNames(object)) return;
   const crd = asCrd(object);
@@ -26,7 +26,7 @@ export function prepareCrdUpdate(object: KubeObject): void {
   rememberStorageVersion(crd);
 }
 
-/** What lacks even that is refused by the schema afterwards. */
+/** Reports whether the names exist. The schema rejects a definition without them afterwards. */
 function hasNames({ spec }: KubeObject): boolean {
   return isRecord(spec) && isRecord(spec['names']) && Array.isArray(spec['versions']);
 }

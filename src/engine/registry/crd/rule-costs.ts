@@ -1,31 +1,31 @@
-/** What the rules of a definition may cost at most, by estimate: Kubernetes' limits and words. */
+/** Kubernetes' limits on the estimated cost of the rules of a definition, with its messages. */
 import { type FieldError, forbiddenField } from '#kube/field-error.ts';
 
 const MAX_COST = 10_000_000;
 const MAX_TOTAL_COST = 100_000_000;
 const SHOWN = 4;
 
-/** undefined = it is cheap enough. */
-export function costFault(path: string, what: string, cost: number): FieldError | undefined {
+/** Returns an error if the cost exceeds the limit for one rule. */
+export function checkCost(path: string, what: string, cost: number): FieldError | undefined {
   return cost > MAX_COST ? forbiddenField(path, costMessage(what, cost, MAX_COST)) : undefined;
 }
 
 export class TotalCost {
   #total = 0;
-  #dearest: { path: string; cost: number }[] = [];
+  #mostExpensive: { path: string; cost: number }[] = [];
 
   add(path: string, cost: number): void {
     this.#total += cost;
     if (cost < MAX_TOTAL_COST / 100) return;
-    this.#dearest.push({ path, cost });
-    this.#dearest.sort((a, b) => b.cost - a.cost);
-    this.#dearest.length = Math.min(this.#dearest.length, SHOWN);
+    this.#mostExpensive.push({ path, cost });
+    this.#mostExpensive.sort((a, b) => b.cost - a.cost);
+    this.#mostExpensive.length = Math.min(this.#mostExpensive.length, SHOWN);
   }
 
-  /** Of the schema at `root` as a whole: its dearest rules first. */
-  faults(root: string): FieldError[] {
+  /** Returns errors for the whole schema at `root` if the total is too high, most expensive rules first. */
+  errors(root: string): FieldError[] {
     if (this.#total <= MAX_TOTAL_COST) return [];
-    const each = this.#dearest.map(({ path }) =>
+    const each = this.#mostExpensive.map(({ path }) =>
       forbiddenField(path, 'contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema'),
     );
     const what = 'x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema';

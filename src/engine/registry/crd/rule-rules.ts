@@ -1,37 +1,37 @@
 /**
- * Whether the rules of a schema (x-kubernetes-validations) can be: their form, that they compile, that `oldSelf` is named
- * only where an old value can be found, and that they are cheap enough for the largest object. Kubernetes' words.
+ * Checks the rules of a schema (x-kubernetes-validations): they compile, use `oldSelf` only where an old value can be
+ * correlated, and are cheap enough for the largest object. Kubernetes' messages.
  */
 import { CheckAllowance } from '#cel/check/allowance.ts';
 import { ruleType } from '#cel/check/schema-type.ts';
 import { MAX_REQUEST_BYTES, type KnownSizes, sizesOf, type Sized } from '#cel/estimate/schema-sizes.ts';
 import { structuralBranches } from '#engine/registry/crd/schema-tree.ts';
-import { costFault, TotalCost } from '#engine/registry/crd/rule-costs.ts';
+import { checkCost, TotalCost } from '#engine/registry/crd/rule-costs.ts';
 import { compileRule, type CompiledRule } from '#engine/registry/structural/rules/compile-rule.ts';
 import { hasRules } from '#engine/registry/structural/rules/rule-tree.ts';
 import { BoundedCache } from '#lib/bounded-cache.ts';
 import { type FieldError, forbiddenField, invalidValue } from '#kube/field-error.ts';
 import type { Schema, ValidationRule } from '#kube/schema.ts';
 
-/** Of one version: they are compiled at one go, and nobody else is served meanwhile. */
+/** Limits for one version: its rules are compiled synchronously, while no other request is served. */
 const MAX_RULES = 500;
 const MAX_TOTAL_LENGTH = 30_000;
-/** In what one expression may take. */
+/** In multiples of the budget for one expression. */
 const CHECK_TIMES = 5;
 
-/** Definitions are written again for their status; what was found of a schema stays true. */
+/** Definitions are written again for their status; the result for a schema does not change. */
 const found = new BoundedCache<string, readonly FieldError[]>({ maxEntries: 64, maxWeight: 4 * 1024 * 1024 });
 
-/** For schemas that are right otherwise. `path` is that of the root. */
-export function ruleFaults(root: Schema, path: string): readonly FieldError[] {
+/** For schemas that are otherwise valid. `path` is that of the root. */
+export function checkValidationRules(root: Schema, path: string): readonly FieldError[] {
   if (!hasRules(root)) return [];
   const key = `${path} ${JSON.stringify(root)}`;
   let errors = found.get(key);
-  if (errors === undefined) found.set(key, (errors = findFaults(root, path)), key.length);
+  if (errors === undefined) found.set(key, (errors = checkUncached(root, path)), key.length);
   return errors;
 }
 
-function findFaults(root: Schema, path: string): readonly FieldError[] {
+function checkUncached(root: Schema, path: string): readonly FieldError[] {
   const sources = sourcesOf(root);
   const length = sources.reduce((sum, source) => sum + source.length, 0);
   if (sources.length > MAX_RULES || length > MAX_TOTAL_LENGTH) {
@@ -40,7 +40,7 @@ function findFaults(root: Schema, path: string): readonly FieldError[] {
   }
   const walk = new RuleWalk();
   walk.visit({ schema: root, path, isResource: true, cardinality: 1, uncorrelatable: undefined });
-  return [...walk.errors, ...walk.total.faults(path)];
+  return [...walk.errors, ...walk.total.errors(path)];
 }
 
 function sourcesOf(schema: Schema): string[] {
@@ -53,9 +53,9 @@ interface Place {
   readonly schema: Schema;
   readonly path: string;
   readonly isResource: boolean;
-  /** How many such values one object may hold; undefined = the schema does not say. */
+  /** Maximum number of such values in one object; undefined = unbounded. */
   readonly cardinality: number | undefined;
-  /** The list around it whose items cannot be told apart from the old ones. */
+  /** The path of the enclosing list whose items cannot be correlated with old items. */
   readonly uncorrelatable: string | undefined;
 }
 
@@ -89,7 +89,7 @@ class RuleWalk {
     const self = ruleType(schema, 'selfType', isResource);
     const sizes = sizesOf(schema, isResource, this.#sizes);
     if (self === undefined || sizes === undefined) {
-      this.errors.push(untyped(`${path}.x-kubernetes-validations`));
+      this.errors.push(typeInformationError(`${path}.x-kubernetes-validations`));
       return;
     }
     for (const [i, rule] of rules.entries()) {
@@ -102,8 +102,8 @@ class RuleWalk {
     const { rule, failure, messageFailure } = compiled;
     const times = place.cardinality ?? Math.floor(MAX_REQUEST_BYTES / (sizes.minBytes + 1));
     this.#charge(`${path}.rule`, 'estimated rule cost', compiled.cost * times);
-    if (failure !== undefined) this.errors.push(wrongRule(`${path}.rule`, rule, failure));
-    if (messageFailure !== undefined) this.errors.push(wrongRule(`${path}.messageExpression`, rule, messageFailure));
+    if (failure !== undefined) this.errors.push(invalidRule(`${path}.rule`, rule, failure));
+    if (messageFailure !== undefined) this.errors.push(invalidRule(`${path}.messageExpression`, rule, messageFailure));
     else if (compiled.message !== undefined) {
       this.#charge(`${path}.messageExpression`, 'estimated messageExpression cost', compiled.messageCost);
     }
@@ -118,27 +118,27 @@ class RuleWalk {
   }
 
   #charge(path: string, what: string, cost: number): void {
-    const fault = costFault(path, what, cost);
-    if (fault !== undefined) this.errors.push(fault);
+    const error = checkCost(path, what, cost);
+    if (error !== undefined) this.errors.push(error);
     this.total.add(path, cost);
   }
 }
 
-/** By how much a schema multiplies what is inside of it; undefined = without bound. */
+/** Returns the maximum number of elements of a list or map; undefined = unbounded. */
 function elementsOf({ type, additionalProperties, maxProperties, maxItems }: Schema): number | undefined {
   const bound = (most: number | undefined) => (most === undefined ? undefined : Math.max(0, most));
   if (type === 'array') return bound(maxItems);
   return type === 'object' && additionalProperties !== undefined ? bound(maxProperties) : 1;
 }
 
-function untyped(field: string): FieldError {
+function typeInformationError(field: string): FieldError {
   const why = 'unable to convert structural schema to CEL declarations';
   const message = `Internal error: internal error: failed to construct type information for x-kubernetes-validations rules: ${why}`;
   return { reason: 'FieldValueInvalid', field, message };
 }
 
-/** Kubernetes shows the whole rule as Go writes it down. */
-function wrongRule(field: string, rule: ValidationRule, detail: string): FieldError {
+/** Kubernetes prints the whole rule in Go syntax. */
+function invalidRule(field: string, rule: ValidationRule, detail: string): FieldError {
   return { reason: 'FieldValueInvalid', field, message: `Invalid value: ${goRule(rule)}: ${detail}` };
 }
 

@@ -6,7 +6,7 @@ import type { Schema } from '#kube/schema.ts';
 
 const at = 'spec.versions[0].schema.openAPIV3Schema';
 
-/** What stands in the property `x`, or a whole root; the wanted errors without the path to it. */
+/** The schema of the property `x`, or a whole root, and the expected errors without the path to it. */
 interface Case {
   x?: unknown;
   root?: unknown;
@@ -19,7 +19,7 @@ const inRoot = (...texts: string[]) => texts.map((text) => `${at}${text}`);
 const named = { type: 'object', required: ['name'], properties: { name: { type: 'string' } } };
 
 const cases: Record<string, Case> = {
-  'takes structural schemas': {
+  'accepts structural schemas': {
     root: {
       type: 'object',
       description: 'all of it',
@@ -45,43 +45,43 @@ const cases: Record<string, Case> = {
     },
     want: [],
   },
-  'wants a type at the root': { root: {}, want: inRoot('.type: Required value: must not be empty at the root') },
-  'wants an object at the root': {
+  'requires a type at the root': { root: {}, want: inRoot('.type: Required value: must not be empty at the root') },
+  'requires an object at the root': {
     root: { type: 'string' },
     want: inRoot('.type: Invalid value: "string": must be object at the root'),
   },
-  'wants a type for each field': {
+  'requires a type for each field': {
     x: {},
     want: inX('.type: Required value: must not be empty for specified object fields'),
   },
-  'wants a type for items': {
+  'requires a type for items': {
     x: { type: 'array', items: {} },
     want: inX('.items.type: Required value: must not be empty for specified array items'),
   },
-  'wants items for an array': { x: { type: 'array' }, want: inX('.items: Required value: must be specified') },
-  'knows no other types': {
+  'requires items for an array': { x: { type: 'array' }, want: inX('.items: Required value: must be specified') },
+  'rejects unknown types': {
     x: { type: 'text' },
     want: inX(
       '.type: Unsupported value: "text": supported values: "array", "boolean", "integer", "number", "object", "string"',
     ),
   },
-  'takes no map at the root': {
+  'rejects map at the root': {
     root: { type: 'object', additionalProperties: true },
     want: inRoot('.additionalProperties: Forbidden: must not be used at the root'),
   },
-  'takes either properties or a map': {
+  'allows either properties or a map': {
     x: { type: 'object', properties: {}, additionalProperties: { type: 'string' } },
     want: [],
   },
-  'takes no map beside properties': {
+  'rejects map beside properties': {
     x: { ...named, additionalProperties: { type: 'string' } },
     want: inX('.additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive'),
   },
-  'preserves or keeps silent': {
+  'rejects x-kubernetes-preserve-unknown-fields: false': {
     x: { type: 'object', 'x-kubernetes-preserve-unknown-fields': false },
     want: inX('.x-kubernetes-preserve-unknown-fields: Invalid value: false: must be true or undefined'),
   },
-  'takes no structure inside of rules': {
+  'rejects structure inside anyOf and not': {
     x: { type: 'string', anyOf: [{ type: 'string', description: 'a', default: 'b' }], not: { nullable: true } },
     want: inX(
       '.anyOf[0].default: Forbidden: must be undefined to be structural',
@@ -90,27 +90,27 @@ const cases: Record<string, Case> = {
       '.not.nullable: Forbidden: must be false to be structural',
     ),
   },
-  'lets int-or-string be said by anyOf, and first in allOf': {
+  'allows int-or-string as anyOf, and first in allOf': {
     x: {
       'x-kubernetes-int-or-string': true,
       allOf: [{ anyOf: [{ type: 'integer' }, { type: 'string' }] }, { pattern: 'a' }],
     },
     want: [],
   },
-  'lets it be said nowhere else': {
+  'rejects int-or-string elsewhere in allOf': {
     x: { 'x-kubernetes-int-or-string': true, allOf: [{}, { anyOf: [{ type: 'integer' }, { type: 'string' }] }] },
     want: inX(
       '.allOf[1].anyOf[0].type: Forbidden: must be empty to be structural',
       '.allOf[1].anyOf[1].type: Forbidden: must be empty to be structural',
     ),
   },
-  'says nothing of metadata as such': {
+  'rejects a schema of metadata other than its name': {
     root: { type: 'object', properties: { metadata: { type: 'object', description: 'a' } } },
     want: inRoot(
       '.properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified',
     ),
   },
-  'embeds nothing inside of metadata': {
+  'rejects embedded resources inside metadata': {
     x: {
       type: 'object',
       'x-kubernetes-embedded-resource': true,
@@ -131,11 +131,11 @@ const cases: Record<string, Case> = {
       '.properties[metadata].properties[a].x-kubernetes-embedded-resource: Forbidden: must not be used inside of resource meta',
     ),
   },
-  'has a default that its own rules allow': {
+  'requires defaults that satisfy their rules': {
     x: { type: 'integer', default: 3, 'x-kubernetes-validations': [{ rule: 'self < 3' }] },
     want: inX('.default: Invalid value: "integer": failed rule: self < 3'),
   },
-  'has a default that may come from nothing': {
+  'requires defaults that satisfy rules with an optional old value': {
     x: {
       type: 'integer',
       default: 3,
@@ -143,7 +143,7 @@ const cases: Record<string, Case> = {
     },
     want: inX('.default: Invalid value: "integer": not new'),
   },
-  'wants rules to say something, in one line': {
+  'requires non-empty rules and messages in one line': {
     x: {
       type: 'object',
       properties: { a: { type: 'string' } },
@@ -168,7 +168,7 @@ const cases: Record<string, Case> = {
       '.x-kubernetes-validations[6].fieldPath: Invalid value: ".b": fieldPath must be a valid path',
     ),
   },
-  'wants rules that compile': {
+  'requires rules that compile': {
     x: {
       type: 'string',
       maxLength: 10,
@@ -182,7 +182,7 @@ const cases: Record<string, Case> = {
       '.x-kubernetes-validations[1].messageExpression: Invalid value: apiextensions.ValidationRule{Rule:"true", Message:"", MessageExpression:"1", Reason:(*apiextensions.FieldValueErrorReason)(nil), FieldPath:"", OptionalOldSelf:(*bool)(nil)}: messageExpression must evaluate to a string',
     ),
   },
-  'compares with old values only where they can be found': {
+  'rejects oldSelf where old values cannot be correlated': {
     x: {
       type: 'array',
       maxItems: 2,
@@ -192,13 +192,13 @@ const cases: Record<string, Case> = {
       '.items.x-kubernetes-validations[0].rule: Invalid value: "self == oldSelf": oldSelf cannot be used on the uncorrelatable portion of the schema within spec.versions[0].schema.openAPIV3Schema.properties[x]',
     ),
   },
-  'speaks of an optional old value only where it looks at one': {
+  'rejects optionalOldSelf in a rule without oldSelf': {
     x: { type: 'string', 'x-kubernetes-validations': [{ rule: "self == 'a'", optionalOldSelf: true }] },
     want: inX(
       '.x-kubernetes-validations[0].optionalOldSelf: Invalid value: true: may not be set if oldSelf is not used in rule',
     ),
   },
-  'multiplies the cost of a rule by how often it may be asked': {
+  'multiplies the cost of a rule by the number of values': {
     x: {
       type: 'array',
       items: { type: 'string', 'x-kubernetes-validations': [{ rule: "self.contains('abcdefghijk')" }] },
@@ -212,7 +212,7 @@ const cases: Record<string, Case> = {
       ),
     ),
   },
-  'tells by how much a rule is too dear': {
+  'reports by how much a rule is too expensive': {
     x: {
       type: 'array',
       items: { type: 'number' },
@@ -222,55 +222,55 @@ const cases: Record<string, Case> = {
       '.x-kubernetes-validations[0].rule: Forbidden: estimated rule cost exceeds budget by factor of 1.415577x (try simplifying',
     ),
   },
-  'wants what rules name to be described outside of them': {
+  'requires fields of anyOf to be described outside of it': {
     root: { type: 'object', anyOf: [{ properties: { y: { minimum: 1 } } }] },
     want: inRoot(
       '.properties[y]: Required value: because it is defined in spec.versions[0].schema.openAPIV3Schema.anyOf[0].properties[y]',
     ),
   },
-  'narrows nothing of metadata but the name': {
+  'rejects restrictions of metadata other than its name': {
     root: { type: 'object', properties: { metadata: { type: 'object', properties: { labels: { type: 'object' } } } } },
     want: inRoot(
       '.properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified',
     ),
   },
-  'wants kind to be a string': {
+  'requires kind to be a string': {
     root: { type: 'object', properties: { kind: { type: 'integer' } } },
     want: inRoot('.properties[kind].type: Invalid value: "integer": must be string'),
   },
-  'wants patterns that RE2 knows': {
+  'requires patterns that RE2 supports': {
     x: { type: 'string', pattern: '(a' },
     want: inX(
       '.pattern: Invalid value: "(a": must be a valid regular expression, but isn\'t: error parsing regexp: missing closing ): `(a`',
     ),
   },
-  'wants an embedded resource to be an object with content': {
+  'requires an embedded resource to be an object with content': {
     x: { type: 'object', 'x-kubernetes-embedded-resource': true },
     want: inX(
       '.properties: Required value: must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields',
     ),
   },
-  'takes nothing else for int-or-string': {
+  'rejects other extensions with int-or-string': {
     x: { 'x-kubernetes-int-or-string': true, 'x-kubernetes-preserve-unknown-fields': true },
     want: inX(
       '.x-kubernetes-preserve-unknown-fields: Invalid value: true: must be false if x-kubernetes-int-or-string is true',
     ),
   },
-  'takes no uniqueItems': {
+  'rejects uniqueItems': {
     x: { type: 'array', items: { type: 'string' }, uniqueItems: true },
     want: inX(
       '.uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic',
     ),
   },
-  'takes no references': {
+  'rejects references': {
     x: { type: 'object', $ref: '#/a', definitions: {} },
     want: inX('.definitions: Forbidden: definitions is not supported', '.$ref: Forbidden: $ref is not supported'),
   },
-  'wants keys for a list of type map': {
+  'requires keys for a list of type map': {
     x: { type: 'array', 'x-kubernetes-list-type': 'map', items: named },
     want: inX('.x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map'),
   },
-  'wants keys that are there, required and scalar': {
+  'requires list map keys that exist, are required and scalar': {
     x: {
       type: 'array',
       'x-kubernetes-list-type': 'map',
@@ -284,13 +284,13 @@ const cases: Record<string, Case> = {
       '.x-kubernetes-list-map-keys: Invalid value: ["a","b"]: entries must all be names of item properties',
     ),
   },
-  'wants sets of objects to be atomic': {
+  'requires sets of objects to be atomic': {
     x: { type: 'array', 'x-kubernetes-list-type': 'set', items: named },
     want: inX(
       '.items.x-kubernetes-map-type: Invalid value: null: must be atomic as item of a list with x-kubernetes-list-type=set',
     ),
   },
-  'wants list and map types where they belong': {
+  'requires list types on arrays and map types on objects': {
     x: { type: 'string', 'x-kubernetes-list-type': 'bag', 'x-kubernetes-map-type': 'atomic' },
     want: inX(
       '.type: Invalid value: "string": must be object if x-kubernetes-map-type is specified',
@@ -298,7 +298,7 @@ const cases: Record<string, Case> = {
       '.x-kubernetes-list-type: Unsupported value: "bag": supported values: "atomic", "set", "map"',
     ),
   },
-  'wants a rule in each CEL validation': {
+  'requires a rule in each CEL validation': {
     x: { type: 'string', 'x-kubernetes-validations': [{ rule: ' ' }, { rule: 'a\nb' }, { rule: 'a', reason: 'Why' }] },
     want: inX(
       '.x-kubernetes-validations[0].rule: Required value: rule is not specified',
@@ -306,31 +306,31 @@ const cases: Record<string, Case> = {
       '.x-kubernetes-validations[2].reason: Unsupported value: "Why": supported values: "FieldValueDuplicate"',
     ),
   },
-  'wants defaults that are valid': {
+  'requires defaults that are valid': {
     x: { type: 'integer', default: 'three' },
     want: inX('.default: Invalid value: "string": default in body must be of type integer: "string"'),
   },
-  'wants defaults without unknown fields': {
+  'requires defaults without unknown fields': {
     x: { ...named, default: { name: 'a', y: 1 } },
     want: inX('.default: Invalid value: {"name":"a","y":1}: must not have unknown fields'),
   },
-  'takes no defaults in metadata': {
+  'rejects defaults in metadata': {
     root: {
       type: 'object',
       properties: { metadata: { type: 'object', properties: { name: { type: 'string', default: 'a' } } } },
     },
     want: inRoot('.properties[metadata].properties[name].default: Forbidden: must not be set in top-level metadata'),
   },
-  'takes no null at the root': {
+  'rejects null at the root': {
     root: { type: 'object', nullable: true },
     want: inRoot('.nullable: Forbidden: nullable cannot be true at the root'),
   },
-  'takes no schema that is none': { x: 'string', want: inRoot('.properties.x: Invalid value: "string"') },
-  'wants keywords of the right type': {
+  'rejects a schema that is not an object': { x: 'string', want: inRoot('.properties.x: Invalid value: "string"') },
+  'requires keywords of the right type': {
     x: { type: 'string', maxLength: 'ten', required: ['a', 1] },
     want: inX('.maxLength: Invalid value: "string"', '.required[1]: Invalid value: "integer"'),
   },
-  'takes one schema for items': {
+  'rejects an array of schemas for items': {
     x: { type: 'array', items: [{ type: 'string' }] },
     want: inX('.items: Forbidden: items must be a schema object and not an array'),
   },
@@ -347,7 +347,7 @@ describe('the schema of a definition', () => {
     });
   }
 
-  it('stops listing faults at some point', () => {
+  it('limits the number of reported errors', () => {
     const properties = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`f${i}`, {}]));
     const schema: Schema = { type: 'object', properties };
     const got = validateCrd(aCrd({ versions: [aVersion({ schema: { openAPIV3Schema: schema } })] }));

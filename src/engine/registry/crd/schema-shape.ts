@@ -1,6 +1,6 @@
 /**
- * Whether a schema is one at all: every keyword has the type that it must have. kube-apiserver settles this by
- * decoding into Go structs; the other rules rely on it.
+ * Checks that every keyword of a schema has the right type. kube-apiserver does this by decoding into Go structs; the
+ * other checks rely on it.
  */
 import { allBranches } from '#engine/registry/crd/schema-tree.ts';
 import { compileSchema } from '#engine/registry/structural/compile.ts';
@@ -66,8 +66,8 @@ const keywords = compileSchema(
   { root: false },
 );
 
-/** Looks no further inside of what is wrong already. */
-export function schemaShapeFaults(schema: Schema, path: string): FieldError[] {
+/** Does not descend into a value that is already invalid. */
+export function checkSchemaShape(schema: Schema, path: string): FieldError[] {
   if (!isRecord(schema)) return [invalidValue(path, schema, 'must be an object')];
   if (Array.isArray(schema.items)) {
     return [forbiddenField(`${path}.items`, 'items must be a schema object and not an array')];
@@ -82,5 +82,5 @@ export function schemaShapeFaults(schema: Schema, path: string): FieldError[] {
     own.push(invalidValue(`${path}.additionalProperties`, additionalProperties, 'must be a schema or a boolean'));
   }
   if (own.length > 0) return own;
-  return allBranches(schema, path).flatMap((branch) => schemaShapeFaults(branch.schema, branch.path));
+  return allBranches(schema, path).flatMap((branch) => checkSchemaShape(branch.schema, branch.path));
 }

@@ -1,4 +1,4 @@
-/** Walking through the schemas inside of a schema, with the paths by which Kubernetes names them. */
+/** Walks through the nested schemas of a schema, with the paths that Kubernetes uses for them. */
 import type { Schema } from '#kube/schema.ts';
 import { isRecord } from '#kube/meta.ts';
 
@@ -7,7 +7,7 @@ export interface Branch {
   readonly path: string;
 }
 
-/** `properties[spec]`, `items`, `additionalProperties`: what describes values further inside. */
+/** Returns the schemas of nested values: `properties[spec]`, `items`, `additionalProperties`. */
 export function structuralBranches(schema: Schema, path: string): Branch[] {
   const branches: Branch[] = [];
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
@@ -20,7 +20,7 @@ export function structuralBranches(schema: Schema, path: string): Branch[] {
   return branches;
 }
 
-/** `anyOf[0]`, `not` ...: further rules for the same value. */
+/** Returns the further schemas of the same value: `anyOf[0]`, `not` ... */
 export function ruleBranches(schema: Schema, path: string): Branch[] {
   const branches: Branch[] = [];
   for (const keyword of ['anyOf', 'allOf', 'oneOf'] as const) {

@@ -1,6 +1,6 @@
 /**
- * What makes a schema structural: every field has a type of its own, and anyOf, allOf, oneOf and not only add rules
- * for values that are described outside of them. Kubernetes' words; the shape was checked before.
+ * Checks that a schema is structural: every field has a type, and anyOf, allOf, oneOf and not only restrict values that
+ * are described outside of them. Kubernetes' messages. The shape was checked before.
  */
 import { RE2JS } from 're2js';
 import { ruleBranches, structuralBranches } from '#engine/registry/crd/schema-tree.ts';
@@ -9,11 +9,11 @@ import { type FieldError, forbiddenField, invalidValue, requiredValue } from '#k
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 
-export function structuralFaults(schema: Schema, path: string): FieldError[] {
+export function checkStructural(schema: Schema, path: string): FieldError[] {
   const errors: FieldError[] = [];
-  structureFaults(schema, 'root', path, errors);
+  checkStructure(schema, 'root', path, errors);
   for (const branch of ruleBranches(schema, path)) {
-    completenessFaults(branch.schema, schema, { rules: branch.path, structure: path }, errors);
+    checkCompleteness(branch.schema, schema, { rules: branch.path, structure: path }, errors);
   }
   const text = ({ field, message }: FieldError) => `${field}: ${message}`;
   return errors.sort((a, b) => (text(a) < text(b) ? -1 : 1));
@@ -27,13 +27,13 @@ const TYPE_MISSING: Record<Level, string> = {
   field: 'must not be empty for specified object fields',
 };
 
-function structureFaults(schema: Schema, level: Level, path: string, errors: FieldError[]): void {
+function checkStructure(schema: Schema, level: Level, path: string, errors: FieldError[]): void {
   const isEmbedded = schema['x-kubernetes-embedded-resource'] === true;
   if (schema.type === 'array' && schema.items === undefined) {
     errors.push(requiredValue(`${path}.items`, 'must be specified'));
   }
   for (const branch of structuralBranches(schema, path)) {
-    structureFaults(branch.schema, branch.schema === schema.items ? 'item' : 'field', branch.path, errors);
+    checkStructure(branch.schema, branch.schema === schema.items ? 'item' : 'field', branch.path, errors);
   }
   if (schema.additionalProperties !== undefined) {
     if (level === 'root') {
@@ -44,13 +44,13 @@ function structureFaults(schema: Schema, level: Level, path: string, errors: Fie
       errors.push(forbiddenField(`${path}.additionalProperties`, detail));
     }
   }
-  extensionFaults(schema, path, errors);
-  rulesFaults(schema, path, true, errors);
-  typeFaults(schema, level, path, errors);
-  if (level === 'root' || isEmbedded) objectFieldFaults(schema, level, path, errors);
+  checkExtensions(schema, path, errors);
+  checkNodeRules(schema, path, true, errors);
+  checkType(schema, level, path, errors);
+  if (level === 'root' || isEmbedded) checkObjectFields(schema, level, path, errors);
 }
 
-function extensionFaults(schema: Schema, path: string, errors: FieldError[]): void {
+function checkExtensions(schema: Schema, path: string, errors: FieldError[]): void {
   if (schema['x-kubernetes-int-or-string'] === true) {
     for (const keyword of ['x-kubernetes-preserve-unknown-fields', 'x-kubernetes-embedded-resource'] as const) {
       if (schema[keyword] !== true) continue;
@@ -67,7 +67,7 @@ function extensionFaults(schema: Schema, path: string, errors: FieldError[]): vo
 
 const isEmpty = (fields: object | undefined) => fields === undefined || Object.keys(fields).length === 0;
 
-function typeFaults(schema: Schema, level: Level, path: string, errors: FieldError[]): void {
+function checkType(schema: Schema, level: Level, path: string, errors: FieldError[]): void {
   const type: string = schema.type ?? '';
   if (schema['x-kubernetes-embedded-resource'] === true && type !== 'object') {
     const detail = 'must be object if x-kubernetes-embedded-resource is true';
@@ -84,8 +84,8 @@ function mayLackType(schema: Schema): boolean {
   return schema['x-kubernetes-int-or-string'] === true || schema['x-kubernetes-preserve-unknown-fields'] === true;
 }
 
-/** apiVersion, kind and metadata of an object are given; a schema may only narrow its name. */
-function objectFieldFaults({ properties = {} }: Schema, level: Level, path: string, errors: FieldError[]): void {
+/** apiVersion, kind and metadata of an object are predefined; a schema may only restrict the name. */
+function checkObjectFields({ properties = {} }: Schema, level: Level, path: string, errors: FieldError[]): void {
   for (const name of ['kind', 'apiVersion']) {
     const property = properties[name];
     if (property === undefined || property.type === 'string') continue;
@@ -106,23 +106,23 @@ function objectFieldFaults({ properties = {} }: Schema, level: Level, path: stri
 
 const INT_OR_STRING = [{ type: 'integer' }, { type: 'string' }];
 
-/** The rules of a node: its pattern, and no structure inside of anyOf, allOf, oneOf, not. */
-function rulesFaults(schema: Schema, path: string, mayPass: boolean, errors: FieldError[]): void {
-  if (schema.pattern !== undefined && schema.pattern !== '') patternFaults(schema.pattern, path, errors);
-  // controller-gen says int-or-string in this way too, also first within allOf; Kubernetes lets it pass.
+/** Checks the pattern of a node, and that anyOf, allOf, oneOf and not contain no structure. */
+function checkNodeRules(schema: Schema, path: string, allowsIntOrString: boolean, errors: FieldError[]): void {
+  if (schema.pattern !== undefined && schema.pattern !== '') checkPattern(schema.pattern, path, errors);
+  // controller-gen also writes int-or-string this way, also as the first element of allOf; Kubernetes accepts it.
   const { anyOf, ...rest } = schema;
-  const others = mayPass && deepEqual(anyOf, INT_OR_STRING) ? rest : schema;
+  const others = allowsIntOrString && deepEqual(anyOf, INT_OR_STRING) ? rest : schema;
   for (const branch of ruleBranches(others, path)) {
-    const isFirst = mayPass && branch.schema === schema.allOf?.[0] && branch.path.endsWith('.allOf[0]');
-    nestedFaults(branch.schema, branch.path, isFirst, errors);
+    const isFirst = allowsIntOrString && branch.schema === schema.allOf?.[0] && branch.path.endsWith('.allOf[0]');
+    checkNested(branch.schema, branch.path, isFirst, errors);
   }
 }
 
-/** The exception within allOf is for anyOf alone, and reaches no further. */
-function nestedRuleFaults(schema: Schema, path: string, mayPass: boolean, errors: FieldError[]): void {
-  if (!mayPass || !deepEqual(schema.anyOf, INT_OR_STRING)) return rulesFaults(schema, path, false, errors);
+/** The exception within allOf applies to anyOf only, and not to deeper levels. */
+function checkNestedRules(schema: Schema, path: string, allowsIntOrString: boolean, errors: FieldError[]): void {
+  if (!allowsIntOrString || !deepEqual(schema.anyOf, INT_OR_STRING)) return checkNodeRules(schema, path, false, errors);
   const { anyOf: _, ...rest } = schema;
-  rulesFaults(rest, path, false, errors);
+  checkNodeRules(rest, path, false, errors);
 }
 
 const MUST_BE: readonly (readonly [keyof Schema, string])[] = [
@@ -141,10 +141,10 @@ const MUST_BE: readonly (readonly [keyof Schema, string])[] = [
   ['x-kubernetes-validations', 'must be empty to be structural'],
 ];
 
-function nestedFaults(schema: Schema, path: string, mayPass: boolean, errors: FieldError[]): void {
-  nestedRuleFaults(schema, path, mayPass, errors);
+function checkNested(schema: Schema, path: string, allowsIntOrString: boolean, errors: FieldError[]): void {
+  checkNestedRules(schema, path, allowsIntOrString, errors);
   for (const branch of structuralBranches(schema, path)) {
-    if (branch.schema !== schema.additionalProperties) nestedFaults(branch.schema, branch.path, false, errors);
+    if (branch.schema !== schema.additionalProperties) checkNested(branch.schema, branch.path, false, errors);
   }
   for (const [keyword, detail] of MUST_BE) {
     const value = schema[keyword];
@@ -157,7 +157,7 @@ function nestedFaults(schema: Schema, path: string, mayPass: boolean, errors: Fi
   }
 }
 
-function patternFaults(pattern: string, path: string, errors: FieldError[]): void {
+function checkPattern(pattern: string, path: string, errors: FieldError[]): void {
   try {
     RE2JS.compile(pattern);
   } catch (error) {
@@ -167,8 +167,8 @@ function patternFaults(pattern: string, path: string, errors: FieldError[]): voi
   }
 }
 
-/** Every field that a rule names must be described outside of the rules too. */
-function completenessFaults(
+/** Checks that every field in a rule is also described outside of the rules. */
+function checkCompleteness(
   rules: Schema,
   structure: Schema | undefined,
   at: { readonly rules: string; readonly structure: string },
@@ -179,14 +179,14 @@ function completenessFaults(
     return;
   }
   for (const branch of ruleBranches(rules, at.rules)) {
-    completenessFaults(branch.schema, structure, { rules: branch.path, structure: at.structure }, errors);
+    checkCompleteness(branch.schema, structure, { rules: branch.path, structure: at.structure }, errors);
   }
   for (const branch of structuralBranches(rules, at.rules)) {
     if (branch.schema === rules.additionalProperties) continue;
     const inside = { rules: branch.path, structure: at.structure + branch.path.slice(at.rules.length) };
     const name = Object.keys(rules.properties ?? {}).find((key) => rules.properties?.[key] === branch.schema);
     const described = name === undefined ? structure.items : own(structure.properties, name);
-    completenessFaults(branch.schema, described, inside, errors);
+    checkCompleteness(branch.schema, described, inside, errors);
   }
 }
 

@@ -14,34 +14,34 @@ interface Case {
   spec?: Partial<CrdSpec>;
   version?: Partial<CrdVersion>;
   crd?: Partial<Crd>;
-  /** Each begins one error. */
+  /** The beginning of each expected error. */
   want: string[];
 }
 
 const cases: Record<string, Case> = {
-  'takes a definition that is right': { want: [] },
-  'wants the name that plural and group make': {
+  'accepts a valid definition': { want: [] },
+  'requires the name <plural>.<group>': {
     crd: { metadata: { name: 'wrong.golden.local' } },
     want: ['metadata.name: Invalid value: "wrong.golden.local": must be spec.names.plural+"."+spec.group'],
   },
-  'wants a group with a dot': {
+  'requires a group with a dot': {
     spec: { group: 'golden' },
     crd: { metadata: { name: 'gadgets.golden' } },
     want: ['spec.group: Invalid value: "golden": should be a domain with at least one dot'],
   },
-  'knows two scopes': {
+  'rejects unknown scopes': {
     spec: { scope: 'Galaxy' },
     want: ['spec.scope: Unsupported value: "Galaxy": supported values: "Cluster", "Namespaced"'],
   },
-  'wants one storage version': {
+  'requires one storage version': {
     spec: { versions: [aVersion(), aVersion({ name: 'v2' })] },
     want: ['spec.versions: Invalid value: '],
   },
-  'wants version names once each, and well formed': {
+  'requires unique and valid version names': {
     spec: { versions: [aVersion(), aVersion({ storage: false }), aVersion({ name: '1', storage: false })] },
     want: ['spec.versions[2].name: Invalid value: "1": a DNS-1035 label must', 'spec.versions: Invalid value: '],
   },
-  'wants names that are labels': {
+  'requires names that are labels': {
     spec: {
       names: {
         plural: 'gadgets',
@@ -61,7 +61,7 @@ const cases: Record<string, Case> = {
       'spec.names.categories[0]: Invalid value: "B": a DNS-1035 label must',
     ],
   },
-  'asks for a url or a service of a webhook, and for versions that we speak': {
+  'requires a url or a service and a supported review version': {
     spec: {
       conversion: {
         strategy: 'Webhook',
@@ -76,7 +76,7 @@ const cases: Record<string, Case> = {
       'spec.conversion.conversionReviewVersions: Invalid value: ["v2","v2","V1"]: must include at least one of v1, v1beta1',
     ],
   },
-  'calls a webhook over https only': {
+  'rejects webhook URLs other than https': {
     spec: {
       conversion: {
         strategy: 'Webhook',
@@ -85,7 +85,7 @@ const cases: Record<string, Case> = {
     },
     want: ['spec.conversion.webhookClientConfig.url: Invalid value: "http": \'https\' is the only allowed URL scheme'],
   },
-  'has no webhook where none converts': {
+  'rejects a webhook without the Webhook strategy': {
     spec: {
       conversion: {
         strategy: 'None',
@@ -97,32 +97,32 @@ const cases: Record<string, Case> = {
       'spec.conversion.conversionReviewVersions: Forbidden: should not be set when strategy is not set to Webhook',
     ],
   },
-  'asks for the webhook that is to convert': {
+  'requires a webhook for the Webhook strategy': {
     spec: { conversion: { strategy: 'Webhook', webhook: {} } },
     want: [
       'spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook',
       'spec.conversion.conversionReviewVersions: Required value',
     ],
   },
-  'keeps unknown fields by schema only': {
+  'rejects preserveUnknownFields': {
     spec: { preserveUnknownFields: true },
     want: [
       'spec.preserveUnknownFields: Invalid value: true: cannot set to true, set x-kubernetes-preserve-unknown-fields',
     ],
   },
-  'wants a schema': {
+  'requires a schema': {
     version: { schema: {} },
     want: ['spec.versions[0].schema.openAPIV3Schema: Required value'],
   },
-  'keeps versions that were stored': {
+  'requires stored versions to stay in the spec': {
     crd: { status: { storedVersions: ['v1', 'v0'] } },
     want: ['status.storedVersions[1]: Invalid value: "v0": must appear in spec.versions'],
   },
-  'keeps the version that is stored now': {
+  'requires a stored version': {
     crd: { status: { storedVersions: [] } },
     want: ['status.storedVersions: Invalid value: []: must have at least one stored version'],
   },
-  'wants columns to be complete': {
+  'requires columns to be complete': {
     version: {
       additionalPrinterColumns: [
         { name: '', type: 'text', format: 'x', jsonPath: 'spec.x' },
@@ -138,7 +138,7 @@ const cases: Record<string, Case> = {
       'spec.versions[0].additionalPrinterColumns[1].JSONPath: Required value',
     ],
   },
-  'wants scale to look where counts are': {
+  'requires scale paths under spec and status': {
     version: {
       subresources: { scale: { specReplicasPath: '.status.a', statusReplicasPath: 'b', labelSelectorPath: '.x' } },
     },
@@ -148,7 +148,7 @@ const cases: Record<string, Case> = {
       'spec.versions[0].subresources.scale.labelSelectorPath: Invalid value: ".x": should be a json path under either .spec or .status',
     ],
   },
-  'wants selectable fields to be scalars of the schema': {
+  'requires selectable fields to be scalars of the schema': {
     version: {
       selectableFields: ['.spec', '.spec.nope', '.spec.color', '.spec.color'].map((jsonPath) => ({ jsonPath })),
     },
@@ -158,23 +158,23 @@ const cases: Record<string, Case> = {
       'spec.versions[0].selectableFields[3].jsonPath: Duplicate value: ".spec.color"',
     ],
   },
-  'words a deprecation for deprecated versions only': {
+  'rejects a deprecation warning for a version that is not deprecated': {
     version: { deprecationWarning: 'old' },
     want: ['spec.versions[0].deprecationWarning: Invalid value: "old": can only be set for deprecated versions'],
   },
-  'wants a deprecation that can be printed': {
+  'requires a printable deprecation warning': {
     version: { deprecated: true, deprecationWarning: 'a\nb' },
     want: [
       'spec.versions[0].deprecationWarning: Invalid value: "a\\nb": must only contain printable UTF-8 characters; non-printable character found at index 1',
     ],
   },
-  'allows no rules at the root that look at status and spec together': {
+  'rejects root rules that span spec and status': {
     version: { subresources: { status: {} }, schema: { openAPIV3Schema: { ...gadgetSchema, minProperties: 1 } } },
     want: ['spec.versions[0].schema.openAPIV3Schema: Invalid value: '],
   },
 };
 
-function madeOf({ spec, version, crd }: Case): Crd {
+function buildCrd({ spec, version, crd }: Case): Crd {
   return aCrd({ ...(version === undefined ? {} : { versions: [aVersion(version)] }), ...spec }, crd);
 }
 
@@ -185,15 +185,15 @@ function assertBegin(got: string[], want: readonly string[]): void {
 
 describe('validateCrd', () => {
   for (const [name, given] of Object.entries(cases)) {
-    it(name, () => assertBegin(shown(validateCrd(madeOf(given))), given.want));
+    it(name, () => assertBegin(shown(validateCrd(buildCrd(given))), given.want));
   }
 
-  it('says at the end of a long value what is wrong with it', () => {
+  it('reports the error after a long value', () => {
     const [error] = validateCrd(aCrd({ versions: [aVersion({ storage: false })] }));
     assert.ok(error?.message.endsWith(': must have exactly one version marked as storage version'));
   });
 
-  it('leaves what the schema requires to the schema', () => {
+  it('does not repeat the errors of the schema', () => {
     const object: KubeObject = { apiVersion: 'a/v1', kind: 'CustomResourceDefinition', metadata: { name: 'x' } };
     assert.deepEqual(validateCrd(object), []);
   });
@@ -204,14 +204,14 @@ describe('validateCrdUpdate', () => {
   prepareCrd(old);
   const changed = aCrd({ scope: 'Cluster', group: 'other.local', names: { plural: 'gizmos', kind: 'Gizmo' } });
 
-  it('keeps what makes the name', () => {
+  it('rejects changes of group and plural', () => {
     assert.deepEqual(shown(validateCrdUpdate(changed, old)), [
       'spec.group: Invalid value: "other.local": field is immutable',
       'spec.names.plural: Invalid value: "gizmos": field is immutable',
     ]);
   });
 
-  it('keeps scope and kind too once it is established', () => {
+  it('rejects changes of scope and kind once established', () => {
     const established = { ...old, status: crdStatus(old, [], '2026-01-01T00:00:00Z') };
     assert.deepEqual(shown(validateCrdUpdate(changed, established)), [
       'spec.scope: Invalid value: "Cluster": field is immutable',
@@ -221,14 +221,14 @@ describe('validateCrdUpdate', () => {
     ]);
   });
 
-  it('lets the rest change', () => {
+  it('allows other changes', () => {
     const next = aCrd({ versions: [aVersion(), aVersion({ name: 'v2', storage: false })] });
     assert.deepEqual(validateCrdUpdate(next, old), []);
   });
 });
 
 describe('crdWarnings', () => {
-  it('tells of formats that are ignored', () => {
+  it('warns about ignored formats', () => {
     const schema = {
       type: 'object',
       properties: { a: { type: 'string', format: 'colour' }, b: { type: 'string', format: 'uuid' } },

@@ -1,13 +1,10 @@
-/**
- * The rules for definitions beyond their schema, in Kubernetes' words. What the schema requires is not told a second
- * time here.
- */
-import { conversionFaults } from '#engine/registry/crd/conversion-rules.ts';
+/** Validates definitions beyond their schema, with Kubernetes' messages. Does not repeat the errors of the schema. */
+import { checkConversion } from '#engine/registry/crd/conversion-rules.ts';
 import { isEstablished } from '#engine/registry/crd/crd-status.ts';
 import { asCrd, type Crd, type CrdNames, type CrdSpec } from '#engine/registry/crd/definition.ts';
 import { allBranches } from '#engine/registry/crd/schema-tree.ts';
-import { schemaShapeFaults } from '#engine/registry/crd/schema-shape.ts';
-import { versionFaults } from '#engine/registry/crd/version-rules.ts';
+import { checkSchemaShape } from '#engine/registry/crd/schema-shape.ts';
+import { checkVersion } from '#engine/registry/crd/version-rules.ts';
 import { FIELD_IMMUTABLE } from '#engine/registry/metadata.ts';
 import { supportedFormat } from '#engine/registry/structural/formats.ts';
 import { type FieldError, invalidValue, requiredValue, unsupportedValue } from '#kube/field-error.ts';
@@ -15,17 +12,17 @@ import { isRecord, type KubeObject } from '#kube/meta.ts';
 import { nameErrors } from '#kube/names.ts';
 import type { Schema } from '#kube/schema.ts';
 
-/** A schema of 3 MiB could have a fault in every node. */
+/** A schema of 3 MiB could have an error in every node. */
 const MAX_ERRORS = 256;
 const SCOPES = ['Cluster', 'Namespaced'];
 
 export function validateCrd(object: KubeObject): FieldError[] {
   if (!hasSpec(object)) return [];
   const crd = asCrd(object);
-  return [...crdNameFaults(crd), ...specFaults(crd.spec), ...storedVersionFaults(crd)].slice(0, MAX_ERRORS);
+  return [...checkCrdName(crd), ...checkSpec(crd.spec), ...checkStoredVersions(crd)].slice(0, MAX_ERRORS);
 }
 
-/** Group and plural make the name; scope and kind are where the objects lie. */
+/** Group and plural form the name; scope and kind determine where the objects are stored. */
 export function validateCrdUpdate(object: KubeObject, old: KubeObject): FieldError[] {
   if (!hasSpec(object) || !hasSpec(old)) return [];
   const { spec } = asCrd(object);
@@ -43,14 +40,14 @@ export function validateCrdUpdate(object: KubeObject, old: KubeObject): FieldErr
   return errors;
 }
 
-/** Formats that are ignored, as Kubernetes warns of them. */
+/** Returns warnings for formats that are ignored, as in Kubernetes. */
 export function crdWarnings(object: KubeObject): string[] {
   if (!hasSpec(object)) return [];
   const formats = new Set<string>();
   for (const [i, { schema }] of asCrd(object).spec.versions.entries()) {
     const root = schema?.openAPIV3Schema;
     const path = `spec.versions[${i}]`;
-    if (root !== undefined && schemaShapeFaults(root, path).length === 0) collectUnknownFormats(root, path, formats);
+    if (root !== undefined && checkSchemaShape(root, path).length === 0) collectUnknownFormats(root, path, formats);
   }
   return [...formats].map((format) => `unrecognized format ${JSON.stringify(format)}`);
 }
@@ -60,21 +57,21 @@ function collectUnknownFormats(schema: Schema, path: string, formats: Set<string
   for (const branch of allBranches(schema, path)) collectUnknownFormats(branch.schema, branch.path, formats);
 }
 
-/** The schema tells what is missing; these rules look at definitions that have their parts. */
+/** Reports whether the spec has its parts. The schema reports missing ones. */
 function hasSpec({ spec }: KubeObject): boolean {
   return (
     isRecord(spec) && isRecord(spec['names']) && Array.isArray(spec['versions']) && spec['versions'].every(isRecord)
   );
 }
 
-function crdNameFaults({ metadata, spec }: Crd): FieldError[] {
+function checkCrdName({ metadata, spec }: Crd): FieldError[] {
   const { name } = metadata;
   if (!name || name === `${spec.names.plural}.${spec.group}`) return [];
   return [invalidValue('metadata.name', name, 'must be spec.names.plural+"."+spec.group')];
 }
 
-function specFaults(spec: CrdSpec): FieldError[] {
-  const errors: FieldError[] = [...groupFaults(spec.group)];
+function checkSpec(spec: CrdSpec): FieldError[] {
+  const errors: FieldError[] = [...checkGroup(spec.group)];
   if (spec.scope === '') errors.push(requiredValue('spec.scope'));
   else if (spec.scope !== undefined && !SCOPES.includes(spec.scope)) {
     errors.push(unsupportedValue('spec.scope', spec.scope, SCOPES));
@@ -84,25 +81,25 @@ function specFaults(spec: CrdSpec): FieldError[] {
       'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead';
     errors.push(invalidValue('spec.preserveUnknownFields', true, detail));
   }
-  errors.push(...versionsFaults(spec), ...namesFaults(spec.names, 'spec.names'), ...conversionFaults(spec));
+  errors.push(...checkVersions(spec), ...checkNames(spec.names, 'spec.names'), ...checkConversion(spec));
   return errors;
 }
 
-function groupFaults(group: string | undefined): FieldError[] {
+function checkGroup(group: string | undefined): FieldError[] {
   if (group === undefined) return [];
   if (group === '') return [requiredValue('spec.group')];
-  const faults = nameErrors('subdomain', group);
-  if (faults.length > 0) return [invalidValue('spec.group', group, faults.join(','))];
+  const messages = nameErrors('subdomain', group);
+  if (messages.length > 0) return [invalidValue('spec.group', group, messages.join(','))];
   return group.includes('.') ? [] : [invalidValue('spec.group', group, 'should be a domain with at least one dot')];
 }
 
-function versionsFaults({ versions }: CrdSpec): FieldError[] {
+function checkVersions({ versions }: CrdSpec): FieldError[] {
   const errors: FieldError[] = [];
   for (const [i, version] of versions.entries()) {
     const path = `spec.versions[${i}]`;
-    const faults = version.name === undefined ? [] : nameErrors('label1035', version.name);
-    if (faults.length > 0) errors.push(invalidValue(`${path}.name`, version.name, faults.join(',')));
-    errors.push(...versionFaults(version, path));
+    const messages = version.name === undefined ? [] : nameErrors('label1035', version.name);
+    if (messages.length > 0) errors.push(invalidValue(`${path}.name`, version.name, messages.join(',')));
+    errors.push(...checkVersion(version, path));
   }
   if (new Set(versions.map(({ name }) => name)).size < versions.length) {
     errors.push(invalidValue('spec.versions', versions, 'must contain unique version names'));
@@ -113,13 +110,13 @@ function versionsFaults({ versions }: CrdSpec): FieldError[] {
   return errors;
 }
 
-function namesFaults(names: CrdNames, path: string): FieldError[] {
+function checkNames(names: CrdNames, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const hold = (at: string, name: string | undefined, { isKind = false } = {}) => {
     if (!name) return;
-    const faults = nameErrors('label1035', isKind ? name.toLowerCase() : name).join(',');
-    const detail = isKind ? `may have mixed case, but should otherwise match: ${faults}` : faults;
-    if (faults !== '') errors.push(invalidValue(`${path}.${at}`, name, detail));
+    const messages = nameErrors('label1035', isKind ? name.toLowerCase() : name).join(',');
+    const detail = isKind ? `may have mixed case, but should otherwise match: ${messages}` : messages;
+    if (messages !== '') errors.push(invalidValue(`${path}.${at}`, name, detail));
   };
   for (const field of ['plural', 'kind'] as const) {
     if (names[field] === '') errors.push(requiredValue(`${path}.${field}`));
@@ -136,8 +133,8 @@ function namesFaults(names: CrdNames, path: string): FieldError[] {
   return errors;
 }
 
-/** Where none are told yet, the server has not looked at it. */
-function storedVersionFaults({ spec, status }: Crd): FieldError[] {
+/** Does nothing without stored versions: the server has not processed the definition yet. */
+function checkStoredVersions({ spec, status }: Crd): FieldError[] {
   const path = 'status.storedVersions';
   const stored = status?.storedVersions;
   if (stored === undefined) return [];

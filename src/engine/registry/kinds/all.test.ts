@@ -1,4 +1,4 @@
-/** What holds for every built-in kind. */
+/** Invariants of every built-in kind. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
@@ -22,7 +22,7 @@ scheduling.k8s.io/v1: priorityclasses(pc)
 storage.k8s.io/v1: storageclasses(sc)
 `.trim();
 
-test('the built-in kinds are these, with these short names', () => {
+test('the built-in kinds and their short names', () => {
   const byGroup = new Map<string, string[]>();
   for (const { group, version, plural, shortNames } of builtInResources) {
     const groupVersion = group === '' ? version : `${group}/${version}`;
@@ -33,7 +33,7 @@ test('the built-in kinds are these, with these short names', () => {
   assert.equal(lines.join('\n'), EXPECTED);
 });
 
-test('every name that kubectl may use means one kind', () => {
+test('every resource name is unique', () => {
   const names = builtInResources.flatMap((r) => [r.plural, ...r.shortNames, r.singular]);
   assert.deepEqual(
     names.filter((name, i) => names.indexOf(name) !== i),
@@ -43,7 +43,7 @@ test('every name that kubectl may use means one kind', () => {
   assert.equal(new Set(collections).size, collections.length);
 });
 
-/** Every schema in a tree with its path. */
+/** Yields every schema in a tree with its path. */
 function* schemasIn(schema: Schema, path: string): Generator<[string, Schema]> {
   yield [path, schema];
   for (const [name, property] of Object.entries(schema.properties ?? {})) yield* schemasIn(property, `${path}.${name}`);
@@ -54,15 +54,15 @@ function* schemasIn(schema: Schema, path: string): Generator<[string, Schema]> {
 function schemaMistakes(path: string, schema: Schema): string[] {
   const mistakes: string[] = [];
   for (const name of schema.required ?? []) {
-    if (schema.properties?.[name] === undefined) mistakes.push(`${path}: required ${name} is no property`);
+    if (schema.properties?.[name] === undefined) mistakes.push(`${path}: required ${name} is not a property`);
   }
   const mergeKey = schema['x-kubernetes-patch-merge-key'];
   const keys = [...(schema['x-kubernetes-list-map-keys'] ?? []), ...(mergeKey === undefined ? [] : [mergeKey])];
   for (const key of keys) {
-    if (schema.items?.properties?.[key] === undefined) mistakes.push(`${path}: key ${key} is no field of the items`);
+    if (schema.items?.properties?.[key] === undefined) mistakes.push(`${path}: key ${key} is not a field of the items`);
   }
   if (schema.default !== undefined && schema.enum !== undefined && !schema.enum.includes(schema.default)) {
-    mistakes.push(`${path}: default is not one of the words`);
+    mistakes.push(`${path}: default is not in the enum`);
   }
   if (schema.type === 'array' && schema.items === undefined) mistakes.push(`${path}: no items`);
   return mistakes;
@@ -71,7 +71,7 @@ function schemaMistakes(path: string, schema: Schema): string[] {
 for (const resource of builtInResources) {
   const { kind, plural } = resource;
 
-  test(`${kind}: names, verbs and scope are sane`, () => {
+  test(`${kind}: names, verbs and scope are valid`, () => {
     assert.equal(resource.singular, kind.toLowerCase());
     assert.equal(resource.listKind, `${kind}List`);
     assert.match(plural, /^[a-z]+s$/);
@@ -84,10 +84,10 @@ for (const resource of builtInResources) {
     assert.equal(resource.verbs.includes('deletecollection'), kind !== 'Namespace');
     assert.equal(resource.status, resource.schema.properties?.['status'] !== undefined);
     const subresources = (resource.extraSubresources ?? []).map(({ name }) => name);
-    assert.equal(subresources.includes('status'), false, 'status is listed by itself');
+    assert.equal(subresources.includes('status'), false, 'status must not be an extra subresource');
   });
 
-  test(`${kind}: its schema is sound and leaves the common fields out`, () => {
+  test(`${kind}: its schema is valid and omits the common fields`, () => {
     const found = [...schemasIn(resource.schema, kind)];
     assert.deepEqual(
       found.flatMap(([path, schema]) => schemaMistakes(path, schema)),
@@ -98,7 +98,7 @@ for (const resource of builtInResources) {
     }
   });
 
-  test(`${kind}: defaults fit its own schema and a second pass changes nothing`, () => {
+  test(`${kind}: defaults satisfy its schema and are idempotent`, () => {
     const { applyDefaults, validate } = compileSchema(resource.schema, { builtIn: true });
     const object = anObject(resource, {});
     applyDefaults(object);
@@ -111,7 +111,7 @@ for (const resource of builtInResources) {
     assert.deepEqual(wrong, []);
   });
 
-  test(`${kind}: rules, columns and selectors bear an object with nothing in it`, () => {
+  test(`${kind}: validation, columns and selectors accept an empty object`, () => {
     const object = anObject(resource, {});
     compileSchema(resource.schema, { builtIn: true }).applyDefaults(object);
     resource.strategy.prepareForCreate?.(object);
@@ -120,7 +120,7 @@ for (const resource of builtInResources) {
     for (const read of Object.values(resource.selectableFields)) assert.equal(typeof read(object), 'string');
   });
 
-  test(`${kind}: columns have distinct names and its own place for the age`, () => {
+  test(`${kind}: columns have unique names and an age`, () => {
     const names = resource.columns.map(({ name }) => name);
     assert.equal(new Set(names).size, names.length);
     assert.equal(names.includes('Age') || names.includes('Created At') || names.includes('Last Seen'), true);

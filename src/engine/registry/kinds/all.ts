@@ -1,4 +1,4 @@
-/** Every built-in kind but CustomResourceDefinition, which is registry/crd/'s. */
+/** All built-in kinds except CustomResourceDefinition (registry/crd/). */
 import { validatingAdmissionPolicyBindings } from '#engine/registry/kinds/admission/validating-admission-policy-binding.ts';
 import { validatingAdmissionPolicies } from '#engine/registry/kinds/admission/validating-admission-policy.ts';
 import {

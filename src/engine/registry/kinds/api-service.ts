@@ -1,4 +1,4 @@
-/** APIService: which server answers for an API group and version. */
+/** APIService: the server of an API group and version. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { plainCondition } from '#engine/registry/kinds/shared/condition.ts';
@@ -49,18 +49,22 @@ export const apiServices = defineKind({
   columns: [
     {
       name: 'Service',
-      description: 'Who answers.',
+      description: 'Server of the API: Local or a service.',
       value: ({ spec: { service } }) =>
         service === undefined ? 'Local' : `${service.namespace ?? ''}/${service.name ?? ''}`,
     },
-    { name: 'Available', description: 'Whether it answers.', value: ({ status }) => availability(status ?? {}) },
+    {
+      name: 'Available',
+      description: 'Whether the service is available.',
+      value: ({ status }) => availability(status ?? {}),
+    },
     age,
   ],
   status: true,
   prepareForCreate(object) {
     const { spec, metadata } = object;
     if (!isRecord(spec) || spec.service !== undefined) return;
-    // What this server answers itself is there from the first moment.
+    // A local API is available from the start.
     object.status = {
       conditions: [
         {

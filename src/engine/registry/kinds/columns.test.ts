@@ -1,4 +1,4 @@
-/** The cells that `kubectl get -o wide` shows; pods have their own test. */
+/** Tests the cells of `kubectl get -o wide`. Pods have a test of their own. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { validatingAdmissionPolicyBindings } from '#engine/registry/kinds/admission/validating-admission-policy-binding.ts';
@@ -30,7 +30,7 @@ const DELETED = { deletionTimestamp: CREATED };
 
 const cases: Record<string, [Resource, Fields, Record<string, unknown>]> = {
   'a namespace': [namespaces, { status: { phase: 'Active' } }, { Status: 'Active', Age }],
-  'a config map counts both sorts of data': [
+  'a config map counts data and binaryData': [
     configMaps,
     { data: { a: '1', b: '2' }, binaryData: { c: 'AA==' } },
     { Data: 3, Age },
@@ -59,7 +59,7 @@ const cases: Record<string, [Resource, Fields, Record<string, unknown>]> = {
       'Container-Runtime': '<unknown>',
     },
   ],
-  'a cordoned node that says nothing': [
+  'a cordoned node without status': [
     nodes,
     { spec: { unschedulable: true } },
     {
@@ -74,7 +74,7 @@ const cases: Record<string, [Resource, Fields, Record<string, unknown>]> = {
       'Container-Runtime': '<unknown>',
     },
   ],
-  'an event of the old sort': [
+  'an old-style event': [
     events,
     {
       type: 'Warning',
@@ -99,7 +99,7 @@ const cases: Record<string, [Resource, Fields, Record<string, unknown>]> = {
       Name: 'one',
     },
   ],
-  'an event of the new sort, seen once': [
+  'a new-style event that was seen once': [
     events,
     {
       involvedObject: { kind: 'Node' },
@@ -136,7 +136,7 @@ const cases: Record<string, [Resource, Fields, Record<string, unknown>]> = {
       VolumeMode: 'Block',
     },
   ],
-  'a claim that waits shows no size': [
+  'a pending claim shows no size': [
     persistentVolumeClaims,
     { spec: { resources: { requests: { storage: '1Gi' } } }, status: { phase: 'Pending' } },
     {
@@ -197,7 +197,7 @@ const cases: Record<string, [Resource, Fields, Record<string, unknown>]> = {
     { status: { hard: { 'limits.cpu': '4', pods: '10', 'requests.cpu': '2' }, used: { pods: '3' } } },
     { Age, Request: 'pods: 3/10, requests.cpu: 0/2', Limit: 'limits.cpu: 0/4' },
   ],
-  'a job that runs': [
+  'a running job': [
     jobs,
     {
       spec: {
@@ -224,7 +224,7 @@ const cases: Record<string, [Resource, Fields, Record<string, unknown>]> = {
       Selector: 'a=1,b=2',
     },
   ],
-  'a job that is done': [
+  'a complete job': [
     jobs,
     {
       spec: { completions: 2, template: {} },
@@ -240,7 +240,7 @@ const cases: Record<string, [Resource, Fields, Record<string, unknown>]> = {
     },
     { Status: 'Complete', Completions: '2/2', Duration: '45s', Age, Containers: '', Images: '', Selector: '<none>' },
   ],
-  'a job whose success is sure but whose pods still end': [
+  'a job that met its success criteria while its pods terminate': [
     jobs,
     {
       spec: { completions: 1, template: {} },
@@ -271,7 +271,7 @@ const cases: Record<string, [Resource, Fields, Record<string, unknown>]> = {
     },
     { Controller: 'virtualmachine.kubevirt.io/db', Revision: 7, Age },
   ],
-  'a cluster role shows its birthday': [clusterRoles, {}, { 'Created At': CREATED }],
+  'a cluster role shows its creation time': [clusterRoles, {}, { 'Created At': CREATED }],
   'a role binding': [
     roleBindings,
     {
@@ -290,13 +290,13 @@ const cases: Record<string, [Resource, Fields, Record<string, unknown>]> = {
     { spec: { validations: [{ expression: 'true' }], paramKind: { apiVersion: 'v1', kind: 'ConfigMap' } } },
     { Validations: 1, ParamKind: 'v1/ConfigMap', Age },
   ],
-  'a binding of a policy': [
+  'a policy binding': [
     validatingAdmissionPolicyBindings,
     { spec: { policyName: 'p', paramRef: { name: 'limits' } } },
     { PolicyName: 'p', ParamRef: '*/limits', Age },
   ],
   webhooks: [mutatingWebhookConfigurations, { webhooks: [{}, {}] }, { Webhooks: 2, Age }],
-  'an API served elsewhere that does not answer': [
+  'a remote API service that is not available': [
     apiServices,
     {
       spec: { service: { namespace: 'kubevirt', name: 'virt-api' } },
@@ -333,7 +333,7 @@ for (const [name, [resource, fields, want]] of Object.entries(cases)) {
   test(`columns of ${name}`, () => {
     const cells = cellsOf(resource, fields);
     assert.deepEqual(cells, want);
-    assert.deepEqual(Object.keys(cells), Object.keys(want), 'in this order');
+    assert.deepEqual(Object.keys(cells), Object.keys(want), 'the columns must have this order');
   });
 }
 

@@ -1,4 +1,4 @@
-/** ConfigMap: data that pods read. */
+/** ConfigMap. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { checkConfigKey, MAX_DATA_BYTES } from '#engine/registry/kinds/shared/formats.ts';
@@ -21,7 +21,7 @@ export const configMaps = defineKind({
   columns: [
     {
       name: 'Data',
-      description: 'How many keys there are.',
+      description: 'Number of keys.',
       value: ({ data = {}, binaryData = {} }) => Object.keys(data).length + Object.keys(binaryData).length,
     },
     age,
@@ -40,7 +40,7 @@ export const configMaps = defineKind({
       errors.push(...checkConfigKey(`binaryData[${key}]`, key));
       size += Buffer.byteLength(value, 'base64');
     }
-    // The error is the whole object's, and `[]` is how an empty path prints.
+    // The error is about the whole object; an empty path prints as `[]`.
     if (size > MAX_DATA_BYTES) errors.push(tooLong('[]', MAX_DATA_BYTES));
     return errors;
   },

@@ -1,4 +1,4 @@
-/** ControllerRevision: a state of an object that its controller may go back to. */
+/** ControllerRevision: a state of an object that its controller can restore. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age, NONE } from '#engine/registry/kinds/shared/columns.ts';
 import { checkImmutable, checkNotNegative } from '#engine/registry/kinds/shared/formats.ts';
@@ -32,7 +32,7 @@ export const controllerRevisions = defineKind({
   validateUpdate: ({ data }, old) => checkImmutable('data', data, old.data),
 });
 
-/** `statefulset.apps/web`. */
+/** Formats the controller of a revision: `statefulset.apps/web`. */
 function controllerOf({ ownerReferences }: ObjectMeta): string {
   const owner = ownerReferences?.find(({ controller }) => controller === true);
   if (owner === undefined) return NONE;

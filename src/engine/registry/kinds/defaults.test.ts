@@ -1,4 +1,4 @@
-/** What the server adds to a new object; pods have their own test. */
+/** Tests the defaults of new objects. Pods have a test of their own. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { validatingAdmissionPolicies } from '#engine/registry/kinds/admission/validating-admission-policy.ts';
@@ -21,17 +21,17 @@ import type { Resource } from '#engine/registry/resource.ts';
 const RBAC = 'rbac.authorization.k8s.io';
 
 const cases: Record<string, [Resource, Fields, Record<string, unknown>]> = {
-  'a namespace is active and held by its content': [
+  'a namespace is active and has the kubernetes finalizer': [
     namespaces,
     { status: { phase: 'Terminating' } },
     { spec: { finalizers: ['kubernetes'] }, status: { phase: 'Active' } },
   ],
-  'a namespace keeps finalizers of its own': [
+  'a namespace keeps its custom finalizers': [
     namespaces,
     { spec: { finalizers: ['example.com/x'] } },
     { spec: { finalizers: ['example.com/x', 'kubernetes'] }, status: { phase: 'Active' } },
   ],
-  'plain text of a secret becomes data': [
+  'stringData of a secret becomes data': [
     secrets,
     { data: { a: 'eA==', b: 'eA==' }, stringData: { a: 'secret' } },
     { data: { a: 'c2VjcmV0', b: 'eA==' }, type: 'Opaque' },
@@ -55,12 +55,12 @@ const cases: Record<string, [Resource, Fields, Record<string, unknown>]> = {
       status: { phase: 'Pending' },
     },
   ],
-  'a claim from a source that only the newer field knows': [
+  'a claim with a source that only dataSourceRef supports': [
     persistentVolumeClaims,
     { spec: { dataSource: { apiGroup: 'example.com', kind: 'Image', name: 'a' } } },
     { spec: { resources: {}, volumeMode: 'Filesystem' }, status: { phase: 'Pending' } },
   ],
-  'an event names its reporter, if only by nothing': [
+  'an event has an empty reporter': [
     events,
     { involvedObject: { name: 'a' } },
     { involvedObject: { name: 'a' }, reportingComponent: '', reportingInstance: '', source: {} },
@@ -100,7 +100,7 @@ const cases: Record<string, [Resource, Fields, Record<string, unknown>]> = {
       ],
     },
   ],
-  'a disruption budget starts from zero, whatever was sent': [
+  'the status of a disruption budget starts from zero': [
     podDisruptionBudgets,
     { spec: {}, status: { disruptionsAllowed: 5 } },
     {
@@ -143,7 +143,7 @@ const cases: Record<string, [Resource, Fields, Record<string, unknown>]> = {
       ],
     },
   ],
-  'an API that this server answers is there at once': [
+  'a local API service is available at once': [
     apiServices,
     { spec: { version: 'v1', groupPriorityMinimum: 1, versionPriority: 1 } },
     {
@@ -185,12 +185,12 @@ for (const [name, [resource, fields, want]] of Object.entries(cases)) {
   });
 }
 
-test('a namespace carries its name as a label', () => {
+test('a namespace has its name as a label', () => {
   const { metadata } = created(namespaces, { metadata: { labels: { team: 'a' } } });
   assert.deepEqual(metadata.labels, { team: 'a', 'kubernetes.io/metadata.name': 'one' });
 });
 
-test("a namespace's finalizers stay through an update, and hold it back until they are gone", () => {
+test("a namespace's finalizers survive an update and block its deletion", () => {
   const old = created(namespaces, {});
   const next = anObject(namespaces, { spec: { finalizers: [] } });
   namespaces.strategy.prepareForUpdate?.(next, old);
@@ -201,7 +201,7 @@ test("a namespace's finalizers stay through an update, and hold it back until th
   assert.deepEqual(next['status'], { phase: 'Terminating' });
 });
 
-test('a node may report at once, and what it has is what it can give', () => {
+test('a new node may have a status, and allocatable defaults to capacity', () => {
   const { status } = created(nodes, { status: { capacity: { cpu: 2, memory: '2048Mi' } } });
   const { capacity, allocatable, nodeInfo } = status as Record<string, Record<string, unknown>>;
   assert.deepEqual(capacity, { cpu: '2', memory: '2Gi' });
@@ -236,7 +236,7 @@ test('a job selects its own pods by its uid', () => {
   });
 });
 
-test('amounts in the template of a job are written as everywhere else', () => {
+test('quantities in the template of a job are canonicalized', () => {
   const resources = { limits: { cpu: 0.5, memory: '1024Mi' } };
   const template = { spec: { containers: [{ name: 'a', image: 'i:1', resources }], overhead: { cpu: 0.25 } } };
   const { spec } = created(jobs, { spec: { template } });
@@ -246,7 +246,7 @@ test('amounts in the template of a job are written as everywhere else', () => {
   assert.deepEqual(made.overhead, { cpu: '250m' });
 });
 
-test('a job with parallelism alone has no count of completions', () => {
+test('a job with parallelism only has no completions', () => {
   const { spec } = created(jobs, aJob({ parallelism: 3 }));
   assert.equal((spec as { completions?: number }).completions, undefined);
 });

@@ -1,9 +1,9 @@
 /**
- * Makes a Resource from what is special about a built-in kind; everything else has the usual answer here. A kind's
- * own functions are typed by its schema. Required fields may still be missing in `defaults` and `prepare*`; `validate*`
- * see zero values in their place.
+ * Builds a Resource from the properties that are specific to a built-in kind; the rest has defaults. The kind's own
+ * functions are typed by its schema. Required fields may still be missing in `defaults` and `prepare*`; `validate*` see
+ * zero values in their place.
  */
-import { onComplete } from '#engine/registry/kinds/shared/missing-fields.ts';
+import { withZeroValues } from '#engine/registry/kinds/shared/missing-fields.ts';
 import { ALL_VERBS, type Column, type Resource, type Strategy } from '#engine/registry/resource.ts';
 import { compileDefaults } from '#engine/registry/structural/defaults.ts';
 import type { FieldError } from '#kube/field-error.ts';
@@ -15,12 +15,12 @@ import type { Schema } from '#kube/schema.ts';
 export type ObjectOf<S extends Schema> = KubeObject & Infer<S>;
 
 export interface KindColumn<T> extends Omit<Column, 'value' | 'type'> {
-  /** Most built-in columns are strings, whatever they hold. */
+  /** Defaults to string, as most built-in columns do. */
   readonly type?: Column['type'];
   value(object: T, now: number): ReturnType<Column['value']>;
 }
 
-/** The fields of an object that decide where its kind and version differ from the usual. */
+/** The properties of a built-in kind, as far as they differ from the defaults. */
 export interface KindDefinition<S extends Schema> extends Partial<
   Pick<
     Resource,
@@ -36,18 +36,21 @@ export interface KindDefinition<S extends Schema> extends Partial<
     | 'singular'
   >
 > {
-  /** '' or absent for the core group. */
+  /** API group; '' or absent for the core group. */
   readonly group?: string;
   readonly version?: string;
   readonly kind: string;
   readonly plural: string;
   readonly namespaced: boolean;
-  /** Without apiVersion, kind and metadata. */
+  /** The schema without apiVersion, kind and metadata. */
   readonly schema: S;
-  /** The name comes first by itself, unless a column of that name stands here. */
+  /** Columns after the name column, unless one of them has that name. */
   readonly columns: readonly KindColumn<ObjectOf<S>>[];
   readonly selectableFields?: Readonly<Record<string, (object: ObjectOf<S>) => string>>;
-  /** What depends on other fields, so that the schema cannot say it. For create and update; must be idempotent. */
+  /**
+   * Sets defaults that depend on other fields, which the schema cannot express. Runs on create and update; must be
+   * idempotent.
+   */
   defaults?(object: ObjectOf<S>): void;
   prepareForCreate?(object: ObjectOf<S>): void;
   prepareForUpdate?(object: ObjectOf<S>, old: ObjectOf<S>): void;
@@ -57,7 +60,7 @@ export interface KindDefinition<S extends Schema> extends Partial<
   graceSeconds?(object: ObjectOf<S>, requested: number | undefined): number;
   beginDeletion?(object: ObjectOf<S>): void;
   heldBack?(object: ObjectOf<S>): boolean;
-  /** A new object starts with an empty status, unless its maker may report at once (Node). */
+  /** True if a new object keeps the status of the request (Node). Otherwise it starts with an empty status. */
   readonly keepsSentStatus?: boolean;
 }
 
@@ -106,9 +109,9 @@ function strategyOf(hooks: Hooks): Strategy {
     ...(defaults && { defaults }),
     ...(beforeCreate && { prepareForCreate: beforeCreate }),
     ...(beforeUpdate && { prepareForUpdate: beforeUpdate }),
-    ...(validate && { validate: onComplete(schema, (object) => validate(object as KubeObject)) }),
+    ...(validate && { validate: withZeroValues(schema, (object) => validate(object as KubeObject)) }),
     ...(validateUpdate && {
-      validateUpdate: onComplete(schema, (object, old: KubeObject) => validateUpdate(object as KubeObject, old)),
+      validateUpdate: withZeroValues(schema, (object, old: KubeObject) => validateUpdate(object as KubeObject, old)),
     }),
     ...(warnings && { warnings }),
     ...(graceSeconds && { graceSeconds }),
@@ -127,7 +130,7 @@ function sequence<A extends unknown[]>(...steps: readonly Step<A>[]): Step<A> {
   };
 }
 
-/** The status of a new object: none, or what the schema gives an object that has none. */
+/** Resets the status of a new object to nothing, or to the schema's default. */
 function statusReset(schema: Schema): (object: KubeObject) => void {
   const initial: { status?: unknown } = {};
   const status = schema.properties?.['status'];

@@ -1,4 +1,4 @@
-/** EndpointSlice: where the servers behind a Service are. Kept by whoever has such servers; services are resolved by it. */
+/** EndpointSlice: the endpoints of a Service. Written by the owners of the endpoints; used to resolve services. */
 import { isIP } from 'node:net';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age, NONE } from '#engine/registry/kinds/shared/columns.ts';
@@ -66,14 +66,14 @@ export const endpointSlices = defineKind({
   validateUpdate: ({ addressType }, old) => checkImmutable('addressType', addressType, old.addressType),
 });
 
-/** As kubectl shows it: not all of many. */
+/** Formats values like kubectl, which truncates long lists. */
 function shown(values: readonly string[]): string {
   if (values.length === 0) return NONE;
   const more = values.length - MAX_SHOWN;
   return values.slice(0, MAX_SHOWN).join(',') + (more > 0 ? ` + ${more} more...` : '');
 }
 
-/** Addresses of this machine alone, which a cluster refuses, are what there is on one machine. */
+/** Loopback addresses, which a cluster rejects, are allowed: on one machine they are all there is. */
 function checkSlice({ addressType, endpoints, ports = [] }: Slice): FieldError[] {
   const errors: FieldError[] = [];
   if (endpoints.length > MAX_ENDPOINTS) errors.push(tooMany('endpoints', endpoints.length, MAX_ENDPOINTS));

@@ -1,6 +1,6 @@
-/** Event: what happened to an object. Kept as core/v1 has it. */
+/** Event, in its core/v1 form. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
-import { since } from '#engine/registry/kinds/shared/columns.ts';
+import { formatAge } from '#engine/registry/kinds/shared/columns.ts';
 import { checkQualifiedName } from '#engine/registry/kinds/shared/formats.ts';
 import { objectReference } from '#engine/registry/kinds/shared/references.ts';
 import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
@@ -44,7 +44,7 @@ export const events = defineKind({
   plural: 'events',
   namespaced: true,
   shortNames: ['ev'],
-  // Events are about anything, and their names begin with its name.
+  // Event names start with the name of an object of any kind.
   nameRule: 'path-segment',
   schema: event,
   columns: [
@@ -53,7 +53,7 @@ export const events = defineKind({
     { name: 'Reason', value: ({ reason }) => reason ?? '' },
     {
       name: 'Object',
-      description: 'What the event is about.',
+      description: 'Object that the event is about.',
       value: ({ involvedObject: { kind = '', name } }) => (name ? `${kind.toLowerCase()}/${name}` : kind.toLowerCase()),
     },
     { name: 'Subobject', priority: 1, value: ({ involvedObject }) => involvedObject.fieldPath ?? '' },
@@ -80,13 +80,13 @@ export const events = defineKind({
 });
 
 function firstSeen({ firstTimestamp, eventTime }: Event, now: number): string {
-  return since(firstTimestamp ?? eventTime, now);
+  return formatAge(firstTimestamp ?? eventTime, now);
 }
 
 function lastSeen(object: Event, now: number): string {
   const { series, lastTimestamp } = object;
-  if (series !== undefined) return since(series.lastObservedTime, now);
-  return lastTimestamp === undefined ? firstSeen(object, now) : since(lastTimestamp, now);
+  if (series !== undefined) return formatAge(series.lastObservedTime, now);
+  return lastTimestamp === undefined ? firstSeen(object, now) : formatAge(lastTimestamp, now);
 }
 
 function sourceText({ source, reportingComponent = '', reportingInstance = '' }: Event): string {
@@ -99,7 +99,7 @@ const MISMATCH = 'does not match event.namespace';
 const SHORT_MAX = 128;
 const MESSAGE_MAX = 1024;
 
-/** Old events carry counts and timestamps, new ones an eventTime; the new ones are held to more. */
+/** Old events carry counts and timestamps, new ones an eventTime; new ones have stricter rules. */
 function checkEvent(object: Event): FieldError[] {
   const { metadata, involvedObject, eventTime } = object;
   const own = metadata.namespace ?? '';

@@ -1,4 +1,4 @@
-/** The fields of the kinds, told twice: by their schemas and by the protobuf tables, both as of Kubernetes 1.32. */
+/** Compares the fields of the kinds in their schemas and in the protobuf tables, both as of Kubernetes 1.32. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { protobufKinds } from '#engine/protobuf/decode-protobuf.ts';
@@ -10,7 +10,7 @@ import type { Schema } from '#kube/schema.ts';
 
 const COMMON: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
 
-/** With those of inlined messages. */
+/** Returns the fields of a message, including those of inlined messages. */
 function fieldsOf(message: string): Field[] {
   return messageNamed(message).fields.flatMap((field) => (field.name === '' ? fieldsOf(field.message) : [field]));
 }
@@ -21,19 +21,19 @@ function inner(schema: Schema, { shape }: Field): Schema {
   return typeof schema.additionalProperties === 'object' ? schema.additionalProperties : {};
 }
 
-/** What only one of the two knows. */
+/** Returns the fields that only the schema or only the table has. */
 function differences(schema: Schema, message: string, path: string): string[] {
-  // Metadata is registry/metadata.ts', and a template's is open.
+  // registry/metadata.ts describes metadata; a template's metadata is open.
   if (specialTypes.has(message) || message === 'ObjectMeta') return [];
   const properties = schema.properties ?? {};
   const fields = fieldsOf(message).filter(({ name }) => path.includes('.') || !COMMON.has(name));
   const known = new Set(fields.map(({ name }) => name));
   return [
-    ...Object.keys(properties).flatMap((name) => (known.has(name) ? [] : [`${path}.${name}: in the schema alone`])),
+    ...Object.keys(properties).flatMap((name) => (known.has(name) ? [] : [`${path}.${name}: only in the schema`])),
     ...fields.flatMap((field) => {
       const at = `${path}.${field.name}`;
       const property = properties[field.name];
-      if (property === undefined) return [`${at}: in the table alone`];
+      if (property === undefined) return [`${at}: only in the table`];
       return field.message === '' ? [] : differences(inner(property, field), field.message, at);
     }),
   ];
@@ -42,13 +42,16 @@ function differences(schema: Schema, message: string, path: string): string[] {
 for (const resource of builtInResources) {
   const { kind, schema } = resource;
   test(`${kind}: schema and protobuf table have the same fields`, () => {
-    assert.ok(protobufKinds[apiVersionOf(resource)]?.split(' ').includes(kind), 'its message is named like it');
+    assert.ok(
+      protobufKinds[apiVersionOf(resource)]?.split(' ').includes(kind),
+      'the message must have the name of the kind',
+    );
     assert.ok(fieldsOf(kind).length > 1);
     assert.deepEqual(differences(schema, kind, kind), []);
   });
 }
 
-test('what a patch or an apply takes as a whole', () => {
+test('atomic maps and lists of patches and applies', () => {
   const mapTypes = (kind: string, ...path: string[]) => {
     let schema = builtInResources.find((resource) => resource.kind === kind)?.schema;
     for (const name of path) schema = schema?.properties?.[name];

@@ -1,4 +1,4 @@
-/** What tests of kinds share: an object's way through defaults and rules, as the handlers lead it. */
+/** Helpers for tests of kinds: run an object through defaults and validation, as the handlers do. */
 import type { Resource } from '#engine/registry/resource.ts';
 import { compileSchema } from '#engine/registry/structural/compile.ts';
 import { apiVersionOf, type KubeObject, type ObjectMeta } from '#kube/meta.ts';
@@ -9,9 +9,9 @@ export const UID = '11111111-2222-3333-4444-555555555555';
 
 export type Fields = Record<string, unknown> & { metadata?: ObjectMeta };
 
-/** As sent, with the server's stamps. */
+/** Builds an object as it is sent, with the fields that the server sets. */
 export function anObject(resource: Resource, fields: Fields): KubeObject {
-  // Through JSON, as it comes from the wire: nothing is `undefined`.
+  // Through JSON, as from the wire: no value is `undefined`.
   const { metadata, ...rest } = JSON.parse(JSON.stringify(fields)) as Fields;
   const namespace = resource.namespaced ? { namespace: 'prod' } : {};
   return {
@@ -22,7 +22,7 @@ export function anObject(resource: Resource, fields: Fields): KubeObject {
   };
 }
 
-/** After defaults and prepareForCreate. */
+/** Applies defaults and prepareForCreate. */
 export function created(resource: Resource, fields: Fields): KubeObject {
   const object = anObject(resource, fields);
   compileSchema(resource.schema, { builtIn: true }).applyDefaults(object);
@@ -30,8 +30,8 @@ export function created(resource: Resource, fields: Fields): KubeObject {
   return object;
 }
 
-/** What is wrong with a new object: schema and rules together, as `field: message`. */
-export function faultsOf(resource: Resource, fields: Fields): string[] {
+/** Validates a new object with schema and rules. Returns errors as `field: message`. */
+export function newObjectErrors(resource: Resource, fields: Fields): string[] {
   const object = created(resource, fields);
   const errors = [
     ...compileSchema(resource.schema, { builtIn: true }).validate(object),
@@ -40,8 +40,8 @@ export function faultsOf(resource: Resource, fields: Fields): string[] {
   return errors.map(({ field, message }) => `${field}: ${message}`);
 }
 
-/** What is wrong with a change from one state to another. */
-export function changeFaultsOf(resource: Resource, before: Fields, after: Fields): string[] {
+/** Validates an update. Returns errors as `field: message`. */
+export function changeErrors(resource: Resource, before: Fields, after: Fields): string[] {
   const old = created(resource, before);
   const { status } = before;
   if (status !== undefined) old['status'] = status;
@@ -53,7 +53,7 @@ export function changeFaultsOf(resource: Resource, before: Fields, after: Fields
   return errors.map(({ field, message }) => `${field}: ${message}`);
 }
 
-/** The cells that a wide table shows for a stored object, by column. */
+/** Returns the cells of a wide table for a stored object, by column. */
 export function cellsOf(resource: Resource, fields: Fields): Record<string, unknown> {
   const object = anObject(resource, fields);
   return Object.fromEntries(resource.columns.map((column) => [column.name, column.value(object, NOW)]));

@@ -1,4 +1,4 @@
-/** Lease: who leads, or that a node is alive. */
+/** Lease: used for leader election and node heartbeats. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { checkNotNegative } from '#engine/registry/kinds/shared/formats.ts';

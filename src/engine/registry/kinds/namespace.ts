@@ -1,4 +1,4 @@
-/** Namespace. Its spec.finalizers leave only through the finalize subresource, when all content is gone. */
+/** Namespace. Its spec.finalizers can be removed only through the finalize subresource, when all content is deleted. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { plainCondition } from '#engine/registry/kinds/shared/condition.ts';

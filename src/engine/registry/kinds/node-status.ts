@@ -1,4 +1,4 @@
-/** What a node reports of itself. */
+/** The schema of the status that a node reports. */
 import { plainCondition } from '#engine/registry/kinds/shared/condition.ts';
 import { bool, int32, int64, list, map, noted, obj, quantity, str, time } from '#kube/schema-dsl.ts';
 

@@ -92,7 +92,7 @@ function checkAmounts(field: string, amounts: Readonly<Record<string, string | n
 
 type Taint = Infer<typeof taint>;
 
-/** The path is Kubernetes' own, although taints stand in the spec. */
+/** The path is Kubernetes' own, although taints are in the spec. */
 function checkTaints(taints: readonly Taint[]): FieldError[] {
   const seen = new Set<string>();
   return taints.flatMap((one, i) => {

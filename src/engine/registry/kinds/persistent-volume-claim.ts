@@ -1,4 +1,4 @@
-/** PersistentVolumeClaim: the wish for a volume. Only a bound one may grow. */
+/** PersistentVolumeClaim: a request for a volume. Only a bound claim may be expanded. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { checkClaimSpec } from '#engine/registry/kinds/shared/claim-rules.ts';
 import { type ClaimSpec, persistentVolumeClaimSpec } from '#engine/registry/kinds/shared/claim-spec.ts';
@@ -91,7 +91,7 @@ export const persistentVolumeClaims = defineKind({
 const CLONE = '/PersistentVolumeClaim';
 const SNAPSHOT = 'snapshot.storage.k8s.io/VolumeSnapshot';
 
-/** The older of the two source fields knows these two only and ignores all else; the newer one takes anything. */
+/** The older dataSource supports only these two kinds and ignores others; dataSourceRef accepts any kind. */
 function dropUnknownSource(spec: ClaimSpec): void {
   const { dataSource, dataSourceRef } = spec;
   if (!isRecord(dataSource) || dataSourceRef !== undefined) return;
@@ -99,7 +99,7 @@ function dropUnknownSource(spec: ClaimSpec): void {
   if (kind !== CLONE && kind !== SNAPSHOT) delete spec.dataSource;
 }
 
-/** The older of the two source fields and its successor say the same, as far as the older one can. */
+/** Keeps dataSource and dataSourceRef equal, as far as dataSource can express it. */
 function referToSource(spec: ClaimSpec): void {
   const { dataSource, dataSourceRef } = spec;
   if (isRecord(dataSource) && dataSourceRef === undefined) spec.dataSourceRef = { ...dataSource };
@@ -121,7 +121,7 @@ function checkClaimUpdate(object: Claim, old: Claim): FieldError[] {
   const size = spec.resources?.requests?.['storage'] ?? '0';
   const oldSize = oldSpec.resources?.requests?.['storage'] ?? '0';
   const capacity = oldStatus?.capacity?.['storage'] ?? '0';
-  // A failed growth may be taken back, down to just above what is there.
+  // A failed expansion may be reverted, down to just above the current capacity.
   if (compareQuantities(size, oldSize) < 0 && compareQuantities(size, capacity) <= 0) {
     errors.push(forbiddenField('spec.resources.requests.storage', 'field can not be less than status.capacity'));
   }
@@ -129,7 +129,7 @@ function checkClaimUpdate(object: Claim, old: Claim): FieldError[] {
   return errors;
 }
 
-/** What may not change: the volume's name is set once, a missing class may be filled in. */
+/** Returns the immutable fields: volumeName can be set once, and a missing class can be filled in. */
 function fixedPart(spec: ClaimSpec, old: ClaimSpec, bound: boolean): unknown {
   const requests = spec.resources?.requests;
   return {

@@ -1,4 +1,4 @@
-/** Volume sources as persistent volumes have them: secrets and endpoints carry their namespace. */
+/** Volume sources of persistent volumes, whose references to secrets and endpoints include a namespace. */
 import { objectReference, secretReference } from '#engine/registry/kinds/shared/references.ts';
 import { azureFile, glusterfs } from '#engine/registry/kinds/shared/pod-volume-source.ts';
 import { secretVolumeSources, storageOsVolumeSource } from '#engine/registry/kinds/shared/secret-volume-source.ts';

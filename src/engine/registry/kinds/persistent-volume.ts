@@ -1,4 +1,4 @@
-/** PersistentVolume: a piece of storage. What it stands for never changes. */
+/** PersistentVolume. Its source is immutable. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { persistentVolumeSources } from '#engine/registry/kinds/persistent-volume-source.ts';
 import { accessModes, checkAccessModes, volumeMode } from '#engine/registry/kinds/shared/access-modes.ts';
@@ -28,7 +28,7 @@ const persistentVolumeSpec = obj({
   ...sources,
   accessModes,
   capacity: map(quantity()),
-  // Not as a whole as other references: the binder and whoever reserves the volume each own their part.
+  // Not atomic like other references: the binder and whoever reserves the volume each own some fields.
   claimRef: obj(objectReference.properties),
   mountOptions: list(str(), { atomic: true }),
   nodeAffinity: volumeNodeAffinity,

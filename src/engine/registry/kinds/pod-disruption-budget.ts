@@ -1,4 +1,4 @@
-/** PodDisruptionBudget: how many pods must stay when others are evicted. */
+/** PodDisruptionBudget: limits the evictions of a set of pods. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { condition } from '#engine/registry/kinds/shared/condition.ts';
@@ -10,7 +10,7 @@ import { int32, int64, intOrString, list, map, noted, obj, oneOf, time } from '#
 const podDisruptionBudgetSpec = obj({
   maxUnavailable: intOrString(),
   minAvailable: intOrString(),
-  // A patch replaces it as a whole: two selectors mixed would guard pods that nobody meant.
+  // A patch replaces the selector as a whole: a mix of two selectors would protect unintended pods.
   selector: { ...labelSelector, 'x-kubernetes-patch-strategy': 'replace' },
   unhealthyPodEvictionPolicy: oneOf(['AlwaysAllow', 'IfHealthyBudget']),
 });

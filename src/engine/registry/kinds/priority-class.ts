@@ -1,4 +1,4 @@
-/** PriorityClass: which pods go first. */
+/** PriorityClass. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { checkImmutable } from '#engine/registry/kinds/shared/formats.ts';
@@ -48,13 +48,13 @@ function checkValue(name: string, value: number, globalDefault: boolean): FieldE
     if (value <= USER_MAX) return [];
     return [forbiddenField('value', `maximum allowed value of a user defined priority is ${USER_MAX}`)];
   }
-  const why = systemMistake(name, value, globalDefault);
+  const why = findSystemClassError(name, value, globalDefault);
   if (why === undefined) return [];
   const text = `priority class names with '${SYSTEM_PREFIX}' prefix are reserved for system use only. error: ${why}`;
   return [forbiddenField('metadata.name', text)];
 }
 
-function systemMistake(name: string, value: number, globalDefault: boolean): string | undefined {
+function findSystemClassError(name: string, value: number, globalDefault: boolean): string | undefined {
   const wanted = SYSTEM_VALUES[name];
   if (wanted === undefined) return `${name} is not a known system priority class`;
   if (value !== wanted) return `value of ${name} PriorityClass must be ${wanted}`;

@@ -1,4 +1,4 @@
-/** Roles and their bindings. What they allow is decided by engine/auth. */
+/** Roles and role bindings. engine/auth evaluates them. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age, createdAt } from '#engine/registry/kinds/shared/columns.ts';
 import { checkImmutable, checkName, checkRequiredName } from '#engine/registry/kinds/shared/formats.ts';
@@ -119,7 +119,7 @@ function subjectsOf({ subjects = [] }: Binding, kind: string): string {
     .join(', ');
 }
 
-/** Users and groups belong to this API group, service accounts to the core group. */
+/** Defaults the API group of users and groups; service accounts are in the core group. */
 function defaultSubjects({ subjects }: Binding): void {
   if (!Array.isArray(subjects)) return;
   for (const one of subjects) {
@@ -127,7 +127,7 @@ function defaultSubjects({ subjects }: Binding): void {
   }
 }
 
-/** A binding to another role would be another binding. Kubernetes prints the value as Go does. */
+/** roleRef is immutable. Kubernetes prints the value in Go syntax. */
 function checkSameRole(ref: RoleRef, old: RoleRef): FieldError[] {
   if (checkImmutable('roleRef', ref, old).length === 0) return [];
   const { apiGroup, kind, name } = ref;

@@ -1,4 +1,4 @@
-/** ResourceQuota: what a namespace may use in all. */
+/** ResourceQuota: limits the total resource usage of a namespace. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { canonicalAmounts, checkAmount, quantityText } from '#engine/registry/kinds/shared/quantities.ts';

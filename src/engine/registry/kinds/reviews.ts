@@ -1,6 +1,6 @@
 /**
- * Reviews: questions that are asked by creating an object and answered in its status. Nothing of them is stored;
- * handlers/review.ts gives the answers.
+ * Review kinds: creating one asks a question, and its status contains the answer. They are not stored;
+ * handlers/review.ts answers them.
  */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { selectorRequirement } from '#engine/registry/kinds/shared/label-selector.ts';

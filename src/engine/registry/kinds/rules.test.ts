@@ -1,4 +1,4 @@
-/** What is refused when an object is made; pods have their own test. */
+/** Tests the validation of new objects. Pods have a test of their own. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { validatingAdmissionPolicyBindings } from '#engine/registry/kinds/admission/validating-admission-policy-binding.ts';
@@ -8,7 +8,7 @@ import { apiServices } from '#engine/registry/kinds/api-service.ts';
 import { configMaps } from '#engine/registry/kinds/config-map.ts';
 import { events } from '#engine/registry/kinds/event.ts';
 import { jobs } from '#engine/registry/kinds/job/job.ts';
-import { faultsOf, type Fields, UID } from '#engine/registry/kinds/kind.fixture.ts';
+import { newObjectErrors, type Fields, UID } from '#engine/registry/kinds/kind.fixture.ts';
 import { leases } from '#engine/registry/kinds/lease.ts';
 import { nodes } from '#engine/registry/kinds/node.ts';
 import { persistentVolumeClaims } from '#engine/registry/kinds/persistent-volume-claim.ts';
@@ -55,7 +55,7 @@ const aWebhook = (webhook: Fields): Fields => ({
 });
 
 const cases: Record<string, [Resource, Fields, string[]]> = {
-  'config map: keys must be file names, each once': [
+  'config map: keys must be valid and unique': [
     configMaps,
     { data: { 'a b': '', '..': '', c: '' }, binaryData: { c: '' } },
     [
@@ -69,27 +69,27 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
     { data: { a: 'x'.repeat(1_048_577) } },
     ['[]: Too long: may not be more than 1048576 bytes'],
   ],
-  'secret: a certificate needs both parts': [
+  'secret: a TLS secret needs a certificate and a key': [
     secrets,
     { type: 'kubernetes.io/tls', data: { 'tls.crt': 'AA==' } },
     ['data[tls.key]: Required value'],
   ],
-  'secret: a token names its account': [
+  'secret: a token needs the name of its account': [
     secrets,
     { type: 'kubernetes.io/service-account-token' },
     ['metadata.annotations[kubernetes.io/service-account.name]: Required value'],
   ],
-  'secret: what is wrong with its content is not quoted': [
+  'secret: errors do not quote the content': [
     secrets,
     { type: 'kubernetes.io/dockerconfigjson', stringData: { '.dockerconfigjson': 'pass' } },
     ['data[.dockerconfigjson]: Invalid value: "<secret contents redacted>": must be a JSON object'],
   ],
-  'event: it lives beside its object': [
+  'event: the namespace must be that of the object': [
     events,
     { involvedObject: { kind: 'Pod', namespace: 'other' } },
     ['involvedObject.namespace: Invalid value: "other": does not match event.namespace'],
   ],
-  'event: one with an eventTime says who, what and why': [
+  'event: an eventTime requires reporter, action and reason': [
     events,
     { involvedObject: { namespace: 'prod' }, eventTime: '2026-01-01T00:00:00.000000Z', reportingComponent: 'x' },
     ['reportingInstance: Required value', 'action: Required value', 'reason: Required value'],
@@ -108,12 +108,12 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
       'metadata.taints[1]: Duplicate value: {"key":"a","effect":"NoExecute"}: taints must be unique by key and effect pair',
     ],
   ],
-  'claim: nothing said': [
+  'claim: an empty spec': [
     persistentVolumeClaims,
     {},
     ['spec.accessModes: Required value: at least 1 access mode is required', 'spec.resources[storage]: Required value'],
   ],
-  'claim: a size of nothing, a bad class and a bad selector': [
+  'claim: zero size and an invalid selector': [
     persistentVolumeClaims,
     aClaim({
       resources: { requests: { storage: '0' } },
@@ -124,12 +124,12 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
       'spec.resources[storage]: Invalid value: "0": must be greater than zero',
     ],
   ],
-  'claim: one pod alone means one pod alone': [
+  'claim: ReadWriteOncePod excludes other modes': [
     persistentVolumeClaims,
     aClaim({ accessModes: ['ReadWriteOncePod', 'ReadWriteOnce'] }),
     ['spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes'],
   ],
-  'claim: a source that is none': [
+  'claim: an invalid data source': [
     persistentVolumeClaims,
     aClaim({ dataSourceRef: { apiGroup: '', kind: 'Secret', name: '' } }),
     [
@@ -139,7 +139,7 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
       `spec.dataSourceRef: Invalid value: "Secret": must be 'PersistentVolumeClaim' when referencing the default apiGroup`,
     ],
   ],
-  'claim: two sources that differ': [
+  'claim: two different data sources': [
     persistentVolumeClaims,
     aClaim({
       dataSource: { kind: 'PersistentVolumeClaim', name: 'a' },
@@ -147,22 +147,22 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
     }),
     ['spec: Invalid value: "dataSource": must match dataSourceRef'],
   ],
-  'volume: paths lead nowhere else': [
+  'volume: a host path must not contain backsteps': [
     persistentVolumes,
     aVolume({ hostPath: { path: '/a/../b' } }),
     [`spec.hostPath.path: Invalid value: "/a/../b": must not contain '..'`],
   ],
-  'volume: a share has an absolute path': [
+  'volume: an NFS path must be absolute': [
     persistentVolumes,
     aVolume({ hostPath: undefined, nfs: { server: '', path: 'd' } }),
     ['spec.nfs.server: Required value', 'spec.nfs.path: Invalid value: "d": must be an absolute path'],
   ],
-  'volume: a driver and its handle': [
+  'volume: a CSI source needs driver and handle': [
     persistentVolumes,
     aVolume({ hostPath: undefined, csi: { driver: '', volumeHandle: '' } }),
     ['spec.csi.driver: Required value', 'spec.csi.volumeHandle: Required value'],
   ],
-  'volume: exactly one source': [
+  'volume: more than one source': [
     persistentVolumes,
     aVolume({ nfs: { server: 's', path: '/' } }),
     ['spec.nfs: Forbidden: may not specify more than 1 volume type'],
@@ -172,18 +172,18 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
     aVolume({ hostPath: undefined }),
     ['spec: Required value: must specify a volume type'],
   ],
-  'volume: a local one has a place': [
+  'volume: a local volume needs node affinity': [
     persistentVolumes,
     aVolume({ hostPath: undefined, local: { path: '/d' } }),
     ['spec.nodeAffinity: Required value: Local volume requires node affinity'],
   ],
-  'volume: its only capacity is storage': [
+  'volume: storage is the only capacity': [
     persistentVolumes,
     aVolume({ capacity: { cpu: '1' } }),
     ['spec.capacity: Unsupported value: {"cpu":"1"}: supported values: "storage"'],
   ],
-  'storage class: who provisions': [storageClasses, {}, ['provisioner: Required value']],
-  'quota: only what can be counted': [
+  'storage class: the provisioner is required': [storageClasses, {}, ['provisioner: Required value']],
+  'quota: negative and unknown resources': [
     resourceQuotas,
     { spec: { hard: { pods: '-1', 'count/gadgets.example.com': '1', cats: '1' } } },
     [
@@ -192,7 +192,7 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
       'spec.hard[cats]: Invalid value: "cats": must be a standard resource for quota',
     ],
   ],
-  'lease: durations and counts': [
+  'lease: invalid duration and transitions': [
     leases,
     { spec: { leaseDurationSeconds: 0, leaseTransitions: -1 } },
     [
@@ -200,12 +200,12 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
       'spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0',
     ],
   ],
-  'job: its pods must end': [
+  'job: the restart policy must not be Always': [
     jobs,
     aJob({}, 'Always'),
     ['spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"'],
   ],
-  'job: counts that do not fit': [
+  'job: inconsistent counts': [
     jobs,
     aJob({ parallelism: -1, maxFailedIndexes: 1 }),
     [
@@ -214,7 +214,7 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
       'spec.maxFailedIndexes: Invalid value: 1: requires indexed completion mode',
     ],
   ],
-  'job: a selector of its own without saying so': [
+  'job: a custom selector without manualSelector': [
     jobs,
     {
       spec: {
@@ -243,7 +243,7 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
       'spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"',
     ],
   ],
-  'role: a rule needs all three': [
+  'role: a rule needs verbs, groups and resources': [
     roles,
     { rules: [{ verbs: [] }] },
     [
@@ -252,15 +252,19 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
       'rules[0].resources: Required value: resource rules must supply at least one resource',
     ],
   ],
-  'role: URLs are the cluster role\u2019s': [
+  'role: non-resource URLs are rejected': [
     roles,
     { rules: [{ verbs: ['get'], nonResourceURLs: ['/metrics'] }] },
     [
       'rules[0].nonResourceURLs: Invalid value: []string{"/metrics"}: namespaced rules cannot apply to non-resource URLs',
     ],
   ],
-  'cluster role: URLs are fine': [clusterRoles, { rules: [{ verbs: ['get'], nonResourceURLs: ['/metrics'] }] }, []],
-  'cluster role binding: no role, and subjects without a home': [
+  'cluster role: non-resource URLs are allowed': [
+    clusterRoles,
+    { rules: [{ verbs: ['get'], nonResourceURLs: ['/metrics'] }] },
+    [],
+  ],
+  'cluster role binding: invalid role and subjects': [
     clusterRoleBindings,
     {
       roleRef: { kind: 'Role', name: 'r' },
@@ -282,7 +286,7 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
       "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only. error: system-mine is not a known system priority class",
     ],
   ],
-  'priority class: the known system class is fine': [
+  'priority class: known system classes are allowed': [
     priorityClasses,
     { metadata: { name: 'system-node-critical' }, value: 2_000_001_000 },
     [],
@@ -292,7 +296,7 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
     { value: 1_000_000_001 },
     ['value: Forbidden: maximum allowed value of a user defined priority is 1000000000'],
   ],
-  'disruption budget: one of two, in numbers or percent': [
+  'disruption budget: both limits, with invalid values': [
     podDisruptionBudgets,
     { spec: { minAvailable: 'some', maxUnavailable: '101%' } },
     [
@@ -301,7 +305,7 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
       'spec.maxUnavailable: Invalid value: "101%": must not be greater than 100%',
     ],
   ],
-  'policy: nothing said': [
+  'policy: an empty spec': [
     validatingAdmissionPolicies,
     {},
     [
@@ -310,7 +314,7 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
       'spec.auditAnnotations: Required value: validations or auditAnnotations must contain at least one item',
     ],
   ],
-  'policy: expressions, variables and messages': [
+  'policy: invalid expressions, variables and messages': [
     validatingAdmissionPolicies,
     aPolicy({ validations: [{ expression: ' ', message: 'a\nb' }], variables: [{ name: '1a', expression: '1' }] }),
     [
@@ -319,7 +323,7 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
       'spec.validations[0].message: Invalid value: "a\\nb": must not contain line breaks',
     ],
   ],
-  'policy: rules without words': [
+  'policy: invalid resource rules': [
     validatingAdmissionPolicies,
     aPolicy({
       matchConstraints: {
@@ -333,7 +337,7 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
       `spec.matchConstraints.resourceRules[0].resources: Invalid value: ["*","pods"]: if '*' is present, must not specify other resources without subresources`,
     ],
   ],
-  'policy binding: deny and warn': [
+  'policy binding: both Deny and Warn': [
     validatingAdmissionPolicyBindings,
     { spec: { policyName: 'p', validationActions: ['Deny', 'Warn'], paramRef: {} } },
     [
@@ -342,8 +346,8 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
       'spec.validationActions: Invalid value: ["Deny","Warn"]: must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)',
     ],
   ],
-  'webhook: all is well': [validatingWebhookConfigurations, aWebhook({}), []],
-  'webhook: a short name, no side effects said, two ways to reach it': [
+  'webhook: a valid configuration': [validatingWebhookConfigurations, aWebhook({}), []],
+  'webhook: a short name, no side effects and two addresses': [
     validatingWebhookConfigurations,
     aWebhook({
       name: 'check',
@@ -368,7 +372,7 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
       'webhooks[0].clientConfig.url: Invalid value: "x=1": query parameters are not permitted in the URL',
     ],
   ],
-  'API service: its name and its ranks': [
+  'API service: invalid name and priorities': [
     apiServices,
     { spec: { version: 'v1', group: 'example.com', groupPriorityMinimum: 0, versionPriority: 1001 } },
     [
@@ -388,5 +392,5 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
 };
 
 for (const [name, [resource, fields, want]] of Object.entries(cases)) {
-  test(`rules of a ${name}`, () => assert.deepEqual(faultsOf(resource, fields), want));
+  test(`rules of a ${name}`, () => assert.deepEqual(newObjectErrors(resource, fields), want));
 }

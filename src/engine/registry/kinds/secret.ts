@@ -1,4 +1,4 @@
-/** Secret. `stringData` is for writing only: it goes into `data` and is never stored. */
+/** Secret. `stringData` is write-only: it is merged into `data` and never stored. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { checkConfigKey, checkImmutable, MAX_DATA_BYTES } from '#engine/registry/kinds/shared/formats.ts';
@@ -24,7 +24,7 @@ export const secrets = defineKind({
   schema: secret,
   columns: [
     { name: 'Type', value: ({ type }) => type },
-    { name: 'Data', description: 'How many keys there are.', value: ({ data = {} }) => Object.keys(data).length },
+    { name: 'Data', description: 'Number of keys.', value: ({ data = {} }) => Object.keys(data).length },
     age,
   ],
   selectableFields: { type: ({ type }) => type ?? '' },
@@ -54,7 +54,7 @@ export const secrets = defineKind({
 
 type Data = Readonly<Record<string, string>>;
 
-/** What a secret of a known type must hold. */
+/** Checks the contents that a type of secret requires. */
 function checkType(type: string, data: Data, annotations: Data): FieldError[] {
   const missing = (...keys: string[]) =>
     keys.filter((key) => !Object.hasOwn(data, key)).map((key) => requiredValue(`data[${key}]`));
@@ -84,7 +84,7 @@ function checkJson(key: string, data: Data): FieldError[] {
   try {
     if (isRecord(JSON.parse(Buffer.from(value, 'base64').toString()))) return [];
   } catch {
-    // Said below; the parser's own words would quote the secret.
+    // Reported below; the parser's message would quote the secret.
   }
   return [invalidValue(`data[${key}]`, REDACTED, 'must be a JSON object')];
 }

@@ -1,4 +1,4 @@
-/** ServiceAccount: the identity of what runs in pods. */
+/** ServiceAccount: the identity of processes in pods. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
@@ -25,7 +25,7 @@ export const serviceAccounts = defineKind({
     { name: 'token', kind: 'TokenRequest', group: 'authentication.k8s.io', version: 'v1', verbs: ['create'] },
   ],
   defaults(object) {
-    // A secret is one of the account's own namespace: nothing but its name counts.
+    // Secrets are in the account's namespace, so only their names are kept.
     if (Array.isArray(object.secrets)) object.secrets = records(object.secrets).map(({ name }) => ({ name }));
   },
   warnings: ({ metadata }) =>

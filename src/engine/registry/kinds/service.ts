@@ -1,4 +1,4 @@
-/** Service, as far as it can be kept without a network behind it: stored, defaulted and checked, never routed. */
+/** Service. Stored, defaulted and validated, but not routed: there is no service network. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age, labelsText, NONE } from '#engine/registry/kinds/shared/columns.ts';
 import { condition } from '#engine/registry/kinds/shared/condition.ts';

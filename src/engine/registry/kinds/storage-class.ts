@@ -1,4 +1,4 @@
-/** StorageClass: how volumes of one sort are made. */
+/** StorageClass: parameters for provisioning volumes. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { checkImmutable, checkQualifiedName } from '#engine/registry/kinds/shared/formats.ts';
@@ -54,7 +54,7 @@ export const storageClasses = defineKind({
     ),
 });
 
-/** kubectl marks the class that claims without a class get. */
+/** Marks the default class, like kubectl. */
 function nameWithDefault({ metadata }: KubeObject): string {
   const name = metadata.name ?? '';
   return DEFAULT_ANNOTATIONS.some((key) => metadata.annotations?.[key] === 'true') ? `${name} (default)` : name;

@@ -1,10 +1,10 @@
-/** What may not change any more; pods have their own test. */
+/** Tests the validation of updates. Pods have a test of their own. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { configMaps } from '#engine/registry/kinds/config-map.ts';
 import { controllerRevisions } from '#engine/registry/kinds/controller-revision.ts';
 import { jobs } from '#engine/registry/kinds/job/job.ts';
-import { changeFaultsOf, type Fields } from '#engine/registry/kinds/kind.fixture.ts';
+import { changeErrors, type Fields } from '#engine/registry/kinds/kind.fixture.ts';
 import { nodes } from '#engine/registry/kinds/node.ts';
 import { persistentVolumeClaims } from '#engine/registry/kinds/persistent-volume-claim.ts';
 import { persistentVolumes } from '#engine/registry/kinds/persistent-volume.ts';
@@ -30,7 +30,7 @@ const aTemplate = (spec: Fields = {}) => ({
 const aJob = (spec: Fields = {}): Fields => ({ spec: { ...manual, template: aTemplate(), ...spec } });
 
 const cases: Record<string, [Resource, before: Fields, after: Fields, (string | RegExp)[]]> = {
-  'a config map changes freely': [configMaps, { data: { a: '1' } }, { data: { a: '2' } }, []],
+  'a config map changes its data': [configMaps, { data: { a: '1' } }, { data: { a: '2' } }, []],
   'an immutable config map': [
     configMaps,
     { data: { a: '1' }, immutable: true },
@@ -43,28 +43,28 @@ const cases: Record<string, [Resource, before: Fields, after: Fields, (string | 
     { metadata: { labels: { a: 'b' } }, data: { a: '1' }, immutable: true },
     [],
   ],
-  'a secret of another type': [
+  'a secret changes its type': [
     secrets,
     {},
     { type: 'example.com/x' },
     ['type: Invalid value: "example.com/x": field is immutable'],
   ],
-  'an immutable secret, by plain text': [
+  'an immutable secret changes its stringData': [
     secrets,
     { stringData: { a: '1' }, immutable: true },
     { stringData: { a: '2' }, immutable: true },
     [`data: ${FROZEN}`],
   ],
-  'a claim gets its volume': [persistentVolumeClaims, aClaim('1Gi'), aClaim('1Gi', { volumeName: 'pv' }), []],
-  'a claim gets another volume': [
+  'a claim is bound to a volume': [persistentVolumeClaims, aClaim('1Gi'), aClaim('1Gi', { volumeName: 'pv' }), []],
+  'a claim is bound to another volume': [
     persistentVolumeClaims,
     aClaim('1Gi', { volumeName: 'a' }),
     aClaim('1Gi', { volumeName: 'b' }),
     [CLAIM_FIXED],
   ],
-  'a claim that is not bound grows': [persistentVolumeClaims, aClaim('1Gi'), aClaim('2Gi'), [CLAIM_FIXED]],
+  'an unbound claim grows': [persistentVolumeClaims, aClaim('1Gi'), aClaim('2Gi'), [CLAIM_FIXED]],
   'a bound claim grows': [persistentVolumeClaims, aClaim('1Gi', {}, bound), aClaim('2Gi'), []],
-  'the same size written otherwise': [persistentVolumeClaims, aClaim('1Gi'), aClaim('1024Mi'), []],
+  'a claim writes the same size differently': [persistentVolumeClaims, aClaim('1Gi'), aClaim('1024Mi'), []],
   'a bound claim shrinks': [
     persistentVolumeClaims,
     aClaim('2Gi', {}, bound),
@@ -77,25 +77,25 @@ const cases: Record<string, [Resource, before: Fields, after: Fields, (string | 
     aClaim('1Gi', { volumeMode: 'Block' }),
     [CLAIM_FIXED, 'volumeMode: Invalid value: "Block": field is immutable'],
   ],
-  'a volume stands for something else': [
+  'a volume changes its source': [
     persistentVolumes,
     { spec: { hostPath: { path: '/a' } } },
     { spec: { hostPath: { path: '/b' } } },
     ['spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation'],
   ],
-  'a volume moves': [
+  'a volume changes its node affinity': [
     persistentVolumes,
     { spec: { nodeAffinity: { required: { nodeSelectorTerms: [] } } } },
     { spec: {} },
     ['nodeAffinity: Invalid value: null: field is immutable, except for updating from beta label to GA'],
   ],
-  'a volume gets a claim and another policy': [
+  'a volume changes its claim and reclaim policy': [
     persistentVolumes,
     { spec: { hostPath: { path: '/a' } } },
     { spec: { hostPath: { path: '/a' }, claimRef: { name: 'c' }, persistentVolumeReclaimPolicy: 'Delete' } },
     [],
   ],
-  'a storage class': [
+  'a storage class changes its parameters': [
     storageClasses,
     { provisioner: 'a', parameters: { x: '1' } },
     { provisioner: 'a', parameters: { x: '2' }, reclaimPolicy: 'Retain', allowVolumeExpansion: true },
@@ -104,25 +104,25 @@ const cases: Record<string, [Resource, before: Fields, after: Fields, (string | 
       'reclaimPolicy: Invalid value: "Retain": field is immutable',
     ],
   ],
-  'a job runs more at once, or is suspended': [
+  'a job changes its parallelism and is suspended': [
     jobs,
     aJob(),
     aJob({ parallelism: 2, completions: 1, suspend: true }),
     [],
   ],
-  'a job with other pods': [
+  'a job changes its completions and template': [
     jobs,
     aJob(),
     aJob({ template: aTemplate({ nodeName: 'a' }), completions: 3 }),
     ['spec.completions: Invalid value: 3: field is immutable', /spec\.template: Invalid value: .*: field is immutable/],
   ],
-  'a suspended job that never ran is sent elsewhere': [
+  'a suspended job that never started changes its node selector': [
     jobs,
     aJob({ suspend: true }),
     aJob({ template: aTemplate({ nodeSelector: { disk: 'ssd' } }) }),
     [],
   ],
-  'a binding to another role': [
+  'a binding changes its role': [
     roleBindings,
     { roleRef: { kind: 'Role', name: 'a' } },
     { roleRef: { kind: 'Role', name: 'b' } },
@@ -130,7 +130,7 @@ const cases: Record<string, [Resource, before: Fields, after: Fields, (string | 
       'roleRef: Invalid value: rbac.RoleRef{APIGroup:"rbac.authorization.k8s.io", Kind:"Role", Name:"b"}: cannot change roleRef',
     ],
   ],
-  'a priority class of another value': [
+  'a priority class changes its value': [
     priorityClasses,
     { value: 1 },
     { value: 2, preemptionPolicy: 'Never' },
@@ -139,13 +139,13 @@ const cases: Record<string, [Resource, before: Fields, after: Fields, (string | 
       'preemptionPolicy: Invalid value: "Never": field is immutable',
     ],
   ],
-  'a revision with other data': [
+  'a revision changes its data': [
     controllerRevisions,
     { data: { a: 1 }, revision: 1 },
     { data: { a: 2 }, revision: 2 },
     ['data: Invalid value: {"a":2}: field is immutable'],
   ],
-  'a node whose provider is known': [
+  'a node changes its provider id': [
     nodes,
     { spec: { providerID: 'a' } },
     { spec: { unschedulable: true } },
@@ -155,7 +155,7 @@ const cases: Record<string, [Resource, before: Fields, after: Fields, (string | 
 
 for (const [name, [resource, before, after, want]] of Object.entries(cases)) {
   test(`update: ${name}`, () => {
-    const faults = changeFaultsOf(resource, before, after);
+    const faults = changeErrors(resource, before, after);
     for (const [i, fault] of faults.entries()) {
       const wanted = want[i];
       if (wanted instanceof RegExp) assert.match(fault, wanted);

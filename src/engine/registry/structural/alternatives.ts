@@ -1,4 +1,6 @@
-/** anyOf, oneOf, allOf and not. Where no alternative fits, the one that came furthest explains itself. */
+/**
+ * Checks anyOf, oneOf, allOf and not. If no alternative matches, the errors of the one that got furthest are reported.
+ */
 import type { Check, Report } from '#engine/registry/structural/report.ts';
 import type { CompileNode } from '#engine/registry/structural/validate.ts';
 import type { FieldError } from '#kube/field-error.ts';
@@ -19,18 +21,18 @@ export function alternativesCheck(schema: Schema, compile: CompileNode): Check |
 
 const quotedPath = (report: Report) => JSON.stringify(report.path());
 
-interface Outcome {
+interface AlternativeResult {
   readonly errors: FieldError[];
   readonly passed: number;
 }
 
-const furthest = (outcomes: readonly Outcome[]) =>
+const furthest = (outcomes: readonly AlternativeResult[]) =>
   outcomes.reduce((best, outcome) => (outcome.passed > best.passed ? outcome : best)).errors;
 
 function anyOfCheck(alternatives: readonly Check[]): Check | undefined {
   if (alternatives.length === 0) return undefined;
   return (value, report) => {
-    const failures: Outcome[] = [];
+    const failures: AlternativeResult[] = [];
     for (const check of alternatives) {
       const outcome = report.apart(() => check(value, report));
       if (outcome.errors.length === 0) return;

@@ -1,4 +1,4 @@
-/** Items, their number and, for lists of type set and map, that none stands twice. */
+/** Checks items, their number, and the uniqueness of lists of type set and map. */
 import { canonicalJson } from '#engine/registry/structural/json-value.ts';
 import type { Check, Report } from '#engine/registry/structural/report.ts';
 import type { CompileNode } from '#engine/registry/structural/validate.ts';
@@ -38,7 +38,7 @@ function countCheck({ minItems, maxItems, uniqueItems }: Schema): Check<unknown[
       report.invalid(length, `should have at least ${minItems} items`);
     }
     if (maxItems !== undefined && length > maxItems) report.add(tooMany(report.path(), length, maxItems));
-    if (uniqueItems === true && repeated(list).length > 0) report.invalid('', "shouldn't contain duplicates");
+    if (uniqueItems === true && findRepeated(list).length > 0) report.invalid('', "shouldn't contain duplicates");
   };
 }
 
@@ -46,7 +46,7 @@ function uniqueCheck(schema: Schema): Check<unknown[]> | undefined {
   switch (schema['x-kubernetes-list-type']) {
     case 'set':
       return (list, report) => {
-        for (const index of repeated(list)) duplicate(report, index, list[index]);
+        for (const index of findRepeated(list)) duplicate(report, index, list[index]);
       };
     case 'map':
       return mapListCheck(schema['x-kubernetes-list-map-keys'] ?? []);
@@ -57,7 +57,7 @@ function uniqueCheck(schema: Schema): Check<unknown[]> | undefined {
 
 function mapListCheck(names: readonly string[]): Check<unknown[]> {
   const [name = ''] = names;
-  // One key, as nearly all have, is compared as it is.
+  // A single key, the usual case, is compared directly.
   const keyed = names.length === 1 ? (item: unknown) => ownField(item, name) : (item: unknown) => keyOf(item, names);
   return (list, report) => {
     const stranger = list.findIndex((item) => item !== null && !isRecord(item));
@@ -67,7 +67,7 @@ function mapListCheck(names: readonly string[]): Check<unknown[]> {
       return;
     }
     if (list.length < 2) return;
-    for (const index of repeated(list.map(keyed))) duplicate(report, index, keyOf(list[index], names));
+    for (const index of findRepeated(list.map(keyed))) duplicate(report, index, keyOf(list[index], names));
   };
 }
 
@@ -83,15 +83,15 @@ function keyOf(item: unknown, names: readonly string[]): Record<string, unknown>
   return key;
 }
 
-/** Maps and lists print as Go writes them down. */
+/** Maps and lists are printed in Go syntax. */
 function duplicate(report: Report, index: number, value: unknown): void {
   const field = `${report.path()}[${index}]`;
   if (isScalar(value)) report.addOfList(duplicateValue(field, value));
   else report.addOfList({ reason: 'FieldValueDuplicate', field, message: `Duplicate value: ${goSyntax(value)}` });
 }
 
-/** Where a value stands for the second time; a third time is not told again. */
-function repeated(list: readonly unknown[]): number[] {
+/** Returns the indexes where a value occurs for the second time; further repetitions are not reported. */
+function findRepeated(list: readonly unknown[]): number[] {
   if (list.length < 2) return [];
   if (list.every(isScalar) && new Set(list).size === list.length) return [];
   const times = new Map<string, number>();

@@ -1,6 +1,6 @@
 /**
- * A structural schema compiled once to closures: prune, default, validate. Whoever serves a kind keeps the result.
- * x-kubernetes-validations are apart (`rules`), because they may take time. Unsupported formats are ignored, as in
+ * Compiles a structural schema to closures that prune, default and validate. Callers cache the result.
+ * x-kubernetes-validations are separate (`rules`), because they may take long. Unsupported formats are ignored, as in
  * Kubernetes.
  */
 import { compileDecodes } from '#engine/registry/structural/decode.ts';
@@ -13,31 +13,33 @@ import type { Schema } from '#kube/schema.ts';
 
 export interface CompiledSchema {
   readonly schema: Schema;
-  /** Whether Go would decode it into the kind's struct; if not, decodeTypeError says why. */
+  /** Reports whether Go would decode the object into the kind's struct. decodeTypeError returns the reason. */
   decodes(object: Record<string, unknown>): boolean;
-  /** Removes unknown fields in place; `onUnknown` gets each path (`spec.list[0].bar`) in document order. */
+  /** Removes unknown fields in place. Calls `onUnknown` with each path (`spec.list[0].bar`) in document order. */
   prune(object: Record<string, unknown>, onUnknown?: OnUnknown): void;
-  /** Fills in defaults in place, and takes out what says nothing. A second call changes nothing. */
+  /** Sets defaults and removes empty values in place. Idempotent. */
   applyDefaults(object: Record<string, unknown>): void;
-  /** What is wrong, in kube-apiserver's words; empty when all is well. Changes nothing. */
+  /** Returns all errors with kube-apiserver's messages. Does not change the object. */
   validate(object: Record<string, unknown>): FieldError[];
-  /** As `validate`, but what did not change may be wrong: schemas become stricter while objects exist. */
+  /**
+   * Like `validate`, but ignores errors in unchanged values, because schemas may become stricter while objects exist.
+   */
   validateUpdate(object: Record<string, unknown>, old: Record<string, unknown>): FieldError[];
-  /** Of the status alone, which is written apart. */
+  /** Validates only the status, which is written separately. */
   validateStatus(object: Record<string, unknown>): FieldError[];
-  /** undefined = there are none. */
+  /** The validation rules; undefined if there are none. */
   readonly rules: RuleValidator | undefined;
 }
 
 export interface CompileOptions {
-  /** False for a part of an object: then apiVersion, kind and metadata at the top are fields like others. */
+  /** False for a part of an object: then apiVersion, kind and metadata at the top are ordinary fields. */
   readonly root?: boolean;
   /**
-   * Built-in kinds: lists of type map and set may hold duplicates, because kube-apiserver leaves that to each kind
-   * (two environment variables of one name are fine, two containers are not).
+   * For built-in kinds: lists of type map and set may contain duplicates, because kube-apiserver leaves that check to
+   * each kind (duplicate environment variables are allowed, duplicate containers are not).
    */
   readonly builtIn?: boolean;
-  /** Empty maps and lists are not kept where nothing requires them; so it is in built-in kinds and in all metadata. */
+  /** True to remove empty maps and lists that are not required, as in built-in kinds and all metadata. */
   readonly dropEmpty?: boolean;
 }
 
@@ -58,7 +60,7 @@ export function compileSchema(schema: Schema, options: CompileOptions = {}): Com
       ofStatus ??= compileValidator(statusOnly(schema), { uniqueLists: !builtIn });
       return ofStatus.validate(object);
     },
-    // Compiled when they are first needed: many kinds are never written.
+    // Compiled on first use: many kinds are never written.
     get rules() {
       return hasOwnRules ? (rules ??= compileRules(schema)) : undefined;
     },

@@ -1,6 +1,6 @@
 /**
- * A value beside the one that it replaces: fields belong together by name, items of a list of type map by their keys,
- * and other items not at all. Whether two are equal is found out once, from the inside out.
+ * Pairs a value with the value that it replaces: fields by name, items of a list of type map by their keys, and other
+ * items not at all. Equality is computed once, bottom-up.
  */
 import { valueSchema } from '#engine/registry/structural/keywords.ts';
 import { deepEqual } from '#kube/deep.ts';
@@ -21,7 +21,7 @@ export class Correlation {
     this.#schema = schema;
   }
 
-  /** undefined = nothing is known of what was there before. */
+  /** Returns the pair of a child, or undefined if its old value is unknown. */
   at(key: string | number): Correlation | undefined {
     if (!this.#children.has(key)) {
       this.#children.set(key, typeof key === 'number' ? this.#item(key) : this.#field(key));
@@ -70,7 +70,7 @@ export class Correlation {
   }
 }
 
-/** The items of a list of type map, by their keys. Of two with one key the first counts. */
+/** The items of a list of type map by key. The first of two equal keys wins. */
 export class OldItems {
   readonly #items = new Map<string, unknown>();
   readonly #names: readonly string[];
@@ -88,7 +88,7 @@ export class OldItems {
     return key === undefined ? undefined : this.#items.get(key);
   }
 
-  /** undefined = one of its keys is missing, or is no scalar. */
+  /** Returns undefined if a key is missing or not a scalar. */
   #keyOf(item: unknown): string | undefined {
     if (!isRecord(item) || this.#names.length === 0) return undefined;
     const values = this.#names.map((name) => (Object.hasOwn(item, name) ? item[name] : undefined));

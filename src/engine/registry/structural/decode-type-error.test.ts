@@ -20,41 +20,41 @@ const into = (field: string, type: string, value: string) =>
   `json: cannot unmarshal ${value} into Go struct field ${field} of type ${type}`;
 
 const cases: Record<string, { object: Record<string, unknown>; want: string | undefined }> = {
-  'is silent when all fits': {
+  'returns nothing for valid values': {
     object: {
       spec: { hostNetwork: true, replicas: 1, containers: [{ name: 'a', probe: 'x' }], at: '2026-01-01T00:00:00Z' },
     },
     want: undefined,
   },
-  'names struct, path and type': {
+  'reports struct, path and type': {
     object: { spec: { hostNetwork: 'yes' } },
     want: into('PodSpec.spec.hostNetwork', 'bool', 'string'),
   },
-  'names the metadata struct': {
+  'reports the metadata struct': {
     object: { metadata: { labels: 'x' } },
     want: into('ObjectMeta.metadata.labels', 'map[string]string', 'string'),
   },
-  'names a map by its field, without the key': {
+  'reports a map by its field, without the key': {
     object: { data: { a: 1 } },
     want: into('Pod.data', 'string', 'number'),
   },
-  'names labels alike': {
+  'reports labels without the key': {
     object: { metadata: { labels: { a: true } } },
     want: into('ObjectMeta.metadata.labels', 'string', 'bool'),
   },
-  'leaves indices out': {
+  'omits indexes': {
     object: { spec: { containers: [{}, { tty: 1 }] } },
     want: into('Container.spec.containers.tty', 'bool', 'number'),
   },
-  'names a list of structs': {
+  'reports a list of structs': {
     object: { spec: { containers: {} } },
     want: into('PodSpec.spec.containers', '[]v1.Container', 'object'),
   },
-  'names the struct that a scalar stands for': {
+  'reports the struct that a scalar replaces': {
     object: { spec: 'x' },
     want: into('Pod.spec', 'v1.PodSpec', 'string'),
   },
-  'shows a number that does not fit': {
+  'shows a fractional number': {
     object: { spec: { replicas: 3.5 } },
     want: into('PodSpec.spec.replicas', 'int32', 'number 3.5'),
   },
@@ -62,25 +62,25 @@ const cases: Record<string, { object: Record<string, unknown>; want: string | un
     object: { spec: { containers: [{ ports: [{ containerPort: 4294967296 }] }] } },
     want: into('Port.spec.containers.ports.containerPort', 'int32', 'number 4294967296'),
   },
-  'takes null for nothing': {
+  'treats null as absent': {
     object: { metadata: { creationTimestamp: null }, spec: { args: null } },
     want: undefined,
   },
-  'passes unknown fields over': { object: { spec: { other: {} } }, want: undefined },
-  'reads times as Go does': {
+  'ignores unknown fields': { object: { spec: { other: {} } }, want: undefined },
+  'parses times like Go': {
     object: { spec: { at: 'soon' } },
     want: 'parsing time "soon" as "2006-01-02T15:04:05Z07:00": cannot parse "soon" as "2006"',
   },
-  'reads base64 as Go does': {
+  'parses base64 like Go': {
     object: { secret: { a: 'aGk=', b: 'ab!=' } },
     want: 'illegal base64 data at input byte 2',
   },
-  'takes quantities': { object: { limits: { a: '1Gi', b: 1.5, c: 0 } }, want: undefined },
-  'reads quantities as Go does': {
+  'accepts quantities': { object: { limits: { a: '1Gi', b: 1.5, c: 0 } }, want: undefined },
+  'parses quantities like Go': {
     object: { limits: { a: '1 GB' } },
     want: "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
   },
-  'takes nothing but text and numbers for a quantity': {
+  'accepts only strings and numbers as a quantity': {
     object: { limits: { a: true } },
     want: "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
   },

@@ -1,6 +1,6 @@
 /**
- * The first value that does not fit a built-in kind's Go type, in the words of Go's decoder: kube-apiserver answers
- * these with 400 before it validates anything. Go's type names are guessed from field names.
+ * Finds the first value that does not match the Go type of a built-in kind, with the messages of Go's decoder:
+ * kube-apiserver answers these with 400 before validation. Go type names are guessed from field names.
  */
 import type { CompiledSchema } from '#engine/registry/structural/compile.ts';
 import { decodedFormat, isInt32 } from '#engine/registry/structural/decode.ts';
@@ -10,7 +10,7 @@ import { quantityFault } from '#kube/quantity.ts';
 import { isQuantity } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 
-/** Where a value stands for Go: the struct that holds the field, and the path of fields without indices and map keys. */
+/** A position in Go's terms: the struct that holds the field, and the path of fields without indexes and map keys. */
 interface Place {
   readonly struct: string;
   readonly field: string;
@@ -21,10 +21,10 @@ type Decoder = Pick<CompiledSchema, 'schema' | 'decodes'>;
 export function decodeTypeError(object: Record<string, unknown>, compiled: Decoder): string | undefined {
   if (compiled.decodes(object)) return undefined;
   const kind = typeof object['kind'] === 'string' ? object['kind'] : 'Object';
-  return fieldsFault(object, compiled.schema, { struct: kind, field: '' });
+  return findFieldError(object, compiled.schema, { struct: kind, field: '' });
 }
 
-function fault(value: unknown, schema: Schema, place: Place, inner: string): string | undefined {
+function findError(value: unknown, schema: Schema, place: Place, inner: string): string | undefined {
   if (value === null || value === undefined) return undefined;
   if (isQuantity(schema)) return quantityFault(value);
   const types = typesOf(schema);
@@ -34,24 +34,24 @@ function fault(value: unknown, schema: Schema, place: Place, inner: string): str
     const wanted = types.length > 1 ? 'intstr.IntOrString' : goType(schema, inner);
     return `json: cannot unmarshal ${goValue(value, schema)} into Go struct field ${place.struct}.${place.field} of type ${wanted}`;
   }
-  if (typeof value === 'string') return textFault(value, schema);
+  if (typeof value === 'string') return findTextError(value, schema);
   if (Array.isArray(value)) {
     const { items } = schema;
-    return items && firstOf(value, (item) => itemFault(item, items, place, inner));
+    return items && firstOf(value, (item) => findItemError(item, items, place, inner));
   }
   if (typeof value === 'object') {
-    return fieldsFault(value as Record<string, unknown>, schema, { struct: inner, field: place.field }, place);
+    return findFieldError(value as Record<string, unknown>, schema, { struct: inner, field: place.field }, place);
   }
   return undefined;
 }
 
-function itemFault(item: unknown, schema: Schema, place: Place, inner: string): string | undefined {
-  if (item !== null || schema.nullable === true) return fault(item, schema, place, inner);
+function findItemError(item: unknown, schema: Schema, place: Place, inner: string): string | undefined {
+  if (item !== null || schema.nullable === true) return findError(item, schema, place, inner);
   return `json: cannot unmarshal null into Go struct field ${place.struct}.${place.field} of type ${goType(schema, inner)}`;
 }
 
-/** `outer` is where a map itself stands: Go names its values by the map's own field. */
-function fieldsFault(
+/** `outer` is the position of a map: Go reports its values by the map's own field. */
+function findFieldError(
   object: Record<string, unknown>,
   schema: Schema,
   inside: Place,
@@ -62,21 +62,24 @@ function fieldsFault(
     const property = Object.hasOwn(schema.properties ?? {}, key) ? schema.properties?.[key] : undefined;
     if (property !== undefined) {
       const field = inside.field === '' ? key : `${inside.field}.${key}`;
-      return fault(value, property, { struct: inside.struct, field }, structName(inside, key));
+      return findError(value, property, { struct: inside.struct, field }, structName(inside, key));
     }
-    return values && fault(value, values, outer, inside.struct);
+    return values && findError(value, values, outer, inside.struct);
   });
 }
 
-function firstOf<T>(items: Iterable<T>, look: (item: T) => string | undefined): string | undefined {
+function firstOf<T>(items: Iterable<T>, find: (item: T) => string | undefined): string | undefined {
   for (const item of items) {
-    const found = look(item);
+    const found = find(item);
     if (found !== undefined) return found;
   }
   return undefined;
 }
 
-/** PodSpec for a Pod's spec, Container for containers: right for most, and readable for the others. */
+/**
+ * Guesses a struct name: PodSpec for a Pod's spec, Container for containers. Right for most fields, and readable for
+ * the others.
+ */
 function structName({ struct, field }: Place, key: string): string {
   if (key === 'metadata') return 'ObjectMeta';
   if (field === '' && (key === 'spec' || key === 'status')) return struct + capital(key);
@@ -112,7 +115,7 @@ function goValue(value: unknown, schema: Schema): string {
   const got = jsonTypeOf(value);
   if (got === 'boolean') return 'bool';
   if (got !== 'integer' && got !== 'number') return got;
-  // Go names the number where the kind is right and only its size or fraction is not.
+  // Go prints the number if only its size or fraction is wrong.
   return schema.type === 'integer' || schema.type === 'number' ? `number ${String(value)}` : 'number';
 }
 
@@ -121,7 +124,7 @@ function overflows(value: number, { type, format }: Schema): boolean {
   return format === 'int32' ? !isInt32(value) : !isInteger(value);
 }
 
-export function textFault(value: string, schema: Schema): string | undefined {
+export function findTextError(value: string, schema: Schema): string | undefined {
   const fits = decodedFormat(schema);
   if (fits === undefined || fits(value)) return undefined;
   if (schema.format === 'byte') {

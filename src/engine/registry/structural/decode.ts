@@ -1,4 +1,4 @@
-/** Whether every value has the type that Go's decoder wants; decode-type-error.ts says what is wrong where not. */
+/** Checks whether every value has the type that Go's decoder expects. decode-type-error.ts explains a mismatch. */
 import { formatCheck } from '#engine/registry/structural/formats.ts';
 import { isInteger } from '#engine/registry/structural/json-value.ts';
 import { propertiesOf, typesOf, valueSchema } from '#engine/registry/structural/keywords.ts';
@@ -6,20 +6,20 @@ import { quantityFault } from '#kube/quantity.ts';
 import { isQuantity } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 
-type Fits = (value: unknown) => boolean;
+type TypeCheck = (value: unknown) => boolean;
 
 const INT32_MAX = 2 ** 31 - 1;
 
-/** Go reads null as the absence of a value. */
-export function compileDecodes(schema: Schema): Fits {
+/** Go reads null as an absent value. */
+export function compileDecodes(schema: Schema): TypeCheck {
   if (isQuantity(schema)) return (value) => value === null || value === undefined || quantityFault(value) === undefined;
   const types = typesOf(schema);
-  const takes = (type: string) => types.length === 0 || types.includes(type);
-  const takesBoolean = takes('boolean');
-  const fitsString = takes('string') ? (decodedFormat(schema) ?? always) : never;
-  const fitsNumber = numberFits(schema, takes);
-  const fitsArray = takes('array') ? arrayFits(schema) : never;
-  const fitsObject = takes('object') ? objectFits(schema) : never;
+  const accepts = (type: string) => types.length === 0 || types.includes(type);
+  const acceptsBoolean = accepts('boolean');
+  const fitsString = accepts('string') ? (decodedFormat(schema) ?? always) : never;
+  const fitsNumber = numberFits(schema, accepts);
+  const fitsArray = accepts('array') ? arrayFits(schema) : never;
+  const fitsObject = accepts('object') ? objectFits(schema) : never;
   return (value) => {
     switch (typeof value) {
       case 'string':
@@ -27,7 +27,7 @@ export function compileDecodes(schema: Schema): Fits {
       case 'number':
         return fitsNumber(value);
       case 'boolean':
-        return takesBoolean;
+        return acceptsBoolean;
       default:
         if (value === null || value === undefined) return true;
         return Array.isArray(value) ? fitsArray(value) : fitsObject(value as Record<string, unknown>);
@@ -38,14 +38,14 @@ export function compileDecodes(schema: Schema): Fits {
 const always = () => true;
 const never = () => false;
 
-/** Times and bytes are types of their own in Go; other formats are left to validation. */
+/** Times and bytes are separate types in Go; other formats are left to validation. */
 export function decodedFormat({ type, format }: Schema): ((value: string) => boolean) | undefined {
   return type === 'string' && (format === 'date-time' || format === 'byte') ? formatCheck(format) : undefined;
 }
 
-function numberFits({ format }: Schema, takes: (type: string) => boolean): (value: number) => boolean {
-  if (takes('number')) return always;
-  if (!takes('integer')) return never;
+function numberFits({ format }: Schema, accepts: (type: string) => boolean): (value: number) => boolean {
+  if (accepts('number')) return always;
+  if (!accepts('integer')) return never;
   return format === 'int32' ? isInt32 : isInteger;
 }
 
@@ -56,7 +56,7 @@ export function isInt32(value: number): boolean {
 function arrayFits({ items }: Schema): (list: readonly unknown[]) => boolean {
   if (items === undefined) return always;
   const fits = compileDecodes(items);
-  // Go would read a null as an empty item; nobody means that, and rules need not reckon with it.
+  // Go would decode null to an empty item. Rejecting it saves the rules from handling that.
   const nullable = items.nullable === true;
   return (list) => list.every((item) => (item !== null || nullable) && fits(item));
 }

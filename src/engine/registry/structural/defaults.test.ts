@@ -33,9 +33,9 @@ const schema: Schema = {
 const full = { mode: 'auto', note: 'none', limits: { cpu: 1, memory: 2 } };
 
 const cases: Record<string, { object: Record<string, unknown>; want: Record<string, unknown> }> = {
-  'fills absent fields, also inside of a default': { object: { spec: {} }, want: { spec: full } },
-  'makes up nothing inside of absent objects': { object: {}, want: {} },
-  'keeps what is there': {
+  'sets absent fields, including those inside a default': { object: { spec: {} }, want: { spec: full } },
+  'sets nothing inside absent objects': { object: {}, want: {} },
+  'keeps existing values': {
     object: { spec: { mode: '', note: 'x', limits: { memory: 0 } } },
     want: { spec: { mode: '', note: 'x', limits: { memory: 0 } } },
   },
@@ -45,11 +45,11 @@ const cases: Record<string, { object: Record<string, unknown>; want: Record<stri
     object: { spec: { size: null, probe: null, counts: { a: null, b: 1 } } },
     want: { spec: { ...full, counts: { b: 1 } } },
   },
-  'leaves a null in a list where it has no default': {
+  'keeps a null in a list without default': {
     object: { spec: { ports: [null, {}], sizes: [null, 1] } },
     want: { spec: { ...full, ports: [null, { protocol: 'TCP' }], sizes: [7, 1] } },
   },
-  'reaches into objects and the values of maps': {
+  'descends into objects and the values of maps': {
     object: { spec: { probe: {}, map: { a: {}, b: { on: false } } } },
     want: { spec: { ...full, probe: { period: 10 }, map: { a: { on: true }, b: { on: false } } } },
   },
@@ -77,14 +77,14 @@ const emptied: Record<string, { object: Record<string, unknown>; want: Record<st
   'drops empty maps and lists': { object: { labels: {}, items: [] }, want: { ports: [80] } },
   'drops them inside of objects': { object: { struct: { list: [] } }, want: { struct: {}, ports: [80] } },
   'keeps them where they are required': { object: { needed: [] }, want: { needed: [], ports: [80] } },
-  'keeps what is no map: it says something': { object: { struct: {} }, want: { struct: {}, ports: [80] } },
+  'keeps empty objects that are not maps': { object: { struct: {} }, want: { struct: {}, ports: [80] } },
   'keeps items and the values of maps': {
     object: { items: [{}], maps: { a: [] } },
     want: { items: [{}], maps: { a: [] }, ports: [80] },
   },
-  'keeps what it knows nothing of': { object: { free: {}, other: [] }, want: { free: {}, other: [], ports: [80] } },
-  'gives an empty one its default': { object: { ports: [] }, want: { ports: [80] } },
-  'drops what is empty without its nulls': { object: { labels: { a: null } }, want: { ports: [80] } },
+  'keeps unknown fields': { object: { free: {}, other: [] }, want: { free: {}, other: [], ports: [80] } },
+  'replaces an empty list by its default': { object: { ports: [] }, want: { ports: [80] } },
+  'drops a map that is empty without its nulls': { object: { labels: { a: null } }, want: { ports: [80] } },
 };
 
 describe('applyDefaults with dropEmpty', () => {
@@ -96,7 +96,7 @@ describe('applyDefaults with dropEmpty', () => {
     });
   }
 
-  it('is not for custom kinds', () => {
+  it('is disabled for custom kinds', () => {
     const object = { labels: {}, ports: [] };
     compileSchema(sparse).applyDefaults(object);
     assert.deepEqual(object, { labels: {}, ports: [] });
@@ -112,7 +112,7 @@ describe('applyDefaults', () => {
     });
   }
 
-  it('never hands out the same default twice', () => {
+  it('copies a default for each object', () => {
     const one = { spec: {} as { limits?: { cpu: number } } };
     const two = { spec: {} as { limits?: { cpu: number } } };
     compiled.applyDefaults(one);

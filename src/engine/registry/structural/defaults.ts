@@ -1,23 +1,23 @@
 /**
- * Fills in defaults, in place. A field that is absent, or null where null is not allowed, takes its default; a null
- * that is not allowed and has no default is removed. Nothing is made up inside of objects that are absent.
+ * Sets defaults, in place. A field that is absent, or null where null is not allowed, gets its default; a null that is
+ * not allowed and has no default is removed. Nothing is set inside absent objects.
  *
- * With `dropEmpty`, empty maps and lists go in the same walk, unless they are required: a Go struct does not write
- * them (omitempty). Objects with fields of their own stay, for `emptyDir: {}` says something.
+ * With `dropEmpty`, the same walk removes empty maps and lists unless they are required, because a Go struct omits them
+ * (omitempty). Objects with fields of their own stay, because `emptyDir: {}` has a meaning.
  */
 import { hasDefault, isLeaf, isMap, propertiesOf, valueSchema } from '#engine/registry/structural/keywords.ts';
 import { deepClone } from '#kube/deep.ts';
 import type { Schema } from '#kube/schema.ts';
 
-/** Gets objects and arrays only. */
+/** Receives objects and arrays only. */
 type Defaulter = (value: object) => void;
 
 interface Field {
   readonly nullable: boolean;
-  /** With the defaults inside of it; undefined where there is none. */
+  /** The default including nested defaults; undefined if there is none. */
   readonly fallback: unknown;
   readonly fill: Defaulter;
-  /** It is a map or a list, and says nothing when it is empty. */
+  /** True if the field is a map or list that is removed if it is empty. */
   readonly omitEmpty: boolean;
 }
 
@@ -54,7 +54,7 @@ function defaulter(schema: Schema, dropEmpty: boolean): Defaulter {
 function fieldOf(schema: Schema, dropEmpty: boolean, required: boolean): Field {
   const fill = defaulter(schema, dropEmpty);
   const fallback = hasDefault(schema) ? deepClone(schema.default) : undefined;
-  // Done once here, so that a default needs only a copy later.
+  // Applied once here, so that a default only needs to be copied later.
   if (typeof fallback === 'object' && fallback !== null) fill(fallback);
   const plain = schema.type === 'array' || (isMap(schema) && schema.properties === undefined);
   return { nullable: schema.nullable === true, fallback, fill, omitEmpty: dropEmpty && !required && plain };
@@ -80,7 +80,7 @@ function isEmpty(value: object): boolean {
   return true;
 }
 
-/** A null in a list stays where it has no default: removing it would move its neighbours. */
+/** A null in a list stays if it has no default: removing it would shift the other items. */
 function fillItems(list: unknown[], { nullable, fallback, fill }: Field): void {
   for (let i = 0; i < list.length; i++) {
     const item = list[i];

@@ -1,4 +1,4 @@
-/** An object inside of another (x-kubernetes-embedded-resource) has a type and metadata of its own. */
+/** Checks an embedded resource (x-kubernetes-embedded-resource), which has a type and metadata of its own. */
 import { metadataSchema, validateMetadata } from '#engine/registry/metadata.ts';
 import { decodeTypeError } from '#engine/registry/structural/decode-type-error.ts';
 import { compileDecodes } from '#engine/registry/structural/decode.ts';
@@ -16,29 +16,29 @@ export const embeddedCheck: Check<Fields> = (object, report) => {
     const path = report.path();
     return path === '' ? name : `${path}.${name}`;
   };
-  for (const [name, fault] of [
-    ['apiVersion', apiVersionFault],
-    ['kind', kindFault],
+  for (const [name, findError] of [
+    ['apiVersion', findApiVersionError],
+    ['kind', findKindError],
   ] as const) {
     const value = object[name];
     if (!Object.hasOwn(object, name)) report.addFirm(requiredValue(at(name), 'must not be empty'));
     else if (typeof value !== 'string') report.addFirm(invalidValue(at(name), value, 'must be a string'));
     else if (value === '') report.addFirm(invalidValue(at(name), value, 'must not be empty'));
     else {
-      const why = fault(value);
+      const why = findError(value);
       if (why !== undefined) report.addFirm(invalidValue(at(name), value, why));
     }
   }
   if (Object.hasOwn(object, 'metadata')) checkMetadata(object['metadata'], at('metadata'), report);
 };
 
-function apiVersionFault(apiVersion: string): string | undefined {
+function findApiVersionError(apiVersion: string): string | undefined {
   return apiVersion.split('/').length > 2 ? `unexpected GroupVersion string: ${apiVersion}` : undefined;
 }
 
-function kindFault(kind: string): string | undefined {
-  const faults = nameErrors('label1035', kind.toLowerCase());
-  return faults.length === 0 ? undefined : `may have mixed case, but should otherwise match: ${faults.join(',')}`;
+function findKindError(kind: string): string | undefined {
+  const errors = nameErrors('label1035', kind.toLowerCase());
+  return errors.length === 0 ? undefined : `may have mixed case, but should otherwise match: ${errors.join(',')}`;
 }
 
 function checkMetadata(metadata: unknown, path: string, report: Report): void {
@@ -53,7 +53,7 @@ function checkMetadata(metadata: unknown, path: string, report: Report): void {
     report.addFirm(invalidValue(path, metadata, why ?? 'is malformed'));
     return;
   }
-  // It may be made with a name later, or be a template.
+  // The object may be a template or get a name later.
   const named = { name: 'fakename', ...(metadata as ObjectMeta) };
   if (named.name === '') named.name = 'fakename';
   const rules = { namespaced: Boolean(named.namespace), nameRule: 'path-segment' as const };

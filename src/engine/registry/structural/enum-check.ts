@@ -1,4 +1,4 @@
-/** One of the listed values. */
+/** Checks enums. */
 import { canonicalJson } from '#engine/registry/structural/json-value.ts';
 import type { Check } from '#engine/registry/structural/report.ts';
 import { unsupportedValue } from '#kube/field-error.ts';
@@ -16,7 +16,7 @@ export function enumCheck(schema: Schema): Check | undefined {
   return (value, report) => {
     if (scalars.has(value)) return;
     if (composites.size > 0 && composites.has(canonicalJson(value))) return;
-    // kube-apiserver prints a null as the word in quotes.
+    // kube-apiserver prints null as a quoted string.
     report.add(unsupportedValue(report.path(), value ?? 'null', supported));
   };
 }

@@ -40,7 +40,7 @@ const cases: Record<string, { good: string[]; bad: string[] }> = {
 
 describe('formats', () => {
   for (const [format, { good, bad }] of Object.entries(cases)) {
-    it(`tells good from bad: ${format}`, () => {
+    it(`distinguishes valid from invalid: ${format}`, () => {
       const fits = formatCheck(format);
       assert.ok(fits);
       assert.deepEqual(
@@ -54,7 +54,7 @@ describe('formats', () => {
     });
   }
 
-  it('counts a format only for its own type', () => {
+  it('applies a format only to its own type', () => {
     assert.equal(supportedFormat({ type: 'integer', format: 'int32' }), 'int32');
     assert.equal(supportedFormat({ type: 'integer', format: 'uuid' }), undefined);
     assert.equal(supportedFormat({ type: 'string', format: 'int32' }), undefined);

@@ -1,6 +1,6 @@
 /**
- * The string formats that Kubernetes knows; others are ignored. `-` in a name does not count (date-time, datetime).
- * These expressions are our own and linear; what users write runs on RE2 (string-check.ts).
+ * The string formats that Kubernetes supports; others are ignored. Hyphens in names are ignored (date-time, datetime).
+ * These regular expressions are our own and linear; user-defined patterns run on RE2 (string-check.ts).
  */
 import { isIP, isIPv6 } from 'node:net';
 import type { Schema } from '#kube/schema.ts';
@@ -62,7 +62,7 @@ export function formatCheck(format: string): Format | undefined {
   return formats.get(normalized(format));
 }
 
-/** The format that counts for a schema, if any: each belongs to a type. */
+/** Returns the format that applies to a schema, if any: each belongs to a type. */
 export function supportedFormat({ type, format }: Schema): string | undefined {
   if (format === undefined) return undefined;
   switch (type) {
@@ -78,7 +78,7 @@ export function supportedFormat({ type, format }: Schema): string | undefined {
   }
 }
 
-/** Read by position, because every write checks a few of them. */
+/** Parses by position, because every write checks a few times. */
 export function isDateTime(value: string): boolean {
   if (!DATE_TIME.test(value)) return false;
   return (
@@ -94,17 +94,17 @@ function isDate(value: string): boolean {
   return day <= 28 || day <= new Date(Date.UTC(Number(value.slice(0, 4)), month, 0)).getUTCDate();
 }
 
-/** The two digits at a place. */
+/** Returns the number in two digits at a position. */
 function twoDigits(value: string, at: number): number {
   return (value.charCodeAt(at) - 48) * 10 + value.charCodeAt(at + 1) - 48;
 }
 
-/** The empty string too: Secrets have empty values. */
+/** Accepts the empty string: Secrets have empty values. */
 export function isBase64(value: string): boolean {
   return value.length % 4 === 0 && BASE64.test(value);
 }
 
-/** Leading zeros are tolerated, as kube-apiserver does. */
+/** Tolerates leading zeros, as kube-apiserver does. */
 function isIPv4(value: string): boolean {
   const parts = value.split('.');
   if (parts.length === 4) return parts.every((part) => /^\d{1,3}$/.test(part) && Number(part) <= 255);
@@ -118,7 +118,7 @@ function isCidr(value: string): boolean {
   return isIP(address) === 6 && Number(bits) <= 128;
 }
 
-/** An absolute URI or an absolute path. */
+/** Accepts an absolute URI or an absolute path. */
 function isUri(value: string): boolean {
   if (/[\s\p{Cc}]/u.test(value)) return false;
   return value.startsWith('/') || URL.canParse(value);

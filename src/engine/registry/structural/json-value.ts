@@ -1,10 +1,10 @@
-/** JSON values: their type names and a form in which equal values are equal strings. */
+/** JSON values: their type names, and a canonical form. */
 
 export type JsonType = 'null' | 'boolean' | 'integer' | 'number' | 'string' | 'array' | 'object';
 
 const INT64_END = 2 ** 63;
 
-/** Any whole number that an int64 holds; JavaScript cannot tell 3 from 3.0, and Kubernetes takes both. */
+/** Any whole number in the int64 range. JavaScript cannot distinguish 3 from 3.0; Kubernetes accepts both. */
 export function isInteger(value: number): boolean {
   return Number.isInteger(value) && value >= -INT64_END && value < INT64_END;
 }
@@ -23,7 +23,7 @@ export function jsonTypeOf(value: unknown): JsonType {
   }
 }
 
-/** Compact JSON with sorted keys. */
+/** Returns compact JSON with sorted keys. */
 export function canonicalJson(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;

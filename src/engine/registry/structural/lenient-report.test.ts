@@ -34,16 +34,16 @@ const OVER = (field: string, value: number) =>
   `${field}: Invalid value: ${value}: ${field} in body should be less than or equal to 5`;
 
 const cases: Record<string, { old: object; next: object; want: string[] }> = {
-  'forgives a value that did not change': { old: { must: 9, other: 1 }, next: { must: 9, other: 2 }, want: [] },
-  'refuses one that did': { old: { must: 9 }, next: { must: 8 }, want: [OVER('spec.must', 8)] },
-  'refuses one that is new': { old: { must: 1 }, next: { must: 1, other: 9 }, want: [OVER('spec.other', 9)] },
-  'forgives what is missing where nothing around it changed': { old: { other: 1 }, next: { other: 1 }, want: [] },
-  'refuses what is missing once something beside it changes': {
+  'ignores errors in an unchanged value': { old: { must: 9, other: 1 }, next: { must: 9, other: 2 }, want: [] },
+  'reports errors in a changed value': { old: { must: 9 }, next: { must: 8 }, want: [OVER('spec.must', 8)] },
+  'reports errors in a new value': { old: { must: 1 }, next: { must: 1, other: 9 }, want: [OVER('spec.other', 9)] },
+  'ignores a missing field of an unchanged object': { old: { other: 1 }, next: { other: 1 }, want: [] },
+  'reports a missing field of a changed object': {
     old: { other: 1 },
     next: { other: 2 },
     want: ['spec.must: Required value'],
   },
-  'knows items of a map by their keys': {
+  'correlates items of a map list by their keys': {
     old: {
       must: 1,
       mapped: [
@@ -60,23 +60,23 @@ const cases: Record<string, { old: object; next: object; want: string[] }> = {
     },
     want: [OVER('spec.mapped[0].v', 8)],
   },
-  'knows items of other lists only as a whole': {
+  'correlates items of other lists only as a whole': {
     old: { must: 1, atomic: [9] },
     next: { must: 1, atomic: [9, 1] },
     want: [OVER('spec.atomic[0]', 9)],
   },
-  'forgives an unchanged list': { old: { must: 1, atomic: [9] }, next: { must: 2, atomic: [9] }, want: [] },
-  'forgives duplicates where there were some': {
+  'ignores errors in an unchanged list': { old: { must: 1, atomic: [9] }, next: { must: 2, atomic: [9] }, want: [] },
+  'ignores duplicates if there were some before': {
     old: { must: 1, set: ['a', 'a'] },
     next: { must: 1, set: ['a', 'a', 'b', 'b'] },
     want: [],
   },
-  'refuses duplicates where there were none': {
+  'reports duplicates if there were none before': {
     old: { must: 1, set: ['a'] },
     next: { must: 1, set: ['a', 'a'] },
     want: ['spec.set[1]: Duplicate value: "a"'],
   },
-  'forgives nothing inside of anyOf, but the whole value': {
+  'reports errors inside anyOf of a changed value': {
     old: { must: 1, chosen: { a: 4, b: 1 } },
     next: { must: 1, chosen: { a: 4, b: 2 } },
     want: [
@@ -84,19 +84,19 @@ const cases: Record<string, { old: object; next: object; want: string[] }> = {
       'spec.chosen.a: Invalid value: 4: spec.chosen.a in body should be less than or equal to 2',
     ],
   },
-  'forgives a value that fits no alternative as long as it stays': {
+  'ignores an unchanged value that matches no alternative': {
     old: { must: 1, chosen: { a: 4 } },
     next: { must: 2, chosen: { a: 4 } },
     want: [],
   },
-  'forgives no embedded resource': {
+  'reports errors in embedded resources': {
     old: { must: 1, inner: { kind: 'A' } },
     next: { must: 1, inner: { kind: 'A' } },
     want: ['spec.inner.apiVersion: Required value: must not be empty'],
   },
 };
 
-test('an update is held only to what it changes', async (t) => {
+test('an update is validated only for what it changes', async (t) => {
   for (const [name, { old, next, want }] of Object.entries(cases)) {
     await t.test(name, () => {
       const errors = validateUpdate({ spec: next }, { spec: old });
@@ -106,7 +106,7 @@ test('an update is held only to what it changes', async (t) => {
       );
     });
   }
-  await t.test('the kind is what both were converted to', () => {
+  await t.test('kind and apiVersion count as unchanged', () => {
     assert.equal(validateUpdate({ kind: 'Long', spec: { must: 1 } }, { kind: 'Long', spec: { must: 2 } }).length, 1);
   });
 });

@@ -1,20 +1,20 @@
 /**
- * A report of an update that forgives what is wrong in values that did not change (CRDValidationRatcheting): a schema
- * may become stricter without locking up the objects that it has. Not inside of anyOf, oneOf, allOf and not: those are
- * forgiven as a whole, with the value that they are about.
+ * A report of an update that ignores errors in unchanged values (CRDValidationRatcheting), so that a schema can become
+ * stricter without blocking existing objects. Inside anyOf, oneOf, allOf and not, errors are ignored only as a whole,
+ * together with the value.
  */
 import type { Correlation } from '#engine/registry/structural/correlation.ts';
 import { Report } from '#engine/registry/structural/report.ts';
 import type { FieldError } from '#kube/field-error.ts';
 
 interface Step {
-  /** What was found before this value. */
+  /** Number of errors before this value. */
   readonly before: number;
-  /** undefined = nothing is known of what was there. */
+  /** Undefined if the old value is unknown. */
   readonly correlation: Correlation | undefined;
 }
 
-/** What both versions of an object were converted to cannot be told to have changed. */
+/** Both versions of an object were converted to the same apiVersion and kind, so these never count as changed. */
 const TYPE_FIELDS: ReadonlySet<string | number> = new Set(['apiVersion', 'kind']);
 
 export class LenientReport extends Report {

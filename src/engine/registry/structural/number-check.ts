@@ -1,4 +1,4 @@
-/** Range, step and size of numbers. */
+/** Checks the range, step and size of numbers. */
 import { isInteger } from '#engine/registry/structural/json-value.ts';
 import type { Check } from '#engine/registry/structural/report.ts';
 import type { Schema } from '#kube/schema.ts';
@@ -15,7 +15,7 @@ export function numberCheck(schema: Schema): Check<number> | undefined {
   };
 }
 
-/** int64 is covered by the type: anything larger is no integer. */
+/** The type already covers int64: a larger number is not an integer. */
 function sizeCheck({ type, format }: Schema): Check<number> | undefined {
   if (type === 'integer' && format === 'int32') {
     return (value, report) => {
@@ -35,14 +35,14 @@ function sizeCheck({ type, format }: Schema): Check<number> | undefined {
 function stepCheck({ multipleOf }: Schema): Check<number> | undefined {
   if (multipleOf === undefined) return undefined;
   return (value, report) => {
-    // A step of 0 or less fits no number but 0, and says so in the same words.
+    // A step of 0 or less matches only 0; the message is the same.
     if (multipleOf > 0 ? !isWhole(value / multipleOf) : value !== 0) {
       report.invalid(value, `should be a multiple of ${multipleOf}`);
     }
   };
 }
 
-/** 0.3 is a multiple of 0.1, although 0.3 / 0.1 is not quite 3. */
+/** Tolerates rounding: 0.3 is a multiple of 0.1, although 0.3 / 0.1 is not exactly 3. */
 function isWhole(quotient: number): boolean {
   const nearest = Math.round(quotient);
   return quotient === nearest || Math.abs(quotient - nearest) < Math.abs(quotient) * 1e-9;
@@ -50,16 +50,16 @@ function isWhole(quotient: number): boolean {
 
 function minimumCheck({ minimum, exclusiveMinimum = false }: Schema): Check<number> | undefined {
   if (minimum === undefined) return undefined;
-  const fault = `should be greater than ${exclusiveMinimum ? '' : 'or equal to '}${minimum}`;
+  const message = `should be greater than ${exclusiveMinimum ? '' : 'or equal to '}${minimum}`;
   return (value, report) => {
-    if (exclusiveMinimum ? value <= minimum : value < minimum) report.invalid(value, fault);
+    if (exclusiveMinimum ? value <= minimum : value < minimum) report.invalid(value, message);
   };
 }
 
 function maximumCheck({ maximum, exclusiveMaximum = false }: Schema): Check<number> | undefined {
   if (maximum === undefined) return undefined;
-  const fault = `should be less than ${exclusiveMaximum ? '' : 'or equal to '}${maximum}`;
+  const message = `should be less than ${exclusiveMaximum ? '' : 'or equal to '}${maximum}`;
   return (value, report) => {
-    if (exclusiveMaximum ? value >= maximum : value > maximum) report.invalid(value, fault);
+    if (exclusiveMaximum ? value >= maximum : value > maximum) report.invalid(value, message);
   };
 }

@@ -1,4 +1,4 @@
-/** Fields, their number, required ones, and what an embedded resource must have. */
+/** Checks fields, their number, required fields, and embedded resources. */
 import { embeddedCheck } from '#engine/registry/structural/embedded-check.ts';
 import { propertiesOf, valueSchema } from '#engine/registry/structural/keywords.ts';
 import type { Check, Report } from '#engine/registry/structural/report.ts';

@@ -13,13 +13,13 @@ interface Case {
 const text: Schema = { type: 'string' };
 
 const cases: Record<string, Case> = {
-  'keeps what the schema names': {
+  'keeps fields of the schema': {
     schema: { type: 'object', properties: { spec: { type: 'object', properties: { a: text } } } },
     object: { spec: { a: 'x' } },
     want: { spec: { a: 'x' } },
     unknown: [],
   },
-  'removes unknown fields and names them by path': {
+  'removes unknown fields and reports their paths': {
     schema: {
       type: 'object',
       properties: {
@@ -33,19 +33,19 @@ const cases: Record<string, Case> = {
     want: { spec: { list: [{ name: 'a' }, {}] } },
     unknown: ['spec.foo', 'spec.list[0].bar', 'spec.list[1].baz', 'extra'],
   },
-  'leaves apiVersion, kind and metadata at the root alone': {
+  'keeps apiVersion, kind and metadata at the root': {
     schema: { type: 'object', properties: {} },
     object: { apiVersion: 'v1', kind: 'A', metadata: { anything: { goes: 1 } } },
     want: { apiVersion: 'v1', kind: 'A', metadata: { anything: { goes: 1 } } },
     unknown: [],
   },
-  'has no mercy on kind and metadata further inside': {
+  'removes nested kind and metadata': {
     schema: { type: 'object', properties: { spec: { type: 'object', properties: {} } } },
     object: { spec: { kind: 'A', metadata: {} } },
     want: { spec: {} },
     unknown: ['spec.kind', 'spec.metadata'],
   },
-  'keeps all where unknown fields are preserved, but prunes known fields inside': {
+  'keeps unknown fields that are preserved, but prunes inside known fields': {
     schema: {
       type: 'object',
       properties: {
@@ -90,7 +90,7 @@ const cases: Record<string, Case> = {
     want: { map: { one: 1, two: {}, three: [{}] } },
     unknown: ['map.two.a', 'map.three[0].c'],
   },
-  'keeps of the metadata of an embedded resource what all objects have': {
+  'keeps the standard metadata of an embedded resource': {
     schema: {
       type: 'object',
       properties: {
@@ -116,13 +116,13 @@ const cases: Record<string, Case> = {
     want: { template: { apiVersion: 'v1', kind: 'A', metadata: { name: 'a' }, spec: {} } },
     unknown: ['template.spec.b', 'template.c'],
   },
-  'takes the content of an object that stands where a scalar belongs': {
+  'empties an object in place of a scalar': {
     schema: { type: 'object', properties: { size: { type: 'integer' }, port: { 'x-kubernetes-int-or-string': true } } },
     object: { size: { a: 1 }, port: [{ b: 1 }] },
     want: { size: {}, port: [{}] },
     unknown: ['size.a', 'port[0].b'],
   },
-  'does not take inherited names for known ones': {
+  'does not treat inherited names as known': {
     schema: { type: 'object', properties: { spec: { type: 'object', properties: { a: text } } } },
     object: { spec: { constructor: 1, toString: 'x' } },
     want: { spec: {} },
@@ -140,7 +140,7 @@ describe('prune', () => {
     });
   }
 
-  it('treats a part of an object as nothing special', () => {
+  it('prunes apiVersion, kind and metadata of a part of an object', () => {
     const object = { kind: 'A', a: 'x' };
     compileSchema({ type: 'object', properties: { a: text } }, { root: false }).prune(object);
     assert.deepEqual(object, { a: 'x' });

@@ -1,7 +1,7 @@
 /**
- * Removes what a schema does not name, in place, and says what it was. As in Kubernetes: under
- * x-kubernetes-preserve-unknown-fields unknown fields stay but known ones are pruned inside; an embedded resource
- * keeps its apiVersion, kind and metadata; a value of the wrong type loses its content, validation then names it.
+ * Removes fields that a schema does not name, in place, and reports them. As in Kubernetes:
+ * x-kubernetes-preserve-unknown-fields keeps unknown fields but prunes inside known ones; an embedded resource keeps
+ * its apiVersion, kind and metadata; a value of the wrong type loses its content, and validation then reports it.
  */
 import { isLeaf, isMap, OBJECT_FIELDS, propertiesOf, valueSchema } from '#engine/registry/structural/keywords.ts';
 import { Trail } from '#engine/registry/structural/trail.ts';
@@ -27,7 +27,7 @@ class PruneWalk extends Trail {
   }
 }
 
-/** Gets objects and arrays only: scalars have nothing to prune. */
+/** Receives objects and arrays only: scalars have nothing to prune. */
 type Pruner = (value: object, walk: PruneWalk) => void;
 
 export function compilePrune(schema: Schema, root: boolean): (object: object, onUnknown?: OnUnknown) => void {
@@ -36,7 +36,7 @@ export function compilePrune(schema: Schema, root: boolean): (object: object, on
 }
 
 interface Inherited {
-  /** The list around it keeps unknown fields. */
+  /** True if the enclosing list preserves unknown fields. */
   readonly preserve: boolean;
   readonly embedded: boolean;
 }
@@ -97,7 +97,7 @@ function fieldPruner(schema: Schema, { preserve, embedded }: Inherited) {
 
 const METADATA_FIELDS: ReadonlySet<string> = new Set(Object.keys(metadataSchema.properties ?? {}));
 
-/** Of an object inside of another; that of the object itself is the handlers' to see to. */
+/** Prunes the metadata of an embedded object. The handlers prune that of the object itself. */
 function pruneMetadata(metadata: unknown, walk: PruneWalk): void {
   if (!isRecord(metadata)) return;
   walk.enter('metadata');
@@ -109,14 +109,14 @@ function pruneMetadata(metadata: unknown, walk: PruneWalk): void {
   walk.leave();
 }
 
-/** For the values of a map; undefined where other fields are unknown. */
+/** Returns the pruner for the values of a map, or undefined if other fields are unknown. */
 function otherPruner(schema: Schema): Pruner | undefined {
   if (!isMap(schema)) return undefined;
   const values = valueSchema(schema);
   return values === undefined ? empty : pruner(values, { preserve: false, embedded: false });
 }
 
-/** Nothing is known inside. */
+/** Prunes everything, because nothing is known inside. */
 const empty: Pruner = (value, walk) => {
   if (Array.isArray(value)) {
     for (const [i, item] of value.entries()) {

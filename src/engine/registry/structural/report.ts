@@ -1,16 +1,16 @@
-/** What one validation found so far, and where it stands. Bounded: past the limit further faults are not listed. */
+/** The errors of one validation and its current position. Bounded: beyond the limit, errors are dropped. */
 import { Trail } from '#engine/registry/structural/trail.ts';
 import type { FieldError } from '#kube/field-error.ts';
 
-/** Enough for any reader; a body of 3 MiB could hold a million faults. */
+/** Enough for any reader; a body of 3 MiB could have a million errors. */
 const MAX_ERRORS = 256;
 
 export class Report extends Trail {
   #errors: FieldError[] = [];
-  /** Those that hold for old values, too. */
+  /** Errors that also apply to unchanged values. */
   readonly #firm = new Set<FieldError>();
   readonly #ofLists = new Set<FieldError>();
-  /** How far the walk came: anyOf and oneOf explain the alternative that fits best. */
+  /** Progress of the walk: anyOf and oneOf report the alternative that matches best. */
   passed = 0;
 
   get failed(): boolean {
@@ -21,13 +21,13 @@ export class Report extends Trail {
     if (this.#errors.length < MAX_ERRORS) this.#errors.push(error);
   }
 
-  /** What nobody may keep, not even where the value was there before. */
+  /** Adds an error that applies even if the value is unchanged. */
   addFirm(error: FieldError): void {
     this.#firm.add(error);
     this.add(error);
   }
 
-  /** Of the type of a list: that keys and items are unique. */
+  /** Adds an error about the uniqueness of the keys or items of a list. */
   addOfList(error: FieldError): void {
     this.#ofLists.add(error);
     this.addFirm(error);
@@ -45,13 +45,13 @@ export class Report extends Trail {
     for (const error of errors) this.add(error);
   }
 
-  /** `Invalid value: <value>: <path> in body <fault>`. */
-  invalid(value: unknown, fault: string): void {
+  /** Adds `Invalid value: <value>: <path> in body <message>`. */
+  invalid(value: unknown, message: string): void {
     const path = this.path();
     this.add({
       reason: 'FieldValueInvalid',
       field: path,
-      message: `Invalid value: ${JSON.stringify(value)}: ${path} in body ${fault}`,
+      message: `Invalid value: ${JSON.stringify(value)}: ${path} in body ${message}`,
     });
   }
 
@@ -65,12 +65,12 @@ export class Report extends Trail {
     });
   }
 
-  /** Faults that kube-apiserver reports without a field. */
+  /** Adds an error that kube-apiserver reports without a field. */
   general(message: string): void {
     this.add({ reason: 'FieldValueInvalid', field: '<nil>', message: `Invalid value: "": ${message}` });
   }
 
-  /** Runs `check` apart: its faults are returned and not added. */
+  /** Runs `check` separately: returns its errors instead of adding them. */
   apart(check: () => void): { errors: FieldError[]; passed: number } {
     const outer = this.#errors;
     const passedBefore = this.passed;
@@ -81,18 +81,18 @@ export class Report extends Trail {
     return result;
   }
 
-  /** How many there are so far. */
+  /** Number of errors so far. */
   get count(): number {
     return this.#errors.length;
   }
 
-  /** Takes back what was found since then and is not firm. */
+  /** Drops the errors since then that do not apply to unchanged values. */
   forgive(since: number): void {
     const kept = this.#errors.slice(since).filter((error) => this.#firm.has(error));
     this.#errors.splice(since, Infinity, ...kept);
   }
 
-  /** Each fault once: alternatives often find the same. */
+  /** Returns the errors without duplicates: alternatives often find the same. */
   result(): FieldError[] {
     if (this.#errors.length < 2) return this.#errors;
     const seen = new Map<string, FieldError>();

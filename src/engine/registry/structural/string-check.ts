@@ -1,4 +1,4 @@
-/** Length, pattern and format of strings. Patterns are the user's, so they run on RE2: linear time, whatever they are. */
+/** Checks the length, pattern and format of strings. Patterns are user-defined, so they run on RE2 in linear time. */
 import { RE2JS } from 're2js';
 import { formatCheck } from '#engine/registry/structural/formats.ts';
 import type { Check } from '#engine/registry/structural/report.ts';
@@ -13,7 +13,7 @@ export function stringCheck(schema: Schema): Check<string> | undefined {
   };
 }
 
-/** The first fault of these only, as in Kubernetes. */
+/** Reports only the first of these errors, as in Kubernetes. */
 function textCheck({ maxLength, minLength, pattern }: Schema): Check<string> | undefined {
   const match = pattern === undefined || pattern === '' ? undefined : matcher(pattern);
   if (maxLength === undefined && minLength === undefined && match === undefined) return undefined;
@@ -28,7 +28,7 @@ function textCheck({ maxLength, minLength, pattern }: Schema): Check<string> | u
   };
 }
 
-/** Counts code points only where UTF-16 units leave a doubt. */
+/** Counts code points only if the number of UTF-16 units is inconclusive. */
 function isLonger(value: string, length: number): boolean {
   if (value.length <= length) return false;
   if (value.length > length * 2) return true;
@@ -42,7 +42,7 @@ interface Matcher {
   readonly shown: string;
 }
 
-/** A definition with a bad pattern is refused; where one got in all the same, nothing matches it. */
+/** Definitions with an invalid pattern are rejected; if one exists nevertheless, nothing matches it. */
 function matcher(pattern: string): Matcher {
   try {
     const regex = RE2JS.compile(pattern);

@@ -49,7 +49,7 @@ const objects = fc.dictionary(field, values, { maxKeys: 6, noNullPrototype: true
   Record<string, unknown>
 >;
 
-/** An oracle without cleverness: is any field there that the schema does not name? */
+/** A simple oracle: reports whether there is a field that the schema does not name. */
 function hasUnknown(value: unknown, schema: Schema | undefined, keepsAll = false): boolean {
   const preserve = keepsAll || schema?.['x-kubernetes-preserve-unknown-fields'] === true;
   if (Array.isArray(value)) {
@@ -67,8 +67,8 @@ function hasUnknown(value: unknown, schema: Schema | undefined, keepsAll = false
 const run = (check: (schema: Schema, object: Record<string, unknown>) => void) =>
   fc.assert(fc.property(rootSchema, objects, check), { numRuns: 300 });
 
-describe('a compiled schema, whatever it is', () => {
-  it('leaves no unknown field behind, and tells exactly when there was one', () => {
+describe('any compiled schema', () => {
+  it('prunes all unknown fields and reports exactly those', () => {
     run((schema, object) => {
       const had = hasUnknown(object, schema);
       const paths: string[] = [];
@@ -78,7 +78,7 @@ describe('a compiled schema, whatever it is', () => {
     });
   });
 
-  it('prunes and defaults once and for all', () => {
+  it('prunes and defaults idempotently', () => {
     run((schema, sent) => {
       for (const dropEmpty of [false, true]) {
         const object = deepClone(sent);
@@ -93,14 +93,14 @@ describe('a compiled schema, whatever it is', () => {
     });
   });
 
-  it('says why exactly when an object does not decode', () => {
+  it('returns a decode error exactly if an object does not decode', () => {
     run((schema, object) => {
       const compiled = compileSchema(schema, { root: false });
       assert.equal(compiled.decodes(object), decodeTypeError(object, compiled) === undefined);
     });
   });
 
-  it('changes nothing by validating, and finds what cannot be decoded', () => {
+  it('validates without changes and finds undecodable values', () => {
     run((schema, object) => {
       const compiled = compileSchema(schema, { root: false });
       const before = deepClone(object);

@@ -1,6 +1,6 @@
 /**
- * Where a walk through an object stands. One growing stack for a whole walk, so that a step costs two stores and
- * a path is put together only when somebody asks for it.
+ * The position of a walk through an object. One growing stack serves a whole walk, so that a step costs two stores and
+ * a path is built only on demand.
  */
 
 export class Trail {
@@ -15,7 +15,7 @@ export class Trail {
     this.#depth--;
   }
 
-  /** `spec.list[0].bar`; '' at the root. */
+  /** Returns `spec.list[0].bar`; '' at the root. */
   path(): string {
     let path = '';
     for (let i = 0; i < this.#depth; i++) {

@@ -18,90 +18,90 @@ const named: Schema = { type: 'object', properties: { name: { type: 'string' }, 
 const intOrString: Schema = { 'x-kubernetes-int-or-string': true };
 
 const cases: Record<string, Case> = {
-  'takes a value of its type': { schema: { type: 'string' }, value: 'a', want: [] },
-  'names the type that it got': {
+  'accepts a value of its type': { schema: { type: 'string' }, value: 'a', want: [] },
+  'reports the actual type': {
     schema: { type: 'integer' },
     value: 'three',
     want: [wrongType('Invalid value: "string": spec.x in body must be of type integer: "string"')],
   },
-  'takes no fraction for an integer': {
+  'rejects fraction for an integer': {
     schema: { type: 'integer' },
     value: 1.5,
     want: [wrongType('Invalid value: "number": spec.x in body must be of type integer: "number"')],
   },
-  'names the format where the type has one': {
+  'reports the format if there is one': {
     schema: { type: 'integer', format: 'int32' },
     value: 1.5,
     want: [wrongType('Invalid value: "float64": spec.x in body must be of type int32: "float64"')],
   },
-  'takes an integer for a number': { schema: { type: 'number' }, value: 3, want: [] },
-  'tells objects from arrays': {
+  'accepts an integer for a number': { schema: { type: 'number' }, value: 3, want: [] },
+  'distinguishes objects from arrays': {
     schema: { type: 'object' },
     value: [],
     want: [wrongType('Invalid value: "array": spec.x in body must be of type object: "array"')],
   },
-  'takes no null unless it is nullable': {
+  'rejects null unless it is nullable': {
     schema: { type: 'string' },
     value: null,
     want: [wrongType('Invalid value: "null": spec.x in body must be of type string: "null"')],
   },
-  'takes a null where it is nullable': { schema: { type: 'string', nullable: true }, value: null, want: [] },
-  'takes both for int-or-string': { schema: intOrString, value: '80%', want: [] },
-  'takes an integer for int-or-string': { schema: intOrString, value: 80, want: [] },
-  'takes nothing else for int-or-string': {
+  'accepts null if it is nullable': { schema: { type: 'string', nullable: true }, value: null, want: [] },
+  'accepts a string for int-or-string': { schema: intOrString, value: '80%', want: [] },
+  'accepts an integer for int-or-string': { schema: intOrString, value: 80, want: [] },
+  'rejects other types for int-or-string': {
     schema: intOrString,
     value: true,
     want: [wrongType('Invalid value: "boolean": spec.x in body must be of type integer,string: "boolean"')],
   },
-  'wants one of the listed values': {
+  'requires one of the enum values': {
     schema: { type: 'string', enum: ['red', 'green'] },
     value: 'pink',
     want: ['FieldValueNotSupported spec.x: Unsupported value: "pink": supported values: "red", "green"'],
   },
-  'compares listed objects by content': { schema: { enum: [{ a: 1, b: 2 }] }, value: { b: 2, a: 1 }, want: [] },
-  'holds a maximum': {
+  'compares enum objects by content': { schema: { enum: [{ a: 1, b: 2 }] }, value: { b: 2, a: 1 }, want: [] },
+  'enforces a maximum': {
     schema: { type: 'integer', maximum: 10 },
     value: 11,
     want: [invalid('Invalid value: 11: spec.x in body should be less than or equal to 10')],
   },
-  'holds an exclusive maximum': {
+  'enforces an exclusive maximum': {
     schema: { type: 'integer', maximum: 10, exclusiveMaximum: true },
     value: 10,
     want: [invalid('Invalid value: 10: spec.x in body should be less than 10')],
   },
-  'holds a minimum': {
+  'enforces a minimum': {
     schema: { type: 'number', minimum: 0.5 },
     value: 0.25,
     want: [invalid('Invalid value: 0.25: spec.x in body should be greater than or equal to 0.5')],
   },
-  'holds an exclusive minimum': {
+  'enforces an exclusive minimum': {
     schema: { type: 'integer', minimum: 0, exclusiveMinimum: true },
     value: 0,
     want: [invalid('Invalid value: 0: spec.x in body should be greater than 0')],
   },
-  'holds a step': {
+  'enforces multipleOf': {
     schema: { type: 'integer', multipleOf: 3 },
     value: 10,
     want: [invalid('Invalid value: 10: spec.x in body should be a multiple of 3')],
   },
-  'holds a step that is a fraction': { schema: { type: 'number', multipleOf: 0.1 }, value: 0.3, want: [] },
+  'supports a fractional multipleOf': { schema: { type: 'number', multipleOf: 0.1 }, value: 0.3, want: [] },
   'holds int32': {
     schema: { type: 'integer', format: 'int32' },
     value: 2 ** 31,
     want: [general('Checked value must be of type integer with format int32 in spec.x')],
   },
   'counts characters, not UTF-16 units': { schema: { type: 'string', maxLength: 2 }, value: '😀😀', want: [] },
-  'holds a longest length': {
+  'enforces a maximum length': {
     schema: { type: 'string', maxLength: 2 },
     value: 'abc',
     want: ['FieldValueTooLong spec.x: Too long: may not be more than 2 bytes'],
   },
-  'holds a shortest length': {
+  'enforces a minimum length': {
     schema: { type: 'string', minLength: 2 },
     value: '😀',
     want: [invalid('Invalid value: "😀": spec.x in body should be at least 2 chars long')],
   },
-  'holds a pattern, anywhere in the string': { schema: { type: 'string', pattern: 'b' }, value: 'abc', want: [] },
+  'matches a pattern anywhere in the string': { schema: { type: 'string', pattern: 'b' }, value: 'abc', want: [] },
   'shows the pattern that does not match': {
     schema: { type: 'string', pattern: '^[a-z ]*$' },
     value: 'A',
@@ -112,33 +112,33 @@ const cases: Record<string, Case> = {
     value: `${'a'.repeat(5000)}b`,
     want: [invalid(`Invalid value: "${'a'.repeat(5000)}b": spec.x in body should match '^(a+)+$'`)],
   },
-  'holds a format': {
+  'enforces a format': {
     schema: { type: 'string', format: 'date-time' },
     value: 'yesterday',
     want: [wrongType('Invalid value: "yesterday": spec.x in body must be of type date-time: "yesterday"')],
   },
-  'ignores a format that nobody knows': { schema: { type: 'string', format: 'colour' }, value: 'x', want: [] },
-  'holds a number of items': {
+  'ignores unknown formats': { schema: { type: 'string', format: 'colour' }, value: 'x', want: [] },
+  'enforces a minimum number of items': {
     schema: { type: 'array', minItems: 2, items: { type: 'string' } },
     value: ['a'],
     want: [invalid('Invalid value: 1: spec.x in body should have at least 2 items')],
   },
-  'holds a largest number of items': {
+  'enforces a maximum number of items': {
     schema: { type: 'array', maxItems: 2, items: { type: 'integer' } },
     value: [1, 2, 3],
     want: ['FieldValueTooMany spec.x: Too many: 3: must have at most 2 items'],
   },
-  'holds items to be unique': {
+  'enforces unique items': {
     schema: { type: 'array', uniqueItems: true },
     value: [{ a: 1 }, { a: 1 }],
     want: [invalid(`Invalid value: "": spec.x in body shouldn't contain duplicates`)],
   },
-  'names a duplicate of a set once': {
+  'reports a duplicate of a set once': {
     schema: { type: 'array', 'x-kubernetes-list-type': 'set', items: { type: 'string' } },
     value: ['a', 'b', 'a', 'a'],
     want: ['FieldValueDuplicate spec.x[2]: Duplicate value: "a"'],
   },
-  'names a duplicate of a map list by its key': {
+  'reports a duplicate of a map list by its key': {
     schema: { type: 'array', 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'], items: named },
     value: [
       { name: 'a', port: 1 },
@@ -160,34 +160,34 @@ const cases: Record<string, Case> = {
     ],
     want: ['FieldValueDuplicate spec.x[2]: Duplicate value: map[string]interface {}{"name":"a", "port":1}'],
   },
-  'tells a number from a string in a set': {
+  'distinguishes numbers from strings in a set': {
     schema: { type: 'array', 'x-kubernetes-list-type': 'set', items: intOrString },
     value: [1, '1'],
     want: [],
   },
-  'holds a number of properties': {
+  'enforces a minimum number of properties': {
     schema: { type: 'object', minProperties: 1 },
     value: {},
     want: [invalid('Invalid value: 0: spec.x in body should have at least 1 properties')],
   },
-  'holds a largest number of properties': {
+  'enforces a maximum number of properties': {
     schema: { type: 'object', maxProperties: 2, additionalProperties: true },
     value: { a: 1, b: 2, c: 3 },
     want: ['FieldValueTooMany spec.x: Too many: 3: must have at most 2 items'],
   },
-  'asks for required fields': {
+  'enforces required fields': {
     schema: { ...named, required: ['name', 'constructor'] },
     value: {},
     want: ['FieldValueRequired spec.x.name: Required value', 'FieldValueRequired spec.x.constructor: Required value'],
   },
-  'looks into lists and maps': {
+  'descends into lists and maps': {
     schema: { type: 'object', additionalProperties: { type: 'array', items: { type: 'boolean' } } },
     value: { k: [true, 1] },
     want: [
       'FieldValueTypeInvalid spec.x.k[1]: Invalid value: "integer": spec.x.k[1] in body must be of type boolean: "integer"',
     ],
   },
-  'asks an embedded resource for its kind': {
+  'requires apiVersion and kind of an embedded resource': {
     schema: { type: 'object', 'x-kubernetes-embedded-resource': true, 'x-kubernetes-preserve-unknown-fields': true },
     value: { apiVersion: '', metadata: 1 },
     want: [
@@ -196,7 +196,7 @@ const cases: Record<string, Case> = {
       'FieldValueInvalid spec.x.metadata: Invalid value: 1: json: cannot unmarshal number into Go value of type v1.ObjectMeta',
     ],
   },
-  'holds an embedded resource to the rules for all objects': {
+  'validates the metadata of an embedded resource': {
     schema: { type: 'object', 'x-kubernetes-embedded-resource': true, 'x-kubernetes-preserve-unknown-fields': true },
     value: { apiVersion: 'a/b/c', kind: 'No_kind', metadata: { name: 'a/b', labels: { '-': 'x' } } },
     want: [
@@ -206,12 +206,12 @@ const cases: Record<string, Case> = {
       "FieldValueInvalid spec.x.metadata.labels: Invalid value: \"-\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
     ],
   },
-  'is content with one of anyOf': {
+  'accepts one match of anyOf': {
     schema: { type: 'object', anyOf: [{ required: ['a'] }, { required: ['b'] }] },
     value: { b: 1 },
     want: [],
   },
-  'explains the first alternative where none of anyOf fits': {
+  'reports the first alternative if none of anyOf matches': {
     schema: { type: 'object', anyOf: [{ required: ['a'] }, { required: ['b'] }] },
     value: {},
     want: [
@@ -219,7 +219,7 @@ const cases: Record<string, Case> = {
       'FieldValueRequired spec.x.a: Required value',
     ],
   },
-  'explains the alternative that came furthest': {
+  'reports the alternative that got furthest': {
     schema: {
       type: 'object',
       anyOf: [{ required: ['a'] }, { properties: { b: { properties: { c: { minimum: 5 } } } } }],
@@ -230,12 +230,12 @@ const cases: Record<string, Case> = {
       'FieldValueInvalid spec.x.b.c: Invalid value: 1: spec.x.b.c in body should be greater than or equal to 5',
     ],
   },
-  'wants exactly one of oneOf': {
+  'requires exactly one match of oneOf': {
     schema: { type: 'object', oneOf: [{ required: ['a'] }, { required: ['b'] }] },
     value: { a: 1, b: 1 },
     want: [general('"spec.x" must validate one and only one schema (oneOf). Found 2 valid alternatives')],
   },
-  'explains where none of oneOf fits': {
+  'reports errors if none of oneOf matches': {
     schema: { type: 'object', oneOf: [{ required: ['a'] }, { required: ['b'] }] },
     value: {},
     want: [
@@ -243,7 +243,7 @@ const cases: Record<string, Case> = {
       'FieldValueRequired spec.x.a: Required value',
     ],
   },
-  'wants all of allOf': {
+  'requires all of allOf': {
     schema: { type: 'integer', allOf: [{ minimum: 1 }, { maximum: 3 }] },
     value: 4,
     want: [
@@ -251,7 +251,7 @@ const cases: Record<string, Case> = {
       general('"spec.x" must validate all the schemas (allOf)'),
     ],
   },
-  'says when allOf fails altogether': {
+  'reports that nothing of allOf validated': {
     schema: { type: 'integer', allOf: [{ minimum: 9 }] },
     value: 4,
     want: [
@@ -259,12 +259,12 @@ const cases: Record<string, Case> = {
       general('"spec.x" must validate all the schemas (allOf). None validated'),
     ],
   },
-  'refuses what not describes': {
+  'rejects a value that matches not': {
     schema: { type: 'string', not: { enum: ['bad'] } },
     value: 'bad',
     want: [general('"spec.x" must not validate the schema (not)')],
   },
-  'keeps CEL rules for later': {
+  'does not evaluate CEL rules': {
     schema: { type: 'string', 'x-kubernetes-validations': [{ rule: 'false' }] },
     value: 'a',
     want: [],
@@ -285,17 +285,17 @@ describe('validate', () => {
     });
   }
 
-  it('names required fields of the root without a dot', () => {
+  it('reports required fields of the root without a dot', () => {
     const [error] = compileSchema({ type: 'object', required: ['spec'] }).validate({});
     assert.equal(error?.field, 'spec');
   });
 
-  it('lets built-in kinds decide on duplicates', () => {
+  it('leaves duplicates to built-in kinds', () => {
     const set: Schema = { type: 'array', 'x-kubernetes-list-type': 'set', items: { type: 'string' } };
     assert.deepEqual(validate(set, ['a', 'a'], { builtIn: true }), []);
   });
 
-  it('stops listing faults at some point', () => {
+  it('limits the number of reported errors', () => {
     const list: Schema = { type: 'array', items: { type: 'string' } };
     assert.equal(
       validate(

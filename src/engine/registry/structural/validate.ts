@@ -1,6 +1,7 @@
 /**
- * Compiles a schema to a function that names every fault in kube-apiserver's words. A node looks at the value's own
- * type and runs only the checks for it; as in Kubernetes, a value of the wrong type is still held to the other rules.
+ * Compiles a schema to a function that reports every error with kube-apiserver's messages. A node checks the type of
+ * the value and runs only the checks for that type; as in Kubernetes, a value of the wrong type is still checked
+ * against the other rules.
  */
 import { alternativesCheck } from '#engine/registry/structural/alternatives.ts';
 import { arrayCheck } from '#engine/registry/structural/array-check.ts';
@@ -18,16 +19,16 @@ import type { FieldError } from '#kube/field-error.ts';
 import type { Schema } from '#kube/schema.ts';
 
 export interface ValidateOptions {
-  /** Whether lists of type set and map must not hold duplicates. */
+  /** True if lists of type set and map must not contain duplicates. */
   readonly uniqueLists: boolean;
 }
 
-/** How the parts compile the schemas inside of theirs. */
+/** Compiles nested schemas. */
 export type CompileNode = (schema: Schema) => Check;
 
 export interface Validator {
   validate(value: unknown): FieldError[];
-  /** What was there before and is invalid already may stay. */
+  /** Ignores errors in unchanged values. */
   validateUpdate(value: unknown, old: unknown): FieldError[];
 }
 
@@ -43,7 +44,7 @@ export function compileValidator(schema: Schema, options: ValidateOptions): Vali
     validateUpdate(value, old) {
       const plain = run(value, new Report());
       if (!plain.failed) return [];
-      // Old values are looked at only where something is wrong.
+      // Old values are examined only if there are errors.
       const lenient = run(value, new LenientReport(new Correlation(value, old, schema)));
       const found = lenient.result();
       if (!found.some((error) => lenient.isOfList(error))) return found;
@@ -56,13 +57,13 @@ export function compileValidator(schema: Schema, options: ValidateOptions): Vali
 
 function nodeCheck(schema: Schema, { uniqueLists }: ValidateOptions, compile: CompileNode): Check {
   const types = typesOf(schema);
-  const takes = (type: string) => types.length === 0 || types.includes(type);
-  const takesString = takes('string');
-  const takesInteger = takes('integer') || takes('number');
-  const takesNumber = takes('number');
-  const takesBoolean = takes('boolean');
-  const takesArray = takes('array');
-  const takesObject = takes('object');
+  const accepts = (type: string) => types.length === 0 || types.includes(type);
+  const acceptsString = accepts('string');
+  const acceptsInteger = accepts('integer') || accepts('number');
+  const acceptsNumber = accepts('number');
+  const acceptsBoolean = accepts('boolean');
+  const acceptsArray = accepts('array');
+  const acceptsObject = accepts('object');
   const takesNull = types.length === 0 || schema.nullable === true;
 
   const mismatch = mismatchCheck(types, supportedFormat(schema));
@@ -77,15 +78,15 @@ function nodeCheck(schema: Schema, { uniqueLists }: ValidateOptions, compile: Co
     report.passed++;
     switch (typeof value) {
       case 'string':
-        if (!takesString) mismatch(value, report);
+        if (!acceptsString) mismatch(value, report);
         onString?.(value, report);
         break;
       case 'number':
-        if (!takesNumber && !(takesInteger && isInteger(value))) mismatch(value, report);
+        if (!acceptsNumber && !(acceptsInteger && isInteger(value))) mismatch(value, report);
         onNumber?.(value, report);
         break;
       case 'boolean':
-        if (!takesBoolean) mismatch(value, report);
+        if (!acceptsBoolean) mismatch(value, report);
         break;
       default:
         if (value === null || value === undefined) {
@@ -94,10 +95,10 @@ function nodeCheck(schema: Schema, { uniqueLists }: ValidateOptions, compile: Co
           return;
         }
         if (Array.isArray(value)) {
-          if (!takesArray) mismatch(value, report);
+          if (!acceptsArray) mismatch(value, report);
           onArray?.(value, report);
         } else {
-          if (!takesObject) mismatch(value, report);
+          if (!acceptsObject) mismatch(value, report);
           onObject?.(value as Record<string, unknown>, report);
         }
     }
@@ -105,7 +106,7 @@ function nodeCheck(schema: Schema, { uniqueLists }: ValidateOptions, compile: Co
   };
 }
 
-/** kube-apiserver names the format where there is one, and then Go's name of the value's type. */
+/** kube-apiserver reports the format if there is one, and then the Go type of the value. */
 function mismatchCheck(types: readonly string[], format: string | undefined): Check {
   const wanted = types.join(',');
   return (value, report) => {

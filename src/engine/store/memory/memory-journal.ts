@@ -1,6 +1,6 @@
 /**
- * A journal without a disk: for tests and for planes that need not outlive their process. A second LogStore opened on
- * the same value sees what a restart would see.
+ * A journal in memory, for tests and for planes that need not outlive their process. A second LogStore on the same
+ * instance sees what it would see after a restart.
  */
 import type { Journal, LogRecord } from '../journal.ts';
 import { StoreUnavailableError } from '../store.ts';
@@ -11,7 +11,7 @@ export class MemoryJournal implements Journal {
   #compactedRevision = 0;
   #fault: string | undefined;
 
-  /** Every append and compact fails from now on with this message; undefined makes them work again. */
+  /** Makes every append and compact fail with this message; undefined makes them succeed again. */
   failWith(message: string | undefined): void {
     this.#fault = message;
   }
@@ -48,7 +48,7 @@ export class MemoryJournal implements Journal {
   }
 }
 
-/** As a disk would: never within the turn that asked. */
+/** Never completes within the turn that called it, like a disk. */
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

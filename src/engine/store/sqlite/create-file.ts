@@ -1,4 +1,4 @@
-/** Makes a new, empty store file: whole or not at all, so that a crash never leaves half of one under its name. */
+/** Creates an empty store file atomically, so that a crash never leaves an incomplete file under its name. */
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';

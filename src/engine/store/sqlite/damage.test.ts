@@ -1,4 +1,4 @@
-/** Files that cannot be trusted are refused by name and left as they are; a log that was cut short is not one of them. */
+/** Damaged files are rejected by name and not modified. A write-ahead log that ends early is not damage. */
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import { copyFileSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ let images: string;
 let work: string;
 let count = 0;
 
-/** `closed.db` as a stop leaves it, `killed.db` with its -wal as kill -9 leaves it. */
+/** Creates `closed.db`, as a clean stop leaves it, and `killed.db` with its -wal file, as kill -9 leaves it. */
 before(async () => {
   images = temporaryDirectory();
   work = temporaryDirectory();
@@ -36,7 +36,7 @@ after(() => {
   rmSync(work, { recursive: true });
 });
 
-/** A copy of an image, to be damaged. */
+/** Copies an image, to be damaged by a test. */
 function copyOf(image: 'closed' | 'killed'): string {
   const file = join(work, `${count++}.db`);
   copyFileSync(join(images, `${image}.db`), file);
@@ -56,7 +56,7 @@ function change(file: string, sql: string): void {
   db.close();
 }
 
-/** All files of a store: name and hash. */
+/** Returns the hashes of all files of a store by name. */
 function contents(file: string): Record<string, string> {
   const names = readdirSync(work).filter((name) => join(work, name).startsWith(file));
   return Object.fromEntries(names.map((name) => [name, hash('sha256', readFileSync(join(work, name)))]));
@@ -75,19 +75,19 @@ const cases: Record<string, { image?: 'closed' | 'killed'; damage: (file: string
   'an empty file': { damage: (file) => truncateSync(file, 0), found: /it is empty/ },
   'a changed byte in a value': {
     damage: (file) => flip(file, readFileSync(file).lastIndexOf('recognisable')),
-    found: /the row of revision \d+ does not fit its checksum/,
+    found: /the row of revision \d+ does not match its checksum/,
   },
   'a changed id': {
     damage: (file) => change(file, "UPDATE log SET id = 'other' WHERE revision = 7"),
-    found: /the row of revision 7 does not fit its checksum/,
+    found: /the row of revision 7 does not match its checksum/,
   },
   'a changed type': {
     damage: (file) => change(file, 'UPDATE log SET type = 1 WHERE revision = 7'),
-    found: /the row of revision 7 does not fit its checksum/,
+    found: /the row of revision 7 does not match its checksum/,
   },
   'a changed compacted revision': {
     damage: (file) => change(file, 'UPDATE meta SET value = 5'),
-    found: /its compacted revision does not fit its checksum/,
+    found: /its compacted revision does not match its checksum/,
   },
   'a changed byte in the header of a page': { damage: (file) => flip(file, PAGE_BYTES), found: /it is damaged/ },
   'a changed count of cells in a page': { damage: (file) => flip(file, 4 * PAGE_BYTES + 4), found: /it is damaged/ },
@@ -99,9 +99,9 @@ const cases: Record<string, { image?: 'closed' | 'killed'; damage: (file: string
   },
   'a file of a newer format': {
     damage: (file) => change(file, 'PRAGMA user_version = 99'),
-    found: /it has format 99, newer than the 1 known here; use the version that wrote it/,
+    found: /it has format 99, newer than the supported 1; use the Selfsame version that wrote it/,
   },
-  'a changed byte in the midst of the log': {
+  'a changed byte in the middle of the log': {
     image: 'killed',
     damage: (file) => flip(`${file}-wal`, WAL_HEADER_BYTES + 3 * FRAME_BYTES + 500),
     found: /-wal is damaged \(frame 4 of \d+ is bad, but commits follow it\)/,
@@ -109,16 +109,16 @@ const cases: Record<string, { image?: 'closed' | 'killed'; damage: (file: string
   'a changed byte in the header of the log': {
     image: 'killed',
     damage: (file) => flip(`${file}-wal`, 9),
-    found: /-wal is damaged \(its header does not fit its checksum\)/,
+    found: /-wal is damaged \(its header does not match its checksum\)/,
   },
   'a log without its file': {
     image: 'killed',
     damage: (file) => rmSync(file),
-    found: /it is missing, but .+-wal of it is there/,
+    found: /it is missing, but .+-wal exists/,
   },
 };
 
-describe('a damaged store is refused and left as it is', () => {
+describe('a damaged store is rejected and not modified', () => {
   for (const [what, { image = 'closed', damage, found }] of Object.entries(cases)) {
     it(what, async () => {
       const file = copyOf(image);
@@ -136,11 +136,11 @@ describe('a damaged store is refused and left as it is', () => {
   }
 });
 
-describe('a log that ends early is taken up to its last whole commit', () => {
+describe('a log that ends early is read up to its last complete commit', () => {
   const cuts: Record<string, (size: number) => number> = {
-    'not cut at all': (size) => size,
+    'not cut': (size) => size,
     'cut within the last frame': (size) => size - 100,
-    'cut at a frame': () => WAL_HEADER_BYTES + 10 * FRAME_BYTES,
+    'cut between frames': () => WAL_HEADER_BYTES + 10 * FRAME_BYTES,
     'cut within the first frame': () => WAL_HEADER_BYTES + 100,
     'cut within its header': () => 10,
     'cut to nothing': () => 0,

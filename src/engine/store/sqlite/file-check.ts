@@ -1,9 +1,9 @@
 /**
- * Looks at a store's file before SQLite does, without changing anything: SQLite would take an empty file for a new
- * database and would replay a log that belongs to another one.
+ * Checks a store's file before SQLite opens it, without changing it. SQLite would treat an empty file as a new database
+ * and replay a log that belongs to another file.
  */
 import { readSync, openSync, closeSync, fstatSync, statSync } from 'node:fs';
-import { Damage } from './faults.ts';
+import { FileDamagedError } from './file-errors.ts';
 import { APPLICATION_ID, FORMAT } from './format.ts';
 
 const MAGIC = 'SQLite format 3\0';
@@ -11,27 +11,27 @@ const HEADER_BYTES = 100;
 const USER_VERSION_OFFSET = 60;
 const APPLICATION_ID_OFFSET = 68;
 
-/** Whether there is a file of ours. Throws Damage when there is something else. */
+/** Reports whether a store file exists. Throws FileDamagedError if there is a different file. */
 export function checkFile(file: string): 'ours' | 'absent' {
   const header = readHeader(file);
   if (header) {
-    const found = describeForeign(header);
-    if (found) throw new Damage(file, found.what, found.advice);
+    const found = findFormatMismatch(header);
+    if (found) throw new FileDamagedError(file, found.what, found.advice);
     return 'ours';
   }
   for (const sidecar of [`${file}-wal`, `${file}-journal`]) {
-    if (sizeOf(sidecar) > 0) throw new Damage(file, `it is missing, but ${sidecar} of it is there`);
+    if (sizeOf(sidecar) > 0) throw new FileDamagedError(file, `it is missing, but its ${sidecar} exists`);
   }
   return 'absent';
 }
 
-interface Foreign {
+interface FormatMismatch {
   readonly what: string;
   readonly advice?: string;
 }
 
-/** What makes the first bytes of a file not ours. */
-export function describeForeign(header: Buffer): Foreign | undefined {
+/** Returns why the first bytes of a file are not those of a store file, or undefined if they are. */
+export function findFormatMismatch(header: Buffer): FormatMismatch | undefined {
   if (header.length === 0) return { what: 'it is empty' };
   if (header.toString('latin1', 0, MAGIC.length) !== MAGIC) return { what: 'it is not a database' };
   if (header.length < HEADER_BYTES) return { what: `it ends after ${header.length} bytes` };
@@ -42,14 +42,14 @@ export function describeForeign(header: Buffer): Foreign | undefined {
   const format = header.readUInt32BE(USER_VERSION_OFFSET);
   if (format > FORMAT) {
     return {
-      what: `it has format ${format}, newer than the ${FORMAT} known here`,
-      advice: 'use the version that wrote it',
+      what: `it has format ${format}, newer than the supported ${FORMAT}`,
+      advice: 'use the Selfsame version that wrote it',
     };
   }
   return format === FORMAT ? undefined : { what: `it has the unknown format ${format}` };
 }
 
-/** Undefined when there is no such file; otherwise its first bytes, as many as there are. */
+/** Returns the first bytes of a file, as many as there are, or undefined if it does not exist. */
 function readHeader(file: string): Buffer | undefined {
   let descriptor: number;
   try {
@@ -59,7 +59,7 @@ function readHeader(file: string): Buffer | undefined {
     throw error;
   }
   try {
-    if (!fstatSync(descriptor).isFile()) throw new Damage(file, 'it is not a file', 'name another place');
+    if (!fstatSync(descriptor).isFile()) throw new FileDamagedError(file, 'it is not a file', 'choose another path');
     const header = Buffer.alloc(HEADER_BYTES);
     return header.subarray(0, readSync(descriptor, header, 0, HEADER_BYTES, 0));
   } finally {
@@ -67,7 +67,7 @@ function readHeader(file: string): Buffer | undefined {
   }
 }
 
-/** 0 when there is no such file. */
+/** Returns the size of a file, or 0 if it does not exist. */
 export function sizeOf(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 }

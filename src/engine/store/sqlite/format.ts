@@ -1,15 +1,16 @@
 /**
- * The file: its marks, its tables and how each row is sealed. A change that older code would misread raises FORMAT.
+ * The file format: its ids, its tables and the checksum of each row. A change that older code would misread increments
+ * FORMAT.
  *
- * `log` is append-only but for compaction. `crc` covers the packed record (record-codec.ts), so that a row that was
- * changed in any column is found. `meta` is sealed likewise.
+ * `log` is append-only except for compaction. `crc` covers the packed record (record-codec.ts), so it detects a change in
+ * any column. `meta` has checksums as well.
  */
 import { crc32 } from 'node:zlib';
 
-/** "same" in ASCII: tells our files from those of other programs. */
+/** "same" in ASCII. Distinguishes our files from those of other programs. */
 export const APPLICATION_ID = 0x73616d65;
 export const FORMAT = 1;
-/** Measured: rows of 2 KB waste half of a page of 4096; larger pages than this make single commits dearer. */
+/** Measured: with 4096-byte pages, rows of 2 KB waste half a page; pages larger than this slow down single commits. */
 export const PAGE_BYTES = 16_384;
 
 export const CREATE_TABLES = `

@@ -1,14 +1,14 @@
 /**
- * Reads a store's file from the first row to the last and checks each. Opens it read-only: a file that turns out to be
- * damaged is left as it was found. Writing starts only after this has come to the end (log-writer.ts).
+ * Reads and checks all rows of a store's file. Opens it read-only, so a damaged file is not modified. Writing starts
+ * only after the reader reached the end (log-writer.ts).
  */
 import { existsSync, rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
-import { Damage, isRoomOrDiskFault } from './faults.ts';
+import { FileDamagedError, isDiskFullOrIoError } from './file-errors.ts';
 import { sizeOf } from './file-check.ts';
 import { COMPACTED_REVISION, metaCrc, SELECT_META, SELECT_RECORDS } from './format.ts';
-import { pack, roomFor } from './record-codec.ts';
+import { pack, maxPackedBytes } from './record-codec.ts';
 import type { PackedFields } from './record-codec.ts';
 import { checkWal } from './wal-check.ts';
 
@@ -20,12 +20,12 @@ export class LogReader {
   readonly #hadShm: boolean;
   #db: DatabaseSync | undefined;
   #rows: Iterator<unknown> | undefined;
-  /** Read, but did not fit into the chunk any more. */
+  /** A row that was read but did not fit into the last chunk. */
   #held: Row | undefined;
   readonly compactedRevision: number;
   newestRevision: number;
 
-  /** Throws Damage or SQLite's error. */
+  /** Throws FileDamagedError or an error of SQLite. */
   constructor(file: string) {
     this.#file = file;
     this.#hadWal = existsSync(`${file}-wal`);
@@ -45,18 +45,18 @@ export class LogReader {
     }
   }
 
-  /** Packs the next records: into `target`, or into a block of its own when the first one does not fit there. */
+  /** Packs the next records into `target`, or into a separate block if the first one does not fit there. */
   readChunk(target: Buffer): { length: number; packed?: ArrayBuffer } | undefined {
     let row = this.#held ?? this.#nextRow();
     this.#held = undefined;
     if (!row) return undefined;
-    const room = roomFor(fieldsOf(row));
+    const room = maxPackedBytes(fieldsOf(row));
     if (room > target.length) {
       const packed = new ArrayBuffer(room);
       return { packed, length: this.#packChecked(Buffer.from(packed), 0, row) };
     }
     let length = 0;
-    while (row && length + roomFor(fieldsOf(row)) <= target.length) {
+    while (row && length + maxPackedBytes(fieldsOf(row)) <= target.length) {
       length = this.#packChecked(target, length, row);
       row = this.#nextRow();
     }
@@ -64,7 +64,7 @@ export class LogReader {
     return { length };
   }
 
-  /** Removes what SQLite put beside the file only for reading it. */
+  /** Removes the files that SQLite created only for reading. */
   close(): void {
     this.#db?.close();
     if (!this.#hadShm) rmSync(`${this.#file}-shm`, { force: true });
@@ -80,7 +80,7 @@ export class LogReader {
     const [revision, , , type, , crc] = row;
     const end = pack(target, offset, fieldsOf(row));
     if (crc32(target.subarray(offset, end)) !== crc || type < 0 || type > 1) {
-      throw new Damage(this.#file, `the row of revision ${revision} does not fit its checksum`);
+      throw new FileDamagedError(this.#file, `the row of revision ${revision} does not match its checksum`);
     }
     this.newestRevision = Math.max(this.newestRevision, revision);
     return end;
@@ -88,20 +88,20 @@ export class LogReader {
 }
 
 /**
- * Fails when another process has the file, before anything of it is judged: its log changes under our hands.
- * A read-only connection needs a little room beside the file for its -shm. On a full disk it is opened for writing
- * instead, which can do without; then closing may copy the log into the file, but nothing that is not in the log.
+ * Opens the file for reading. Fails if another process uses it, because its log would change while it is checked. A
+ * read-only connection needs some disk space for its -shm file. On a full disk the file is opened for writing instead,
+ * which needs none; closing may then copy the log into the file, but changes nothing else.
  */
 function openForReading(file: string): DatabaseSync {
   try {
-    return touched(new DatabaseSync(file, { readOnly: true }), 'PRAGMA schema_version');
+    return openWith(new DatabaseSync(file, { readOnly: true }), 'PRAGMA schema_version');
   } catch (error) {
-    if (!isRoomOrDiskFault(error)) throw error;
-    return touched(new DatabaseSync(file), 'PRAGMA locking_mode = EXCLUSIVE; PRAGMA schema_version');
+    if (!isDiskFullOrIoError(error)) throw error;
+    return openWith(new DatabaseSync(file), 'PRAGMA locking_mode = EXCLUSIVE; PRAGMA schema_version');
   }
 }
 
-function touched(db: DatabaseSync, sql: string): DatabaseSync {
+function openWith(db: DatabaseSync, sql: string): DatabaseSync {
   try {
     db.exec(sql);
     return db;
@@ -114,14 +114,14 @@ function touched(db: DatabaseSync, sql: string): DatabaseSync {
 function quickCheck(db: DatabaseSync, file: string): void {
   const [first] = db.prepare('PRAGMA quick_check(1)').all();
   const found = String(first?.['quick_check']);
-  if (found !== 'ok') throw new Damage(file, `it is damaged (${found.replaceAll('\n', ' ')})`);
+  if (found !== 'ok') throw new FileDamagedError(file, `it is damaged (${found.replaceAll('\n', ' ')})`);
 }
 
-/** Throws Damage when it is not there or was changed. */
+/** Returns the compacted revision. Throws FileDamagedError if it is missing or does not match its checksum. */
 export function readCompactedRevision(db: DatabaseSync, file: string): number {
   const row = db.prepare(SELECT_META).get(COMPACTED_REVISION) as { value: number; crc: number } | undefined;
   if (!row || row.crc !== metaCrc(COMPACTED_REVISION, row.value)) {
-    throw new Damage(file, 'its compacted revision does not fit its checksum');
+    throw new FileDamagedError(file, 'its compacted revision does not match its checksum');
   }
   return row.value;
 }

@@ -1,4 +1,4 @@
-/** What the writer does when a commit reports an error: it looks at the file and believes that. */
+/** After a commit reports an error, the writer reads the file to find out what was written. */
 import assert from 'node:assert/strict';
 import { renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,9 +8,9 @@ import { temporaryDirectory } from '../testing/test-bed.ts';
 import { createFile } from './create-file.ts';
 import { LogReader } from './log-reader.ts';
 import { LogWriter } from './log-writer.ts';
-import { pack, roomFor, unpackRecords } from './record-codec.ts';
+import { pack, maxPackedBytes, unpackRecords } from './record-codec.ts';
 
-/** A writer whose commit can be made to do something else than to succeed. */
+/** A writer whose commit can be replaced. */
 class FaultyWriter extends LogWriter {
   fault: ((commit: () => void) => void) | undefined;
   protected override commit(db: DatabaseSync): void {
@@ -45,7 +45,7 @@ function append(after: number, ...revisions: number[]): void {
     type: 0,
     value: Buffer.from(`value ${revision}`),
   }));
-  const target = Buffer.alloc(records.reduce((room, record) => room + roomFor(record), 0));
+  const target = Buffer.alloc(records.reduce((room, record) => room + maxPackedBytes(record), 0));
   const length = records.reduce((offset, record) => pack(target, offset, record), 0);
   writer.append(target.subarray(0, length), { after, last: revisions.at(-1)! });
 }
@@ -60,7 +60,7 @@ function storedRevisions(): number[] {
   return chunk ? unpackRecords(target.subarray(0, chunk.length)).map(({ entry }) => entry.revision) : [];
 }
 
-test('a commit that failed before anything was written is reported, and the next one works', () => {
+test('a commit that failed before anything was written is reported, and the next one succeeds', () => {
   append(0, 1);
   writer.fault = () => {
     throw new Error('disk I/O error');
@@ -71,7 +71,7 @@ test('a commit that failed before anything was written is reported, and the next
   assert.deepEqual(storedRevisions(), [1, 4, 5]);
 });
 
-test('a commit that is on disk in spite of an error has worked', () => {
+test('a commit that is on disk despite an error succeeds', () => {
   append(0, 1);
   writer.fault = (commit) => {
     commit();
@@ -83,7 +83,7 @@ test('a commit that is on disk in spite of an error has worked', () => {
   assert.deepEqual(storedRevisions(), [1, 2, 3, 4]);
 });
 
-test('a commit whose outcome cannot be found out is reported as failed, and removed once the file is back', () => {
+test('a commit with an unknown outcome is reported as failed and removed once the file is back', () => {
   append(0, 1);
   writer.fault = (commit) => {
     commit();
@@ -92,27 +92,27 @@ test('a commit whose outcome cannot be found out is reported as failed, and remo
   };
   assert.throws(() => append(1, 2, 3), /disk I\/O error/);
   writer.fault = undefined;
-  assert.throws(() => append(1, 4), /unable to open database file/, 'a vanished file is not made anew');
+  assert.throws(() => append(1, 4), /unable to open database file/, 'a missing file must not be created again');
   assert.throws(() => writer.compact(1, new Float64Array()), /the last write failed/);
   renameSync(`${file}.away`, file);
   append(1, 5);
   assert.deepEqual(storedRevisions(), [1, 5]);
 });
 
-test('a file that was exchanged for an older one is not written to', () => {
+test('a file that was replaced by an older one is not written to', () => {
   append(0, 1);
   writer.close();
-  assert.throws(() => append(7, 8), /it lost the revisions after 1/);
+  assert.throws(() => append(7, 8), /revisions are missing after 1/);
   assert.deepEqual(storedRevisions(), [1]);
 });
 
-test('a file that somebody wrote to between reading and writing is not taken', () => {
+test('a file that another process wrote to between reading and writing is rejected', () => {
   append(0, 1);
   writer.close();
   assert.throws(() => writer.open(0), /its newest revision is 1; expected 0/);
 });
 
-test('compaction removes the rows named, and the newest revision is known without them', () => {
+test('compaction removes the named rows and keeps the newest revision', () => {
   append(0, 1, 2, 3);
   writer.compact(3, Float64Array.of(1, 2, 3));
   writer.close();

@@ -1,22 +1,22 @@
 /**
- * Writes batches to a store's file and, after an error, finds out what is really on disk.
+ * Writes batches to a store's file and, after an error, finds out what was written.
  *
- *   open ──append fails──► look again ──► the batch is there after all: open, the append worked
- *                              ├───────► it is not: open, the append failed
- *                              └───────► cannot tell: closed, the append failed; the next one opens the file
- *                                        and removes what was reported as failed
+ *   open ──append fails──► reopen ──► the batch is on disk: open, the append succeeded
+ *                            ├──────► it is not: open, the append failed
+ *                            └──────► unknown: closed, the append failed; the next one opens the file
+ *                                     and removes what was reported as failed
  */
 import { chmodSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import type { StatementSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { crc32 } from 'node:zlib';
-import { Unreachable } from './faults.ts';
+import { FileUnavailableError } from './file-errors.ts';
 import { COMPACTED_REVISION, INSERT_RECORD, metaCrc, SET_META } from './format.ts';
 import { readCompactedRevision } from './log-reader.ts';
 import { Unpacker } from './record-codec.ts';
 
-/** 8 MiB: a checkpoint then stalls writes for about 10 ms; less often would stall longer. */
+/** 8 MiB. A checkpoint then stalls writes for about 10 ms; larger intervals stall longer. */
 const CHECKPOINT_PAGES = 512;
 const NO_PAGE_LIMIT = 0xfffffffe;
 
@@ -35,21 +35,24 @@ export class LogWriter {
     this.#file = file;
   }
 
-  /** Takes the file for this process alone. Its newest revision must be `expected`, else somebody else wrote to it. */
+  /** Opens the file exclusively. Its newest revision must be `expected`; otherwise another process wrote to it. */
   open(expected: number): void {
     if ((statSync(this.#file).mode & 0o077) !== 0) chmodSync(this.#file, 0o600);
     const open = this.#openFile();
     const newest = newestRevision(open.db, this.#file);
     if (newest !== expected) {
       open.db.close();
-      throw new Unreachable(
-        `Cannot open ${this.#file}: its newest revision is ${newest}; expected ${expected}, as it was a moment ago`,
+      throw new FileUnavailableError(
+        `Cannot open ${this.#file}: its newest revision is ${newest}; expected ${expected}, as it was just read`,
       );
     }
     this.#open = open;
   }
 
-  /** All of `packed` or nothing. `after` is the last revision that was reported as written, `last` that of the batch. */
+  /**
+   * Writes all of `packed` or nothing. `after` is the last revision that was reported as written, `last` the last
+   * revision of the batch.
+   */
   append(packed: Buffer, { after, last }: { after: number; last: number }): void {
     const open = (this.#open ??= this.#reopen(after));
     try {
@@ -62,14 +65,14 @@ export class LogWriter {
       this.commit(open.db);
     } catch (error) {
       this.#discard(open);
-      if (!this.#landed(last)) throw error;
+      if (!this.#isCommitted(last)) throw error;
     }
   }
 
-  /** One transaction. Not after a failed append: the next append looks at the file first. */
+  /** Compacts in one transaction. Fails after a failed append, because only the next append examines the file. */
   compact(revision: number, removable: Float64Array): void {
     const open = this.#open;
-    if (!open) throw new Unreachable(`Cannot compact ${this.#file}: the last write failed`);
+    if (!open) throw new FileUnavailableError(`Cannot compact ${this.#file}: the last write failed`);
     try {
       open.db.exec('BEGIN IMMEDIATE');
       for (const old of removable) open.remove.run(old);
@@ -86,10 +89,10 @@ export class LogWriter {
     this.#open?.db.exec(`PRAGMA max_page_count = ${this.#maxPages}`);
   }
 
-  /** Into an empty file: all that is committed, in one piece, without a log beside it. */
+  /** Copies all committed data into the empty file `to`, without a separate log. */
   copy(to: string): void {
     const open = this.#open;
-    if (!open) throw new Unreachable(`Cannot copy ${this.#file}: the last write failed`);
+    if (!open) throw new FileUnavailableError(`Cannot copy ${this.#file}: the last write failed`);
     open.db.prepare('VACUUM INTO ?').run(to);
   }
 
@@ -98,13 +101,13 @@ export class LogWriter {
     this.#open = undefined;
   }
 
-  /** Apart, so that a test can lose its answer. */
+  /** A separate method, so that a test can lose its result. */
   protected commit(db: DatabaseSync): void {
     db.exec('COMMIT');
   }
 
   #openFile(): OpenFile {
-    // Never makes a file: one that vanished is a fault, not an empty store.
+    // Never creates the file: a missing file is an error, not an empty store.
     const db = new DatabaseSync(`${pathToFileURL(this.#file).href}?mode=rw`);
     try {
       db.exec(`
@@ -114,7 +117,7 @@ export class LogWriter {
         PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES};
         PRAGMA max_page_count = ${this.#maxPages};
       `);
-      // The lock is taken by the first transaction, not by the pragma.
+      // The first transaction takes the lock, not the pragma.
       db.exec('BEGIN IMMEDIATE; COMMIT');
       return {
         db,
@@ -131,7 +134,8 @@ export class LogWriter {
     const open = this.#openFile();
     try {
       const newest = newestRevision(open.db, this.#file);
-      if (newest < after) throw new Unreachable(`Cannot write to ${this.#file}: it lost the revisions after ${newest}`);
+      if (newest < after)
+        throw new FileUnavailableError(`Cannot write to ${this.#file}: revisions are missing after ${newest}`);
       open.db.prepare('DELETE FROM log WHERE revision > ?').run(after);
       return open;
     } catch (error) {
@@ -140,8 +144,8 @@ export class LogWriter {
     }
   }
 
-  /** Whether a commit that reported an error is on disk nevertheless, for good. */
-  #landed(last: number): boolean {
+  /** Reports whether a commit that reported an error is durable on disk. */
+  #isCommitted(last: number): boolean {
     let open: OpenFile | undefined;
     try {
       open = this.#openFile();
@@ -160,23 +164,27 @@ export class LogWriter {
     try {
       if (open.db.isTransaction) open.db.exec('ROLLBACK');
     } catch {
-      // Closing rolls back too.
+      // Closing also rolls back.
     }
     open.db.close();
   }
 }
 
-/** Rows may all be compacted away, never past the compacted revision: the larger of the two was the last one given. */
+/**
+ * Returns the newest revision. All rows may have been compacted away, but never past the compacted revision, so the
+ * larger of the two is the newest.
+ */
 function newestRevision(db: DatabaseSync, file: string): number {
   const { newest } = db.prepare('SELECT MAX(revision) AS newest FROM log').get() as { newest: number | null };
   return Math.max(newest ?? 0, readCompactedRevision(db, file));
 }
 
 /**
- * Copies the write-ahead log into the file and syncs it. A log whose sync once failed may read back fine from the page
- * cache without being on disk; what was copied and synced anew is.
+ * Copies the write-ahead log into the file and syncs it. A log whose sync failed may still be readable from the page
+ * cache without being on disk; a new copy and sync make it durable.
  */
 function checkpoint(db: DatabaseSync, file: string): void {
   const result = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number };
-  if (result.busy !== 0) throw new Unreachable(`Cannot write to ${file}: its log cannot be copied`);
+  if (result.busy !== 0)
+    throw new FileUnavailableError(`Cannot write to ${file}: its write-ahead log cannot be copied`);
 }

@@ -1,12 +1,12 @@
-/** What the main thread and the store's worker say to each other. Each request gets one reply, in order. */
+/** The messages between the main thread and the store's worker. Each request gets one reply, in order. */
 
 export type Request =
   | { readonly kind: 'open' }
-  /** The next chunk of the log. */
+  /** Reads the next chunk of the log. */
   | { readonly kind: 'read' }
   /**
-   * The first `length` bytes of `packed`, or of the shared block where that is absent (sending a block anew is slow).
-   * They are the worker's until the reply. `after` and `last` as LogWriter.append has them.
+   * Appends the first `length` bytes of `packed`, or of the shared block if `packed` is absent (transferring a block
+   * each time is slow). The worker owns them until the reply. `after` and `last` are those of LogWriter.append.
    */
   | {
       readonly kind: 'append';
@@ -16,17 +16,20 @@ export type Request =
       readonly packed?: SharedArrayBuffer;
     }
   | { readonly kind: 'compact'; readonly revision: number; readonly removable: Float64Array }
-  /** For tests: the file may not grow past so many pages; 0 = no limit. */
+  /** For tests: limits the file to this many pages; 0 = no limit. */
   | { readonly kind: 'limit'; readonly pages: number }
-  /** A whole copy of the log as it is now, into an empty file. */
+  /** Copies the current log into an empty file. */
   | { readonly kind: 'copy'; readonly to: string }
   | { readonly kind: 'close' };
 
 export type Reply =
   | { readonly kind: 'opened'; readonly compactedRevision: number }
-  /** `length` bytes of `packed`, or of the shared block where that is absent; the main thread's until the chunk after next. */
+  /**
+   * `length` bytes of `packed`, or of the shared block if `packed` is absent. The main thread owns them until the next
+   * but one chunk.
+   */
   | { readonly kind: 'chunk'; readonly offset: number; readonly length: number; readonly packed?: ArrayBuffer }
-  /** No chunk is left; the file is open for writing now. */
+  /** There are no more chunks; the file is now open for writing. */
   | { readonly kind: 'end' }
   | { readonly kind: 'done' }
   | { readonly kind: 'failed'; readonly damaged: boolean; readonly message: string };

@@ -1,6 +1,6 @@
 /**
- * Records as bytes: how batches travel between the main thread and the worker, and what a row's CRC-32 is taken over.
- * Packed records stand one behind the other without padding.
+ * Encodes records as bytes, for the transfer between the main thread and the worker and for the CRC-32 of each row.
+ * Packed records follow each other without padding.
  *
  *   revision f64 | value length u32 | collection length u16 | id length u16 | type u8 | collection | id | value
  */
@@ -15,7 +15,7 @@ export interface PackedFields {
   readonly revision: number;
   readonly collection: string;
   readonly id: string;
-  /** Index into the types above: what the file stores. */
+  /** Index into TYPES, as stored in the file. */
   readonly type: number;
   readonly value: Uint8Array;
 }
@@ -24,17 +24,20 @@ export function typeNumber(type: LogRecord['type']): number {
   return TYPES.indexOf(type);
 }
 
-/** Room that surely suffices for a record: an UTF-16 unit takes at most three bytes. */
-export function roomFor(fields: Pick<PackedFields, 'collection' | 'id' | 'value'>): number {
+/** Returns an upper bound for the packed size of a record: a UTF-16 unit takes at most three bytes. */
+export function maxPackedBytes(fields: Pick<PackedFields, 'collection' | 'id' | 'value'>): number {
   return HEADER_BYTES + 3 * (fields.collection.length + fields.id.length) + fields.value.length;
 }
 
-/** Returns the offset behind the record. */
+/** Returns the offset after the record. */
 export function pack(target: Buffer, offset: number, fields: PackedFields): number {
   const keys = offset + HEADER_BYTES;
   const collectionBytes = target.write(fields.collection, keys);
   const idBytes = target.write(fields.id, keys + collectionBytes);
-  invariant(collectionBytes <= MAX_KEY_BYTES && idBytes <= MAX_KEY_BYTES, 'collections and ids are short');
+  invariant(
+    collectionBytes <= MAX_KEY_BYTES && idBytes <= MAX_KEY_BYTES,
+    'collection and id fit into their length fields',
+  );
   target.writeDoubleLE(fields.revision, offset);
   target.writeUInt32LE(fields.value.length, offset + 8);
   target.writeUInt16LE(collectionBytes, offset + 12);
@@ -45,7 +48,7 @@ export function pack(target: Buffer, offset: number, fields: PackedFields): numb
   return value + fields.value.length;
 }
 
-/** Walks over packed records. `value` and `packed` are views that the next step does not touch. */
+/** Iterates over packed records. `value` and `packed` are views that stay valid. */
 export class Unpacker {
   readonly #source: Buffer;
   #offset = 0;
@@ -66,7 +69,7 @@ export class Unpacker {
     const idStart = collectionStart + source.readUInt16LE(start + 12);
     const valueStart = idStart + source.readUInt16LE(start + 14);
     const end = valueStart + source.readUInt32LE(start + 8);
-    invariant(end <= source.length, 'a packed record is whole');
+    invariant(end <= source.length, 'a packed record is complete');
     this.#offset = end;
     return {
       revision: source.readDoubleLE(start),
@@ -78,14 +81,14 @@ export class Unpacker {
     };
   }
 
-  /** Neighbours mostly share their collection: one string for all of them. */
+  /** Neighbouring records mostly share their collection, so they share one string. */
   #internCollection(collection: string): string {
     if (collection !== this.#collection) this.#collection = collection;
     return this.#collection;
   }
 }
 
-/** Entries with bytes of their own, so that none of them keeps `source` alive. */
+/** Unpacks entries whose bytes are copies, so that none of them keeps `source` alive. */
 export function unpackRecords(source: Buffer): LogRecord[] {
   const records: LogRecord[] = [];
   const unpacker = new Unpacker(source);

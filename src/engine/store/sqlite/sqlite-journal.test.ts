@@ -13,7 +13,7 @@ function modeOf(file: string): number {
   return statSync(file).mode & 0o777;
 }
 
-test('only the owner can read the files, whatever their mode was', async (t) => {
+test('only the owner can read the files, regardless of their previous mode', async (t) => {
   const bed = sqliteBed();
   t.after(() => bed.remove());
   const store = await bed.open();
@@ -34,7 +34,7 @@ test('a closed store is a single file', async (t) => {
   assert.deepEqual(readdirSync(join(bed.file, '..')), ['store.db']);
 });
 
-test('a file that is in use, or in a place that is not there, is named', async (t) => {
+test('an error names a file that is in use or in a missing directory', async (t) => {
   const bed = sqliteBed();
   t.after(() => bed.remove());
   const store = await bed.open();
@@ -66,21 +66,21 @@ test('compaction removes superseded rows and deletes from the file, and nothing 
   const db = new DatabaseSync(bed.file);
   t.after(() => db.close());
   const rows = db.prepare('SELECT revision FROM log ORDER BY revision').all();
-  // Those after the compacted revision, what was current at it (5 ids that go round, and `kept`).
+  // The rows after the compacted revision, and those that were current at it: 5 ids in rotation and `kept`.
   assert.equal(rows.length, 1002 - compactedRevision + 6);
   assert.equal(rows[0]!['revision'], 1);
 });
 
-test('a thread that dies fails what is in flight; the next write starts another on what was acknowledged', async (t) => {
+test('a worker that dies fails the writes in flight, and the next write starts another worker from the acknowledged state', async (t) => {
   const bed = sqliteBed();
   t.after(() => bed.remove());
   const started = once(process, 'worker');
   const store = await bed.open();
   const [worker] = (await started) as [Worker];
   await put(store, 'a');
-  // Dies of the next request, so that it surely has not answered it.
+  // The worker ends on the next request, so it cannot have answered it.
   worker.postMessage = () => void worker.terminate();
-  await assert.rejects(put(store, 'b'), /^StoreUnavailableError: Cannot write to .+: its thread ended$/);
+  await assert.rejects(put(store, 'b'), /^StoreUnavailableError: Cannot write to .+: its worker thread ended$/);
   assert.ok(store.fault);
   assert.equal(store.get('pods', 'b'), undefined);
   assert.equal((await put(store, 'c')).revision, 3);

@@ -1,6 +1,6 @@
 /**
- * The journal in an SQLite file: this side packs and unpacks records, a worker thread does the rest (worker.ts).
- * A worker that dies fails what it was asked; the next append starts another.
+ * The journal in an SQLite file. This side packs and unpacks records; a worker thread does the rest (worker.ts). If a
+ * worker ends, its pending requests fail and the next append starts another worker.
  */
 import { writeFile } from 'node:fs/promises';
 import { Worker } from 'node:worker_threads';
@@ -8,12 +8,12 @@ import { invariant } from '#lib/invariant.ts';
 import type { Journal, LogRecord } from '../journal.ts';
 import { StoreDamagedError, StoreUnavailableError } from '../store.ts';
 import type { Reply, Request, WorkerSetup } from './protocol.ts';
-import { pack, roomFor, typeNumber, unpackRecords } from './record-codec.ts';
+import { pack, maxPackedBytes, typeNumber, unpackRecords } from './record-codec.ts';
 
-/** Batches and chunks up to this size share one block of memory; larger ones get their own and give it back. */
+/** Batches and chunks up to this size share one block of memory; larger ones get a block of their own. */
 const SHARED_BYTES = 1024 * 1024;
 
-interface Waiting {
+interface PendingReply {
   resolve(reply: Reply): void;
   reject(error: Error): void;
 }
@@ -21,7 +21,7 @@ interface Waiting {
 export class SqliteJournal implements Journal {
   readonly name: string;
   readonly #shared = new SharedArrayBuffer(SHARED_BYTES);
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting: PendingReply[] = [];
   #worker: Worker | undefined;
   #exited: Promise<void> = Promise.resolve();
   #lastAppended = 0;
@@ -32,19 +32,19 @@ export class SqliteJournal implements Journal {
   }
 
   async open(): Promise<{ compactedRevision: number }> {
-    const reply = await this.#ask({ kind: 'open' });
-    invariant(reply.kind === 'opened', 'open is answered by opened');
+    const reply = await this.#request({ kind: 'open' });
+    invariant(reply.kind === 'opened', 'the reply to open is opened');
     this.#lastAppended = reply.compactedRevision;
     return { compactedRevision: reply.compactedRevision };
   }
 
   async *records(): AsyncIterable<readonly LogRecord[]> {
-    let next = this.#ask({ kind: 'read' });
+    let next = this.#request({ kind: 'read' });
     for (;;) {
       const reply = await next;
       if (reply.kind !== 'chunk') return;
-      // The worker reads on while this chunk is unpacked. Its failure is seen by the next turn, not before.
-      next = this.#ask({ kind: 'read' });
+      // The worker reads ahead while this chunk is unpacked. The next iteration sees its failure.
+      next = this.#request({ kind: 'read' });
       next.catch(() => {});
       const records = unpackRecords(Buffer.from(reply.packed ?? this.#shared, reply.offset, reply.length));
       this.#lastAppended = Math.max(this.#lastAppended, records[records.length - 1]!.entry.revision);
@@ -54,27 +54,28 @@ export class SqliteJournal implements Journal {
 
   async append(batch: readonly LogRecord[]): Promise<void> {
     let room = 0;
-    for (const { entry } of batch) room += roomFor({ collection: entry.collection, id: entry.id, value: entry.bytes });
+    for (const { entry } of batch)
+      room += maxPackedBytes({ collection: entry.collection, id: entry.id, value: entry.bytes });
     const packed = room > SHARED_BYTES ? new SharedArrayBuffer(room) : undefined;
     const length = packBatch(Buffer.from(packed ?? this.#shared), batch);
     const last = batch[batch.length - 1]!.entry.revision;
-    await this.#ask({ kind: 'append', length, after: this.#lastAppended, last, packed });
+    await this.#request({ kind: 'append', length, after: this.#lastAppended, last, packed });
     this.#lastAppended = last;
   }
 
   async compact(revision: number, removable: readonly number[]): Promise<void> {
-    await this.#ask({ kind: 'compact', revision, removable: Float64Array.from(removable) });
+    await this.#request({ kind: 'compact', revision, removable: Float64Array.from(removable) });
   }
 
-  /** For tests: SQLite reports a full disk once the file would need more pages; 0 lifts it. */
+  /** For tests: makes SQLite report a full disk when the file would need more pages; 0 lifts the limit. */
   async limitPages(pages: number): Promise<void> {
-    await this.#ask({ kind: 'limit', pages });
+    await this.#request({ kind: 'limit', pages });
   }
 
-  /** A whole copy of what is acknowledged, as a store file of its own. Writes wait meanwhile. */
+  /** Copies all acknowledged data into a store file. Writes wait meanwhile. */
   async copyTo(file: string): Promise<void> {
     await writeFile(file, '', { flag: 'wx', mode: 0o600 });
-    await this.#ask({ kind: 'copy', to: file });
+    await this.#request({ kind: 'copy', to: file });
   }
 
   close(): Promise<void> {
@@ -84,11 +85,11 @@ export class SqliteJournal implements Journal {
 
   async #close(): Promise<void> {
     if (!this.#worker) return;
-    await this.#ask({ kind: 'close' });
+    await this.#request({ kind: 'close' });
     await this.#exited;
   }
 
-  async #ask(request: Request): Promise<Reply> {
+  async #request(request: Request): Promise<Reply> {
     this.#worker ??= this.#start();
     this.#worker.postMessage(request);
     const reply = await new Promise<Reply>((resolve, reject) => this.#waiting.push({ resolve, reject }));
@@ -105,7 +106,7 @@ export class SqliteJournal implements Journal {
     this.#exited = new Promise((resolve) => {
       worker.on('exit', () => {
         this.#worker = undefined;
-        const error = new StoreUnavailableError(`Cannot write to ${this.name}: its thread ended`, { cause });
+        const error = new StoreUnavailableError(`Cannot write to ${this.name}: its worker thread ended`, { cause });
         for (const { reject } of this.#waiting.splice(0)) reject(error);
         resolve();
       });
@@ -114,7 +115,7 @@ export class SqliteJournal implements Journal {
   }
 }
 
-/** Returns how many bytes it took. */
+/** Returns the number of bytes written. */
 function packBatch(target: Buffer, batch: readonly LogRecord[]): number {
   let length = 0;
   for (const { type, entry } of batch) {

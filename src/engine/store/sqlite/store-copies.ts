@@ -1,13 +1,16 @@
-/** Whole copies of the store as bytes, for backups: one at a time, made beside it and removed again. */
+/** Complete copies of the store for backups, one at a time, made in a temporary file beside it. */
 import { readFile, rm, stat } from 'node:fs/promises';
 import { StoreUnavailableError } from '../store.ts';
 import type { SqliteJournal } from './sqlite-journal.ts';
 
-/** More would not fit into one answer, nor into our memory. */
+/** Larger copies would not fit into one response, nor into memory. */
 const MAX_COPY_BYTES = 1024 ** 3;
 
-/** Who asks while one is being made waits for the next one: what they wrote before is in theirs. */
-export function storeCopies(journal: Pick<SqliteJournal, 'copyTo'>, draft: string): () => Promise<Buffer> {
+/**
+ * Returns a function that copies the store. A caller that arrives during a copy gets the next one, so that it contains
+ * its previous writes.
+ */
+export function createStoreCopier(journal: Pick<SqliteJournal, 'copyTo'>, draft: string): () => Promise<Buffer> {
   let last: Promise<unknown> = Promise.resolve();
   return () => {
     const copy = last.then(() => copyOf(journal, draft));

@@ -1,21 +1,21 @@
 /**
- * Tells a damaged write-ahead log from one that just ends early. SQLite takes the log up to its first bad frame and is
- * silent about the rest: right after a crash in the midst of a commit, wrong when a byte in the middle has changed.
+ * Distinguishes a damaged write-ahead log from one that merely ends early. SQLite reads the log up to the first bad frame
+ * and silently ignores the rest: that is right after a crash during a commit, and wrong if a byte in the middle changed.
  *
- * Each commit is synced before the next begins, so a crash leaves at most one broken transaction, the last. When
- * anything of the same generation (salts) follows the transaction of the bad frame, acknowledged commits would be lost.
+ * Each commit is synced before the next begins, so a crash leaves at most one broken transaction, the last one. If frames
+ * of the same generation (salts) follow the transaction of the bad frame, acknowledged commits would be lost.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
-import { Damage } from './faults.ts';
+import { FileDamagedError } from './file-errors.ts';
 
-/** For checksums in little-endian words, as both platforms that we run on write them. */
+/** Checksums in little-endian words, which both supported platforms write. */
 const MAGIC = 0x377f0682;
 const HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
 
 type Sums = readonly [number, number];
 
-/** Throws Damage. Does nothing when there is no log. */
+/** Throws FileDamagedError if the log is damaged. Does nothing if there is no log. */
 export function checkWal(file: string): void {
   let descriptor: number;
   try {
@@ -28,24 +28,24 @@ export function checkWal(file: string): void {
     const found = findDamage(fstatSync(descriptor).size, (target, position) => {
       readSync(descriptor, target, 0, target.length, position);
     });
-    if (found) throw new Damage(file, `its log ${file}-wal is damaged (${found})`);
+    if (found) throw new FileDamagedError(file, `its log ${file}-wal is damaged (${found})`);
   } finally {
     closeSync(descriptor);
   }
 }
 
-/** Looks at a log of `size` bytes through `read`, which fills its target from a position. */
+/** Checks a log of `size` bytes. `read` fills its target from a position. */
 export function findDamage(size: number, read: (target: Buffer, position: number) => void): string | undefined {
   if (size < HEADER_BYTES) return undefined;
-  const header = aligned(HEADER_BYTES);
+  const header = allocateAligned(HEADER_BYTES);
   read(header, 0);
-  // Room that the file system gave, and a crash before anything was written to it.
+  // Space that the file system allocated before a crash, without any data.
   if (header.every((byte) => byte === 0)) return undefined;
   const headerSums = checksum([0, 0], header.subarray(0, 24));
   if (header.readUInt32BE(0) !== MAGIC || !sumsAt(header, 24, headerSums))
-    return 'its header does not fit its checksum';
+    return 'its header does not match its checksum';
 
-  const frame = aligned(FRAME_HEADER_BYTES + header.readUInt32BE(8));
+  const frame = allocateAligned(FRAME_HEADER_BYTES + header.readUInt32BE(8));
   const frames = Math.floor((size - HEADER_BYTES) / frame.length);
   let sums = headerSums;
   let firstBad: number | undefined;
@@ -65,7 +65,7 @@ export function findDamage(size: number, read: (target: Buffer, position: number
   return undefined;
 }
 
-/** SQLite's: two sums over pairs of 32-bit words. */
+/** Computes SQLite's checksum: two sums over pairs of 32-bit words. */
 export function checksum([first, second]: Sums, bytes: Buffer): Sums {
   const words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
   let a = first;
@@ -81,7 +81,7 @@ function sumsAt(bytes: Buffer, offset: number, [a, b]: Sums): boolean {
   return bytes.readUInt32BE(offset) === a && bytes.readUInt32BE(offset + 4) === b;
 }
 
-/** A buffer that can be read in words. */
-function aligned(bytes: number): Buffer {
+/** Allocates a buffer that can be read as words. */
+function allocateAligned(bytes: number): Buffer {
   return Buffer.from(new ArrayBuffer(bytes));
 }

@@ -1,8 +1,8 @@
-/** The store's thread: answers requests one after the other. SQLite's calls block, so they block only here. */
+/** The store's worker thread. Answers requests one after the other. SQLite's calls block, so they run only here. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { unreachable } from '#lib/invariant.ts';
 import { createFile } from './create-file.ts';
-import { Damage, openFault, writeFault } from './faults.ts';
+import { FileDamagedError, toOpenError, toWriteError } from './file-errors.ts';
 import { checkFile } from './file-check.ts';
 import { LogReader } from './log-reader.ts';
 import { LogWriter } from './log-writer.ts';
@@ -17,24 +17,24 @@ let firstHalf = false;
 port.on('message', (request: Request) => {
   let reply: Reply;
   try {
-    reply = answer(request);
-  } catch (error) {
+    reply = handle(request);
+  } catch (cause) {
     const opening = request.kind === 'open' || request.kind === 'read';
-    const fault = opening ? openFault(file, error) : writeFault(file, error);
-    reply = { kind: 'failed', damaged: fault instanceof Damage, message: fault.message };
+    const error = opening ? toOpenError(file, cause) : toWriteError(file, cause);
+    reply = { kind: 'failed', damaged: error instanceof FileDamagedError, message: error.message };
   }
   port.postMessage(reply, reply.kind === 'chunk' && reply.packed ? [reply.packed] : []);
   if (request.kind === 'close') port.close();
 });
 
-function answer(request: Request): Reply {
+function handle(request: Request): Reply {
   switch (request.kind) {
     case 'open':
       if (checkFile(file) === 'absent') createFile(file);
       reader = new LogReader(file);
       return { kind: 'opened', compactedRevision: reader.compactedRevision };
     case 'read':
-      return readOn(reader!);
+      return readNextChunk(reader!);
     case 'append':
       writer.append(Buffer.from(request.packed ?? shared, 0, request.length), request);
       return { kind: 'done' };
@@ -56,8 +56,8 @@ function answer(request: Request): Reply {
   }
 }
 
-function readOn(from: LogReader): Reply {
-  // Two halves in turn: the main thread unpacks one while the other is filled.
+function readNextChunk(from: LogReader): Reply {
+  // Two halves in turn: the main thread unpacks one while the worker fills the other.
   const half = shared.byteLength / 2;
   firstHalf = !firstHalf;
   const offset = firstHalf ? 0 : half;

@@ -5,7 +5,7 @@ import { StoreUnavailableError } from '../store.ts';
 import { LARGE_TEXT, put, remove, replay, show, showEvent } from './test-bed.ts';
 
 export const faultCases: Cases = {
-  async 'fails the write, says why and goes on reading'(bed) {
+  async 'fails the write, reports why and still serves reads'(bed) {
     const store = await bed.open();
     await put(store, 'a', 'one');
     assert.equal(store.fault, undefined);
@@ -21,7 +21,7 @@ export const faultCases: Cases = {
     assert.equal(replay(store, 0).length, 1);
   },
 
-  async 'fails everything in flight and builds on durable state again'(bed) {
+  async 'fails all writes in flight and builds on durable state again'(bed) {
     const store = await bed.open();
     await put(store, 'a', 'one');
     await put(store, 'b');
@@ -38,13 +38,13 @@ export const faultCases: Cases = {
     assert.deepEqual(seen, []);
   },
 
-  async 'works again when there is room, and never gives a failed revision again'(bed) {
+  async 'succeeds again when there is space, and never reuses a failed revision'(bed) {
     const store = await bed.open();
     await put(store, 'a');
     await bed.failWrites();
     for (let i = 0; i < 3; i++) await assert.rejects(put(store, 'a', LARGE_TEXT), StoreUnavailableError);
     await bed.repair();
-    assert.ok(store.fault, 'not known to work before a write has worked');
+    assert.ok(store.fault, 'the fault stays until a write succeeds');
     const entry = await put(store, 'a', LARGE_TEXT);
     assert.equal(entry.revision, 5);
     assert.equal(store.fault, undefined);
@@ -56,7 +56,7 @@ export const faultCases: Cases = {
     );
   },
 
-  async 'has after a restart what was acknowledged before, and nothing that failed'(bed) {
+  async 'has after a restart everything that was acknowledged and nothing that failed'(bed) {
     const before = await bed.open();
     await put(before, 'a', 'one');
     await bed.failWrites();

@@ -1,2 +1,2 @@
-/** Small enough that compaction is under way whenever the process is killed. */
+/** Small enough that a compaction runs whenever the process is killed. */
 export const KILL_OPTIONS = { maxHistoryEvents: 500 };

@@ -1,5 +1,5 @@
 /**
- * The process that kill.test.ts kills: many writers on `kill.db` in the working directory, each with a few ids of its
+ * The process that test/crash/store-kill.test.ts kills: many writers on `kill.db` in the working directory, each with a few ids of its
  * own. Prints `put id revision` and `delete id revision` as soon as a write is acknowledged.
  */
 import { openSqliteStore } from '../open-store.ts';
@@ -21,7 +21,7 @@ async function writeForEver(store: Store, writer: number): Promise<never> {
       expected: current?.revision ?? 0,
       encode: (given) => Buffer.from(JSON.stringify({ type, id, revision: given, PADDING })),
     });
-    // Synchronous, as standard output is a pipe: it has left this process before the next write begins.
+    // Writing to a pipe is synchronous: the line has left this process before the next write begins.
     process.stdout.write(`${type} ${id} ${revision}\n`);
   }
 }

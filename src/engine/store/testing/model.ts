@@ -1,4 +1,4 @@
-/** A store so naive that it is surely right: every event there ever was, and a fold over them for each question. */
+/** A naive reference store: keeps all events and folds over them for each query. */
 import type { Listing, ListRange } from '../store.ts';
 
 export interface ModelEvent {
@@ -38,7 +38,7 @@ export class StoreModel {
     });
   }
 
-  /** Entries as `id@revision text`. */
+  /** Lists entries as `id@revision text`. */
   list(collection: string, range: ListRange): { entries: string[]; remaining: number } {
     const { prefix = '', after = '', limit = Infinity, atRevision = this.revision } = range;
     const matching = [...this.stateAt(atRevision, collection).values()]
@@ -49,7 +49,7 @@ export class StoreModel {
   }
 }
 
-/** A listing in the model's words. */
+/** Formats a listing like the model's. */
 export function describeListing({ entries, remaining }: Listing): { entries: string[]; remaining: number } {
   return { entries: entries.map(({ id, revision, bytes }) => `${id}@${revision} ${bytes.toString()}`), remaining };
 }

@@ -14,10 +14,10 @@ async function fill(store: Store): Promise<void> {
 const ranges: Record<string, { range: ListRange; want: string[]; remaining?: number }> = {
   'everything in id order': { range: {}, want: ['a-b/1', 'a/1', 'a/2', 'b/1', 'b/2', 'b/3', 'c'] },
   'one namespace': { range: { prefix: 'a/' }, want: ['a/1', 'a/2'] },
-  'a namespace that is not there': { range: { prefix: 'aa/' }, want: [] },
-  'what comes after an id': { range: { after: 'b/2' }, want: ['b/3', 'c'] },
-  'what comes after an id that is gone': { range: { after: 'b/22' }, want: ['b/3', 'c'] },
-  'what comes after an id within a namespace': { range: { prefix: 'b/', after: 'b/1' }, want: ['b/2', 'b/3'] },
+  'a namespace that does not exist': { range: { prefix: 'aa/' }, want: [] },
+  'the ids after an id': { range: { after: 'b/2' }, want: ['b/3', 'c'] },
+  'the ids after a missing id': { range: { after: 'b/22' }, want: ['b/3', 'c'] },
+  'the ids after an id within a namespace': { range: { prefix: 'b/', after: 'b/1' }, want: ['b/2', 'b/3'] },
   'nothing after the end of a namespace': { range: { prefix: 'a/', after: 'b/1' }, want: [] },
   'a whole namespace after an id before it': { range: { prefix: 'b/', after: 'a/1' }, want: ['b/1', 'b/2', 'b/3'] },
   'a page': { range: { limit: 3 }, want: ['a-b/1', 'a/1', 'a/2'], remaining: 4 },
@@ -28,7 +28,7 @@ const ranges: Record<string, { range: ListRange; want: string[]; remaining?: num
 
 const rangeCases: Cases = Object.fromEntries(
   Object.entries(ranges).map(([what, { range, want, remaining = 0 }]) => [
-    `lists ${what}, now and in the past alike`,
+    `lists ${what}, now and in the past`,
     async (bed) => {
       const store = await bed.open();
       await fill(store);
@@ -51,7 +51,7 @@ const rangeCases: Cases = Object.fromEntries(
 export const readCases: Cases = {
   ...rangeCases,
 
-  async 'lists nothing of a collection that is not there'(bed) {
+  async 'lists nothing for a collection that does not exist'(bed) {
     const store = await bed.open();
     await put(store, 'a');
     assert.deepEqual(store.list('nodes'), { entries: [], revision: 1, remaining: 0 });
@@ -59,7 +59,7 @@ export const readCases: Cases = {
     assert.equal(store.get('nodes', 'a'), undefined);
   },
 
-  async 'lists each revision of the past as it was'(bed) {
+  async 'lists the state of each past revision'(bed) {
     const store = await bed.open();
     await put(store, 'a', 'one');
     await put(store, 'b', 'one');
@@ -76,7 +76,7 @@ export const readCases: Cases = {
     assert.throws(() => listAt(6), RangeError);
   },
 
-  async 'refuses lists from before the compacted revision only'(bed) {
+  async 'rejects only lists from before the compacted revision'(bed) {
     const store = await bed.open({ maxHistoryEvents: 8 });
     for (let i = 0; i < 20; i++) await put(store, `id-${i % 3}`);
     const { compactedRevision } = store;
@@ -88,10 +88,10 @@ export const readCases: Cases = {
     );
   },
 
-  async 'forgets history by the bytes that it holds'(bed) {
+  async 'drops history by the bytes that it holds'(bed) {
     const store = await bed.open({ maxHistoryBytes: 1000 });
     for (let i = 0; i < 50; i++) await put(store, `created-${i}`, 'x'.repeat(100));
-    assert.equal(store.compactedRevision, 0, 'what is current does not count');
+    assert.equal(store.compactedRevision, 0, 'current versions do not count');
     for (let i = 0; i < 20; i++) await put(store, 'created-0', 'x'.repeat(100));
     assert.ok(store.compactedRevision > 50);
     await remove(store, 'created-1', 'x'.repeat(2000));

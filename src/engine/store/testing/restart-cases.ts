@@ -1,4 +1,4 @@
-/** Conformance: what a restart keeps, with and without compaction. */
+/** Conformance: state after a restart, with and without compaction. */
 import assert from 'node:assert/strict';
 import type { Cases } from '../conformance.ts';
 import { RevisionGoneError } from '../store.ts';
@@ -12,8 +12,8 @@ async function change(store: Store, times: number): Promise<void> {
   }
 }
 
-/** All that can be seen of a store: events with their bytes, and lists at every kept revision. */
-function picture(store: Store): unknown {
+/** Returns everything that is visible in a store: events with their bytes, and lists at every kept revision. */
+function snapshot(store: Store): unknown {
   const lists = [];
   for (let atRevision = store.compactedRevision; atRevision <= store.revision; atRevision++) {
     lists.push(store.list('pods', { atRevision }).entries.map(show));
@@ -30,8 +30,8 @@ export const restartCases: Cases = {
   async 'keeps everything: state, revisions, watches and lists of the past'(bed) {
     const before = await bed.open();
     await change(before, 30);
-    const expected = picture(before);
-    assert.deepEqual(picture(await bed.open()), expected);
+    const expected = snapshot(before);
+    assert.deepEqual(snapshot(await bed.open()), expected);
   },
 
   async 'keeps everything that was not compacted'(bed) {
@@ -39,13 +39,13 @@ export const restartCases: Cases = {
     const before = await bed.open(options);
     await change(before, 60);
     assert.ok(before.compactedRevision > 30);
-    const expected = picture(before);
+    const expected = snapshot(before);
     const after = await bed.open(options);
-    assert.deepEqual(picture(after), expected);
+    assert.deepEqual(snapshot(after), expected);
     assert.throws(() => replay(after, after.compactedRevision - 1), RevisionGoneError);
   },
 
-  async 'shortens history when the bounds are smaller now'(bed) {
+  async 'drops history when the limits are smaller than before'(bed) {
     const before = await bed.open();
     await change(before, 30);
     const { entries, revision } = before.list('pods');
@@ -58,7 +58,7 @@ export const restartCases: Cases = {
     assert.deepEqual(again.list('pods').entries.map(show), expected);
   },
 
-  async 'goes on with revisions, also when nothing is left'(bed) {
+  async 'continues the revisions, even if nothing is left'(bed) {
     const options = { maxHistoryEvents: 0 };
     const before = await bed.open(options);
     await put(before, 'a');
@@ -69,7 +69,7 @@ export const restartCases: Cases = {
     assert.equal((await put(after, 'b')).revision, 3);
   },
 
-  async 'does not bring back what was deleted long ago'(bed) {
+  async 'does not restore entries that were deleted long ago'(bed) {
     const options = { maxHistoryEvents: 4 };
     const before = await bed.open(options);
     await put(before, 'a');
@@ -81,7 +81,7 @@ export const restartCases: Cases = {
     assert.equal((await put(after, 'a')).revision, 24);
   },
 
-  async 'keeps large and small, empty and odd bytes'(bed) {
+  async 'keeps large, small, empty and arbitrary bytes'(bed) {
     const values = [0, 1, 4095, 500_000, 3_000_000].map((size) => Buffer.alloc(size, 0xc3));
     const before = await bed.open();
     await Promise.all(

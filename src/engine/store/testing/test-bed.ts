@@ -1,4 +1,4 @@
-/** A store under test that can be restarted and whose writes can be made to fail; one for each journal. */
+/** A store under test that can be restarted and whose writes can be made to fail. There is one for each journal. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,9 +9,9 @@ import { SqliteJournal } from '../sqlite/sqlite-journal.ts';
 import type { Entry, Store, StoreEvent } from '../store.ts';
 
 export interface TestBed {
-  /** Closes the store that was open and opens its data again: a restart. */
+  /** Closes the open store, if any, and opens its data again, like a restart. */
   open(options?: LogStoreOptions): Promise<Store>;
-  /** Writes fail from now on, at the latest when they need more room than there is. */
+  /** Makes writes fail, at the latest when they need more space than is available. */
   failWrites(): Promise<void>;
   repair(): Promise<void>;
   remove(): Promise<void>;
@@ -45,7 +45,7 @@ export function sqliteBed(): TestBed & { readonly file: string } {
       store = await LogStore.open(journal, options);
       return store;
     },
-    // SQLite does not go below what the file has already: this allows no further page.
+    // SQLite does not go below the current size of the file, so this allows no further page.
     failWrites: () => journal!.limitPages(1),
     repair: () => journal!.limitPages(0),
     async remove() {
@@ -59,7 +59,7 @@ export function temporaryDirectory(): string {
   return mkdtempSync(join(tmpdir(), 'store-test-'));
 }
 
-/** Puts or replaces `id`; its bytes are the revision and `text`. */
+/** Creates or replaces `id`; its bytes are the revision and `text`. */
 export function put(store: Store, id: string, text = '', collection = 'pods'): Promise<Entry> {
   const expected = store.latest(collection, id)?.revision ?? 0;
   return store.put({ collection, id, expected, encode: (revision) => Buffer.from(`${revision} ${text}`) });
@@ -70,14 +70,14 @@ export function remove(store: Store, id: string, text = '', collection = 'pods')
   return store.delete({ collection, id, expected, encode: (revision) => Buffer.from(`${revision} ${text}`) });
 }
 
-/** More than a page of the file, so that it does not fit where the file may not grow. */
+/** Larger than a page, so that it does not fit into a file that may not grow. */
 export const LARGE_TEXT = 'x'.repeat(100_000);
 
 export function show(entry: Entry | undefined): string | undefined {
   return entry && `${entry.id}@${entry.revision}: ${entry.bytes.toString()}`;
 }
 
-/** `put a@3 was 1`, `delete a@4 was 3`, `put b@5 was nothing`. */
+/** Formats an event: `put a@3 was 1`, `delete a@4 was 3`, `put b@5 was nothing`. */
 export function showEvent({ type, entry, previous }: StoreEvent): string {
   return `${type} ${entry.id}@${entry.revision} was ${previous?.revision ?? 'nothing'}`;
 }
@@ -86,7 +86,7 @@ export function ids(entries: readonly Entry[]): string[] {
   return entries.map(({ id }) => id);
 }
 
-/** All events of a collection after `since` that there are now. */
+/** Returns all current events of a collection after `since`. */
 export function replay(store: Store, since: number, collection = 'pods'): StoreEvent[] {
   const events: StoreEvent[] = [];
   store.watch({ collection, since }, (batch) => events.push(...batch))();

@@ -5,7 +5,7 @@ import { RevisionGoneError } from '../store.ts';
 import type { Store, StoreEvent } from '../store.ts';
 import { put, remove, replay, showEvent } from './test-bed.ts';
 
-/** A watch and what it has seen, call by call. */
+/** Starts a watch and records what it receives, call by call. */
 function observe(store: Store, since: number, prefix?: string): { calls: string[][]; end: () => void } {
   const calls: string[][] = [];
   const end = store.watch({ collection: 'pods', since, prefix }, (events) => calls.push(events.map(showEvent)));
@@ -13,7 +13,7 @@ function observe(store: Store, since: number, prefix?: string): { calls: string[
 }
 
 export const watchCases: Cases = {
-  async 'replays what is after the revision before it returns, in one call'(bed) {
+  async 'replays the events after the revision in one call before it returns'(bed) {
     const store = await bed.open();
     await put(store, 'a');
     await put(store, 'b', '', 'nodes');
@@ -24,7 +24,7 @@ export const watchCases: Cases = {
     assert.deepEqual(observe(store, 4).calls, []);
   },
 
-  async 'gives what an event replaced, and the last state of what was deleted'(bed) {
+  async 'reports the replaced entry, and the last state of a deleted one'(bed) {
     const store = await bed.open();
     await put(store, 'a', 'one');
     await remove(store, 'a', 'last');
@@ -33,7 +33,7 @@ export const watchCases: Cases = {
     assert.equal(deleted?.previous?.bytes.toString(), '1 one');
   },
 
-  async 'goes on live without a gap or a repetition, whatever is in flight when it starts'(bed) {
+  async 'continues live without gap or repetition, regardless of writes in flight at its start'(bed) {
     const store = await bed.open();
     await put(store, 'a');
     const writes = [put(store, 'b'), put(store, 'c')];
@@ -48,7 +48,7 @@ export const watchCases: Cases = {
     ]);
   },
 
-  async 'calls once for a commit, and not at all when nothing is in its range'(bed) {
+  async 'calls once per commit, and not at all if nothing is in its range'(bed) {
     const store = await bed.open();
     const all = observe(store, 0).calls;
     const some = observe(store, 0, 'a/').calls;
@@ -62,7 +62,7 @@ export const watchCases: Cases = {
     assert.deepEqual(observe(store, 1, 'a/').calls, [['put a/2@3 was nothing']]);
   },
 
-  async 'tells nothing after it was ended, not even in the midst of a commit'(bed) {
+  async 'reports nothing after it was ended, not even during a commit'(bed) {
     const store = await bed.open();
     const first = observe(store, 0);
     store.watch({ collection: 'pods', since: 0 }, () => second.end());
@@ -75,7 +75,7 @@ export const watchCases: Cases = {
     assert.deepEqual(second.calls, []);
   },
 
-  async 'sees each event once when it is started from within another listener'(bed) {
+  async 'sees each event once when another listener starts it'(bed) {
     const store = await bed.open();
     const seen: StoreEvent[] = [];
     let started = false;
@@ -89,7 +89,7 @@ export const watchCases: Cases = {
     assert.deepEqual(seen.map(showEvent), ['put a@1 was nothing', 'put b@2 was nothing']);
   },
 
-  async 'lets a listener write'(bed) {
+  async 'allows a listener to write'(bed) {
     const store = await bed.open();
     let written: Promise<unknown> | undefined;
     store.watch({ collection: 'pods', since: 0 }, () => {
@@ -100,14 +100,14 @@ export const watchCases: Cases = {
     assert.equal(store.get('pods', 'b')?.revision, 2);
   },
 
-  async 'starts behind a revision that is yet to come'(bed) {
+  async 'starts after a future revision'(bed) {
     const store = await bed.open();
     const { calls } = observe(store, 2);
     await Promise.all([put(store, 'a'), put(store, 'b'), put(store, 'c')]);
     assert.deepEqual(calls, [['put c@3 was nothing']]);
   },
 
-  async 'refuses a start before the compacted revision only'(bed) {
+  async 'rejects only a start before the compacted revision'(bed) {
     const store = await bed.open({ maxHistoryEvents: 8 });
     for (let i = 0; i < 20; i++) await put(store, 'a');
     const { compactedRevision } = store;

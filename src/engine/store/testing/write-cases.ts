@@ -1,4 +1,4 @@
-/** Conformance: put, delete, what is in flight, bounds, reached, close. */
+/** Conformance: put, delete, writes in flight, limits, reached, close. */
 import assert from 'node:assert/strict';
 import type { Cases } from '../conformance.ts';
 import { RevisionConflictError, StoreOverloadedError, StoreUnavailableError } from '../store.ts';
@@ -32,7 +32,7 @@ export const writeCases: Cases = {
     assert.equal(show(store.get('nodes', 'a')), 'a@2: 2 other');
   },
 
-  async 'creates only what is not there'(bed) {
+  async 'creates only entries that do not exist'(bed) {
     const store = await bed.open();
     const first = await put(store, 'a');
     const conflict = await conflictOf(create(store, 'a', Buffer.from('again')));
@@ -40,24 +40,24 @@ export const writeCases: Cases = {
     assert.equal(store.revision, 1);
   },
 
-  async 'replaces and deletes only the revision that is expected'(bed) {
+  async 'replaces and deletes only the expected revision'(bed) {
     const store = await bed.open();
     await put(store, 'a');
     const second = await put(store, 'a');
-    const stale = { collection: 'pods', id: 'a', expected: 1, encode: () => assert.fail('not to be called') };
+    const stale = { collection: 'pods', id: 'a', expected: 1, encode: () => assert.fail('must not be called') };
     assert.equal((await conflictOf(store.put(stale))).current, second);
     assert.equal((await conflictOf(store.delete(stale))).current, second);
     assert.equal((await conflictOf(store.put({ ...stale, id: 'b' }))).current, undefined);
     assert.equal(store.get('pods', 'a'), second);
   },
 
-  async 'deletes only what is there'(bed) {
+  async 'deletes only entries that exist'(bed) {
     const store = await bed.open();
-    const missing = { collection: 'pods', id: 'a', expected: 0, encode: () => assert.fail('not to be called') };
+    const missing = { collection: 'pods', id: 'a', expected: 0, encode: () => assert.fail('must not be called') };
     assert.equal((await conflictOf(store.delete(missing))).current, undefined);
   },
 
-  async 'gives a delete its own revision and last state, and takes the id again afterwards'(bed) {
+  async 'assigns a delete its own revision and last state, and accepts the id again afterwards'(bed) {
     const store = await bed.open();
     await put(store, 'a');
     assert.equal(show(await remove(store, 'a', 'last')), 'a@2: 2 last');
@@ -67,7 +67,7 @@ export const writeCases: Cases = {
     assert.equal((await create(store, 'a', Buffer.from('new'))).revision, 3);
   },
 
-  async 'fails a write alone when its encode throws, and spends no revision on it'(bed) {
+  async 'fails only the write whose encode throws, and uses no revision for it'(bed) {
     const store = await bed.open();
     const before = put(store, 'a');
     const broken = create(store, 'b', () => {
@@ -79,7 +79,7 @@ export const writeCases: Cases = {
     assert.equal(store.latest('pods', 'b'), undefined);
   },
 
-  async 'shows what is in flight to latest only'(bed) {
+  async 'shows writes in flight to latest only'(bed) {
     const store = await bed.open();
     await put(store, 'gone');
     const writes = [put(store, 'a', 'new'), remove(store, 'gone')];
@@ -96,7 +96,7 @@ export const writeCases: Cases = {
     assert.equal(store.revision, 3);
   },
 
-  async 'builds on what is in flight'(bed) {
+  async 'builds on writes in flight'(bed) {
     const store = await bed.open();
     const writes = [put(store, 'a'), put(store, 'a'), remove(store, 'a'), put(store, 'a', 'end')];
     const conflict = await conflictOf(create(store, 'a', Buffer.from('')));
@@ -108,7 +108,7 @@ export const writeCases: Cases = {
     assert.equal(show(store.get('pods', 'a')), 'a@4: 4 end');
   },
 
-  async 'acknowledges in revision order, after the watchers have seen it'(bed) {
+  async 'acknowledges in revision order, after the watchers were called'(bed) {
     const store = await bed.open();
     const order: string[] = [];
     store.watch({ collection: 'pods', since: 0 }, (events) => {
@@ -128,7 +128,7 @@ export const writeCases: Cases = {
     );
   },
 
-  async 'refuses more writes in flight than allowed, and takes them again later'(bed) {
+  async 'rejects more writes in flight than allowed, and accepts them later'(bed) {
     const store = await bed.open({ maxOpsInFlight: 2 });
     const writes = [put(store, 'a'), put(store, 'b')];
     await assert.rejects(put(store, 'c'), StoreOverloadedError);
@@ -136,7 +136,7 @@ export const writeCases: Cases = {
     assert.equal((await put(store, 'c')).revision, 3);
   },
 
-  async 'refuses more bytes in flight than allowed, but takes a single large write'(bed) {
+  async 'rejects more bytes in flight than allowed, but accepts a single large write'(bed) {
     const store = await bed.open({ maxBytesInFlight: 10 });
     const large = create(store, 'a', Buffer.alloc(100));
     await assert.rejects(put(store, 'b'), StoreOverloadedError);
@@ -167,7 +167,7 @@ export const writeCases: Cases = {
     assert.equal(await store.reached(1, { signal: never }), false);
   },
 
-  async 'finishes what is in flight when closed, and takes nothing more'(bed) {
+  async 'finishes writes in flight when closed, and accepts no more'(bed) {
     const store = await bed.open();
     const write = put(store, 'a');
     const closing = store.close();

@@ -1,4 +1,4 @@
-/** Builds default roles and bindings, with the marks that Kubernetes gives its own. */
+/** Builds default roles and bindings, with the labels and annotations of Kubernetes' own. */
 import {
   type Binding,
   CLUSTER_ROLE_BINDINGS,
@@ -17,15 +17,15 @@ export const READ = ['get', 'list', 'watch'] as const;
 export const WRITE = ['create', 'delete', 'deletecollection', 'patch', 'update'] as const;
 
 const BOOTSTRAPPED = { 'kubernetes.io/bootstrapping': 'rbac-defaults' };
-/** Whoever sets it to "false" keeps an object of ours as it is. */
+/** Setting it to "false" keeps an object of ours unchanged. */
 export const AUTOUPDATE = 'rbac.authorization.kubernetes.io/autoupdate';
 
-export const CORE = '';
+export const CORE_GROUP = '';
 export const COORDINATION = 'coordination.k8s.io';
 export const BATCH = 'batch';
 export const POLICY = 'policy';
 
-/** `group` is one for all resources; '' is the core group. */
+/** `group` applies to all resources; '' is the core group. */
 export function rule(verbs: readonly string[], group: string, ...resources: readonly string[]): PolicyRule {
   return { apiGroups: [group], resources, verbs };
 }
@@ -34,12 +34,12 @@ export function pathRule(verbs: readonly string[], ...paths: readonly string[]):
   return { nonResourceURLs: paths, verbs };
 }
 
-/** Who records Events also counts repetitions. */
-export const RECORD_EVENTS = rule(['create', 'patch', 'update'], CORE, 'events');
+/** Recording Events includes counting repetitions. */
+export const RECORD_EVENTS = rule(['create', 'patch', 'update'], CORE_GROUP, 'events');
 
 export interface RoleOptions {
   readonly labels?: Readonly<Record<string, string>>;
-  /** Its rules are those of the roles with this label, and come from the aggregation controller. */
+  /** The aggregation controller collects its rules from the roles with this label. */
   readonly aggregates?: string;
 }
 
@@ -50,22 +50,27 @@ export function clusterRole(name: string, rules: readonly PolicyRule[], options:
   return {
     apiVersion: apiVersionOf(CLUSTER_ROLES),
     kind: CLUSTER_ROLES.kind,
-    metadata: { name, ...marks(labels) },
+    metadata: { name, ...bootstrapMeta(labels) },
     ...(aggregationRule && { aggregationRule }),
     rules,
   };
 }
 
 export function role(namespace: string, name: string, rules: readonly PolicyRule[]): Role {
-  return { apiVersion: apiVersionOf(ROLES), kind: ROLES.kind, metadata: { name, namespace, ...marks() }, rules };
+  return {
+    apiVersion: apiVersionOf(ROLES),
+    kind: ROLES.kind,
+    metadata: { name, namespace, ...bootstrapMeta() },
+    rules,
+  };
 }
 
-/** Of the role that has the same name. */
+/** Binds the role of the same name. */
 export function clusterRoleBinding(name: string, ...subjects: readonly Subject[]): Binding {
   return {
     apiVersion: apiVersionOf(CLUSTER_ROLE_BINDINGS),
     kind: CLUSTER_ROLE_BINDINGS.kind,
-    metadata: { name, ...marks() },
+    metadata: { name, ...bootstrapMeta() },
     roleRef: { apiGroup: RBAC_GROUP, kind: CLUSTER_ROLES.kind, name },
     subjects,
   };
@@ -75,7 +80,7 @@ export function roleBinding(namespace: string, name: string, of: string, ...subj
   return {
     apiVersion: apiVersionOf(ROLE_BINDINGS),
     kind: ROLE_BINDINGS.kind,
-    metadata: { name, namespace, ...marks() },
+    metadata: { name, namespace, ...bootstrapMeta() },
     roleRef: { apiGroup: RBAC_GROUP, kind: ROLES.kind, name: of },
     subjects,
   };
@@ -85,6 +90,6 @@ export const group = (name: string): Subject => ({ kind: 'Group', apiGroup: RBAC
 export const user = (name: string): Subject => ({ kind: 'User', apiGroup: RBAC_GROUP, name });
 export const account = (namespace: string, name: string): Subject => ({ kind: 'ServiceAccount', name, namespace });
 
-function marks(labels: Readonly<Record<string, string>> = {}) {
+function bootstrapMeta(labels: Readonly<Record<string, string>> = {}) {
   return { labels: { ...labels, ...BOOTSTRAPPED }, annotations: { [AUTOUPDATE]: 'true' } };
 }

@@ -1,12 +1,12 @@
 /**
- * One role for each controller of the engine, `system:controller:<account>`, bound to that account in kube-system. They
- * read through informers that are shared (system:kube-controller-manager), and get here what they look up and write
- * themselves. A patch may need a get, to tell what it met.
+ * One role for each controller of the engine, `system:controller:<account>`, bound to that account in kube-system.
+ * Controllers read through shared informers (system:kube-controller-manager); these roles cover their own lookups and
+ * writes. A patch may need a get to see what it conflicted with.
  */
 import { RBAC_GROUP, type Binding, type ClusterRole, type PolicyRule } from '#engine/auth/rbac/policy.ts';
 import {
   BATCH,
-  CORE,
+  CORE_GROUP,
   POLICY,
   READ,
   RECORD_EVENTS,
@@ -21,63 +21,66 @@ const DEFINITIONS = 'apiextensions.k8s.io';
 const REGISTRATION = 'apiregistration.k8s.io';
 const CHANGE = ['patch', 'update'] as const;
 
-/** By account. */
+/** Rules by account. */
 const RULES: Readonly<Record<string, readonly PolicyRule[]>> = {
   'namespace-controller': [
-    // Everything in a namespace goes with it, whatever its kind.
+    // Everything in a namespace is deleted with it, whatever its kind.
     rule([...READ, 'delete', 'deletecollection'], '*', '*'),
-    rule(CHANGE, CORE, 'namespaces/finalize', 'namespaces/status'),
+    rule(CHANGE, CORE_GROUP, 'namespaces/finalize', 'namespaces/status'),
   ],
   'crd-controller': [
     rule([...READ, ...CHANGE], DEFINITIONS, 'customresourcedefinitions'),
     rule(CHANGE, DEFINITIONS, 'customresourcedefinitions/status'),
-    // The objects of a kind go with its definition, whatever its group.
+    // The objects of a kind are deleted with its definition, whatever its group.
     rule([...READ, 'delete', 'deletecollection'], '*', '*'),
   ],
   'generic-garbage-collector': [rule([...READ, ...CHANGE, 'delete'], '*', '*')],
   'job-controller': [
     rule([...READ, ...CHANGE], BATCH, 'jobs'),
     rule(CHANGE, BATCH, 'jobs/status', 'jobs/finalizers'),
-    rule([...READ, 'create', 'delete', 'patch'], CORE, 'pods'),
+    rule([...READ, 'create', 'delete', 'patch'], CORE_GROUP, 'pods'),
   ],
   'ttl-after-finished-controller': [rule([...READ, 'delete'], BATCH, 'jobs')],
   'node-controller': [
-    rule([...READ, ...CHANGE, 'delete'], CORE, 'nodes'),
-    rule(CHANGE, CORE, 'nodes/status', 'pods/status'),
-    rule([...READ, 'delete'], CORE, 'pods'),
+    rule([...READ, ...CHANGE, 'delete'], CORE_GROUP, 'nodes'),
+    rule(CHANGE, CORE_GROUP, 'nodes/status', 'pods/status'),
+    rule([...READ, 'delete'], CORE_GROUP, 'pods'),
   ],
   'pod-garbage-collector': [
-    rule([...READ, 'delete'], CORE, 'pods'),
-    rule(READ, CORE, 'nodes'),
-    rule(CHANGE, CORE, 'pods/status'),
+    rule([...READ, 'delete'], CORE_GROUP, 'pods'),
+    rule(READ, CORE_GROUP, 'nodes'),
+    rule(CHANGE, CORE_GROUP, 'pods/status'),
   ],
   'disruption-controller': [
     rule(READ, POLICY, 'poddisruptionbudgets'),
     rule(CHANGE, POLICY, 'poddisruptionbudgets/status'),
-    rule(READ, CORE, 'pods'),
-    rule(CHANGE, CORE, 'pods/status'),
+    rule(READ, CORE_GROUP, 'pods'),
+    rule(CHANGE, CORE_GROUP, 'pods/status'),
     rule(['get'], '*', '*/scale'),
   ],
   'persistent-volume-binder': [
-    rule([...READ, ...CHANGE], CORE, 'persistentvolumes', 'persistentvolumeclaims'),
-    rule(CHANGE, CORE, 'persistentvolumes/status', 'persistentvolumeclaims/status'),
+    rule([...READ, ...CHANGE], CORE_GROUP, 'persistentvolumes', 'persistentvolumeclaims'),
+    rule(CHANGE, CORE_GROUP, 'persistentvolumes/status', 'persistentvolumeclaims/status'),
   ],
-  'pvc-protection-controller': [rule([...READ, ...CHANGE], CORE, 'persistentvolumeclaims'), rule(READ, CORE, 'pods')],
-  'pv-protection-controller': [rule([...READ, ...CHANGE], CORE, 'persistentvolumes')],
-  'service-account-controller': [rule(['create', 'get'], CORE, 'serviceaccounts')],
+  'pvc-protection-controller': [
+    rule([...READ, ...CHANGE], CORE_GROUP, 'persistentvolumeclaims'),
+    rule(READ, CORE_GROUP, 'pods'),
+  ],
+  'pv-protection-controller': [rule([...READ, ...CHANGE], CORE_GROUP, 'persistentvolumes')],
+  'service-account-controller': [rule(['create', 'get'], CORE_GROUP, 'serviceaccounts')],
   'service-account-token-controller': [
-    rule([...READ, ...CHANGE, 'delete'], CORE, 'secrets'),
-    rule(READ, CORE, 'serviceaccounts'),
+    rule([...READ, ...CHANGE, 'delete'], CORE_GROUP, 'secrets'),
+    rule(READ, CORE_GROUP, 'serviceaccounts'),
   ],
-  'root-ca-cert-publisher': [rule(['create', 'get', ...CHANGE], CORE, 'configmaps')],
+  'root-ca-cert-publisher': [rule(['create', 'get', ...CHANGE], CORE_GROUP, 'configmaps')],
   'clusterrole-aggregation-controller': [
-    // It gathers rules that it does not hold itself.
+    // The aggregation controller collects rules that it does not hold itself.
     rule([...READ, ...CHANGE, 'escalate'], RBAC_GROUP, 'clusterroles'),
   ],
   'apiservice-controller': [
     rule([...READ, ...CHANGE, 'create', 'delete'], REGISTRATION, 'apiservices'),
     rule(CHANGE, REGISTRATION, 'apiservices/status'),
-    rule(READ, CORE, 'services'),
+    rule(READ, CORE_GROUP, 'services'),
   ],
   'validatingadmissionpolicy-status-controller': [
     rule(READ, ADMISSION, 'validatingadmissionpolicies'),

@@ -5,7 +5,7 @@ import { CONTROLLER_ACCOUNTS } from '#engine/auth/rbac/defaults/controller-roles
 import { DEFAULT_POLICY } from '#engine/auth/rbac/defaults/default-policy.ts';
 import type { ClusterRole } from '#engine/auth/rbac/policy.ts';
 import { rbacAuthorizer, type RbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
-import { aBinding, asked, storeOf } from '#engine/auth/rbac/testing/policy-store.ts';
+import { aBinding, parseAttributes, storeOf } from '#engine/auth/rbac/testing/policy-store.ts';
 import { serviceAccountUser } from '#engine/auth/service-accounts/user.ts';
 import { decideAggregation } from '#engine/controllers/cluster-role-aggregation.ts';
 import { customResourceDefinitions } from '#engine/registry/crd/custom-resource-definitions.ts';
@@ -38,15 +38,13 @@ after(async () => {
   await store.close();
 });
 
-const may = (user: UserInfo, what: string) => rbac.authorize(user, asked(what)).allowed;
+const may = (user: UserInfo, what: string) => rbac.authorize(user, parseAttributes(what)).allowed;
 const person = (name: string, ...groups: string[]): UserInfo => ({ name, groups: ['system:authenticated', ...groups] });
 const controller = (name: string) => serviceAccountUser('kube-system', { name, uid: '' });
 
-// Everything that is served is for admin, edit or view, or it is left out on purpose.
-
 const served: readonly Resource[] = [...builtInResources, ...reviewResources, customResourceDefinitions];
 
-const CLUSTER = 'belongs to the cluster: a matter of cluster-admin';
+const CLUSTER = 'is cluster-scoped, so it is left to cluster-admin';
 const SYSTEM = 'is written by the system, and its state is read with its resource';
 
 const LEFT_OUT: Readonly<Record<string, string>> = {
@@ -55,7 +53,7 @@ const LEFT_OUT: Readonly<Record<string, string>> = {
   persistentvolumes: CLUSTER,
   'persistentvolumes/status': SYSTEM,
   'namespaces/finalize': SYSTEM,
-  'pods/binding': 'placing pods is the scheduler’s',
+  'pods/binding': 'only the scheduler places pods',
   'admissionregistration.k8s.io:mutatingwebhookconfigurations': CLUSTER,
   'admissionregistration.k8s.io:validatingadmissionpolicies': CLUSTER,
   'admissionregistration.k8s.io:validatingadmissionpolicies/status': SYSTEM,
@@ -69,11 +67,11 @@ const LEFT_OUT: Readonly<Record<string, string>> = {
   'rbac.authorization.k8s.io:clusterroles': CLUSTER,
   'scheduling.k8s.io:priorityclasses': CLUSTER,
   'storage.k8s.io:storageclasses': CLUSTER,
-  'authentication.k8s.io:selfsubjectreviews': 'is for everybody: system:basic-user',
-  'authentication.k8s.io:tokenreviews': 'tells of the tokens of others: system:auth-delegator',
-  'authorization.k8s.io:selfsubjectaccessreviews': 'is for everybody: system:basic-user',
-  'authorization.k8s.io:selfsubjectrulesreviews': 'is for everybody: system:basic-user',
-  'authorization.k8s.io:subjectaccessreviews': 'tells of the rights of others: system:auth-delegator',
+  'authentication.k8s.io:selfsubjectreviews': 'is for all users: system:basic-user',
+  'authentication.k8s.io:tokenreviews': 'reveals tokens of other users: system:auth-delegator',
+  'authorization.k8s.io:selfsubjectaccessreviews': 'is for all users: system:basic-user',
+  'authorization.k8s.io:selfsubjectrulesreviews': 'is for all users: system:basic-user',
+  'authorization.k8s.io:subjectaccessreviews': 'reveals permissions of other users: system:auth-delegator',
 };
 
 function targetsOf({ group, plural, status, scale, extraSubresources = [] }: Resource): string[] {
@@ -89,17 +87,17 @@ function targetsOf({ group, plural, status, scale, extraSubresources = [] }: Res
 const targets = served.flatMap(targetsOf);
 const VERBS = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'];
 
-test('everything that is served is for namespace admins, or left out for a reason', () => {
-  assert.ok(targets.length > 40, 'there are kinds to look at');
-  // Nothing but an admin: what everybody may do is not meant.
+test('every served resource is granted to namespace admins or excluded with a reason', () => {
+  assert.ok(targets.length > 40, 'there must be kinds to check');
+  // Without groups, so that the permissions of all users do not count.
   const adam: UserInfo = { name: 'adam', groups: [] };
   const forAdmins = (target: string) => VERBS.some((verb) => may(adam, `${verb} ${target} in a`));
   const forgotten = targets.filter((target) => !forAdmins(target) && !Object.hasOwn(LEFT_OUT, target));
-  assert.deepEqual(forgotten, [], 'add it to auth/rbac/defaults/user-roles.ts or name the reason here');
+  assert.deepEqual(forgotten, [], 'add the resource to auth/rbac/defaults/user-roles.ts or give the reason here');
   assert.deepEqual(
     targets.filter((target) => forAdmins(target) && Object.hasOwn(LEFT_OUT, target)),
     [],
-    'is left out and given all the same',
+    'must not be both excluded and granted',
   );
 });
 
@@ -118,11 +116,9 @@ test('no default role names a kind that is not served', () => {
   assert.deepEqual(unknown, []);
 });
 
-// The objects themselves.
-
 const all: readonly KubeObject[] = [...clusterRoles, ...clusterRoleBindings, ...roles, ...roleBindings];
 
-test('every default carries its marks and has its name for itself', () => {
+test('every default object has its labels and a unique name', () => {
   for (const { kind, metadata } of all) {
     assert.equal(metadata.labels?.['kubernetes.io/bootstrapping'], 'rbac-defaults', `${kind} ${metadata.name}`);
     assert.equal(metadata.annotations?.['rbac.authorization.kubernetes.io/autoupdate'], 'true');
@@ -131,100 +127,130 @@ test('every default carries its marks and has its name for itself', () => {
   assert.equal(new Set(names).size, names.length);
 });
 
-test('every default binding is of a default role', () => {
+test('every default binding refers to a default role', () => {
   for (const { roleRef, metadata } of [...clusterRoleBindings, ...roleBindings]) {
     assert.ok(rbac.rulesOfRole(roleRef, metadata.namespace ?? ''), `${metadata.name} of ${roleRef.name}`);
   }
 });
 
-test('what gathers has what it will gather', () => {
+test('an aggregated role starts with the rules that it will collect', () => {
   const all = clusterRoles as readonly Stored<ClusterRole>[];
   assert.equal(all.filter(({ aggregationRule }) => aggregationRule !== undefined).length, 3);
   for (const role of all) assert.deepEqual(decideAggregation({ role, all }).changes, [], role.metadata.name);
 });
 
-// What they mean.
-
 const ANYBODY = person('anybody');
 const NODE = person('system:node:n1', 'system:nodes');
 
 const cases: Record<string, [user: UserInfo, what: string, allowed: boolean]> = {
-  'anybody without a proof sees health': [ANONYMOUS_USER, 'get /readyz', true],
-  'and the version': [ANONYMOUS_USER, 'get /version', true],
-  'but not single checks': [ANONYMOUS_USER, 'get /readyz/store', false],
-  'nor discovery': [ANONYMOUS_USER, 'get /api', false],
-  'nor themselves': [ANONYMOUS_USER, 'create authentication.k8s.io:selfsubjectreviews', false],
-  'anybody else sees discovery': [ANYBODY, 'get /apis/apps/v1', true],
-  'and OpenAPI': [ANYBODY, 'get /openapi/v3', true],
-  'and asks who they are': [ANYBODY, 'create authentication.k8s.io:selfsubjectreviews', true],
-  'and what they may': [ANYBODY, 'create authorization.k8s.io:selfsubjectrulesreviews', true],
-  'but not what others may': [ANYBODY, 'create authorization.k8s.io:subjectaccessreviews', false],
-  'nor metrics': [ANYBODY, 'get /metrics', false],
-  'nor any object': [ANYBODY, 'get pods in a', false],
-  'monitors see metrics': [person('m', 'system:monitoring'), 'get /metrics', true],
-  'and single checks': [person('m', 'system:monitoring'), 'get /livez/ping', true],
-  'accounts find out how to check tokens': [controller('x'), 'get /openid/v1/jwks', true],
-  'anybody else does not': [ANYBODY, 'get /openid/v1/jwks', false],
-  'cluster-admin may do everything': [person('root'), 'juggle x:y/z in b', true],
-  'and take any path': [person('root'), 'delete /x', true],
+  'an anonymous user can read health': [ANONYMOUS_USER, 'get /readyz', true],
+  'an anonymous user can read the version': [ANONYMOUS_USER, 'get /version', true],
+  'an anonymous user cannot read single health checks': [ANONYMOUS_USER, 'get /readyz/store', false],
+  'an anonymous user cannot read discovery': [ANONYMOUS_USER, 'get /api', false],
+  'an anonymous user cannot create a SelfSubjectReview': [
+    ANONYMOUS_USER,
+    'create authentication.k8s.io:selfsubjectreviews',
+    false,
+  ],
+  'an authenticated user can read discovery': [ANYBODY, 'get /apis/apps/v1', true],
+  'an authenticated user can read OpenAPI': [ANYBODY, 'get /openapi/v3', true],
+  'an authenticated user can create a SelfSubjectReview': [
+    ANYBODY,
+    'create authentication.k8s.io:selfsubjectreviews',
+    true,
+  ],
+  'an authenticated user can list their own permissions': [
+    ANYBODY,
+    'create authorization.k8s.io:selfsubjectrulesreviews',
+    true,
+  ],
+  'an authenticated user cannot review the access of others': [
+    ANYBODY,
+    'create authorization.k8s.io:subjectaccessreviews',
+    false,
+  ],
+  'an authenticated user cannot read metrics': [ANYBODY, 'get /metrics', false],
+  'an authenticated user cannot read objects': [ANYBODY, 'get pods in a', false],
+  'a monitoring user can read metrics': [person('m', 'system:monitoring'), 'get /metrics', true],
+  'a monitoring user can read single health checks': [person('m', 'system:monitoring'), 'get /livez/ping', true],
+  'a service account can read the token keys': [controller('x'), 'get /openid/v1/jwks', true],
+  'an authenticated user cannot read the token keys': [ANYBODY, 'get /openid/v1/jwks', false],
+  'cluster-admin can do everything': [person('root'), 'juggle x:y/z in b', true],
+  'cluster-admin can use any path': [person('root'), 'delete /x', true],
 
-  'a viewer reads pods': [person('vera'), 'list pods in a', true],
-  'and logs': [person('vera'), 'get pods/log in a named p', true],
-  'and the namespace itself': [person('vera'), 'get namespaces in a named a', true],
-  'but not another': [person('vera'), 'get namespaces in b named b', false],
-  'nor secrets': [person('vera'), 'get secrets in a named s', false],
-  'nor roles': [person('vera'), 'list rbac.authorization.k8s.io:roles in a', false],
-  'and changes nothing': [person('vera'), 'create configmaps in a', false],
-  'an editor sees what viewers see': [person('edda'), 'watch batch:jobs in a', true],
-  'and writes pods': [person('edda'), 'create pods in a', true],
-  'and evicts them': [person('edda'), 'create pods/eviction in a named p', true],
-  'and reads secrets': [person('edda'), 'get secrets in a named s', true],
-  'and makes tokens': [person('edda'), 'create serviceaccounts/token in a named default', true],
-  'but does not write their status': [person('edda'), 'update pods/status in a named p', false],
-  'nor quotas': [person('edda'), 'create resourcequotas in a', false],
-  'nor roles, as an editor': [person('edda'), 'create rbac.authorization.k8s.io:rolebindings in a', false],
-  'nor another namespace': [person('edda'), 'create pods in b', false],
-  'an admin does what editors do': [person('adam'), 'delete services in a named s', true],
-  'and gives roles': [person('adam'), 'create rbac.authorization.k8s.io:rolebindings in a', true],
-  'but not beyond': [person('adam'), 'create rbac.authorization.k8s.io:clusterrolebindings', false],
-  'nor escalates': [person('adam'), 'escalate rbac.authorization.k8s.io:roles in a', false],
-  'nor binds what they do not hold': [person('adam'), 'bind rbac.authorization.k8s.io:clusterroles in a', false],
-  'nor changes quotas': [person('adam'), 'update resourcequotas in a named q', false],
-  'nor removes the namespace': [person('adam'), 'delete namespaces in a named a', false],
+  'a viewer can list pods': [person('vera'), 'list pods in a', true],
+  'a viewer can read logs': [person('vera'), 'get pods/log in a named p', true],
+  'a viewer can read the namespace itself': [person('vera'), 'get namespaces in a named a', true],
+  'a viewer cannot read another namespace': [person('vera'), 'get namespaces in b named b', false],
+  'a viewer cannot read secrets': [person('vera'), 'get secrets in a named s', false],
+  'a viewer cannot list roles': [person('vera'), 'list rbac.authorization.k8s.io:roles in a', false],
+  'a viewer cannot write': [person('vera'), 'create configmaps in a', false],
+  'an editor can read like a viewer': [person('edda'), 'watch batch:jobs in a', true],
+  'an editor can create pods': [person('edda'), 'create pods in a', true],
+  'an editor can evict pods': [person('edda'), 'create pods/eviction in a named p', true],
+  'an editor can read secrets': [person('edda'), 'get secrets in a named s', true],
+  'an editor can create tokens': [person('edda'), 'create serviceaccounts/token in a named default', true],
+  'an editor cannot write the status of pods': [person('edda'), 'update pods/status in a named p', false],
+  'an editor cannot create quotas': [person('edda'), 'create resourcequotas in a', false],
+  'an editor cannot create role bindings': [
+    person('edda'),
+    'create rbac.authorization.k8s.io:rolebindings in a',
+    false,
+  ],
+  'an editor cannot write in another namespace': [person('edda'), 'create pods in b', false],
+  'an admin can write like an editor': [person('adam'), 'delete services in a named s', true],
+  'an admin can create role bindings': [person('adam'), 'create rbac.authorization.k8s.io:rolebindings in a', true],
+  'an admin cannot create cluster role bindings': [
+    person('adam'),
+    'create rbac.authorization.k8s.io:clusterrolebindings',
+    false,
+  ],
+  'an admin cannot escalate': [person('adam'), 'escalate rbac.authorization.k8s.io:roles in a', false],
+  'an admin cannot bind arbitrary cluster roles': [
+    person('adam'),
+    'bind rbac.authorization.k8s.io:clusterroles in a',
+    false,
+  ],
+  'an admin cannot update quotas': [person('adam'), 'update resourcequotas in a named q', false],
+  'an admin cannot delete the namespace': [person('adam'), 'delete namespaces in a named a', false],
 
-  'the scheduler places pods': [person('system:kube-scheduler'), 'create pods/binding in a named p', true],
-  'and tells why': [person('system:kube-scheduler'), 'patch events in a named e', true],
-  'but reads no secrets': [person('system:kube-scheduler'), 'get secrets in a named s', false],
-  'informers see everything': [person('system:kube-controller-manager'), 'watch x.example.com:widgets', true],
-  'and write no pods': [person('system:kube-controller-manager'), 'create pods in a', false],
-  'nor roles, as informers': [
+  'the scheduler can bind pods': [person('system:kube-scheduler'), 'create pods/binding in a named p', true],
+  'the scheduler can record events': [person('system:kube-scheduler'), 'patch events in a named e', true],
+  'the scheduler cannot read secrets': [person('system:kube-scheduler'), 'get secrets in a named s', false],
+  'the informers can watch everything': [person('system:kube-controller-manager'), 'watch x.example.com:widgets', true],
+  'the informers cannot create pods': [person('system:kube-controller-manager'), 'create pods in a', false],
+  'the informers cannot update roles': [
     person('system:kube-controller-manager'),
     'update rbac.authorization.k8s.io:clusterroles named x',
     false,
   ],
-  'a node keeps its lease': [NODE, 'update coordination.k8s.io:leases in kube-node-lease named n1', true],
-  'but no other': [NODE, 'update coordination.k8s.io:leases in kube-system named leader', false],
-  'a node reports pods': [NODE, 'patch pods/status in a named p', true],
-  'but does not change them': [NODE, 'update pods in a named p', false],
-  'nor roles, as a node': [NODE, 'create rbac.authorization.k8s.io:clusterroles', false],
+  'a node can update its lease': [NODE, 'update coordination.k8s.io:leases in kube-node-lease named n1', true],
+  'a node cannot update other leases': [NODE, 'update coordination.k8s.io:leases in kube-system named leader', false],
+  'a node can patch the status of pods': [NODE, 'patch pods/status in a named p', true],
+  'a node cannot update pods': [NODE, 'update pods in a named p', false],
+  'a node cannot create roles': [NODE, 'create rbac.authorization.k8s.io:clusterroles', false],
 
-  'the job controller makes pods': [controller('job-controller'), 'create pods in a', true],
-  'and tells of it': [controller('job-controller'), 'create events in a', true],
-  'but reads no secrets, for jobs': [controller('job-controller'), 'get secrets in a named s', false],
-  'the namespace controller removes anything': [
+  'the job controller can create pods': [controller('job-controller'), 'create pods in a', true],
+  'the job controller can record events': [controller('job-controller'), 'create events in a', true],
+  'the job controller cannot read secrets': [controller('job-controller'), 'get secrets in a named s', false],
+  'the namespace controller can delete everything': [
     controller('namespace-controller'),
     'delete x.example.com:w in a named x',
     true,
   ],
-  'but makes nothing': [controller('namespace-controller'), 'create pods in a', false],
-  'it lets a namespace go': [controller('namespace-controller'), 'patch namespaces/finalize in a named a', true],
-  'the collector changes anything': [
+  'the namespace controller cannot create pods': [controller('namespace-controller'), 'create pods in a', false],
+  'the namespace controller can finalize a namespace': [
+    controller('namespace-controller'),
+    'patch namespaces/finalize in a named a',
+    true,
+  ],
+  'the garbage collector can patch everything': [
     controller('generic-garbage-collector'),
     'patch x.example.com:w in a named x',
     true,
   ],
-  'but makes nothing, either': [controller('generic-garbage-collector'), 'create pods in a', false],
-  'an account of that name elsewhere is nobody': [
+  'the garbage collector cannot create pods': [controller('generic-garbage-collector'), 'create pods in a', false],
+  'an account of that name in another namespace has no permissions': [
     serviceAccountUser('a', { name: 'job-controller', uid: '' }),
     'create pods in a',
     false,
@@ -235,7 +261,7 @@ for (const [name, [user, what, allowed]] of Object.entries(cases)) {
   test(`defaults: ${name}`, () => assert.equal(may(user, what), allowed));
 }
 
-test('nobody but the aggregation controller escalates, and no controller impersonates or binds', () => {
+test('only the aggregation controller can escalate, and no controller can impersonate or bind', () => {
   const roleKinds = ['roles', 'clusterroles'].map((plural) => `rbac.authorization.k8s.io:${plural}`);
   const strong = CONTROLLER_ACCOUNTS.filter((name) =>
     ['escalate', 'bind', 'impersonate', 'create'].some((verb) =>

@@ -1,8 +1,8 @@
-/** Default roles that hold in one namespace only. */
+/** Default roles for a single namespace. */
 import type { Binding, Role } from '#engine/auth/rbac/policy.ts';
 import {
   COORDINATION,
-  CORE,
+  CORE_GROUP,
   READ,
   group,
   role,
@@ -15,9 +15,9 @@ import { CONTROLLER_MANAGER, NODES, SCHEDULER } from '#engine/auth/groups.ts';
 const AUTHENTICATION_READER = 'extension-apiserver-authentication-reader';
 
 export const NAMESPACED_ROLES: readonly Role[] = [
-  // For APIs that are served elsewhere: how to trust what we hand on to them.
+  // For aggregated API servers: how to trust the identity that we pass to them.
   role('kube-system', AUTHENTICATION_READER, [
-    { ...rule(READ, CORE, 'configmaps'), resourceNames: ['extension-apiserver-authentication'] },
+    { ...rule(READ, CORE_GROUP, 'configmaps'), resourceNames: ['extension-apiserver-authentication'] },
   ]),
   role('kube-node-lease', 'system:node', [
     rule([...READ, 'create', 'delete', 'patch', 'update'], COORDINATION, 'leases'),

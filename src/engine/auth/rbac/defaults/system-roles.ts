@@ -1,4 +1,4 @@
-/** What everybody may do, and the roles of the parts of a cluster that are no controllers. */
+/** The permissions of all users, and the roles of cluster components other than controllers. */
 import { KUBELET_CLIENT } from '#engine/auth/front-proxy.ts';
 import { AUTHENTICATED, CONTROLLER_MANAGER, MASTERS, NODES, SCHEDULER, UNAUTHENTICATED } from '#engine/auth/groups.ts';
 import type { Binding, ClusterRole } from '#engine/auth/rbac/policy.ts';
@@ -6,7 +6,7 @@ import { JWKS_PATH, OPENID_CONFIGURATION_PATH } from '#engine/auth/service-accou
 import { SERVICE_ACCOUNTS_GROUP } from '#engine/auth/service-accounts/user.ts';
 import {
   COORDINATION,
-  CORE,
+  CORE_GROUP,
   POLICY,
   READ,
   RECORD_EVENTS,
@@ -41,50 +41,50 @@ export const SYSTEM_ROLES: readonly ClusterRole[] = [
   clusterRole('system:service-account-issuer-discovery', [
     pathRule(['get'], ...[OPENID_CONFIGURATION_PATH, JWKS_PATH].flatMap((path) => [path, `${path}/`])),
   ]),
-  // For APIs that are served elsewhere and ask us who their users are.
+  // For aggregated API servers that authenticate and authorize their users through us.
   clusterRole('system:auth-delegator', reviewOthers),
 
   clusterRole(SCHEDULER, [
     RECORD_EVENTS,
     rule(['create'], COORDINATION, 'leases'),
     { ...rule([...READ, 'update'], COORDINATION, 'leases'), resourceNames: ['kube-scheduler'] },
-    rule(READ, CORE, 'nodes', 'namespaces', 'services', 'persistentvolumes'),
-    // Which node a claim waits for is said in an annotation of the claim.
-    rule([...READ, 'patch'], CORE, 'persistentvolumeclaims'),
-    rule([...READ, 'delete'], CORE, 'pods'),
-    rule(['create'], CORE, 'pods/binding'),
-    rule(['patch', 'update'], CORE, 'pods/status'),
+    rule(READ, CORE_GROUP, 'nodes', 'namespaces', 'services', 'persistentvolumes'),
+    // An annotation of a claim names the node that it waits for.
+    rule([...READ, 'patch'], CORE_GROUP, 'persistentvolumeclaims'),
+    rule([...READ, 'delete'], CORE_GROUP, 'pods'),
+    rule(['create'], CORE_GROUP, 'pods/binding'),
+    rule(['patch', 'update'], CORE_GROUP, 'pods/status'),
     rule(READ, POLICY, 'poddisruptionbudgets'),
     rule(READ, 'storage.k8s.io', 'storageclasses'),
     rule(READ, 'scheduling.k8s.io', 'priorityclasses'),
   ]),
 
-  // One informer for each kind feeds all controllers; what they write, each writes under its own account.
+  // One informer for each kind serves all controllers; each controller writes under its own account.
   clusterRole(CONTROLLER_MANAGER, [
     RECORD_EVENTS,
     rule(['create'], COORDINATION, 'leases'),
     { ...rule(['get', 'update'], COORDINATION, 'leases'), resourceNames: ['kube-controller-manager'] },
     rule(['list', 'watch'], '*', '*'),
-    rule(['get'], CORE, 'configmaps', 'namespaces', 'secrets', 'serviceaccounts'),
+    rule(['get'], CORE_GROUP, 'configmaps', 'namespaces', 'secrets', 'serviceaccounts'),
     ...reviewOthers,
   ]),
 
-  // What the engine asks of node agents, where they check it against our roles.
+  // The engine's permissions at node agents that authorize it by our roles.
   clusterRole('system:kubelet-api-admin', [
-    rule(READ, CORE, 'nodes'),
-    rule(['proxy'], CORE, 'nodes'),
-    rule(['*'], CORE, 'nodes/log', 'nodes/metrics', 'nodes/proxy', 'nodes/stats'),
+    rule(READ, CORE_GROUP, 'nodes'),
+    rule(['proxy'], CORE_GROUP, 'nodes'),
+    rule(['*'], CORE_GROUP, 'nodes/log', 'nodes/metrics', 'nodes/proxy', 'nodes/stats'),
   ]),
-  // One for all nodes. Which Secrets and ConfigMaps one may read is auth/node-reads.ts's; what it writes must be its own:
-  // admission/node-restriction.ts. Its lease is in namespaced-roles.ts.
+  // Shared by all nodes. auth/node-reads.ts limits the Secrets and ConfigMaps that a node reads,
+  // admission/node-restriction.ts what it writes. Its lease is in namespaced-roles.ts.
   clusterRole('system:node', [
     RECORD_EVENTS,
-    rule(READ, CORE, 'configmaps', 'nodes', 'persistentvolumeclaims', 'pods', 'secrets', 'services'),
-    rule(['get'], CORE, 'persistentvolumes'),
-    rule(['create', 'patch', 'update'], CORE, 'nodes'),
-    rule(['patch', 'update'], CORE, 'nodes/status', 'pods/status'),
-    rule(['create', 'delete'], CORE, 'pods'),
-    rule(['create'], CORE, 'serviceaccounts/token'),
+    rule(READ, CORE_GROUP, 'configmaps', 'nodes', 'persistentvolumeclaims', 'pods', 'secrets', 'services'),
+    rule(['get'], CORE_GROUP, 'persistentvolumes'),
+    rule(['create', 'patch', 'update'], CORE_GROUP, 'nodes'),
+    rule(['patch', 'update'], CORE_GROUP, 'nodes/status', 'pods/status'),
+    rule(['create', 'delete'], CORE_GROUP, 'pods'),
+    rule(['create'], CORE_GROUP, 'serviceaccounts/token'),
     rule(['create'], AUTHORIZATION, 'localsubjectaccessreviews'),
     ...reviewOthers,
   ]),

@@ -1,12 +1,12 @@
 /**
- * The roles that people give to people: cluster-admin, and admin, edit and view for a namespace. The latter three are
- * gathered from all roles with their label, so that whoever brings a kind also brings who may use it.
+ * The roles for users: cluster-admin, and admin, edit and view for a namespace. The latter three are aggregated from
+ * all roles with their label, so that new kinds can bring their own permissions.
  */
 import { RBAC_GROUP, type ClusterRole } from '#engine/auth/rbac/policy.ts';
 import {
   BATCH,
   COORDINATION,
-  CORE,
+  CORE_GROUP,
   POLICY,
   READ,
   WRITE,
@@ -22,10 +22,10 @@ const TO_VIEW = 'rbac.authorization.k8s.io/aggregate-to-view';
 const labelled = (label: string) => ({ labels: { [label]: 'true' } });
 
 const VIEW_RULES = [
-  rule(READ, CORE, 'configmaps', 'events', 'pods', 'pods/log', 'pods/status', 'serviceaccounts'),
-  rule(READ, CORE, 'persistentvolumeclaims', 'persistentvolumeclaims/status', 'services', 'services/status'),
-  // In a namespace this means the namespace itself: a way to see where one has access.
-  rule(READ, CORE, 'namespaces', 'namespaces/status', 'resourcequotas', 'resourcequotas/status'),
+  rule(READ, CORE_GROUP, 'configmaps', 'events', 'pods', 'pods/log', 'pods/status', 'serviceaccounts'),
+  rule(READ, CORE_GROUP, 'persistentvolumeclaims', 'persistentvolumeclaims/status', 'services', 'services/status'),
+  // Within a namespace this means the namespace itself, to see where a user has access.
+  rule(READ, CORE_GROUP, 'namespaces', 'namespaces/status', 'resourcequotas', 'resourcequotas/status'),
   rule(READ, 'apps', 'controllerrevisions'),
   rule(READ, BATCH, 'jobs', 'jobs/status'),
   rule(READ, POLICY, 'poddisruptionbudgets', 'poddisruptionbudgets/status'),
@@ -33,12 +33,12 @@ const VIEW_RULES = [
 ];
 
 const EDIT_RULES = [
-  // Who reads these can act as others, so that viewers may not.
-  rule(READ, CORE, 'secrets'),
-  rule(['impersonate'], CORE, 'serviceaccounts'),
-  rule(WRITE, CORE, 'pods', 'serviceaccounts', 'services', 'persistentvolumeclaims'),
-  rule(WRITE, CORE, 'configmaps', 'secrets', 'events'),
-  rule(['create'], CORE, 'pods/eviction', 'serviceaccounts/token'),
+  // Reading secrets allows acting as others, so viewers may not.
+  rule(READ, CORE_GROUP, 'secrets'),
+  rule(['impersonate'], CORE_GROUP, 'serviceaccounts'),
+  rule(WRITE, CORE_GROUP, 'pods', 'serviceaccounts', 'services', 'persistentvolumeclaims'),
+  rule(WRITE, CORE_GROUP, 'configmaps', 'secrets', 'events'),
+  rule(['create'], CORE_GROUP, 'pods/eviction', 'serviceaccounts/token'),
   rule(WRITE, BATCH, 'jobs'),
   rule(WRITE, POLICY, 'poddisruptionbudgets'),
   rule([...READ, ...WRITE], COORDINATION, 'leases'),
@@ -51,7 +51,7 @@ const ADMIN_RULES = [
 
 export const USER_ROLES: readonly ClusterRole[] = [
   clusterRole('cluster-admin', [rule(['*'], '*', '*'), pathRule(['*'], '*')]),
-  // With what they will gather, so that they hold from the first moment on.
+  // Includes the rules that they will aggregate, so that they apply from the start.
   clusterRole('admin', [...EDIT_RULES, ...VIEW_RULES, ...ADMIN_RULES], { aggregates: TO_ADMIN }),
   clusterRole('edit', [...EDIT_RULES, ...VIEW_RULES], { aggregates: TO_EDIT, ...labelled(TO_ADMIN) }),
   clusterRole('view', VIEW_RULES, { aggregates: TO_VIEW, ...labelled(TO_EDIT) }),

@@ -1,4 +1,4 @@
-/** Roles and bindings for tests: short builders, a memory store that holds them, and requests written as sentences. */
+/** Roles and bindings for tests: short builders, a memory store, and requests written as sentences. */
 import type { Attributes } from '#engine/auth/authorize.ts';
 import { account, group, user } from '#engine/auth/rbac/defaults/build-policy.ts';
 import {
@@ -26,7 +26,7 @@ function object(namespaced: ResourceType, global: ResourceType, place: string): 
   return { apiVersion: apiVersionOf(type), kind: type.kind, metadata: { name, ...(namespace && { namespace }) } };
 }
 
-/** A Role where `place` has a namespace, else a ClusterRole. */
+/** Returns a Role if `place` has a namespace, else a ClusterRole. */
 export function aRole(place: string, ...rules: PolicyRule[]): ClusterRole {
   return { ...object(ROLES, CLUSTER_ROLES, place), rules };
 }
@@ -51,21 +51,26 @@ function subjectOf(text: string): Subject {
 
 export async function storeOf(...objects: KubeObject[]): Promise<Store> {
   const store = await openMemoryStore();
-  for (const one of objects) await put(store, one);
+  for (const one of objects) await putPolicy(store, one);
   return store;
 }
 
-export async function put(store: Store, written: KubeObject): Promise<void> {
+export async function putPolicy(store: Store, written: KubeObject): Promise<void> {
   const { collection, id } = placeOf(written);
   const expected = store.latest(collection, id)?.revision ?? 0;
   const encode = (revision: number) => encodeStored(structuredClone(written), revision);
   await store.put({ collection, id, expected, encode });
 }
 
-export async function remove(store: Store, gone: KubeObject): Promise<void> {
-  const { collection, id } = placeOf(gone);
+export async function removePolicy(store: Store, removed: KubeObject): Promise<void> {
+  const { collection, id } = placeOf(removed);
   const expected = store.latest(collection, id)?.revision ?? 0;
-  await store.delete({ collection, id, expected, encode: (revision) => encodeStored(structuredClone(gone), revision) });
+  await store.delete({
+    collection,
+    id,
+    expected,
+    encode: (revision) => encodeStored(structuredClone(removed), revision),
+  });
 }
 
 function placeOf({ kind, metadata }: KubeObject): { collection: string; id: string } {
@@ -74,8 +79,8 @@ function placeOf({ kind, metadata }: KubeObject): { collection: string; id: stri
   return { collection: groupResource(type), id: namespace === undefined ? name : `${namespace}/${name}` };
 }
 
-/** `get apps:deployments/scale in ns named x`, `get /metrics`. */
-export function asked(sentence: string): Attributes {
+/** Parses `get apps:deployments/scale in ns named x`, `get /metrics`. */
+export function parseAttributes(sentence: string): Attributes {
   const [verb = '', target = '', ...rest] = sentence.split(' ');
   if (target.startsWith('/')) return { verb, path: target };
   const { in: namespace = '', named: name = '' } = Object.fromEntries(pairs(rest)) as Record<string, string>;

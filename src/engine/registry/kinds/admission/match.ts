@@ -1,4 +1,4 @@
-/** Which requests a policy or webhook is asked about: schema and rules. */
+/** Schema and validation of the match rules of policies and webhooks. */
 import { checkName, checkQualifiedName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { type FieldError, invalidValue, requiredValue, tooMany } from '#kube/field-error.ts';
@@ -80,7 +80,7 @@ function checkWildcard(field: string, values: readonly string[], what: string): 
   return [invalidValue(field, values, `if '*' is present, must not specify other ${what}`)];
 }
 
-/** `pods`, `pods/*`, `*` and `/status` together, `*`. */
+/** Checks resource patterns, such as `pods`, `pods/*` and `*`. */
 function checkResourceNames(field: string, names: readonly string[]): FieldError[] {
   if (names.length === 0) return [requiredValue(field)];
   const errors: FieldError[] = [];
@@ -105,7 +105,7 @@ function checkResourceNames(field: string, names: readonly string[]): FieldError
   return errors;
 }
 
-/** Whether an expression compiles is the admission chain's to say; here it only must be there. */
+/** Checks only that expressions are present. The admission chain compiles them. */
 export function checkMatchConditions(field: string, conditions: readonly MatchCondition[] = []): FieldError[] {
   const errors: FieldError[] = [];
   if (conditions.length > CONDITIONS_MAX) errors.push(tooMany(field, conditions.length, CONDITIONS_MAX));

@@ -1,4 +1,4 @@
-/** ValidatingAdmissionPolicyBinding: where a policy holds, and what it does there. */
+/** ValidatingAdmissionPolicyBinding: binds a policy to resources, parameters and actions. */
 import { checkMatchResources, matchResources } from '#engine/registry/kinds/admission/match.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age, selectorText, UNSET } from '#engine/registry/kinds/shared/columns.ts';
@@ -56,7 +56,7 @@ export const validatingAdmissionPolicyBindings = defineKind({
   ],
 });
 
-/** Whether the parameters have a namespace cannot be told from here. */
+/** Shows `*` for the namespace, because it is unknown here whether the parameters are namespaced. */
 function paramText(ref: ParamRef | undefined): string {
   if (ref?.name) return `${ref.namespace || '*'}/${ref.name}`;
   return ref?.selector === undefined ? UNSET : selectorText(ref.selector);

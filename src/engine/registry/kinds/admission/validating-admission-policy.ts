@@ -1,4 +1,4 @@
-/** ValidatingAdmissionPolicy: rules in CEL about what may be written. */
+/** ValidatingAdmissionPolicy: CEL rules for writes. */
 import { checkExpressions } from '#engine/admission/policies/compile-policy.ts';
 import {
   checkMatchConditions,

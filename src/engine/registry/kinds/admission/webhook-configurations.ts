@@ -1,5 +1,5 @@
-/** ValidatingWebhookConfiguration and MutatingWebhookConfiguration: who else is asked about writes. */
-import { sharedAllowance, sourcesFault } from '#engine/admission/expressions/source-limits.ts';
+/** ValidatingWebhookConfiguration and MutatingWebhookConfiguration. */
+import { sharedAllowance, checkSourceLimits } from '#engine/admission/expressions/source-limits.ts';
 import { conditionFailure } from '#engine/admission/webhooks/webhook-conditions.ts';
 import {
   checkMatchConditions,
@@ -115,7 +115,7 @@ function checkWebhook(field: string, webhook: Webhook): FieldError[] {
   return errors;
 }
 
-/** An expression that does not compile could only fail at each request. */
+/** Compiles expressions. One that does not compile would fail at each request. */
 function checkExpressions(webhooks: readonly Webhook[]): FieldError[] {
   const sources = webhooks.flatMap(({ matchConditions = [] }, i) =>
     matchConditions.map(({ expression }, j) => ({
@@ -123,11 +123,11 @@ function checkExpressions(webhooks: readonly Webhook[]): FieldError[] {
       text: expression.trim(),
     })),
   );
-  const fault = sourcesFault(
+  const error = checkSourceLimits(
     sources.map(({ text }) => text),
     'configuration',
   );
-  if (fault !== undefined) return [forbiddenField('webhooks', fault)];
+  if (error !== undefined) return [forbiddenField('webhooks', error)];
   const allowance = sharedAllowance();
   return sources.flatMap(({ field, text }) => {
     const failure = text === '' ? undefined : conditionFailure(text, allowance);
@@ -135,7 +135,7 @@ function checkExpressions(webhooks: readonly Webhook[]): FieldError[] {
   });
 }
 
-/** `check.example.com`: at least three segments, so that two makers never choose the same name. */
+/** Requires at least three segments, so that two vendors never choose the same name: `check.example.com`. */
 function checkFullName(field: string, name: string): FieldError[] {
   if (name === '') return [requiredValue(field)];
   const errors = checkName(field, name, 'subdomain');
@@ -161,7 +161,7 @@ function checkReviewVersions(field: string, versions: readonly string[]): FieldE
 
 const ONE_OF_TWO = 'exactly one of url or service is required';
 
-/** Also of conversion webhooks. */
+/** Also validates conversion webhooks. */
 export function checkClientConfig(field: string, { url, service }: Readonly<ClientConfig>): FieldError[] {
   if (service === undefined) {
     return url === undefined ? [requiredValue(field, ONE_OF_TWO)] : checkUrl(`${field}.url`, url);

@@ -1,4 +1,4 @@
-/** The labels by which a Job knows its pods; each under its old and its new name. */
+/** The labels by which a Job identifies its pods, each under its old and its new name. */
 export const UID_LABEL = 'batch.kubernetes.io/controller-uid';
 export const NAME_LABEL = 'batch.kubernetes.io/job-name';
 

@@ -1,4 +1,4 @@
-/** Rules for what a Job says about the failure and success of its pods. */
+/** Validates the pod failure policy and the success policy of Jobs. */
 import { type JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
 import { checkNotNegative, checkQualifiedName } from '#engine/registry/kinds/shared/formats.ts';
 import {
@@ -24,7 +24,7 @@ export function checkPolicies(spec: JobSpec): FieldError[] {
   return [...checkFailurePolicy(spec), ...checkSuccessPolicy(spec), ...checkReplacement(spec)];
 }
 
-/** Where Kubernetes does not repeat the value. */
+/** Returns an error without the value, as Kubernetes does for some fields. */
 export function invalidWhole(field: string, detail: string): FieldError {
   return { reason: 'FieldValueInvalid', field, message: `Invalid value: ${detail}` };
 }
@@ -90,7 +90,7 @@ function checkPatterns(path: string, patterns: NonNullable<FailureRule['onPodCon
   ];
 }
 
-/** A failure can be judged only when the pod has ended. */
+/** A failure can be classified only after the pod has ended. */
 function checkReplacement({ podFailurePolicy, podReplacementPolicy }: JobSpec): FieldError[] {
   if (podFailurePolicy === undefined || podReplacementPolicy === undefined) return [];
   if (podReplacementPolicy === 'Failed') return [];
@@ -139,7 +139,7 @@ function checkSuccessRule(path: string, rule: SuccessRule, completions: number):
   return errors;
 }
 
-/** How many indexes `0,2-4` names, or what is wrong with it. */
+/** Returns how many indexes a list such as `0,2-4` contains, or why it is invalid. */
 export function readIndexes(text: string, completions: number): number | string {
   let total = 0;
   let last = -1;

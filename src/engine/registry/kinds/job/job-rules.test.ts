@@ -1,9 +1,9 @@
-/** What a Job may say of its pods' failures, and what a controller may write into its status. */
+/** Tests the validation of Job policies and of status updates. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { jobs } from '#engine/registry/kinds/job/job.ts';
 import type { JobStatus } from '#engine/registry/kinds/job/job-schema.ts';
-import { created, faultsOf, type Fields } from '#engine/registry/kinds/kind.fixture.ts';
+import { created, newObjectErrors, type Fields } from '#engine/registry/kinds/kind.fixture.ts';
 
 const aJob = (spec: Fields = {}): Fields => ({
   spec: { template: { spec: { restartPolicy: 'Never', containers: [{ name: 'main', image: 'i' }] } }, ...spec },
@@ -15,14 +15,14 @@ const RULE = 'spec.podFailurePolicy.rules[0]';
 const CODES = `${RULE}.onExitCodes`;
 
 const faulty: Record<string, [Fields, string[]]> = {
-  'a policy that is fine': [failurePolicy({ action: 'FailJob', onExitCodes: onExitCodes([1, 42]) }), []],
-  'a policy on a container that is not there': [
+  'a valid policy': [failurePolicy({ action: 'FailJob', onExitCodes: onExitCodes([1, 42]) }), []],
+  'a policy for a missing container': [
     failurePolicy({ action: 'FailJob', onExitCodes: onExitCodes([1], { containerName: 'x' }) }),
     [
       `${CODES}.containerName: Invalid value: "x": must be one of the container or initContainer names in the pod template`,
     ],
   ],
-  'codes out of order, twice, and of success': [
+  'unordered, duplicate and successful exit codes': [
     failurePolicy({ action: 'Ignore', onExitCodes: onExitCodes([2, 0, 2]) }),
     [
       `${CODES}.values[1]: Invalid value: 0: must not be 0 for the In operator`,
@@ -30,19 +30,19 @@ const faulty: Record<string, [Fields, string[]]> = {
       `${CODES}.values: Invalid value: [2,0,2]: must be ordered`,
     ],
   ],
-  'a rule for nothing': [
+  'a rule without requirement': [
     failurePolicy({ action: 'Ignore' }),
     [`${RULE}: Invalid value: specifying one of OnExitCodes and OnPodConditions is required`],
   ],
-  'a rule for both': [
+  'a rule with both requirements': [
     failurePolicy({ action: 'Ignore', onExitCodes: onExitCodes([1]), onPodConditions: [{ type: 'X' }] }),
     [`${RULE}: Invalid value: specifying both OnExitCodes and OnPodConditions is not supported`],
   ],
-  'FailIndex without a limit for each': [
+  'FailIndex without backoffLimitPerIndex': [
     failurePolicy({ action: 'FailIndex', onExitCodes: onExitCodes([1]) }),
     [`${RULE}.action: Invalid value: "FailIndex": requires the backoffLimitPerIndex to be set`],
   ],
-  'a policy that would not wait for the end': [
+  'a failure policy with podReplacementPolicy TerminatingOrFailed': [
     aJob({
       podReplacementPolicy: 'TerminatingOrFailed',
       podFailurePolicy: { rules: [{ action: 'Ignore', onExitCodes: onExitCodes([1]) }] },
@@ -55,19 +55,19 @@ const faulty: Record<string, [Fields, string[]]> = {
       'spec.successPolicy.rules: Required value: at least one rules must be specified when the successPolicy is specified',
     ],
   ],
-  'a success policy for indexes that are not there': [
+  'a success policy for missing indexes': [
     indexed({ successPolicy: { rules: [{ succeededIndexes: '0,5' }] } }),
     [
       'spec.successPolicy.rules[0].succeededIndexes: Invalid value: "0,5": error parsing succeededIndexes: too large index: "5"',
     ],
   ],
-  'a success policy that asks for more than it names': [
+  'a success policy that requires more indexes than it lists': [
     indexed({ successPolicy: { rules: [{ succeededIndexes: '0-1', succeededCount: 3 }] } }),
     [
       'spec.successPolicy.rules[0].succeededCount: Invalid value: 3: must be less than or equal to 2 (the number of indexes in the specified succeededIndexes field)',
     ],
   ],
-  'more failed indexes than indexes': [
+  'maxFailedIndexes above completions': [
     indexed({ backoffLimitPerIndex: 1, maxFailedIndexes: 4 }),
     ['spec.maxFailedIndexes: Invalid value: 4: must be less than or equal to completions'],
   ],
@@ -83,7 +83,7 @@ const faulty: Record<string, [Fields, string[]]> = {
   ],
 };
 for (const [name, [fields, want]] of Object.entries(faulty)) {
-  test(`job: ${name}`, () => assert.deepEqual(faultsOf(jobs, fields), want));
+  test(`job: ${name}`, () => assert.deepEqual(newObjectErrors(jobs, fields), want));
 }
 
 const START = '2026-01-01T12:00:00Z';
@@ -109,24 +109,24 @@ const statuses: Record<string, [before: JobStatus, after: JobStatus, want: strin
       'status.conditions: Invalid value: cannot disable the terminal FailureTarget=True condition',
     ],
   ],
-  'an end without its sign before': [
+  'Complete without SuccessCriteriaMet': [
     { startTime: START },
     { ...complete, conditions: holds('Complete') },
     [
       'status.conditions: Invalid value: cannot set Complete=True condition without the SuccessCriteriaMet=true condition',
     ],
   ],
-  'an end without a time': [
+  'Complete without completionTime': [
     met,
     { ...complete, completionTime: undefined },
     ['status.completionTime: Required value: completionTime is required for Complete jobs'],
   ],
-  'an end before the start': [
+  'completionTime before startTime': [
     met,
     { ...complete, completionTime: '2026-01-01T11:00:00Z' },
     ['status.completionTime: Invalid value: "2026-01-01T11:00:00Z": completionTime cannot be set before startTime'],
   ],
-  'an end with pods left': [
+  'Complete with remaining pods': [
     met,
     { ...complete, active: 1, terminating: 2, uncountedTerminatedPods: { failed: ['u'] } },
     [
@@ -135,7 +135,7 @@ const statuses: Record<string, [before: JobStatus, after: JobStatus, want: strin
       'status.uncountedTerminatedPods: Invalid value: {"failed":["u"]}: uncountedTerminatedPods needs to be empty for finished job',
     ],
   ],
-  'counters that go back': [
+  'decreasing counters': [
     { succeeded: 2, failed: 2 },
     { succeeded: 1, failed: 1 },
     [
@@ -148,29 +148,29 @@ const statuses: Record<string, [before: JobStatus, after: JobStatus, want: strin
     { active: 1, ready: 2 },
     ['status.ready: Invalid value: 2: cannot set more ready pods than active'],
   ],
-  'a pod in the books twice': [
+  'a pod that is uncounted twice': [
     {},
     { uncountedTerminatedPods: { succeeded: ['u'], failed: ['u'] } },
     ['status.uncountedTerminatedPods.failed[0]: Duplicate value: "u"'],
   ],
-  'a start that moves': [
+  'a removed startTime': [
     { startTime: START },
     { startTime: LATER },
     ['status.startTime: Required value: startTime cannot be removed for unsuspended job'],
   ],
-  'a start that moves with the resumption': [
+  'a startTime that changes on resumption': [
     { startTime: START, conditions: holds('Suspended') },
     { startTime: LATER },
     [],
   ],
-  'indexes of a Job without': [
+  'indexes of a NonIndexed Job': [
     {},
     { completedIndexes: '0' },
     [
       'status.completedIndexes: Invalid value: "0": cannot set non-empty completedIndexes when non-indexed completion mode',
     ],
   ],
-  'indexes out of order': [
+  'unordered indexes': [
     {},
     { completedIndexes: '2,1' },
     [

@@ -1,4 +1,4 @@
-/** Rules for Jobs: counts that fit together, and a template that stays. */
+/** Validates Jobs: consistent counts, and an immutable template. */
 import { jobLabels } from '#engine/registry/kinds/job/job-labels.ts';
 import { checkPolicies } from '#engine/registry/kinds/job/job-policy-rules.ts';
 import { type JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
@@ -60,7 +60,7 @@ function checkCompletionMode(spec: JobSpec): FieldError[] {
 }
 
 const FAILED_INDEXES_MAX = 100_000;
-/** Past so many completions the two lists of indexes in the status must be kept short. */
+/** Above this number of completions, the lists of indexes in the status must be kept short. */
 const MANY_COMPLETIONS = 100_000;
 const MAX_WITH_MANY = 10_000;
 
@@ -105,7 +105,7 @@ function checkManagedBy({ managedBy }: JobSpec): FieldError[] {
   return errors;
 }
 
-/** The pod of an index is named so; better to say it now than to fail at each pod. */
+/** The pod of an index gets this hostname. Rejecting it here is better than failing for each pod. */
 function checkHostNames({ name = '' }: ObjectMeta, { completionMode, completions = 0 }: JobSpec): FieldError[] {
   if (completionMode !== 'Indexed' || completions <= 0) return [];
   const host = `${name}-${completions - 1}`;
@@ -113,7 +113,7 @@ function checkHostNames({ name = '' }: ObjectMeta, { completionMode, completions
   return [invalidValue('metadata.name', name, `will not able to create pod with invalid DNS label: ${host}`)];
 }
 
-/** A Job's pods end; the default of pods would start them again for ever. */
+/** The default policy of pods, Always, would restart a Job's pods forever. */
 function checkRestartPolicy({ template, podFailurePolicy }: JobSpec): FieldError[] {
   const field = 'spec.template.spec.restartPolicy';
   const policy = template.spec?.restartPolicy ?? 'Always';
@@ -125,7 +125,7 @@ function checkRestartPolicy({ template, podFailurePolicy }: JobSpec): FieldError
 
 const LABELS_AT = 'spec.template.metadata.labels';
 
-/** Unless it is the maker's own wish, the selector is what the server generates: by labels that name this Job alone. */
+/** Unless manualSelector is set, the selector must be the generated one, whose labels identify only this Job. */
 function checkOwnSelector({ name = '', uid = '' }: ObjectMeta, spec: JobSpec): FieldError[] {
   const { manualSelector, selector, template } = spec;
   if (manualSelector === true || selector === undefined) return [];
@@ -175,7 +175,7 @@ function checkCompletions(spec: JobSpec, old: JobSpec): FieldError[] {
   return [invalidValue(field, spec.completions, 'can only be modified in tandem with spec.parallelism')];
 }
 
-/** A suspended Job that never ran may still be sent to other nodes. */
+/** The placement of a suspended Job that never started may still change. */
 function checkTemplateUpdate(spec: JobSpec, old: JobSpec, neverStarted: boolean): FieldError[] {
   const movable = old.suspend === true && neverStarted;
   const next = movable ? withoutPlacement(spec.template) : spec.template;

@@ -1,6 +1,6 @@
 /**
- * Rules for a Job's status, whoever's controller writes it: an end is final, the counters do not go back, and a Job ends
- * only after its pods. A write that leaves the status as it is (of the spec, of labels) is not held up by it.
+ * Validates a Job's status, regardless of the controller that writes it: a terminal condition is final, counters do not
+ * decrease, and a Job finishes only after its pods. Writes that do not change the status are not checked.
  */
 import { invalidWhole, readIndexes } from '#engine/registry/kinds/job/job-policy-rules.ts';
 import { type JobSpec, type JobStatus } from '#engine/registry/kinds/job/job-schema.ts';
@@ -9,13 +9,13 @@ import { sameValue } from '#engine/registry/kinds/shared/reading.ts';
 import { isTrue } from '#kube/conditions.ts';
 import { duplicateValue, type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
 
-interface Written {
+interface StatusUpdate {
   readonly spec: JobSpec;
   readonly status: JobStatus;
   readonly old: JobStatus;
 }
 
-export function checkJobStatus(written: Written): FieldError[] {
+export function checkJobStatus(written: StatusUpdate): FieldError[] {
   const { status, old } = written;
   if (sameValue(status, old)) return [];
   return [...checkCounts(written), ...checkConditions(written), ...checkTimes(written), ...checkIndexes(written)];
@@ -25,7 +25,7 @@ const is = ({ conditions }: JobStatus, type: string): boolean => isTrue(conditio
 const isFinished = (status: JobStatus): boolean => is(status, 'Complete') || is(status, 'Failed');
 const COUNTS = ['active', 'succeeded', 'failed', 'ready', 'terminating'] as const;
 
-function checkCounts({ spec, status, old }: Written): FieldError[] {
+function checkCounts({ spec, status, old }: StatusUpdate): FieldError[] {
   const errors = COUNTS.flatMap((field) => checkNotNegative(`status.${field}`, status[field]));
   errors.push(...checkUncounted(status));
   const { active = 0, ready = 0, failed = 0, succeeded = 0, terminating = 0 } = status;
@@ -33,7 +33,7 @@ function checkCounts({ spec, status, old }: Written): FieldError[] {
   if (failed < (old.failed ?? 0)) {
     errors.push(invalidValue('status.failed', failed, 'cannot decrease the failed counter'));
   }
-  // A Job whose indexes are scaled down forgets those that are too many.
+  // A scaled-down indexed Job drops the surplus indexes.
   const shrinks = spec.completionMode === 'Indexed' && spec.completions === spec.parallelism;
   if (succeeded < (old.succeeded ?? 0) && !shrinks) {
     errors.push(invalidValue('status.succeeded', succeeded, 'cannot decrease the succeeded counter'));
@@ -64,34 +64,34 @@ function checkUncounted({ uncountedTerminatedPods }: JobStatus): FieldError[] {
   );
 }
 
-function checkConditions({ status, old }: Written): FieldError[] {
-  const refuse = (text: string) => [invalidWhole('status.conditions', text)];
+function checkConditions({ status, old }: StatusUpdate): FieldError[] {
+  const invalid = (text: string) => [invalidWhole('status.conditions', text)];
   const both = (a: string, b: string) => is(status, a) && is(status, b);
   return [
     ...['Failed', 'Complete', 'FailureTarget'].flatMap((type) =>
-      is(old, type) && !is(status, type) ? refuse(`cannot disable the terminal ${type}=True condition`) : [],
+      is(old, type) && !is(status, type) ? invalid(`cannot disable the terminal ${type}=True condition`) : [],
     ),
     ...(is(old, 'SuccessCriteriaMet') && !is(status, 'SuccessCriteriaMet')
-      ? refuse('cannot disable the SuccessCriteriaMet=True condition')
+      ? invalid('cannot disable the SuccessCriteriaMet=True condition')
       : []),
-    ...(both('Complete', 'Failed') ? refuse('cannot set Complete=True and Failed=true conditions') : []),
-    ...(both('Complete', 'FailureTarget') ? refuse('cannot set Complete=True and FailureTarget=true conditions') : []),
+    ...(both('Complete', 'Failed') ? invalid('cannot set Complete=True and Failed=true conditions') : []),
+    ...(both('Complete', 'FailureTarget') ? invalid('cannot set Complete=True and FailureTarget=true conditions') : []),
     ...(both('SuccessCriteriaMet', 'Failed')
-      ? refuse('cannot set SuccessCriteriaMet=True and Failed=true conditions')
+      ? invalid('cannot set SuccessCriteriaMet=True and Failed=true conditions')
       : []),
     ...(both('SuccessCriteriaMet', 'FailureTarget')
-      ? refuse('cannot set SuccessCriteriaMet=True and FailureTarget=true conditions')
+      ? invalid('cannot set SuccessCriteriaMet=True and FailureTarget=true conditions')
       : []),
     ...(is(status, 'Failed') && !is(status, 'FailureTarget')
-      ? refuse('cannot set Failed=True condition without the FailureTarget=true condition')
+      ? invalid('cannot set Failed=True condition without the FailureTarget=true condition')
       : []),
     ...(is(status, 'Complete') && !is(status, 'SuccessCriteriaMet')
-      ? refuse('cannot set Complete=True condition without the SuccessCriteriaMet=true condition')
+      ? invalid('cannot set Complete=True condition without the SuccessCriteriaMet=true condition')
       : []),
   ];
 }
 
-function checkTimes({ spec, status, old }: Written): FieldError[] {
+function checkTimes({ spec, status, old }: StatusUpdate): FieldError[] {
   const { startTime, completionTime } = status;
   const at = 'status.completionTime';
   const errors: FieldError[] = [];
@@ -112,15 +112,15 @@ function checkTimes({ spec, status, old }: Written): FieldError[] {
   if (startTime === undefined && isFinished(status) && !nothingToDo) {
     errors.push(requiredValue('status.startTime', 'startTime is required for finished job'));
   }
-  // Who resumes starts anew: that is the one change of a start that is not a mistake.
-  const mayMove = old.startTime === undefined || spec.suspend === true || is(old, 'Suspended');
-  if (startTime !== old.startTime && !mayMove) {
+  // Resuming a Job resets the start time; no other change of it is valid.
+  const mayChangeStart = old.startTime === undefined || spec.suspend === true || is(old, 'Suspended');
+  if (startTime !== old.startTime && !mayChangeStart) {
     errors.push(requiredValue('status.startTime', 'startTime cannot be removed for unsuspended job'));
   }
   return errors;
 }
 
-function checkIndexes({ spec, status, old }: Written): FieldError[] {
+function checkIndexes({ spec, status, old }: StatusUpdate): FieldError[] {
   const { completions = 0 } = spec;
   const errors: FieldError[] = [];
   const { completedIndexes, failedIndexes } = status;

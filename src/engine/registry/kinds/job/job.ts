@@ -1,4 +1,4 @@
-/** Job: pods that run until enough of them succeeded. */
+/** Job: runs pods until a number of them succeeded. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { jobLabels, UID_LABEL } from '#engine/registry/kinds/job/job-labels.ts';
 import { checkJob, checkJobUpdate } from '#engine/registry/kinds/job/job-rules.ts';
@@ -76,7 +76,7 @@ const defined = defineKind({
   ],
 });
 
-/** Kept from the days before there was garbage collection; kubectl always says what it wants. */
+/** For compatibility with versions before garbage collection; kubectl always sets a policy. */
 const defaultPropagation = {
   policy: 'Orphan',
   warning:
@@ -87,7 +87,7 @@ export const jobs: Resource = { ...defined, strategy: { ...defined.strategy, def
 
 const BACKOFF_LIMIT = 6;
 
-/** One completion, unless only the parallelism is given: then any success ends the Job. */
+/** Defaults to one completion. With parallelism only, any success completes the Job. */
 function defaultCounts(spec: JobSpec): void {
   if (spec.completions === undefined && spec.parallelism === undefined) spec.completions = 1;
   spec.parallelism ??= 1;
@@ -95,7 +95,7 @@ function defaultCounts(spec: JobSpec): void {
   spec.podReplacementPolicy ??= spec.podFailurePolicy === undefined ? 'TerminatingOrFailed' : 'Failed';
 }
 
-/** Marks the pods by the Job's uid, so that no other Job can take them for its own. */
+/** Labels the pods with the Job's uid, so that no other Job can adopt them. */
 function selectOwnPods({ name = '', uid = '' }: ObjectMeta, spec: JobSpec): void {
   const { template, selector } = spec;
   template.metadata = {
@@ -105,7 +105,7 @@ function selectOwnPods({ name = '', uid = '' }: ObjectMeta, spec: JobSpec): void
   spec.selector = { ...selector, matchLabels: { [UID_LABEL]: uid, ...selector?.matchLabels } };
 }
 
-/** A Job without labels takes those of its pods. */
+/** A Job without labels gets those of its pods. */
 function labelAsPods(metadata: ObjectMeta, { template }: JobSpec): void {
   const labels = template?.metadata?.labels;
   if (isRecord(labels) && Object.keys(metadata.labels ?? {}).length === 0) metadata.labels = { ...labels };

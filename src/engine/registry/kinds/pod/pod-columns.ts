@@ -1,4 +1,4 @@
-/** What `kubectl get pods` shows. */
+/** The columns of `kubectl get pods`. */
 import type { KindColumn } from '#engine/registry/kinds/define-kind.ts';
 import { podStateOf } from '#engine/registry/kinds/pod/pod-state.ts';
 import type { podStatus } from '#engine/registry/kinds/pod/pod-status.ts';
@@ -11,7 +11,7 @@ import type { Infer } from '#kube/schema-dsl.ts';
 
 type Pod = KubeObject & { spec: PodSpec; status?: Infer<typeof podStatus> };
 
-/** A node may report the older field alone. */
+/** Falls back to the older field, because a node may report only that. */
 export function podIpOf(status: Pod['status']): string {
   return status?.podIP || (status?.podIPs?.[0]?.ip ?? '');
 }
@@ -19,16 +19,20 @@ export function podIpOf(status: Pod['status']): string {
 export const podColumns: readonly KindColumn<Pod>[] = [
   {
     name: 'Ready',
-    description: 'Containers that are ready, of all.',
+    description: 'Number of ready containers and of all containers.',
     value: (pod) => {
       const { ready, total } = podStateOf(pod);
       return `${ready}/${total}`;
     },
   },
-  { name: 'Status', description: 'The state of the pod in one word.', value: (pod) => podStateOf(pod).reason },
+  {
+    name: 'Status',
+    description: 'Aggregate state of the containers of the pod.',
+    value: (pod) => podStateOf(pod).reason,
+  },
   {
     name: 'Restarts',
-    description: 'How often containers were started again, and when the last time was.',
+    description: 'Number of container restarts, and the time since the last one.',
     value: (pod, now) => {
       const { restarts, lastRestart } = podStateOf(pod);
       if (restarts === 0 || lastRestart === undefined) return String(restarts);

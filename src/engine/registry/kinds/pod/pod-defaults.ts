@@ -1,4 +1,4 @@
-/** What the server decides for a pod alone, beyond what templates get too. */
+/** Defaults that apply to pods but not to pod templates. */
 import { defaultPodSpec } from '#engine/registry/kinds/shared/pod-defaults.ts';
 import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
@@ -11,7 +11,7 @@ export function defaultPod(spec: PodSpec | undefined): void {
   if ((spec.terminationGracePeriodSeconds ?? 0) < 0) spec.terminationGracePeriodSeconds = 1;
   const containers = [...records(spec.containers), ...records(spec.initContainers)];
   for (const { resources, ports } of containers) {
-    if (isRecord(resources)) requestWhatIsLimited(resources);
+    if (isRecord(resources)) defaultRequestsToLimits(resources);
     if (spec.hostNetwork !== true) continue;
     for (const port of records(ports)) {
       if (port.containerPort) port.hostPort ||= port.containerPort;
@@ -19,15 +19,15 @@ export function defaultPod(spec: PodSpec | undefined): void {
   }
 }
 
-/** A limit without a request is a request of the same size. */
-function requestWhatIsLimited(resources: NonNullable<PodSpec['resources']>): void {
+/** Sets missing requests to the limits. */
+function defaultRequestsToLimits(resources: NonNullable<PodSpec['resources']>): void {
   const { limits } = resources;
   if (!isRecord(limits)) return;
   resources.requests = { ...limits, ...resources.requests };
 }
 
-/** On a change, what admission gave and is not said again stays. */
-export function keepAdmitted(spec: PodSpec | undefined, old: PodSpec): void {
+/** Keeps the fields that admission set, if an update omits them. */
+export function keepAdmittedFields(spec: PodSpec | undefined, old: PodSpec): void {
   if (!isRecord(spec)) return;
   if (old.priority !== undefined) spec.priority ??= old.priority;
   if (old.preemptionPolicy !== undefined) spec.preemptionPolicy ??= old.preemptionPolicy;

@@ -1,7 +1,7 @@
-/** What a pod may be, and what of it may change. */
+/** Tests the validation of pods and of their updates. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { changeFaultsOf, faultsOf, type Fields } from '#engine/registry/kinds/kind.fixture.ts';
+import { changeErrors, newObjectErrors, type Fields } from '#engine/registry/kinds/kind.fixture.ts';
 import { type Spec, aContainer, aPod } from '#engine/registry/kinds/pod/pod.fixture.ts';
 import { pods } from '#engine/registry/kinds/pod/pod.ts';
 
@@ -14,7 +14,7 @@ const NODE_AFFINITY = 'spec.affinity.nodeAffinity';
 const SCHEDULING = 'DuringSchedulingIgnoredDuringExecution';
 
 const wrong: Record<string, [Fields, string[]]> = {
-  'nothing is wrong': [aPod(), []],
+  'a valid pod': [aPod(), []],
   'no spec': [{}, ['spec.containers: Required value']],
   'no containers': [aPod({ containers: [] }), ['spec.containers: Required value']],
   'neither name nor image': [
@@ -25,11 +25,11 @@ const wrong: Record<string, [Fields, string[]]> = {
     aPod({ containers: [aContainer({ name: 'A_b' })] }),
     [`spec.containers[0].name: Invalid value: "A_b": ${LABEL_TEXT}`],
   ],
-  'two containers of one name, of different sorts': [
+  'a container and an init container with the same name': [
     aPod({ initContainers: [aContainer()] }),
     ['spec.initContainers[0].name: Duplicate value: "app"'],
   ],
-  'environment variables of one name are fine': [
+  'environment variables with the same name are allowed': [
     aPod({ containers: [aContainer({ env: [{ name: 'A' }, { name: 'A', value: 'x' }] })] }),
     [],
   ],
@@ -37,7 +37,7 @@ const wrong: Record<string, [Fields, string[]]> = {
     aPod({ containers: [aContainer({ volumeMounts: [{ name: 'data', mountPath: '/d' }] })] }),
     ['spec.containers[0].volumeMounts[0].name: Not found: "data"'],
   ],
-  'two mounts at one path, one leading out': [
+  'two mounts at one path, one with a backstep': [
     aPod({
       volumes: [{ name: 'd', emptyDir: {} }],
       containers: [
@@ -71,11 +71,11 @@ const wrong: Record<string, [Fields, string[]]> = {
     aPod({ containers: [aContainer({ resources: { limits: { cpu: '1' }, requests: { cpu: 2 } } })] }),
     ['spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1'],
   ],
-  'a device asked for without limit': [
+  'a device request without limit': [
     aPod({ containers: [aContainer({ resources: { requests: { 'devices.kubevirt.io/kvm': '1' } } })] }),
     ['spec.containers[0].resources.limits: Required value: Limit must be set for non overcommitable resources'],
   ],
-  'amounts that are none, negative or of something unknown': [
+  'invalid and negative quantities, and an unknown resource': [
     aPod({ containers: [aContainer({ resources: { requests: { cpu: 'lots', memory: '-1', disk: '1' } } })] }),
     [
       `spec.containers[0].resources.requests[cpu]: Invalid value: "lots": quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`,
@@ -84,11 +84,11 @@ const wrong: Record<string, [Fields, string[]]> = {
       'spec.containers[0].resources.requests[disk]: Invalid value: "disk": must be a standard resource for containers',
     ],
   ],
-  'a word that is none of the known': [
+  'an unknown restart policy': [
     aPod({ restartPolicy: 'Sometimes' }),
     ['spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"'],
   ],
-  'restart policies: none for main containers, one for init containers': [
+  'restart policies of main and init containers': [
     aPod({
       containers: [aContainer({ restartPolicy: 'Always' })],
       initContainers: [aContainer({ name: 'i', restartPolicy: 'Never' })],
@@ -98,7 +98,7 @@ const wrong: Record<string, [Fields, string[]]> = {
       'spec.containers[0].restartPolicy: Forbidden: may not be set for non-init containers',
     ],
   ],
-  'probes of an init container, which a sidecar may have': [
+  'probes of an init container, which only a sidecar may have': [
     aPod({
       initContainers: [
         aContainer({ name: 'i', readinessProbe: { tcpSocket: { port: 80 } } }),
@@ -109,7 +109,7 @@ const wrong: Record<string, [Fields, string[]]> = {
       'spec.initContainers[0].readinessProbe: Forbidden: may not be set for init containers without restartPolicy=Always',
     ],
   ],
-  'probes and hooks that ask nothing, twice or at a port that is none': [
+  'probes and hooks without handler, with two handlers or with an invalid port': [
     aPod({
       containers: [
         aContainer({
@@ -129,7 +129,7 @@ const wrong: Record<string, [Fields, string[]]> = {
       'spec.containers[0].startupProbe: Required value: must specify a handler type',
     ],
   ],
-  'environment from nowhere, from two places and from a key without a name': [
+  'environment variables without source, with two sources and with an invalid key': [
     aPod({
       containers: [
         aContainer({
@@ -149,7 +149,7 @@ const wrong: Record<string, [Fields, string[]]> = {
       'spec.containers[0].envFrom: Invalid value: "": may not have more than one field specified at a time',
     ],
   ],
-  'volumes that name nothing': [
+  'volume sources without names': [
     aPod({
       volumes: [
         { name: 'a', configMap: {} },
@@ -173,7 +173,7 @@ const wrong: Record<string, [Fields, string[]]> = {
       'spec.volumes[5].ephemeral.volumeClaimTemplate: Required value',
     ],
   ],
-  'block devices: claims only, each once': [
+  'block devices that are not claims or are duplicates': [
     aPod({
       volumes: [
         { name: 'd', emptyDir: {} },
@@ -196,7 +196,7 @@ const wrong: Record<string, [Fields, string[]]> = {
       'spec.containers[0].volumeDevices[2].devicePath: Invalid value: "/dev/p": must be unique',
     ],
   ],
-  'ports of the node: the same as the own on its network, and each once': [
+  'host ports that differ from the container port or are duplicates': [
     aPod({
       hostNetwork: true,
       containers: [aContainer({ ports: [{ containerPort: 80, hostPort: 81 }, { containerPort: 81 }] })],
@@ -206,7 +206,7 @@ const wrong: Record<string, [Fields, string[]]> = {
       'spec.containers[0].ports[1].hostPort: Duplicate value: "TCP//81"',
     ],
   ],
-  'affinity: weights, fields and topology': [
+  'affinity with invalid weights, fields and topology': [
     aPod({
       affinity: {
         nodeAffinity: {
@@ -232,18 +232,18 @@ const wrong: Record<string, [Fields, string[]]> = {
       `spec.affinity.podAntiAffinity.preferred${SCHEDULING}[0].weight: Invalid value: 0: must be in the range 1-100`,
     ],
   ],
-  'gates: known by qualified names, and before any node': [
+  'duplicate scheduling gates, and gates with a node': [
     aPod({ nodeName: 'a', schedulingGates: [{ name: 'wait' }, { name: 'wait' }] }),
     [
       'spec.schedulingGates[1]: Duplicate value: "wait"',
       'spec.nodeName: Forbidden: cannot be set until all schedulingGates have been cleared',
     ],
   ],
-  'an operator of tolerations that came later': [
+  'a toleration operator of a later version': [
     aPod({ tolerations: [{ key: 'a', operator: 'Gt', value: '1' }] }),
     ['spec.tolerations[0].operator: Unsupported value: "Gt": supported values: "Equal", "Exists"'],
   ],
-  'a toleration of everything without saying so': [
+  'a toleration without key and operator': [
     aPod({ tolerations: [{ effect: 'NoSchedule' }] }),
     [
       'spec.tolerations[0].operator: Invalid value: "": operator must be Exists when `key` is empty, which means "match all values and all keys"',
@@ -251,7 +251,7 @@ const wrong: Record<string, [Fields, string[]]> = {
   ],
 };
 for (const [name, [pod, want]] of Object.entries(wrong)) {
-  test(`rules: ${name}`, () => assert.deepEqual(faultsOf(pods, pod), want));
+  test(`rules: ${name}`, () => assert.deepEqual(newObjectErrors(pods, pod), want));
 }
 
 const FIXED =
@@ -262,7 +262,7 @@ const changes: Record<string, [before: Spec, after: Spec, string[]]> = {
   'a new image': [{}, { containers: [aContainer({ image: 'nginx:2' })] }, []],
   'a new command': [{}, { containers: [aContainer({ command: ['x'] })] }, [FIXED]],
   'another node': [{ nodeName: 'a' }, { nodeName: 'b' }, [FIXED]],
-  'one container more': [
+  'an additional container': [
     {},
     { containers: [aContainer(), aContainer({ name: 'b' })] },
     ['spec.containers: Forbidden: pod updates may not add or remove containers'],
@@ -273,8 +273,8 @@ const changes: Record<string, [before: Spec, after: Spec, string[]]> = {
     { activeDeadlineSeconds: 60 },
     ['spec.activeDeadlineSeconds: Invalid value: 60: must be less than or equal to previous value'],
   ],
-  'a gate opens': [{ schedulingGates: [{ name: 'a' }] }, {}, []],
-  'a gated pod is sent elsewhere': [
+  'a removed gate': [{ schedulingGates: [{ name: 'a' }] }, {}, []],
+  'a new node selector of a gated pod': [
     { schedulingGates: [{ name: 'a' }] },
     { schedulingGates: [{ name: 'a' }], nodeSelector: { disk: 'ssd' } },
     [],
@@ -289,16 +289,16 @@ for (const [name, [before, after, want]] of Object.entries(changes)) {
   test(`updates: ${name}`, () => {
     const tolerations = [{ operator: 'Exists' }];
     const old = aPod({ ...admitted, tolerations, ...before });
-    assert.deepEqual(changeFaultsOf(pods, old, aPod({ ...admitted, tolerations, ...after })), want);
+    assert.deepEqual(changeErrors(pods, old, aPod({ ...admitted, tolerations, ...after })), want);
   });
 }
 
-test('a toleration may be added, not taken away', () => {
+test('tolerations may be added but not removed', () => {
   const one = { key: 'a', operator: 'Exists' };
   const two = { key: 'b', operator: 'Exists' };
   const spec = (tolerations: Spec[]) => aPod({ ...admitted, tolerations: [{ operator: 'Exists' }, ...tolerations] });
-  assert.deepEqual(changeFaultsOf(pods, spec([one]), spec([one, two])), []);
-  assert.deepEqual(changeFaultsOf(pods, spec([one, two]), spec([two])), [
+  assert.deepEqual(changeErrors(pods, spec([one]), spec([one, two])), []);
+  assert.deepEqual(changeErrors(pods, spec([one, two]), spec([two])), [
     'spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds',
   ]);
 });

@@ -1,4 +1,4 @@
-/** Rules for pods alone: what a create may not hold, and how little an update may change. */
+/** Validates pods, beyond the rules that templates share: creation, and the few changes that an update may make. */
 import { checkQualifiedName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
 import { checkPodSpec } from '#engine/registry/kinds/shared/pod-rules.ts';
 import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
@@ -25,7 +25,7 @@ const CHANGEABLE = [
   '`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)',
 ].join(',');
 
-/** Binding and ephemeral containers have subresources of their own, which this rule does not see. */
+/** Binding and ephemeral containers have subresources of their own, which this does not validate. */
 export function checkPodUpdate(spec: PodSpec, old: PodSpec): FieldError[] {
   const errors: FieldError[] = [];
   for (const sort of ['containers', 'initContainers'] as const) {
@@ -51,7 +51,7 @@ function checkDeadline(next: number | undefined, old: number | undefined): Field
   return next > old ? [invalidValue(field, next, 'must be less than or equal to previous value')] : [];
 }
 
-/** Everything that stays as it was; a pod that waits behind a gate may still be sent elsewhere. */
+/** Returns the immutable fields. The placement of a gated pod may still change. */
 function fixedPart(spec: PodSpec, old: PodSpec): unknown {
   const withoutImage = <T extends { image?: string }>(container: T) => ({ ...container, image: undefined });
   const gated = (old.schedulingGates?.length ?? 0) > 0;

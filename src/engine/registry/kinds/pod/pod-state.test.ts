@@ -37,11 +37,11 @@ interface Case {
 const cases: Record<string, Case> = {
   'just made': { status: { phase: 'Pending' }, want: ['0/1', 'Pending'] },
   runs: { status: { phase: 'Running', containerStatuses: [running('a')] }, want: ['1/1', 'Running'] },
-  'is being made': {
+  'is being created': {
     status: { phase: 'Pending', containerStatuses: [waiting('a', 'ContainerCreating')] },
     want: ['0/1', 'ContainerCreating'],
   },
-  'crashes again and again': {
+  'crashes repeatedly': {
     status: {
       phase: 'Running',
       containerStatuses: [
@@ -66,7 +66,7 @@ const cases: Record<string, Case> = {
     status: { phase: 'Failed', containerStatuses: [ended('a', { exitCode: 137, signal: 9 })] },
     want: ['0/1', 'Signal:9'],
   },
-  'one of two completed, the other runs and is ready': {
+  'has one completed and one running container and is ready': {
     containers: ['a', 'b'],
     status: {
       phase: 'Running',
@@ -75,12 +75,12 @@ const cases: Record<string, Case> = {
     },
     want: ['1/2', 'Running'],
   },
-  'one of two completed, the other runs but the pod is not ready': {
+  'has one completed and one running container and is not ready': {
     containers: ['a', 'b'],
     status: { phase: 'Running', containerStatuses: [ended('a', { reason: 'Completed' }), running('b')] },
     want: ['1/2', 'NotReady'],
   },
-  'one of two completed, the other failed: the first has the last word': {
+  'has one completed and one failed container': {
     containers: ['a', 'b'],
     status: { phase: 'Running', containerStatuses: [ended('a', { reason: 'Completed' }), ended('b', { exitCode: 2 })] },
     want: ['0/2', 'Completed'],
@@ -104,7 +104,7 @@ const cases: Record<string, Case> = {
     status: { phase: 'Pending', initContainerStatuses: [ended('i', { exitCode: 1, reason: 'Error' })] },
     want: ['0/1', 'Init:Error'],
   },
-  'has a sidecar that counts': {
+  'has a sidecar': {
     init: [{ name: 's', restartPolicy: 'Always' }],
     status: {
       phase: 'Running',
@@ -118,7 +118,7 @@ const cases: Record<string, Case> = {
     status: { phase: 'Running', containerStatuses: [running('a')] },
     want: ['1/1', 'Terminating'],
   },
-  'is being deleted but ended already': {
+  'is being deleted but has already ended': {
     deleted: true,
     status: { phase: 'Succeeded', containerStatuses: [ended('a', { reason: 'Completed' })] },
     want: ['0/1', 'Completed'],

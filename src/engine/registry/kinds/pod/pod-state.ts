@@ -1,4 +1,4 @@
-/** The state of a pod as `kubectl get pods` sums it up: READY, STATUS and RESTARTS from one look at its containers. */
+/** Summarizes the state of a pod for `kubectl get pods`: READY, STATUS and RESTARTS. */
 import type { containerStatus, podStatus } from '#engine/registry/kinds/pod/pod-status.ts';
 import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { isTrue } from '#kube/conditions.ts';
@@ -14,7 +14,7 @@ export interface PodState {
   readonly ready: number;
   readonly total: number;
   readonly restarts: number;
-  /** Milliseconds; undefined when nothing restarted yet. */
+  /** In milliseconds; undefined if nothing restarted yet. */
   readonly lastRestart: number | undefined;
 }
 
@@ -61,9 +61,9 @@ interface Counts {
 }
 
 interface InitState extends Counts {
-  /** Set while the pod still initialises or failed to. */
+  /** Set while the pod initializes or if initialization failed. */
   reason: string | undefined;
-  /** Of the init containers that keep running beside the main ones. */
+  /** Counts of the init containers that keep running beside the main ones. */
   sidecars: Counts;
 }
 
@@ -91,7 +91,7 @@ function initState(spec: PodSpec | undefined, status: PodStatus): InitState {
 function mainState(status: PodStatus, before: string, sidecars: Counts): Counts & { reason: string } {
   const state = { ...sidecars, ready: 0, reason: before };
   let running = false;
-  // The first container has the last word.
+  // The first container determines the reason.
   for (const container of (status.containerStatuses ?? []).toReversed()) {
     countRestarts(state, container);
     const { waiting, terminated, running: isRunning } = container.state ?? {};
@@ -104,7 +104,7 @@ function mainState(status: PodStatus, before: string, sidecars: Counts): Counts 
       state.ready++;
     }
   }
-  // One container that completed does not complete a pod in which another still runs.
+  // A completed container does not complete a pod in which another one still runs.
   if (state.reason === 'Completed' && running) {
     state.reason = isTrue(status.conditions, 'Ready') ? 'Running' : 'NotReady';
   }

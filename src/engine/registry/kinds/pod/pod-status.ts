@@ -1,4 +1,4 @@
-/** What the node reports of a pod. */
+/** The schema of the status that a node reports for a pod. */
 import { probedCondition } from '#engine/registry/kinds/shared/condition.ts';
 import { resourceRequirements } from '#engine/registry/kinds/shared/resource-requirements.ts';
 import { bool, int32, int64, list, map, noted, obj, quantity, str, time } from '#kube/schema-dsl.ts';

@@ -1,4 +1,4 @@
-/** Pods of a few lines. */
+/** Minimal pods. */
 import type { Fields } from '#engine/registry/kinds/kind.fixture.ts';
 
 export type Spec = Record<string, unknown>;

@@ -1,4 +1,4 @@
-/** What a pod gets besides what was said, and how it is shown. */
+/** Tests the defaults and the columns of pods. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { anObject, cellsOf, created } from '#engine/registry/kinds/kind.fixture.ts';
@@ -8,7 +8,7 @@ import { compileSchema } from '#engine/registry/structural/compile.ts';
 
 const specOf = (spec: Spec = {}) => created(pods, aPod(spec))['spec'] as Spec & { containers: Spec[] };
 
-test('a pod of two lines gets what its kind decides', () => {
+test('a minimal pod gets all defaults', () => {
   const { spec, status } = created(pods, aPod({}, { status: { phase: 'Running', podIP: '10.0.0.1' } }));
   assert.deepEqual(spec, {
     containers: [
@@ -81,31 +81,31 @@ test('defaults that depend on other fields', () => {
   });
 });
 
-test('zero values count as nothing said', () => {
+test('zero values count as unset', () => {
   const containers = [aContainer({ ports: [{ containerPort: 80, hostPort: 0 }] })];
   const spec = specOf({ hostNetwork: true, containers });
   assert.deepEqual(spec.containers[0]?.['ports'], [{ containerPort: 80, protocol: 'TCP', hostPort: 80 }]);
 });
 
-test('fields that came after Kubernetes 1.32 are dropped', () => {
+test('fields from after Kubernetes 1.32 are dropped', () => {
   const pod = anObject(pods, aPod({ hostnameOverride: 'x' }, { status: { observedGeneration: 1 } }));
   const unknown: string[] = [];
   compileSchema(pods.schema, { builtIn: true }).prune(pod, (path) => unknown.push(path));
   assert.deepEqual(unknown, ['spec.hostnameOverride', 'status.observedGeneration']);
 });
 
-test('the address of a pod whose node reports the older field alone', () => {
+test('the pod IP falls back to the older field', () => {
   const fields = aPod({}, { status: { podIP: '10.0.0.8' } });
   assert.equal(cellsOf(pods, fields)['IP'], '10.0.0.8');
   assert.equal(pods.selectableFields['status.podIP']?.(anObject(pods, fields)), '10.0.0.8');
 });
 
-test('an amount may be written as a number with a fraction', () => {
+test('a quantity may be a fractional number', () => {
   const pod = anObject(pods, aPod({ containers: [aContainer({ resources: { limits: { cpu: 0.5 } } })] }));
   assert.equal(compileSchema(pods.schema, { builtIn: true }).decodes(pod), true);
 });
 
-test('a gated pod says why it is not scheduled', () => {
+test('a gated pod has a condition that explains why it is not scheduled', () => {
   const { status } = created(pods, aPod({ schedulingGates: [{ name: 'example.com/wait' }] }));
   const [condition] = (status as { conditions: { reason: string }[] }).conditions;
   assert.equal(condition?.reason, 'SchedulingGated');
@@ -129,7 +129,7 @@ for (const [name, [resources, want]] of Object.entries(qos)) {
   });
 }
 
-test('what admission added need not be sent again', () => {
+test('an update may omit fields that admission set', () => {
   const old = created(pods, aPod());
   const next = anObject(pods, aPod());
   compileSchema(pods.schema, { builtIn: true }).applyDefaults(next);
@@ -137,7 +137,7 @@ test('what admission added need not be sent again', () => {
   assert.deepEqual(next['spec'], old['spec']);
 });
 
-test('the grace of a delete: asked for, else the spec, none for a pod that nobody runs', () => {
+test('the grace period is that of the request, else that of the spec, and zero for a pod that does not run', () => {
   const grace = (spec: Spec, phase: string, requested?: number) =>
     pods.strategy.graceSeconds?.({ ...created(pods, aPod(spec)), status: { phase } }, requested);
   assert.equal(grace({ nodeName: 'a' }, 'Running'), 30);

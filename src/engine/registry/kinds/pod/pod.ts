@@ -1,7 +1,7 @@
-/** Pod: containers that run together on one node. Whoever runs them writes the status. */
+/** Pod: containers that run together on one node. The node agent writes the status. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { podColumns, podIpOf } from '#engine/registry/kinds/pod/pod-columns.ts';
-import { defaultPod, keepAdmitted } from '#engine/registry/kinds/pod/pod-defaults.ts';
+import { defaultPod, keepAdmittedFields } from '#engine/registry/kinds/pod/pod-defaults.ts';
 import { checkPod, checkPodUpdate } from '#engine/registry/kinds/pod/pod-rules.ts';
 import { podStatus } from '#engine/registry/kinds/pod/pod-status.ts';
 import { qosClassOf } from '#engine/registry/kinds/pod/qos-class.ts';
@@ -51,10 +51,10 @@ export const pods = defineKind({
     }
   },
   prepareForUpdate({ spec }, old) {
-    keepAdmitted(spec, old.spec);
+    keepAdmittedFields(spec, old.spec);
   },
   graceSeconds: ({ spec, status }, requested) => {
-    // Nobody runs it yet or any more, so that there is nobody to wait for.
+    // No node runs the pod (any more), so there is nothing to wait for.
     if (!spec.nodeName || status?.phase === 'Succeeded' || status?.phase === 'Failed') return 0;
     const seconds = requested ?? spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS;
     return seconds < 0 ? 1 : seconds;
@@ -65,7 +65,7 @@ export const pods = defineKind({
 
 type PodSpec = Parameters<typeof checkPodUpdate>[0];
 
-/** They come and go through their subresource only. */
+/** Ephemeral containers change only through their subresource. */
 function checkEphemeral(spec: PodSpec, old: PodSpec): FieldError[] {
   if ((spec.ephemeralContainers?.length ?? 0) === (old.ephemeralContainers?.length ?? 0)) return [];
   return [

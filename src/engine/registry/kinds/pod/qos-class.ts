@@ -1,4 +1,4 @@
-/** How a pod's requests and limits rank it when its node runs short. */
+/** Computes the quality of service class of a pod from its requests and limits. */
 import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { isRecord } from '#kube/meta.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
@@ -9,8 +9,8 @@ export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
 const COUNTED = ['cpu', 'memory'] as const;
 
 /**
- * BestEffort asks for nothing; Guaranteed has limits for cpu and memory in every container and asks for just as
- * much; all else is Burstable.
+ * BestEffort requests nothing. Guaranteed has limits for cpu and memory in every container and equal requests. All
+ * others are Burstable.
  */
 export function qosClassOf(spec: PodSpec): QosClass {
   const containers = [...records(spec.containers), ...records(spec.initContainers)];
@@ -21,7 +21,7 @@ export function qosClassOf(spec: PodSpec): QosClass {
       const request = amountOf(resources?.requests, name);
       const limit = amountOf(resources?.limits, name);
       if (request !== undefined || limit !== undefined) asksForAnything = true;
-      // A request that was not made has its limit by now; one of zero counts as none.
+      // Missing requests have already been set to the limits; a zero request counts as none.
       if (limit === undefined || request === undefined || compareQuantities(request, limit) !== 0) guaranteed = false;
     }
   }

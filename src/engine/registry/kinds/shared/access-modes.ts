@@ -1,4 +1,4 @@
-/** How many may use a volume, and how. */
+/** Access modes and volume modes. */
 import { type FieldError, forbiddenField, requiredValue } from '#kube/field-error.ts';
 import { list, oneOf } from '#kube/schema-dsl.ts';
 

@@ -1,4 +1,4 @@
-/** Rules for where a pod wants to be: near which nodes, near and far from which pods. */
+/** Validates node and pod affinity. */
 import { checkLabelKey, checkName } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { checkNodeSelectorTerm, checkNodeSelectorTerms } from '#engine/registry/kinds/shared/node-affinity-rules.ts';

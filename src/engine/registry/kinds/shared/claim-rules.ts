@@ -1,4 +1,4 @@
-/** Rules for the wish for storage, as a claim and as a template inside a pod. */
+/** Validates claim specs, of claims and of templates in pods. */
 import { checkAccessModes } from '#engine/registry/kinds/shared/access-modes.ts';
 import type { ClaimSpec } from '#engine/registry/kinds/shared/claim-spec.ts';
 import { checkName } from '#engine/registry/kinds/shared/formats.ts';

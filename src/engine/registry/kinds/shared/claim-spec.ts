@@ -1,4 +1,4 @@
-/** The wish for storage, as a claim and as a template inside a pod. */
+/** The schema of claim specs, of claims and of templates in pods. */
 import { accessModes, volumeMode } from '#engine/registry/kinds/shared/access-modes.ts';
 import { labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { typedLocalObjectReference, typedObjectReference } from '#engine/registry/kinds/shared/references.ts';

@@ -1,4 +1,4 @@
-/** Cells that many kinds print alike. */
+/** Columns and cells that several kinds share. */
 import type { KindColumn } from '#engine/registry/kinds/define-kind.ts';
 import { humanDuration } from '#kube/human-duration.ts';
 import { formatLabelSelector, labelRequirementsOf, type LabelSelector } from '#kube/label-selector.ts';
@@ -8,8 +8,8 @@ export const UNKNOWN = '<unknown>';
 export const NONE = '<none>';
 export const UNSET = '<unset>';
 
-/** How long ago that was, as `kubectl get` shows ages. */
-export function since(time: string | undefined, now: number): string {
+/** Formats the time since `time`, like the ages of `kubectl get`. */
+export function formatAge(time: string | undefined, now: number): string {
   const at = time === undefined ? NaN : Date.parse(time);
   return Number.isNaN(at) ? UNKNOWN : humanDuration(now - at);
 }
@@ -17,23 +17,23 @@ export function since(time: string | undefined, now: number): string {
 export const age: KindColumn<KubeObject> = {
   name: 'Age',
   description: 'Time since the object was created.',
-  value: ({ metadata }, now) => since(metadata.creationTimestamp, now),
+  value: ({ metadata }, now) => formatAge(metadata.creationTimestamp, now),
 };
 
-/** Kinds that nobody wrote a printer for show when they were made, not how long ago. */
+/** Kinds without a printer of their own show the creation time instead of the age. */
 export const createdAt: KindColumn<KubeObject> = {
   name: 'Created At',
-  description: 'When the object was created.',
+  description: 'Time when the object was created.',
   value: ({ metadata }) => metadata.creationTimestamp ?? UNKNOWN,
 };
 
-/** `a=b,c=d` in order of the keys. */
+/** Formats labels as `a=b,c=d`, sorted by key. */
 export function labelsText(labels: Readonly<Record<string, string>> | undefined): string {
   const pairs = Object.entries(labels ?? {}).map(([key, value]) => `${key}=${value}`);
   return pairs.length === 0 ? NONE : pairs.sort().join(',');
 }
 
-/** A selector in the notation of `kubectl -l`. */
+/** Formats a selector in the syntax of `kubectl -l`. */
 export function selectorText(selector: LabelSelector | undefined): string {
   const text = selector === undefined ? '' : formatLabelSelector(labelRequirementsOf(selector));
   return text === '' ? NONE : text;
@@ -46,7 +46,7 @@ const MODE_TEXT: readonly (readonly [string, string])[] = [
   ['ReadWriteOncePod', 'RWOP'],
 ];
 
-/** `RWO,RWX`: always in this order, each once. */
+/** Formats modes as `RWO,RWX`, in a fixed order and without duplicates. */
 export function accessModesText(modes: readonly string[] | undefined): string {
   return MODE_TEXT.filter(([mode]) => modes?.includes(mode))
     .map(([, text]) => text)

@@ -1,4 +1,4 @@
-/** The conditions that kinds report: those of newer kinds (metav1.Condition) and those that came before them. */
+/** The schemas of conditions: metav1.Condition of newer kinds, and the variants of older kinds. */
 import { int64, obj, oneOf, str, time } from '#kube/schema-dsl.ts';
 
 export const condition = obj(
@@ -13,7 +13,7 @@ export const condition = obj(
   { required: ['type', 'status', 'lastTransitionTime', 'reason', 'message'] },
 );
 
-/** What older kinds have. */
+/** The conditions of older kinds. */
 export const plainCondition = obj(
   {
     lastTransitionTime: time(),
@@ -25,7 +25,7 @@ export const plainCondition = obj(
   { required: ['type', 'status'] },
 );
 
-/** With the moment of the last look, whether anything changed or not. */
+/** Conditions that record the last probe in addition to the last transition. */
 export const probedCondition = obj(
   { ...plainCondition.properties, lastProbeTime: time({ nullable: true }) },
   { required: ['type', 'status'] },

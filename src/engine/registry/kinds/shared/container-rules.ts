@@ -1,4 +1,4 @@
-/** Rules for one container of a pod or template, beyond its schema; environment and probes have their own. */
+/** Validates one container of a pod or template. Environment and probes have files of their own. */
 import type { Container } from '#engine/registry/kinds/shared/container.ts';
 import { checkEnv, checkEnvFrom } from '#engine/registry/kinds/shared/env-rules.ts';
 import { checkPort, checkPortName, checkRequiredName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
@@ -62,7 +62,7 @@ function checkMountName(field: string, name: string, volumes: Volumes): FieldErr
   return [{ reason: 'FieldValueNotFound', field, message: `Not found: ${quoteValue(name)}` }];
 }
 
-/** A device is a claim in block mode; it has one place, and nothing else is there. */
+/** A device must be a claim in block mode, with a path of its own. */
 function checkDevices(field: string, devices: readonly Device[], volumes: Volumes): FieldError[] {
   const errors: FieldError[] = [];
   const names = new Set<string>();

@@ -1,4 +1,4 @@
-/** Containers of all three sorts. */
+/** The schemas of containers, init containers and ephemeral containers. */
 import { envFromSource, envVar } from '#engine/registry/kinds/shared/env.ts';
 import { lifecycle, probe } from '#engine/registry/kinds/shared/probe.ts';
 import { resourceRequirements } from '#engine/registry/kinds/shared/resource-requirements.ts';
@@ -78,7 +78,7 @@ export const container = obj(
   { required: ['name'] },
 );
 
-/** A container that is added to a running pod to look into it. */
+/** A container that is added to a running pod to debug it. */
 export const ephemeralContainer = obj({ ...container.properties, targetContainerName: str() }, { required: ['name'] });
 
 export type Container = Infer<typeof container>;

@@ -1,4 +1,4 @@
-/** Rules for the environment of a container. */
+/** Validates the environment of a container. */
 import type { Container } from '#engine/registry/kinds/shared/container.ts';
 import { checkConfigKey, checkName, checkRequiredName } from '#engine/registry/kinds/shared/formats.ts';
 import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
@@ -48,7 +48,7 @@ function checkKeySelector(field: string, selector: KeySelector | undefined): Fie
   ];
 }
 
-/** What is wrong with the number of sources stands at the list, as in Kubernetes. */
+/** Errors about the number of sources refer to the list, as in Kubernetes. */
 export function checkEnvFrom(field: string, i: number, { prefix, configMapRef, secretRef }: EnvFrom): FieldError[] {
   const errors = prefix ? checkVariableName(`${field}[${i}].prefix`, prefix) : [];
   for (const [source, ref] of Object.entries({ configMapRef, secretRef })) {

@@ -1,7 +1,7 @@
-/** Where the environment of a container comes from. */
+/** The schemas of environment variables and their sources. */
 import { bool, obj, quantity, str } from '#kube/schema-dsl.ts';
 
-/** One key of a ConfigMap or of a Secret. */
+/** A key of a ConfigMap or Secret. */
 const keySelector = obj(
   {
     key: str(),
@@ -44,7 +44,7 @@ export const envVar = obj(
   { required: ['name'] },
 );
 
-/** All keys of a ConfigMap or of a Secret. */
+/** All keys of a ConfigMap or Secret. */
 const envSource = obj({
   name: str({ default: '' }),
   optional: bool(),

@@ -1,4 +1,4 @@
-/** Checks of single values that several kinds share, as field errors in Kubernetes' words. */
+/** Checks of single values that several kinds share, as field errors with Kubernetes' messages. */
 import { duplicateValue, type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
 import { sameValue } from '#engine/registry/kinds/shared/reading.ts';
 import { labelKeyErrors, labelValueErrors, nameErrors, type NameRule, qualifiedNameErrors } from '#kube/names.ts';
@@ -10,7 +10,7 @@ export function checkName(field: string, value: string, rule: NameRule): FieldEr
   return at(field, value, nameErrors(rule, value));
 }
 
-/** A name that may not be missing or empty either. */
+/** Checks a name that must not be missing or empty. */
 export function checkRequiredName(field: string, value: string | undefined, rule: NameRule): FieldError[] {
   return value === undefined || value === '' ? [requiredValue(field)] : checkName(field, value, rule);
 }
@@ -27,7 +27,7 @@ export function checkLabelValue(field: string, value: string): FieldError[] {
   return at(field, value, labelValueErrors(value));
 }
 
-/** A map of labels or a node selector; the errors stand at the map itself. */
+/** Checks labels or a node selector. Errors refer to the map itself. */
 export function checkLabels(field: string, labels: Readonly<Record<string, string>> | undefined): FieldError[] {
   return Object.entries(labels ?? {}).flatMap(([key, value]) => [
     ...checkLabelKey(field, key),
@@ -39,10 +39,10 @@ const CONFIG_KEY = /^[-._a-zA-Z0-9]+$/;
 const CONFIG_KEY_TEXT =
   "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 const CONFIG_KEY_MAX = 253;
-/** All values of a ConfigMap or of a Secret together. */
+/** Limit for all values of a ConfigMap or Secret together. */
 export const MAX_DATA_BYTES = 1_048_576;
 
-/** A key becomes the name of a file in a volume, so that it must not lead out of its folder. */
+/** Checks a key, which becomes a file name in a volume and must not leave its directory. */
 export function checkConfigKey(field: string, key: string): FieldError[] {
   const errors: FieldError[] = [];
   if (key.length > CONFIG_KEY_MAX) {
@@ -78,7 +78,7 @@ export function checkPortName(field: string, name: string): FieldError[] {
   return at(field, name, portNameErrors(name));
 }
 
-/** A port by number or by name. */
+/** Checks a port number or name. */
 export function checkPortOrName(field: string, port: number | string): FieldError[] {
   return typeof port === 'number' ? checkPort(field, port) : checkPortName(field, port);
 }
@@ -94,7 +94,7 @@ export function checkImmutable(field: string, value: unknown, old: unknown): Fie
   return sameValue(value, old) ? [] : [invalidValue(field, value, 'field is immutable')];
 }
 
-/** The second and later of equal names. */
+/** Reports all but the first of equal names. */
 export function checkUnique(names: readonly (readonly [field: string, name: string])[]): FieldError[] {
   const seen = new Set<string>();
   const errors: FieldError[] = [];
@@ -105,7 +105,7 @@ export function checkUnique(names: readonly (readonly [field: string, name: stri
   return errors;
 }
 
-/** Of several sources exactly one may be set; each further one is an error of its own. */
+/** Checks that exactly one source is set; each further one is an error of its own. */
 export function checkOneSource(field: string, object: object, sources: readonly string[], what: string): FieldError[] {
   const set = sources.filter((source) => (object as Record<string, unknown>)[source] !== undefined);
   if (set.length === 0) return [requiredValue(field, `must specify a ${what} type`)];

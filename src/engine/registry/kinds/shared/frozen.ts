@@ -1,10 +1,10 @@
-/** ConfigMaps and Secrets that were made immutable. */
+/** Immutable ConfigMaps and Secrets. */
 import { sameValue } from '#engine/registry/kinds/shared/reading.ts';
 import { type FieldError, forbiddenField } from '#kube/field-error.ts';
 
 const FROZEN = 'field is immutable when `immutable` is set';
 
-/** Once `immutable` is set, neither it nor the data change any more. */
+/** Once `immutable` is set, neither it nor the data may change. */
 export function checkFrozen(
   object: { immutable?: boolean; [field: string]: unknown },
   old: { immutable?: boolean; [field: string]: unknown },

@@ -1,4 +1,4 @@
-/** Label selectors as objects carry them: schema and rules. Their use on labels is #kube/label-selector.ts'. */
+/** Schema and validation of label selectors. #kube/label-selector.ts evaluates them. */
 import { checkLabelKey, checkLabels, checkLabelValue } from '#engine/registry/kinds/shared/formats.ts';
 import { type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
 import { type Infer, list, map, obj, str } from '#kube/schema-dsl.ts';
@@ -41,7 +41,7 @@ function checkRequirement(field: string, { key, operator, values = [] }: Require
   ];
 }
 
-/** Whether the operator is known and there are as many values as it wants. */
+/** Checks the operator and its number of values. */
 export function checkOperator(field: string, operator: string, values: readonly string[]): FieldError[] {
   switch (operator) {
     case 'In':

@@ -1,17 +1,19 @@
 /**
- * Lets a kind's rules trust its schema although required fields may be missing: the rules see a copy in which they
- * have Go's zero values, as in kube-apiserver. That they are missing is the schema's to report.
+ * Lets the validation of a kind rely on its schema although required fields may be missing: it sees a copy in which
+ * they have Go's zero values, as in kube-apiserver. The schema reports the missing fields.
  */
 import type { FieldError } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 
-type Complete = (value: unknown) => boolean;
+type CompletenessCheck = (value: unknown) => boolean;
 
-/** Whether nothing required is missing; undefined where nothing is required, so that most fields cost nothing. */
-function completeness(schema: Schema): Complete | undefined {
+/**
+ * Returns a check for missing required fields, or undefined if nothing is required, so that most fields cost nothing.
+ */
+function completeness(schema: Schema): CompletenessCheck | undefined {
   const { required = [], items, additionalProperties } = schema;
-  const fields: [string, Complete][] = [];
+  const fields: [string, CompletenessCheck][] = [];
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
     const complete = completeness(property);
     if (complete !== undefined) fields.push([name, complete]);
@@ -27,15 +29,15 @@ function completeness(schema: Schema): Complete | undefined {
   };
 }
 
-/** A null among objects is a missing object. */
-function listCompleteness(items: Schema): Complete | undefined {
+/** A null in a list of objects is a missing object. */
+function listCompleteness(items: Schema): CompletenessCheck | undefined {
   const complete = completeness(items);
   if (items.type !== 'object' && complete === undefined) return undefined;
   return (value) => !Array.isArray(value) || value.every((item) => item !== null && (complete?.(item) ?? true));
 }
 
-/** Wraps rules so that they never meet a missing required field. */
-export function onComplete<A extends unknown[]>(
+/** Wraps a validation so that it never sees a missing required field. */
+export function withZeroValues<A extends unknown[]>(
   schema: Schema,
   rules: (object: Record<string, unknown>, ...rest: A) => FieldError[],
 ): (object: Record<string, unknown>, ...rest: A) => FieldError[] {
@@ -53,7 +55,7 @@ function isAtOrBelow(field: string, path: string): boolean {
   return field === path || field.startsWith(`${path}.`) || field.startsWith(`${path}[`);
 }
 
-/** A copy with zero values; the paths of the fields that were missing go to `missing`. */
+/** Returns a copy with zero values. Adds the paths of missing fields to `missing`. */
 function fill(value: unknown, schema: Schema, path: string, missing: string[]): unknown {
   if (Array.isArray(value)) {
     const { items = {} } = schema;

@@ -1,4 +1,4 @@
-/** Rules for node selectors, as affinity and persistent volumes carry them. */
+/** Validates node selectors of affinity and persistent volumes. */
 import { checkLabelKey, checkName } from '#engine/registry/kinds/shared/formats.ts';
 import { checkOperator } from '#engine/registry/kinds/shared/label-selector.ts';
 import type { nodeSelectorTerm } from '#engine/registry/kinds/shared/node-affinity.ts';
@@ -26,14 +26,14 @@ function checkRequirement(field: string, { key, operator, values = [] }: Require
   return [...checkNodeOperator(field, operator, values), ...checkLabelKey(`${field}.key`, key)];
 }
 
-/** Labels of nodes may hold numbers, which can be compared. */
+/** Node labels may contain numbers, which can be compared. */
 function checkNodeOperator(field: string, operator: string, values: readonly string[]): FieldError[] {
   if (operator !== 'Gt' && operator !== 'Lt') return checkOperator(field, operator, values);
   if (values.length === 1) return [];
   return [requiredValue(`${field}.values`, "must be specified single value when `operator` is 'Lt' or 'Gt'")];
 }
 
-/** Of a node's fields only its name selects, and one name at a time. */
+/** The only supported field is the node's name, with a single value. */
 function checkFieldRequirement(field: string, { key, operator, values = [] }: Requirement): FieldError[] {
   const errors: FieldError[] = [];
   if (operator !== 'In' && operator !== 'NotIn') {

@@ -1,4 +1,4 @@
-/** Node selectors by label and field, as affinity and volumes use them. */
+/** The schemas of node selectors of affinity and volumes. */
 import { selectorRequirement } from '#engine/registry/kinds/shared/label-selector.ts';
 import { int32, list, obj, str } from '#kube/schema-dsl.ts';
 

@@ -1,4 +1,4 @@
-/** Rules for paths: whoever names one must not get out of where it leads to. */
+/** Validates paths, which must not leave their root. */
 import { type FieldError, invalidValue } from '#kube/field-error.ts';
 
 export function hasBackstep(path: string): boolean {
@@ -9,7 +9,7 @@ export function checkNoBackstep(field: string, path: string): FieldError[] {
   return hasBackstep(path) ? [invalidValue(field, path, "must not contain '..'")] : [];
 }
 
-/** A path below a volume must not lead out of it. */
+/** Checks a path within a volume, which must not leave it. */
 export function checkDescendingPath(field: string, path: string | undefined): FieldError[] {
   if (!path) return [];
   if (path.startsWith('/')) return [invalidValue(field, path, 'must be a relative path')];

@@ -1,4 +1,4 @@
-/** Volume sources that pods and persistent volumes describe by the very same fields. */
+/** Volume sources that are identical for pods and persistent volumes. */
 import { bool, int32, list, obj, oneOf, str } from '#kube/schema-dsl.ts';
 
 const HOST_PATH_TYPES = [

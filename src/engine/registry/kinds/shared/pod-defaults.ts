@@ -1,4 +1,4 @@
-/** What the server adds to a pod's spec, in pods and in templates alike. Constant values stand in the schema. */
+/** Defaults of a pod spec, in pods and templates. Constant defaults are in the schema. */
 import type { Container } from '#engine/registry/kinds/shared/container.ts';
 import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { canonicalAmounts, canonicalResources, quantityText } from '#engine/registry/kinds/shared/quantities.ts';
@@ -9,7 +9,7 @@ export function defaultPodSpec(spec: PodSpec | undefined): void {
   if (!isRecord(spec)) return;
   for (const container of containersOf(spec)) defaultContainer(container);
   for (const volume of records(spec.volumes)) {
-    // A volume without a source is an empty directory.
+    // A volume without a source is an emptyDir.
     if (Object.keys(volume).every((key) => key === 'name')) volume.emptyDir = {};
     const { emptyDir, ephemeral } = volume;
     if (isRecord(emptyDir) && emptyDir.sizeLimit !== undefined) emptyDir.sizeLimit = quantityText(emptyDir.sizeLimit);
@@ -17,7 +17,7 @@ export function defaultPodSpec(spec: PodSpec | undefined): void {
     if (isRecord(volume.image)) volume.image.pullPolicy ??= pullPolicyOf(volume.image.reference);
   }
   canonicalAmounts(spec.overhead);
-  // The old name of the field stays in step with the new one, which wins.
+  // Keeps the deprecated field equal to the current one, which takes precedence.
   const account = spec.serviceAccountName || spec.serviceAccount;
   if (account) {
     spec.serviceAccountName = account;
@@ -25,7 +25,7 @@ export function defaultPodSpec(spec: PodSpec | undefined): void {
   }
 }
 
-/** All containers of a spec, whatever their sort. */
+/** Returns the containers of all types. */
 export function containersOf(spec: PodSpec): Container[] {
   return [...records(spec.initContainers), ...records(spec.containers), ...records(spec.ephemeralContainers)];
 }
@@ -35,12 +35,12 @@ function defaultContainer(container: Container): void {
   canonicalResources(container.resources);
 }
 
-/** An image that may move under its name is always fetched anew. */
+/** An image whose tag may move is always pulled. */
 function pullPolicyOf(image: unknown): 'Always' | 'IfNotPresent' {
   return typeof image === 'string' && image !== '' && tagOf(image) === 'latest' ? 'Always' : 'IfNotPresent';
 }
 
-/** `registry:5000/name:tag@digest`; without a tag and a digest it is `latest`. */
+/** Returns the tag of `registry:5000/name:tag@digest`; `latest` if it has neither tag nor digest. */
 function tagOf(image: string): string {
   const digestAt = image.indexOf('@');
   const name = digestAt < 0 ? image : image.slice(0, digestAt);

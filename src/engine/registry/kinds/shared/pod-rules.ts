@@ -1,4 +1,4 @@
-/** Rules for a pod's spec, in pods and in templates alike. */
+/** Validates pod specs, in pods and templates. */
 import { checkAffinity } from '#engine/registry/kinds/shared/affinity-rules.ts';
 import { checkContainer } from '#engine/registry/kinds/shared/container-rules.ts';
 import type { Container } from '#engine/registry/kinds/shared/container.ts';
@@ -25,7 +25,7 @@ export function checkPodSpec(field: string, spec: PodSpec): FieldError[] {
   const errors: FieldError[] = [];
   if (containers.length === 0) errors.push(requiredValue(`${field}.containers`));
   const names: [string, string][] = [];
-  // Regular containers first: a name that two sorts share is an error of the other sort.
+  // Regular containers come first: a duplicate name is reported for the other type.
   const sorts = { containers, initContainers, ephemeralContainers };
   for (const [sort, list] of Object.entries(sorts)) {
     for (const [i, container] of list.entries()) {
@@ -51,7 +51,7 @@ function checkMain(field: string, container: Container): FieldError[] {
   return [...errors, forbiddenField(`${field}.restartPolicy`, 'may not be set for non-init containers')];
 }
 
-/** One that is restarted always runs beside the main ones, and may be watched like them. */
+/** A sidecar runs beside the main containers and may have probes like them. */
 function checkInit(field: string, container: Container): FieldError[] {
   return container.restartPolicy === 'Always' ? checkHooks(field, container) : forbidHooks(field, container);
 }
@@ -64,7 +64,7 @@ export function checkPodTemplate(field: string, { metadata, spec }: PodTemplateS
   return spec === undefined ? errors : [...errors, ...checkPodSpec(`${field}.spec`, spec)];
 }
 
-/** On the network of its node a pod has the node's ports, and every port of a node is one pod's. */
+/** With hostNetwork, the host port must equal the container port. Host ports must be unique. */
 function checkHostPorts(field: string, { containers, hostNetwork }: PodSpec): FieldError[] {
   const errors: FieldError[] = [];
   const taken = new Set<string>();
@@ -82,7 +82,7 @@ function checkHostPorts(field: string, { containers, hostNetwork }: PodSpec): Fi
   return errors;
 }
 
-/** Where it may run. */
+/** Checks scheduling constraints. */
 function checkPlacement(field: string, spec: PodSpec): FieldError[] {
   const { nodeSelector, nodeName, tolerations = [], topologySpreadConstraints = [], affinity } = spec;
   return [

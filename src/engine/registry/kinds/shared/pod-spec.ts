@@ -1,4 +1,4 @@
-/** What a pod should be. */
+/** The schema of pod specs. */
 import { container, ephemeralContainer } from '#engine/registry/kinds/shared/container.ts';
 import { localObjectReference } from '#engine/registry/kinds/shared/references.ts';
 import { resourceRequirements } from '#engine/registry/kinds/shared/resource-requirements.ts';

@@ -1,4 +1,4 @@
-/** Volume sources as pods have them; where a secret is named, it stands in the pod's own namespace. */
+/** Volume sources of pods, whose references to secrets are in the pod's namespace. */
 import { persistentVolumeClaimTemplate } from '#engine/registry/kinds/shared/claim-spec.ts';
 import { localObjectReference } from '#engine/registry/kinds/shared/references.ts';
 import { secretVolumeSources, storageOsVolumeSource } from '#engine/registry/kinds/shared/secret-volume-source.ts';

@@ -1,4 +1,4 @@
-/** Rules for what a container is asked and told while it runs: probes and lifecycle hooks. */
+/** Validates probes and lifecycle hooks. */
 import type { Container } from '#engine/registry/kinds/shared/container.ts';
 import { checkNotNegative, checkOneSource, checkPort, checkPortOrName } from '#engine/registry/kinds/shared/formats.ts';
 import { type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
@@ -7,7 +7,7 @@ type Probe = NonNullable<Container['livenessProbe']>;
 type Hook = NonNullable<NonNullable<Container['lifecycle']>['preStop']>;
 type Handler = Hook & Pick<Probe, 'grpc'>;
 
-/** For containers that are there to run. */
+/** Checks the probes and hooks of containers that keep running. */
 export function checkHooks(field: string, container: Container): FieldError[] {
   const { lifecycle, livenessProbe, readinessProbe, startupProbe } = container;
   return [
@@ -21,7 +21,7 @@ export function checkHooks(field: string, container: Container): FieldError[] {
   ];
 }
 
-/** For containers that have to end before the others start. */
+/** Rejects probes and hooks of init containers, which must end before the others start. */
 export function forbidHooks(field: string, container: Container): FieldError[] {
   return (['lifecycle', 'livenessProbe', 'readinessProbe', 'startupProbe'] as const)
     .filter((hook) => container[hook] !== undefined)
@@ -46,7 +46,7 @@ function checkProbe(field: string, probe: Probe | undefined): FieldError[] {
   ];
 }
 
-/** What restarts a container has no need of a second success. */
+/** A probe that restarts a container must not require more than one success. */
 function checkOneSuccess(field: string, probe: Probe | undefined): FieldError[] {
   const { successThreshold = 1 } = probe ?? {};
   return successThreshold === 1 ? [] : [invalidValue(`${field}.successThreshold`, successThreshold, 'must be 1')];

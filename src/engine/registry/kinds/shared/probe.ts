@@ -1,4 +1,4 @@
-/** Probes and lifecycle hooks of a container. */
+/** The schemas of probes and lifecycle hooks. */
 import { int32, int64, intOrString, list, obj, oneOf, str } from '#kube/schema-dsl.ts';
 
 export const execAction = obj({

@@ -1,4 +1,4 @@
-/** Volumes that are filled from API objects. */
+/** The schemas of volumes that are filled from API objects. */
 import { objectFieldSelector, resourceFieldSelector } from '#engine/registry/kinds/shared/env.ts';
 import { labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { bool, int32, int64, list, obj, str } from '#kube/schema-dsl.ts';
@@ -33,7 +33,7 @@ const clusterTrustBundleProjection = obj(
   { required: ['path'] },
 );
 
-/** Some or all keys of a ConfigMap or of a Secret. */
+/** Some or all keys of a ConfigMap or Secret. */
 const keysProjection = obj({
   items: list(keyToPath, { atomic: true }),
   name: str({ default: '' }),
@@ -61,7 +61,7 @@ const volumeProjection = obj({
   serviceAccountToken: serviceAccountTokenProjection,
 });
 
-/** 0644: readable for all in the pod. */
+/** 0644: readable by all in the pod. */
 const defaultMode = int32({ default: 420 });
 
 export const projectedVolumeSources = {

@@ -1,4 +1,4 @@
-/** Amounts of resources in objects: their canonical text, their order and their rules. */
+/** Quantities in objects: canonical form, comparison and validation. */
 import { NOT_NEGATIVE } from '#engine/registry/kinds/shared/formats.ts';
 import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
@@ -10,7 +10,7 @@ export type Amounts = Readonly<Record<string, Amount>>;
 
 export const NOT_POSITIVE = 'must be greater than zero';
 
-/** The quantity, or in Kubernetes' words why it is none. */
+/** Returns the quantity, or Kubernetes' message if it is invalid. */
 function parse(amount: Amount): Quantity | string {
   try {
     return parseQuantity(String(amount));
@@ -20,7 +20,7 @@ function parse(amount: Amount): Quantity | string {
   }
 }
 
-/** The number of billionths; zero for what is no quantity, which checkAmount() reports. */
+/** Returns the amount in billionths, or zero if it is invalid (checkAmount reports that). */
 function nanosOf(amount: Amount): bigint {
   const parsed = parse(amount);
   return typeof parsed === 'string' ? 0n : parsed.nanos;
@@ -35,13 +35,13 @@ export function isPositiveQuantity(amount: Amount): boolean {
   return nanosOf(amount) > 0n;
 }
 
-/** As the server shows it; what is no quantity stays as it is. */
+/** Returns the canonical form, or the amount itself if it is invalid. */
 export function quantityText(amount: Amount): string {
   const parsed = parse(amount);
   return typeof parsed === 'string' ? String(amount) : formatQuantity(parsed);
 }
 
-/** Writes every amount of a list in its canonical form, in place. */
+/** Canonicalizes every amount of a list, in place. */
 export function canonicalAmounts(amounts: unknown): void {
   if (!isRecord(amounts)) return;
   for (const [name, amount] of Object.entries(amounts)) {
@@ -49,7 +49,7 @@ export function canonicalAmounts(amounts: unknown): void {
   }
 }
 
-/** For `{requests, limits}`. */
+/** Canonicalizes `{requests, limits}`, in place. */
 export function canonicalResources(resources: unknown): void {
   if (!isRecord(resources)) return;
   canonicalAmounts(resources['requests']);
@@ -70,7 +70,7 @@ export function checkPositiveAmount(field: string, amount: Amount): FieldError[]
 
 const CONTAINER_RESOURCES = new Set(['cpu', 'memory', 'ephemeral-storage']);
 
-/** `cpu`, `hugepages-2Mi`, `example.com/gpu`. */
+/** Checks a resource name: `cpu`, `hugepages-2Mi`, `example.com/gpu`. */
 function checkContainerResource(field: string, name: string): FieldError[] {
   const texts = qualifiedNameErrors(name);
   if (texts.length > 0) return texts.map((text) => invalidValue(field, name, text));
@@ -81,7 +81,7 @@ function checkContainerResource(field: string, name: string): FieldError[] {
   ];
 }
 
-/** Devices and huge pages cannot be shared, so that nobody may ask for less than the limit. */
+/** Devices and huge pages cannot be overcommitted: the request must equal the limit. */
 function isOvercommitAllowed(name: string): boolean {
   return !name.includes('/') && !name.startsWith('hugepages-');
 }

@@ -1,12 +1,12 @@
-/** Reading objects whose shape was not checked yet, and comparing such as were. */
+/** Reads objects whose shape is not validated yet, and compares values. */
 import { isRecord } from '#kube/meta.ts';
 
-/** The objects of a list; nothing where the value is no list. */
+/** Returns the objects of a list, or nothing if the value is not a list. */
 export function records<T extends object>(list: readonly T[] | undefined): T[] {
   return Array.isArray(list) ? (list as readonly T[]).filter((item) => isRecord(item)) : [];
 }
 
-/** Equal as Kubernetes compares: absent, null, `{}` and `[]` are one and the same. */
+/** Compares like Kubernetes: absent, null, `{}` and `[]` are equal. */
 export function sameValue(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (isEmpty(a) || isEmpty(b)) return isEmpty(a) && isEmpty(b);

@@ -1,4 +1,4 @@
-/** How objects name other objects. */
+/** The schemas of object references. */
 import { obj, str } from '#kube/schema-dsl.ts';
 
 export const objectReference = obj(

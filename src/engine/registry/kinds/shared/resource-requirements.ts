@@ -1,4 +1,4 @@
-/** What a container or a claim asks for and may use at most. */
+/** The schemas of resource requests and limits. */
 import { list, map, obj, quantity, str } from '#kube/schema-dsl.ts';
 
 export const resourceClaim = obj(

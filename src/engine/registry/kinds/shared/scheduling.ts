@@ -1,4 +1,4 @@
-/** What decides where a pod may run: affinity, tolerations, spreading. */
+/** The schemas of scheduling constraints: affinity, taints and tolerations, topology spread. */
 import { labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { nodeAffinity } from '#engine/registry/kinds/shared/node-affinity.ts';
 import { int32, int64, list, obj, oneOf, str, time } from '#kube/schema-dsl.ts';
@@ -23,7 +23,7 @@ export const weightedPodAffinityTerm = obj(
   { required: ['weight', 'podAffinityTerm'] },
 );
 
-/** For affinity and anti-affinity alike. */
+/** Pod affinity and anti-affinity. */
 export const podAffinity = obj({
   preferredDuringSchedulingIgnoredDuringExecution: list(weightedPodAffinityTerm, { atomic: true }),
   requiredDuringSchedulingIgnoredDuringExecution: list(podAffinityTerm, { atomic: true }),
@@ -35,7 +35,7 @@ export const affinity = obj({
   podAntiAffinity: podAffinity,
 });
 
-/** Errors list the words in this order, as everywhere where it is not that of the alphabet. */
+/** In the order of error messages, which is not alphabetical here. */
 const taintEffect = oneOf(['NoSchedule', 'PreferNoSchedule', 'NoExecute']);
 
 export const taint = obj(

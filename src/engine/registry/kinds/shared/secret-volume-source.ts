@@ -1,6 +1,6 @@
 /**
- * Volume sources that pods and persistent volumes describe alike but for the reference to a secret: a pod's stands in
- * its own namespace, a persistent volume's in any.
+ * Volume sources that differ between pods and persistent volumes only in the reference to a secret: in the pod's
+ * namespace or in any namespace.
  */
 import { bool, int32, list, map, obj, str } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
@@ -82,7 +82,7 @@ export const secretVolumeSources = <R extends Schema>(secretRef: R) => ({
   ),
 });
 
-/** Apart from the others, for a persistent volume's is a reference of another type than theirs. */
+/** Separate from the others, because a persistent volume has a different type of reference here. */
 export const storageOsVolumeSource = <R extends Schema>(secretRef: R) =>
   obj({
     fsType: str(),

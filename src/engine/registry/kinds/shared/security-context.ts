@@ -1,4 +1,4 @@
-/** Privileges of a pod and of its containers. */
+/** The schemas of security contexts of pods and containers. */
 import { bool, int64, list, obj, oneOf, str } from '#kube/schema-dsl.ts';
 
 export const capabilities = obj({
@@ -13,7 +13,7 @@ export const seLinuxOptions = obj({
   user: str(),
 });
 
-/** Of seccomp and of AppArmor alike. */
+/** A seccomp or AppArmor profile. */
 const confinementProfile = obj(
   {
     localhostProfile: str(),

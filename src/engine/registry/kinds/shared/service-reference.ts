@@ -1,4 +1,4 @@
-/** How webhooks and APIServices name the Service that answers for them. */
+/** References of webhooks and APIServices to a Service. */
 import { checkPort, PORT_TEXT } from '#engine/registry/kinds/shared/formats.ts';
 import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
 import { int32, str } from '#kube/schema-dsl.ts';

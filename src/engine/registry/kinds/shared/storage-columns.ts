@@ -1,4 +1,4 @@
-/** Cells that claims and volumes print alike. */
+/** Columns that claims and volumes share. */
 import type { KindColumn } from '#engine/registry/kinds/define-kind.ts';
 import { UNSET } from '#engine/registry/kinds/shared/columns.ts';
 import type { KubeObject } from '#kube/meta.ts';
@@ -9,7 +9,7 @@ type Storage = KubeObject & {
 };
 type StorageColumn = KindColumn<Storage>;
 
-/** Older than the field, and still read. */
+/** The predecessor of the field, which is still read. */
 const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
 
 export const phaseColumn: StorageColumn = {

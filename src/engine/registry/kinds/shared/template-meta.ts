@@ -1,4 +1,4 @@
-/** The metadata of a template: what the made object starts with. Lenient, for the made object is checked itself. */
+/** The metadata of a template. Lenient, because the created object is validated. */
 import { list, map, obj, str } from '#kube/schema-dsl.ts';
 
 export const templateMeta = obj(

@@ -1,4 +1,4 @@
-/** Rules for the volume sources that people use; the others are held to their schema alone. */
+/** Validates common volume sources; only the schema validates the others. */
 import { checkClaimSpec } from '#engine/registry/kinds/shared/claim-rules.ts';
 import { checkName, checkOneSource, checkRequiredName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
 import { checkDescendingPath, checkNoBackstep } from '#engine/registry/kinds/shared/path-rules.ts';
@@ -79,7 +79,7 @@ function checkProjection(field: string, { configMap, secret, serviceAccountToken
   return errors;
 }
 
-/** `local` too, which has no type. */
+/** Also checks `local`, which has no type. */
 export function checkHostPath(field: string, { path }: { readonly path: string }): FieldError[] {
   return path === '' ? [requiredValue(`${field}.path`)] : checkNoBackstep(`${field}.path`, path);
 }

@@ -1,4 +1,7 @@
-/** One rule of x-kubernetes-validations as programs, with what it may cost. Kubernetes' words for what does not compile. */
+/**
+ * Compiles one rule of x-kubernetes-validations, and estimates its cost. Kubernetes' messages for rules that do not
+ * compile.
+ */
 import type { Expr } from '#cel/ast.ts';
 import type { CheckAllowance } from '#cel/check/allowance.ts';
 import { compile, type CompileFailure, type Program } from '#cel/compile.ts';
@@ -12,25 +15,25 @@ import type { Schema, ValidationRule } from '#kube/schema.ts';
 
 export interface CompiledRule {
   readonly rule: ValidationRule;
-  /** undefined = it is empty, or `failure` says why it does not compile. */
+  /** Undefined if the rule is empty or does not compile (`failure`). */
   readonly program: Program | undefined;
   readonly failure: string | undefined;
   readonly usesOldSelf: boolean;
-  /** Of one evaluation; 0 unless it was asked for. */
+  /** Estimated cost of one evaluation; 0 unless requested. */
   readonly cost: number;
   readonly message: Program | undefined;
   readonly messageFailure: string | undefined;
   readonly messageCost: number;
-  /** Relative, as errors show it; '' = none. */
+  /** Relative path for errors; '' = none. */
   readonly fieldPath: string;
 }
 
-/** Where rules of one node of a schema are compiled. */
+/** The context in which the rules of a schema node are compiled. */
 export interface RuleScope {
   readonly schema: Schema;
-  /** What `self` is. */
+  /** The type of `self`. */
   readonly self: CelType;
-  /** Given where costs are to be estimated. */
+  /** Set if costs are to be estimated. */
   readonly sizes?: Sized;
   readonly allowance?: CheckAllowance;
 }
@@ -47,7 +50,7 @@ export function compileRule(rule: ValidationRule, scope: RuleScope): CompiledRul
     rule,
     program: failed ? undefined : program,
     failure: failed ? failureText(program, '', 'cel expression must evaluate to a bool') : undefined,
-    usesOldSelf: !failed && program !== undefined && names(program.checked?.tree, OLD_SELF),
+    usesOldSelf: !failed && program !== undefined && refersTo(program.checked?.tree, OLD_SELF),
     cost: failed ? 0 : costOf(program, scope),
     message: text,
     messageFailure:
@@ -87,10 +90,10 @@ function fieldPathOf({ fieldPath }: ValidationRule, schema: Schema): string {
   }
 }
 
-/** Whether an expression names a variable, by whatever that name stands for. */
-function names(expr: Expr | undefined, name: string): boolean {
+/** Reports whether an expression refers to a name, whatever it is bound to. */
+function refersTo(expr: Expr | undefined, name: string): boolean {
   if (expr === undefined) return false;
-  const inside = (inner: Expr | undefined) => names(inner, name);
+  const inside = (inner: Expr | undefined) => refersTo(inner, name);
   switch (expr.kind) {
     case 'const':
       return false;

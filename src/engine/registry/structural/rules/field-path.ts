@@ -1,6 +1,6 @@
 /**
- * The `fieldPath` of a rule: `.spec.size`, `.labels['a.b']`. It names fields of a schema, or keys of a map, and nothing
- * inside of lists. Gives the path as errors show it, relative to where the rule stands.
+ * Resolves the `fieldPath` of a rule: `.spec.size`, `.labels['a.b']`. It refers to fields of a schema or keys of a map,
+ * but not to list items. Returns the path for errors, relative to the rule.
  */
 import { isMap } from '#engine/registry/structural/keywords.ts';
 import type { Schema } from '#kube/schema.ts';
@@ -10,17 +10,17 @@ export class FieldPathError extends Error {
 }
 
 export interface FoundField {
-  /** `spec.size`, `labels[a.b]`. */
+  /** The path for errors: `spec.size`, `labels[a.b]`. */
   readonly path: string;
   readonly schema: Schema | undefined;
 }
 
 export interface FieldPathOptions {
-  /** Whether `['x']` may stand for `.x`. */
+  /** True if `['x']` is allowed instead of `.x`. */
   readonly brackets?: boolean;
 }
 
-/** Throws FieldPathError, in Kubernetes' words. */
+/** Throws FieldPathError with Kubernetes' messages. */
 export function fieldAt(path: string, root: Schema, { brackets = true }: FieldPathOptions = {}): FoundField {
   let schema: Schema | undefined = root;
   let shown = '';
@@ -45,7 +45,7 @@ export function fieldAt(path: string, root: Schema, { brackets = true }: FieldPa
     if (token === '.') step(next());
     else if (token === '[') {
       if (!brackets) throw new FieldPathError('array notation is not allowed');
-      step(unquoted(next()));
+      step(unquote(next()));
       const end = next();
       if (end !== ']') throw new FieldPathError(`expected ] but got ${end}`);
     } else throw new FieldPathError(`expected [ or . but got: ${token}`);
@@ -53,7 +53,7 @@ export function fieldAt(path: string, root: Schema, { brackets = true }: FieldPa
   return { path: shown, schema };
 }
 
-/** Dots, brackets, quoted texts and what stands between them. */
+/** Splits a path into dots, brackets, quoted strings and the text between them. */
 function tokensOf(path: string): string[] {
   return path.match(/'(?:[^'\\]|\\[^])*'?|[.[\]]|[^.[\]']+(?:'[^.[\]]*)?/g) ?? [];
 }
@@ -70,7 +70,7 @@ const ESCAPES: ReadonlyMap<string, string> = new Map([
   ['\\', '\\'],
 ]);
 
-function unquoted(token: string): string {
+function unquote(token: string): string {
   if (token.length < 2 || !token.startsWith("'") || !token.endsWith("'")) {
     throw new FieldPathError(`expected single quoted string but got ${token}`);
   }

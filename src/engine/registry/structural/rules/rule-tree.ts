@@ -1,12 +1,12 @@
 /**
- * The rules of a schema (x-kubernetes-validations), compiled once, as a tree of the nodes that have some or have them
- * inside. `self` is the value of a node, `oldSelf` what it replaces: rules that name it are asked only where there is
- * something to compare with. evaluate-rules.ts walks it.
+ * The compiled rules of a schema (x-kubernetes-validations), as a tree of the nodes that have rules or contain some.
+ * `self` is the value of a node, `oldSelf` the value it replaces: rules that use it are evaluated only if there is an
+ * old value. evaluate-rules.ts walks the tree.
  */
 import { ruleType } from '#cel/check/schema-type.ts';
 import { withObjectNames } from '#cel/check/object-meta.ts';
 import { escapeFieldName } from '#cel/check/field-names.ts';
-import type { Purse } from '#engine/admission/expressions/purse.ts';
+import type { CostBudget } from '#engine/admission/expressions/cost-budget.ts';
 import type { Units } from '#engine/admission/expressions/slices.ts';
 import { compileUnits } from '#engine/admission/expressions/source-limits.ts';
 import { valueSchema } from '#engine/registry/structural/keywords.ts';
@@ -16,11 +16,11 @@ import type { FieldError } from '#kube/field-error.ts';
 import type { Schema } from '#kube/schema.ts';
 
 export interface RuleNode {
-  /** With the names of an object, where it is one. */
+  /** Includes the fields of an object if the node is a resource. */
   readonly schema: Schema;
-  /** Compiled when they are first asked: a schema may have many, and nobody is to wait for all of them at once. */
+  /** Compiled on first use: a schema may have many rules, and compiling all at once would block other requests. */
   readonly rules: readonly CompiledRule[];
-  /** What the next look at `rules` takes. */
+  /** Cost of the next access to `rules`. */
   readonly compileUnits: Units;
   readonly fields: ReadonlyMap<string, RuleNode> | undefined;
   readonly values: RuleNode | undefined;
@@ -28,7 +28,7 @@ export interface RuleNode {
 }
 
 export interface RuleValidator {
-  /** `lenient`: what did not change may be wrong, and is only warned of. Hands over after each rule (slices.ts). */
+  /** `lenient`: errors in unchanged values become warnings. Yields after each rule (slices.ts). */
   run(
     object: Record<string, unknown>,
     old: Record<string, unknown> | undefined,
@@ -38,7 +38,7 @@ export interface RuleValidator {
 
 const known = new WeakMap<Schema, boolean>();
 
-/** Whether a schema has rules, or has them inside. Schemas do not change. */
+/** Reports whether a schema has rules or contains some. Schemas are immutable. */
 export function hasRules(schema: Schema): boolean {
   let has = known.get(schema);
   if (has === undefined) known.set(schema, (has = findRules(schema)));
@@ -53,23 +53,26 @@ function findRules(schema: Schema): boolean {
   return Object.values(schema.properties ?? {}).some(hasRules);
 }
 
-/** Of a whole object. */
+/** Compiles the rules of a whole object. */
 export function compileRules(schema: Schema): RuleValidator {
   const root = nodeOf(schema, true);
   return { run: (object, old, { lenient = false } = {}) => evaluateRules(root, schema, { object, old, lenient }) };
 }
 
-/** What a schema's own rules say against its default, as a change of nothing and as a new value. `path` is its own. */
-export function ruleFaultsOf(schema: Schema, path: string, purse: Purse): FieldError[] {
+/**
+ * Checks a schema's default against its own rules, both as an unchanged and as a new value. `path` is that of the
+ * default.
+ */
+export function checkDefaultAgainstRules(schema: Schema, path: string, costBudget: CostBudget): FieldError[] {
   const node = nodeOf(schema, schema['x-kubernetes-embedded-resource'] === true);
-  const ask = (old: unknown) =>
-    settled(evaluateRules(node, schema, { object: schema.default, old, lenient: false, path, purse }));
-  const kept = ask(schema.default);
-  return [...(kept.errors.length > 0 ? kept : ask(undefined)).errors];
+  const evaluate = (old: unknown) =>
+    runToEnd(evaluateRules(node, schema, { object: schema.default, old, lenient: false, path, costBudget }));
+  const kept = evaluate(schema.default);
+  return [...(kept.errors.length > 0 ? kept : evaluate(undefined)).errors];
 }
 
-/** At one go: the purse is small. */
-function settled<T>(work: Generator<unknown, T>): T {
+/** Runs without yielding: the budget is small. */
+function runToEnd<T>(work: Generator<unknown, T>): T {
   for (;;) {
     const step = work.next();
     if (step.done === true) return step.value;
@@ -94,7 +97,7 @@ function nodeOf(schema: Schema, isResource: boolean): RuleNode {
   };
 }
 
-/** Of parts of objects: a default may hold others, each of which is judged by itself, too. */
+/** Rules of nested schemas: a default may contain others, each of which is also checked separately. */
 const compiledRules = new WeakMap<Schema, readonly CompiledRule[]>();
 
 function rulesOf(schema: Schema, isResource: boolean): readonly CompiledRule[] {
@@ -124,7 +127,7 @@ function fieldNodes({ properties = {} }: Schema): ReadonlyMap<string, RuleNode> 
   return nodes.size === 0 ? undefined : nodes;
 }
 
-/** What expressions cannot see has no rules that count. */
+/** Rules of fields that expressions cannot access are ignored. */
 function isVisible(name: string, property: Schema): boolean {
   if (name === '__proto__') return false;
   return escapeFieldName(name) === undefined || ruleType(property, name, false) !== undefined;

@@ -30,13 +30,13 @@ interface Case {
 }
 
 const cases: Record<string, Case> = {
-  'a rule that holds says nothing': { schema: ruled('integer', { rule: 'self > 1' }), spec: 2 },
+  'a satisfied rule returns no errors': { schema: ruled('integer', { rule: 'self > 1' }), spec: 2 },
   'its message is trimmed': {
     schema: ruled('integer', { rule: 'self > 1', message: ' more! ' }),
     spec: 1,
     errors: ['spec: Invalid value: "integer": more!'],
   },
-  'its reason chooses the words': {
+  'the reason determines the error': {
     schema: ruled(
       'integer',
       { rule: 'self > 1', message: 'more', reason: 'FieldValueRequired' },
@@ -45,48 +45,48 @@ const cases: Record<string, Case> = {
     spec: 1,
     errors: ['spec: Required value: more', 'spec: Duplicate value: "integer"'],
   },
-  'a messageExpression that gives nothing gives way to the message': {
+  'an empty messageExpression falls back to the message': {
     schema: ruled('integer', { rule: 'self > 1', message: 'more', messageExpression: "' '" }),
     spec: 1,
     errors: ['spec: Invalid value: "integer": more'],
   },
-  'a messageExpression that fails gives way to the rule': {
+  'a failing messageExpression falls back to the rule': {
     schema: ruled('integer', { rule: 'self > 1', messageExpression: "['a'][self]" }),
     spec: 1,
     errors: ['spec: Invalid value: "integer": failed rule: self > 1'],
   },
-  'an int-or-string is taken as it is': {
+  'an int-or-string keeps its type': {
     schema: ruled(undefined, { rule: "type(self) == int ? self < 5 : self.endsWith('%')" }),
     spec: '5',
     errors: ['spec: Invalid value: "": failed rule: type(self) == int ? self < 5 : self.endsWith(\'%\')'],
   },
-  'a wrong type at run time is told apart': {
+  'a type error at run time is reported as such': {
     schema: ruled(undefined, { rule: 'self < 5' }),
     spec: 'a',
     errors: [
       'spec: Invalid value: "": \'no such overload\': call arguments did not match a supported operator, function or macro signature for rule: self < 5',
     ],
   },
-  'null is nothing to ask about': { schema: { ...ruled('integer', { rule: 'false' }), nullable: true }, spec: null },
-  'a transition is asked only where there was something': {
+  'rules skip null': { schema: { ...ruled('integer', { rule: 'false' }), nullable: true }, spec: null },
+  'a transition rule is skipped without an old value': {
     schema: ruled('integer', { rule: 'self == oldSelf' }),
     spec: 1,
   },
-  'what did not change is only warned of': {
+  'an error in an unchanged value becomes a warning': {
     schema: ruled('integer', { rule: 'self > 1', message: 'more' }),
     spec: 1,
     old: 1,
     lenient: true,
     warnings: ['spec: Invalid value: "integer": more'],
   },
-  'a transition that fails is refused though nothing changed': {
+  'a failed transition rule is an error even if nothing changed': {
     schema: ruled('integer', { rule: 'self > oldSelf', message: 'grow' }),
     spec: 1,
     old: 1,
     lenient: true,
     errors: ['spec: Invalid value: "integer": grow'],
   },
-  'one rule may not spend more than a call': {
+  'a rule is limited to the cost of a call': {
     schema: {
       type: 'array',
       items: { type: 'integer' },
@@ -100,7 +100,7 @@ const cases: Record<string, Case> = {
       'spec: Invalid value: "array": \'operation cancelled: actual cost limit exceeded\': no further validation rules will be run due to call cost exceeds limit for rule: self.all(x, self.all(y, self.all(z, x + y + z >= 0)))',
     ],
   },
-  'all of them may not spend more than an object': {
+  'all rules are limited to the cost of an object': {
     schema: {
       type: 'array',
       items: {
@@ -118,16 +118,16 @@ test('rules of a schema', async (t) => {
   for (const [name, { schema, spec, old, lenient, errors = [], warnings = [] }] of Object.entries(cases)) {
     await t.test(name, () => {
       const found = run(schema, spec, old, lenient);
-      const told = found.errors.map(({ field, message }) => `${field}: ${message}`);
-      assert.equal(told.length, errors.length, told.join('\n'));
-      for (const [i, text] of told.entries()) assert.ok(text.endsWith(errors[i]!), text);
+      const reported = found.errors.map(({ field, message }) => `${field}: ${message}`);
+      assert.equal(reported.length, errors.length, reported.join('\n'));
+      for (const [i, text] of reported.entries()) assert.ok(text.endsWith(errors[i]!), text);
       assert.deepEqual(found.warnings, warnings);
       assert.ok(found.units <= 11_000_000, String(found.units));
     });
   }
 });
 
-test('a schema without rules is known as such', () => {
+test('hasRules detects schemas without rules', () => {
   assert.equal(hasRules({ type: 'object', properties: { a: { type: 'array', items: { type: 'string' } } } }), false);
   assert.equal(hasRules({ type: 'array', items: ruled('string', { rule: 'true' }) }), true);
 });
@@ -165,7 +165,7 @@ test('paths of fields', async (t) => {
       }
     });
   }
-  await t.test('brackets may be refused', () => {
+  await t.test('brackets can be disallowed', () => {
     assert.throws(() => fieldAt(".spec['size']", fields, { brackets: false }), {
       message: 'array notation is not allowed',
     });
