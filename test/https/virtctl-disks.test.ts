@@ -140,7 +140,7 @@ suite('virtctl with disks', () => {
     const [ova, early] = [join(dir, 'keeper.ova'), join(dir, 'early.ova')];
     const none = await scene.virtctl('export', 'ovf', 'keeper', '--ova', early);
     assert.equal(none.code, 0, none.err);
-    assert.match(none.err, /Note: there is no persistent state of TPM and EFI yet/);
+    assert.match(none.err, /Note: the VM has no persistent TPM and EFI state yet/);
 
     const { uid } = (await scene.readVm('keeper')).metadata;
     await aClaim('the-state', {
@@ -309,7 +309,7 @@ suite('virtctl with disks', () => {
     assert.deepEqual([json.uuid, json.machine, json.devices.length], [UUID, 'pc-q35-7.2', 2]);
     assert.equal(
       (await scene.virtctl('identity', 'history', 'db')).out,
-      'VirtualMachine db has not been started yet: it has no history.\n',
+      'VirtualMachine db has no history: it has not been started yet.\n',
     );
     const template = { spec: { domain: { machine: { type: 'pc-q35-6.2' } } } };
     const before = await scene.virtctl('identity', 'diff', 'db', '--exit-code', '-o', 'json');

@@ -147,10 +147,10 @@ suite('virtctl update machine-types', () => {
       argv: ['*', '--target-machine-type', 'pc-q35-99.0'],
       err: /^Cannot use the machine type "pc-q35-99.0": no node offers it; /,
     },
-    'a format for what is no plan': { argv: ['*', '-o', 'json'], err: /^--output has no meaning without --dry-run\n$/ },
+    'a format for what is no plan': { argv: ['*', '-o', 'json'], err: /^--output requires --dry-run\n$/ },
     'waiting for what is not made': {
       argv: ['*', '--dry-run', '--wait'],
-      err: /^--wait has no meaning with --dry-run\n$/,
+      err: /^--wait cannot be combined with --dry-run\n$/,
     },
     'a word too many': { argv: ['*', 'b'], err: /^2 globs are given; expected one, in quotes: / },
   };

@@ -81,7 +81,7 @@ suite('virtctl', () => {
       argv: ['identity', 'duplicates', '--as', 'nobody'],
       err:
         'virtualmachines.kubevirt.io is forbidden: User "nobody" cannot list resource "virtualmachines" in API group "kubevirt.io" at the cluster scope\n' +
-        'Duplicates are looked for in all namespaces: this needs the permission to list virtualmachines.kubevirt.io there.\n',
+        'Finding duplicates requires permission to list virtualmachines.kubevirt.io in all namespaces.\n',
     },
     'an unknown flag': { argv: ['start', 'db', '--now'], err: 'unknown flag: --now\n' },
     'protection of a VM that is not there': {
@@ -140,11 +140,11 @@ suite('virtctl', () => {
   test('accepts new addresses for a VM whose record is lost, and for no other', async () => {
     const [name, lost] = [scene.aName(), 'f0a4e6a2-0000-4000-8000-000000000001'];
     await scene.aVm(name, { runStrategy: 'Halted' });
-    const err = `Cannot renew the identity record of VM ${name}: it is not lost\n`;
+    const err = `Cannot renew the identity record of VM ${name}: the record is not lost\n`;
     assert.deepEqual(await scene.virtctl('identity', 'renew', name), { code: 1, out: '', err });
     await scene.patchStatus(VIRTUAL_MACHINES, name, { identityRecordUID: lost });
     assert.match((await scene.virtctl('identity', 'show', name)).err, /^The identity record is lost;/);
-    const out = `VM ${name} gets new device addresses at its next start\n`;
+    const out = `VM ${name} will get new device addresses at its next start\n`;
     const dry = await scene.virtctl('identity', 'renew', name, '--dry-run');
     assert.deepEqual(dry, { code: 0, out: `Dry Run execution\n${out}`, err: '' });
     assert.equal((await scene.readVm(name)).metadata.annotations, undefined);

@@ -24,15 +24,15 @@ export const addVolume = defineCommand({
   name: 'addvolume',
   usage: 'VMI',
   summary: 'Add a volume to a running VM.',
-  details: 'The volume is a PersistentVolumeClaim of the namespace of the VM.',
+  details: 'The volume is a PersistentVolumeClaim in the namespace of the VM.',
   example: [
     '  # Plug a volume into a running VM, with a serial number to find it by inside the guest:',
     '  virtctl addvolume myvm --volume-name=mydisk --serial=1234567890',
     '',
-    '  # Plug it in, and write it into the spec of the VM: it is there at the next start, too:',
+    '  # Plug it in and also add it to the spec of the VM, so that it is there at the next start:',
     '  virtctl addvolume myvm --volume-name=mydisk --persist',
     '',
-    '  # Give it another name in the spec, and put it on another bus:',
+    '  # Use a different name in the spec and a different bus:',
     '  virtctl addvolume myvm --volume-name=mydisk --disk-name=data --bus=virtio',
   ].join('\n'),
   flags: {

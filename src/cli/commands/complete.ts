@@ -14,8 +14,8 @@ export function completeCommand(entries: () => readonly CommandEntry[], shared: 
   return defineCommand({
     name: '__complete',
     usage: 'WORD ...',
-    summary: 'Print what the last word can become, for the scripts of virtctl completion.',
-    example: "  # What 'virtctl st' can become:\n  virtctl __complete st",
+    summary: 'Print the completions of the last word, for the scripts of virtctl completion.',
+    example: "  # Print the completions of 'virtctl st':\n  virtctl __complete st",
     flags: {},
     args: [0, Infinity],
     hidden: true,

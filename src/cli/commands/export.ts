@@ -5,6 +5,6 @@ import { exportOvf } from '#cli/commands/export-ovf.ts';
 
 export const exportGroup: CommandGroup = {
   name: 'export',
-  summary: 'Write virtual machines in the formats of others.',
+  summary: 'Export virtual machines to OVF and libvirt formats.',
   commands: [exportLibvirt, exportOvf],
 };

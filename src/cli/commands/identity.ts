@@ -8,6 +8,6 @@ import { identityShow } from '#cli/commands/identity-show.ts';
 
 export const identity: CommandGroup = {
   name: 'identity',
-  summary: 'Look at the identities of virtual machines.',
+  summary: 'Inspect the identity of virtual machines.',
   commands: [identityDiffCommand, identityDuplicates, identityHistory, identityRenew, identityShow],
 };

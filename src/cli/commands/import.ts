@@ -5,6 +5,6 @@ import { importOvf } from '#cli/commands/import-ovf.ts';
 
 export const importGroup: CommandGroup = {
   name: 'import',
-  summary: 'Make virtual machines from the formats of others.',
+  summary: 'Import virtual machines from OVF and libvirt formats.',
   commands: [importLibvirt, importOvf],
 };

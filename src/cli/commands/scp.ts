@@ -10,7 +10,7 @@ export const scp = defineCommand({
   name: 'scp',
   usage: 'SOURCE DESTINATION',
   summary: 'SCP files from/to a virtual machine instance.',
-  details: 'One of the two is [user@](vm|vmi)/name[/namespace]:path, the other one a local path.',
+  details: 'One location is [user@](vm|vmi)/name[/namespace]:path, the other a local path.',
   example: [
     '  # Copy a file to the remote home folder of user jdoe',
     '  virtctl scp myfile.bin jdoe@vmi/testvmi:myfile.bin',

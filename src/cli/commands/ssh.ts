@@ -10,7 +10,7 @@ export const ssh = defineCommand({
   name: 'ssh',
   usage: '[user@](vm|vmi)/name[/namespace]',
   summary: 'Open a SSH connection to a virtual machine instance.',
-  details: 'The ssh client of this machine does it; its way to the guest is `virtctl port-forward --stdio`.',
+  details: 'Runs the local ssh client, which reaches the guest through `virtctl port-forward --stdio`.',
   example: [
     "  # Connect to 'testvmi':",
     '  virtctl ssh jdoe@vmi/testvmi',

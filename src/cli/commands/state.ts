@@ -5,6 +5,6 @@ import { stateRelease } from '#cli/commands/state-release.ts';
 
 export const state: CommandGroup = {
   name: 'state',
-  summary: 'Decide about claims that are marked as the persistent state of virtual machines.',
+  summary: 'Adopt or release claims that are marked as the persistent state of virtual machines.',
   commands: [stateAdopt, stateRelease],
 };

@@ -28,15 +28,15 @@ export const vnc = {
       "  # Connect to 'testvmi' via remote-viewer, or vncviewer:",
       '  virtctl vnc testvmi',
       '',
-      '  # Only show the port to which any viewer can connect:',
+      '  # Only open a port that any viewer can connect to:',
       '  virtctl vnc testvmi --proxy-only --port 5901',
       '',
-      '  # A picture of what it shows:',
+      '  # Take a screenshot:',
       '  virtctl vnc screenshot testvmi -f screenshot.png',
     ].join('\n'),
     flags: {
       address: textFlag(
-        { name: 'address', help: `Where --proxy-only listens; ${LOCAL} unless set, 0.0.0.0 for all interfaces` },
+        { name: 'address', help: `The address for --proxy-only to listen on; ${LOCAL} by default, 0.0.0.0 for all interfaces` },
         'string',
       ),
       proxyOnly: switchFlag({
@@ -47,10 +47,10 @@ export const vnc = {
         name: 'preserve-session',
         help: 'Preserve an existing VNC session instead of dropping it',
       }),
-      port: integerFlag({ name: 'port', help: 'The port of the proxy; a free one unless set' }, 0),
+      port: integerFlag({ name: 'port', help: 'The port of the proxy; a free port by default' }, 0),
       vncType: textFlag({ name: 'vnc-type', help: `The VNC viewer to use: ${VIEWER_TYPES.join(', ')}` }, 'string'),
       vncPath: textFlag(
-        { name: 'vnc-path', help: 'The path to the VNC viewer; looked up in $PATH unless set' },
+        { name: 'vnc-path', help: 'The path to the VNC viewer; looked up in $PATH by default' },
         'string',
       ),
     },
@@ -144,7 +144,7 @@ async function accepted(server: Server): Promise<Socket> {
   const [socket] = (await Promise.race([
     once(server, 'connection'),
     once(server, 'close').then(() => {
-      throw new CommandError(`error encountered: no viewer has connected within ${CONNECT_MS / 1000} seconds`);
+      throw new CommandError(`error encountered: no viewer connected within ${CONNECT_MS / 1000} seconds`);
     }),
   ])) as [Socket];
   socket.on('error', () => {});
