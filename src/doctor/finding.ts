@@ -32,15 +32,14 @@ export function examinationText({ version, findings }: Examination): string {
 export function findingLines(findings: readonly Finding[]): string[] {
   return findings.flatMap(({ what, state, says, mend }) => [
     `${state.padEnd(STATE_WIDTH)}${what.padEnd(WHAT_WIDTH)}${says}`,
-    ...(mend === undefined ? [] : [`${MEND_INDENT}mend: ${mend}`]),
+    ...(mend === undefined ? [] : [`${MEND_INDENT}fix: ${mend}`]),
   ]);
 }
 
 function summary(findings: readonly Finding[]): string {
   const count = (state: FindingState) => findings.filter((finding) => finding.state === state).length;
   const [limited, missing] = [count('limited'), count('missing')];
-  if (missing > 0)
-    return `${count('works')} work, ${limited} limited, ${missing} missing: VMs cannot run here as they are`;
+  if (missing > 0) return `${count('works')} work, ${limited} limited, ${missing} missing: VMs cannot run here yet`;
   return `${count('works')} work${limited === 0 ? '' : `, ${limited} limited`}: VMs can run here`;
 }
 

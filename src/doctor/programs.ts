@@ -31,7 +31,7 @@ export const PROGRAMS: readonly Program[] = [
     file: 'qemu-img',
     args: ['--version'],
     package: 'qemu-utils',
-    without: 'disks cannot be made, copied or checked',
+    without: 'disks cannot be created, copied or checked',
     otherwise: 'missing',
   },
   {
@@ -47,7 +47,7 @@ export const PROGRAMS: readonly Program[] = [
     file: 'ip',
     args: ['-V'],
     package: 'iproute2',
-    without: 'VMs cannot be on bridges of this machine',
+    without: 'VMs cannot use bridges of this machine',
     otherwise: 'limited',
   },
   {
@@ -71,7 +71,7 @@ export const PROGRAMS: readonly Program[] = [
     file: 'kubectl',
     args: ['version', '--client'],
     package: 'kubernetes-client',
-    without: 'the plane runs, but the commands of the documentation do not work',
+    without: 'the plane runs, but the commands in the documentation do not work',
     otherwise: 'limited',
     calledBy: 'people',
   },
@@ -111,13 +111,13 @@ async function examineProgram(machine: Machine, program: Program): Promise<Findi
   const version = /\d+(?:\.\d+)+/.exec(said.text)?.[0];
   if (version === undefined) return { what, state: 'works', says: file };
   if (atLeast !== undefined && isBefore(version, atLeast)) {
-    return { what, state: 'limited', says: `${version}; we know it from ${atLeast} on`, mend: install };
+    return { what, state: 'limited', says: `${version}; tested with ${atLeast} and later`, mend: install };
   }
   return { what, state: 'works', says: version };
 }
 
 const absent = (file: string, calledBy: 'us' | 'people') =>
-  calledBy === 'us' ? `there is no ${file} where the system keeps programs` : `there is no ${file} in your PATH`;
+  calledBy === 'us' ? `${file} is not in the system directories` : `${file} is not in your PATH`;
 
 export function isBefore(version: string, other: string): boolean {
   const [a, b] = [version, other].map((text) => text.split('.').map(Number));

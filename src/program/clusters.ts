@@ -85,7 +85,7 @@ export async function controllers(options: ControllersOptions, env: Environment)
 async function clusterAccess(kubeconfig: string | undefined, env: Environment): Promise<ClusterAccess> {
   if (kubeconfig !== undefined) return (await import('#client/kubeconfig-file.ts')).readKubeconfigFile(kubeconfig);
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = env;
-  if (!host || !port) throw new OperatorError('--kubeconfig is missing, and this is no pod of a cluster');
+  if (!host || !port) throw new OperatorError('--kubeconfig is required outside of a cluster');
   const { inClusterAccess } = await import('#client/kubeconfig.ts');
   return inClusterAccess((path) => readFileSync(path, 'utf8'), { host, port });
 }

@@ -38,8 +38,7 @@ export async function runDoctor(call: DoctorCall): Promise<number> {
   if (bundle !== undefined) {
     try {
       const bytes = await pack(call, bundle);
-      if (!isJson)
-        stdout.write(`\n${bundle}: ${bytes} bytes. Look into it before you send it to anybody: tar tzf ${bundle}\n`);
+      if (!isJson) stdout.write(`\n${bundle}: ${bytes} bytes. Review it before you share it: tar tzf ${bundle}\n`);
     } catch (error) {
       stderr.write(`selfsame: Cannot write ${bundle}: ${error instanceof Error ? error.message : String(error)}\n`);
       return 1;
@@ -97,5 +96,5 @@ export function obstacleText(findings: readonly Finding[]): string {
   if (needed.length === 0) return '';
   // What is no more than a limit to others is missing here.
   const lines = findingLines(needed.map((finding) => ({ ...finding, state: 'missing' })));
-  return `The tour cannot start here:\n\n${lines.join('\n')}\n\nselfsame doctor tells what else there is.\n`;
+  return `The tour cannot start here:\n\n${lines.join('\n')}\n\nRun selfsame doctor for the full check.\n`;
 }

@@ -24,7 +24,7 @@ export class OperatorError extends Error {
 
 export async function stopInTime(stop: () => Promise<void>): Promise<void> {
   systemClock.after(STOP_LIMIT_MS, () => {
-    process.stderr.write('selfsame: Cannot stop in time; leaving now\n');
+    process.stderr.write('selfsame: Cannot stop in time; exiting now\n');
     process.exit(FAILED);
   });
   await stop();
@@ -41,7 +41,7 @@ export function stopSignal(): Promise<void> {
         if (firstAt !== undefined) return;
         firstAt = now;
         // A terminal shows ^C where the cursor stands.
-        process.stdout.write(`${process.stdout.isTTY ? '\n' : ''}stopping; once more to leave at once\n`);
+        process.stdout.write(`${process.stdout.isTTY ? '\n' : ''}stopping; press Ctrl-C again to exit immediately\n`);
         signalled();
       });
     }
@@ -70,7 +70,7 @@ export function listenError(error: unknown, { host, port }: { host: string; port
     case 'EADDRNOTAVAIL':
       return new OperatorError(`${where}: this machine has no such address; choose another with --host`);
     case 'EACCES':
-      return new OperatorError(`${where}: this user may not use that port; choose another with --port`);
+      return new OperatorError(`${where}: permission denied; choose another with --port`);
     default:
       return undefined;
   }

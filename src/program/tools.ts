@@ -82,7 +82,7 @@ export async function backup({ dataDir, to }: BackupOptions): Promise<number> {
   const { bytes, from } = await made.catch((error: unknown) => {
     throw backupFault(`Cannot back up ${dataDir}`, error);
   });
-  process.stdout.write(`${to}: ${bytes} bytes, from the ${from}. It holds keys and Secrets: keep it as such.\n`);
+  process.stdout.write(`${to}: ${bytes} bytes, from the ${from}. It contains keys and Secrets: store it safely.\n`);
   return OK;
 }
 
@@ -93,8 +93,8 @@ export async function restoreBackup({ dataDir, from }: RestoreBackupOptions): Pr
   const { createdAt, revision, movedTo } = await restoring.catch((error: unknown) => {
     throw backupFault(`Cannot restore ${from}`, error);
   });
-  process.stdout.write(`${dataDir} is what it was at ${createdAt}, revision ${revision}\n`);
-  if (movedTo !== undefined) process.stdout.write(`What was there before is in ${movedTo}\n`);
+  process.stdout.write(`Restored ${dataDir} to its state of ${createdAt}, revision ${revision}\n`);
+  if (movedTo !== undefined) process.stdout.write(`The previous data was moved to ${movedTo}\n`);
   return OK;
 }
 
@@ -106,7 +106,7 @@ function backupFault(what: string, error: unknown): unknown {
 export async function updateMachineTypes({ logLevel, env }: TransitionProgramOptions): Promise<number> {
   const { runTransitionProgram } = await import('#transition/program.ts');
   const leaving = new AbortController();
-  void stopSignal().then(() => leaving.abort(new OperatorError('stopped before the end; the next run goes on')));
+  void stopSignal().then(() => leaving.abort(new OperatorError('stopped before the end; the next run continues')));
   const readFile = (path: string) => readFileSync(path, 'utf8');
   const { signal } = leaving;
   const log = createLog(logLevel);

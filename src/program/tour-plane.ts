@@ -13,7 +13,7 @@ export async function tourPlane(options: UpOptions, env: Environment): Promise<n
   const dataDir = resolve(options.dataDir);
   // It will be removed.
   if (!isTourDir(dataDir))
-    throw new OperatorError(`Cannot use ${dataDir}: no tour made it; selfsame tour starts its plane itself`);
+    throw new OperatorError(`Cannot use ${dataDir}: it was not created by selfsame tour, which starts its own plane`);
   // Whoever looks for the processes of this directory finds this one, too.
   process.chdir(dataDir);
   // Nobody may be left to read it.

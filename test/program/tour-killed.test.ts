@@ -107,7 +107,7 @@ test('where the plane was killed, too, doctor names the command that clears up',
   await becomesTrue(() => !agents.some(isAlive));
   assert.deepEqual(await runs(['tour', '--clear'], environment), {
     code: 0,
-    said: 'no tour has left anything behind\n',
+    said: 'no killed tour left anything behind\n',
   });
 });
 

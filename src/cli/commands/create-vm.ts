@@ -27,7 +27,10 @@ const flags = {
   ),
   memory: textFlag({ name: 'memory', help: `Specify the memory of the VM; ${MEMORY} by default.` }, 'string'),
   claims: listFlag(
-    { name: 'volume-pvc', help: 'Specify a PVC to be used by the VM; can be repeated. Parameters: src, name, bootorder' },
+    {
+      name: 'volume-pvc',
+      help: 'Specify a PVC to be used by the VM; can be repeated. Parameters: src, name, bootorder',
+    },
     'params',
   ),
   imports: listFlag(
@@ -85,7 +88,11 @@ const flags = {
   ...notHere('infer-instancetype-from', 'string', 'there are no instance types; use --memory'),
   ...notHere('infer-preference', '', 'there are no preferences; edit the manifest'),
   ...notHere('infer-preference-from', 'string', 'there are no preferences; edit the manifest'),
-  ...notHere('access-cred', 'params', 'keys and passwords are set through cloud-init; use --ssh-key or --password-file'),
+  ...notHere(
+    'access-cred',
+    'params',
+    'keys and passwords are set through cloud-init; use --ssh-key or --password-file',
+  ),
   ...notHere('volume-datasource', 'params', 'there is no CDI; use virtctl image-upload and --volume-pvc'),
   ...notHere('volume-clone-pvc', 'params', 'there is no CDI; take a snapshot and use --volume-import=type:snapshot'),
   ...notHere('volume-blank', 'params', 'use --volume-import=type:blank,size:SIZE'),

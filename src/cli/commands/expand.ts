@@ -29,7 +29,10 @@ export const expand = defineCommand({
     '  virtctl expand --vm myvm --output json',
   ].join('\n'),
   flags: {
-    vm: textFlag({ name: 'vm', help: 'The virtual machine to expand; cannot be combined with --file.', completes: 'vm' }, 'string'),
+    vm: textFlag(
+      { name: 'vm', help: 'The virtual machine to expand; cannot be combined with --file.', completes: 'vm' },
+      'string',
+    ),
     file: textFlag(
       {
         name: 'file',

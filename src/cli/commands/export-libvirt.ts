@@ -12,14 +12,16 @@ export const exportLibvirt = defineCommand({
   details:
     'Each device keeps the address that the guest last saw. Disks are referenced by path; to export their content, use\n' +
     '"virtctl export ovf --ova".',
-  example: [
-    "  # Export the virtual machine 'db' for 'virsh define':",
-    '  virtctl export libvirt db -o db.xml',
-  ].join('\n'),
+  example: ["  # Export the virtual machine 'db' for 'virsh define':", '  virtctl export libvirt db -o db.xml'].join(
+    '\n',
+  ),
   flags: {
     output: textFlag({ name: 'output', short: 'o', help: 'The file to write; - for standard output.' }, 'file'),
     images: textFlag(
-      { name: 'image-directory', help: 'The directory where libvirt will find the disks; /var/lib/libvirt/images by default.' },
+      {
+        name: 'image-directory',
+        help: 'The directory where libvirt will find the disks; /var/lib/libvirt/images by default.',
+      },
       'directory',
     ),
     force: switchFlag({ name: 'force', help: 'Overwrite an existing file.' }),

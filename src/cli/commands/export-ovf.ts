@@ -48,7 +48,8 @@ export const exportOvf = defineCommand({
     if (output === '-') terminal.stdout.write(text);
     else await writeWhole(output, [Buffer.from(text)], { force });
     if (machine.disks.some(hasContent)) say('Note: an OVF does not contain disks; use --ova to include them');
-    if (machine.state !== undefined) say('Note: an OVF does not contain persistent TPM and EFI state; use --ova to include it');
+    if (machine.state !== undefined)
+      say('Note: an OVF does not contain persistent TPM and EFI state; use --ova to include it');
   },
 });
 
@@ -116,7 +117,8 @@ async function* diskFiles(
     try {
       const { size, format } = disk.header;
       const told = headers.get(name);
-      if (told?.size !== size || told.format !== format) throw new CommandError(`Cannot export volume ${name}: it changed during the export; try again`);
+      if (told?.size !== size || told.format !== format)
+        throw new CommandError(`Cannot export volume ${name}: it changed during the export; try again`);
       yield { name: file, size, content: withProgress(progressName(name), size, disk.chunks(), options) };
     } finally {
       disk.close();

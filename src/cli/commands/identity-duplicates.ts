@@ -7,8 +7,7 @@ import { listAll } from '#cli/list-all.ts';
 import { collectionPath } from '#cli/verb-path.ts';
 import { ApiError } from '#kube/api-error.ts';
 
-const HINT =
-  'Finding duplicates requires permission to list virtualmachines.kubevirt.io in all namespaces.';
+const HINT = 'Finding duplicates requires permission to list virtualmachines.kubevirt.io in all namespaces.';
 
 export const identityDuplicates = defineCommand({
   name: 'duplicates',
@@ -36,7 +35,7 @@ export const identityDuplicates = defineCommand({
     const duplicates = duplicatesOf(await holders(await connect(), say), namespace);
     if (output === 'json') print(duplicatesAsJson(duplicates));
     else if (duplicates.length > 0) print(duplicatesTable(duplicates));
-    else if (namespace === undefined) print('No VirtualMachines share a firmware uuid.');
+    else if (namespace === undefined) print('No two VirtualMachines have the same firmware uuid.');
     else print(`No VirtualMachine in namespace ${namespace} shares its firmware uuid.`);
   },
 });

@@ -23,10 +23,19 @@ const flags = {
   noCreate: switchFlag({ name: 'no-create', help: "Don't attempt to create a new PVC." }),
   replace: switchFlag({ name: 'replace', help: 'Upload even if the PVC has content, and overwrite it.' }),
   waitSecs: integerFlag({ name: 'wait-secs', help: 'Seconds to wait for the PVC to be ready.' }, READY_SECONDS),
-  forceBind: switchFlag({ name: 'force-bind', help: 'Accepted for compatibility: a PVC is always bound for an upload.' }),
+  forceBind: switchFlag({
+    name: 'force-bind',
+    help: 'Accepted for compatibility: a PVC is always bound for an upload.',
+  }),
   insecure: switchFlag({ name: 'insecure', help: 'Accepted for compatibility: there is no upload proxy.' }),
-  uploadProxy: textFlag({ name: 'uploadproxy-url', help: 'Not used: images are uploaded through the API server.' }, 'string'),
-  archive: textFlag({ name: 'archive-path', help: 'Not supported: only disk images can be uploaded.', hidden: true }, 'string'),
+  uploadProxy: textFlag(
+    { name: 'uploadproxy-url', help: 'Not used: images are uploaded through the API server.' },
+    'string',
+  ),
+  archive: textFlag(
+    { name: 'archive-path', help: 'Not supported: only disk images can be uploaded.', hidden: true },
+    'string',
+  ),
   blockVolume: switchFlag({ name: 'block-volume', help: 'DEPRECATED - Use --volume-mode=block.', hidden: true }),
   pvcName: textFlag({ name: 'pvc-name', help: 'DEPRECATED - The destination PVC name.', hidden: true }, 'string'),
   pvcSize: textFlag({ name: 'pvc-size', help: 'DEPRECATED - Use --size.', hidden: true }, 'string'),

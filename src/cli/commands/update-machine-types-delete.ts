@@ -12,7 +12,8 @@ export const updateMachineTypesDelete = defineCommand({
     'Completed changes stay: a virtual machine whose type was changed gets the new type at its next start. The status',
     'machineTypeRestartRequired is cleared on virtual machines that were not restarted, since no job tracks it any more.',
   ].join('\n'),
-  example: '  # Stop and delete a job, even if it is running:\n  virtctl update machine-types delete convert-machine-type-x7k2p',
+  example:
+    '  # Stop and delete a job, even if it is running:\n  virtctl update machine-types delete convert-machine-type-x7k2p',
   flags: {},
   args: 1,
   async run({ args: [name = ''], connect, print, terminal, clock }) {

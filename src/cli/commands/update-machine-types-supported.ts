@@ -15,7 +15,8 @@ export const updateMachineTypesSupported = defineCommand({
     'A running virtual machine is counted under the type it runs with, a stopped one under the type of its next start.\n' +
     'ALLOWED shows whether the KubeVirt object permits the type. With --namespace, counts only the virtual machines of that\n' +
     'namespace.',
-  example: '  # List the machine types and the number of virtual machines that use them:\n  virtctl update machine-types supported',
+  example:
+    '  # List the machine types and the number of virtual machines that use them:\n  virtctl update machine-types supported',
   flags: { output: outputFlag },
   args: 0,
   async run({ flags, namespace, connect, print, terminal }) {

@@ -47,7 +47,10 @@ const make = defineCommand({
   ].join('\n'),
   flags: {
     ...selectionFlags,
-    dryRun: switchFlag({ name: 'dry-run', help: 'Print the plan and what guests would notice, without changing anything.' }),
+    dryRun: switchFlag({
+      name: 'dry-run',
+      help: 'Print the plan and what guests would notice, without changing anything.',
+    }),
     wait: switchFlag({ name: 'wait', help: 'Wait until the job ends and show its progress.' }),
     output: { ...outputFlag, help: 'With --dry-run: output format, json or yaml; a table by default.' },
   },

@@ -36,7 +36,10 @@ export const vnc = {
     ].join('\n'),
     flags: {
       address: textFlag(
-        { name: 'address', help: `The address for --proxy-only to listen on; ${LOCAL} by default, 0.0.0.0 for all interfaces` },
+        {
+          name: 'address',
+          help: `The address for --proxy-only to listen on; ${LOCAL} by default, 0.0.0.0 for all interfaces`,
+        },
         'string',
       ),
       proxyOnly: switchFlag({

@@ -34,7 +34,7 @@ export class TourGuest {
     const tag = `tour${++this.#looks}`;
     const heard = await this.#says([...lines, `probe ${tag}`], `GUEST END ${tag}`);
     const report = lastReport(heard, tag);
-    if (report === undefined) throw new TourError(`the guest answered something else: ${heard.slice(-300)}`);
+    if (report === undefined) throw new TourError(`unexpected answer from the guest: ${heard.slice(-300)}`);
     return report;
   }
 

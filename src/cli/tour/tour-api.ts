@@ -103,7 +103,7 @@ export async function waitFor<T>(
     signal.throwIfAborted();
     const found = await look();
     if (found !== undefined) return found;
-    if (clock.elapsed() > until) throw new TourError(`waited ${timeoutMs / 1000} s in vain for ${what}`);
+    if (clock.elapsed() > until) throw new TourError(`timed out after ${timeoutMs / 1000} s waiting for ${what}`);
     await keepWaiting(clock, POLL_MS);
   }
 }

@@ -82,7 +82,7 @@ async function guestLogs(source: BundleSource, paths: readonly string[]): Promis
 }
 
 async function objects(api: BundleSource['api']): Promise<BundleFile[]> {
-  if (api === undefined) return [{ name: 'objects/README', text: 'No plane ran in this data directory.\n' }];
+  if (api === undefined) return [{ name: 'objects/README', text: 'No plane was running in this data directory.\n' }];
   const files: BundleFile[] = [];
   for (const [kind, path] of Object.entries(KINDS)) {
     const text = await read(async () =>
@@ -98,7 +98,7 @@ async function read(look: () => Promise<string>): Promise<string> {
   try {
     return await look();
   } catch (error) {
-    return `Cannot be read: ${error instanceof Error ? error.message : String(error)}\n`;
+    return `Cannot read it: ${error instanceof Error ? error.message : String(error)}\n`;
   }
 }
 
