@@ -141,7 +141,7 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
       const answer = await send('GET', path, clientHandshake(key16, protocols));
       if (!('connection' in answer)) {
         await readAnswer(answer);
-        throw new CommandError(`Cannot open ${path}: the server does not change to a WebSocket`);
+        throw new CommandError(`Cannot open ${path}: the server did not switch to a WebSocket`);
       }
       const { incoming, connection, head } = answer;
       const fault = faultOfAnswer(key16, protocols, (name) => headerOf(incoming, name));
@@ -164,7 +164,7 @@ type Answered = { readonly incoming: IncomingMessage } & (Upgraded | object);
 function answered(options: RequestOptions, body: string | undefined, clock: Clock): Promise<Answered> {
   return new Promise((resolve, reject) => {
     const outgoing: ClientRequest = request(options);
-    const late = new Error(`no answer within ${TIMEOUT_MS / 1000} seconds`);
+    const late = new Error(`no response within ${TIMEOUT_MS / 1000} seconds`);
     const stopTimer = clock.after(TIMEOUT_MS, () => outgoing.destroy(late));
     outgoing.on('error', (error) => {
       stopTimer();
@@ -193,7 +193,7 @@ async function readBytes({ incoming }: Answered, maxBytes: number): Promise<Buff
   let bytes = 0;
   for await (const chunk of incoming as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > maxBytes) throw new AnswerTooLong(`the answer is longer than ${maxBytes} bytes`);
+    if (bytes > maxBytes) throw new AnswerTooLong(`the response is larger than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
   const whole = Buffer.concat(chunks, bytes);
@@ -206,7 +206,7 @@ function parsed(text: string, request: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch (cause) {
-    throw new CommandError(`Cannot read the answer to ${request}: it is not JSON`, { cause });
+    throw new CommandError(`Cannot read the response to ${request}: it is not JSON`, { cause });
   }
 }
 

@@ -53,7 +53,7 @@ async function createOne(api: Api, type: ResourceType, object: KubeObject): Prom
   const created = await api.post(collectionPath(type, api.namespace), object);
   const { name = '' } = object.metadata;
   const uid = isRecord(created) && isRecord(created['metadata']) ? created['metadata']['uid'] : undefined;
-  if (typeof uid !== 'string') throw new CommandError(`the server did not tell the uid of ${type.kind} ${name}`);
+  if (typeof uid !== 'string') throw new CommandError(`the server did not return the uid of ${type.kind} ${name}`);
   return { what: `${type.kind} ${name}`, path: objectPath(type, { namespace: api.namespace, name }), uid };
 }
 
@@ -73,7 +73,7 @@ async function fill(
     const told = withProgress(what, size, content, options);
     await uploadDisk(api, { vm: vm.metadata.name, volume: upload.volume }, { size, format: upload.format }, told);
   }
-  if (byFile.size > 0) throw new CommandError(`the file ${[...byFile.keys()].join(', ')} is not there any more`);
+  if (byFile.size > 0) throw new CommandError(`the file ${[...byFile.keys()].join(', ')} no longer exists`);
   // Last, and all together: a machine that has some of its disks is none.
   const owner = { name: vm.metadata.name, uid: options.vmUid };
   for (const upload of uploads) await release(api, upload, owner);
@@ -104,9 +104,9 @@ async function takenBack(api: Api, made: readonly Made[], cause: unknown): Promi
   }
   const lines = [
     messageOf(cause),
-    ...(made.length === 0 ? ['Nothing was made.'] : []),
-    ...(removed.length === 0 ? [] : [`Removed again: ${removed.join(', ')}`]),
-    ...(left.length === 0 ? [] : [`Still there, and to be removed by you: ${left.join(', ')}`]),
+    ...(made.length === 0 ? ['Nothing was created.'] : []),
+    ...(removed.length === 0 ? [] : [`Deleted again: ${removed.join(', ')}`]),
+    ...(left.length === 0 ? [] : [`Cannot delete, delete it yourself: ${left.join(', ')}`]),
   ];
   return new CommandError(lines.join('\n'), { cause });
 }

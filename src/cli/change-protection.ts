@@ -17,7 +17,7 @@ export const targetFlags = {
   allNamespaces: switchFlag({
     name: 'all-namespaces',
     short: 'A',
-    help: 'With --selector: the virtual machines of all namespaces.',
+    help: 'With --selector: select virtual machines in all namespaces.',
   }),
   dryRun: dryRunFlag,
 };
@@ -91,7 +91,7 @@ export async function changeAll(
     [
       `Error ${change.verb}ing ${complaints.length} of ${vms.length} VMs:`,
       ...complaints,
-      ...(untried === 0 ? [] : [`  ${untried} more were not tried`]),
+      ...(untried === 0 ? [] : [`  ${untried} more were not attempted`]),
     ].join('\n'),
   );
 }

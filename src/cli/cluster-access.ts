@@ -100,7 +100,7 @@ function textAt(path: string, readFile: ReadFile, required: boolean): string | u
 function fromPod({ env, readFile }: AccessSources): ClusterAccess {
   const [host, port] = [env['KUBERNETES_SERVICE_HOST'], env['KUBERNETES_SERVICE_PORT']];
   if (host === undefined) {
-    throw new CommandError('Cannot find a cluster: there is no kubeconfig; expected --kubeconfig or KUBECONFIG');
+    throw new CommandError('Cannot find a cluster: no kubeconfig found; set --kubeconfig or KUBECONFIG');
   }
   return inClusterAccess(readFile, { host, port });
 }

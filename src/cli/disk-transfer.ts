@@ -72,7 +72,8 @@ async function send(stream: WebSocketStream, header: DiskHeader, chunks: AsyncIt
   await sending.return({ sha256 });
   const said = await answer;
   if ('error' in said) throw new CommandError(said.error);
-  if (said.sha256 !== sha256) throw new CommandError(`the node has other bytes than were sent: sha256 ${said.sha256}`);
+  if (said.sha256 !== sha256)
+    throw new CommandError(`checksum mismatch: the node received content with sha256 ${said.sha256}`);
 }
 
 async function open(api: Api, vm: string, verb: DiskVerb, volume: string): Promise<WebSocketStream> {

@@ -27,7 +27,7 @@ export async function exportMachine(
     if (found !== undefined) claims.push(found);
   }
   if (record?.status?.devices === undefined) {
-    say(`Note: VM ${name} has not run yet: its devices have no addresses`);
+    say(`Note: VM ${name} has not run yet, so its devices have no addresses`);
   }
   const machine = describeVm(vm, record, claims);
   for (const note of machine.notes) say(`Note: ${note}`);

@@ -5,7 +5,7 @@ import { CommandError, textFlag } from '#cli/flags.ts';
 export type OutputFormat = 'json' | 'yaml' | undefined;
 
 export const outputFlag = textFlag(
-  { name: 'output', short: 'o', help: 'Output format: json or yaml; text without it.', completes: ['json', 'yaml'] },
+  { name: 'output', short: 'o', help: 'Output format: json or yaml; text by default.', completes: ['json', 'yaml'] },
   'string',
 );
 

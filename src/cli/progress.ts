@@ -20,7 +20,7 @@ export async function* withProgress(
 ): AsyncGenerator<Uint8Array> {
   const beganAt = clock.elapsed();
   let [bytes, saidAt] = [from, beganAt];
-  say(from === 0 ? `${what}: ${bytesText(size)}` : `${what}: going on at ${bytesText(from)} of ${bytesText(size)}`);
+  say(from === 0 ? `${what}: ${bytesText(size)}` : `${what}: resuming at ${bytesText(from)} of ${bytesText(size)}`);
   for await (const chunk of chunks) {
     bytes += chunk.length;
     const now = clock.elapsed();

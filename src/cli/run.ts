@@ -46,7 +46,7 @@ import { VERSION } from '#lib/version.ts';
 
 export const sharedFlags = {
   ...accessFlags,
-  verbosity: integerFlag({ name: 'v', short: 'v', help: 'log level V; requests are shown from 6 on' }, 0),
+  verbosity: integerFlag({ name: 'v', short: 'v', help: 'log level; 6 and higher also log requests' }, 0),
   help: switchFlag({ name: 'help', short: 'h', help: 'help for the command' }),
 };
 

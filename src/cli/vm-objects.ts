@@ -71,7 +71,7 @@ export async function readConfiguration(api: Api, say: (line: string) => void): 
     return configurationOf(await readObject(api, KUBEVIRTS, KUBEVIRT_NAME, SYSTEM_NAMESPACE));
   } catch (error) {
     if (!(error instanceof ApiError) || (error.code !== 403 && error.code !== 404)) throw error;
-    if (error.code === 403) say(`Settings cannot be read, defaults are taken for them: ${error.message}`);
+    if (error.code === 403) say(`Cannot read the settings, using defaults: ${error.message}`);
     return configurationOf(undefined);
   }
 }

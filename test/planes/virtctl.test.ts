@@ -99,7 +99,7 @@ suite('virtctl', () => {
     },
     'protection by name and selector': {
       argv: ['unprotect', 'db', '-l', 'tier=db'],
-      err: 'a name and --selector exclude each other\n',
+      err: 'a name and --selector cannot be combined\n',
     },
     'a reason that is too long': {
       argv: ['protect', 'db', '--reason', 'x'.repeat(1025)],
@@ -182,7 +182,7 @@ suite('virtctl', () => {
     assert.equal((await scene.virtctl('identity', 'duplicates', '-n', 'team-b')).out, table);
     assert.equal(
       (await scene.virtctl('-n', 'team-c', 'identity', 'duplicates')).out,
-      'No VirtualMachine of namespace team-c has the firmware uuid of another one.\n',
+      'No VirtualMachine in namespace team-c shares its firmware uuid.\n',
     );
     const { out } = await scene.virtctl('identity', 'duplicates', '--output=json');
     const virtualMachines = [

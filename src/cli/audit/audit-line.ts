@@ -65,7 +65,7 @@ function textIn(value: Loose, key: string): string {
 function noteOf(status: Loose, annotations: Loose): string {
   const dropped = textIn(annotations, 'audit.selfsame.io/dropped-before');
   return [
-    dropped === '' ? '' : `${dropped} before it were lost`,
+    dropped === '' ? '' : `${dropped} earlier events were lost`,
     textIn(annotations, 'audit.selfsame.io/dry-run') === '' ? '' : 'dry run',
     textIn(status, 'message') || textIn(status, 'reason'),
     ...warningsIn(textIn(annotations, 'audit.selfsame.io/warnings')).map((text) => `warning: ${text}`),
