@@ -1,4 +1,4 @@
-/** What imports of all formats share: their flags, and the way from a description to objects. */
+/** Shared by all imports: the flags, and the creation of objects from a description. */
 import { STORAGE_PROFILES, stateModesOf, type StorageProfile } from '#api/storage-profile.ts';
 import { isApiError } from '#kube/api-error.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
@@ -62,7 +62,7 @@ export interface ImportParts {
   readonly clock: Clock;
 }
 
-/** `files` is absent where the format has no contents of disks. */
+/** Imports a machine. `files` is absent if the format has no disk content. */
 export async function importMachine(
   path: string,
   machine: MachineDescription,

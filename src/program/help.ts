@@ -14,7 +14,7 @@ export interface ProgramCommand {
   readonly completes?: readonly Completes[];
   /** Flags that it reads by itself, for completion. */
   readonly moreFlags?: readonly CompletionFlag[];
-  /** For programs, not for people: the overview leaves it out. */
+  /** Omitted from the overview: called by programs only. */
   readonly hidden?: true;
   /** Lines below its flags. */
   readonly notes?: readonly string[];

@@ -149,7 +149,7 @@ suite('virtctl image-upload', () => {
     assert.equal(code, 1);
     assert.match(
       err,
-      /the bytes are not those that were sent: their sha256 is \w{64}\nPersistentVolumeClaim default\/mixed was made, and waits/,
+      /the bytes are not those that were sent: their sha256 is \w{64}\nPersistentVolumeClaim default\/mixed was created and is waiting/,
     );
     assert.equal(existsSync(disks.imageOf('mixed')), false);
     assert.deepEqual(readdirSync(disks.directoryOf('mixed')), []);
@@ -202,7 +202,7 @@ suite('virtctl image-upload', () => {
     assert.equal(again.code, 1);
     assert.match(
       again.err,
-      /PersistentVolume "pv-kept" has content already, which would be lost; --replace uploads all/,
+      /PersistentVolume "pv-kept" has content already, which would be lost; use --replace to overwrite it/,
     );
     assert.equal(await waits('kept'), false, 'its VM may start');
     assert.equal((await upload('kept', 'a.qcow2', '--no-create', '--replace')).code, 0);

@@ -152,7 +152,7 @@ suite('virtctl update machine-types', () => {
       argv: ['*', '--dry-run', '--wait'],
       err: /^--wait cannot be combined with --dry-run\n$/,
     },
-    'a word too many': { argv: ['*', 'b'], err: /^2 globs are given; expected one, in quotes: / },
+    'a word too many': { argv: ['*', 'b'], err: /^2 globs are given; expected one, in quotes, / },
   };
   for (const [title, { argv, err }] of Object.entries(refusals)) {
     test(`refuses ${title}, and makes nothing`, async () => {
@@ -200,7 +200,7 @@ suite('virtctl update machine-types', () => {
     const job = await made('*rhel-8.*');
     assert.match(
       (await update('list', job)).out,
-      /: no plan yet; nothing was done\. See kubectl logs job\/\S+ -n selfsame-system\n$/,
+      /: it has no plan yet; nothing was changed\. See kubectl logs job\/\S+ -n selfsame-system\n$/,
     );
     const [open, marked, bad] = [scene.aName(), scene.aName(), scene.aName()];
     await planned(job, {

@@ -227,7 +227,7 @@ suite('virtctl', () => {
     const body = { metadata: { finalizers: ['test.selfsame.io/kept'] } };
     await scene.admin.patch(VIRTUAL_MACHINES, key, { type: 'merge', body });
     await scene.admin.delete(VIRTUAL_MACHINES, key);
-    const err = `Error protecting VM ${name}: it is being deleted already\n`;
+    const err = `Error protecting VM ${name}: it is already being deleted\n`;
     assert.deepEqual(await scene.virtctl('protect', name), { code: 1, out: '', err });
   });
 
@@ -336,7 +336,7 @@ suite('virtctl', () => {
 
   test('tells of the commands of a group', async () => {
     const { out } = await scene.virtctl('identity');
-    assert.match(out, /^Look at the identities of virtual machines\.\n\nAvailable Commands:\n {2}diff {9}Tell /);
+    assert.match(out, /^Inspect the identity of virtual machines\.\n\nAvailable Commands:\n {2}diff {9}Show /);
     assert.equal((await scene.virtctl('identity', '--help')).out, out);
     const help = await scene.virtctl('help', 'identity', 'duplicates');
     assert.match(help.out, /\nUsage:\n {2}virtctl identity duplicates \[flags\]\n/);

@@ -155,7 +155,7 @@ function volumesOf({ containerDisks, claims, imports, sysprep }: FlagValues<type
   return { containerDisks, claims, imports, sysprep };
 }
 
-/** A flag of KubeVirt's virtctl: known, so that whoever gives it is told what to do instead. */
+/** A flag of KubeVirt's virtctl that is refused with a hint what to use instead. */
 function notHere(name: string, value: string, why: string) {
   return {
     [name]: {
@@ -165,7 +165,7 @@ function notHere(name: string, value: string, why: string) {
       hidden: true,
       fallback: undefined,
       parse(text: string): undefined {
-        // Switched off, it asks for nothing.
+        // --flag=false requests nothing.
         if (value === '' && text === 'false') return undefined;
         throw new CommandError(`--${name} is not supported: ${why}`);
       },

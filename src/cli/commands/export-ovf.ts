@@ -58,7 +58,7 @@ const progressName = (name: string) => (name === STATE_VOLUME ? 'persistent stat
 type ContentDisk = DescribedDisk & { readonly file: string };
 const hasContent = (disk: DescribedDisk): disk is ContentDisk => disk.file !== undefined;
 
-/** Sizes come first: an archive says how large a file is before it has it. */
+/** Reads all sizes first, because an archive stores the size before the content. */
 async function ovaOf(
   api: ApiConnection,
   vm: string,
@@ -79,7 +79,7 @@ async function ovaOf(
   return writeOva({ name: machine.name, descriptor, files });
 }
 
-/** A VM that never ran has none yet. */
+/** Adds the state file, unless the VM never ran and has none. */
 async function withStateFile(
   api: ApiConnection,
   vm: string,

@@ -1,4 +1,4 @@
-/** virtctl export ...: machines as files of others. */
+/** virtctl export ...: virtual machines in OVF and libvirt formats. */
 import type { CommandGroup } from '#cli/command.ts';
 import { exportLibvirt } from '#cli/commands/export-libvirt.ts';
 import { exportOvf } from '#cli/commands/export-ovf.ts';

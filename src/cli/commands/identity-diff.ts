@@ -7,7 +7,7 @@ import { switchFlag } from '#cli/flags.ts';
 import { formatValue, outputFlag, outputFormat } from '#cli/output-format.ts';
 import { findInstance, findRecord, readConfiguration, readVm } from '#cli/vm-objects.ts';
 
-/** As diff has it. */
+/** The same exit code as diff. */
 const DIFFERENT = 1;
 
 export const identityDiffCommand = defineCommand({

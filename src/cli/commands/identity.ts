@@ -1,4 +1,4 @@
-/** virtctl identity ...: what makes machines the selfsame. */
+/** virtctl identity ...: the identity of virtual machines. */
 import type { CommandGroup } from '#cli/command.ts';
 import { identityDiffCommand } from '#cli/commands/identity-diff.ts';
 import { identityDuplicates } from '#cli/commands/identity-duplicates.ts';

@@ -80,7 +80,7 @@ export const imageUpload = defineCommand({
       print(`Uploading ${imagePath} completed successfully, sha256 ${sha256}`);
     } catch (cause) {
       const isBroken = cause instanceof UploadBroken;
-      // Refused: the disk is as it was, and whoever uses it goes on doing so.
+      // The node refused: the disk is unchanged and stays usable.
       if (!isBroken && !claim.made && !claim.waited) await releaseClaim(api, claim.name);
       const hint = isBroken
         ? 'Run the same command again to resume the upload.'
@@ -95,7 +95,7 @@ export const imageUpload = defineCommand({
   },
 });
 
-/** Throws CommandError. */
+/** Returns the requested upload. Throws CommandError. */
 export function uploadWish(args: readonly string[], given: Flags) {
   const { imagePath, storageClass, accessMode, noCreate, pvcName } = given;
   if (given.archive !== undefined) {

@@ -1,4 +1,4 @@
-/** virtctl import ...: machines from files of others. */
+/** virtctl import ...: virtual machines from OVF and libvirt formats. */
 import type { CommandGroup } from '#cli/command.ts';
 import { importLibvirt } from '#cli/commands/import-libvirt.ts';
 import { importOvf } from '#cli/commands/import-ovf.ts';

@@ -1,4 +1,4 @@
-/** virtctl scp: the scp of this machine, on its way through the API. */
+/** virtctl scp: runs the local scp through the API. */
 import { guestOf } from '#cli/access/guest-port.ts';
 import { parseCopy } from '#cli/access/scp-locations.ts';
 import { hostOf, proxyArguments, sshFlags } from '#cli/access/ssh-arguments.ts';
@@ -39,7 +39,7 @@ export const scp = defineCommand({
       ...proxyArguments([...programs.self, ...sameAccess], guest, flags),
       ...(flags.recursive ? ['-r'] : []),
       ...(flags.preserve ? ['-p'] : []),
-      // What follows is no option, whatever it begins with.
+      // Keeps ssh from reading the following arguments as options.
       '--',
       ...(toRemote ? [localPath, remote] : [remote, localPath]),
     ]);

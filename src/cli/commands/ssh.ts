@@ -1,4 +1,4 @@
-/** virtctl ssh: the ssh client of this machine, on its way through the API. */
+/** virtctl ssh: runs the local ssh client through the API. */
 import { guestOf } from '#cli/access/guest-port.ts';
 import { hostOf, proxyArguments, sshFlags } from '#cli/access/ssh-arguments.ts';
 import { parseUserTarget } from '#cli/access/target.ts';
@@ -35,7 +35,7 @@ export const ssh = defineCommand({
     const client = await needProgram(programs, 'ssh');
     return await programs.run(client, [
       ...proxyArguments([...programs.self, ...sameAccess], guest, flags),
-      // What follows is no option, whatever it begins with.
+      // Keeps ssh from reading the following arguments as options.
       '--',
       hostOf(guest, named.username ?? flags.username ?? user),
       ...(flags.command === undefined || flags.command === '' ? [] : [flags.command]),

@@ -1,4 +1,4 @@
-/** virtctl state ...: whose claim holds the TPM and the EFI variables of a virtual machine. */
+/** virtctl state ...: the claim with the TPM and the EFI variables of a virtual machine. */
 import type { CommandGroup } from '#cli/command.ts';
 import { stateAdopt } from '#cli/commands/state-adopt.ts';
 import { stateRelease } from '#cli/commands/state-release.ts';

@@ -1,4 +1,4 @@
-/** virtctl update machine-types, and what belongs to it */
+/** virtctl update machine-types and its subcommands. */
 import { JOBS, type Job } from '#api/machine-types/kinds.ts';
 import { canonicalTypes } from '#api/machine-types/node-types.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
@@ -54,7 +54,7 @@ const make = defineCommand({
     wait: switchFlag({ name: 'wait', help: 'Wait until the job ends and show its progress.' }),
     output: { ...outputFlag, help: 'With --dry-run: output format, json or yaml; a table by default.' },
   },
-  // One; whoever gives more is told why that happens.
+  // More than one glob is refused by transitionOptions, which explains the cause.
   args: [0, Infinity],
   async run({ args, flags, namespace, connect, print, terminal, clock }) {
     const options = transitionOptions({ args, flags, namespace });
@@ -91,7 +91,7 @@ const make = defineCommand({
   },
 });
 
-/** A command that has others below it: words that name none of them are its own. */
+/** A command with subcommands. Words that name no subcommand are its own arguments. */
 export const updateMachineTypes = {
   ...make,
   commands: [updateMachineTypesDelete, updateMachineTypesList, updateMachineTypesSupported],

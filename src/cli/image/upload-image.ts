@@ -103,7 +103,7 @@ async function send(
   options.onOffset(begun.offset);
   const { clock, say } = options;
   const told = withProgress(image.path, image.size, image.chunks(begun.offset), { clock, say, from: begun.offset });
-  // The node may say no in the middle: whoever waits for it to read more must hear of it.
+  // The node may refuse midway; this ends the wait for it to read more.
   const heard = new AbortController();
   const answer: Promise<DiskAnswer> = reader.answer().finally(() => heard.abort());
   answer.catch(() => {});

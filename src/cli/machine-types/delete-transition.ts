@@ -33,7 +33,7 @@ const LOOK_EVERY_MS = 250;
 /** A pod has 30 seconds to end, and its node may be slow to tell. */
 const STOP_WITHIN_MS = 90_000;
 const GONE_WITHIN_MS = 30_000;
-/** Keeps the server busy without a queue of its own. */
+/** How many requests run in parallel. */
 const AT_ONCE = 8;
 
 export interface DeleteOptions {
