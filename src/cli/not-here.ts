@@ -1,4 +1,4 @@
-/** Commands of KubeVirt's virtctl that we do not have, by the words after the program, and what to do instead. */
+/** Unsupported commands of KubeVirt's virtctl, by the words after the program, with the alternative. */
 export const NOT_HERE: ReadonlyMap<string, string> = new Map([
   ['adm', 'log levels are set with the flag --log-level of selfsame'],
   ['create clone', 'clones are not supported; take a snapshot and restore it into another VM'],

@@ -1,17 +1,17 @@
-/** How far a transfer is: a line at its beginning, one now and then, and one at its end. */
+/** Reports the progress of a transfer: a line at the start, one every few seconds, and one at the end. */
 import type { Clock } from '#lib/clock.ts';
 
 const EVERY_MS = 5000;
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 
 export interface ProgressOptions {
-  /** How much of it is there already. */
+  /** The bytes already transferred. */
   readonly from?: number;
   readonly clock: Clock;
   readonly say: (line: string) => void;
 }
 
-/** The same chunks, told of as they go by. */
+/** Passes the chunks through and reports progress. */
 export async function* withProgress(
   what: string,
   size: number,

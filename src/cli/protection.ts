@@ -1,4 +1,4 @@
-/** What protecting a VM from deletion, and no longer doing so, writes and says. Pure. */
+/** Patches and messages of protect and unprotect. Pure. */
 import {
   isProtected,
   MAX_REASON_LENGTH,
@@ -49,7 +49,7 @@ export const UNPROTECTING: ProtectionChange = {
     isProtected({ metadata: metadataOf(vm) }) ? `the server kept the label ${PROTECTION_LABEL}` : undefined,
 };
 
-/** Which VMs are meant. */
+/** The VMs to change. */
 export type Target =
   | { readonly name: string }
   | { readonly selector: string; /** Else those of one namespace. */ readonly everywhere: boolean };

@@ -1,4 +1,4 @@
-/** One call of virtctl, from its words to its exit code. The process itself is main.ts's. */
+/** Runs one call of virtctl, from its arguments to its exit code. main.ts owns the process. */
 import { openConnection, type ApiConnection } from '#cli/api-connection.ts';
 import { accessFlags, accessWords, findAccess, type AccessChoice, type AccessSources } from '#cli/cluster-access.ts';
 import { argCountFault, type CommandContext, type CommandEntry, type Terminal } from '#cli/command.ts';

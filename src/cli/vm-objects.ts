@@ -24,7 +24,7 @@ export async function readObject<T extends KubeObject>(
   return (await api.get(objectPath(type, { namespace, name }))) as Stored<T>;
 }
 
-/** Undefined where there is none. */
+/** Returns undefined if there is none. */
 export async function findObject<T extends KubeObject>(
   api: Api,
   type: ResourceType<T>,

@@ -1,18 +1,18 @@
-/** What a look at the machine found: one line for people, with the command that mends it. Pure. */
+/** Findings about the machine, and their text form. Pure. */
 
 export type FindingState =
   | 'works'
-  /** Something is slower or not possible, the rest goes on. */
+  /** Something is slower or unavailable; the rest works. */
   | 'limited'
-  /** Without it VMs do not run. */
+  /** VMs cannot run without it. */
   | 'missing';
 
 export interface Finding {
   readonly what: string;
   readonly state: FindingState;
-  /** What was found, or what does not work because of it. */
+  /** The state found, and its consequence. */
   readonly says: string;
-  /** What a person can type or do about it. */
+  /** How to fix it: a command or an instruction. */
   readonly mend?: string;
 }
 
@@ -43,7 +43,7 @@ function summary(findings: readonly Finding[]): string {
   return `${count('works')} work${limited === 0 ? '' : `, ${limited} limited`}: VMs can run here`;
 }
 
-/** Whether VMs can run. */
+/** Reports whether VMs can run. */
 export function isHealthy({ findings }: Examination): boolean {
   return findings.every(({ state }) => state !== 'missing');
 }

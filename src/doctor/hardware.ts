@@ -1,4 +1,4 @@
-/** What the machine itself lends to guests: its processor, firmware files, loop devices, taps. */
+/** Checks of the hardware and files that guests use: KVM, firmware, loop devices, taps. */
 import type { Finding } from '#doctor/finding.ts';
 import type { Machine } from '#doctor/machine.ts';
 

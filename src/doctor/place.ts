@@ -1,4 +1,4 @@
-/** Where the plane is to run: its Node, data directory, port and the built-in guest. */
+/** Checks of the place where the plane runs: Node.js, data directory, port and built-in guest. */
 import { dirname, join } from 'node:path';
 import type { Finding } from '#doctor/finding.ts';
 import type { Machine } from '#doctor/machine.ts';
@@ -7,7 +7,7 @@ export interface Place {
   readonly dataDir: string;
   readonly host: string;
   readonly port: number;
-  /** Where the files of the built-in guest are, when they were built. */
+  /** The directory of the built-in guest. */
   readonly guestDir: string;
   /** Directories of tours that were killed. */
   readonly leftTours?: readonly string[];
@@ -17,7 +17,7 @@ const NODE_MAJOR = 24;
 const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
 const LEAST_FREE_BYTES = GIB;
-/** The store, its log and a certificate have to go somewhere. */
+/** Room for the store, its log and certificates. */
 const LEAST_TO_START_BYTES = 64 * MIB;
 
 export function examineNode({ nodeVersion }: Machine): Finding {
@@ -47,7 +47,7 @@ export async function examineDataDir(machine: Machine, { dataDir }: Place): Prom
   return [{ what, state: 'works', says }, await examineSpace(machine, place.path)];
 }
 
-/** The process that serves it; what a killed one has written there does not count. */
+/** Returns the pid of the running server of the data directory; ignores a stale pid file. */
 async function holderOf(machine: Machine, dataDir: string): Promise<number | undefined> {
   const pid = Number((await machine.text(join(dataDir, 'server.pid'))).trim());
   return pid > 0 && machine.isAlive(pid) ? pid : undefined;
@@ -79,7 +79,7 @@ async function examineSpace(machine: Machine, path: string): Promise<Finding> {
 export async function examinePort(machine: Machine, { dataDir, host, port }: Place): Promise<Finding> {
   const what = 'port';
   if (!(await machine.isTaken(host, port))) return { what, state: 'works', says: `${host}:${port} is free` };
-  // Our own plane has written there where it listens.
+  // A running plane writes its address into the kubeconfig.
   const ours = (await machine.text(join(dataDir, 'kubeconfig'))).includes(`:${port}`);
   const holder = await holderOf(machine, dataDir);
   if (ours && holder !== undefined)
@@ -97,7 +97,7 @@ export async function examineGuest(machine: Machine, { guestDir }: Place): Promi
   return { what, state: 'limited', says, mend: 'scripts/setup.sh (on Debian, x86_64)' };
 }
 
-/** Only where there is something to tell. */
+/** Returns a finding if killed tours left something behind. */
 export function examineTours({ leftTours = [] }: Place): Finding[] {
   if (leftTours.length === 0) return [];
   const says = `killed tours left directories and processes behind: ${leftTours.join(', ')}`;

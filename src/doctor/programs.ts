@@ -1,4 +1,4 @@
-/** The programs that guests and volumes need, with the Debian package that brings each. */
+/** Checks of the programs that guests and volumes need, with the Debian package of each. */
 import type { Finding, FindingState } from '#doctor/finding.ts';
 import type { Machine } from '#doctor/machine.ts';
 
@@ -7,12 +7,12 @@ interface Program {
   readonly file: string;
   readonly args: readonly string[];
   readonly package: string;
-  /** What does not work without it. */
+  /** The consequence if it is missing. */
   readonly without: string;
   readonly otherwise: Exclude<FindingState, 'works'>;
-  /** People call it, from wherever they have it. */
+  /** Set if people run it, from their own PATH. */
   readonly calledBy?: 'people';
-  /** Lower ones were never tried. */
+  /** The oldest tested version. */
   readonly atLeast?: string;
 }
 
@@ -86,7 +86,7 @@ export const PROGRAMS: readonly Program[] = [
   },
 ];
 
-/** Of what a program that fails says. */
+/** The limit for the quoted output of a failed program. */
 const MOST_WORDS = 120;
 
 export async function examinePrograms(machine: Machine): Promise<Finding[]> {

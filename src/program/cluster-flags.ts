@@ -1,4 +1,4 @@
-/** The flags of the commands for clusters of others: install, uninstall, join, controllers, and node there. */
+/** Flags of the commands for existing clusters: install, uninstall, join, controllers and node. */
 import { aDnsName, aLifetime, aPath, aPort, anAddress, flag, logLevel, nodeName, wordOf, yesOrNo } from './flag.ts';
 
 const kubeconfig = flag<string | undefined>({

@@ -43,25 +43,25 @@ export type UninstallOptions = Values<typeof uninstallFlags>;
 export type JoinOptions = Values<typeof joinFlags>;
 export type ControllersOptions = Values<typeof controllersFlags>;
 export type HostOptions = Values<typeof hostFlags> & {
-  /** The verb and what follows. */
+  /** The verb and its arguments. */
   readonly words: readonly string[];
 };
 
 export type AuditReaderOptions = Values<typeof auditReaderFlags> & {
-  /** All flags, also that of another data directory. */
+  /** All arguments, including --data-dir. */
   readonly words: readonly string[];
 };
 
 export type TourOptions = Values<typeof tourFlags>;
 export type DoctorOptions = Values<typeof doctorFlags> & {
-  /** Where the caller looks for programs. */
+  /** The PATH of the caller. */
   readonly path: string;
 };
 export type BackupOptions = { readonly dataDir: string; readonly to: string };
 export type RestoreBackupOptions = { readonly dataDir: string; readonly from: string };
 
 export type TransitionProgramOptions = Values<typeof transitionFlags> & {
-  /** Read by the program itself, since what is wrong in it is the Job's fault and not that of a caller. */
+  /** Parsed by the program itself, because errors in it belong to the Job and not to the command line. */
   readonly env: Environment;
 };
 
@@ -249,7 +249,7 @@ const commands: Readonly<Record<Config['command'] | 'completion' | '__complete',
   },
 };
 
-/** What says where a node of a cluster is means nothing to one of our own engine, which is on this machine. */
+/** Refuses address flags without --kubeconfig: nodes of the embedded engine are on this machine. */
 function nodeFault({ kubeconfig, address, nodeIp, hostname }: NodeOptions): UsageError | undefined {
   if (kubeconfig !== undefined) return undefined;
   const given = { address, 'node-ip': nodeIp, hostname };
@@ -257,10 +257,10 @@ function nodeFault({ kubeconfig, address, nodeIp, hostname }: NodeOptions): Usag
   return name === undefined ? undefined : { usageError: `--${name} needs --kubeconfig` };
 }
 
-/** For tests over all of them. */
+/** All commands, for tests. */
 export const programCommands: Readonly<Record<string, ProgramCommand>> = commands;
 
-/** `argv` without the interpreter and the script. */
+/** Parses the command line. `argv` does not include interpreter and script. */
 export function parseCommandLine(argv: readonly string[], env: Environment): Config | UsageError {
   const [name, ...args] = argv;
   if (name === undefined) return { usageError: 'no command given' };
@@ -276,7 +276,7 @@ export function parseCommandLine(argv: readonly string[], env: Environment): Con
 
 const isHelpFlag = (text: string) => text === '--help' || text === '-h';
 
-/** Where flags end and words begin. */
+/** Returns the index of the first argument after the flags. */
 function wordsFrom(args: readonly string[]): number {
   let index = 0;
   while (index < args.length && args[index]?.startsWith('-') === true) {

@@ -1,4 +1,4 @@
-/** Every flag of the `selfsame` program, as values: its name, its words in the help, and how it is read. Pure. */
+/** Flag tables of the `selfsame` program: names, help and parsers. Pure. */
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { auditFlags } from '#engine/audit/audit-options.ts';
@@ -7,13 +7,13 @@ import { nodeClusterFlags } from './cluster-flags.ts';
 import { aPath, aPort, flag, logLevel, nodeName, wordOf, yesOrNo } from './flag.ts';
 
 const PROJECT_ROOT = join(import.meta.dirname, '../..');
-/** On one machine; more belong to a cluster. */
+/** The limit for one machine; use a cluster for more. */
 const MAX_NODES = 100;
 
 const HYPERVISORS = ['qemu', 'fake'] as const;
 const ACCELERATORS = ['auto', 'kvm', 'tcg'] as const;
 
-/** How guests are run. */
+/** Flags that choose how guests run. */
 const guestFlags = {
   hypervisor: flag<(typeof HYPERVISORS)[number]>({
     name: 'hypervisor',
@@ -111,7 +111,7 @@ export const nodeFlags = {
   logLevel,
 };
 
-/** Of commands that look for a plane, and make none. */
+/** The data directory for commands that use an existing plane. */
 const planeDir = flag<string>({ ...engineFlags.dataDir, help: 'the data directory of the plane' });
 
 export const hostFlags = {
@@ -201,6 +201,6 @@ export const tourFlags = {
 };
 
 export const transitionFlags = {
-  // Its log is what people read to follow the Job.
+  // Users follow the Job by this log.
   logLevel: flag<LogLevel>({ ...logLevel, fallback: 'info' }),
 };

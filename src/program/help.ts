@@ -1,4 +1,4 @@
-/** What the selfsame program says about itself, and to shells that complete its words. Pure. */
+/** Help texts and completion tree of the selfsame program. Pure. */
 import type { CompletionFlag, CompletionNode } from '#cli/completion/complete-words.ts';
 import { completionExample, SHELLS } from '#cli/completion/completion-script.ts';
 import type { Completes } from '#cli/flags.ts';
@@ -8,11 +8,11 @@ import { variableOf } from './parse-flags.ts';
 export interface ProgramCommand {
   readonly summary: string;
   readonly flags: FlagTable;
-  /** What follows its flags; --help there is for whoever gets it. */
+  /** Arguments after the flags, which may contain a --help of their own. */
   readonly words?: string;
-  /** What these can be. */
+  /** Completions of these arguments, by position. */
   readonly completes?: readonly Completes[];
-  /** Flags that it reads by itself, for completion. */
+  /** Flags that the command parses itself, for completion. */
   readonly moreFlags?: readonly CompletionFlag[];
   /** Omitted from the overview: called by programs only. */
   readonly hidden?: true;
@@ -20,7 +20,7 @@ export interface ProgramCommand {
   readonly notes?: readonly string[];
 }
 
-/** Of the column of flags. */
+/** The minimum width of the flag column. */
 const MIN_WIDTH = 26;
 
 type Commands = Readonly<Record<string, ProgramCommand>>;
@@ -74,7 +74,7 @@ export function programTree(commands: Commands): CompletionNode {
   return { name: 'selfsame', summary: '', flags: [], commands: nodes, completes: [] };
 }
 
-/** Each with its `#` line. */
+/** Examples by command; each has a `#` line. */
 export const EXAMPLES: ReadonlyMap<string, string> = new Map([
   [
     'up',

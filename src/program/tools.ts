@@ -1,4 +1,4 @@
-/** The commands that look at a plane or a machine, or keep what a plane knows: host, audit, tour, doctor, backups, Jobs. */
+/** Commands that inspect or back up a plane or a machine: host, audit, tour, doctor, backups and Jobs. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
@@ -18,7 +18,7 @@ export async function audit({ dataDir, words }: AuditReaderOptions): Promise<num
   const { runAudit } = await import('#cli/audit/run-audit.ts');
   const { stdout, stderr } = process;
   const leaving = new AbortController();
-  // Who has seen enough closes the pipe.
+  // The reader may close the pipe early.
   stdout.on('error', () => leaving.abort());
   return await keptAlive(() =>
     runAudit({ dataDir, words, stdout, stderr, clock: systemClock, signal: leaving.signal }),
@@ -53,7 +53,7 @@ export async function tour({ kubeconfig, dataDir, clear }: TourOptions): Promise
     }
   }
   const leaving = new AbortController();
-  // A terminal that goes away is no reason to leave guests behind.
+  // A closed terminal must not leave guests behind.
   process.once('SIGHUP', () => process.kill(process.pid, 'SIGTERM'));
   void stopSignal().then(() => leaving.abort(new Error('stopped by a signal')));
   try {

@@ -1,4 +1,4 @@
-/** `selfsame audit [flags]`: which lines are asked for, and how they are shown. Pure. */
+/** Parses the flags of `selfsame audit`. Pure. */
 import type { AuditLine } from '#cli/audit/audit-line.ts';
 import { CommandError, parseArgs, switchFlag, textFlag } from '#cli/flags.ts';
 

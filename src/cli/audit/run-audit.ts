@@ -1,4 +1,4 @@
-/** `selfsame audit`: who changed what, and who was refused, as the files of a data directory tell it; no server needed. */
+/** `selfsame audit`: prints audit events from the files of a data directory, without a server. */
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseAuditLine } from '#cli/audit/audit-line.ts';

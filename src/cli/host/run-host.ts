@@ -13,7 +13,7 @@ export interface HostCall {
   /** Of selfsame up, or of one node. */
   readonly dataDir: string;
   readonly node: string | undefined;
-  /** The verb and what follows. */
+  /** The verb and its arguments. */
   readonly words: readonly string[];
   readonly stdout: { write(text: string): unknown };
   readonly stderr: { write(text: string): unknown };

@@ -1,4 +1,4 @@
-/** Clears tours away: the one that ends, and those that were killed and could not do it themselves. */
+/** Cleans up after the current tour and after killed ones. */
 import { hostname } from 'node:os';
 import { PROTECTION_LABEL } from '#api/delete-protection.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';

@@ -1,4 +1,4 @@
-/** What a guest saw before and after a step, side by side, and whether it is what was requested. Pure. */
+/** Compares what a guest saw before and after a step with the expected changes. Pure. */
 import type { GuestReport } from '#cli/tour/guest-report.ts';
 
 /** What makes a machine the selfsame one, as its guest sees it: what is compared, in the order in which it is shown. */

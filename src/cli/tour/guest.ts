@@ -1,4 +1,4 @@
-/** The guest of the tour: its console, and what it reports there of itself. */
+/** The guest of the tour: its console and its reports. */
 import { CONSOLE_CONTAINER, CREATED_BY_LABEL } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';

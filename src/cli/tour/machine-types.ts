@@ -1,4 +1,4 @@
-/** Whether a plane can show the tour, and with which two machine types. Pure. */
+/** Chooses the two machine types of the tour, or reports why a plane cannot run it. Pure. */
 import { MACHINE_TYPE_LABEL_PREFIX, SCHEDULABLE_LABEL } from '#api/names.ts';
 import type { Node } from '#kube/core-kinds.ts';
 

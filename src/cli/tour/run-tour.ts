@@ -40,7 +40,7 @@ export interface TourOptions {
 
 const USER_AGENT = `selfsame-tour/${VERSION}`;
 
-/** Whether the machine stayed the selfsame one. Rejects where that could not be found out. */
+/** Runs the tour and reports whether the VM kept its identity. Rejects if the tour cannot finish. */
 export async function runTour(options: TourOptions): Promise<boolean> {
   const { screen, clock, signal } = options;
   const display = new TourDisplay(screen, clock);
@@ -113,7 +113,7 @@ export async function runClear(options: Omit<TourOptions, 'program' | 'loadAcces
   }
 }
 
-/** The last line where the tour could not go on. */
+/** Returns the message for a tour that cannot continue. */
 export function tourFault(error: unknown): string {
   return `Cannot continue the tour: ${messageOf(error)}`;
 }

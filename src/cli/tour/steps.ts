@@ -1,4 +1,4 @@
-/** The stations of the tour: what each does, what it may change of the machine, and what must be refused. */
+/** The steps of the tour: what each does, what it may change, and what must be refused. */
 import { PROTECTION_LABEL } from '#api/delete-protection.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
