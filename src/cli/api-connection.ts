@@ -1,6 +1,6 @@
 /**
- * The few requests that virtctl makes: objects in JSON, verbs whose answer is empty, WebSockets. Over HTTP/1.1, since
- * that is what WebSockets come through; errors are what the API server says.
+ * The requests of virtctl: JSON objects, verbs without a response body, and WebSockets. Uses HTTP/1.1, which WebSockets
+ * need. Errors are those of the API server.
  */
 import { Agent, request, type RequestOptions } from 'node:https';
 import type { ClientRequest, IncomingMessage } from 'node:http';
@@ -18,28 +18,28 @@ const TIMEOUT_MS = 65_000;
 const KEEP_ALIVE_MS = 30_000;
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
-/** More than we are willing to keep; a shorter page of a list may do. */
+/** The response exceeds the size limit; a smaller list page may fit. */
 export class AnswerTooLong extends CommandError {
   override name = 'AnswerTooLong';
 }
 
 export interface ApiConnection {
-  /** Where none is named. */
+  /** The default namespace. */
   readonly namespace: string;
-  /** These throw ApiError for what the server refuses, CommandError where there is no answer. */
+  /** Throws, like all requests, ApiError if the server refuses and CommandError if it does not respond. */
   get(path: string): Promise<unknown>;
-  /** What is no JSON: logs. */
+  /** Gets text such as logs. */
   getText(path: string): Promise<string>;
-  /** Pictures. A longer answer is refused. */
+  /** Gets binary content such as images. Throws AnswerTooLong above `maxBytes`. */
   getBytes(path: string, maxBytes: number): Promise<Buffer>;
   put(path: string, body: unknown): Promise<void>;
-  /** Like put, where the answer is an object. */
+  /** Like put, for verbs that return an object. */
   putForObject(path: string, body: unknown): Promise<unknown>;
-  /** Gives the object as it was created. */
+  /** Returns the created object. */
   post(path: string, body: unknown): Promise<unknown>;
-  /** Only the one of this uid; what it owns goes after it. */
+  /** Deletes the object with this uid; its dependents are deleted in the background. */
   remove(path: string, uid: string): Promise<void>;
-  /** A JSON merge patch (RFC 7386); gives the object as it is now. */
+  /** Applies a JSON merge patch (RFC 7386) and returns the object. */
   patch(path: string, body: unknown): Promise<unknown>;
   openWebSocket(path: string, protocols: readonly string[]): Promise<WebSocketStream>;
   close(): void;
@@ -50,11 +50,11 @@ export interface ConnectionOptions {
   readonly userAgent: string;
   readonly clock: Clock;
   readonly readFile: ReadFile;
-  /** Whom to act as, instead of who `access` is. */
+  /** The user to impersonate. */
   readonly impersonate?: string | undefined;
-  /** Gets what the server accepts but warns of. */
+  /** Called with each Warning of the server. */
   readonly warn?: (text: string) => void;
-  /** Gets a line for each request. */
+  /** Called with one line per request. */
   readonly trace?: (line: string) => void;
 }
 
@@ -67,7 +67,7 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
     ca,
     cert,
     key,
-    // An IP address is not a name to ask for; its certificate is then checked against the address.
+    // SNI does not allow IP addresses; the certificate is then checked against the address.
     servername: access.serverName ?? (isIP(host) === 0 ? host : ''),
     rejectUnauthorized: !insecureSkipTlsVerify,
     minVersion: 'TLSv1.2',
@@ -81,7 +81,7 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
     if (impersonate !== undefined) headers['Impersonate-User'] = impersonate;
     if (body !== undefined) {
       headers['Content-Type'] ??= 'application/json';
-      // Told by us: a DELETE would be sent without.
+      // Node sends no Content-Length with DELETE by default.
       headers['Content-Length'] = String(Buffer.byteLength(body));
     }
     const target = url.pathname.replace(/\/+$/, '') + path;
@@ -125,7 +125,7 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
     },
 
     async remove(path, uid) {
-      // Said aloud: what a Job owns would be kept otherwise.
+      // The default policy of Jobs orphans their pods.
       const propagationPolicy = 'Background';
       const options = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid }, propagationPolicy };
       await readAnswer(await send('DELETE', path, {}, JSON.stringify(options)));
@@ -141,12 +141,12 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
       const answer = await send('GET', path, clientHandshake(key16, protocols));
       if (!('connection' in answer)) {
         await readAnswer(answer);
-        throw new CommandError(`Cannot open ${path}: the server does not change to a WebSocket`);
+        throw new CommandError(`Cannot open ${path}: the server did not switch to a WebSocket`);
       }
       const { incoming, connection, head } = answer;
       const fault = faultOfAnswer(key16, protocols, (name) => headerOf(incoming, name));
       if (fault === undefined) {
-        // A console may be silent for days: only the system can tell that the other side is gone.
+        // A console may be silent for days; only TCP keep-alive detects a lost peer.
         incoming.socket.setKeepAlive(true, KEEP_ALIVE_MS);
         return new WebSocketStream(connection, { role: 'client', head });
       }
@@ -164,7 +164,7 @@ type Answered = { readonly incoming: IncomingMessage } & (Upgraded | object);
 function answered(options: RequestOptions, body: string | undefined, clock: Clock): Promise<Answered> {
   return new Promise((resolve, reject) => {
     const outgoing: ClientRequest = request(options);
-    const late = new Error(`no answer within ${TIMEOUT_MS / 1000} seconds`);
+    const late = new Error(`no response within ${TIMEOUT_MS / 1000} seconds`);
     const stopTimer = clock.after(TIMEOUT_MS, () => outgoing.destroy(late));
     outgoing.on('error', (error) => {
       stopTimer();
@@ -183,7 +183,7 @@ function answered(options: RequestOptions, body: string | undefined, clock: Cloc
   });
 }
 
-/** Throws ApiError for what is no success. */
+/** Reads the response. Throws ApiError unless the status is 2xx. */
 async function readAnswer(answer: Answered): Promise<string> {
   return (await readBytes(answer, MAX_ANSWER_BYTES)).toString('utf8');
 }
@@ -193,7 +193,7 @@ async function readBytes({ incoming }: Answered, maxBytes: number): Promise<Buff
   let bytes = 0;
   for await (const chunk of incoming as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > maxBytes) throw new AnswerTooLong(`the answer is longer than ${maxBytes} bytes`);
+    if (bytes > maxBytes) throw new AnswerTooLong(`the response is larger than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
   const whole = Buffer.concat(chunks, bytes);
@@ -206,7 +206,7 @@ function parsed(text: string, request: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch (cause) {
-    throw new CommandError(`Cannot read the answer to ${request}: it is not JSON`, { cause });
+    throw new CommandError(`Cannot read the response to ${request}: it is not JSON`, { cause });
   }
 }
 

@@ -1,4 +1,4 @@
-/** Makes what an import plans, step by step; where a step fails, what was made is taken back, and told of. */
+/** Executes an import plan step by step. If a step fails, deletes what was created and reports it. */
 import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
 import { STATE_VOLUME } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
@@ -23,7 +23,7 @@ interface Made {
   readonly uid: string;
 }
 
-/** Throws CommandError; then nothing is left but what it says. */
+/** Executes the plan. Throws CommandError, which names everything that is left behind. */
 export async function carryOutImport(
   api: Api,
   plan: ImportPlan,
@@ -39,7 +39,7 @@ export async function carryOutImport(
   }
 }
 
-/** The VM is tried first, without making it: most of what can be wrong is wrong with it. */
+/** Creates claims and VM. A dry run of the VM comes first, because it finds most faults. */
 async function create(api: Api, { vm, claims }: ImportPlan, made: Made[]): Promise<string> {
   const at = (type: ResourceType) => collectionPath(type, api.namespace);
   await api.post(`${at(VIRTUAL_MACHINES)}?dryRun=All`, vm);
@@ -53,7 +53,7 @@ async function createOne(api: Api, type: ResourceType, object: KubeObject): Prom
   const created = await api.post(collectionPath(type, api.namespace), object);
   const { name = '' } = object.metadata;
   const uid = isRecord(created) && isRecord(created['metadata']) ? created['metadata']['uid'] : undefined;
-  if (typeof uid !== 'string') throw new CommandError(`the server did not tell the uid of ${type.kind} ${name}`);
+  if (typeof uid !== 'string') throw new CommandError(`the server did not return the uid of ${type.kind} ${name}`);
   return { what: `${type.kind} ${name}`, path: objectPath(type, { namespace: api.namespace, name }), uid };
 }
 
@@ -73,13 +73,13 @@ async function fill(
     const told = withProgress(what, size, content, options);
     await uploadDisk(api, { vm: vm.metadata.name, volume: upload.volume }, { size, format: upload.format }, told);
   }
-  if (byFile.size > 0) throw new CommandError(`the file ${[...byFile.keys()].join(', ')} is not there any more`);
-  // Last, and all together: a machine that has some of its disks is none.
+  if (byFile.size > 0) throw new CommandError(`the file ${[...byFile.keys()].join(', ')} no longer exists`);
+  // Released together at the end: a VM needs all of its disks.
   const owner = { name: vm.metadata.name, uid: options.vmUid };
   for (const upload of uploads) await release(api, upload, owner);
 }
 
-/** The claim has its content: guests may have it. State belongs to the very VM, and is nobody's after it. */
+/** Allows guests to use the claim. A claim with state is owned by the VM and deleted with it. */
 async function release(
   api: Api,
   { claim, volume }: Upload,
@@ -90,7 +90,7 @@ async function release(
   await api.patch(path, { metadata: { annotations: { [UPLOAD_ANNOTATION]: null }, ...owned } });
 }
 
-/** In reverse: the VM goes before its claims. */
+/** Deletes created objects in reverse order: the VM before its claims. */
 async function takenBack(api: Api, made: readonly Made[], cause: unknown): Promise<CommandError> {
   const [removed, left]: [string[], string[]] = [[], []];
   for (const { what, path, uid } of made.toReversed()) {
@@ -104,9 +104,9 @@ async function takenBack(api: Api, made: readonly Made[], cause: unknown): Promi
   }
   const lines = [
     messageOf(cause),
-    ...(made.length === 0 ? ['Nothing was made.'] : []),
-    ...(removed.length === 0 ? [] : [`Removed again: ${removed.join(', ')}`]),
-    ...(left.length === 0 ? [] : [`Still there, and to be removed by you: ${left.join(', ')}`]),
+    ...(made.length === 0 ? ['Nothing was created.'] : []),
+    ...(removed.length === 0 ? [] : [`Deleted again: ${removed.join(', ')}`]),
+    ...(left.length === 0 ? [] : [`Cannot delete, delete it yourself: ${left.join(', ')}`]),
   ];
   return new CommandError(lines.join('\n'), { cause });
 }

@@ -38,7 +38,7 @@ const cases: Record<string, Case> = {
     lost: 9,
     changed: [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15],
     summary: '15 VMs are no longer protected from deletion',
-    message: 'Error unprotecting 1 of 30 VMs:\n  lab/vm-9: gone\n  14 more were not tried',
+    message: 'Error unprotecting 1 of 30 VMs:\n  lab/vm-9: gone\n  14 more were not attempted',
   },
 };
 for (const [title, { vms, complaints = {}, lost, changed, summary, message }] of Object.entries(cases)) {

@@ -1,4 +1,4 @@
-/** What protect and unprotect share: one VM by its name, or all that a selector matches. What is written is protection.ts's. */
+/** Shared by protect and unprotect: changes one VM by name, or all that match a selector. protection.ts defines the patch. */
 import type { ApiConnection } from '#cli/api-connection.ts';
 import type { CommandContext } from '#cli/command.ts';
 import { dryRunFlag, dryRunQuery } from '#cli/dry-run.ts';
@@ -17,15 +17,15 @@ export const targetFlags = {
   allNamespaces: switchFlag({
     name: 'all-namespaces',
     short: 'A',
-    help: 'With --selector: the virtual machines of all namespaces.',
+    help: 'With --selector: select virtual machines in all namespaces.',
   }),
   dryRun: dryRunFlag,
 };
 
-/** Keeps the server busy without a queue of its own. */
+/** How many requests run in parallel. */
 const AT_ONCE = 8;
 
-/** Changes one VM, or goes on through all of them and tells at the end which ones failed. Throws as commands do. */
+/** Changes one VM, or all selected VMs, and reports failures at the end. Throws CommandError or ApiError. */
 export async function changeProtection(
   context: CommandContext<FlagValues<typeof targetFlags>>,
   change: ProtectionChange,
@@ -53,9 +53,9 @@ export async function changeProtection(
 }
 
 interface Outcome {
-  /** Undefined where the VM is as it was to be. */
+  /** Why the change failed; undefined on success. */
   readonly complaint: string | undefined;
-  /** No answer came: others would not get one either. */
+  /** The server did not respond, so further requests are pointless. */
   readonly unreachable: boolean;
 }
 
@@ -65,7 +65,7 @@ export interface ChangeAllOptions {
   print(line: string): void;
 }
 
-/** Prints a line for each that succeeded, and a summary. Throws CommandError that lists those that did not. */
+/** Prints a line for each changed VM, and a summary. Throws CommandError with the VMs that failed. */
 export async function changeAll(
   vms: readonly VmName[],
   change: ProtectionChange,
@@ -91,7 +91,7 @@ export async function changeAll(
     [
       `Error ${change.verb}ing ${complaints.length} of ${vms.length} VMs:`,
       ...complaints,
-      ...(untried === 0 ? [] : [`  ${untried} more were not tried`]),
+      ...(untried === 0 ? [] : [`  ${untried} more were not attempted`]),
     ].join('\n'),
   );
 }

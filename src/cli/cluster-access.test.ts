@@ -54,7 +54,7 @@ for (const [name, { choice = {}, env = {}, home = '/home/me', want }] of Object.
 }
 
 const bad: Record<string, { choice?: AccessChoice; env?: Env; home?: string; message: RegExp }> = {
-  'no kubeconfig': { home: '/nowhere', message: /^Cannot find a cluster: there is no kubeconfig/ },
+  'no kubeconfig': { home: '/nowhere', message: /^Cannot find a cluster: no kubeconfig found/ },
   'a named file that is missing': { choice: { kubeconfig: '/nope' }, message: /^Cannot read the kubeconfig: ENOENT/ },
   'a context that nobody has': { choice: { context: 'x' }, message: /context "x" does not exist/ },
   'a server without TLS': { choice: { server: 'http://a' }, message: /expected an https URL/ },

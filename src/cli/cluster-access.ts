@@ -1,4 +1,4 @@
-/** Which API server, and as whom: the flags, KUBECONFIG, ~/.kube/config or the pod around us, in this order. */
+/** Finds API server and credentials: flags, KUBECONFIG, ~/.kube/config or the service account of the pod, in this order. */
 import { dirname, join } from 'node:path';
 import { CommandError, textFlag } from '#cli/flags.ts';
 import {
@@ -35,7 +35,7 @@ export interface AccessChoice {
   readonly server?: string | undefined;
 }
 
-/** The flags again, for another call that is to reach the same server as the same user. */
+/** Returns flags with which another call reaches the same server as the same user. */
 export function accessWords(choice: AccessChoice & { readonly as?: string | undefined }): string[] {
   const { kubeconfig, context, server, as } = choice;
   const given = { kubeconfig, context, server, as };
@@ -65,7 +65,7 @@ export function findAccess(choice: AccessChoice, sources: AccessSources): Cluste
   }
 }
 
-/** Where KUBECONFIG names several files, the first that has what is needed is taken; those that are missing are let be. */
+/** Reads the first usable file of KUBECONFIG. Skips missing files. */
 function fromFiles(choice: AccessChoice, { env, home, readFile }: AccessSources): ClusterAccess | undefined {
   const { kubeconfig, context } = choice;
   const listed = (env['KUBECONFIG'] ?? '').split(':').filter((path) => path !== '');
@@ -100,7 +100,7 @@ function textAt(path: string, readFile: ReadFile, required: boolean): string | u
 function fromPod({ env, readFile }: AccessSources): ClusterAccess {
   const [host, port] = [env['KUBERNETES_SERVICE_HOST'], env['KUBERNETES_SERVICE_PORT']];
   if (host === undefined) {
-    throw new CommandError('Cannot find a cluster: there is no kubeconfig; expected --kubeconfig or KUBECONFIG');
+    throw new CommandError('Cannot find a cluster: no kubeconfig found; set --kubeconfig or KUBECONFIG');
   }
   return inClusterAccess(readFile, { host, port });
 }

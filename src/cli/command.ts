@@ -1,11 +1,11 @@
-/** What a command of virtctl is: one value per command, in commands/; a group of them is a value, too. */
+/** Types of virtctl commands and command groups. Each is one value in commands/. */
 import type { ApiConnection } from '#cli/api-connection.ts';
 import type { AccessChoice } from '#cli/cluster-access.ts';
 import type { Completes, FlagTable, FlagValues } from '#cli/flags.ts';
 import type { Programs } from '#cli/programs.ts';
 import type { Clock } from '#lib/clock.ts';
 
-/** The user's side. */
+/** The standard streams of the user. */
 export interface Terminal {
   readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean; setRawMode?(raw: boolean): unknown };
   readonly stdout: NodeJS.WritableStream;
@@ -20,48 +20,48 @@ export interface CommandContext<Values> {
    * the call, where these are words of another.
    */
   connect(choice?: AccessChoice): Promise<ApiConnection>;
-  /** As named by the flag of this very call; undefined where it is not given, whatever the kubeconfig says. */
+  /** The value of --namespace; undefined if not given, regardless of the kubeconfig. */
   readonly namespace: string | undefined;
   /** Writes one line to stdout. */
   print(line: string): void;
   readonly terminal: Terminal;
   readonly clock: Clock;
   readonly programs: Programs;
-  /** Flags with which another call of virtctl talks to the same server, as the same user. */
+  /** Flags with which another virtctl call reaches the same server as the same user. */
   readonly sameAccess: readonly string[];
-  /** Who the user is on this machine. */
+  /** The name of the local user. */
   readonly user: string | undefined;
-  /** Resolves when the user wants an end: from the first call on, this is the only effect of Ctrl-C. */
+  /** Resolves at Ctrl-C. After the first call, Ctrl-C has no other effect. */
   untilInterrupted(): Promise<void>;
 }
 
-/** How many arguments a command takes: so many, or from the one to the other. */
+/** The number of arguments of a command, or its minimum and maximum. */
 export type ArgCount = number | readonly [least: number, most: number];
 
 export interface CommandDefinition<Table extends FlagTable> {
   readonly name: string;
-  /** What stands after the name: `(VM)`. */
+  /** Arguments in the usage line, such as `(VM)`. */
   readonly usage: string;
   readonly summary: string;
-  /** What the help says besides. */
+  /** Text below the summary in the help. */
   readonly details?: string;
   /** Each with its `#` line; `virtctl` stands for the name of the program. */
   readonly example: string;
   readonly flags: Table;
   readonly args: ArgCount;
-  /** What its arguments can be, one after the other, for shells that complete them. */
+  /** Completions of its arguments, by position. */
   readonly completes?: readonly Completes[];
-  /** For programs, not for people: the overview leaves it out. */
+  /** Omitted from the overview: called by programs only. */
   readonly hidden?: true;
-  /** Its words are another program's: no flag among them is looked at. */
+  /** Receives all words unparsed, flags included. */
   readonly takesAll?: true;
-  /** Rejects with what is to be shown. The exit code, where it is not 0. */
+  /** Returns the exit code if it is not 0. Rejects with the error to show. */
   run(context: CommandContext<FlagValues<Table>>): Promise<number | void>;
 }
 
 export interface Command extends Omit<CommandDefinition<FlagTable>, 'run'> {
   run(context: CommandContext<never>): Promise<number | void>;
-  /** Commands of one word more; words that name none of them are this command's own. */
+  /** Subcommands. Words that name none of them are arguments of this command. */
   readonly commands?: readonly Command[];
 }
 
@@ -69,7 +69,7 @@ export function defineCommand<Table extends FlagTable>(definition: CommandDefini
   return definition;
 }
 
-/** What is wrong with this many, in cobra's words; undefined where nothing is. */
+/** Returns cobra's message for a wrong number of arguments, or undefined. */
 export function argCountFault(takes: ArgCount, received: number): string | undefined {
   const [least, most] = typeof takes === 'number' ? [takes, takes] : takes;
   if (received >= least && received <= most) return undefined;

@@ -1,4 +1,4 @@
-/** Contents of disks between here and the cluster, over WebSockets, as api/disk-stream.ts has it. */
+/** Transfers disk content from and to the cluster over WebSockets, in the protocol of api/disk-stream.ts. */
 import { once } from 'node:events';
 import {
   DISK_PROTOCOL,
@@ -18,12 +18,12 @@ type Api = Pick<ApiConnection, 'openWebSocket' | 'namespace'>;
 
 export interface OpenDisk {
   readonly header: DiskHeader;
-  /** Once; throws where what came is not what was sent. */
+  /** Reads the content; may be called once. Throws on a checksum mismatch. */
   chunks(): AsyncIterable<Buffer>;
   close(): void;
 }
 
-/** To be closed, whatever comes. Throws as openWebSocket does: why it cannot be exported now. */
+/** Opens a volume for export. The caller must close it. Throws like openWebSocket. */
 export async function openDisk(api: Api, vm: string, volume: string): Promise<OpenDisk> {
   const stream = await open(api, vm, 'exportdisk', volume);
   const reader = new DiskReader(stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>);
@@ -36,7 +36,7 @@ export async function openDisk(api: Api, vm: string, volume: string): Promise<Op
   }
 }
 
-/** The cluster has the content when it resolves. Throws CommandError; the volume is then as it was. */
+/** Uploads the content of a volume. Throws CommandError and leaves the volume unchanged on failure. */
 export async function uploadDisk(
   api: Api,
   { vm, volume }: { readonly vm: string; readonly volume: string },
@@ -55,7 +55,7 @@ export async function uploadDisk(
 
 async function send(stream: WebSocketStream, header: DiskHeader, chunks: AsyncIterable<Uint8Array>): Promise<void> {
   const reader = new DiskReader(stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>);
-  // The node may say no in the middle: whoever waits for it to read more must hear of it.
+  // The node may refuse midway; this ends the wait for it to read more.
   const heard = new AbortController();
   const answer: Promise<DiskAnswer> = reader.answer().finally(() => heard.abort());
   answer.catch(() => {});
@@ -72,14 +72,15 @@ async function send(stream: WebSocketStream, header: DiskHeader, chunks: AsyncIt
   await sending.return({ sha256 });
   const said = await answer;
   if ('error' in said) throw new CommandError(said.error);
-  if (said.sha256 !== sha256) throw new CommandError(`the node has other bytes than were sent: sha256 ${said.sha256}`);
+  if (said.sha256 !== sha256)
+    throw new CommandError(`checksum mismatch: the node received content with sha256 ${said.sha256}`);
 }
 
 async function open(api: Api, vm: string, verb: DiskVerb, volume: string): Promise<WebSocketStream> {
   const query = new URLSearchParams({ volume });
   const path = `${verbPath('virtualmachines', api.namespace, vm, verb)}?${query.toString()}`;
   const stream = await api.openWebSocket(path, [DISK_PROTOCOL]);
-  // Whoever reads or writes is told of it, too.
+  // Readers and writers get the error as well.
   stream.on('error', () => {});
   return stream;
 }

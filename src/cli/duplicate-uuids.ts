@@ -1,9 +1,9 @@
-/** Which VirtualMachines have the same firmware uuid, and how that is shown. Pure. */
+/** Finds and prints VirtualMachines that share a firmware uuid. Pure. */
 import { isRecord } from '#kube/meta.ts';
 
 /** A VirtualMachine that has a uuid. */
 export interface Holder {
-  /** In lower case: as guests see it, both cases are the same. */
+  /** In lower case; guests do not distinguish case. */
   readonly uuid: string;
   readonly namespace: string;
   readonly name: string;
@@ -16,7 +16,7 @@ export interface Duplicate {
   readonly holders: readonly Holder[];
 }
 
-/** Undefined for one without a uuid, and for one that is being deleted: that one gives its uuid up. */
+/** Returns undefined for a VM without a uuid or under deletion, which releases its uuid. */
 export function holderOf(vm: unknown): Holder | undefined {
   const uuid = textAt(vm, 'spec', 'template', 'spec', 'domain', 'firmware', 'uuid').toLowerCase();
   if (uuid === '' || textAt(vm, 'metadata', 'deletionTimestamp') !== '') return undefined;
@@ -24,7 +24,7 @@ export function holderOf(vm: unknown): Holder | undefined {
   return { uuid, namespace, name: textAt(vm, 'metadata', 'name'), status: textAt(vm, 'status', 'printableStatus') };
 }
 
-/** By uuid; with a namespace only those that a VM of it takes part in. */
+/** Returns duplicates by uuid; with a namespace, only those that involve a VM in it. */
 export function duplicatesOf(holders: readonly Holder[], namespace?: string): Duplicate[] {
   return [...Map.groupBy(holders, ({ uuid }) => uuid)]
     .map(([uuid, sharing]) => ({ uuid, holders: sharing.toSorted(byNamespaceAndName) }))
@@ -33,7 +33,7 @@ export function duplicatesOf(holders: readonly Holder[], namespace?: string): Du
     .toSorted((a, b) => compare(a.uuid, b.uuid));
 }
 
-/** As kubectl aligns: columns of the width of their longest cell, three spaces between. */
+/** Formats a table like kubectl: columns as wide as their longest cell, three spaces between. */
 export function duplicatesTable(duplicates: readonly Duplicate[]): string {
   const cells = duplicates.flatMap(({ holders }) =>
     holders.map(({ uuid, namespace, name, status }) => [uuid, namespace, name, status === '' ? '<none>' : status]),
@@ -58,7 +58,7 @@ export function duplicatesAsJson(duplicates: readonly Duplicate[]): string {
 const byNamespaceAndName = (a: Holder, b: Holder) => compare(a.namespace, b.namespace) || compare(a.name, b.name);
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
-/** '' where there is no text. */
+/** Returns the string at the path, or ''. */
 function textAt(object: unknown, ...path: string[]): string {
   let value = object;
   for (const key of path) value = isRecord(value) ? value[key] : undefined;

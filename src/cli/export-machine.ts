@@ -1,4 +1,4 @@
-/** A VM of the cluster as the description that file formats are written from. */
+/** Reads a VM of the cluster as the description that export formats are written from. */
 import { claimNamesOf } from '#api/claim-names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
@@ -13,7 +13,7 @@ export interface ExportedMachine {
   readonly machine: MachineDescription;
 }
 
-/** What the file cannot say goes to `say`. */
+/** Reads the machine. `say` receives notes on what the file cannot express. */
 export async function exportMachine(
   api: Pick<ApiConnection, 'get' | 'namespace'>,
   name: string,
@@ -27,7 +27,7 @@ export async function exportMachine(
     if (found !== undefined) claims.push(found);
   }
   if (record?.status?.devices === undefined) {
-    say(`Note: VM ${name} has not run yet: its devices have no addresses`);
+    say(`Note: VM ${name} has not run yet, so its devices have no addresses`);
   }
   const machine = describeVm(vm, record, claims);
   for (const note of machine.notes) say(`Note: ${note}`);

@@ -1,4 +1,4 @@
-/** Which command the words of a call name, or whose overview they ask for. Pure. */
+/** Finds the command that the words of a call name, or the requested overview. Pure. */
 import { isCommand, type Command, type CommandEntry } from '#cli/command.ts';
 import { CommandError, parseArgs, type FlagTable } from '#cli/flags.ts';
 import { overview, shownEntries } from '#cli/help.ts';
@@ -8,9 +8,9 @@ import { suggestion } from '#lib/nearest.ts';
 export type Found =
   | {
       readonly command: Command;
-      /** What the user types for it: `virtctl identity duplicates`. */
+      /** The words that the user types, such as `virtctl identity duplicates`. */
       readonly path: string;
-      /** The words without it. */
+      /** The remaining words. */
       readonly rest: readonly string[];
     }
   | { readonly overview: string };
@@ -32,9 +32,9 @@ interface Level {
   readonly path: string;
   readonly intro: string;
   readonly entries: readonly CommandEntry[];
-  /** Whose words they are where they name none of them. */
+  /** The command that receives words which name no subcommand. */
   readonly itself?: Command;
-  /** The end of what is said about a word that names none of them. */
+  /** The end of the error message for an unknown word. */
   readonly expected: string;
 }
 
@@ -44,7 +44,7 @@ function descend(level: Level, shared: FlagTable, argv: readonly string[]): Foun
   const entry = entries.find(({ name }) => name === word);
   if (entry === undefined && itself !== undefined) return { command: itself, path, rest: argv };
   if (word === undefined) {
-    // Says what is wrong with flags that stand alone.
+    // Reports errors in flags without a command.
     parseArgs(shared, argv);
     return { overview: overview(path, intro, entries) };
   }
@@ -79,7 +79,7 @@ function levelOf(entry: CommandEntry, path: string): Level {
   };
 }
 
-/** The first word that is no flag. Flags of all commands may stand before it; their values are not it. */
+/** Returns the first word that is neither a flag nor the value of a shared flag. */
 function takeWord(argv: readonly string[], shared: FlagTable) {
   for (let i = 0; i < argv.length; i++) {
     const word = argv[i]!;

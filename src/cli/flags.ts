@@ -1,23 +1,23 @@
-/** Flags as cobra reads them, with its words for what is wrong: `--name value`, `--name=value`, `-n value`, `-nvalue`. Pure. */
+/** Parses flags like cobra, with its error messages: `--name value`, `--name=value`, `-n value`, `-nvalue`. Pure. */
 import { suggestion } from '#lib/nearest.ts';
 
 export interface Flag<T> {
   readonly name: string;
   /** One letter. */
   readonly short?: string;
-  /** What stands for the value in the help; '' = a switch. */
+  /** Placeholder of the value in the help; '' for a switch. */
   readonly value: string;
   readonly help: string;
   readonly fallback: T;
-  /** Taken, but not told of: another name for the same. */
+  /** Accepted, but omitted from the help. */
   readonly hidden?: boolean;
-  /** What its value can be, for shells that complete it. */
+  /** Completions of its value. */
   readonly completes?: Completes;
-  /** `before`: what the same flag said earlier in the call. Throws CommandError. */
+  /** Parses a value. `before` is the value of an earlier occurrence. Throws CommandError. */
   parse(text: string, shown: string, before?: T): T;
 }
 
-/** Names that the server is asked for, files of the user, or these words. */
+/** Completions: object names from the server, local files, or fixed words. */
 export type Completes = 'vm' | 'vmi' | 'pvc' | 'namespace' | 'file' | readonly string[];
 
 export type FlagTable = Readonly<Record<string, Flag<unknown>>>;
@@ -25,7 +25,7 @@ export type FlagValues<Table extends FlagTable> = {
   readonly [Key in keyof Table]: Table[Key] extends Flag<infer T> ? T : never;
 };
 
-/** What a command has to say when it fails; shown as it is. */
+/** A failure of a command. The message is shown to the user unchanged. */
 export class CommandError extends Error {
   override name = 'CommandError';
 }
@@ -51,12 +51,12 @@ export function textFlag(named: Named, value: string): Flag<string | undefined> 
   return { ...named, value, fallback: undefined, parse: (text) => text };
 }
 
-/** May be given several times; each adds one. */
+/** Creates a flag that can be repeated; each occurrence adds a value. */
 export function listFlag(named: Named, value: string): Flag<readonly string[]> {
   return { ...named, value, fallback: [], parse: (text, _, before = []) => [...before, text] };
 }
 
-/** `a=b,c=d`; may be given several times, and the last word on a key counts. Undefined where it is not given. */
+/** Creates a flag `a=b,c=d` that can be repeated; the last value of a key wins. Undefined if not given. */
 export function pairsFlag(named: Named, value: string): Flag<Readonly<Record<string, string>> | undefined> {
   return {
     ...named,
@@ -68,7 +68,7 @@ export function pairsFlag(named: Named, value: string): Flag<Readonly<Record<str
         if (equals < 0) throw invalidArgument(text, shown, `${pair} must be formatted as key=value`);
         return [pair.slice(0, equals).trim(), pair.slice(equals + 1)];
       });
-      // fromEntries makes fields of their own of all keys, whatever they are.
+      // fromEntries creates own properties even for keys such as __proto__.
       return Object.fromEntries([...Object.entries(before ?? {}), ...pairs]);
     },
   };
@@ -96,7 +96,7 @@ export interface ParsedArgs<Table extends FlagTable> {
   readonly args: readonly string[];
 }
 
-/** Flags may stand anywhere, until `--`; the last of several wins, but for lists. Throws CommandError. */
+/** Parses flags anywhere before `--`. The last occurrence wins, except for lists. Throws CommandError. */
 export function parseArgs<Table extends FlagTable>(table: Table, argv: readonly string[]): ParsedArgs<Table> {
   const values = new Map<string, unknown>();
   const args: string[] = [];

@@ -1,4 +1,4 @@
-/** `--force` and `--grace-period`, of stop and restart: either both or neither. */
+/** The flags `--force` and `--grace-period` of stop and restart, which must be used together. */
 import { CommandError, integerFlag, switchFlag } from '#cli/flags.ts';
 
 export const forceFlags = {
@@ -15,7 +15,7 @@ export const forceFlags = {
   ),
 };
 
-/** The seconds to ask for; undefined = as the VM says. Throws CommandError. */
+/** Returns the requested grace period; undefined for the one of the VM. Throws CommandError. */
 export function forcedGrace(flags: { force: boolean; gracePeriod: number | undefined }): number | undefined {
   if ((flags.gracePeriod !== undefined) !== flags.force) {
     throw new CommandError('Must both use --force=true and set --grace-period.');

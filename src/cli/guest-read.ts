@@ -1,4 +1,4 @@
-/** What guestosinfo, userlist and fslist are: one answer of a guest's agent, printed as it is. */
+/** Creates guestosinfo, userlist and fslist, which print one response of the guest agent. */
 import type { GuestRead } from '#api/guest-info.ts';
 import { defineCommand, type Command } from '#cli/command.ts';
 import { CommandError } from '#cli/flags.ts';

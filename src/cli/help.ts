@@ -1,8 +1,8 @@
-/** What virtctl says about itself. Pure. */
+/** Help texts of virtctl. Pure. */
 import { isCommand, type Command, type CommandEntry } from '#cli/command.ts';
 import type { Flag, FlagTable } from '#cli/flags.ts';
 
-/** Of virtctl itself, or of a group: `path` is what the user types before the next word. */
+/** Returns the command list of virtctl or of a group. `path` is what the user types before the next word. */
 export function overview(path: string, intro: string, all: readonly CommandEntry[]): string {
   const entries = shownEntries(all);
   const width = Math.max(...entries.map(({ name }) => name.length));
@@ -17,12 +17,12 @@ export function overview(path: string, intro: string, all: readonly CommandEntry
   ].join('\n');
 }
 
-/** Those that people are told of. */
+/** Returns the entries that are not hidden. */
 export function shownEntries(entries: readonly CommandEntry[]): readonly CommandEntry[] {
   return entries.filter((entry) => !isCommand(entry) || entry.hidden !== true);
 }
 
-/** `path` is what the user types for it: `virtctl identity duplicates`. */
+/** Returns the help of a command. `path` is what the user types, such as `virtctl identity duplicates`. */
 export function commandHelp(program: string, path: string, command: Command, shared: FlagTable): string {
   const { usage, summary, details, example, flags } = command;
   return [

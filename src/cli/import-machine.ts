@@ -1,4 +1,4 @@
-/** What imports of all formats share: their flags, and the way from a description to objects. */
+/** Shared by all imports: the flags, and the creation of objects from a description. */
 import { STORAGE_PROFILES, stateModesOf, type StorageProfile } from '#api/storage-profile.ts';
 import { isApiError } from '#kube/api-error.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
@@ -14,33 +14,33 @@ import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import type { Clock } from '#lib/clock.ts';
 
 export const importFlags = {
-  name: textFlag({ name: 'name', help: 'The name of the virtual machine; that of the file unless set.' }, 'string'),
+  name: textFlag({ name: 'name', help: 'The name of the virtual machine; by default the name in the file.' }, 'string'),
   storageClass: textFlag(
-    { name: 'storage-class', help: 'The storage class of the claims that are made; the default one unless set.' },
+    { name: 'storage-class', help: 'The storage class of the created claims; the default class by default.' },
     'string',
   ),
   claim: listFlag(
-    { name: 'claim', help: 'disk=claim: a claim that has the content of this disk already; once for each.' },
+    { name: 'claim', help: 'disk=claim: an existing claim with the content of this disk; can be repeated.' },
     'disk=claim',
   ),
   network: listFlag(
     {
       name: 'network',
-      help: 'network=bridge: the bridge of the node, or pod, for a network of the file; once for each.',
+      help: 'network=bridge: the bridge of the node, or pod, for a network in the file; can be repeated.',
     },
     'network=bridge',
   ),
   newIdentity: switchFlag({
     name: 'new-identity',
-    help: 'Make another machine of the same hardware: with a uuid, serial and MAC addresses of its own.',
+    help: 'Create a different machine with the same hardware: with its own uuid, serial and MAC addresses.',
   }),
   keepState: switchFlag({
     name: 'keep-state',
     help:
-      'With --new-identity: take over the persistent state, too. It is left out unless set, because the keys in a TPM ' +
-      'identify the machine, and what is sealed with them would open for both.',
+      'With --new-identity: also import the persistent state. It is omitted by default, because the keys in a TPM ' +
+      'identify the machine, and both machines could unseal the same secrets.',
   }),
-  dryRun: switchFlag({ name: 'dry-run', help: 'Print what would be made, as YAML, and make nothing.' }),
+  dryRun: switchFlag({ name: 'dry-run', help: 'Print the objects as YAML without creating them.' }),
 };
 
 type Flags = FlagValues<typeof importFlags>;
@@ -62,7 +62,7 @@ export interface ImportParts {
   readonly clock: Clock;
 }
 
-/** `files` is absent where the format has no contents of disks. */
+/** Imports a machine. `files` is absent if the format has no disk content. */
 export async function importMachine(
   path: string,
   machine: MachineDescription,

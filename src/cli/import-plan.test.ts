@@ -127,17 +127,17 @@ test('a new identity is that of another machine with the same places', () => {
 const refused: Record<string, { machine: MachineDescription; given?: Partial<ImportOptions>; want: RegExp[] }> = {
   'a format that nodes do not read': {
     machine: aMachine([aDisk('root', { format: 'vmdk' })]),
-    want: [/the disk root is in the format vmdk, which is not read; convert it/],
+    want: [/the disk root is in the format vmdk, which is not supported; convert it/],
   },
   'a name that is none': {
     machine: aMachine([]),
     given: { name: 'Not A Name' },
-    want: [/the name "Not A Name" cannot be one of a VM/],
+    want: [/the name "Not A Name" is not valid for a VM/],
   },
   'a claim for a disk that is not there, beside what the formats find': {
     machine: aMachine([aDisk('root', { sizeBytes: undefined })]),
     given: { claims: new Map([['swap', 'mine']]) },
-    want: [/--claim names the disk "swap"; there are root/, /does not say how large the disk "root" is/],
+    want: [/--claim names the unknown disk "swap"; the disks are root/, /does not say how large the disk "root" is/],
   },
 };
 for (const [title, { machine, given, want }] of Object.entries(refused)) {
@@ -154,8 +154,8 @@ test('without files, every disk with content needs a claim', () => {
   const plan = planImport(aMachine(disks), options(), { canUpload: false });
   assert.ok('faults' in plan);
   assert.deepEqual(plan.faults, [
-    'the disk vda is "/images/a.img": name the claim with its content: --claim vda=CLAIM',
-    'the disk vdb is "/images/b.img": name the claim with its content: --claim vdb=CLAIM',
+    'the disk vda is "/images/a.img"; name the claim with its content with --claim vda=CLAIM',
+    'the disk vdb is "/images/b.img"; name the claim with its content with --claim vdb=CLAIM',
   ]);
 });
 

@@ -83,7 +83,7 @@ export function planImport(
 }
 
 function nameFaults({ name: ofFile }: MachineDescription, { name = ofFile }: ImportOptions): string[] {
-  return nameErrors('subdomain', name).map((why) => `the name ${quoted(name)} cannot be one of a VM: ${why}`);
+  return nameErrors('subdomain', name).map((why) => `the name ${quoted(name)} is not valid for a VM: ${why}`);
 }
 
 function claimFaults({ disks }: MachineDescription, { claims }: ImportOptions, canUpload: boolean): string[] {
@@ -91,14 +91,20 @@ function claimFaults({ disks }: MachineDescription, { claims }: ImportOptions, c
   const strange = [...claims.keys()].filter((disk) => !names.has(disk));
   const left = disks.filter((disk) => needsContent(disk) && !claims.has(disk.name));
   return [
-    ...strange.map((disk) => `--claim names the disk ${quoted(disk)}; there are ${listText([...names.keys()])}`),
-    ...[...claims].filter(([disk]) => names.get(disk)?.lun !== undefined).map(([disk]) => `the disk ${disk} is a LUN`),
+    ...strange.map(
+      (disk) => `--claim names the unknown disk ${quoted(disk)}; the disks are ${listText([...names.keys()])}`,
+    ),
+    ...[...claims]
+      .filter(([disk]) => names.get(disk)?.lun !== undefined)
+      .map(([disk]) => `--claim cannot be used for the disk ${disk}, which is a LUN`),
     ...left.flatMap(({ name, file, format }) => {
       if (!canUpload)
-        return [`the disk ${name} is ${quoted(file ?? '')}: name the claim with its content: --claim ${name}=CLAIM`];
+        return [
+          `the disk ${name} is ${quoted(file ?? '')}; name the claim with its content with --claim ${name}=CLAIM`,
+        ];
       if ((DISK_STREAM_FORMATS as readonly string[]).includes(format)) return [];
       return [
-        `the disk ${name} is in the format ${format}, which is not read; convert it by "qemu-img convert -O qcow2"`,
+        `the disk ${name} is in the format ${format}, which is not supported; convert it with "qemu-img convert -O qcow2"`,
       ];
     }),
   ];
@@ -128,7 +134,8 @@ function withoutIdentity(machine: MachineDescription, { keepState }: ImportOptio
 }
 
 /** The keys in a TPM say who a machine is: two that have them are taken for one. */
-const STATE_LEFT = 'the persistent state is left out, because it is part of the identity; --keep-state takes it over';
+const STATE_LEFT =
+  'the persistent state is not imported, because it is part of the identity; use --keep-state to import it';
 
 function stateUpload({ state }: MachineDescription, vmName: string): Upload[] {
   if (state?.file === undefined) return [];

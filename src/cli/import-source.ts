@@ -51,7 +51,7 @@ async function openOva(path: string, claimed: ReadonlySet<string>): Promise<Impo
       if (fault !== undefined) faults.push(fault);
     }
   }
-  if (machine === undefined) throw refused(path, ['it holds no machine']);
+  if (machine === undefined) throw refused(path, ['it contains no machine']);
   faults.push(...missingOf(machine, names, claimed, 'it is not in the archive'));
   if (faults.length > 0) throw refused(path, faults);
   return { machine, notes, files: (wanted) => filesOfOva(path, wanted) };
@@ -77,7 +77,7 @@ async function openOvf(path: string, claimed: ReadonlySet<string>): Promise<Impo
     const fault = fileFault(machine, { name: file, size });
     if (fault !== undefined) faults.push(fault);
   }
-  faults.push(...missingOf(machine, names, claimed, 'it is not beside the OVF'));
+  faults.push(...missingOf(machine, names, claimed, 'it is not in the directory of the OVF'));
   if (faults.length > 0) throw refused(path, faults);
   return { machine, notes: [], files: (wanted) => filesBeside(path, wanted, sizes) };
 }
@@ -99,7 +99,7 @@ function missingOf(
   const needed = { disks: machine.disks.filter(({ name, lun }) => !claimed.has(name) && lun === undefined) };
   const ofDisks = missingFiles(needed, names).map((file) => {
     const disk = needed.disks.find((one) => one.file === file);
-    return `the file ${JSON.stringify(file)} of the disk ${disk?.name} is missing: ${why}; --claim ${disk?.name}=CLAIM names a claim with its content`;
+    return `the file ${JSON.stringify(file)} of the disk ${disk?.name} is missing: ${why}; use --claim ${disk?.name}=CLAIM to name a claim with its content`;
   });
   return [
     ...ofDisks,

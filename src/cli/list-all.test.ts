@@ -6,7 +6,7 @@ import { ApiError } from '#kube/api-error.ts';
 
 type Reply = { items: number[]; continue?: string } | Error;
 const expired = new ApiError(410, 'Expired', 'The provided continue parameter is too old');
-const tooLong = new AnswerTooLong('the answer is longer than 16777216 bytes');
+const tooLong = new AnswerTooLong('the response is larger than 16777216 bytes');
 
 interface Case {
   replies: Reply[];
@@ -84,7 +84,7 @@ test('what is no list is told', async () => {
       () => 1,
       () => {},
     ),
-    { name: 'CommandError', message: 'Cannot list /vms: the answer is no list' },
+    { name: 'CommandError', message: 'Cannot list /vms: the response is not a list' },
   );
 });
 

@@ -28,7 +28,7 @@ export async function listAll<T>(
     return await listPages(api, collection, pick);
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 410) throw error;
-    say(`The list took too long and has expired (${error.message}); reading it again from the beginning.`);
+    say(`The list expired while it was read (${error.message}); reading it again from the beginning.`);
     return await listPages(api, collection, pick);
   }
 }
@@ -77,7 +77,7 @@ async function readPage(
 
 function pageOf(answer: unknown, path: string): { readonly items: readonly unknown[]; readonly token: string } {
   if (!isRecord(answer) || !Array.isArray(answer['items'])) {
-    throw new CommandError(`Cannot list ${path}: the answer is no list`);
+    throw new CommandError(`Cannot list ${path}: the response is not a list`);
   }
   const metadata = isRecord(answer['metadata']) ? answer['metadata'] : {};
   const token = metadata['continue'];

@@ -12,7 +12,8 @@ export async function writeWhole(
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   { force }: { readonly force: boolean },
 ): Promise<void> {
-  if (!force && (await isThere(path))) throw new CommandError(`${path} is there already; --force replaces it`);
+  if (!force && (await isThere(path)))
+    throw new CommandError(`Cannot write ${path}: it already exists; use --force to overwrite it`);
   const partial = `${path}.part`;
   try {
     await pipeline(Readable.from(chunks, { objectMode: false }), createWriteStream(partial));
@@ -28,7 +29,7 @@ export async function writeWhole(
 /** Throws CommandError for what is no file, or longer. */
 export async function readWhole(path: string, maxBytes: number): Promise<Buffer> {
   const bytes = await fileSize(path);
-  if (bytes > maxBytes) throw new CommandError(`Cannot read ${path}: it has ${bytes} bytes, more than ${maxBytes}`);
+  if (bytes > maxBytes) throw new CommandError(`Cannot read ${path}: it has ${bytes} bytes; the limit is ${maxBytes}`);
   const pieces: Buffer[] = [];
   for await (const piece of readChunks(path)) pieces.push(piece);
   return Buffer.concat(pieces);
@@ -39,7 +40,7 @@ export async function fileSize(path: string): Promise<number> {
   try {
     await using file = await open(path, 'r');
     const stats = await file.stat();
-    if (!stats.isFile()) throw new CommandError(`Cannot read ${path}: it is no file`);
+    if (!stats.isFile()) throw new CommandError(`Cannot read ${path}: it is not a file`);
     return stats.size;
   } catch (cause) {
     throw cause instanceof CommandError

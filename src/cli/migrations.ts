@@ -46,7 +46,7 @@ export async function followMigration(
   let told: { readonly phase: string; readonly line: string; readonly at: number } | undefined;
   for (;;) {
     const migration = await findObject(api, TYPE, name);
-    if (migration === undefined) throw new CommandError(`Migration ${name} of VM ${vm} is gone: it was canceled`);
+    if (migration === undefined) throw new CommandError(`Migration ${name} of VM ${vm} was canceled`);
     const phase = migration.status?.phase ?? 'Pending';
     if (phase === 'Succeeded') return migration;
     if (isFinalPhase(phase)) throw new CommandError(`Migration ${name} of VM ${vm} failed: ${reasonOf(migration)}`);
@@ -61,7 +61,7 @@ export async function followMigration(
 }
 
 function reasonOf({ status }: Migration): string {
-  return status?.migrationState?.failureReason || status?.message || 'no reason is told';
+  return status?.migrationState?.failureReason || status?.message || 'no reason given';
 }
 
 /** `migration db-x: Running, 512.0 MiB of 2.0 GiB, 96.0 MiB/s`. */
@@ -79,6 +79,6 @@ export function progressLine({ metadata, status }: Migration): string {
 export function arrivalLine(vm: string, { status }: Migration): string {
   const { sourceNode, targetNode } = status?.migrationState ?? {};
   const { downtimeMs } = status?.migrationProgress ?? {};
-  const pause = downtimeMs === undefined ? '' : `; the guest stood still for ${downtimeMs} ms`;
-  return `VM ${vm} has migrated from ${sourceNode ?? '?'} to ${targetNode ?? '?'}${pause}`;
+  const pause = downtimeMs === undefined ? '' : `; downtime ${downtimeMs} ms`;
+  return `VM ${vm} migrated from ${sourceNode ?? '?'} to ${targetNode ?? '?'}${pause}`;
 }

@@ -5,7 +5,7 @@ import { CommandError, textFlag } from '#cli/flags.ts';
 export type OutputFormat = 'json' | 'yaml' | undefined;
 
 export const outputFlag = textFlag(
-  { name: 'output', short: 'o', help: 'Output format: json or yaml; text without it.', completes: ['json', 'yaml'] },
+  { name: 'output', short: 'o', help: 'Output format: json or yaml; text by default.', completes: ['json', 'yaml'] },
   'string',
 );
 
@@ -27,7 +27,7 @@ export function toYaml(value: unknown): string {
   return stringify(value, { lineWidth: 0, aliasDuplicateObjects: false });
 }
 
-/** As kubectl aligns: columns of the width of their longest cell, three spaces between. */
+/** Formats a table like kubectl: columns as wide as their longest cell, three spaces between. */
 export function alignedTable(rows: readonly (readonly string[])[]): string {
   const widths = rows.reduce(
     (known, row) => row.map((cell, i) => Math.max(cell.length, known[i] ?? 0)),

@@ -1,17 +1,17 @@
-/** How far a transfer is: a line at its beginning, one now and then, and one at its end. */
+/** Reports the progress of a transfer: a line at the start, one every few seconds, and one at the end. */
 import type { Clock } from '#lib/clock.ts';
 
 const EVERY_MS = 5000;
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 
 export interface ProgressOptions {
-  /** How much of it is there already. */
+  /** The bytes already transferred. */
   readonly from?: number;
   readonly clock: Clock;
   readonly say: (line: string) => void;
 }
 
-/** The same chunks, told of as they go by. */
+/** Passes the chunks through and reports progress. */
 export async function* withProgress(
   what: string,
   size: number,
@@ -20,7 +20,7 @@ export async function* withProgress(
 ): AsyncGenerator<Uint8Array> {
   const beganAt = clock.elapsed();
   let [bytes, saidAt] = [from, beganAt];
-  say(from === 0 ? `${what}: ${bytesText(size)}` : `${what}: going on at ${bytesText(from)} of ${bytesText(size)}`);
+  say(from === 0 ? `${what}: ${bytesText(size)}` : `${what}: resuming at ${bytesText(from)} of ${bytesText(size)}`);
   for await (const chunk of chunks) {
     bytes += chunk.length;
     const now = clock.elapsed();

@@ -52,15 +52,15 @@ const answers: Record<string, { vm: unknown; protect: string | undefined; unprot
   },
   'one that is not': {
     vm: { metadata: { labels: { [LABEL]: 'false' } } },
-    protect: `the server did not keep the label ${LABEL}`,
+    protect: `the server dropped the label ${LABEL}`,
     unprotect: undefined,
   },
   'one that is being deleted': {
     vm: { metadata: { labels, deletionTimestamp: '2026-01-01T00:00:00Z' } },
-    protect: 'it is being deleted already',
+    protect: 'it is already being deleted',
     unprotect: `the server kept the label ${LABEL}`,
   },
-  'no object': { vm: '', protect: `the server did not keep the label ${LABEL}`, unprotect: undefined },
+  'no object': { vm: '', protect: `the server dropped the label ${LABEL}`, unprotect: undefined },
 };
 for (const [title, { vm, protect, unprotect }] of Object.entries(answers)) {
   test(`the answer is ${title}`, () => {
@@ -92,18 +92,18 @@ const refused: Record<string, { given: Partial<TargetWords>; message: string | R
   'an empty name': { given: { args: [''] }, message: 'expected the name of a VM, or --selector' },
   'a name and a selector': {
     given: { args: ['db'], selector: 'tier=db' },
-    message: 'a name and --selector exclude each other',
+    message: 'a name and --selector cannot be combined',
   },
   'an empty selector': { given: { selector: '' }, message: '--selector is empty' },
   'a selector of spaces': { given: { selector: '  ' }, message: '--selector is empty' },
   'a selector that is none': { given: { selector: 'tier in' }, message: /^unable to parse requirement: / },
   'a name in all namespaces': {
     given: { args: ['db'], allNamespaces: true },
-    message: '--all-namespaces needs --selector: a name is of one namespace',
+    message: '--all-namespaces requires --selector',
   },
   'one namespace and all': {
     given: { selector: 'tier=db', allNamespaces: true, namespace: 'lab' },
-    message: '--namespace and --all-namespaces exclude each other',
+    message: '--namespace and --all-namespaces cannot be combined',
   },
 };
 for (const [title, { given, message }] of Object.entries(refused)) {

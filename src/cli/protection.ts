@@ -1,4 +1,4 @@
-/** What protecting a VM from deletion, and no longer doing so, writes and says. Pure. */
+/** Patches and messages of protect and unprotect. Pure. */
 import {
   isProtected,
   MAX_REASON_LENGTH,
@@ -34,8 +34,8 @@ export function protecting(reason: string | undefined): ProtectionChange {
     state: 'protected from deletion',
     complaint(vm) {
       const metadata = metadataOf(vm);
-      if (metadata['deletionTimestamp'] !== undefined) return 'it is being deleted already';
-      return isProtected({ metadata }) ? undefined : `the server did not keep the label ${PROTECTION_LABEL}`;
+      if (metadata['deletionTimestamp'] !== undefined) return 'it is already being deleted';
+      return isProtected({ metadata }) ? undefined : `the server dropped the label ${PROTECTION_LABEL}`;
     },
   };
 }
@@ -49,7 +49,7 @@ export const UNPROTECTING: ProtectionChange = {
     isProtected({ metadata: metadataOf(vm) }) ? `the server kept the label ${PROTECTION_LABEL}` : undefined,
 };
 
-/** Which VMs are meant. */
+/** The VMs to change. */
 export type Target =
   | { readonly name: string }
   | { readonly selector: string; /** Else those of one namespace. */ readonly everywhere: boolean };
@@ -65,10 +65,10 @@ export interface TargetWords {
 /** Nothing is guessed: a command that changes VMs must say exactly which. Throws CommandError, or ApiError as the server would. */
 export function targetOf({ args: [name], selector, allNamespaces, namespace }: TargetWords): Target {
   if (name !== undefined && selector !== undefined) {
-    throw new CommandError('a name and --selector exclude each other');
+    throw new CommandError('a name and --selector cannot be combined');
   }
   if (allNamespaces && namespace !== undefined) {
-    throw new CommandError('--namespace and --all-namespaces exclude each other');
+    throw new CommandError('--namespace and --all-namespaces cannot be combined');
   }
   if (selector !== undefined) {
     // An empty one would mean every VM: more likely a variable that is not set.
@@ -76,7 +76,7 @@ export function targetOf({ args: [name], selector, allNamespaces, namespace }: T
     return { selector, everywhere: allNamespaces };
   }
   if (name === undefined || name === '') throw new CommandError('expected the name of a VM, or --selector');
-  if (allNamespaces) throw new CommandError('--all-namespaces needs --selector: a name is of one namespace');
+  if (allNamespaces) throw new CommandError('--all-namespaces requires --selector');
   return { name };
 }
 

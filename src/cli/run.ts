@@ -1,4 +1,4 @@
-/** One call of virtctl, from its words to its exit code. The process itself is main.ts's. */
+/** Runs one call of virtctl, from its arguments to its exit code. main.ts owns the process. */
 import { openConnection, type ApiConnection } from '#cli/api-connection.ts';
 import { accessFlags, accessWords, findAccess, type AccessChoice, type AccessSources } from '#cli/cluster-access.ts';
 import { argCountFault, type CommandContext, type CommandEntry, type Terminal } from '#cli/command.ts';
@@ -46,7 +46,7 @@ import { VERSION } from '#lib/version.ts';
 
 export const sharedFlags = {
   ...accessFlags,
-  verbosity: integerFlag({ name: 'v', short: 'v', help: 'log level V; requests are shown from 6 on' }, 0),
+  verbosity: integerFlag({ name: 'v', short: 'v', help: 'log level; 6 and higher also log requests' }, 0),
   help: switchFlag({ name: 'help', short: 'h', help: 'help for the command' }),
 };
 

@@ -13,7 +13,7 @@ export const stateFlags = {
     'string',
   ),
   uid: textFlag(
-    { name: 'uid', help: 'The uid of the claim; looked up where it is not given. Another claim is refused.' },
+    { name: 'uid', help: 'The uid of the claim; looked up by default. A claim with another uid is refused.' },
     'string',
   ),
   dryRun: dryRunFlag,

@@ -1,4 +1,4 @@
-/** Where the verbs of VMs and of their instances are. Pure. */
+/** API paths of VMs, instances and their verbs. Pure. */
 import { KUBEVIRT_GROUP, SUBRESOURCES_GROUP } from '#api/names.ts';
 
 type Kind = 'virtualmachines' | 'virtualmachineinstances';

@@ -24,7 +24,7 @@ export async function readObject<T extends KubeObject>(
   return (await api.get(objectPath(type, { namespace, name }))) as Stored<T>;
 }
 
-/** Undefined where there is none. */
+/** Returns undefined if there is none. */
 export async function findObject<T extends KubeObject>(
   api: Api,
   type: ResourceType<T>,
@@ -71,7 +71,7 @@ export async function readConfiguration(api: Api, say: (line: string) => void): 
     return configurationOf(await readObject(api, KUBEVIRTS, KUBEVIRT_NAME, SYSTEM_NAMESPACE));
   } catch (error) {
     if (!(error instanceof ApiError) || (error.code !== 403 && error.code !== 404)) throw error;
-    if (error.code === 403) say(`Settings cannot be read, defaults are taken for them: ${error.message}`);
+    if (error.code === 403) say(`Cannot read the settings, using defaults: ${error.message}`);
     return configurationOf(undefined);
   }
 }

@@ -8,7 +8,7 @@ import { verbPath } from '#cli/verb-path.ts';
 export const persistFlags = {
   persist: switchFlag({
     name: 'persist',
-    help: 'if set, the change is made to the VM and outlasts a restart; otherwise it is made to what runs now only',
+    help: 'if set, change the VM, so that the change survives a restart; otherwise change only the running instance',
   }),
   dryRun: dryRunFlag,
 };

@@ -69,7 +69,7 @@ const cases: Record<string, { of: MadeUp; what: string; state: string; says: Reg
     of: { programs: { 'qemu-system-x86_64': 'QEMU emulator version 6.2.0 (Debian)' } },
     what: 'QEMU',
     state: 'limited',
-    says: /^6\.2\.0; we know it from 7\.2 on$/,
+    says: /^6\.2\.0; tested with 7\.2 and later$/,
   },
   'a QEMU that says nothing of its version': {
     of: { programs: { 'qemu-system-x86_64': '?' } },
@@ -104,14 +104,14 @@ const cases: Record<string, { of: MadeUp; what: string; state: string; says: Reg
     of: { without: ['/dev/kvm'] },
     what: 'KVM',
     state: 'limited',
-    says: /no \/dev\/kvm/,
+    says: /\/dev\/kvm does not exist/,
     mend: /modprobe/,
   },
-  'a /dev/kvm of others': {
+  'a /dev/kvm without permission': {
     of: { files: { '/dev/kvm': LOCKED } },
     what: 'KVM',
     state: 'limited',
-    says: /may not be opened/,
+    says: /no permission to open/,
   },
   'a working /dev/kvm': { of: {}, what: 'KVM', state: 'works', says: /^\/dev\/kvm$/ },
   'firmware without secure boot': {
@@ -132,10 +132,10 @@ const cases: Record<string, { of: MadeUp; what: string; state: string; says: Reg
     of: { files: { '/dev/loop-control': LOCKED } },
     what: 'loop devices',
     state: 'limited',
-    says: /may not be opened.*local-block/,
+    says: /no permission to open.*local-block/,
     mend: /CAP_SYS_ADMIN/,
   },
-  'loop devices without root': { of: { isRoot: false }, what: 'loop devices', state: 'limited', says: /need root/ },
+  'loop devices without root': { of: { isRoot: false }, what: 'loop devices', state: 'limited', says: /requires root/ },
   'no taps': {
     of: { without: ['/dev/net/tun'] },
     what: 'bridges',
@@ -144,11 +144,11 @@ const cases: Record<string, { of: MadeUp; what: string; state: string; says: Reg
     mend: /modprobe tun/,
   },
   'a data directory that is there': { of: {}, what: 'data directory', state: 'works', says: /^\/data$/ },
-  'a data directory to come': {
+  'a data directory that does not exist yet': {
     of: { without: ['/data'] },
     what: 'data directory',
     state: 'works',
-    says: /will be made/,
+    says: /will be created/,
   },
   'a data directory in use': {
     of: { texts: { '/data/server.pid': '42\n' }, alive: [42] },
@@ -162,18 +162,18 @@ const cases: Record<string, { of: MadeUp; what: string; state: string; says: Reg
     state: 'works',
     says: /^\/data$/,
   },
-  'a data directory of others': {
+  'a data directory of another user': {
     of: { files: { '/data': { isDirectory: true, isWritable: false } } },
     what: 'data directory',
     state: 'missing',
-    says: /may not be read and written/,
+    says: /is not readable and writable/,
     mend: /--data-dir.*chown/,
   },
   'a file for a data directory': {
     of: { files: { '/data': FILE } },
     what: 'data directory',
     state: 'missing',
-    says: /no directory/,
+    says: /not a directory/,
     mend: /^choose another with --data-dir$/,
   },
   'little space': {
@@ -190,11 +190,11 @@ const cases: Record<string, { of: MadeUp; what: string; state: string; says: Reg
     says: /^20 MiB free.*too little to start/,
     mend: /--data-dir/,
   },
-  'space that cannot be told': {
+  'space that cannot be determined': {
     of: { freeBytes: undefined },
     what: 'disk space',
     state: 'limited',
-    says: /cannot be told/,
+    says: /unknown/,
   },
   'a port that is free': { of: {}, what: 'port', state: 'works', says: /127\.0\.0\.1:6443 is free/ },
   'a port that another has': {
@@ -262,7 +262,7 @@ test('a machine that has nothing', async () => {
   assert.ok(!isHealthy(examination));
   assert.match(
     examinationText(examination),
-    /missing {2}QEMU {14}there is no qemu-system-x86_64.*\n {27}mend: apt-get install/,
+    /missing {2}QEMU {14}qemu-system-x86_64 is not in.*\n {27}fix: apt-get install/,
   );
   assert.match(examinationText(examination), /2 missing: VMs cannot run here/);
 });

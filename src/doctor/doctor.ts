@@ -1,4 +1,4 @@
-/** `selfsame doctor`: looks at the machine from all sides, changes nothing. */
+/** `selfsame doctor`: runs all checks of the machine without changing anything. */
 import type { Examination } from '#doctor/finding.ts';
 import { examineFirmware, examineKvm, examineLoopDevices, examineTaps } from '#doctor/hardware.ts';
 import type { Machine } from '#doctor/machine.ts';

@@ -1,18 +1,18 @@
-/** What a look at the machine found: one line for people, with the command that mends it. Pure. */
+/** Findings about the machine, and their text form. Pure. */
 
 export type FindingState =
   | 'works'
-  /** Something is slower or not possible, the rest goes on. */
+  /** Something is slower or unavailable; the rest works. */
   | 'limited'
-  /** Without it VMs do not run. */
+  /** VMs cannot run without it. */
   | 'missing';
 
 export interface Finding {
   readonly what: string;
   readonly state: FindingState;
-  /** What was found, or what does not work because of it. */
+  /** The state found, and its consequence. */
   readonly says: string;
-  /** What a person can type or do about it. */
+  /** How to fix it: a command or an instruction. */
   readonly mend?: string;
 }
 
@@ -32,19 +32,18 @@ export function examinationText({ version, findings }: Examination): string {
 export function findingLines(findings: readonly Finding[]): string[] {
   return findings.flatMap(({ what, state, says, mend }) => [
     `${state.padEnd(STATE_WIDTH)}${what.padEnd(WHAT_WIDTH)}${says}`,
-    ...(mend === undefined ? [] : [`${MEND_INDENT}mend: ${mend}`]),
+    ...(mend === undefined ? [] : [`${MEND_INDENT}fix: ${mend}`]),
   ]);
 }
 
 function summary(findings: readonly Finding[]): string {
   const count = (state: FindingState) => findings.filter((finding) => finding.state === state).length;
   const [limited, missing] = [count('limited'), count('missing')];
-  if (missing > 0)
-    return `${count('works')} work, ${limited} limited, ${missing} missing: VMs cannot run here as they are`;
+  if (missing > 0) return `${count('works')} work, ${limited} limited, ${missing} missing: VMs cannot run here yet`;
   return `${count('works')} work${limited === 0 ? '' : `, ${limited} limited`}: VMs can run here`;
 }
 
-/** Whether VMs can run. */
+/** Reports whether VMs can run. */
 export function isHealthy({ findings }: Examination): boolean {
   return findings.every(({ state }) => state !== 'missing');
 }

@@ -1,22 +1,22 @@
-/** What the machine itself lends to guests: its processor, firmware files, loop devices, taps. */
+/** Checks of the hardware and files that guests use: KVM, firmware, loop devices, taps. */
 import type { Finding } from '#doctor/finding.ts';
 import type { Machine } from '#doctor/machine.ts';
 
-const EMULATED = 'guests are emulated (TCG): they work, many times slower';
+const EMULATED = 'guests are emulated (TCG), which is many times slower';
 
 export async function examineKvm(machine: Machine): Promise<Finding> {
   const what = 'KVM';
   const hasFlag = /^flags\s*:.*\b(?:vmx|svm)\b/m.test(await machine.text('/proc/cpuinfo'));
   if (!hasFlag) {
-    const mend = 'switch virtualization on in the firmware of the machine, or nested virtualization on its host';
-    return { what, state: 'limited', says: `the processor offers no virtualization: ${EMULATED}`, mend };
+    const mend = 'enable virtualization in the firmware of the machine, or nested virtualization on its host';
+    return { what, state: 'limited', says: `the processor does not offer virtualization: ${EMULATED}`, mend };
   }
   const device = await machine.file('/dev/kvm');
   if (device === undefined) {
     return {
       what,
       state: 'limited',
-      says: `there is no /dev/kvm: ${EMULATED}`,
+      says: `/dev/kvm does not exist: ${EMULATED}`,
       mend: 'modprobe kvm_intel || modprobe kvm_amd',
     };
   }
@@ -24,7 +24,7 @@ export async function examineKvm(machine: Machine): Promise<Finding> {
     return {
       what,
       state: 'limited',
-      says: `/dev/kvm may not be opened: ${EMULATED}`,
+      says: `no permission to open /dev/kvm: ${EMULATED}`,
       mend: 'run as root, or: adduser $USER kvm',
     };
   }
@@ -46,14 +46,14 @@ export async function examineFirmware(machine: Machine): Promise<Finding> {
 export async function examineLoopDevices(machine: Machine): Promise<Finding> {
   const what = 'loop devices';
   const without = 'the storage classes local-block and shared-block cannot be used; local and shared can';
-  if (!machine.isRoot) return { what, state: 'limited', says: `need root: ${without}`, mend: 'run as root' };
+  if (!machine.isRoot) return { what, state: 'limited', says: `requires root: ${without}`, mend: 'run as root' };
   const control = await machine.file('/dev/loop-control');
   if (control === undefined) {
-    return { what, state: 'limited', says: `there is no /dev/loop-control: ${without}`, mend: 'modprobe loop' };
+    return { what, state: 'limited', says: `/dev/loop-control does not exist: ${without}`, mend: 'modprobe loop' };
   }
   if (!control.isWritable) {
     const mend = 'in a container: give it /dev/loop-control and CAP_SYS_ADMIN';
-    return { what, state: 'limited', says: `/dev/loop-control may not be opened: ${without}`, mend };
+    return { what, state: 'limited', says: `no permission to open /dev/loop-control: ${without}`, mend };
   }
   return { what, state: 'works', says: '/dev/loop-control' };
 }
@@ -62,7 +62,7 @@ export async function examineTaps(machine: Machine): Promise<Finding> {
   const what = 'bridges';
   const tun = await machine.file('/dev/net/tun');
   if (tun?.isWritable === true && machine.isRoot) return { what, state: 'works', says: '/dev/net/tun' };
-  const why = tun === undefined ? 'there is no /dev/net/tun' : 'need root';
+  const why = tun === undefined ? '/dev/net/tun does not exist' : 'requires root';
   const says = `${why}: VMs have user-mode networking (masquerade) only`;
   return { what, state: 'limited', says, mend: tun === undefined ? 'modprobe tun' : 'run as root' };
 }

@@ -1,16 +1,16 @@
-/** The port to the machine that is examined: this one (this-machine.ts), or one made up by a test. Nothing is changed. */
+/** Read-only interface to the examined machine: this one (this-machine.ts), or a fake in tests. */
 
 export interface MachineFile {
   readonly isDirectory: boolean;
-  /** Whether this process may write to it. */
+  /** This process may read and write it. */
   readonly isWritable: boolean;
 }
 
-/** What came of calling a program. */
+/** The result of running a program. */
 export interface Answer {
-  /** Both of its outputs. */
+  /** Standard output and standard error. */
   readonly text: string;
-  /** Whether it ended well. */
+  /** It exited with 0. */
   readonly works: boolean;
 }
 
@@ -18,17 +18,17 @@ export interface Machine {
   readonly isRoot: boolean;
   readonly nodeVersion: string;
   /**
-   * Undefined where there is no such program. Programs that run guests are looked for where the system keeps them, whatever
-   * the path of the caller is; those that people call, in that path.
+   * Runs a program; undefined if it does not exist. Programs called by node agents are searched in the system
+   * directories, those called by people in their PATH.
    */
   ask(program: string, args: readonly string[], calledBy: 'us' | 'people'): Promise<Answer | undefined>;
-  /** Undefined where it is not there. */
+  /** Returns undefined if the file does not exist. */
   file(path: string): Promise<MachineFile | undefined>;
-  /** Empty where it cannot be read. */
+  /** Returns the content, or '' if it cannot be read. */
   text(path: string): Promise<string>;
-  /** Bytes that this process may still write there; undefined where that cannot be told. */
+  /** Returns the free bytes for this process; undefined if unknown. */
   freeBytes(path: string): Promise<number | undefined>;
   isAlive(pid: number): boolean;
-  /** Whether somebody listens there already. */
+  /** Reports whether a program listens there. */
   isTaken(host: string, port: number): Promise<boolean>;
 }

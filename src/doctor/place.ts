@@ -1,4 +1,4 @@
-/** Where the plane is to run: its Node, data directory, port and the built-in guest. */
+/** Checks of the place where the plane runs: Node.js, data directory, port and built-in guest. */
 import { dirname, join } from 'node:path';
 import type { Finding } from '#doctor/finding.ts';
 import type { Machine } from '#doctor/machine.ts';
@@ -7,7 +7,7 @@ export interface Place {
   readonly dataDir: string;
   readonly host: string;
   readonly port: number;
-  /** Where the files of the built-in guest are, when they were built. */
+  /** The directory of the built-in guest. */
   readonly guestDir: string;
   /** Directories of tours that were killed. */
   readonly leftTours?: readonly string[];
@@ -17,7 +17,7 @@ const NODE_MAJOR = 24;
 const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
 const LEAST_FREE_BYTES = GIB;
-/** The store, its log and a certificate have to go somewhere. */
+/** Room for the store, its log and certificates. */
 const LEAST_TO_START_BYTES = 64 * MIB;
 
 export function examineNode({ nodeVersion }: Machine): Finding {
@@ -33,21 +33,21 @@ export async function examineDataDir(machine: Machine, { dataDir }: Place): Prom
   const holder = await holderOf(machine, dataDir);
   const place = found === undefined ? await existingParent(machine, dataDir) : { path: dataDir, ...found };
   const mend = 'choose another with --data-dir';
-  if (!place.isDirectory) return [{ what, state: 'missing', says: `${place.path} is no directory`, mend }];
+  if (!place.isDirectory) return [{ what, state: 'missing', says: `${place.path} is not a directory`, mend }];
   if (!place.isWritable) {
-    const says = `${place.path} may not be read and written by this user`;
+    const says = `${place.path} is not readable and writable for this user`;
     return [{ what, state: 'missing', says, mend: `${mend}, or as root: chown USER ${place.path}` }];
   }
   const says =
     holder !== undefined
       ? `${dataDir}, in use by process ${holder}`
       : found === undefined
-        ? `${dataDir} will be made`
+        ? `${dataDir} will be created`
         : dataDir;
   return [{ what, state: 'works', says }, await examineSpace(machine, place.path)];
 }
 
-/** The process that serves it; what a killed one has written there does not count. */
+/** Returns the pid of the running server of the data directory; ignores a stale pid file. */
 async function holderOf(machine: Machine, dataDir: string): Promise<number | undefined> {
   const pid = Number((await machine.text(join(dataDir, 'server.pid'))).trim());
   return pid > 0 && machine.isAlive(pid) ? pid : undefined;
@@ -67,24 +67,25 @@ async function existingParent(machine: Machine, path: string) {
 async function examineSpace(machine: Machine, path: string): Promise<Finding> {
   const what = 'disk space';
   const free = await machine.freeBytes(path);
-  if (free === undefined) return { what, state: 'limited', says: `cannot be told for ${path}` };
+  if (free === undefined) return { what, state: 'limited', says: `unknown for ${path}` };
   const says = `${free < GIB ? `${Math.floor(free / MIB)} MiB` : `${(free / GIB).toFixed(1)} GiB`} free in ${path}`;
   if (free >= LEAST_FREE_BYTES) return { what, state: 'works', says };
   const mend = `free some (du -xh ${path} | sort -h | tail), or choose another disk with --data-dir`;
-  if (free < LEAST_TO_START_BYTES) return { what, state: 'missing', says: `${says}: too little to start`, mend };
-  return { what, state: 'limited', says: `${says}: guests pause when it is used up`, mend };
+  if (free < LEAST_TO_START_BYTES)
+    return { what, state: 'missing', says: `${says}: too little to start the plane`, mend };
+  return { what, state: 'limited', says: `${says}: guests pause when it runs out`, mend };
 }
 
 export async function examinePort(machine: Machine, { dataDir, host, port }: Place): Promise<Finding> {
   const what = 'port';
   if (!(await machine.isTaken(host, port))) return { what, state: 'works', says: `${host}:${port} is free` };
-  // Our own plane has written there where it listens.
+  // A running plane writes its address into the kubeconfig.
   const ours = (await machine.text(join(dataDir, 'kubeconfig'))).includes(`:${port}`);
   const holder = await holderOf(machine, dataDir);
   if (ours && holder !== undefined)
     return { what, state: 'works', says: `${host}:${port}, served by process ${holder}` };
-  const says = `${host}:${port} is taken by another program: selfsame up cannot listen there`;
-  const mend = `choose another (selfsame up --port 0 takes a free one); ss -ltnp 'sport = :${port}' tells who has it`;
+  const says = `${host}:${port} is used by another program: selfsame up cannot listen on it`;
+  const mend = `choose another port (selfsame up --port 0 picks a free one); ss -ltnp 'sport = :${port}' shows the program`;
   return { what, state: 'limited', says, mend };
 }
 
@@ -92,13 +93,13 @@ export async function examineGuest(machine: Machine, { guestDir }: Place): Promi
   const what = 'built-in guest';
   const files = await Promise.all(['vmlinuz', 'initrd.gz'].map((name) => machine.file(join(guestDir, name))));
   if (files.every((file) => file !== undefined)) return { what, state: 'works', says: guestDir };
-  const says = 'was not built: VMs with the image selfsame/guest (the examples) cannot start';
+  const says = 'not built: VMs with the image selfsame/guest (the examples) cannot start';
   return { what, state: 'limited', says, mend: 'scripts/setup.sh (on Debian, x86_64)' };
 }
 
-/** Only where there is something to tell. */
+/** Returns a finding if killed tours left something behind. */
 export function examineTours({ leftTours = [] }: Place): Finding[] {
   if (leftTours.length === 0) return [];
-  const says = `killed, and left behind with what runs in it: ${leftTours.join(', ')}`;
+  const says = `killed tours left directories and processes behind: ${leftTours.join(', ')}`;
   return [{ what: 'selfsame tour', state: 'limited', says, mend: 'selfsame tour --clear' }];
 }

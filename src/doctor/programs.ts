@@ -1,4 +1,4 @@
-/** The programs that guests and volumes need, with the Debian package that brings each. */
+/** Checks of the programs that guests and volumes need, with the Debian package of each. */
 import type { Finding, FindingState } from '#doctor/finding.ts';
 import type { Machine } from '#doctor/machine.ts';
 
@@ -7,12 +7,12 @@ interface Program {
   readonly file: string;
   readonly args: readonly string[];
   readonly package: string;
-  /** What does not work without it. */
+  /** The consequence if it is missing. */
   readonly without: string;
   readonly otherwise: Exclude<FindingState, 'works'>;
-  /** People call it, from wherever they have it. */
+  /** Set if people run it, from their own PATH. */
   readonly calledBy?: 'people';
-  /** Lower ones were never tried. */
+  /** The oldest tested version. */
   readonly atLeast?: string;
 }
 
@@ -31,7 +31,7 @@ export const PROGRAMS: readonly Program[] = [
     file: 'qemu-img',
     args: ['--version'],
     package: 'qemu-utils',
-    without: 'disks cannot be made, copied or checked',
+    without: 'disks cannot be created, copied or checked',
     otherwise: 'missing',
   },
   {
@@ -47,7 +47,7 @@ export const PROGRAMS: readonly Program[] = [
     file: 'ip',
     args: ['-V'],
     package: 'iproute2',
-    without: 'VMs cannot be on bridges of this machine',
+    without: 'VMs cannot use bridges of this machine',
     otherwise: 'limited',
   },
   {
@@ -71,7 +71,7 @@ export const PROGRAMS: readonly Program[] = [
     file: 'kubectl',
     args: ['version', '--client'],
     package: 'kubernetes-client',
-    without: 'the plane runs, but the commands of the documentation do not work',
+    without: 'the plane runs, but the commands in the documentation do not work',
     otherwise: 'limited',
     calledBy: 'people',
   },
@@ -86,7 +86,7 @@ export const PROGRAMS: readonly Program[] = [
   },
 ];
 
-/** Of what a program that fails says. */
+/** The limit for the quoted output of a failed program. */
 const MOST_WORDS = 120;
 
 export async function examinePrograms(machine: Machine): Promise<Finding[]> {
@@ -111,13 +111,13 @@ async function examineProgram(machine: Machine, program: Program): Promise<Findi
   const version = /\d+(?:\.\d+)+/.exec(said.text)?.[0];
   if (version === undefined) return { what, state: 'works', says: file };
   if (atLeast !== undefined && isBefore(version, atLeast)) {
-    return { what, state: 'limited', says: `${version}; we know it from ${atLeast} on`, mend: install };
+    return { what, state: 'limited', says: `${version}; tested with ${atLeast} and later`, mend: install };
   }
   return { what, state: 'works', says: version };
 }
 
 const absent = (file: string, calledBy: 'us' | 'people') =>
-  calledBy === 'us' ? `there is no ${file} where the system keeps programs` : `there is no ${file} in your PATH`;
+  calledBy === 'us' ? `${file} is not in the system directories` : `${file} is not in your PATH`;
 
 export function isBefore(version: string, other: string): boolean {
   const [a, b] = [version, other].map((text) => text.split('.').map(Number));

@@ -1,4 +1,4 @@
-/** The machine that this process runs on. `path`: where the caller looks for programs. */
+/** The machine that this process runs on. `path` is the PATH of the caller. */
 import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access, readFile, stat, statfs } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import { isAlive } from '#lib/owned-dir.ts';
 const ASK_MS = 10_000;
 const CONNECT_MS = 2000;
 const OUTPUT_BYTES = 64 * 1024;
-/** Where node agents look, too, whatever the path of their caller is. */
+/** The directories in which node agents look for programs, regardless of PATH. */
 const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 export const thisMachine = (path: string): Machine => ({

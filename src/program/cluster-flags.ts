@@ -1,10 +1,10 @@
-/** The flags of the commands for clusters of others: install, uninstall, join, controllers, and node there. */
+/** Flags of the commands for existing clusters: install, uninstall, join, controllers and node. */
 import { aDnsName, aLifetime, aPath, aPort, anAddress, flag, logLevel, nodeName, wordOf, yesOrNo } from './flag.ts';
 
 const kubeconfig = flag<string | undefined>({
   name: 'kubeconfig',
   value: 'FILE',
-  help: 'how to reach the cluster, and as whom',
+  help: 'kubeconfig of the cluster',
   fallback: undefined,
   fallbackText: 'none',
   completes: 'file',
@@ -25,7 +25,7 @@ export const installFlags = {
     name: 'dry-run',
     value: '',
     bare: true,
-    help: 'with --apply: let the API server look at everything, and change nothing',
+    help: 'with --apply: let the API server validate everything without changing it',
     fallback: false,
     parse: yesOrNo,
   }),
@@ -40,7 +40,7 @@ export const joinFlags = {
   as: flag<(typeof ROLES)[number]>({
     name: 'as',
     value: 'ROLE',
-    help: 'who joins: controllers or node',
+    help: 'what joins: controllers or node',
     fallback: 'controllers',
     completes: ROLES,
     parse: wordOf(ROLES),
@@ -59,40 +59,40 @@ export const joinFlags = {
     value: 'DIR',
     help: 'for a node of selfsame engine: the data directory of that engine',
     fallback: undefined,
-    fallbackText: 'the cluster signs',
+    fallbackText: 'the cluster signs the certificate',
     completes: 'file',
     parse: aPath,
   }),
 };
 
 export const controllersFlags = {
-  kubeconfig: flag<string | undefined>({ ...kubeconfig, fallbackText: 'as in a pod of the cluster' }),
+  kubeconfig: flag<string | undefined>({ ...kubeconfig, fallbackText: 'the in-cluster configuration' }),
   listenAddress: flag<string>({
     name: 'listen-address',
     value: 'ADDRESS',
-    help: 'IP address to listen on for the API server',
+    help: 'IP address to listen on for requests of the API server',
     fallback: '0.0.0.0',
     parse: anAddress,
   }),
   webhookPort: flag<number>({
     name: 'webhook-port',
     value: 'PORT',
-    help: 'TCP port of webhook and aggregated API; 0 takes a free one',
+    help: 'TCP port of the webhook and the aggregated API; 0 picks a free port',
     fallback: 9443,
     parse: aPort,
   }),
   advertiseAddress: flag<string | undefined>({
     name: 'advertise-address',
     value: 'ADDRESS',
-    help: 'IP address under which the API server reaches this process',
+    help: 'IP address at which the API server reaches this process',
     fallback: undefined,
-    fallbackText: 'the first of this machine',
+    fallbackText: 'the first address of this machine',
     parse: anAddress,
   }),
   certificateLifetime: flag<number>({
     name: 'certificate-lifetime',
     value: 'TIME',
-    help: 'of the certificates of our services and agents; renewed at half of it',
+    help: 'lifetime of the certificates of services and agents; renewed at half of it',
     fallback: 30 * 86_400_000,
     fallbackText: '30d',
     parse: aLifetime,
@@ -100,7 +100,7 @@ export const controllersFlags = {
   caLifetime: flag<number>({
     name: 'ca-lifetime',
     value: 'TIME',
-    help: 'of our certificate authorities; at least four times the one before',
+    help: 'lifetime of the certificate authorities; at least four times --certificate-lifetime',
     fallback: 730 * 86_400_000,
     fallbackText: '730d',
     parse: aLifetime,
@@ -111,21 +111,21 @@ export const controllersFlags = {
 export const nodeClusterFlags = {
   kubeconfig: flag<string | undefined>({
     ...kubeconfig,
-    help: 'of a node of another cluster (selfsame join --as node)',
-    fallbackText: 'that of the data directory',
+    help: 'kubeconfig of a node of an existing cluster (selfsame join --as node)',
+    fallbackText: 'the kubeconfig in the data directory',
   }),
   nodeIp: flag<string | undefined>({
     name: 'node-ip',
     value: 'ADDRESS',
-    help: 'with --kubeconfig: IP address under which others reach the agent, told in the Node',
+    help: 'with --kubeconfig: IP address at which the agent is reached, published in the Node',
     fallback: undefined,
-    fallbackText: '--address, or the first of this machine',
+    fallbackText: '--address, or the first address of this machine',
     parse: anAddress,
   }),
   hostname: flag<string | undefined>({
     name: 'hostname',
     value: 'NAME',
-    help: 'with --kubeconfig: DNS name of the agent, told in the Node; API servers try it before the address',
+    help: 'with --kubeconfig: DNS name of the agent, published in the Node; API servers try it before the address',
     fallback: undefined,
     fallbackText: 'none',
     parse: aDnsName,
@@ -133,15 +133,15 @@ export const nodeClusterFlags = {
   address: flag<string | undefined>({
     name: 'address',
     value: 'ADDRESS',
-    help: 'with --kubeconfig: IP address that the agent listens on; 0.0.0.0 is all of this machine',
+    help: 'with --kubeconfig: IP address that the agent listens on; 0.0.0.0 for all addresses',
     fallback: undefined,
-    fallbackText: 'that of --node-ip',
+    fallbackText: 'the value of --node-ip',
     parse: anAddress,
   }),
   port: flag<number>({
     name: 'port',
     value: 'PORT',
-    help: 'with --kubeconfig: TCP port of the agent; 0 takes a free one',
+    help: 'with --kubeconfig: TCP port of the agent; 0 picks a free port',
     fallback: 0,
     parse: aPort,
   }),

@@ -1,4 +1,4 @@
-/** What the program does with clusters of others: install, uninstall, join, controllers. */
+/** Commands for existing clusters: install, uninstall, join, controllers. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Client } from '#client/client.ts';
@@ -81,11 +81,11 @@ export async function controllers(options: ControllersOptions, env: Environment)
   return OK;
 }
 
-/** From a file, or as in any pod. */
+/** Reads the kubeconfig, or the in-cluster configuration without one. */
 async function clusterAccess(kubeconfig: string | undefined, env: Environment): Promise<ClusterAccess> {
   if (kubeconfig !== undefined) return (await import('#client/kubeconfig-file.ts')).readKubeconfigFile(kubeconfig);
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = env;
-  if (!host || !port) throw new OperatorError('--kubeconfig is missing, and this is no pod of a cluster');
+  if (!host || !port) throw new OperatorError('--kubeconfig is required outside of a cluster');
   const { inClusterAccess } = await import('#client/kubeconfig.ts');
   return inClusterAccess((path) => readFileSync(path, 'utf8'), { host, port });
 }

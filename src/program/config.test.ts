@@ -114,7 +114,7 @@ interface UsageCase {
 }
 
 const mistakes: Record<string, UsageCase> = {
-  'no command': { argv: [], error: 'a command is missing' },
+  'no command': { argv: [], error: 'no command given' },
   'an unknown command': { argv: ['upp'], error: 'unknown command "upp"; did you mean "up"?' },
   'a command of Object': { argv: ['constructor'], error: 'unknown command "constructor"' },
   'an unknown flag': { argv: ['up', '--prot', '1'], error: 'unknown flag --prot; did you mean --port?' },
@@ -170,7 +170,7 @@ const mistakes: Record<string, UsageCase> = {
   'a dry run of printing': { argv: ['install', '--dry-run'], error: '--dry-run needs --apply' },
   'the directory of an engine for controllers': {
     argv: ['join', '--as', 'controllers', '--engine-data-dir', '/e'],
-    error: '--engine-data-dir is for --as node',
+    error: '--engine-data-dir requires --as node',
   },
   'an audit log without a size': {
     argv: ['up', '--audit-log-maxsize', '0'],
@@ -232,7 +232,7 @@ for (const [name, { summary, hidden }] of Object.entries(programCommands)) {
 
 const completed: Record<string, [words: string[], want: RegExp]> = {
   'commands, but not those of programs': [[''], /^up\t.*\nengine\t(?!.*(?:__complete|update-machine-types))/s],
-  'flags of a command': [['up', '--no'], /^--nodes\thow many .*\n:4\n$/],
+  'flags of a command': [['up', '--no'], /^--nodes\tnumber of .*\n:4\n$/],
   'flags of the audit log': [['audit', '--ref'], /^--refused\t/],
   'values of a flag': [['up', '--accel', 't'], /^tcg\n:4\n$/],
   'files and directories': [['up', '--data-dir', '/t'], /^:0\n$/],

@@ -43,25 +43,25 @@ export type UninstallOptions = Values<typeof uninstallFlags>;
 export type JoinOptions = Values<typeof joinFlags>;
 export type ControllersOptions = Values<typeof controllersFlags>;
 export type HostOptions = Values<typeof hostFlags> & {
-  /** The verb and what follows. */
+  /** The verb and its arguments. */
   readonly words: readonly string[];
 };
 
 export type AuditReaderOptions = Values<typeof auditReaderFlags> & {
-  /** All flags, also that of another data directory. */
+  /** All arguments, including --data-dir. */
   readonly words: readonly string[];
 };
 
 export type TourOptions = Values<typeof tourFlags>;
 export type DoctorOptions = Values<typeof doctorFlags> & {
-  /** Where the caller looks for programs. */
+  /** The PATH of the caller. */
   readonly path: string;
 };
 export type BackupOptions = { readonly dataDir: string; readonly to: string };
 export type RestoreBackupOptions = { readonly dataDir: string; readonly from: string };
 
 export type TransitionProgramOptions = Values<typeof transitionFlags> & {
-  /** Read by the program itself, since what is wrong in it is the Job's fault and not that of a caller. */
+  /** Parsed by the program itself, because errors in it belong to the Job and not to the command line. */
   readonly env: Environment;
 };
 
@@ -95,41 +95,44 @@ const commands: Readonly<Record<Config['command'] | 'completion' | '__complete',
     parse: (...given) => parseFlags(upFlags, given, (options) => ({ command: 'up', options })),
   },
   engine: {
-    summary: 'start the embedded engine alone, without VMs, for other operators',
+    summary: 'start only the embedded engine, without VMs, for other operators',
     flags: engineFlags,
     parse: (...given) => parseFlags(engineFlags, given, (options) => ({ command: 'engine', options })),
   },
   node: {
-    summary: 'run the agent of one node; selfsame up starts its nodes by itself',
+    summary: 'run the agent of one node; selfsame up starts its own nodes',
     flags: nodeFlags,
     parse: (...given) => parseFlags(nodeFlags, given, (options) => nodeFault(options) ?? { command: 'node', options }),
   },
   install: {
-    summary: 'print all that we need on a cluster of others, or apply it',
+    summary: 'print or apply the manifests for an existing cluster',
     flags: installFlags,
-    notes: ['Printed for kubectl apply --server-side; with --apply it is applied, and again without a change.'],
+    notes: [
+      'The output is for kubectl apply --server-side. With --apply it is applied; applying it again changes nothing.',
+    ],
     parse: (...given) =>
       parseFlags(installFlags, given, (options) =>
         options.dryRun && !options.apply ? { usageError: '--dry-run needs --apply' } : { command: 'install', options },
       ),
   },
   uninstall: {
-    summary: 'print how to take us off a cluster; refused while it has VMs',
+    summary: 'print how to remove Selfsame from a cluster; refused while it has VMs',
     flags: uninstallFlags,
     parse: (...given) => parseFlags(uninstallFlags, given, (options) => ({ command: 'uninstall', options })),
   },
   join: {
-    summary: 'write the kubeconfig with which a process of ours joins a cluster',
+    summary: 'write the kubeconfig for controllers or a node to join a cluster',
     flags: joinFlags,
     parse: (...given) =>
       parseFlags(joinFlags, given, (options) =>
         options.engineDataDir !== undefined && options.as !== 'node'
-          ? { usageError: '--engine-data-dir is for --as node' }
+          ? { usageError: '--engine-data-dir requires --as node' }
           : { command: 'join', options },
       ),
   },
   controllers: {
-    summary: 'run webhook, aggregated API, operator and controllers on a cluster of others; several may, one leads',
+    summary:
+      'run webhook, aggregated API, operator and controllers for an existing cluster; of several replicas one leads',
     flags: controllersFlags,
     parse: (...given) => parseFlags(controllersFlags, given, (options) => ({ command: 'controllers', options })),
   },
@@ -148,7 +151,7 @@ const commands: Readonly<Record<Config['command'] | 'completion' | '__complete',
     },
   },
   audit: {
-    summary: 'show who changed what and who was refused, from the files of a server',
+    summary: 'show who changed what and who was refused, from the audit log of a server',
     flags: auditReaderFlags,
     notes: AUDIT_USAGE,
     moreFlags: Object.values(AUDIT_FLAGS),
@@ -156,23 +159,24 @@ const commands: Readonly<Record<Config['command'] | 'completion' | '__complete',
       parseFlags(auditReaderFlags, [[], env], (options) => ({ command: 'audit', options: { ...options, words } })),
   },
   tour: {
-    summary: 'see the promise kept on a real guest, in a few minutes; leaves nothing behind',
+    summary: 'show on a real guest that a VM keeps its identity; takes a few minutes and cleans up',
     flags: tourFlags,
     notes: [
       'Creates a VM with EFI and a TPM, restarts it, plugs disks, migrates, restores a snapshot, changes its machine type,',
-      'and asks the guest itself after each step. Exit code 0: it is the selfsame machine; 1: it is not, or it could not be',
-      'found out. Needs two nodes. Ctrl-C leaves it, and nothing is left behind.',
+      'and asks the guest itself after each step. Exit code 0: it is the selfsame machine; 1: it is not, or the tour could',
+      'not finish. Needs two nodes. Ctrl-C stops the tour and cleans up.',
     ],
     parse: (...given) => parseFlags(tourFlags, given, (options) => ({ command: 'tour', options })),
   },
   'tour-plane': {
-    summary: 'the plane of selfsame tour: ends with its standard input, and takes guests and data directory along',
+    summary:
+      'run the temporary plane of selfsame tour; at the end of its standard input it stops and removes guests and data directory',
     flags: upFlags,
     hidden: true,
     parse: (...given) => parseFlags(upFlags, given, (options) => ({ command: 'tour-plane', options })),
   },
   doctor: {
-    summary: 'look at this machine: what works, what is missing, and what mends it',
+    summary: 'check this machine: what works, what is missing, and how to fix it',
     flags: doctorFlags,
     notes: ['Changes nothing. Exit code 0: VMs can run here; 1: something that they need is missing.'],
     parse: (args, env) =>
@@ -182,27 +186,27 @@ const commands: Readonly<Record<Config['command'] | 'completion' | '__complete',
       })),
   },
   backup: {
-    summary: 'write a backup of the engine (all objects, its keys), while it runs or not',
+    summary: 'back up the engine (all objects and keys), running or stopped',
     flags: backupFlags,
-    notes: ['Disks and TPM state of guests are not in it: docs/operations.md says how to keep those.'],
+    notes: ['Disks and TPM state of guests are not included; see docs/operations.md for how to back them up.'],
     parse: (...given) =>
       parseFlags(backupFlags, given, ({ dataDir, to }) =>
-        to === undefined ? { usageError: '--to FILE is missing' } : { command: 'backup', options: { dataDir, to } },
+        to === undefined ? { usageError: '--to FILE is required' } : { command: 'backup', options: { dataDir, to } },
       ),
   },
   'restore-backup': {
-    summary: 'put a backup into a data directory that no server uses',
+    summary: 'restore a backup into a data directory that no server uses',
     flags: restoreBackupFlags,
-    notes: ['What is there moves aside, into replaced-TIME of the data directory.'],
+    notes: ['Existing data is moved to replaced-TIME in the data directory.'],
     parse: (...given) =>
       parseFlags(restoreBackupFlags, given, ({ dataDir, from }) =>
         from === undefined
-          ? { usageError: '--from FILE is missing' }
+          ? { usageError: '--from FILE is required' }
           : { command: 'restore-backup', options: { dataDir, from } },
       ),
   },
   'update-machine-types': {
-    summary: 'change the machine types of VMs as a Job; virtctl update machine-types makes such Jobs',
+    summary: 'change the machine types of VMs as a Job; virtctl update machine-types creates such Jobs',
     flags: transitionFlags,
     hidden: true,
     notes: TRANSITION_NOTES,
@@ -217,7 +221,7 @@ const commands: Readonly<Record<Config['command'] | 'completion' | '__complete',
     parse: (...given) => parseFlags({}, given, () => ({ command: 'version' })),
   },
   help: {
-    summary: 'print this text, or with a command its flags',
+    summary: 'print this text, or the flags of a command',
     flags: {},
     parse([topic]) {
       if (topic === undefined) return { command: 'help', text: programOverview(commands) };
@@ -226,7 +230,7 @@ const commands: Readonly<Record<Config['command'] | 'completion' | '__complete',
     },
   },
   completion: {
-    summary: 'print a script by which a shell completes the words of selfsame',
+    summary: 'print a shell completion script for selfsame',
     flags: {},
     words: SHELL_WORDS,
     completes: [SHELLS],
@@ -237,7 +241,7 @@ const commands: Readonly<Record<Config['command'] | 'completion' | '__complete',
     },
   },
   __complete: {
-    summary: 'print what the last word can become, for the scripts of selfsame completion',
+    summary: 'print the completions of the last word, for the scripts of selfsame completion',
     flags: {},
     words: 'WORD ...',
     hidden: true,
@@ -245,7 +249,7 @@ const commands: Readonly<Record<Config['command'] | 'completion' | '__complete',
   },
 };
 
-/** What says where a node of a cluster is means nothing to one of our own engine, which is on this machine. */
+/** Refuses address flags without --kubeconfig: nodes of the embedded engine are on this machine. */
 function nodeFault({ kubeconfig, address, nodeIp, hostname }: NodeOptions): UsageError | undefined {
   if (kubeconfig !== undefined) return undefined;
   const given = { address, 'node-ip': nodeIp, hostname };
@@ -253,13 +257,13 @@ function nodeFault({ kubeconfig, address, nodeIp, hostname }: NodeOptions): Usag
   return name === undefined ? undefined : { usageError: `--${name} needs --kubeconfig` };
 }
 
-/** For tests over all of them. */
+/** All commands, for tests. */
 export const programCommands: Readonly<Record<string, ProgramCommand>> = commands;
 
-/** `argv` without the interpreter and the script. */
+/** Parses the command line. `argv` does not include interpreter and script. */
 export function parseCommandLine(argv: readonly string[], env: Environment): Config | UsageError {
   const [name, ...args] = argv;
-  if (name === undefined) return { usageError: 'a command is missing' };
+  if (name === undefined) return { usageError: 'no command given' };
   if (isHelpFlag(name)) return commands.help.parse(args, env);
   if (name === '--version') return commands.version.parse(args, env);
   const command = commandNamed(name);
@@ -272,7 +276,7 @@ export function parseCommandLine(argv: readonly string[], env: Environment): Con
 
 const isHelpFlag = (text: string) => text === '--help' || text === '-h';
 
-/** Where flags end and words begin. */
+/** Returns the index of the first argument after the flags. */
 function wordsFrom(args: readonly string[]): number {
   let index = 0;
   while (index < args.length && args[index]?.startsWith('-') === true) {

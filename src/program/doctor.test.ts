@@ -15,11 +15,11 @@ const cases: Record<string, { of: Finding[]; want: RegExp }> = {
   'nothing, where only others are limited': { of: [found('KVM', 'limited'), found('bridges', 'limited')], want: /^$/ },
   'what every VM needs': {
     of: [found('QEMU', 'missing')],
-    want: /^The tour cannot .*\n\nmissing {2}QEMU .*\n +mend: mend it\n/,
+    want: /^The tour cannot .*\n\nmissing {2}QEMU .*\n +fix: mend it\n/,
   },
   'what the tour needs besides, and nothing else': {
     of: [found('KVM', 'limited'), found('swtpm', 'limited')],
-    want: /^[^\n]*\n\nmissing {2}swtpm [^\n]*\n[^\n]*mend[^\n]*\n\nselfsame doctor tells/,
+    want: /^[^\n]*\n\nmissing {2}swtpm [^\n]*\n[^\n]*fix[^\n]*\n\nRun selfsame doctor/,
   },
 };
 for (const [title, { of, want }] of Object.entries(cases)) {

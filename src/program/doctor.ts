@@ -1,4 +1,4 @@
-/** What `selfsame doctor` does with what src/doctor finds: prints it, and packs a support bundle where one is asked for. */
+/** `selfsame doctor`: prints the findings of src/doctor and writes the support bundle. */
 import { readFileSync } from 'node:fs';
 import { openConnection } from '#cli/api-connection.ts';
 import { killedTours } from '#cli/tour/own-plane.ts';
@@ -14,7 +14,7 @@ import { thisMachine } from '#doctor/this-machine.ts';
 import type { Clock } from '#lib/clock.ts';
 import { VERSION } from '#lib/version.ts';
 
-/** `path`: where its caller looks for programs. */
+/** Examines this machine. `path` is the PATH of the caller. */
 export async function examinationOf(place: Place, path: string): Promise<Examination> {
   return await examine(thisMachine(path), { ...place, leftTours: await killedTours() });
 }
@@ -23,14 +23,14 @@ export interface DoctorCall {
   readonly examination: Examination;
   readonly place: Place;
   readonly output: 'text' | 'json';
-  /** Where a support bundle goes, if there is to be one. */
+  /** Path of the support bundle to write, if any. */
   readonly bundle: string | undefined;
   readonly stdout: { write(text: string): unknown };
   readonly stderr: { write(text: string): unknown };
   readonly clock: Clock;
 }
 
-/** The exit code. */
+/** Prints the findings and returns the exit code. */
 export async function runDoctor(call: DoctorCall): Promise<number> {
   const { examination, output, bundle, stdout, stderr } = call;
   const isJson = output === 'json';
@@ -38,8 +38,7 @@ export async function runDoctor(call: DoctorCall): Promise<number> {
   if (bundle !== undefined) {
     try {
       const bytes = await pack(call, bundle);
-      if (!isJson)
-        stdout.write(`\n${bundle}: ${bytes} bytes. Look into it before you send it to anybody: tar tzf ${bundle}\n`);
+      if (!isJson) stdout.write(`\n${bundle}: ${bytes} bytes. Review it before you share it: tar tzf ${bundle}\n`);
     } catch (error) {
       stderr.write(`selfsame: Cannot write ${bundle}: ${error instanceof Error ? error.message : String(error)}\n`);
       return 1;
@@ -80,12 +79,12 @@ function apiOf(dataDir: string, clock: Clock): { api: BundleSource['api']; close
   };
 }
 
-/** Of what the tour needs beyond what every VM does. */
+/** Findings that the tour requires, in addition to those that every VM requires. */
 const TOUR_NEEDS = new Set(['swtpm', 'UEFI firmware', 'built-in guest']);
 
-/** Why a plane of the tour's own could not show it; empty where it could. */
+/** Returns why a temporary plane cannot run the tour, or '' if it can. */
 export async function tourObstacles(place: Place): Promise<string> {
-  // It calls nothing that people call.
+  // The tour runs no program from the PATH of the user.
   const { findings } = await examinationOf(place, '');
   return obstacleText(findings);
 }
@@ -95,7 +94,7 @@ export function obstacleText(findings: readonly Finding[]): string {
     ({ what, state }) => state === 'missing' || (state !== 'works' && TOUR_NEEDS.has(what)),
   );
   if (needed.length === 0) return '';
-  // What is no more than a limit to others is missing here.
+  // A limitation elsewhere is a missing requirement here.
   const lines = findingLines(needed.map((finding) => ({ ...finding, state: 'missing' })));
-  return `The tour cannot start here:\n\n${lines.join('\n')}\n\nselfsame doctor tells what else there is.\n`;
+  return `The tour cannot start here:\n\n${lines.join('\n')}\n\nRun selfsame doctor for the full check.\n`;
 }

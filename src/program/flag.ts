@@ -1,4 +1,4 @@
-/** What a flag of the program is, and how the texts of flags are read. Pure. */
+/** The type of a flag of the program, and parsers of flag values. Pure. */
 import { isIP } from 'node:net';
 import type { Completes } from '#cli/flags.ts';
 import { nameErrors } from '#kube/names.ts';
@@ -6,18 +6,18 @@ import type { LogLevel } from '#lib/log.ts';
 
 export interface Flag<T> {
   readonly name: string;
-  /** What stands for the value in the help. */
+  /** Placeholder of the value in the help. */
   readonly value: string;
   readonly help: string;
-  /** As the help shows it. */
+  /** The default as shown in the help. */
   readonly fallbackText?: string;
   readonly fallback: T;
-  /** The command does nothing without it. */
+  /** The flag must be given. */
   readonly required?: true;
   readonly completes?: Completes;
-  /** Says yes by itself, without a value. */
+  /** Means true without a value. */
   readonly bare?: true;
-  /** The complaint completes "… must be". */
+  /** Parses a value. `mustBe` completes the message "… must be". */
   parse(text: string): Parsed<T>;
 }
 
@@ -81,7 +81,7 @@ function aNodeName(text: string): Parsed<string> {
   return NODE_NAME.test(text) ? { ok: text } : { mustBe: 'a lower-case name of at most 63 characters' };
 }
 
-/** In milliseconds. */
+/** Parses a duration and returns milliseconds. */
 export function aLifetime(text: string): Parsed<number> {
   const [, count = '', unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
   const ms = Number(count) * (UNITS[unit] ?? Number.NaN);

@@ -1,4 +1,4 @@
-/** Every flag of the `selfsame` program, as values: its name, its words in the help, and how it is read. Pure. */
+/** Flag tables of the `selfsame` program: names, help and parsers. Pure. */
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { auditFlags } from '#engine/audit/audit-options.ts';
@@ -7,18 +7,18 @@ import { nodeClusterFlags } from './cluster-flags.ts';
 import { aPath, aPort, flag, logLevel, nodeName, wordOf, yesOrNo } from './flag.ts';
 
 const PROJECT_ROOT = join(import.meta.dirname, '../..');
-/** On one machine; more belong to a cluster. */
+/** The limit for one machine; use a cluster for more. */
 const MAX_NODES = 100;
 
 const HYPERVISORS = ['qemu', 'fake'] as const;
 const ACCELERATORS = ['auto', 'kvm', 'tcg'] as const;
 
-/** How guests are run. */
+/** Flags that choose how guests run. */
 const guestFlags = {
   hypervisor: flag<(typeof HYPERVISORS)[number]>({
     name: 'hypervisor',
     value: 'NAME',
-    help: 'qemu runs real guests, fake simulates them by the thousands',
+    help: 'qemu runs real guests, fake simulates thousands of them',
     fallback: 'qemu',
     completes: HYPERVISORS,
     parse: wordOf(HYPERVISORS),
@@ -26,7 +26,7 @@ const guestFlags = {
   accel: flag<(typeof ACCELERATORS)[number]>({
     name: 'accel',
     value: 'NAME',
-    help: 'auto takes kvm where it works, else tcg (software emulation)',
+    help: 'auto uses kvm if available, else tcg (software emulation)',
     fallback: 'auto',
     completes: ACCELERATORS,
     parse: wordOf(ACCELERATORS),
@@ -37,7 +37,7 @@ export const engineFlags = {
   dataDir: flag<string>({
     name: 'data-dir',
     value: 'DIR',
-    help: 'where all state lives; made (mode 0700) when missing',
+    help: 'directory of all state; created with mode 0700 if missing',
     fallback: join(PROJECT_ROOT, '.selfsame'),
     fallbackText: '.selfsame in the folder of the program',
     completes: 'file',
@@ -54,14 +54,14 @@ export const engineFlags = {
   port: flag<number>({
     name: 'port',
     value: 'PORT',
-    help: 'TCP port to listen on; 0 takes a free one',
+    help: 'TCP port to listen on; 0 picks a free port',
     fallback: 6443,
     parse: aPort,
   }),
   tokenAuthFile: flag<string | undefined>({
     name: 'token-auth-file',
     value: 'FILE',
-    help: 'bearer tokens, one token,user,uid,"group1,group2" a line',
+    help: 'file with bearer tokens, one token,user,uid,"group1,group2" per line',
     fallback: undefined,
     fallbackText: 'none',
     completes: 'file',
@@ -76,7 +76,7 @@ export const upFlags = {
   nodes: flag<number>({
     name: 'nodes',
     value: 'COUNT',
-    help: 'how many nodes run VMs on this machine',
+    help: 'number of nodes to run on this machine',
     fallback: 2,
     parse(text) {
       const count = /^\d{1,3}$/.test(text) ? Number(text) : Number.NaN;
@@ -91,7 +91,7 @@ export const nodeFlags = {
   dataDir: flag<string>({
     name: 'data-dir',
     value: 'DIR',
-    help: 'where the guests and local volumes of the node live, with its kubeconfig and pki/',
+    help: 'directory of the guests and local volumes of the node, with its kubeconfig and pki/',
     fallback: join(PROJECT_ROOT, '.selfsame/nodes/node-1'),
     fallbackText: '.selfsame/nodes/node-1 in the folder of the program',
     completes: 'file',
@@ -100,7 +100,7 @@ export const nodeFlags = {
   sharedDir: flag<string>({
     name: 'shared-dir',
     value: 'DIR',
-    help: 'where volumes lie that every node reaches',
+    help: 'directory of the volumes that every node can access',
     fallback: join(PROJECT_ROOT, '.selfsame/shared'),
     fallbackText: '.selfsame/shared in the folder of the program',
     completes: 'file',
@@ -111,16 +111,16 @@ export const nodeFlags = {
   logLevel,
 };
 
-/** Of commands that look for a plane, and make none. */
+/** The data directory for commands that use an existing plane. */
 const planeDir = flag<string>({ ...engineFlags.dataDir, help: 'the data directory of the plane' });
 
 export const hostFlags = {
   node: flag<string | undefined>({
     name: 'node',
     value: 'NAME',
-    help: 'which node, where there are several',
+    help: 'the node to call, if there are several',
     fallback: undefined,
-    fallbackText: 'the only one',
+    fallbackText: 'the only node',
     parse: nodeFlags.name.parse,
   }),
   dataDir: planeDir,
@@ -133,7 +133,7 @@ export const backupFlags = {
   to: flag<string | undefined>({
     name: 'to',
     value: 'FILE',
-    help: 'the archive to write; it holds keys and every Secret',
+    help: 'the archive to write; it contains keys and all Secrets',
     fallback: undefined,
     required: true,
     completes: 'file',
@@ -146,7 +146,7 @@ export const restoreBackupFlags = {
   from: flag<string | undefined>({
     name: 'from',
     value: 'FILE',
-    help: 'an archive that selfsame backup has made',
+    help: 'an archive written by selfsame backup',
     fallback: undefined,
     required: true,
     completes: 'file',
@@ -157,7 +157,7 @@ export const restoreBackupFlags = {
 const OUTPUTS = ['text', 'json'] as const;
 
 export const doctorFlags = {
-  dataDir: flag<string>({ ...engineFlags.dataDir, help: 'the data directory that the plane has or will have' }),
+  dataDir: flag<string>({ ...engineFlags.dataDir, help: 'the data directory of the plane, existing or planned' }),
   host: engineFlags.host,
   port: engineFlags.port,
   output: flag<(typeof OUTPUTS)[number]>({
@@ -171,7 +171,7 @@ export const doctorFlags = {
   bundle: flag<string | undefined>({
     name: 'bundle',
     value: 'FILE',
-    help: 'writes a support bundle (tar.gz), too: findings, logs, objects, without secrets',
+    help: 'also write a support bundle (tar.gz) with findings, logs and objects, without secrets',
     fallback: undefined,
     fallbackText: 'none',
     completes: 'file',
@@ -183,9 +183,9 @@ export const tourFlags = {
   kubeconfig: flag<string | undefined>({
     name: 'kubeconfig',
     value: 'FILE',
-    help: 'a plane that runs already, and is used then',
+    help: 'kubeconfig of a running plane to use',
     fallback: undefined,
-    fallbackText: 'that of the data directory where it runs, else a plane of its own',
+    fallbackText: 'the plane of the data directory if it runs, else a temporary plane',
     completes: 'file',
     parse: aPath,
   }),
@@ -194,13 +194,13 @@ export const tourFlags = {
     name: 'clear',
     value: '',
     bare: true,
-    help: 'walk nowhere; only remove what tours that were killed have left behind',
+    help: 'only remove what killed tours left behind',
     fallback: false,
     parse: yesOrNo,
   }),
 };
 
 export const transitionFlags = {
-  // Its log is what people read to follow the Job.
+  // Users follow the Job by this log.
   logLevel: flag<LogLevel>({ ...logLevel, fallback: 'info' }),
 };

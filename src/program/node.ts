@@ -1,4 +1,4 @@
-/** `selfsame node`: the agent of one node of this machine, of our own engine or of a cluster. */
+/** `selfsame node`: the agent of one node, of the embedded engine or of an existing cluster. */
 import { resolve } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
 import { acquireDataDir } from '#lib/data-dir-lock.ts';
@@ -13,7 +13,7 @@ export async function node(options: NodeOptions): Promise<number> {
   const stopped = stopSignal();
   const lock = acquireDataDir(nodeDir);
   try {
-    // Whoever looks for the processes of a data directory finds the agent there, too.
+    // Cleanup finds the processes of a data directory by their working directory.
     process.chdir(nodeDir);
     const { startNodeProgram } = await import('#plane/node-program.ts');
     const { name, hypervisor, accel, logLevel } = options;

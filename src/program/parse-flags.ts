@@ -3,7 +3,7 @@ import { suggestion } from '#lib/nearest.ts';
 import type { FlagTable, Values } from './flag.ts';
 
 export interface UsageError {
-  /** What is wrong, as one sentence for people. */
+  /** The error message. */
   readonly usageError: string;
 }
 
@@ -28,7 +28,7 @@ export function parseFlags<Table extends FlagTable, Parsed>(
   return config(values as Values<Table>);
 }
 
-/** The last one of a name counts, as everywhere. */
+/** Reads flag values from arguments. The last occurrence of a flag wins. */
 function readArguments(table: FlagTable, args: readonly string[]): { texts: Map<string, string> } | UsageError {
   const known = new Map(Object.values(table).map((one) => [one.name, one]));
   const texts = new Map<string, string>();
@@ -47,7 +47,7 @@ function readArguments(table: FlagTable, args: readonly string[]): { texts: Map<
   return { texts };
 }
 
-/** For programs of ours that get all of their flags as arguments: what was meant for us means something else to them. */
+/** Returns the environment without flag variables, for child processes that get all flags as arguments. */
 export function withoutFlags(env: Environment): Environment {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith(PREFIX)));
 }

@@ -1,4 +1,4 @@
-/** `selfsame up` and `selfsame engine`: what has a data directory of its own and serves the API. */
+/** `selfsame up` and `selfsame engine`, which own a data directory and serve the API. */
 import { resolve } from 'node:path';
 import type { AuditOptions } from '#engine/audit/audit-options.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
@@ -11,7 +11,7 @@ import { OK, PROGRAM, listenError, stopInTime, stopSignal } from './surroundings
 
 export async function up(options: UpOptions, env: Environment, stopped = stopSignal()): Promise<number> {
   return await serve(options, stopped, async (parts) => {
-    // Loaded only here, so that help and version are quick.
+    // Imported lazily to keep help and version fast.
     const { startPlane } = await import('#plane/embedded/plane.ts');
     const { hypervisor, accel, logLevel, nodes } = options;
     const nodeFlags = ['--hypervisor', hypervisor, '--accel', accel, '--log-level', logLevel];
@@ -28,7 +28,7 @@ export async function engine(options: EngineOptions): Promise<number> {
   });
 }
 
-/** What `up` and `engine` share: the data directory is theirs from before the start until after the stop. */
+/** Shared by `up` and `engine`: holds the lock of the data directory from before the start until after the stop. */
 async function serve(
   options: EngineOptions,
   stopped: Promise<void>,
@@ -83,12 +83,12 @@ function welcome(
     `selfsame ${VERSION} serves ${url} with ${nodes === 1 ? 'one node' : `${nodes} nodes`}`,
     '',
     ...late,
-    'The kubeconfig of its administrator:',
+    'To use the administrator kubeconfig:',
     `  export KUBECONFIG=${shellWord(kubeconfigPath)}`,
     'Then try:',
     '  kubectl apply -f examples/vm.yaml',
     '  kubectl get vms,vmis,pods',
-    '  ./virtctl console hello        # Ctrl-] leaves',
+    '  ./virtctl console hello        # Ctrl-] to exit',
     '  ./virtctl restart hello',
     '  kubectl get vmid hello -o yaml',
     '',
@@ -101,7 +101,7 @@ function engineWelcome({ url, kubeconfigPath }: Serving): string {
   return [
     `selfsame ${VERSION} serves ${url}`,
     '',
-    'The kubeconfig of its administrator:',
+    'To use the administrator kubeconfig:',
     `  export KUBECONFIG=${shellWord(kubeconfigPath)}`,
     'Then try:',
     '  kubectl get namespaces',

@@ -1,4 +1,4 @@
-/** What every command of the program shares: where it stands, its exit codes, signals, and errors that are plain to people. */
+/** Shared by all commands of the program: paths, exit codes, signals and errors for the operator. */
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
@@ -7,24 +7,24 @@ export const OK = 0;
 export const FAILED = 1;
 export const MISUSED = 2;
 const SIGNAL_NUMBERS = { SIGINT: 2, SIGTERM: 15 } as const;
-/** Under `npm start` one Ctrl-C arrives twice: from the terminal and from npm. */
+/** Signals within this time count as one: under `npm start` a Ctrl-C arrives from the terminal and from npm. */
 const SAME_SIGNAL_MS = 500;
-/** A stop that takes longer has gone wrong; what was acknowledged is on disk anyway. */
+/** The time limit for a stop. Acknowledged writes are on disk in any case. */
 const STOP_LIMIT_MS = 20_000;
 const ALIVE_MS = 60_000;
 export const PROJECT_ROOT = join(import.meta.dirname, '../..');
 export const GUEST_DIR = join(PROJECT_ROOT, '.cache/guest');
-/** How this very program is started again, for nodes and Jobs. */
+/** The command that starts this program again, for nodes and Jobs. */
 export const PROGRAM = { file: process.execPath, args: [...process.execArgv, join(PROJECT_ROOT, 'src/main.ts')] };
 
-/** Its message says all to whoever called the program. */
+/** An error whose message is shown to the operator without a stack. */
 export class OperatorError extends Error {
   override name = 'OperatorError';
 }
 
 export async function stopInTime(stop: () => Promise<void>): Promise<void> {
   systemClock.after(STOP_LIMIT_MS, () => {
-    process.stderr.write('selfsame: Cannot stop in time; leaving now\n');
+    process.stderr.write('selfsame: Cannot stop in time; exiting now\n');
     process.exit(FAILED);
   });
   await stop();
@@ -40,15 +40,15 @@ export function stopSignal(): Promise<void> {
         if (firstAt !== undefined && now - firstAt > SAME_SIGNAL_MS) process.exit(128 + SIGNAL_NUMBERS[signal]);
         if (firstAt !== undefined) return;
         firstAt = now;
-        // A terminal shows ^C where the cursor stands.
-        process.stdout.write(`${process.stdout.isTTY ? '\n' : ''}stopping; once more to leave at once\n`);
+        // A terminal prints ^C at the cursor.
+        process.stdout.write(`${process.stdout.isTTY ? '\n' : ''}stopping; press Ctrl-C again to exit immediately\n`);
         signalled();
       });
     }
   });
 }
 
-/** Timers of the clock keep no process alive, and while a server is away there is nothing else. */
+/** Keeps the process alive during the work: timers of the clock do not, and while a server is away nothing else does. */
 export async function keptAlive<T>(work: () => Promise<T>): Promise<T> {
   const alive = setInterval(() => {}, ALIVE_MS);
   try {
@@ -58,7 +58,7 @@ export async function keptAlive<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** What the system says about an address, in words that help. */
+/** Translates a listen error into an OperatorError with a hint; undefined for other errors. */
 export function listenError(error: unknown, { host, port }: { host: string; port: number }): Error | undefined {
   if (!(error instanceof Error)) return undefined;
   const { code, syscall }: NodeJS.ErrnoException = error;
@@ -70,13 +70,13 @@ export function listenError(error: unknown, { host, port }: { host: string; port
     case 'EADDRNOTAVAIL':
       return new OperatorError(`${where}: this machine has no such address; choose another with --host`);
     case 'EACCES':
-      return new OperatorError(`${where}: this user may not use that port; choose another with --port`);
+      return new OperatorError(`${where}: permission denied; choose another with --port`);
     default:
       return undefined;
   }
 }
 
-/** Of this machine, as others reach it. */
+/** Returns the first external IPv4 address of this machine. */
 export function firstAddress(): string {
   const all = Object.values(networkInterfaces()).flatMap((one) => one ?? []);
   return all.find(({ internal, family }) => !internal && family === 'IPv4')?.address ?? '127.0.0.1';

@@ -1,4 +1,4 @@
-/** The commands that look at a plane or a machine, or keep what a plane knows: host, audit, tour, doctor, backups, Jobs. */
+/** Commands that inspect or back up a plane or a machine: host, audit, tour, doctor, backups and Jobs. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
@@ -18,7 +18,7 @@ export async function audit({ dataDir, words }: AuditReaderOptions): Promise<num
   const { runAudit } = await import('#cli/audit/run-audit.ts');
   const { stdout, stderr } = process;
   const leaving = new AbortController();
-  // Who has seen enough closes the pipe.
+  // The reader may close the pipe early.
   stdout.on('error', () => leaving.abort());
   return await keptAlive(() =>
     runAudit({ dataDir, words, stdout, stderr, clock: systemClock, signal: leaving.signal }),
@@ -53,7 +53,7 @@ export async function tour({ kubeconfig, dataDir, clear }: TourOptions): Promise
     }
   }
   const leaving = new AbortController();
-  // A terminal that goes away is no reason to leave guests behind.
+  // A closed terminal must not leave guests behind.
   process.once('SIGHUP', () => process.kill(process.pid, 'SIGTERM'));
   void stopSignal().then(() => leaving.abort(new Error('stopped by a signal')));
   try {
@@ -82,7 +82,7 @@ export async function backup({ dataDir, to }: BackupOptions): Promise<number> {
   const { bytes, from } = await made.catch((error: unknown) => {
     throw backupFault(`Cannot back up ${dataDir}`, error);
   });
-  process.stdout.write(`${to}: ${bytes} bytes, from the ${from}. It holds keys and Secrets: keep it as such.\n`);
+  process.stdout.write(`${to}: ${bytes} bytes, from the ${from}. It contains keys and Secrets: store it safely.\n`);
   return OK;
 }
 
@@ -93,8 +93,8 @@ export async function restoreBackup({ dataDir, from }: RestoreBackupOptions): Pr
   const { createdAt, revision, movedTo } = await restoring.catch((error: unknown) => {
     throw backupFault(`Cannot restore ${from}`, error);
   });
-  process.stdout.write(`${dataDir} is what it was at ${createdAt}, revision ${revision}\n`);
-  if (movedTo !== undefined) process.stdout.write(`What was there before is in ${movedTo}\n`);
+  process.stdout.write(`Restored ${dataDir} to its state of ${createdAt}, revision ${revision}\n`);
+  if (movedTo !== undefined) process.stdout.write(`The previous data was moved to ${movedTo}\n`);
   return OK;
 }
 
@@ -106,7 +106,7 @@ function backupFault(what: string, error: unknown): unknown {
 export async function updateMachineTypes({ logLevel, env }: TransitionProgramOptions): Promise<number> {
   const { runTransitionProgram } = await import('#transition/program.ts');
   const leaving = new AbortController();
-  void stopSignal().then(() => leaving.abort(new OperatorError('stopped before the end; the next run goes on')));
+  void stopSignal().then(() => leaving.abort(new OperatorError('stopped before the end; the next run continues')));
   const readFile = (path: string) => readFileSync(path, 'utf8');
   const { signal } = leaving;
   const log = createLog(logLevel);

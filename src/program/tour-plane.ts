@@ -1,6 +1,6 @@
 /**
- * `selfsame tour-plane`: the plane that a tour starts for itself. Unlike `selfsame up` it takes its guests and its data
- * directory along when it ends, and it ends with the tour, also one that was killed: its standard input is the tour's.
+ * `selfsame tour-plane`: the temporary plane of a tour. Unlike `selfsame up` it removes its guests and its data directory
+ * when it ends. It ends with its standard input, so that it also ends when the tour is killed.
  */
 import { resolve } from 'node:path';
 import { isTourDir } from '#cli/tour/own-plane.ts';
@@ -11,12 +11,12 @@ import { OperatorError, stopSignal } from './surroundings.ts';
 
 export async function tourPlane(options: UpOptions, env: Environment): Promise<number> {
   const dataDir = resolve(options.dataDir);
-  // It will be removed.
+  // This directory will be removed.
   if (!isTourDir(dataDir))
-    throw new OperatorError(`Cannot use ${dataDir}: no tour made it; selfsame tour starts its plane itself`);
-  // Whoever looks for the processes of this directory finds this one, too.
+    throw new OperatorError(`Cannot use ${dataDir}: it was not created by selfsame tour, which starts its own plane`);
+  // Cleanup finds the processes of a data directory by their working directory.
   process.chdir(dataDir);
-  // Nobody may be left to read it.
+  // The reader may be gone.
   process.stderr.on('error', () => {});
   try {
     const over = Promise.race([stopSignal(), inputEnds()]);

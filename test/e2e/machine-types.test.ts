@@ -230,7 +230,7 @@ test('guests come to another machine type and are the selfsame', { timeout: 600_
     // Both say q35 by now, the default.
     for (const name of NAMES) assert.equal(typeOf(await vm(name)), 'q35');
     const uids = await Promise.all(NAMES.map(uidOf));
-    assert.match(await run('pc-q35-7.*', ...filter, '--dry-run'), /^No VM is to be changed/);
+    assert.match(await run('pc-q35-7.*', ...filter, '--dry-run'), /^No VM needs a change/);
     job = jobIn(await run('pc-q35-7.*', ...filter, '--restart-now', '--wait'));
     assert.deepEqual(await listed(job), { status: 'Complete', states: {} });
     assert.deepEqual(await Promise.all(NAMES.map(uidOf)), uids);

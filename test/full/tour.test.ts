@@ -63,14 +63,14 @@ async function isEmpty(dir: string): Promise<void> {
 
 test('the tour ends with its verdict', { timeout: TIMEOUT_MS }, async () => {
   const { code, said, left } = await tour();
-  assert.match(said, /Verdict: after 11 stations it is the selfsame machine/, said.slice(-2000));
+  assert.match(said, /Verdict: after 11 steps it is the selfsame machine/, said.slice(-2000));
   assert.equal(code, 0);
   assert.deepEqual(left, []);
 });
 
 test('who leaves leaves nothing', { timeout: TIMEOUT_MS }, async () => {
   const { code, said, left } = await tour({ leaveAt: /\[2\/11\]/ });
-  assert.match(said, /The tour was left; nothing of it is left behind/, said.slice(-2000));
+  assert.match(said, /The tour was stopped; nothing is left behind/, said.slice(-2000));
   assert.equal(code, 1);
   assert.deepEqual(left, []);
 });

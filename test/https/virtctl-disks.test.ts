@@ -110,7 +110,7 @@ suite('virtctl with disks', () => {
     );
     assert.match(
       (await scene.virtctl('export', 'ovf', 'db', '--ova', ova)).err,
-      /is there already; --force replaces it/,
+      /it already exists; use --force to overwrite it/,
     );
 
     await aVolumeFor('copy-root');
@@ -140,7 +140,7 @@ suite('virtctl with disks', () => {
     const [ova, early] = [join(dir, 'keeper.ova'), join(dir, 'early.ova')];
     const none = await scene.virtctl('export', 'ovf', 'keeper', '--ova', early);
     assert.equal(none.code, 0, none.err);
-    assert.match(none.err, /Note: there is no persistent state of TPM and EFI yet/);
+    assert.match(none.err, /Note: the VM has no persistent TPM and EFI state yet/);
 
     const { uid } = (await scene.readVm('keeper')).metadata;
     await aClaim('the-state', {
@@ -190,7 +190,7 @@ suite('virtctl with disks', () => {
     assert.equal(code, 1);
     assert.match(
       err,
-      /is in use by pod "p"\nRemoved again: VirtualMachine broken, PersistentVolumeClaim broken-root\n$/,
+      /is in use by pod "p"\nDeleted again: VirtualMachine broken, PersistentVolumeClaim broken-root\n$/,
     );
     await assert.rejects(scene.readVm('broken'));
   });
@@ -204,7 +204,7 @@ suite('virtctl with disks', () => {
     assert.equal(code, 1);
     assert.match(
       err,
-      /Cannot import volume root of VM halfway: the file system has 12 bytes left\nRemoved again: VirtualMachine halfway, /,
+      /Cannot import volume root of VM halfway: the file system has 12 bytes left\nDeleted again: VirtualMachine halfway, /,
     );
   });
 
@@ -217,7 +217,7 @@ suite('virtctl with disks', () => {
   test('makes nothing where the name is taken', async () => {
     const { code, err } = await scene.virtctl('import', 'ovf', join(dir, 'db.ova'), '--name', 'db');
     assert.equal(code, 1);
-    assert.match(err, /virtualmachines\.kubevirt\.io "db" already exists\nNothing was made\.\n$/);
+    assert.match(err, /virtualmachines\.kubevirt\.io "db" already exists\nNothing was created\.\n$/);
   });
 
   test('takes disks from claims that are there', async () => {
@@ -226,12 +226,12 @@ suite('virtctl with disks', () => {
     const missing = await scene.virtctl('import', 'ovf', ovf, '--name', 'third');
     assert.match(
       missing.err,
-      /the file "root\.img" of the disk root is missing: it is not beside the OVF; --claim root=CLAIM/,
+      /the file "root\.img" of the disk root is missing: it is not in the directory of the OVF; use --claim root=CLAIM/,
     );
     const nowhere = await scene.virtctl('import', 'ovf', ovf, '--name', 'third', '--claim', 'root=nowhere');
     assert.match(nowhere.err, /persistentvolumeclaims "nowhere" not found/);
     const strange = await scene.virtctl('import', 'ovf', ovf, '--claim', 'swap=a', '--claim', 'root=b', '--dry-run');
-    assert.match(strange.err, /--claim names the disk "swap"; there are root/);
+    assert.match(strange.err, /--claim names the unknown disk "swap"; the disks are root/);
     const done = await scene.virtctl('import', 'ovf', ovf, '--name', 'third', '--claim', 'root=db-root');
     assert.equal(done.code, 0, done.err);
     const [volume] = (await scene.readVm('third')).spec.template.spec.volumes;
@@ -243,7 +243,7 @@ suite('virtctl with disks', () => {
     assert.equal((await scene.virtctl('export', 'libvirt', 'db', '-o', xml)).code, 0);
     assert.match(readFileSync(xml, 'utf8'), new RegExp(`<uuid>${UUID}</uuid>`));
     const asked = await scene.virtctl('import', 'libvirt', xml, '--name', 'fourth');
-    assert.match(asked.err, /name the claim with its content: --claim root=CLAIM/);
+    assert.match(asked.err, /name the claim with its content with --claim root=CLAIM/);
     const done = await scene.virtctl('import', 'libvirt', xml, '--name', 'fourth', '--claim', 'root=db-root');
     assert.equal(done.code, 0, done.err);
     const { metadata } = await scene.readVm('fourth');
@@ -309,7 +309,7 @@ suite('virtctl with disks', () => {
     assert.deepEqual([json.uuid, json.machine, json.devices.length], [UUID, 'pc-q35-7.2', 2]);
     assert.equal(
       (await scene.virtctl('identity', 'history', 'db')).out,
-      'VirtualMachine db has not been started yet: it has no history.\n',
+      'VirtualMachine db has no history: it has not been started yet.\n',
     );
     const template = { spec: { domain: { machine: { type: 'pc-q35-6.2' } } } };
     const before = await scene.virtctl('identity', 'diff', 'db', '--exit-code', '-o', 'json');

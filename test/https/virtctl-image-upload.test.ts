@@ -98,7 +98,7 @@ suite('virtctl image-upload', () => {
     await wire.stop();
     disks.wrap = (one) => one;
     assert.equal(code, 0, err);
-    assert.match(err, /trying again\n(?:.*\n)*.*: going on at \d\.\d MiB of 3\.0 MiB\n/);
+    assert.match(err, /retrying\n(?:.*\n)*.*: resuming at \d\.\d MiB of 3\.0 MiB\n/);
     assert.equal(received.length, 2);
     assert.ok(received[0]! > 0 && received[1]! > 0);
     assert.equal(received[0]! + received[1]!, CONTENT.length, 'each byte came once');
@@ -149,7 +149,7 @@ suite('virtctl image-upload', () => {
     assert.equal(code, 1);
     assert.match(
       err,
-      /the bytes are not those that were sent: their sha256 is \w{64}\nPersistentVolumeClaim default\/mixed was made, and waits/,
+      /the bytes are not those that were sent: their sha256 is \w{64}\nPersistentVolumeClaim default\/mixed was created and is waiting/,
     );
     assert.equal(existsSync(disks.imageOf('mixed')), false);
     assert.deepEqual(readdirSync(disks.directoryOf('mixed')), []);
@@ -159,9 +159,9 @@ suite('virtctl image-upload', () => {
   const refused: Record<string, { args: [claim: string, file: string, ...more: string[]]; err: RegExp }> = {
     'an image larger than its claim': {
       args: ['none', 'a.raw', '--size=2Mi'],
-      err: /its disk has 3145728 bytes \(3\.0 MiB\), and --size=2Mi has 2097152 bytes \(2\.0 MiB\)\n$/,
+      err: /its disk needs 3145728 bytes \(3\.0 MiB\), but --size=2Mi has 2097152 bytes \(2\.0 MiB\)\n$/,
     },
-    'a qcow2 that is larger inside': { args: ['none', 'large.qcow2', ...make], err: /its disk has 8388608 bytes/ },
+    'a qcow2 that is larger inside': { args: ['none', 'large.qcow2', ...make], err: /its disk needs 8388608 bytes/ },
     'a backing file': { args: ['none', 'backed.qcow2', ...make], err: /it names a backing file; expected a raw or / },
     'data in another file': { args: ['none', 'split.qcow2', ...make], err: /it keeps its data in another file/ },
     'another format': {
@@ -202,7 +202,7 @@ suite('virtctl image-upload', () => {
     assert.equal(again.code, 1);
     assert.match(
       again.err,
-      /PersistentVolume "pv-kept" has content already, which would be lost; --replace uploads all/,
+      /PersistentVolume "pv-kept" has content already, which would be lost; use --replace to overwrite it/,
     );
     assert.equal(await waits('kept'), false, 'its VM may start');
     assert.equal((await upload('kept', 'a.qcow2', '--no-create', '--replace')).code, 0);
@@ -245,12 +245,12 @@ suite('virtctl image-upload', () => {
       '--insecure',
     );
     assert.equal(code, 0, err);
-    assert.match(err, /^Warning: --uploadproxy-url is not used: there is no CDI here\.\n/);
+    assert.match(err, /^Warning: --uploadproxy-url is ignored: CDI is not used\.\n/);
     await disks.aVolumeFor('dv');
     const dv = await disks.scene.virtctl('image-upload', 'dv', 'dv', ...make, `--image-path=${fileOf('a.raw')}`);
     assert.match(
       dv.err,
-      /^Note: there are no DataVolumes here; the image goes into a PersistentVolumeClaim of this name\.\n/,
+      /^Note: DataVolumes are not supported; uploading to a PersistentVolumeClaim with this name\.\n/,
     );
     assert.equal(dv.code, 0);
     assert.match(

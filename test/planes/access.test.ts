@@ -136,7 +136,7 @@ suite('a display', () => {
     assert.deepEqual(await scene.virtctl('vnc', name), {
       code: 1,
       out: '',
-      err: 'could not find remote-viewer or vncviewer binary in $PATH; --proxy-only shows the port for any other viewer\n',
+      err: 'could not find remote-viewer or vncviewer binary in $PATH; use --proxy-only to connect any other viewer\n',
     });
     assert.equal(scene.node.displays.has(name), false);
   });
@@ -301,7 +301,7 @@ suite('a port', () => {
     'ssh to nowhere': { argv: ['ssh', 'jdoe@'], err: "expected target after '@'\n" },
     'the ssh of old virtctls': {
       argv: ['ssh', '--local-ssh=false', 'vm/db'],
-      err: '--local-ssh may only be true: the ssh client of this machine is always used\n',
+      err: '--local-ssh must be true: the local ssh client is always used\n',
     },
     'a copy between guests': {
       argv: ['scp', 'vm/a:x', 'vm/b:x'],

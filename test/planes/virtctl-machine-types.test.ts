@@ -147,12 +147,12 @@ suite('virtctl update machine-types', () => {
       argv: ['*', '--target-machine-type', 'pc-q35-99.0'],
       err: /^Cannot use the machine type "pc-q35-99.0": no node offers it; /,
     },
-    'a format for what is no plan': { argv: ['*', '-o', 'json'], err: /^--output has no meaning without --dry-run\n$/ },
+    'a format for what is no plan': { argv: ['*', '-o', 'json'], err: /^--output requires --dry-run\n$/ },
     'waiting for what is not made': {
       argv: ['*', '--dry-run', '--wait'],
-      err: /^--wait has no meaning with --dry-run\n$/,
+      err: /^--wait cannot be combined with --dry-run\n$/,
     },
-    'a word too many': { argv: ['*', 'b'], err: /^2 globs are given; expected one, in quotes: / },
+    'a word too many': { argv: ['*', 'b'], err: /^2 globs are given; expected one, in quotes, / },
   };
   for (const [title, { argv, err }] of Object.entries(refusals)) {
     test(`refuses ${title}, and makes nothing`, async () => {
@@ -180,7 +180,7 @@ suite('virtctl update machine-types', () => {
     const rows = out.split('\n').map((line) => line.split(/ {3,}/));
     assert.deepEqual(rows.slice(0, 3), [
       ['NAMESPACE', 'NAME', 'NOW', 'THEN', 'RUNNING', 'WHAT HAPPENS', 'GUEST SEES'],
-      ['default', stopped, 'pc-q35-rhel8.4.0', 'q35 (pc-q35-7.2)', 'no', 'clear the type', 'nothing yet: it never ran'],
+      ['default', stopped, 'pc-q35-rhel8.4.0', 'q35 (pc-q35-7.2)', 'no', 'clear the type', 'nothing: it never ran'],
       [
         ...['default', running, 'pc-q35-rhel8.4.0', 'q35 (pc-q35-7.2)', 'yes'],
         ...['mark: restart required', 'machine type'],
@@ -200,7 +200,7 @@ suite('virtctl update machine-types', () => {
     const job = await made('*rhel-8.*');
     assert.match(
       (await update('list', job)).out,
-      /: its plan is not made yet; nothing was done\. See kubectl logs job\/\S+ -n selfsame-system\n$/,
+      /: it has no plan yet; nothing was changed\. See kubectl logs job\/\S+ -n selfsame-system\n$/,
     );
     const [open, marked, bad] = [scene.aName(), scene.aName(), scene.aName()];
     await planned(job, {
@@ -237,7 +237,7 @@ suite('virtctl update machine-types', () => {
     const { code, out, err } = await update('delete', job);
     assert.equal(code, 0, err);
     assert.match(out, new RegExp(`^Job ${job}: 1 restart required, 1 done\\.\n\nNot done:\n`));
-    assert.match(out, new RegExp(`The mark "restart required" was taken off 1 VM\\.\nJob ${job} was deleted\\.\n$`));
+    assert.match(out, new RegExp(`Cleared machineTypeRestartRequired of 1 VM\\.\nJob ${job} was deleted\\.\n$`));
     assert.equal((await scene.readVm(marked)).status.machineTypeRestartRequired, false);
     assert.ok(!(await jobNames()).includes(job));
     for (const [type, labelSelector] of [
@@ -272,7 +272,7 @@ suite('virtctl update machine-types', () => {
     await scene.admin.create(JOBS, { apiVersion: 'batch/v1', kind: 'Job', metadata, spec });
     const { code, err } = await update('delete', 'strange');
     assert.equal(code, 1);
-    assert.match(err, /^Cannot take the job strange: virtctl update machine-types has not made it\n$/);
+    assert.match(err, /^Cannot use the job strange: it was not created by virtctl update machine-types\n$/);
     assert.ok((await jobNames()).includes('strange'));
   });
 

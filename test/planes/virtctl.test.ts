@@ -81,7 +81,7 @@ suite('virtctl', () => {
       argv: ['identity', 'duplicates', '--as', 'nobody'],
       err:
         'virtualmachines.kubevirt.io is forbidden: User "nobody" cannot list resource "virtualmachines" in API group "kubevirt.io" at the cluster scope\n' +
-        'Duplicates are looked for in all namespaces: this needs the permission to list virtualmachines.kubevirt.io there.\n',
+        'Finding duplicates requires permission to list virtualmachines.kubevirt.io in all namespaces.\n',
     },
     'an unknown flag': { argv: ['start', 'db', '--now'], err: 'unknown flag: --now\n' },
     'protection of a VM that is not there': {
@@ -99,7 +99,7 @@ suite('virtctl', () => {
     },
     'protection by name and selector': {
       argv: ['unprotect', 'db', '-l', 'tier=db'],
-      err: 'a name and --selector exclude each other\n',
+      err: 'a name and --selector cannot be combined\n',
     },
     'a reason that is too long': {
       argv: ['protect', 'db', '--reason', 'x'.repeat(1025)],
@@ -140,11 +140,11 @@ suite('virtctl', () => {
   test('accepts new addresses for a VM whose record is lost, and for no other', async () => {
     const [name, lost] = [scene.aName(), 'f0a4e6a2-0000-4000-8000-000000000001'];
     await scene.aVm(name, { runStrategy: 'Halted' });
-    const err = `Cannot renew the identity record of VM ${name}: it is not lost\n`;
+    const err = `Cannot renew the identity record of VM ${name}: the record is not lost\n`;
     assert.deepEqual(await scene.virtctl('identity', 'renew', name), { code: 1, out: '', err });
     await scene.patchStatus(VIRTUAL_MACHINES, name, { identityRecordUID: lost });
     assert.match((await scene.virtctl('identity', 'show', name)).err, /^The identity record is lost;/);
-    const out = `VM ${name} gets new device addresses at its next start\n`;
+    const out = `VM ${name} will get new device addresses at its next start\n`;
     const dry = await scene.virtctl('identity', 'renew', name, '--dry-run');
     assert.deepEqual(dry, { code: 0, out: `Dry Run execution\n${out}`, err: '' });
     assert.equal((await scene.readVm(name)).metadata.annotations, undefined);
@@ -182,7 +182,7 @@ suite('virtctl', () => {
     assert.equal((await scene.virtctl('identity', 'duplicates', '-n', 'team-b')).out, table);
     assert.equal(
       (await scene.virtctl('-n', 'team-c', 'identity', 'duplicates')).out,
-      'No VirtualMachine of namespace team-c has the firmware uuid of another one.\n',
+      'No VirtualMachine in namespace team-c shares its firmware uuid.\n',
     );
     const { out } = await scene.virtctl('identity', 'duplicates', '--output=json');
     const virtualMachines = [
@@ -227,7 +227,7 @@ suite('virtctl', () => {
     const body = { metadata: { finalizers: ['test.selfsame.io/kept'] } };
     await scene.admin.patch(VIRTUAL_MACHINES, key, { type: 'merge', body });
     await scene.admin.delete(VIRTUAL_MACHINES, key);
-    const err = `Error protecting VM ${name}: it is being deleted already\n`;
+    const err = `Error protecting VM ${name}: it is already being deleted\n`;
     assert.deepEqual(await scene.virtctl('protect', name), { code: 1, out: '', err });
   });
 
@@ -336,7 +336,7 @@ suite('virtctl', () => {
 
   test('tells of the commands of a group', async () => {
     const { out } = await scene.virtctl('identity');
-    assert.match(out, /^Look at the identities of virtual machines\.\n\nAvailable Commands:\n {2}diff {9}Tell /);
+    assert.match(out, /^Inspect the identity of virtual machines\.\n\nAvailable Commands:\n {2}diff {9}Show /);
     assert.equal((await scene.virtctl('identity', '--help')).out, out);
     const help = await scene.virtctl('help', 'identity', 'duplicates');
     assert.match(help.out, /\nUsage:\n {2}virtctl identity duplicates \[flags\]\n/);

@@ -36,7 +36,7 @@ test('a backup of a running server brings back what was acknowledged before it, 
   const made = await clientOf(t, dataDir).create(CONFIG_MAPS, note('before', { a: '1' }));
 
   const backup = await selfsame('backup', '--data-dir', dataDir, '--to', file);
-  assert.match(backup.stdout, /from the running server\. It holds keys/, backup.stderr);
+  assert.match(backup.stdout, /from the running server\. It contains keys/, backup.stderr);
   assert.equal(statSync(file).mode & 0o777, 0o600);
   await clientOf(t, dataDir).create(CONFIG_MAPS, note('after', {}));
   const busy = await selfsame('restore-backup', '--data-dir', dataDir, '--from', file);
@@ -45,7 +45,10 @@ test('a backup of a running server brings back what was acknowledged before it, 
   await first.kill('SIGKILL');
 
   const restored = await selfsame('restore-backup', '--data-dir', dataDir, '--from', file);
-  assert.match(restored.stdout, /is what it was at \d{4}-.*, revision \d+\nWhat was there before is in .*replaced-/);
+  assert.match(
+    restored.stdout,
+    /^Restored .* to its state of \d{4}-.*, revision \d+\nThe previous data was moved to .*replaced-/,
+  );
   const aside = readdirSync(dataDir).find((name) => name.startsWith('replaced-')) ?? '';
   assert.ok(readdirSync(join(dataDir, aside)).includes('store.db'));
   await startServer(t, { dataDir });
@@ -117,7 +120,7 @@ test('a support bundle tells what runs, and no secret of it', { timeout: 120_000
 
   const { stdout, code, stderr } = await selfsame('doctor', '--data-dir', dataDir, '--port', '0', '--bundle', file);
   assert.equal(code, 0, stderr);
-  assert.match(stdout, /Look into it before you send it/);
+  assert.match(stdout, /Review it before you share it/);
   assert.equal(statSync(file).mode & 0o777, 0o600);
   const text = gunzipSync(readFileSync(file)).toString('latin1');
   for (const name of ['doctor.txt', 'about.json', 'audit.log', 'objects/nodes.json', 'metrics.txt']) {

@@ -34,8 +34,8 @@ function isThere(shell: string): boolean {
 
 /** What is typed, and what it can become. */
 const typed: Record<string, string> = {
-  'virtctl sta': 'start',
-  'virtctl identity ': 'diff duplicates history show',
+  'virtctl sta': 'start state',
+  'virtctl identity ': 'diff duplicates history renew show',
   'virtctl start --pau': '--paused',
   'virtctl version -o ': 'json yaml',
   'virtctl import ovf mach': 'machine.ova',
@@ -75,5 +75,5 @@ test('kubectl finds virtctl as its plugin, and asks it what can stand after kube
   assert.match(run('kubectl', 'virt', 'version', '--client'), /^Client Version: version\.Info\{GitVersion:"v/);
   assert.match(run('kubectl', 'virt', 'start', '--help'), /^ {2}kubectl virt start \(VM\) \[flags\]$/m);
   // As kubectl calls it.
-  assert.equal(run('kubectl_complete-virt', 'sta'), 'start\tStart a virtual machine.\n:4\n');
+  assert.equal(run('kubectl_complete-virt', 'star'), 'start\tStart a virtual machine.\n:4\n');
 });

@@ -100,14 +100,14 @@ test('where the plane was killed, too, doctor names the command that clears up',
   const guestEnded = once(guest, 'close');
   assert.deepEqual(await runs(['tour', '--clear'], environment), {
     code: 0,
-    said: `removed ${dir}, with what ran in it\n`,
+    said: `removed ${dir}, and stopped its processes\n`,
   });
   await guestEnded;
   assert.ok(!existsSync(dir));
   await becomesTrue(() => !agents.some(isAlive));
   assert.deepEqual(await runs(['tour', '--clear'], environment), {
     code: 0,
-    said: 'no tour has left anything behind\n',
+    said: 'no killed tour left anything behind\n',
   });
 });
 
@@ -122,7 +122,7 @@ test('on a plane that runs, the namespaces of killed tours are cleared', { timeo
     await client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name, annotations } });
   }
   const { code, said } = await runs(['tour', '--clear', '--kubeconfig', join(dir, 'kubeconfig')], environment);
-  assert.equal(said, 'removed the namespace selfsame-tour-dead1, with its VM\n');
+  assert.equal(said, 'removed namespace selfsame-tour-dead1 and its VM\n');
   assert.equal(code, 0);
   const { items } = await client.list(NAMESPACES, {});
   const kept = items.map(({ metadata }) => metadata.name).filter((name) => Object.hasOwn(walkers, name));

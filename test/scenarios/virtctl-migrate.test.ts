@@ -84,7 +84,7 @@ suite('virtctl', () => {
       },
       {
         code: 0,
-        out: (vm: string) => `VM ${vm} has migrated from node-1 to node-2; the guest stood still for 40 ms\n`,
+        out: (vm: string) => `VM ${vm} migrated from node-1 to node-2; downtime 40 ms\n`,
         err: () => '',
       },
     ],

@@ -36,7 +36,9 @@ export async function forwardTcp({ address, port, open, report }: ForwardOptions
     });
   });
   server.maxConnections = MAX_CONNECTIONS;
-  server.on('drop', () => report(`error handling connection for ${port.local}: there are ${MAX_CONNECTIONS} already`));
+  server.on('drop', () =>
+    report(`error handling connection for ${port.local}: there are already ${MAX_CONNECTIONS} connections`),
+  );
   server.listen(port.local, address);
   try {
     await once(server, 'listening');

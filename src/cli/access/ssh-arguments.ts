@@ -10,7 +10,7 @@ export const sshFlags = {
     {
       name: 'username',
       short: 'l',
-      help: 'The user to open the SSH connection as; $USER unless set',
+      help: 'The user to open the SSH connection as; $USER by default',
     },
     'string',
   ),
@@ -19,7 +19,7 @@ export const sshFlags = {
     'string',
   ),
   knownHosts: textFlag(
-    { name: 'known-hosts', help: "The known_hosts file; the ssh client's own unless set" },
+    { name: 'known-hosts', help: 'The known_hosts file; by default the one of the ssh client' },
     'string',
   ),
   port: integerFlag({ name: 'port', short: 'p', help: 'The port on the VM to send SSH traffic to' }, 22),
@@ -27,7 +27,7 @@ export const sshFlags = {
     {
       name: 'local-ssh-opts',
       short: 't',
-      help: 'Additional option for the local ssh client: "-o StrictHostKeyChecking=no"; may be repeated',
+      help: 'Additional option for the local ssh client: "-o StrictHostKeyChecking=no"; can be repeated',
     },
     'string',
   ),
@@ -47,12 +47,12 @@ function localSshFlag(): Flag<boolean> {
   return {
     name: 'local-ssh',
     value: '',
-    help: 'Of KubeVirt up to 1.4: may only be true, which it is',
+    help: 'Accepted for compatibility with KubeVirt up to 1.4; must be true',
     hidden: true,
     fallback: true,
     parse(text) {
       if (text === 'true') return true;
-      throw new CommandError('--local-ssh may only be true: the ssh client of this machine is always used');
+      throw new CommandError('--local-ssh must be true: the local ssh client is always used');
     },
   };
 }

@@ -12,8 +12,7 @@ interface Case {
   readonly want: string;
 }
 
-const NONE =
-  'could not find remote-viewer or vncviewer binary in $PATH; --proxy-only shows the port for any other viewer';
+const NONE = 'could not find remote-viewer or vncviewer binary in $PATH; use --proxy-only to connect any other viewer';
 
 const cases: Record<string, Case> = {
   'remote-viewer comes first': { has: ['vncviewer', 'remote-viewer'], want: '/bin/remote-viewer vnc://127.0.0.1:5901' },
@@ -40,7 +39,7 @@ const cases: Record<string, Case> = {
   'a place without a type': {
     path: '/opt/x',
     has: ['/opt/x'],
-    want: '--vnc-path needs --vnc-type, which says how the viewer is called',
+    want: '--vnc-path requires --vnc-type',
   },
   'one that nobody knows': {
     type: 'netscape',

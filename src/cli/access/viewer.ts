@@ -34,7 +34,7 @@ const ARGS: Readonly<Record<ViewerType, (port: number) => string[]>> = {
 /** Throws CommandError where there is none. */
 export async function findViewer({ type, path }: ViewerChoice, programs: Programs): Promise<Viewer> {
   if (type !== undefined) return await named(type, path, programs);
-  if (path !== undefined) throw new CommandError('--vnc-path needs --vnc-type, which says how the viewer is called');
+  if (path !== undefined) throw new CommandError('--vnc-path requires --vnc-type');
   const { platform } = programs;
   const known: readonly (readonly [ViewerType, string])[] =
     platform === 'darwin'
@@ -52,7 +52,7 @@ export async function findViewer({ type, path }: ViewerChoice, programs: Program
     const program = await programs.find(binary);
     if (program !== undefined) return { program, args: ARGS[one] };
   }
-  const hint = '; --proxy-only shows the port for any other viewer';
+  const hint = '; use --proxy-only to connect any other viewer';
   if (platform === 'darwin') throw new CommandError(`no supported VNC app found for ${platform}${hint}`);
   throw new CommandError(`could not find remote-viewer or vncviewer binary in $PATH${hint}`);
 }

@@ -1,4 +1,4 @@
-/** A line of an audit log, as written by us or by a kube-apiserver: what a person wants to know of it. Pure. */
+/** Parses a line of an audit log, written by Selfsame or by kube-apiserver. Pure. */
 import { isRecord } from '#kube/meta.ts';
 
 export interface AuditLine {
@@ -19,7 +19,7 @@ export interface AuditLine {
   readonly note: string;
 }
 
-/** undefined = no such line: torn, or not of an audit log. */
+/** Returns undefined for a torn line, or one that is not an audit event. */
 export function parseAuditLine(text: string): AuditLine | undefined {
   let event: unknown;
   try {
@@ -65,7 +65,7 @@ function textIn(value: Loose, key: string): string {
 function noteOf(status: Loose, annotations: Loose): string {
   const dropped = textIn(annotations, 'audit.selfsame.io/dropped-before');
   return [
-    dropped === '' ? '' : `${dropped} before it were lost`,
+    dropped === '' ? '' : `${dropped} earlier events were lost`,
     textIn(annotations, 'audit.selfsame.io/dry-run') === '' ? '' : 'dry run',
     textIn(status, 'message') || textIn(status, 'reason'),
     ...warningsIn(textIn(annotations, 'audit.selfsame.io/warnings')).map((text) => `warning: ${text}`),

@@ -1,21 +1,21 @@
-/** `selfsame audit [flags]`: which lines are asked for, and how they are shown. Pure. */
+/** Parses the flags of `selfsame audit`. Pure. */
 import type { AuditLine } from '#cli/audit/audit-line.ts';
 import { CommandError, parseArgs, switchFlag, textFlag } from '#cli/flags.ts';
 
 export const AUDIT_FLAGS = {
-  follow: switchFlag({ name: 'follow', short: 'f', help: 'go on with what is written from now on' }),
+  follow: switchFlag({ name: 'follow', short: 'f', help: 'keep running and show new events' }),
   since: textFlag(
-    { name: 'since', help: 'not what is older: 90s, 10m, 2h, 7d, or a time like 2026-01-31T12:00:00Z' },
+    { name: 'since', help: 'only newer events: 90s, 10m, 2h, 7d, or a time like 2026-01-31T12:00:00Z' },
     'TIME',
   ),
-  user: textFlag({ name: 'user', help: 'who asked, or in whose name' }, 'NAME'),
+  user: textFlag({ name: 'user', help: 'the user or the impersonated user' }, 'NAME'),
   verb: textFlag({ name: 'verb', help: 'create, update, patch, delete, ...' }, 'VERB'),
   resource: textFlag({ name: 'resource', help: 'pods, virtualmachines.kubevirt.io, pods/eviction' }, 'NAME'),
-  namespace: textFlag({ name: 'namespace', short: 'n', help: 'of the object' }, 'NAME'),
-  name: textFlag({ name: 'name', help: 'of the object' }, 'NAME'),
-  refused: switchFlag({ name: 'refused', help: 'only what was refused or failed' }),
-  output: textFlag({ name: 'output', short: 'o', help: 'table, or json for the lines as they are' }, 'FORMAT'),
-  dataDir: textFlag({ name: 'data-dir', help: 'of the server' }, 'DIR'),
+  namespace: textFlag({ name: 'namespace', short: 'n', help: 'namespace of the object' }, 'NAME'),
+  name: textFlag({ name: 'name', help: 'name of the object' }, 'NAME'),
+  refused: switchFlag({ name: 'refused', help: 'only requests that were refused or failed' }),
+  output: textFlag({ name: 'output', short: 'o', help: 'table, or json for the raw lines' }, 'FORMAT'),
+  dataDir: textFlag({ name: 'data-dir', help: 'data directory of the server' }, 'DIR'),
 };
 
 export const AUDIT_USAGE: readonly string[] = [
@@ -26,7 +26,7 @@ export const AUDIT_USAGE: readonly string[] = [
       return `  ${shown.padEnd(26)}${help}`;
     }),
   '',
-  'Of --user, --verb, --resource, --namespace and --name several may be given, with commas between.',
+  '--user, --verb, --resource, --namespace and --name accept several values, separated by commas.',
 ];
 
 export interface AuditQuery {

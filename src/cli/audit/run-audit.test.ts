@@ -69,7 +69,7 @@ test('shows a table for people', async (t) => {
       '2026-01-31T12:00:00Z  403   mallory           delete  virtualmachines.kubevirt.io  default/db                192.0.2.7  not?[2J allowed',
       '2026-01-31T12:00:00Z  401   -                 post    -                            /x                        192.0.2.7  Unauthorized',
       '2026-01-31T12:00:00Z  201   alice as bob      create  virtualmachines.kubevirt.io  default/db                -          dry run',
-      '2026-01-31T12:00:00Z  201   alice             create  pods/eviction                default/p                 192.0.2.7  3 before it were lost; warning: old; warning: older',
+      '2026-01-31T12:00:00Z  201   alice             create  pods/eviction                default/p                 192.0.2.7  3 earlier events were lost; warning: old; warning: older',
       '',
     ].join('\n'),
   );
@@ -96,7 +96,7 @@ test('reads lines of a kube-apiserver, which may lack anything', async (t) => {
 test('refuses a directory without a log, and a flag that is wrong', async (t) => {
   const nothing = await run(t, [], ['--data-dir', '/nonexistent']);
   assert.equal(nothing.code, 1);
-  assert.match(nothing.err, /^selfsame audit: there is no audit log in \/nonexistent\/audit; expected .*\n$/);
+  assert.match(nothing.err, /^selfsame audit: Cannot find an audit log in \/nonexistent\/audit; set .*\n$/);
   const wrong = await run(t, [], ['--since', 'x']);
   assert.deepEqual([wrong.code, wrong.out], [1, '']);
   assert.match(wrong.err, /^selfsame audit: --since must be like/);

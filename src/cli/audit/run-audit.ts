@@ -1,4 +1,4 @@
-/** `selfsame audit`: who changed what, and who was refused, as the files of a data directory tell it; no server needed. */
+/** `selfsame audit`: prints audit events from the files of a data directory, without a server. */
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseAuditLine } from '#cli/audit/audit-line.ts';
@@ -37,7 +37,7 @@ async function show({ words, stdout, stderr, clock, signal, ...call }: AuditCall
   const { follow, output, dataDir = call.dataDir, sinceMs, matches } = parseAuditQuery(words, clock.now());
   const dir = join(resolve(dataDir), 'audit');
   if (!follow && statSync(dir, { throwIfNoEntry: false }) === undefined) {
-    throw new CommandError(`there is no audit log in ${dir}; expected the data directory of a server (--data-dir)`);
+    throw new CommandError(`Cannot find an audit log in ${dir}; set --data-dir to the data directory of a server`);
   }
   const row = auditTable();
   let unreadable = 0;

@@ -10,7 +10,7 @@ import { isApiError } from '#kube/api-error.ts';
 
 const VERB: VolumeVerb = { verb: 'addvolume', doing: 'adding', said: 'add' };
 const MAX_NAME_LENGTH = 63;
-/** What a disk can tell the guest (domain/disk.ts). */
+/** The longest serial that a disk can show to the guest (domain/disk.ts). */
 const MAX_SERIAL_LENGTH = 36;
 
 interface DiskFlags {
@@ -24,15 +24,15 @@ export const addVolume = defineCommand({
   name: 'addvolume',
   usage: 'VMI',
   summary: 'Add a volume to a running VM.',
-  details: 'The volume is a PersistentVolumeClaim of the namespace of the VM.',
+  details: 'The volume is a PersistentVolumeClaim in the namespace of the VM.',
   example: [
     '  # Plug a volume into a running VM, with a serial number to find it by inside the guest:',
     '  virtctl addvolume myvm --volume-name=mydisk --serial=1234567890',
     '',
-    '  # Plug it in, and write it into the spec of the VM: it is there at the next start, too:',
+    '  # Plug it in and also add it to the spec of the VM, so that it is there at the next start:',
     '  virtctl addvolume myvm --volume-name=mydisk --persist',
     '',
-    '  # Give it another name in the spec, and put it on another bus:',
+    '  # Use a different name in the spec and a different bus:',
     '  virtctl addvolume myvm --volume-name=mydisk --disk-name=data --bus=virtio',
   ].join('\n'),
   flags: {
@@ -66,7 +66,7 @@ function checkName(name: string, diskName: string | undefined): void {
   throw new CommandError(`Invalid volume name ${name}, ${limit}. ${hint}`);
 }
 
-/** As KubeVirt makes it: the name is the serial, too, where that is possible and nothing else is asked for. */
+/** Like KubeVirt, uses the name as the serial if it fits and no serial is given. */
 function diskOf(name: string, { serial, cache, diskType = 'disk', bus = 'scsi' }: DiskFlags): object {
   const target = targetOf(diskType, bus);
   if (cache && !(DISK_CACHES as readonly string[]).includes(cache)) {
@@ -89,7 +89,7 @@ function targetOf(diskType: string, bus: string): object {
   }
 }
 
-/** A name that is wrong is told at once, and not only when the guest waits for its disk. */
+/** Rejects a wrong claim name immediately instead of when the guest waits for its disk. */
 async function findClaim(api: ApiConnection, claim: string): Promise<void> {
   const path = `/api/v1/namespaces/${encodeURIComponent(api.namespace)}/persistentvolumeclaims/${encodeURIComponent(claim)}`;
   try {

@@ -1,4 +1,4 @@
-/** virtctl __complete: what the scripts of shells ask. */
+/** virtctl __complete: called by the completion scripts of shells. */
 import { accessFlags } from '#cli/cluster-access.ts';
 import { defineCommand, type Command, type CommandContext, type CommandEntry } from '#cli/command.ts';
 import { commandTree, completeWords, completionLines, type Completion } from '#cli/completion/complete-words.ts';
@@ -6,16 +6,16 @@ import { liveNames } from '#cli/completion/live-names.ts';
 import { parseArgs, type FlagTable } from '#cli/flags.ts';
 import { raced } from '#lib/raced.ts';
 
-/** Somebody waits with a finger on the key. */
+/** Short, because a user waits for the completion. */
 const LOOKUP_MS = 2000;
 
-/** `entries` gives all commands, this one included. */
+/** Creates the command. `entries` returns all commands, including this one. */
 export function completeCommand(entries: () => readonly CommandEntry[], shared: FlagTable): Command {
   return defineCommand({
     name: '__complete',
     usage: 'WORD ...',
-    summary: 'Print what the last word can become, for the scripts of virtctl completion.',
-    example: "  # What 'virtctl st' can become:\n  virtctl __complete st",
+    summary: 'Print the completions of the last word, for the scripts of virtctl completion.',
+    example: "  # Print the completions of 'virtctl st':\n  virtctl __complete st",
     flags: {},
     args: [0, Infinity],
     hidden: true,
@@ -29,7 +29,7 @@ export function completeCommand(entries: () => readonly CommandEntry[], shared: 
   });
 }
 
-/** None where the server does not answer soon, or does not want to: the shell shows no errors. */
+/** Returns no names if the server is slow or refuses: a shell shows no errors. */
 async function namesFor({ args, connect, clock }: CommandContext<object>, live: NonNullable<Completion['live']>) {
   const late = new AbortController();
   const stopTimer = clock.after(LOOKUP_MS, () => late.abort(new Error('too late')));
@@ -43,7 +43,7 @@ async function namesFor({ args, connect, clock }: CommandContext<object>, live: 
   }
 }
 
-/** Which server, and which namespace, as the words so far say; the one to complete says nothing yet. */
+/** Reads the access flags from the words before the one to complete. */
 function accessOf(words: readonly string[]) {
   const given: string[] = [];
   const flags = Object.values(accessFlags);

@@ -6,10 +6,10 @@ import { CommandError } from '#cli/flags.ts';
 export const completion = defineCommand({
   name: 'completion',
   usage: SHELLS.join('|'),
-  summary: 'Print a script by which a shell completes the words of virtctl.',
+  summary: 'Print a shell completion script for virtctl.',
   details:
-    'Commands, flags and their values are completed, and names of objects by asking the server.\n' +
-    'For "kubectl virt", kubectl itself asks the program kubectl_complete-virt, where its own completion is loaded.',
+    'Completes commands, flags, flag values, and object names, which it reads from the server.\n' +
+    'For "kubectl virt", load the completion of kubectl, which calls the program kubectl_complete-virt.',
   example: completionExample('virtctl'),
   flags: {},
   args: 1,

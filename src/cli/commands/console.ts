@@ -40,7 +40,7 @@ export const console = defineCommand({
   },
 });
 
-/** A guest that does not run yet is waited for: the server says 400 as long as that is so. */
+/** Connects to the console. Retries while the server answers 400, which means that the guest does not run yet. */
 async function connectWhenReady(
   api: ApiConnection,
   name: string,
@@ -63,7 +63,7 @@ async function connectWhenReady(
   }
 }
 
-/** Until the guest's side ends, the user leaves or the input is over. */
+/** Connects terminal and console until either side ends or the user leaves. */
 async function attach(stream: WebSocketStream, { stdin, stdout }: Terminal): Promise<void> {
   const raw = stdin.isTTY === true;
   if (raw) stdin.setRawMode?.(true);
@@ -99,7 +99,7 @@ function writeSome(stream: WebSocketStream, stdin: Terminal['stdin'], chunk: Buf
   stream.once('drain', () => stdin.resume());
 }
 
-/** Whoever says why is quoted; a connection that just breaks may mean much, and KubeVirt's virtctl says what. */
+/** Returns the reason given by the server, or KubeVirt's list of possible causes if there is none. */
 function disconnected(cause: Error): CommandError {
   const isSilent = cause instanceof WebSocketError && cause.code === CLOSE.abnormal;
   return new CommandError(isSilent ? DISCONNECTED : `You were disconnected from the console: ${messageOf(cause)}`, {

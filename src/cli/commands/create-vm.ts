@@ -27,14 +27,17 @@ const flags = {
   ),
   memory: textFlag({ name: 'memory', help: `Specify the memory of the VM; ${MEMORY} by default.` }, 'string'),
   claims: listFlag(
-    { name: 'volume-pvc', help: 'Specify a PVC to be used by the VM; once for each. Parameters: src, name, bootorder' },
+    {
+      name: 'volume-pvc',
+      help: 'Specify a PVC to be used by the VM; can be repeated. Parameters: src, name, bootorder',
+    },
     'params',
   ),
   imports: listFlag(
     {
       name: 'volume-import',
       help:
-        'Specify a volume that is made with the VM, as a PVC; once for each. Parameters: type (blank, snapshot), size, ' +
+        'Specify a volume to create with the VM, as a PVC; can be repeated. Parameters: type (blank, snapshot), size, ' +
         'src, name, bootorder, storageclass',
     },
     'params',
@@ -42,7 +45,7 @@ const flags = {
   containerDisks: listFlag(
     {
       name: 'volume-containerdisk',
-      help: 'Specify a containerdisk to be used by the VM (refused by Selfsame). Parameters: src, name, bootorder',
+      help: 'Specify a containerdisk to be used by the VM (not supported by Selfsame). Parameters: src, name, bootorder',
     },
     'params',
   ),
@@ -58,10 +61,10 @@ const flags = {
     { name: 'password-file', help: 'Specify a file to read the password of the user from.', completes: 'file' },
     'string',
   ),
-  sshKeys: listFlag({ name: 'ssh-key', help: 'Specify an SSH authorized key of the user; once for each.' }, 'string'),
+  sshKeys: listFlag({ name: 'ssh-key', help: 'Specify an SSH authorized key of the user; can be repeated.' }, 'string'),
   manageSsh: switchFlag({
     name: 'ga-manage-ssh',
-    help: 'Let the guest agent manage SSH keys, where SELinux asks for it.',
+    help: 'Allow the guest agent to manage SSH keys on guests with SELinux.',
   }),
   cloudInit: textFlag(
     {
@@ -79,15 +82,23 @@ const flags = {
     { name: 'cloud-init-network-data', help: 'Specify the base64 encoded cloud-init network data of the VM.' },
     'string',
   ),
-  ...notHere('instancetype', 'string', 'there are no instance types; use --memory'),
-  ...notHere('preference', 'string', 'there are no preferences; write them into the manifest'),
-  ...notHere('infer-instancetype', '', 'there are no instance types; use --memory'),
-  ...notHere('infer-instancetype-from', 'string', 'there are no instance types; use --memory'),
-  ...notHere('infer-preference', '', 'there are no preferences; write them into the manifest'),
-  ...notHere('infer-preference-from', 'string', 'there are no preferences; write them into the manifest'),
-  ...notHere('access-cred', 'params', 'keys and passwords come by cloud-init; use --ssh-key or --password-file'),
-  ...notHere('volume-datasource', 'params', 'there is no CDI; use virtctl image-upload and --volume-pvc'),
-  ...notHere('volume-clone-pvc', 'params', 'there is no CDI; take a snapshot and use --volume-import=type:snapshot'),
+  ...notHere('instancetype', 'string', 'instance types are not supported; use --memory'),
+  ...notHere('preference', 'string', 'preferences are not supported; edit the manifest'),
+  ...notHere('infer-instancetype', '', 'instance types are not supported; use --memory'),
+  ...notHere('infer-instancetype-from', 'string', 'instance types are not supported; use --memory'),
+  ...notHere('infer-preference', '', 'preferences are not supported; edit the manifest'),
+  ...notHere('infer-preference-from', 'string', 'preferences are not supported; edit the manifest'),
+  ...notHere(
+    'access-cred',
+    'params',
+    'keys and passwords are set through cloud-init; use --ssh-key or --password-file',
+  ),
+  ...notHere('volume-datasource', 'params', 'CDI is not supported; use virtctl image-upload and --volume-pvc'),
+  ...notHere(
+    'volume-clone-pvc',
+    'params',
+    'CDI is not supported; take a snapshot and use --volume-import=type:snapshot',
+  ),
   ...notHere('volume-blank', 'params', 'use --volume-import=type:blank,size:SIZE'),
 };
 
@@ -96,19 +107,19 @@ export const createVm = defineCommand({
   usage: '',
   summary: 'Create a VirtualMachine manifest.',
   details:
-    'It is printed, and nothing is made; kubectl create makes it. Volumes boot in the order containerdisk, pvc, import,\n' +
-    'unless they have a bootorder. A volume of --volume-import is a PersistentVolumeClaim that is printed before the VM.',
+    'Prints the manifest and creates nothing; pass it to kubectl create. Volumes boot in the order containerdisk, pvc,\n' +
+    'import, unless they have a bootorder. For --volume-import a PersistentVolumeClaim is printed before the VM.',
   example: [
-    '  # A manifest with a random name:',
+    '  # Print a manifest with a random name:',
     '  virtctl create vm',
     '',
-    '  # A VM that boots from an uploaded image, made at once:',
+    '  # Create a VM that boots from an uploaded image:',
     '  virtctl create vm --name=my-vm --memory=1Gi --volume-pvc=src:my-pvc | kubectl create -f -',
     '',
-    '  # With an empty disk besides, and a user for whom a key is let in:',
+    '  # Add an empty disk, and a user with an SSH key:',
     '  virtctl create vm --volume-pvc=src:my-pvc --volume-import=type:blank,size:50Gi --user=admin --ssh-key="ssh-ed25519 AAAA..."',
     '',
-    '  # With cloud-init data of your own:',
+    '  # Use your own cloud-init user data:',
     '  virtctl create vm --volume-pvc=src:my-pvc,bootorder:1 --cloud-init-user-data=$(base64 -w 0 user-data)',
   ].join('\n'),
   flags,
@@ -144,7 +155,7 @@ function volumesOf({ containerDisks, claims, imports, sysprep }: FlagValues<type
   return { containerDisks, claims, imports, sysprep };
 }
 
-/** A flag of KubeVirt's virtctl: known, so that whoever gives it is told what to do instead. */
+/** A flag of KubeVirt's virtctl that is refused with a hint what to use instead. */
 function notHere(name: string, value: string, why: string) {
   return {
     [name]: {
@@ -154,7 +165,7 @@ function notHere(name: string, value: string, why: string) {
       hidden: true,
       fallback: undefined,
       parse(text: string): undefined {
-        // Switched off, it asks for nothing.
+        // --flag=false requests nothing.
         if (value === '' && text === 'false') return undefined;
         throw new CommandError(`--${name} is not supported: ${why}`);
       },

@@ -16,7 +16,7 @@ export const expand = defineCommand({
   name: 'expand',
   usage: '--vm VM | --file FILE',
   summary: 'Return the VirtualMachine object with expanded instancetype and preference.',
-  details: 'There are no instance types and preferences here: it is the VirtualMachine itself.',
+  details: 'Selfsame has no instance types and preferences, so the VirtualMachine is returned unchanged.',
   example: [
     "  # Expand a virtual machine called 'myvm':",
     '  virtctl expand --vm myvm',
@@ -29,12 +29,15 @@ export const expand = defineCommand({
     '  virtctl expand --vm myvm --output json',
   ].join('\n'),
   flags: {
-    vm: textFlag({ name: 'vm', help: 'The virtual machine to expand; not with --file.', completes: 'vm' }, 'string'),
+    vm: textFlag(
+      { name: 'vm', help: 'The virtual machine to expand; cannot be combined with --file.', completes: 'vm' },
+      'string',
+    ),
     file: textFlag(
       {
         name: 'file',
         short: 'f',
-        help: 'A file with the virtual machine to expand, or -; not with --vm.',
+        help: 'A file with the virtual machine to expand, or - for standard input; cannot be combined with --vm.',
         completes: 'file',
       },
       'string',

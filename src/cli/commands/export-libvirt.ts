@@ -8,21 +8,23 @@ import { writeLibvirt } from '#formats/libvirt/write-libvirt.ts';
 export const exportLibvirt = defineCommand({
   name: 'libvirt',
   usage: 'VM',
-  summary: 'Write a virtual machine as a domain of libvirt, as it was last seen.',
+  summary: 'Export a virtual machine as a libvirt domain, with the devices and addresses of its last run.',
   details:
-    'Each device has the address at which the guest saw it last. Disks are named by paths; their content is exported by\n' +
+    'Each device keeps the address that the guest last saw. Disks are referenced by path; to export their content, use\n' +
     '"virtctl export ovf --ova".',
-  example: [
-    "  # The domain of the virtual machine 'db', for 'virsh define':",
-    '  virtctl export libvirt db -o db.xml',
-  ].join('\n'),
+  example: ["  # Export the virtual machine 'db' for 'virsh define':", '  virtctl export libvirt db -o db.xml'].join(
+    '\n',
+  ),
   flags: {
     output: textFlag({ name: 'output', short: 'o', help: 'The file to write; - for standard output.' }, 'file'),
     images: textFlag(
-      { name: 'image-directory', help: 'Where libvirt will find the disks; /var/lib/libvirt/images unless set.' },
+      {
+        name: 'image-directory',
+        help: 'The directory where libvirt will find the disks; /var/lib/libvirt/images by default.',
+      },
       'directory',
     ),
-    force: switchFlag({ name: 'force', help: 'Replace a file that is there already.' }),
+    force: switchFlag({ name: 'force', help: 'Overwrite an existing file.' }),
   },
   args: 1,
   async run({ args: [name = ''], flags: { output = '-', images, force }, connect, terminal }) {

@@ -16,26 +16,27 @@ import { isApiError } from '#kube/api-error.ts';
 export const exportOvf = defineCommand({
   name: 'ovf',
   usage: 'VM',
-  summary: 'Write a virtual machine as OVF, or with its disks as OVA.',
+  summary: 'Export a virtual machine as OVF, or with its disks as OVA.',
   details:
-    'The file has everything that makes the machine the selfsame: uuid, serial, MAC addresses, and each device with its\n' +
-    'address. Disks, and the state of a persistent TPM and EFI, are read only while the virtual machine is stopped. docs/ovf.md describes the format.',
+    'The file contains the whole identity of the machine: uuid, serial, MAC addresses, and every device with its address.\n' +
+    'Disks and persistent TPM and EFI state can be exported only while the virtual machine is stopped. See docs/ovf.md for\n' +
+    'the format.',
   example: [
-    "  # The description of the virtual machine 'db':",
+    "  # Export the description of the virtual machine 'db':",
     '  virtctl export ovf db',
     '  virtctl export ovf db -o db.ovf',
     '',
-    '  # With its disks:',
+    '  # Include its disks:',
     '  virtctl export ovf db --ova db.ova',
   ].join('\n'),
   flags: {
     output: textFlag({ name: 'output', short: 'o', help: 'The file to write; - for standard output.' }, 'file'),
-    ova: textFlag({ name: 'ova', help: 'Write this OVA, disks included.' }, 'file'),
-    force: switchFlag({ name: 'force', help: 'Replace a file that is there already.' }),
+    ova: textFlag({ name: 'ova', help: 'The OVA file to write, with the disks.' }, 'file'),
+    force: switchFlag({ name: 'force', help: 'Overwrite an existing file.' }),
   },
   args: 1,
   async run({ args: [name = ''], flags: { output = '-', ova, force }, connect, terminal, clock }) {
-    if (ova !== undefined && output !== '-') throw new CommandError('--output and --ova exclude each other');
+    if (ova !== undefined && output !== '-') throw new CommandError('--output and --ova cannot be combined');
     const say = (line: string) => void terminal.stderr.write(`${line}\n`);
     const api = await connect();
     const { machine } = await exportMachine(api, name, say);
@@ -46,8 +47,9 @@ export const exportOvf = defineCommand({
     const text = writeOvf(machine);
     if (output === '-') terminal.stdout.write(text);
     else await writeWhole(output, [Buffer.from(text)], { force });
-    if (machine.disks.some(hasContent)) say('Note: disks are not part of an OVF; --ova writes them, too');
-    if (machine.state !== undefined) say('Note: nor is the persistent state of TPM and EFI');
+    if (machine.disks.some(hasContent)) say('Note: an OVF does not contain disks; use --ova to include them');
+    if (machine.state !== undefined)
+      say('Note: an OVF does not contain persistent TPM and EFI state; use --ova to include it');
   },
 });
 
@@ -56,7 +58,7 @@ const progressName = (name: string) => (name === STATE_VOLUME ? 'persistent stat
 type ContentDisk = DescribedDisk & { readonly file: string };
 const hasContent = (disk: DescribedDisk): disk is ContentDisk => disk.file !== undefined;
 
-/** Sizes come first: an archive says how large a file is before it has it. */
+/** Reads all sizes first, because an archive stores the size before the content. */
 async function ovaOf(
   api: ApiConnection,
   vm: string,
@@ -77,7 +79,7 @@ async function ovaOf(
   return writeOva({ name: machine.name, descriptor, files });
 }
 
-/** A VM that never ran has none yet. */
+/** Adds the state file, unless the VM never ran and has none. */
 async function withStateFile(
   api: ApiConnection,
   vm: string,
@@ -92,7 +94,7 @@ async function withStateFile(
     return { ...state, file: `${vm}-state.bin`, sizeBytes: header.size };
   } catch (error) {
     if (!isApiError(error, 'NotFound')) throw error;
-    say('Note: there is no persistent state of TPM and EFI yet');
+    say('Note: the VM has no persistent TPM and EFI state yet');
     return state;
   }
 }
@@ -115,7 +117,8 @@ async function* diskFiles(
     try {
       const { size, format } = disk.header;
       const told = headers.get(name);
-      if (told?.size !== size || told.format !== format) throw new CommandError(`volume ${name} has changed meanwhile`);
+      if (told?.size !== size || told.format !== format)
+        throw new CommandError(`Cannot export volume ${name}: it changed during the export; try again`);
       yield { name: file, size, content: withProgress(progressName(name), size, disk.chunks(), options) };
     } finally {
       disk.close();

@@ -1,10 +1,10 @@
-/** virtctl export ...: machines as files of others. */
+/** virtctl export ...: virtual machines in OVF and libvirt formats. */
 import type { CommandGroup } from '#cli/command.ts';
 import { exportLibvirt } from '#cli/commands/export-libvirt.ts';
 import { exportOvf } from '#cli/commands/export-ovf.ts';
 
 export const exportGroup: CommandGroup = {
   name: 'export',
-  summary: 'Write virtual machines in the formats of others.',
+  summary: 'Export virtual machines to OVF and libvirt formats.',
   commands: [exportLibvirt, exportOvf],
 };

@@ -7,26 +7,26 @@ import { switchFlag } from '#cli/flags.ts';
 import { formatValue, outputFlag, outputFormat } from '#cli/output-format.ts';
 import { findInstance, findRecord, readConfiguration, readVm } from '#cli/vm-objects.ts';
 
-/** As diff has it. */
+/** The same exit code as diff. */
 const DIFFERENT = 1;
 
 export const identityDiffCommand = defineCommand({
   name: 'diff',
   usage: 'VM',
-  summary: 'Tell what the guest of a virtual machine will see differently at its next start, and why.',
+  summary: 'Show what will change for the guest of a virtual machine at its next start, and why.',
   details:
-    'Nothing is printed where it will find everything as it was. What CPUs, memory and firmware were is known only as\n' +
-    'long as there is an instance. What an alias of a machine type, like q35, stands for is decided by the node.',
+    'Prints nothing if nothing will change. CPUs, memory and firmware can be compared only while an instance exists. The\n' +
+    'node decides which machine type an alias such as q35 resolves to.',
   example: [
-    "  # What will change for the guest of 'db':",
+    "  # Show what will change for the guest of 'db':",
     '  virtctl identity diff db',
     '',
-    '  # In a script: fails where something will change',
+    '  # In a script: fail if something will change',
     '  virtctl identity diff db --exit-code',
   ].join('\n'),
   flags: {
     output: outputFlag,
-    exitCode: switchFlag({ name: 'exit-code', help: 'Exit with 1 where there are differences, and with 0 otherwise.' }),
+    exitCode: switchFlag({ name: 'exit-code', help: 'Exit with 1 if there are differences, and with 0 otherwise.' }),
   },
   args: 1,
   async run({ args: [name = ''], flags, connect, print, terminal }) {

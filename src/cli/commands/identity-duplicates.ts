@@ -7,25 +7,24 @@ import { listAll } from '#cli/list-all.ts';
 import { collectionPath } from '#cli/verb-path.ts';
 import { ApiError } from '#kube/api-error.ts';
 
-const HINT =
-  'Duplicates are looked for in all namespaces: this needs the permission to list virtualmachines.kubevirt.io there.';
+const HINT = 'Finding duplicates requires permission to list virtualmachines.kubevirt.io in all namespaces.';
 
 export const identityDuplicates = defineCommand({
   name: 'duplicates',
   usage: '',
   summary: 'List the virtual machines that share a firmware uuid.',
   details:
-    'All namespaces are looked at. With --namespace, only what virtual machines of that namespace share is listed,\n' +
-    'whichever namespace the others are in. Virtual machines that are being deleted do not count.',
+    'Searches all namespaces. With --namespace, lists only duplicates that involve a virtual machine of that namespace.\n' +
+    'Ignores virtual machines that are being deleted.',
   example: [
     '  # List all virtual machines that share a firmware uuid with another one:',
     '  virtctl identity duplicates',
     '',
-    "  # Those of the namespace 'team-a', and whom they share it with:",
+    "  # List the duplicates that involve the namespace 'team-a':",
     '  virtctl identity duplicates -n team-a',
   ].join('\n'),
   flags: {
-    output: textFlag({ name: 'output', short: 'o', help: 'Output format: json, or a table without it.' }, 'string'),
+    output: textFlag({ name: 'output', short: 'o', help: 'Output format: json; a table by default.' }, 'string'),
   },
   args: 0,
   async run({ flags: { output }, connect, namespace, print, terminal }) {
@@ -37,7 +36,7 @@ export const identityDuplicates = defineCommand({
     if (output === 'json') print(duplicatesAsJson(duplicates));
     else if (duplicates.length > 0) print(duplicatesTable(duplicates));
     else if (namespace === undefined) print('No two VirtualMachines have the same firmware uuid.');
-    else print(`No VirtualMachine of namespace ${namespace} has the firmware uuid of another one.`);
+    else print(`No VirtualMachine in namespace ${namespace} shares its firmware uuid.`);
   },
 });
 

@@ -8,16 +8,16 @@ import { findRecord, readVm } from '#cli/vm-objects.ts';
 export const identityHistory = defineCommand({
   name: 'history',
   usage: 'VM',
-  summary: 'List every change of the identity of a virtual machine, oldest first.',
+  summary: 'List every change to the identity of a virtual machine, oldest first.',
   details:
-    'Firmware uuid, serial, SMBIOS strings, MAC addresses, machine type, devices, their addresses and boot order, and the\n' +
-    'claim of TPM and EFI state: when each changed, from what to what, why, and who asked for it, where that is known.\n' +
-    'The record keeps the last 50 entries. With -o json they hold whole devices.',
+    'Covers the firmware uuid, serial, SMBIOS strings, MAC addresses, machine type, devices, their addresses and boot\n' +
+    'order, and the claim with TPM and EFI state. For each change: the time, old and new value, cause, and the user who\n' +
+    'requested it, if known. The record keeps the last 50 entries. With -o json, entries contain complete devices.',
   example: [
-    "  # What has changed in the virtual machine 'db', when and why:",
+    "  # List what changed in the virtual machine 'db', when and why:",
     '  virtctl identity history db',
     '',
-    '  # Every value before and after each change:',
+    '  # Print every value before and after each change:',
     '  virtctl identity history db -o json',
   ].join('\n'),
   flags: { output: outputFlag },
@@ -28,7 +28,7 @@ export const identityHistory = defineCommand({
     const record = await findRecord(api, await readVm(api, name));
     const history = record?.status?.history ?? [];
     if (format !== undefined) print(formatValue(history, format));
-    else if (history.length === 0) print(`VirtualMachine ${name} has not been started yet: it has no history.`);
+    else if (history.length === 0) print(`VirtualMachine ${name} has no history: it has not been started yet.`);
     else print(historyTable(history));
   },
 });

@@ -10,10 +10,10 @@ import { findRecord, readVm } from '#cli/vm-objects.ts';
 export const identityRenew = defineCommand({
   name: 'renew',
   usage: 'VM',
-  summary: 'Let a virtual machine whose identity record is lost start with new device addresses.',
+  summary: 'Allow a virtual machine that lost its identity record to start with new device addresses.',
   details:
-    'A virtual machine whose record is lost does not start where neither a running guest nor a snapshot has its device\n' +
-    'addresses. This accepts that all devices get new ones, for the record that is lost now and for no other.',
+    'A virtual machine that lost its record does not start if its device addresses cannot be recovered from a running guest\n' +
+    'or a snapshot. This command accepts new addresses for all devices. It applies only to the record that is lost now.',
   example: ["  # Accept new device addresses for the virtual machine 'db':", '  virtctl identity renew db'].join('\n'),
   flags: { dryRun: dryRunFlag },
   args: 1,
@@ -21,12 +21,12 @@ export const identityRenew = defineCommand({
     const api = await connect();
     const vm = await readVm(api, name);
     if (!isRecordLost(vm, await findRecord(api, vm))) {
-      throw new CommandError(`Cannot renew the identity record of VM ${name}: it is not lost`);
+      throw new CommandError(`Cannot renew the identity record of VM ${name}: the record is not lost`);
     }
     const annotations = { [NEW_LAYOUT_ANNOTATION]: vm.status?.identityRecordUID };
     const { uid } = vm.metadata;
     const path = objectPath('virtualmachines', api.namespace, name) + dryRunQuery(flags.dryRun, print);
     await api.patch(path, { metadata: { uid, annotations } });
-    print(`VM ${name} gets new device addresses at its next start`);
+    print(`VM ${name} will get new device addresses at its next start`);
   },
 });

@@ -11,15 +11,15 @@ import { findRecord, readVm } from '#cli/vm-objects.ts';
 export const identityShow = defineCommand({
   name: 'show',
   usage: 'VM',
-  summary: 'Show who a virtual machine is, and where its devices are.',
+  summary: 'Show the identity of a virtual machine and the addresses of its devices.',
   details:
-    'What is shown is on record: what the guest sees at every start. Where the template of the virtual machine says\n' +
-    'something else by now, "virtctl identity diff" tells. Before the first start it is what was imported, if anything.',
+    'Shows the identity record, which the guest sees at every start. "virtctl identity diff" shows where the template of\n' +
+    'the virtual machine differs from it. Before the first start, shows what was imported, if anything.',
   example: [
-    "  # Who is the virtual machine 'db', and where are its devices:",
+    "  # Show the identity and the devices of the virtual machine 'db':",
     '  virtctl identity show db',
     '',
-    '  # The same for programs:',
+    '  # Print it as JSON:',
     '  virtctl identity show db -o json',
   ].join('\n'),
   flags: { output: outputFlag },
@@ -35,7 +35,7 @@ export const identityShow = defineCommand({
   },
 });
 
-const LOST = 'The identity record is lost; the condition IdentityRecordLost of the VM says what follows from that.';
+const LOST = 'The identity record is lost; see the condition IdentityRecordLost of the VM for what to do.';
 
 function shown(vm: VirtualMachine, record: VirtualMachineIdentity): string {
   const { uuid, serial, machine, macs, unchangedSince, lastChange } = identitySummary(vm, record);

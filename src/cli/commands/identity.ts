@@ -1,4 +1,4 @@
-/** virtctl identity ...: what makes machines the selfsame. */
+/** virtctl identity ...: the identity of virtual machines. */
 import type { CommandGroup } from '#cli/command.ts';
 import { identityDiffCommand } from '#cli/commands/identity-diff.ts';
 import { identityDuplicates } from '#cli/commands/identity-duplicates.ts';
@@ -8,6 +8,6 @@ import { identityShow } from '#cli/commands/identity-show.ts';
 
 export const identity: CommandGroup = {
   name: 'identity',
-  summary: 'Look at the identities of virtual machines.',
+  summary: 'Inspect the identity of virtual machines.',
   commands: [identityDiffCommand, identityDuplicates, identityHistory, identityRenew, identityShow],
 };

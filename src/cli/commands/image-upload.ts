@@ -21,12 +21,21 @@ const flags = {
     'string',
   ),
   noCreate: switchFlag({ name: 'no-create', help: "Don't attempt to create a new PVC." }),
-  replace: switchFlag({ name: 'replace', help: 'Upload also to a PVC that has content, which is lost then.' }),
+  replace: switchFlag({ name: 'replace', help: 'Upload even if the PVC has content, and overwrite it.' }),
   waitSecs: integerFlag({ name: 'wait-secs', help: 'Seconds to wait for the PVC to be ready.' }, READY_SECONDS),
-  forceBind: switchFlag({ name: 'force-bind', help: 'Taken for compatibility: a PVC is always bound for an upload.' }),
-  insecure: switchFlag({ name: 'insecure', help: 'Taken for compatibility: there is no upload proxy to trust.' }),
-  uploadProxy: textFlag({ name: 'uploadproxy-url', help: 'Not used: images come in by the API server.' }, 'string'),
-  archive: textFlag({ name: 'archive-path', help: 'Not supported: only disk images are.', hidden: true }, 'string'),
+  forceBind: switchFlag({
+    name: 'force-bind',
+    help: 'Accepted for compatibility: a PVC is always bound for an upload.',
+  }),
+  insecure: switchFlag({ name: 'insecure', help: 'Accepted for compatibility: there is no upload proxy.' }),
+  uploadProxy: textFlag(
+    { name: 'uploadproxy-url', help: 'Not used: images are uploaded through the API server.' },
+    'string',
+  ),
+  archive: textFlag(
+    { name: 'archive-path', help: 'Not supported: only disk images can be uploaded.', hidden: true },
+    'string',
+  ),
   blockVolume: switchFlag({ name: 'block-volume', help: 'DEPRECATED - Use --volume-mode=block.', hidden: true }),
   pvcName: textFlag({ name: 'pvc-name', help: 'DEPRECATED - The destination PVC name.', hidden: true }, 'string'),
   pvcSize: textFlag({ name: 'pvc-size', help: 'DEPRECATED - Use --size.', hidden: true }, 'string'),
@@ -38,9 +47,10 @@ export const imageUpload = defineCommand({
   usage: 'pvc|dv NAME',
   summary: 'Upload a VM image to a PersistentVolumeClaim.',
   details:
-    'Images are raw or qcow2, also compressed by gzip or xz; one that names other files (a backing file, external data)\n' +
-    'is refused. On its disk the image is raw. Where the connection breaks, what has come is not sent again; the same\n' +
-    'command goes on where an earlier one was stopped. In the end both sides compare their SHA-256. docs/images.md tells more.',
+    'Accepts raw and qcow2 images, also compressed with gzip or xz. Refuses images that reference other files (a backing\n' +
+    'file, external data). The image is stored as raw. After a broken connection, the upload resumes without sending data\n' +
+    'again; run the same command to resume an upload that was stopped. At the end, both sides compare the SHA-256. See\n' +
+    'docs/images.md.',
   example: [
     '  # Upload a local disk image to a newly created PersistentVolumeClaim:',
     '  virtctl image-upload pvc fedora-pvc --size=10Gi --image-path=/images/fedora30.qcow2',
@@ -48,7 +58,7 @@ export const imageUpload = defineCommand({
     '  # Upload a local disk image to an existing PersistentVolumeClaim:',
     '  virtctl image-upload pvc fedora-pvc --no-create --image-path=/images/fedora30.qcow2',
     '',
-    '  # The same in the form of old:',
+    '  # Use the deprecated flags:',
     '  virtctl image-upload --pvc-name=fedora-pvc --pvc-size=10Gi --image-path=/images/fedora30.raw.xz',
   ].join('\n'),
   flags,
@@ -70,14 +80,14 @@ export const imageUpload = defineCommand({
       print(`Uploading ${imagePath} completed successfully, sha256 ${sha256}`);
     } catch (cause) {
       const isBroken = cause instanceof UploadBroken;
-      // Refused: the disk is as it was, and whoever uses it goes on doing so.
+      // The node refused: the disk is unchanged and stays usable.
       if (!isBroken && !claim.made && !claim.waited) await releaseClaim(api, claim.name);
       const hint = isBroken
-        ? 'The same command goes on where it stopped.'
+        ? 'Run the same command again to resume the upload.'
         : claim.made
-          ? `PersistentVolumeClaim ${where} was made, and waits for its content.`
+          ? `PersistentVolumeClaim ${where} was created and is waiting for its content.`
           : '';
-      const replace = /has content already/.test(messageOf(cause)) ? '; --replace uploads all the same' : '';
+      const replace = /has content already/.test(messageOf(cause)) ? '; use --replace to overwrite it' : '';
       throw new CommandError(`Cannot upload ${imagePath} to ${where}: ${messageOf(cause)}${replace}\n${hint}`, {
         cause,
       });
@@ -85,11 +95,11 @@ export const imageUpload = defineCommand({
   },
 });
 
-/** Throws CommandError. */
+/** Returns the requested upload. Throws CommandError. */
 export function uploadWish(args: readonly string[], given: Flags) {
   const { imagePath, storageClass, accessMode, noCreate, pvcName } = given;
   if (given.archive !== undefined) {
-    throw new CommandError('--archive-path is not supported: PersistentVolumeClaims are disks here; use --image-path');
+    throw new CommandError('--archive-path is not supported: a PersistentVolumeClaim holds one disk; use --image-path');
   }
   if (imagePath === undefined) throw new CommandError('required flag(s) "image-path" not set');
   if (given.size !== undefined && given.pvcSize !== undefined && given.size !== given.pvcSize) {
@@ -98,9 +108,9 @@ export function uploadWish(args: readonly string[], given: Flags) {
   const [kind, name] = targetOf(args, pvcName);
   const notes = [
     ...(kind === 'dv'
-      ? ['Note: there are no DataVolumes here; the image goes into a PersistentVolumeClaim of this name.']
+      ? ['Note: DataVolumes are not supported; uploading to a PersistentVolumeClaim with this name.']
       : []),
-    ...(given.uploadProxy === undefined ? [] : ['Warning: --uploadproxy-url is not used: there is no CDI here.']),
+    ...(given.uploadProxy === undefined ? [] : ['Warning: --uploadproxy-url is ignored: CDI is not used.']),
   ];
   const volumeMode = volumeModeOf(given);
   const size = given.size ?? given.pvcSize;

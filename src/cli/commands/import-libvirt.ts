@@ -11,12 +11,12 @@ import { XML_LIMITS } from '#lib/xml-scan.ts';
 export const importLibvirt = defineCommand({
   name: 'libvirt',
   usage: 'FILE',
-  summary: 'Make a virtual machine from a domain of libvirt.',
+  summary: 'Import a virtual machine from a libvirt domain.',
   details:
-    'The file is what "virsh dumpxml" prints. The virtual machine has the uuid, the serial, the MAC addresses and the\n' +
-    'device addresses of the domain, and does not run yet. The content of its disks is in claims that you name.',
+    'The file is the output of "virsh dumpxml". The virtual machine keeps the uuid, the serial, the MAC addresses and the\n' +
+    'device addresses of the domain, and is not started. Name the claims that hold its disks with --claim.',
   example: [
-    "  # From the domain 'db', whose disk vda was copied into the claim 'db-root':",
+    "  # Import the domain 'db', whose disk vda was copied into the claim 'db-root':",
     '  virsh dumpxml db > db.xml',
     '  virtctl import libvirt db.xml --claim vda=db-root',
   ].join('\n'),

@@ -6,19 +6,19 @@ import { openImport } from '#cli/import-source.ts';
 export const importOvf = defineCommand({
   name: 'ovf',
   usage: 'FILE',
-  summary: 'Make a virtual machine from an OVF or OVA.',
+  summary: 'Import a virtual machine from an OVF or OVA.',
   details:
-    'OVFs of oVirt 3.0 to 4.x, of Selfsame, and of others as far as they keep to the standard. The virtual machine has\n' +
-    'the uuid, the serial, the MAC addresses and the device addresses of the file, and does not run yet. A file that is\n' +
-    'damaged or contradicts itself is refused as a whole. docs/ovf.md tells what is taken over.',
+    'Reads OVFs of oVirt 3.0 to 4.x, of Selfsame, and third-party OVFs that follow the standard. The virtual machine keeps\n' +
+    'the uuid, the serial, the MAC addresses and the device addresses of the file, and is not started. A damaged or\n' +
+    'inconsistent file is refused as a whole. See docs/ovf.md for what is imported.',
   example: [
-    '  # From an archive with disks:',
+    '  # Import an archive with disks:',
     '  virtctl import ovf db.ova',
     '',
-    '  # From an OVF whose disk is in a claim already:',
+    '  # Import an OVF whose disk is already in a claim:',
     '  virtctl import ovf db.ovf --claim rootdisk=db-root',
     '',
-    '  # What would be made of it:',
+    '  # Show what would be created:',
     '  virtctl import ovf db.ova --name db2 --new-identity --dry-run',
   ].join('\n'),
   flags: importFlags,

@@ -1,10 +1,10 @@
-/** virtctl import ...: machines from files of others. */
+/** virtctl import ...: virtual machines from OVF and libvirt formats. */
 import type { CommandGroup } from '#cli/command.ts';
 import { importLibvirt } from '#cli/commands/import-libvirt.ts';
 import { importOvf } from '#cli/commands/import-ovf.ts';
 
 export const importGroup: CommandGroup = {
   name: 'import',
-  summary: 'Make virtual machines from the formats of others.',
+  summary: 'Import virtual machines from OVF and libvirt formats.',
   commands: [importLibvirt, importOvf],
 };

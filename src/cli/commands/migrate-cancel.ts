@@ -10,7 +10,7 @@ export const migrateCancel = defineCommand({
   name: 'migrate-cancel',
   usage: '(VM)',
   summary: 'Cancel migration of a virtual machine.',
-  details: 'The guest stays on its node, unless it has just left.',
+  details: 'The guest stays on its node, unless the migration has already completed.',
   example: "  # Cancel the migration of a virtual machine called 'myvm':\n  virtctl migrate-cancel myvm",
   flags: {},
   args: 1,

@@ -10,23 +10,23 @@ export const migrate = defineCommand({
   name: 'migrate',
   usage: '(VM)',
   summary: 'Migrate a virtual machine.',
-  details: 'The guest goes on running while it moves. virtctl migrate-cancel stops a migration that is under way.',
+  details: 'The guest keeps running during the migration. Use virtctl migrate-cancel to cancel it.',
   example: [
     "  # Migrate a virtual machine called 'myvm':",
     '  virtctl migrate myvm',
     '',
-    '  # To a node with a label, and tell how far it is until it has arrived:',
+    '  # Migrate to a node with a label, and show progress until the migration ends:',
     '  virtctl migrate myvm --addedNodeSelector zone=b --wait',
   ].join('\n'),
   flags: {
     addedNodeSelector: pairsFlag(
       {
         name: 'addedNodeSelector',
-        help: '--addedNodeSelector=key1=value1,key2=value2: Labels that the next node must have, beside what the virtual machine asks for.',
+        help: '--addedNodeSelector=key1=value1,key2=value2: Labels that the target node must have, in addition to the node selector of the virtual machine.',
       },
       'stringToString',
     ),
-    wait: switchFlag({ name: 'wait', help: 'Wait until the migration has ended, and tell how far it is.' }),
+    wait: switchFlag({ name: 'wait', help: 'Wait until the migration ends and show its progress.' }),
     dryRun: dryRunFlag,
   },
   args: 1,
@@ -47,7 +47,7 @@ export const migrate = defineCommand({
     print(`VM ${name} was scheduled to migrate`);
     if (before === undefined) return;
     const made = (await migrationsOf(api, name, say)).find(({ metadata }) => !before.has(metadata.uid));
-    if (made === undefined) throw new CommandError(`Cannot follow the migration of VM ${name}: it is gone already`);
+    if (made === undefined) throw new CommandError(`Cannot follow the migration of VM ${name}: it was already deleted`);
     print(arrivalLine(name, await followMigration(api, name, made.metadata.name, { clock, say })));
   },
 });

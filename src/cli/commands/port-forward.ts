@@ -17,10 +17,10 @@ export const portForward = defineCommand({
   summary: 'Forward local ports to a virtualmachine or virtualmachineinstance.',
   details: [
     'The type is one of vm, vmi, virtualmachine and virtualmachineinstance, or a plural of these. A target',
-    'type/name.namespace means type/name/namespace. The protocol is tcp (unless told) or udp; localPort 0 takes a free one.',
+    'type/name.namespace means type/name/namespace. The protocol is tcp (default) or udp; localPort 0 picks a free port.',
     '',
-    'Everything goes through the API server; whoever may is decided by the subresource portforward. Connections end when',
-    'the guest is migrated; new ones reach it where it is then.',
+    'Connections go through the API server and require access to the subresource portforward. They end when the guest is',
+    'migrated; new connections reach it on its new node.',
   ].join('\n'),
   example: [
     '  # Forward the local port 8080 to the vmi port:',
@@ -41,7 +41,7 @@ export const portForward = defineCommand({
       help: 'Forward the tunnel to stdout/stdin; only works with a single port',
     }),
     address: textFlag(
-      { name: 'address', help: 'The address the local ports are opened on; 127.0.0.1 unless set' },
+      { name: 'address', help: 'The address to open the local ports on; 127.0.0.1 by default' },
       'string',
     ),
   },

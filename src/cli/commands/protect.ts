@@ -9,20 +9,20 @@ export const protect = defineCommand({
   usage: '(VM) | --selector SELECTOR',
   summary: 'Protect virtual machines from deletion.',
   details:
-    'Sets the label kubevirt.io/vm-delete-protection. Whoever deletes the virtual machine is refused until it is\n' +
-    'unprotected; stop, restart and snapshots stay possible.',
+    'Sets the label kubevirt.io/vm-delete-protection. Requests to delete the virtual machine are refused until it is\n' +
+    'unprotected. Stop, restart and snapshots still work.',
   example: [
-    "  # Protect a virtual machine called 'myvm', and say why:",
+    "  # Protect a virtual machine called 'myvm' and record the reason:",
     "  virtctl protect myvm --reason 'holds the ledger'",
     '',
-    '  # Protect all databases of all namespaces:',
+    '  # Protect all databases in all namespaces:',
     '  virtctl protect --selector tier=db --all-namespaces',
   ].join('\n'),
   flags: {
     reason: textFlag(
       {
         name: 'reason',
-        help: 'Why, for those who want to delete it; an earlier one stays where none is given, an empty one removes it.',
+        help: 'The reason shown when a deletion is refused; without this flag an existing reason is kept, an empty value removes it.',
       },
       'string',
     ),

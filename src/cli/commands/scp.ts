@@ -1,4 +1,4 @@
-/** virtctl scp: the scp of this machine, on its way through the API. */
+/** virtctl scp: runs the local scp through the API. */
 import { guestOf } from '#cli/access/guest-port.ts';
 import { parseCopy } from '#cli/access/scp-locations.ts';
 import { hostOf, proxyArguments, sshFlags } from '#cli/access/ssh-arguments.ts';
@@ -10,7 +10,7 @@ export const scp = defineCommand({
   name: 'scp',
   usage: 'SOURCE DESTINATION',
   summary: 'SCP files from/to a virtual machine instance.',
-  details: 'One of the two is [user@](vm|vmi)/name[/namespace]:path, the other one a local path.',
+  details: 'One location is [user@](vm|vmi)/name[/namespace]:path, the other a local path.',
   example: [
     '  # Copy a file to the remote home folder of user jdoe',
     '  virtctl scp myfile.bin jdoe@vmi/testvmi:myfile.bin',
@@ -39,7 +39,7 @@ export const scp = defineCommand({
       ...proxyArguments([...programs.self, ...sameAccess], guest, flags),
       ...(flags.recursive ? ['-r'] : []),
       ...(flags.preserve ? ['-p'] : []),
-      // What follows is no option, whatever it begins with.
+      // Keeps ssh from reading the following arguments as options.
       '--',
       ...(toRemote ? [localPath, remote] : [remote, localPath]),
     ]);

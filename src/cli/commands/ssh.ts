@@ -1,4 +1,4 @@
-/** virtctl ssh: the ssh client of this machine, on its way through the API. */
+/** virtctl ssh: runs the local ssh client through the API. */
 import { guestOf } from '#cli/access/guest-port.ts';
 import { hostOf, proxyArguments, sshFlags } from '#cli/access/ssh-arguments.ts';
 import { parseUserTarget } from '#cli/access/target.ts';
@@ -10,7 +10,7 @@ export const ssh = defineCommand({
   name: 'ssh',
   usage: '[user@](vm|vmi)/name[/namespace]',
   summary: 'Open a SSH connection to a virtual machine instance.',
-  details: 'The ssh client of this machine does it; its way to the guest is `virtctl port-forward --stdio`.',
+  details: 'Runs the local ssh client, which reaches the guest through `virtctl port-forward --stdio`.',
   example: [
     "  # Connect to 'testvmi':",
     '  virtctl ssh jdoe@vmi/testvmi',
@@ -35,7 +35,7 @@ export const ssh = defineCommand({
     const client = await needProgram(programs, 'ssh');
     return await programs.run(client, [
       ...proxyArguments([...programs.self, ...sameAccess], guest, flags),
-      // What follows is no option, whatever it begins with.
+      // Keeps ssh from reading the following arguments as options.
       '--',
       hostOf(guest, named.username ?? flags.username ?? user),
       ...(flags.command === undefined || flags.command === '' ? [] : [flags.command]),

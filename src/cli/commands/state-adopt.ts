@@ -6,13 +6,13 @@ import { askForState, requiredClaim, stateFlags } from '#cli/state-verb.ts';
 export const stateAdopt = defineCommand({
   name: 'adopt',
   usage: 'VM',
-  summary: 'Hand a claim that belongs to somebody else over to a virtual machine as its persistent state.',
+  summary: 'Make a claim that another object owns the persistent state of a virtual machine.',
   details:
-    'For a claim that is marked as the state of the virtual machine and that another object owns, which keeps the\n' +
-    'virtual machine from starting. The claim then belongs to the virtual machine alone and is deleted with it. Refused\n' +
-    'while another virtual machine, an instance or a pod uses the claim. Takes the right to update the virtual machine.',
+    'A virtual machine does not start while the claim marked as its state is owned by another object. This command makes\n' +
+    'the virtual machine the only owner, so that the claim is deleted with it. Refused while another virtual machine, an\n' +
+    'instance or a pod uses the claim. Requires permission to update the virtual machine.',
   example: [
-    "  # The virtual machine 'myvm' finds its TPM and its EFI variables in this claim from now on:",
+    "  # Use this claim for the TPM and the EFI variables of the virtual machine 'myvm':",
     '  virtctl state adopt myvm --claim persistent-state-for-myvm-x4b2z',
   ].join('\n'),
   flags: stateFlags,
@@ -22,6 +22,6 @@ export const stateAdopt = defineCommand({
     const api = await connect();
     const options = dryRunOption(flags.dryRun, print);
     await askForState(api, { verb: 'adoptstate', doing: 'adopting', vm, claim, uid: flags.uid, options });
-    print(`PersistentVolumeClaim ${claim} belongs to VM ${vm} as its persistent state`);
+    print(`PersistentVolumeClaim ${claim} is now the persistent state of VM ${vm}`);
   },
 });

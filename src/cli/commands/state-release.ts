@@ -6,13 +6,13 @@ import { askForState, requiredClaim, stateFlags } from '#cli/state-verb.ts';
 export const stateRelease = defineCommand({
   name: 'release',
   usage: 'VM',
-  summary: 'Remove the mark by which a claim of somebody else counts as the persistent state of a virtual machine.',
+  summary: 'Unmark a claim that another object owns as the persistent state of a virtual machine.',
   details:
-    'For a claim that is marked as the state of the virtual machine and that another object owns, which keeps the\n' +
-    'virtual machine from starting. The claim and its content stay with their owner; where there is no other state, the\n' +
-    'virtual machine starts with an empty one. Takes the right to update the virtual machine.',
+    'A virtual machine does not start while the claim marked as its state is owned by another object. This command removes\n' +
+    'the mark; the claim and its content stay with their owner. If the virtual machine has no other state, it starts with\n' +
+    'an empty one. Requires permission to update the virtual machine.',
   example: [
-    "  # The virtual machine 'myvm' has nothing to do with this claim:",
+    "  # Stop treating this claim as the state of the virtual machine 'myvm':",
     '  virtctl state release myvm --claim persistent-state-for-myvm-x4b2z',
   ].join('\n'),
   flags: stateFlags,

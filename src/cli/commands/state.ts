@@ -1,10 +1,10 @@
-/** virtctl state ...: whose claim holds the TPM and the EFI variables of a virtual machine. */
+/** virtctl state ...: the claim with the TPM and the EFI variables of a virtual machine. */
 import type { CommandGroup } from '#cli/command.ts';
 import { stateAdopt } from '#cli/commands/state-adopt.ts';
 import { stateRelease } from '#cli/commands/state-release.ts';
 
 export const state: CommandGroup = {
   name: 'state',
-  summary: 'Decide about claims that are marked as the persistent state of virtual machines.',
+  summary: 'Adopt or release claims that are marked as the persistent state of virtual machines.',
   commands: [stateAdopt, stateRelease],
 };

@@ -6,13 +6,13 @@ import { UNPROTECTING } from '#cli/protection.ts';
 export const unprotect = defineCommand({
   name: 'unprotect',
   usage: '(VM) | --selector SELECTOR',
-  summary: 'No longer protect virtual machines from deletion.',
+  summary: 'Remove the deletion protection of virtual machines.',
   details: 'Removes the label kubevirt.io/vm-delete-protection. Nothing is deleted.',
   example: [
-    "  # Let a virtual machine called 'myvm' be deleted again:",
+    "  # Allow the deletion of a virtual machine called 'myvm' again:",
     '  virtctl unprotect myvm',
     '',
-    "  # All databases of the namespace 'team-a':",
+    "  # Unprotect all databases in the namespace 'team-a':",
     '  virtctl unprotect --selector tier=db -n team-a',
   ].join('\n'),
   flags: targetFlags,

@@ -7,12 +7,13 @@ import { followAll, readJob, readTransition } from '#cli/machine-types/read-tran
 export const updateMachineTypesDelete = defineCommand({
   name: 'delete',
   usage: '(JOB)',
-  summary: 'Stop a job that updates machine types, tell what it has done, and remove it.',
+  summary: 'Stop a job that updates machine types, report what it has done, and delete it.',
   details: [
-    'What is done stays done: a virtual machine whose type was changed takes the new one at its next start. The mark',
-    'machineTypeRestartRequired is taken off those that were not restarted, since nobody looks after it any more.',
+    'Completed changes stay: a virtual machine whose type was changed gets the new type at its next start. The status',
+    'machineTypeRestartRequired is cleared on virtual machines that were not restarted, since no job tracks it any more.',
   ].join('\n'),
-  example: '  # Stop a job, whatever it is doing:\n  virtctl update machine-types delete convert-machine-type-x7k2p',
+  example:
+    '  # Stop and delete a job, even if it is running:\n  virtctl update machine-types delete convert-machine-type-x7k2p',
   flags: {},
   args: 1,
   async run({ args: [name = ''], connect, print, terminal, clock }) {

@@ -12,10 +12,11 @@ export const updateMachineTypesSupported = defineCommand({
   usage: '',
   summary: 'List the machine types that nodes offer, and the virtual machines whose type no node offers.',
   details:
-    'A running virtual machine counts for the type that it runs on, another one for the type that its next start would\n' +
-    'take. ALLOWED are those that the KubeVirt object lets virtual machines have. --namespace counts those of one namespace\n' +
-    'only.',
-  example: '  # Which machine types there are, and who uses them:\n  virtctl update machine-types supported',
+    'A running virtual machine is counted under the type it runs with, a stopped one under the type of its next start.\n' +
+    'ALLOWED shows whether the KubeVirt object permits the type. With --namespace, counts only the virtual machines of that\n' +
+    'namespace.',
+  example:
+    '  # List the machine types and the number of virtual machines that use them:\n  virtctl update machine-types supported',
   flags: { output: outputFlag },
   args: 0,
   async run({ flags, namespace, connect, print, terminal }) {

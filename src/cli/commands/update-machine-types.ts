@@ -1,4 +1,4 @@
-/** virtctl update machine-types, and what belongs to it */
+/** virtctl update machine-types and its subcommands. */
 import { JOBS, type Job } from '#api/machine-types/kinds.ts';
 import { canonicalTypes } from '#api/machine-types/node-types.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
@@ -24,10 +24,11 @@ const make = defineCommand({
   usage: '[GLOB]',
   summary: 'Move virtual machines away from machine types that match a glob.',
   details: [
-    'A job clears the machine type of each, or sets --target-machine-type. One that does not run has the new type at its',
-    'next start. One that runs is marked (status.machineTypeRestartRequired) and the job waits until somebody has stopped or',
-    'restarted it; with --restart-now the job restarts it. An alias such as q35 is judged by what the guest runs on. A glob',
-    'is matched against pc-q35-rhel8.2.0 and pc-q35-rhel-8.2.0 alike. Without --namespace all namespaces are meant.',
+    'A job clears the machine type of each virtual machine, or sets --target-machine-type. A stopped virtual machine gets',
+    'the new type at its next start. A running one is marked (status.machineTypeRestartRequired), and the job waits until it',
+    'is stopped or restarted; with --restart-now the job restarts it. An alias such as q35 is resolved to the type that the',
+    'guest runs with. A glob is matched against both pc-q35-rhel8.2.0 and pc-q35-rhel-8.2.0. Without --namespace, all',
+    'namespaces are covered.',
     '',
     'Available Commands:',
     ...[updateMachineTypesDelete, updateMachineTypesList, updateMachineTypesSupported].map(
@@ -35,28 +36,31 @@ const make = defineCommand({
     ),
   ].join('\n'),
   example: [
-    '  # What would happen, and what would the guests see of it?',
+    '  # Show the plan and what the guests would notice:',
     "  virtctl update machine-types '*rhel8.*' --dry-run",
     '',
-    '  # Change the virtual machines of one namespace; restarts are left to people:',
+    '  # Change the virtual machines of one namespace, without restarting them:',
     "  virtctl update machine-types '*rhel8.*' --namespace shop",
     '',
-    '  # Restart those that run, five at a time, and watch:',
+    '  # Restart running virtual machines, five at a time, and show progress:',
     "  virtctl update machine-types '*rhel8.*' --restart-now --max-restarts 5 --wait",
   ].join('\n'),
   flags: {
     ...selectionFlags,
-    dryRun: switchFlag({ name: 'dry-run', help: 'Print the plan, and what guests would see of it; make nothing.' }),
-    wait: switchFlag({ name: 'wait', help: 'Wait until the job has ended, and show how far it is.' }),
-    output: { ...outputFlag, help: 'With --dry-run: output format, json or yaml; a table without it.' },
+    dryRun: switchFlag({
+      name: 'dry-run',
+      help: 'Print the plan and what guests would notice, without changing anything.',
+    }),
+    wait: switchFlag({ name: 'wait', help: 'Wait until the job ends and show its progress.' }),
+    output: { ...outputFlag, help: 'With --dry-run: output format, json or yaml; a table by default.' },
   },
-  // One; whoever gives more is told why that happens.
+  // More than one glob is refused by transitionOptions, which explains the cause.
   args: [0, Infinity],
   async run({ args, flags, namespace, connect, print, terminal, clock }) {
     const options = transitionOptions({ args, flags, namespace });
     const format = outputFormat(flags.output);
-    if (flags.wait && flags.dryRun) throw new CommandError('--wait has no meaning with --dry-run');
-    if (format !== undefined && !flags.dryRun) throw new CommandError('--output has no meaning without --dry-run');
+    if (flags.wait && flags.dryRun) throw new CommandError('--wait cannot be combined with --dry-run');
+    if (format !== undefined && !flags.dryRun) throw new CommandError('--output requires --dry-run');
     const api = await connect();
     const say = (line: string) => void terminal.stderr.write(`${line}\n`);
     const configuration = await readConfiguration(api, say);
@@ -87,7 +91,7 @@ const make = defineCommand({
   },
 });
 
-/** A command that has others below it: words that name none of them are its own. */
+/** A command with subcommands. Words that name no subcommand are its own arguments. */
 export const updateMachineTypes = {
   ...make,
   commands: [updateMachineTypesDelete, updateMachineTypesList, updateMachineTypesSupported],

@@ -1,4 +1,4 @@
-/** virtctl update ...: changes that concern many virtual machines. */
+/** virtctl update ...: changes to many virtual machines. */
 import type { CommandGroup } from '#cli/command.ts';
 import { updateMachineTypes } from '#cli/commands/update-machine-types.ts';
 

@@ -12,7 +12,7 @@ export const version = defineCommand({
     '  # Print the client and server versions for the current context:',
     '  virtctl version',
     '',
-    '  # Only that of this program, for programs:',
+    '  # Print only the client version, as JSON:',
     '  virtctl version --client -o json',
   ].join('\n'),
   flags: {

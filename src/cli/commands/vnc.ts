@@ -1,4 +1,4 @@
-/** virtctl vnc: a local port in front of the display of a guest, and a viewer that connects to it. */
+/** virtctl vnc: opens a local port for the display of a guest and starts a viewer. */
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { bothEnds, join } from '#cli/access/join.ts';
@@ -16,7 +16,7 @@ import { isRecord } from '#kube/meta.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';
 
 const LOCAL = '127.0.0.1';
-/** For a viewer that was started to connect. */
+/** How long a started viewer may take to connect. */
 const CONNECT_MS = 60_000;
 
 export const vnc = {
@@ -28,15 +28,18 @@ export const vnc = {
       "  # Connect to 'testvmi' via remote-viewer, or vncviewer:",
       '  virtctl vnc testvmi',
       '',
-      '  # Only show the port to which any viewer can connect:',
+      '  # Only open a port that any viewer can connect to:',
       '  virtctl vnc testvmi --proxy-only --port 5901',
       '',
-      '  # A picture of what it shows:',
+      '  # Take a screenshot:',
       '  virtctl vnc screenshot testvmi -f screenshot.png',
     ].join('\n'),
     flags: {
       address: textFlag(
-        { name: 'address', help: `Where --proxy-only listens; ${LOCAL} unless set, 0.0.0.0 for all interfaces` },
+        {
+          name: 'address',
+          help: `The address for --proxy-only to listen on; ${LOCAL} by default, 0.0.0.0 for all interfaces`,
+        },
         'string',
       ),
       proxyOnly: switchFlag({
@@ -47,10 +50,10 @@ export const vnc = {
         name: 'preserve-session',
         help: 'Preserve an existing VNC session instead of dropping it',
       }),
-      port: integerFlag({ name: 'port', help: 'The port of the proxy; a free one unless set' }, 0),
+      port: integerFlag({ name: 'port', help: 'The port of the proxy; a free port by default' }, 0),
       vncType: textFlag({ name: 'vnc-type', help: `The VNC viewer to use: ${VIEWER_TYPES.join(', ')}` }, 'string'),
       vncPath: textFlag(
-        { name: 'vnc-path', help: 'The path to the VNC viewer; looked up in $PATH unless set' },
+        { name: 'vnc-path', help: 'The path to the VNC viewer; looked up in $PATH by default' },
         'string',
       ),
     },
@@ -109,7 +112,7 @@ async function openDisplay(api: ApiConnection, name: string, preserve: boolean):
 
 async function listen(address: string, port: number, failed: () => void): Promise<Server> {
   const server = createServer({ pauseOnConnect: true });
-  // One display, one viewer: the second would see the middle of what is said to the first.
+  // A second viewer would join in the middle of the protocol of the first.
   server.maxConnections = 1;
   server.listen(port, address);
   try {
@@ -121,7 +124,7 @@ async function listen(address: string, port: number, failed: () => void): Promis
   }
 }
 
-/** Until the first viewer has left, or the display is gone. */
+/** Serves the first viewer until it disconnects or the display closes. */
 async function serveOne(server: Server, display: WebSocketStream, connected: () => Promise<void>): Promise<void> {
   const gone = new Promise<never>((_, reject) => {
     display.once('error', (cause) => reject(new CommandError(`error encountered: ${cause.message}`, { cause })));
@@ -133,7 +136,7 @@ async function serveOne(server: Server, display: WebSocketStream, connected: () 
   try {
     await Promise.race([join(bothEnds(socket), display), left, gone]);
   } catch (error) {
-    // Who leaves first ends it; only a display that goes is worth a word.
+    // A viewer that disconnects is no error; a display that closes is.
     if (!socket.destroyed) throw error;
   } finally {
     socket.destroy();
@@ -144,7 +147,7 @@ async function accepted(server: Server): Promise<Socket> {
   const [socket] = (await Promise.race([
     once(server, 'connection'),
     once(server, 'close').then(() => {
-      throw new CommandError(`error encountered: no viewer has connected within ${CONNECT_MS / 1000} seconds`);
+      throw new CommandError(`error encountered: no viewer connected within ${CONNECT_MS / 1000} seconds`);
     }),
   ])) as [Socket];
   socket.on('error', () => {});

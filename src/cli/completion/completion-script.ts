@@ -13,11 +13,11 @@ export function completionScript(shell: Shell, name: string): string {
 /** For the help: how a script is loaded. */
 export const completionExample = (name: string) =>
   [
-    '  # Complete words in this bash, and in every one that comes:',
+    '  # Enable completion in this bash session, and in every new one:',
     `  source <(${name} completion bash)`,
     `  echo 'source <(${name} completion bash)' >> ~/.bashrc`,
     '',
-    '  # In zsh, where compinit was called before:',
+    '  # In zsh, after compinit:',
     `  source <(${name} completion zsh)`,
     '',
     '  # In fish:',

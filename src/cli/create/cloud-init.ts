@@ -30,10 +30,14 @@ export function cloudInitVolume(wish: CloudInitWish): Record<string, unknown> | 
   }
   const generated = cloudConfig(wish);
   if (generated !== undefined && userData !== undefined) {
-    throw flagFault('cloud-init-user-data', 'it excludes --user, --password-file, --ssh-key and --ga-manage-ssh');
+    throw flagFault(
+      'cloud-init-user-data',
+      'it cannot be combined with --user, --password-file, --ssh-key and --ga-manage-ssh',
+    );
   }
   if (generated === undefined && userData === undefined && networkData === undefined) return undefined;
-  if (source === undefined) throw flagFault('cloud-init', 'none leaves no place for the data of the other flags');
+  if (source === undefined)
+    throw flagFault('cloud-init', 'none cannot be combined with flags that set cloud-init data');
   const content = {
     ...(generated !== undefined && { userData: generated }),
     ...(userData !== undefined && { userDataBase64: userData }),

@@ -153,7 +153,7 @@ const refused: Record<string, { flags: Flags; message: RegExp }> = {
   'a name twice': { flags: { claims: ['src:a', 'src:a'] }, message: /there is already a Volume with name 'a'/ },
   'an import from elsewhere': {
     flags: { imports: ['type:http,url:https://a'] },
-    message: /type http is not supported: there is no CDI here; use virtctl image-upload/,
+    message: /type http is not supported without CDI; use virtctl image-upload/,
   },
   'an import without a type': { flags: { imports: ['size:1Gi'] }, message: /type must be specified/ },
   'a blank volume without a size': { flags: { imports: ['type:blank'] }, message: /size must be specified/ },
@@ -161,8 +161,8 @@ const refused: Record<string, { flags: Flags; message: RegExp }> = {
     flags: { userData: '#cloud' },
     message: /"--cloud-init-user-data" flag: it is not base64/,
   },
-  'data of both kinds': { flags: { userData: 'YQ==', user: 'joe' }, message: /it excludes --user/ },
-  'data for nobody': { flags: { kind: 'none', user: 'joe' }, message: /none leaves no place/ },
+  'data of both kinds': { flags: { userData: 'YQ==', user: 'joe' }, message: /it cannot be combined with --user/ },
+  'data for nobody': { flags: { kind: 'none', user: 'joe' }, message: /none cannot be combined with/ },
   'an unknown source of cloud-init': {
     flags: { kind: 'floppy', user: 'joe' },
     message: /invalid cloud-init data source type "floppy"/,

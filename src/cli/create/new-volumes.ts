@@ -46,7 +46,7 @@ function containerDisk(vm: string, text: string, i: number): NewVolume {
     volume: { name, containerDisk: { image: src } },
     disk: VIRTIO,
     ...orderOf(flag, bootorder),
-    note: 'Selfsame takes no container disks: bring the image with virtctl image-upload, and use --volume-pvc',
+    note: 'Selfsame does not support container disks: upload the image with virtctl image-upload and use --volume-pvc',
   };
 }
 
@@ -78,10 +78,7 @@ function imported(vm: string, text: string, i: number): NewVolume {
   const { type, src, size, name = `imported-volume-${i}`, bootorder, storageclass } = given;
   if (type === undefined) throw flagFault(flag, 'type must be specified');
   if (ELSEWHERE.has(type)) {
-    throw flagFault(
-      flag,
-      `type ${type} is not supported: there is no CDI here; use virtctl image-upload and --volume-pvc`,
-    );
+    throw flagFault(flag, `type ${type} is not supported without CDI; use virtctl image-upload and --volume-pvc`);
   }
   if (type !== 'blank' && type !== 'snapshot')
     throw flagFault(flag, `unknown type ${type}; supported are blank, snapshot`);

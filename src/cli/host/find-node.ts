@@ -14,11 +14,12 @@ export function findNode(dataDir: string, name: string | undefined): string {
   const there = nodes.length === 0 ? 'no nodes' : nodes.join(', ');
   if (name !== undefined) {
     if (nodes.includes(name)) return join(dataDir, 'nodes', name);
-    throw new CommandError(`there is no node "${name}": ${dataDir} has ${there}`);
+    throw new CommandError(`Cannot find node "${name}": ${dataDir} has ${there}`);
   }
   const [only, another] = nodes;
   if (only !== undefined && another === undefined) return join(dataDir, 'nodes', only);
-  const hint = nodes.length === 0 ? '; expected that of a selfsame up (--data-dir)' : '; choose one with --node';
+  const hint =
+    nodes.length === 0 ? '; set --data-dir to the data directory of selfsame up' : '; choose one with --node';
   throw new CommandError(`this data directory has ${there}${hint}`);
 }
 

@@ -33,9 +33,9 @@ function cannotReach(dir: string): (error: unknown) => never {
     const { code } = error as NodeJS.ErrnoException;
     const why =
       code === 'EACCES' || code === 'EPERM'
-        ? 'this user may not open its socket'
+        ? 'this user has no permission to open its socket'
         : code === 'ENOENT' || code === 'ECONNREFUSED' || code === 'ENOTDIR'
-          ? 'no agent serves it; expected one that selfsame up has started'
+          ? 'no agent is running; start it with selfsame up'
           : (error as Error).message;
     throw new CommandError(`Cannot reach the node in ${dir}: ${why}`);
   };
@@ -50,7 +50,7 @@ function post(socketPath: string, path: string, body: string): Promise<{ code: n
       let bytes = 0;
       response.on('data', (chunk: Buffer) => {
         bytes += chunk.length;
-        if (bytes > MAX_ANSWER_BYTES) response.destroy(new Error('the answer is too large'));
+        if (bytes > MAX_ANSWER_BYTES) response.destroy(new Error('the response is too large'));
         chunks.push(chunk);
       });
       response.on('error', reject);

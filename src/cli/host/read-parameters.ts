@@ -10,7 +10,7 @@ const PAIR = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/s;
 /** `FILE.json`, `key=value ...`, or both: words stand above the file. */
 export function readParameters(words: readonly string[], readFile: ReadFile): Parameters {
   const [first, ...rest] = words;
-  if (first === undefined) throw new CommandError('nothing is said about it; expected FILE.json or key=value');
+  if (first === undefined) throw new CommandError('no parameters given; expected FILE.json or key=value');
   if (PAIR.test(first)) return fromPairs(words);
   return { ...fromFile(first, readFile), ...fromPairs(rest) };
 }
@@ -18,7 +18,7 @@ export function readParameters(words: readonly string[], readFile: ReadFile): Pa
 /** What is wrapped in a call is named first: `VMID key=value ...`, or the whole call as FILE.json. */
 export function readDeviceCall(words: readonly string[], key: string, readFile: ReadFile): Parameters {
   const [first, ...rest] = words;
-  if (first === undefined) throw new CommandError('nothing is said about it; expected FILE.json, or VMID key=value');
+  if (first === undefined) throw new CommandError('no parameters given; expected FILE.json, or VMID key=value');
   if (rest.length === 0) return fromFile(first, readFile);
   return { vmId: first, [key]: fromPairs(rest) };
 }
@@ -31,7 +31,7 @@ function fromFile(path: string, readFile: ReadFile): Parameters {
     throw new CommandError(`Cannot read ${path}: ${(error as Error).message}`);
   }
   const value = parsed(text, path);
-  if (!isRecord(value)) throw new CommandError(`${path} is no JSON object`);
+  if (!isRecord(value)) throw new CommandError(`${path} is not a JSON object`);
   return value;
 }
 
@@ -49,6 +49,6 @@ function parsed(text: string, where: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch (error) {
-    throw new CommandError(`${where} is no JSON: ${(error as Error).message}`);
+    throw new CommandError(`${where} is not JSON: ${(error as Error).message}`);
   }
 }

@@ -99,11 +99,11 @@ const mistakes: Record<string, { words: string; want: string }> = {
   'an unknown view': { words: 'list short', want: 'unknown view "short"' },
   'an empty list of VMs': { words: 'list vms:', want: '"vms:" names no VM' },
   'a file that is not there': { words: 'create none.json', want: 'Cannot read none.json: no such file' },
-  'a file that is no JSON': { words: 'create bad.json', want: 'bad.json is no JSON: ' },
-  'a file with a list': { words: 'create list.json', want: 'list.json is no JSON object' },
+  'a file that is no JSON': { words: 'create bad.json', want: 'bad.json is not JSON: ' },
+  'a file with a list': { words: 'create list.json', want: 'list.json is not a JSON object' },
   'a word that is no pair': { words: 'create a=1 b', want: 'unexpected argument "b"; expected key=value' },
   'a VM without a name': { words: 'destroy', want: 'expected one vmId' },
-  'nothing to create': { words: 'create', want: 'nothing is said about it' },
+  'nothing to create': { words: 'create', want: 'no parameters given' },
 };
 
 for (const [name, { words, want }] of Object.entries(mistakes)) {
@@ -126,7 +126,7 @@ test('of several nodes, one must be named', async (t) => {
   assert.equal(await scene.run('destroy a', { node: 'node-2' }), '0 Done\n');
   assert.equal(
     await scene.run('list', { node: 'n' }),
-    `1 ! there is no node "n": ${scene.dataDir} has node-1, node-2\n`,
+    `1 ! Cannot find node "n": ${scene.dataDir} has node-1, node-2\n`,
   );
   assert.deepEqual(scene.asked, ['node-2 /host/v1/destroy {"vmId":"a"}']);
 });
@@ -135,7 +135,7 @@ test('a node whose agent is not there is told as such', async (t) => {
   const scene = await startScene(t, [], done);
   const dir = join(scene.dataDir, 'nodes', 'node-1');
   mkdirSync(dir, { recursive: true });
-  const want = `1 ! Cannot reach the node in ${dir}: no agent serves it; expected one that selfsame up has started\n`;
+  const want = `1 ! Cannot reach the node in ${dir}: no agent is running; start it with selfsame up\n`;
   assert.equal(await scene.run('list'), want);
   writeFileSync(join(dir, 'host.sock'), '');
   assert.equal(await scene.run('list'), want);

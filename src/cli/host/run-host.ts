@@ -13,7 +13,7 @@ export interface HostCall {
   /** Of selfsame up, or of one node. */
   readonly dataDir: string;
   readonly node: string | undefined;
-  /** The verb and what follows. */
+  /** The verb and its arguments. */
   readonly words: readonly string[];
   readonly stdout: { write(text: string): unknown };
   readonly stderr: { write(text: string): unknown };
@@ -22,18 +22,18 @@ export interface HostCall {
 
 const USAGES: Readonly<Record<HostVerb, string>> = {
   list: LIST_USAGE,
-  getAllVmStats: 'getAllVmStats\n            Tells the state of every VM, and a hash that changes with its devices.\n',
+  getAllVmStats: 'getAllVmStats\n            Prints the state of every VM, and a hash that changes with its devices.\n',
   create:
-    'create\n            FILE.json | key=value ...\n            Starts a VM. Required are vmId, memSize and display; docs/host-api.md has all of it.\n',
-  destroy: 'destroy\n            vmId\n            Switches a VM off.\n',
+    'create\n            FILE.json | key=value ...\n            Starts a VM. Requires vmId, memSize and display; see docs/host-api.md for all keys.\n',
+  destroy: 'destroy\n            vmId\n            Powers a VM off.\n',
   hotplugDisk: pluggingUsage('hotplugDisk', 'drive', 'Plugs a disk in.'),
-  hotunplugDisk: pluggingUsage('hotunplugDisk', 'drive', 'Takes a disk away, by its path or its deviceId.'),
-  hotplugNic: pluggingUsage('hotplugNic', 'nic', 'Plugs a network card in.'),
-  hotunplugNic: pluggingUsage('hotunplugNic', 'nic', 'Takes a network card away, by its macAddr or its deviceId.'),
+  hotunplugDisk: pluggingUsage('hotunplugDisk', 'drive', 'Unplugs a disk, by its path or its deviceId.'),
+  hotplugNic: pluggingUsage('hotplugNic', 'nic', 'Plugs a network interface in.'),
+  hotunplugNic: pluggingUsage('hotunplugNic', 'nic', 'Unplugs a network interface, by its macAddr or its deviceId.'),
 };
 
 function pluggingUsage(verb: string, key: string, text: string): string {
-  return `${verb}\n            FILE.json | vmId key=value ...\n            ${text} The file has vmId and ${key}.\n`;
+  return `${verb}\n            FILE.json | vmId key=value ...\n            ${text} The file contains vmId and ${key}.\n`;
 }
 
 /** The exit code: 0 or 1. Errors are one line on stderr, those of the host with their code. */

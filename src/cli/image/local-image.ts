@@ -37,7 +37,7 @@ export async function openImage(path: string, say: (line: string) => void): Prom
   const chunks = (from = 0) => skipping(bytesOf(path, compression), from, path);
   const header = compression === undefined ? begins : await firstBytes(chunks(), path);
   const looks = checked(path, header);
-  if (compression !== undefined) say(`${path} is compressed by ${compression}: looking how large it is`);
+  if (compression !== undefined) say(`${path} is compressed with ${compression}: reading it to determine its size`);
   const size = compression === undefined ? bytes : await countBytes(chunks());
   if (size === 0) throw new CommandError(`Cannot upload ${path}: it is empty`);
   const virtualSize = looks.is === 'qcow2' ? looks.virtualBytes : size;
@@ -57,7 +57,7 @@ function checked(path: string, header: Buffer) {
   return looks;
 }
 
-const TO_QCOW2 = 'convert it by "qemu-img convert -O qcow2"';
+const TO_QCOW2 = 'convert it with "qemu-img convert -O qcow2"';
 
 async function* bytesOf(path: string, compression: Compression | undefined): AsyncGenerator<Buffer> {
   if (compression === 'xz') {

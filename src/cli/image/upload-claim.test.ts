@@ -37,7 +37,7 @@ const refused: Record<string, { wish: Partial<ClaimWish>; message: RegExp }> = {
   'no bytes': { wish: { size: '0' }, message: /^invalid size "0"/ },
   'less than the disk inside the image has': {
     wish: { size: '1G' },
-    message: /1073741824 bytes \(1\.0 GiB\), and --size=1G has 1000000000/,
+    message: /1073741824 bytes \(1\.0 GiB\), but --size=1G has 1000000000/,
   },
   'a mode that is none': {
     wish: { accessMode: 'RWO' },

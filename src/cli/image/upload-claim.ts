@@ -77,7 +77,7 @@ export function newClaim(wish: ClaimWish, image: LocalImage): PersistentVolumeCl
 export function sizeFault({ path, virtualSize }: LocalImage, bytes: number, what: string): string | undefined {
   if (virtualSize <= bytes) return undefined;
   const needs = `${virtualSize} bytes (${bytesText(virtualSize)})`;
-  return `Cannot upload ${path}: its disk has ${needs}, and ${what} has ${bytes} bytes (${bytesText(bytes)})`;
+  return `Cannot upload ${path}: its disk needs ${needs}, but ${what} has ${bytes} bytes (${bytesText(bytes)})`;
 }
 
 function capacityOf({ spec, status }: PersistentVolumeClaim): number {

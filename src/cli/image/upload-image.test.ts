@@ -46,7 +46,7 @@ const away = new CommandError('Unable to connect to the server: connect ECONNREF
 test('a server that stays away is given up, with what to do next', async () => {
   const { error, tries, said, now } = await tried(away);
   assert.equal(error.name, 'UploadBroken');
-  assert.match(error.message, /^Cannot go on: Unable to connect/);
+  assert.match(error.message, /^the upload was interrupted: Unable to connect/);
   assert.equal(tries, 6);
   assert.equal(said.length, 5);
   assert.ok(now > 5000 && now < 60_000, 'each wait is longer, all of them bounded');

@@ -66,9 +66,9 @@ export async function uploadImage(api: Api, claim: string, image: LocalImage, op
       if (!isPassing(cause, { connected })) throw cause;
       const isReadying = !connected && cause instanceof ApiError && clock.elapsed() - beganAt < readyMs;
       if (!isReadying && ++fruitless >= TRIES) {
-        throw new UploadBroken(`Cannot go on: ${messageOf(cause)}`, { cause });
+        throw new UploadBroken(`the upload was interrupted: ${messageOf(cause)}`, { cause });
       }
-      say(`${claim}: ${messageOf(cause)}; trying again`);
+      say(`${claim}: ${messageOf(cause)}; retrying`);
       const waitMs = Math.min(FIRST_WAIT_MS * 2 ** Math.min(fruitless, 10), MAX_WAIT_MS);
       await keepWaiting(clock, waitMs);
     }
@@ -103,7 +103,7 @@ async function send(
   options.onOffset(begun.offset);
   const { clock, say } = options;
   const told = withProgress(image.path, image.size, image.chunks(begun.offset), { clock, say, from: begun.offset });
-  // The node may say no in the middle: whoever waits for it to read more must hear of it.
+  // The node may refuse midway; this ends the wait for it to read more.
   const heard = new AbortController();
   const answer: Promise<DiskAnswer> = reader.answer().finally(() => heard.abort());
   answer.catch(() => {});
@@ -113,7 +113,7 @@ async function send(
     const { done, value } = await sending.next();
     if (done === true) {
       ({ sha256 } = value);
-      if (image.format === 'qcow2') say(`${image.path}: making a disk of it`);
+      if (image.format === 'qcow2') say(`${image.path}: converting it to raw`);
       break;
     }
     if (!stream.write(value)) await once(stream, 'drain', { signal: heard.signal }).catch(() => {});
@@ -121,7 +121,8 @@ async function send(
   await sending.return({ sha256 });
   const said = await answer;
   if ('error' in said) throw new Refused(said.error);
-  if (said.sha256 !== sha256) throw new Refused(`the node has other bytes than were sent: sha256 ${said.sha256}`);
+  if (said.sha256 !== sha256)
+    throw new Refused(`checksum mismatch: the node received content with sha256 ${said.sha256}`);
   return sha256;
 }
 

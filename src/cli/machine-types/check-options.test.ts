@@ -29,7 +29,7 @@ const harms: Record<string, { target?: string; machineType?: string; want: RegEx
   'a default that is offered': { want: undefined },
   'a default that no node offers': {
     machineType: 'pc-q35-rhel9.2.0',
-    want: /^no node offers the machine type "pc-q35-rhel9\.2\.0", the default of the KubeVirt object, .*; --target-machine-type /,
+    want: /^no node offers the machine type "pc-q35-rhel9\.2\.0", the default of the KubeVirt object, .*; choose another with --target-machine-type/,
   },
   'a target, whatever the default is': { target: 'pc-q35-7.2', machineType: 'pc-q35-rhel9.2.0', want: undefined },
   'a deprecated target': { target: 'pc-q35-6.2', want: /^the machine type "pc-q35-6\.2" is deprecated$/ },

@@ -43,8 +43,8 @@ export function harmOf(
   const isDefault = target === undefined ? ', the default of the KubeVirt object,' : '';
   if (found?.deprecated === true) return `the machine type ${JSON.stringify(type)}${isDefault} is deprecated`;
   if (found !== undefined || offered.length === 0) return undefined;
-  const what = `no node offers the machine type ${JSON.stringify(type)}${isDefault} with which VMs would start`;
-  return `${what}; --target-machine-type takes another one`;
+  const what = `no node offers the machine type ${JSON.stringify(type)}${isDefault} that VMs would start with`;
+  return `${what}; choose another with --target-machine-type`;
 }
 
 /** Where no node offers anything, nothing is known about it. */

@@ -33,7 +33,7 @@ const LOOK_EVERY_MS = 250;
 /** A pod has 30 seconds to end, and its node may be slow to tell. */
 const STOP_WITHIN_MS = 90_000;
 const GONE_WITHIN_MS = 30_000;
-/** Keeps the server busy without a queue of its own. */
+/** How many requests run in parallel. */
 const AT_ONCE = 8;
 
 export interface DeleteOptions {
@@ -54,8 +54,8 @@ export async function stopJob(api: ApiConnection, job: Stored<Job>, { clock, say
     if (running.length === 0 && (gone || hasEnded(now) || isSuspended(now))) return;
     if (clock.elapsed() - beganAtMs > STOP_WITHIN_MS) {
       const pods = running.map(({ metadata }) => metadata.name).join(', ');
-      const why = pods === '' ? 'nobody has taken notice of it' : `${pods} still runs`;
-      throw new CommandError(`Cannot stop job ${name}: ${why}; it stays suspended, expected to be deleted once more`);
+      const why = pods === '' ? 'its controller does not respond' : `${pods} still runs`;
+      throw new CommandError(`Cannot stop job ${name}: ${why}; it stays suspended; delete it again`);
     }
     await keepWaiting(clock, LOOK_EVERY_MS);
   }
@@ -91,7 +91,7 @@ export async function resetMarks(
     await Promise.all(answers);
   }
   if (complaints.length === 0) return ours.length;
-  const what = `Cannot take the mark off ${complaints.length} of ${ours.length} VMs; job ${job.metadata.name} stays, suspended`;
+  const what = `Cannot clear machineTypeRestartRequired of ${complaints.length} of ${ours.length} VMs; job ${job.metadata.name} stays suspended`;
   throw new CommandError([`${what}:`, ...complaints].join('\n'));
 }
 

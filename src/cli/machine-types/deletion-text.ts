@@ -12,8 +12,8 @@ export function deletionText({ job, plan }: Transition, followed: readonly Follo
   return [
     `Job ${name}: ${countsText(countsOf(followed))}.`,
     ...(open.length === 0 ? [] : ['', 'Not done:', entriesTable(open), '', ...advice(open)]),
-    ...(left.length === 0 ? [] : ['', 'Failed, or left alone:', entriesTable(left), '']),
-    ...(reset === 0 ? [] : [`The mark "restart required" was taken off ${vms(reset)}.`]),
+    ...(left.length === 0 ? [] : ['', 'Failed or skipped:', entriesTable(left), '']),
+    ...(reset === 0 ? [] : [`Cleared machineTypeRestartRequired of ${vms(reset)}.`]),
   ].join('\n');
 }
 
@@ -21,8 +21,8 @@ export function deletionText({ job, plan }: Transition, followed: readonly Follo
 function withoutPlan(job: Transition['job']): string {
   const { name } = job.metadata;
   return jobState(job) === 'Running' || jobState(job) === 'Failed'
-    ? `Job ${name} had not made its plan yet: nothing was done.`
-    : `Job ${name} has no plan, or none any more: what it has done cannot be told.`;
+    ? `Job ${name} had no plan yet: nothing was changed.`
+    : `Job ${name} has no plan any more: what it changed is unknown.`;
 }
 
 function advice(open: readonly Followed[]): string[] {
@@ -30,16 +30,14 @@ function advice(open: readonly Followed[]): string[] {
   const untouched = open.filter(({ note }) => note.state === 'pending').length;
   const going = open.filter(({ note }) => note.state === 'restarting').length;
   return [
-    ...(untouched === 0 ? [] : [`${vms(untouched)} ${untouched === 1 ? 'was' : 'were'} not touched.`]),
+    ...(untouched === 0 ? [] : [`${vms(untouched)} ${untouched === 1 ? 'was' : 'were'} not changed.`]),
     ...(restarts === 0
       ? []
-      : [`${vms(restarts)} will have the new type after a restart, which nobody waits for any more.`]),
+      : [`${vms(restarts)} will get the new type at the next restart; no job waits for it any more.`]),
     // Noted before it is asked for: the program may have been stopped in between.
     ...(going === 0
       ? []
-      : [
-          `${vms(going)} ${going === 1 ? 'was' : 'were'} about to restart: whatever does not come up anew is to be restarted by hand.`,
-        ]),
+      : [`${vms(going)} ${going === 1 ? 'was' : 'were'} about to restart; restart those that do not come up.`]),
   ];
 }
 

@@ -25,7 +25,7 @@ export function hasEnded(job: Job): boolean {
 /** Why it failed, in the words of whoever says so. */
 export function failureOf({ status }: Job): string {
   const { reason, message } = status?.conditions?.find(({ type }) => type === 'Failed') ?? {};
-  return message || reason || 'no reason is told';
+  return message || reason || 'no reason given';
 }
 
 /** Where its program says why: a Job knows only that it failed. */

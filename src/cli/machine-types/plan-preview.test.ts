@@ -109,10 +109,10 @@ test('the plan is a table; more than the type is told in full', () => {
   assert.equal(
     previewText(rows, '*rhel8.*'),
     `NAMESPACE   NAME   NOW                THEN         RUNNING   WHAT HAPPENS                             GUEST SEES
-ns          db     pc-q35-rhel8.2.0   pc-q35-7.2   no        clear the type                           nothing yet: it never ran
+ns          db     pc-q35-rhel8.2.0   pc-q35-7.2   no        clear the type                           nothing: it never ran
 ns          web    pc-q35-rhel8.2.0   pc-q35-7.2   yes       clear the type, mark: restart required   machine type, memory
 
-What the guest of ns/web will see differently at its next start:
+What will change for the guest of ns/web at its next start:
   machine type
     - pc-q35-rhel8.2.0
     + pc-q35-7.2
@@ -127,6 +127,6 @@ What the guest of ns/web will see differently at its next start:
 });
 
 test('no VM is said to be none', () => {
-  const why = 'none of those asked for has a machine type that matches "*8.*" and would get another one.';
-  assert.equal(previewText([], '*8.*'), `No VM is to be changed: ${why}`);
+  const why = 'no selected VM has a machine type that matches "*8.*" and would get another type.';
+  assert.equal(previewText([], '*8.*'), `No VM needs a change: ${why}`);
 });

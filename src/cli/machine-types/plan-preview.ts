@@ -130,7 +130,7 @@ function withMachine(differences: readonly Difference[], { seen, next, to }: Mac
 export function previewText(rows: readonly PreviewRow[], glob: string): string {
   if (rows.length === 0) {
     const matching = `a machine type that matches ${JSON.stringify(glob)}`;
-    return `No VM is to be changed: none of those asked for has ${matching} and would get another one.`;
+    return `No VM needs a change: no selected VM has ${matching} and would get another type.`;
   }
   const table = alignedTable([
     ['NAMESPACE', 'NAME', 'NOW', 'THEN', 'RUNNING', 'WHAT HAPPENS', 'GUEST SEES'],
@@ -141,7 +141,7 @@ export function previewText(rows: readonly PreviewRow[], glob: string): string {
       to,
       running ? 'yes' : 'no',
       why === undefined ? what : `${what} (waits: ${why})`,
-      differences.map((one) => one.what).join(', ') || (ran ? 'no difference' : 'nothing yet: it never ran'),
+      differences.map((one) => one.what).join(', ') || (ran ? 'no difference' : 'nothing: it never ran'),
     ]),
   ]);
   const more = rows.filter(({ differences }) => differences.some(({ what }) => what !== 'machine type'));
@@ -152,7 +152,7 @@ export function previewText(rows: readonly PreviewRow[], glob: string): string {
 
 function detailText({ namespace, name, differences }: PreviewRow): string {
   return [
-    `What the guest of ${namespace}/${name} will see differently at its next start:`,
+    `What will change for the guest of ${namespace}/${name} at its next start:`,
     ...differences.map(({ what, from, to, why }) => `  ${what}\n    - ${from}\n    + ${to}\n    # ${why}`),
   ].join('\n');
 }

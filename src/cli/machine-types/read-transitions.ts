@@ -50,7 +50,7 @@ export async function readJob(api: Api, name: string): Promise<Stored<Job>> {
   const job = await findJob(api, name);
   if (job === undefined) throw new CommandError(`Cannot find the job ${name} in namespace ${SYSTEM_NAMESPACE}`);
   if (job.metadata.labels?.[TRANSITION_LABEL] === TRANSITION_LABEL_OF_JOBS) return job;
-  throw new CommandError(`Cannot take the job ${name}: virtctl update machine-types has not made it`);
+  throw new CommandError(`Cannot use the job ${name}: it was not created by virtctl update machine-types`);
 }
 
 export async function findJob(api: Api, name: string): Promise<Stored<Job> | undefined> {

@@ -60,7 +60,7 @@ const refused: Record<string, { argv: string[]; message: RegExp }> = {
     argv: ['ls'],
     message: /^unknown command "ls" for .*; expected delete, list or /,
   },
-  'an empty namespace': { argv: ['x', '--namespace='], message: /^--namespace: it is empty; leave it out / },
+  'an empty namespace': { argv: ['x', '--namespace='], message: /^--namespace: it is empty; omit it / },
   'a malformed selector': {
     argv: ['x', '--label-selector', 'a in ('],
     message: /^--label-selector: unable to parse.*; expected labels such as /,
@@ -71,7 +71,7 @@ const refused: Record<string, { argv: string[]; message: RegExp }> = {
     argv: ['x', '--restart-now=not_a_boolean'],
     message: /^invalid argument "not_a_boolean" for "--restart-now" flag/,
   },
-  'running and stopped': { argv: ['x', '--running', '--stopped'], message: /exclude each other/ },
+  'running and stopped': { argv: ['x', '--running', '--stopped'], message: /cannot be combined/ },
   'no restart at a time': { argv: ['x', '--max-restarts', '0'], message: /^--max-restarts: must be between 1 / },
   'less than no failure': {
     argv: ['x', '--max-failures=-1'],

@@ -13,13 +13,13 @@ export const selectionFlags = {
     { name: 'label-selector', help: 'Only virtual machines with these labels: key1=value1,key2 in (a,b)' },
     'string',
   ),
-  name: textFlag({ name: 'name', help: 'Only the virtual machine of this name.' }, 'string'),
-  running: switchFlag({ name: 'running', help: 'Only virtual machines that run.' }),
-  stopped: switchFlag({ name: 'stopped', help: 'Only virtual machines that do not run.' }),
+  name: textFlag({ name: 'name', help: 'Only the virtual machine with this name.' }, 'string'),
+  running: switchFlag({ name: 'running', help: 'Only running virtual machines.' }),
+  stopped: switchFlag({ name: 'stopped', help: 'Only stopped virtual machines.' }),
   target: textFlag(
     {
       name: 'target-machine-type',
-      help: 'Set this machine type, for aliases too; without it, the default of the KubeVirt object at the next start.',
+      help: 'The machine type or alias to set; by default the next start uses the default of the KubeVirt object.',
     },
     'string',
   ),
@@ -27,11 +27,14 @@ export const selectionFlags = {
   // The name that the proposal's tests have for it.
   restartRequired: { ...switchFlag({ ...restartNow, name: 'restart-required' }), hidden: true },
   maxRestarts: integerFlag(
-    { name: 'max-restarts', help: '--max-restarts=10: With --restart-now, how many may be restarting at a time.' },
+    {
+      name: 'max-restarts',
+      help: '--max-restarts=10: With --restart-now, how many virtual machines may restart at a time.',
+    },
     undefined,
   ),
   maxFailures: integerFlag(
-    { name: 'max-failures', help: 'Stop once more virtual machines than this have failed; no limit without it.' },
+    { name: 'max-failures', help: 'Stop when more virtual machines than this have failed; no limit by default.' },
     undefined,
   ),
 };
@@ -46,7 +49,7 @@ export interface Asked {
 /** Throws CommandError, with a line for each fault. */
 export function transitionOptions({ args, flags, namespace }: Asked): TransitionOptions {
   const { labelSelector, name, running, stopped, target, maxFailures = Infinity } = flags;
-  if (running && stopped) throw new CommandError('--running and --stopped exclude each other; expected one of them');
+  if (running && stopped) throw new CommandError('--running and --stopped cannot be combined');
   const options: TransitionOptions = {
     glob: globOf(args, flags.glob),
     ...(namespace !== undefined && { namespace }),
@@ -85,8 +88,7 @@ const EXPECTED: Readonly<Partial<Record<keyof TransitionOptions, string>>> = {
 function faultText(option: keyof TransitionOptions, fault: string, value: unknown): string {
   const flag = FLAG_OF_OPTION[option];
   // A variable of a script may be empty by mistake: that must not mean everything.
-  if (option === 'namespace' && value === '')
-    return `${flag}: it is empty; leave it out where all namespaces are meant`;
+  if (option === 'namespace' && value === '') return `${flag}: it is empty; omit it to select all namespaces`;
   return EXPECTED[option] === undefined ? `${flag}: ${fault}` : `${flag}: ${fault}; expected ${EXPECTED[option]}`;
 }
 
@@ -105,7 +107,7 @@ const NO_GLOBS: ReadonlySet<string> = new Set(
 function globOf([argument, ...more]: readonly string[], flag: string | undefined): string {
   if (more.length > 0) {
     const count = `${more.length + 1} globs are given`;
-    throw new CommandError(`${count}; expected one, in quotes: else the shell puts the names of files in its place`);
+    throw new CommandError(`${count}; expected one, in quotes, so that the shell does not expand it to file names`);
   }
   if (argument !== undefined && NO_GLOBS.has(argument)) {
     throw new CommandError(

@@ -57,7 +57,7 @@ export function createdText(job: string): string {
     `  virtctl update machine-types list ${job}`,
     `  kubectl describe job ${job} -n ${SYSTEM_NAMESPACE}`,
     `  kubectl logs job/${job} -n ${SYSTEM_NAMESPACE} --follow`,
-    'Stop it and remove what belongs to it with:',
+    'To stop and delete it:',
     `  virtctl update machine-types delete ${job}`,
   ].join('\n');
 }

@@ -32,10 +32,10 @@ export function transitionsText(listed: readonly ListedTransition[], nowMs: numb
 function detailsText({ transition: { job, plan }, followed }: ListedTransition): string[] {
   const { name } = job.metadata;
   if (plan === undefined) {
-    if (jobState(job) !== 'Failed') return [`${name}: its plan is not made yet; nothing was done. ${logsText(job)}`];
-    return [`${name}: it failed before it had a plan; nothing was done: ${failureOf(job)}. ${logsText(job)}`];
+    if (jobState(job) !== 'Failed') return [`${name}: it has no plan yet; nothing was changed. ${logsText(job)}`];
+    return [`${name}: it failed before it had a plan; nothing was changed: ${failureOf(job)}. ${logsText(job)}`];
   }
-  if (plan.length === 0) return [`${name}: no VM is to be changed.`];
+  if (plan.length === 0) return [`${name}: no VM needs a change.`];
   return [`${name}: ${countsText(countsOf(followed))}`, entriesTable(followed)];
 }
 

@@ -43,7 +43,7 @@ const COMPLETE = aJob({ type: 'Complete' });
 const lines: Record<string, { seen: Transition; want: string }> = {
   'no plan yet': {
     seen: { job: aJob(), configMaps: [], plan: undefined, notes: new Map() },
-    want: 'job-x: Running, its plan is not made yet',
+    want: 'job-x: Running, no plan yet',
   },
   'half of it': {
     seen: aTransition(aJob(), [done, undefined]),
@@ -95,7 +95,7 @@ const faults: Record<string, { seen: Transition; max?: number; want: string }> =
   'too many have failed, whether the job knows already or not': {
     seen: aTransition(aJob(), [done, failed]),
     max: 0,
-    want: 'Job job-x has stopped, since more than 0 of its VMs failed: 1 done, 1 failed\n  ns/vm-1: out of memory',
+    want: 'Job job-x stopped, because more than 0 of its VMs failed: 1 done, 1 failed\n  ns/vm-1: out of memory',
   },
 };
 for (const [title, { seen, max, want }] of Object.entries(faults)) {
@@ -122,7 +122,7 @@ ns          vm-2   pc-q35-rhel8.2.0   pc-q35-7.2   restart required   -`,
   const early = { ...aTransition(aJob({ type: 'Failed', message: 'too often' }), []), plan: undefined };
   assert.match(
     transitionsText([{ transition: early, followed: [] }], nowMs),
-    /\njob-x: it failed before it had a plan; nothing was done: too often\. See kubectl logs job\/job-x -n selfsame-system$/,
+    /\njob-x: it failed before it had a plan; nothing was changed: too often\. See kubectl logs job\/job-x -n selfsame-system$/,
   );
 });
 
@@ -138,19 +138,22 @@ NAMESPACE   NAME   FROM               TO           STATE              REASON
 ns          vm-1   pc-q35-rhel8.2.0   pc-q35-7.2   restart required   -
 ns          vm-2   pc-q35-rhel8.2.0   pc-q35-7.2   pending            -
 
-1 VM was not touched.
-1 VM will have the new type after a restart, which nobody waits for any more.
+1 VM was not changed.
+1 VM will get the new type at the next restart; no job waits for it any more.
 
-Failed, or left alone:
+Failed or skipped:
 NAMESPACE   NAME   FROM               TO           STATE     REASON
 ns          vm-3   pc-q35-rhel8.2.0   pc-q35-7.2   skipped   changed meanwhile
 
-The mark "restart required" was taken off 1 VM.`,
+Cleared machineTypeRestartRequired of 1 VM.`,
   );
   const going = aTransition(aJob(), [{ state: 'restarting' }]);
-  assert.match(deletionText(going, followed(going), 0), /\n1 VM was about to restart: whatever does not come up anew /);
+  assert.match(
+    deletionText(going, followed(going), 0),
+    /\n1 VM was about to restart; restart those that do not come up/,
+  );
   const none = { ...transition, plan: undefined };
-  assert.equal(deletionText(none, [], 0), 'Job job-x had not made its plan yet: nothing was done.');
+  assert.equal(deletionText(none, [], 0), 'Job job-x had no plan yet: nothing was changed.');
   const again = { ...none, job: { ...none.job, spec: { suspend: true } } };
-  assert.match(deletionText(again, [], 0), /^Job job-x has no plan, or none any more: /);
+  assert.match(deletionText(again, [], 0), /^Job job-x has no plan any more: /);
 });

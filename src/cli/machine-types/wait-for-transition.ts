@@ -31,7 +31,7 @@ export async function waitForTransition(api: Api, name: string, options: WaitOpt
   const say = (text: string) => void stderr.write(`${text}\n`);
   for (let faults = 0; ;) {
     const seen = await look(api, name, say);
-    if (seen === 'gone') throw new CommandError(`Job ${name} is gone: it was deleted`);
+    if (seen === 'gone') throw new CommandError(`Job ${name} was deleted`);
     if ('fault' in seen && ++faults > MAX_FAULTS) throw seen.fault;
     if ('job' in seen) {
       faults = 0;
@@ -60,7 +60,7 @@ async function look(api: Api, name: string, say: (text: string) => void): Promis
 }
 
 export function shownLine({ job, plan, notes }: Transition): string {
-  if (plan === undefined) return `${job.metadata.name}: ${jobState(job)}, its plan is not made yet`;
+  if (plan === undefined) return `${job.metadata.name}: ${jobState(job)}, no plan yet`;
   return progressBar(plan.length, countStates(plan.map((_, index) => noteOf(notes, index).state)));
 }
 
@@ -79,7 +79,7 @@ export function outcome({ job, plan, notes }: Transition, maxFailures = Infinity
   if (state === 'Complete' && failed.length === 0) return [`Job ${name} is complete: ${counts}`, ...told].join('\n');
   const how =
     failed.length > maxFailures
-      ? `has stopped, since more than ${maxFailures} of its VMs failed`
+      ? `stopped, because more than ${maxFailures} of its VMs failed`
       : state === 'Failed'
         ? `failed (${failureOf(job)})`
         : 'has ended';
@@ -100,7 +100,7 @@ function shortened(all: readonly Told[], job: string): string[] {
 }
 
 function faultText({ entry, note }: Told): string {
-  return `  ${entry.namespace}/${entry.name}: ${note.reason ?? 'no reason is told'}`;
+  return `  ${entry.namespace}/${entry.name}: ${note.reason ?? 'no reason given'}`;
 }
 
 const PENDING: EntryNote = { state: 'pending' };

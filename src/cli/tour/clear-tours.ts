@@ -1,4 +1,4 @@
-/** Clears tours away: the one that ends, and those that were killed and could not do it themselves. */
+/** Cleans up after the current tour and after killed ones. */
 import { hostname } from 'node:os';
 import { PROTECTION_LABEL } from '#api/delete-protection.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
@@ -24,21 +24,21 @@ export async function clearNamespace(options: Omit<TourApiOptions, 'signal'>): P
   if (vm !== undefined) {
     await api.patch(VIRTUAL_MACHINES, VM_NAME, { metadata: { labels: { [PROTECTION_LABEL]: null } } });
     await api.remove(VIRTUAL_MACHINES, VM_NAME);
-    await api.until(VIRTUAL_MACHINES, VM_NAME, 'the VM to be gone', (found) => found === undefined);
+    await api.until(VIRTUAL_MACHINES, VM_NAME, 'the VM to be deleted', (found) => found === undefined);
   }
   await api.remove(NAMESPACES, api.namespace);
-  await api.until(NAMESPACES, api.namespace, 'the namespace to be gone', (found) => found === undefined);
+  await api.until(NAMESPACES, api.namespace, 'the namespace to be deleted', (found) => found === undefined);
 }
 
 /** What was left on this machine and, where there is one, on a plane that runs; one line for each thing that was removed. */
 export async function clearTours(plane?: Omit<TourApiOptions, 'signal' | 'namespace'>): Promise<readonly string[]> {
-  const lines = (await clearKilledTours()).map((dir) => `removed ${dir}, with what ran in it`);
+  const lines = (await clearKilledTours()).map((dir) => `removed ${dir}, and stopped its processes`);
   if (plane === undefined) return lines;
   const api = new TourApi({ ...plane, namespace: '', signal: AbortSignal.timeout(CLEAR_MS) });
   for (const namespace of (await api.list(NAMESPACES)).filter(isAbandoned)) {
     const { name } = namespace.metadata;
     await clearNamespace({ ...plane, namespace: name });
-    lines.push(`removed the namespace ${name}, with its VM`);
+    lines.push(`removed namespace ${name} and its VM`);
   }
   return lines;
 }

@@ -1,4 +1,4 @@
-/** What a guest saw before and after a step, side by side, and whether it is what was decided. Pure. */
+/** Compares what a guest saw before and after a step with the expected changes. Pure. */
 import type { GuestReport } from '#cli/tour/guest-report.ts';
 
 /** What makes a machine the selfsame one, as its guest sees it: what is compared, in the order in which it is shown. */
@@ -47,7 +47,7 @@ export function compare(
   });
 }
 
-const WORDS: Readonly<Record<Row['is'], string>> = { same: 'same', decided: 'as decided', WRONG: 'WRONG' };
+const WORDS: Readonly<Record<Row['is'], string>> = { same: 'same', decided: 'as requested', WRONG: 'WRONG' };
 const COLOURS: Readonly<Record<Row['is'], number>> = { same: 2, decided: 33, WRONG: 31 };
 /** Longer ones are cut in the middle where the screen is narrow. */
 const SHORT = 21;

@@ -79,7 +79,7 @@ export class TourDisplay {
   }
 
   card(view: ReadonlyMap<string, string>): void {
-    this.say('    Its identity card, as the guest sees it:');
+    this.say('    The identity of the VM, as the guest sees it:');
     const width = Math.max(...[...view.keys()].map(({ length }) => length));
     for (const [what, value] of view) this.say(`    ${what.padEnd(width)}  ${value}`);
   }
@@ -93,7 +93,7 @@ export class TourDisplay {
 
   /** One line for each step, and the verdict: whether it is the selfsame machine. */
   verdict(walked: readonly Walked[]): boolean {
-    this.say('\nWhat the guest saw of it, all in all:');
+    this.say('\nWhat changed for the guest in each step:');
     const width = Math.max(...walked.map(({ step }) => step.title.length));
     for (const { step, rows, tookMs } of walked) {
       const took = `${(tookMs / 1000).toFixed(0)} s`.padStart(5);
@@ -108,8 +108,8 @@ export class TourDisplay {
     }
     this.say(
       wrong.length === 0
-        ? `Verdict: after ${walked.length} stations it is the selfsame machine; what changed is what was decided.`
-        : `Verdict: it is NOT the selfsame machine: ${wrong.length} of the things above are not what was decided.`,
+        ? `Verdict: after ${walked.length} steps it is the selfsame machine; nothing changed except what was requested.`
+        : `Verdict: it is NOT the selfsame machine: ${wrong.length} values above are not as expected.`,
     );
     this.say('');
     return wrong.length === 0;

@@ -1,4 +1,4 @@
-/** What the built-in guest tells of itself on its serial console (guest/init), as values. */
+/** Parses the reports of the built-in guest on its serial console (guest/init). */
 
 export interface GuestDisk {
   readonly name: string;

@@ -1,4 +1,4 @@
-/** The guest of the tour: its console, and what it reports there of itself. */
+/** The guest of the tour: its console and its reports. */
 import { CONSOLE_CONTAINER, CREATED_BY_LABEL } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
@@ -34,7 +34,7 @@ export class TourGuest {
     const tag = `tour${++this.#looks}`;
     const heard = await this.#says([...lines, `probe ${tag}`], `GUEST END ${tag}`);
     const report = lastReport(heard, tag);
-    if (report === undefined) throw new TourError(`the guest answered something else: ${heard.slice(-300)}`);
+    if (report === undefined) throw new TourError(`unexpected answer from the guest: ${heard.slice(-300)}`);
     return report;
   }
 

@@ -49,7 +49,7 @@ for (const [index, { cause }] of WHOLE.entries()) {
 
 test('nor is one whose replay is something else, or that tells of another uuid', () => {
   const more = entry('edit of the VM', { field: 'devices.disk-x', to: disk('disk-x') });
-  assert.equal(historyFault(aRecord([...WHOLE, more]), MACHINES), 'its replay is not the record');
+  assert.equal(historyFault(aRecord([...WHOLE, more]), MACHINES), 'replaying it does not yield the record');
   const uuids = ['u', 'v', 'u']
     .slice(1)
     .map((to, i) => entry('x', { field: 'firmware.uuid', from: ['u', 'v'][i], to }));

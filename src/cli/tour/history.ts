@@ -63,7 +63,7 @@ export function historyFault(record: VirtualMachineIdentity, machines: TourMachi
   let from = 0;
   for (const expected of expectedOf(machines)) {
     const at = history.findIndex((entry, index) => index >= from && tellsOf(entry, expected));
-    if (at < 0) return `no entry tells of ${expected.field} with the cause ${expected.cause.source}`;
+    if (at < 0) return `no entry records a change of ${expected.field} with the cause ${expected.cause.source}`;
     from = at;
   }
   if (history.some(({ changes = [] }) => changes.some(isLoss))) return 'the uuid or a MAC address changed';
@@ -72,7 +72,8 @@ export function historyFault(record: VirtualMachineIdentity, machines: TourMachi
     new Map(),
   );
   const told = identityState(record.spec, record.status);
-  if (!deepEqual(Object.fromEntries(replayed), Object.fromEntries(told))) return 'its replay is not the record';
+  if (!deepEqual(Object.fromEntries(replayed), Object.fromEntries(told)))
+    return 'replaying it does not yield the record';
   return deepEqual(recorded, record.spec) ? undefined : 'it does not account for the spec';
 }
 

@@ -1,4 +1,4 @@
-/** Whether a plane can show the tour, and with which two machine types. Pure. */
+/** Chooses the two machine types of the tour, or reports why a plane cannot run it. Pure. */
 import { MACHINE_TYPE_LABEL_PREFIX, SCHEDULABLE_LABEL } from '#api/names.ts';
 import type { Node } from '#kube/core-kinds.ts';
 
@@ -19,16 +19,18 @@ export function machinesFor(nodes: readonly Node[]): TourMachines | { readonly p
     ({ metadata, spec }) => isTrue(metadata.labels, SCHEDULABLE_LABEL) && !spec?.unschedulable,
   );
   if (usable.length < 2) {
-    return { problem: `it moves a running VM, and ${usable.length} nodes of this plane take VMs; expected two` };
+    return {
+      problem: `the tour migrates a running VM, and ${usable.length} nodes of this plane accept VMs; expected two`,
+    };
   }
   if (usable.some(({ metadata }) => metadata.labels?.[HYPERVISOR_LABEL] === 'fake')) {
-    return { problem: 'the guests of this plane are simulated (--hypervisor fake); expected real ones' };
+    return { problem: 'the guests of this plane are simulated (--hypervisor fake); expected real guests' };
   }
   const types = typesOf(usable[0]!).filter((type) => usable.every((node) => typesOf(node).includes(type)));
   const [other, ...older] = types.toSorted((a, b) => releaseOf(b) - releaseOf(a));
   const first = older[Math.min(RELEASES_APART, older.length) - 1];
   if (other === undefined || first === undefined) {
-    return { problem: 'its nodes have fewer than two machine types pc-q35-* in common' };
+    return { problem: 'the nodes have fewer than two pc-q35-* machine types in common' };
   }
   return { first, other };
 }

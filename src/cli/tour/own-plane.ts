@@ -42,7 +42,7 @@ export async function startOwnPlane([file, ...args]: readonly [string, ...string
           if (line.trim() === 'ready') resolve();
         });
       }
-      void exited.then(() => reject(new TourError(`the plane did not start: ${said.join('\n')}`)));
+      void exited.then(() => reject(new TourError(`Cannot start the plane: ${said.join('\n')}`)));
     });
   } catch (error) {
     await stop();

@@ -40,15 +40,15 @@ export interface TourOptions {
 
 const USER_AGENT = `selfsame-tour/${VERSION}`;
 
-/** Whether the machine stayed the selfsame one. Rejects where that could not be found out. */
+/** Runs the tour and reports whether the VM kept its identity. Rejects if the tour cannot finish. */
 export async function runTour(options: TourOptions): Promise<boolean> {
   const { screen, clock, signal } = options;
   const display = new TourDisplay(screen, clock);
   const left = options.access === undefined ? await clearTours() : [];
-  for (const line of left) display.say(`Of a tour that was killed: ${line}`);
+  for (const line of left) display.say(`Left by a killed tour: ${line}`);
   const plane =
     options.access === undefined
-      ? await display.during('Starting a plane of its own', () => startOwnPlane(options.program))
+      ? await display.during('Starting a temporary plane', () => startOwnPlane(options.program))
       : undefined;
   try {
     signal.throwIfAborted();
@@ -56,7 +56,7 @@ export async function runTour(options: TourOptions): Promise<boolean> {
     return await inNamespace(options, access, display);
   } finally {
     if (plane !== undefined) await display.during('Stopping the plane', () => plane.stop());
-    if (signal.aborted) display.say('The tour was left; nothing of it is left behind.');
+    if (signal.aborted) display.say('The tour was stopped; nothing is left behind.');
   }
 }
 
@@ -68,12 +68,12 @@ async function inNamespace(options: TourOptions, access: ClusterAccess, display:
     const api = new TourApi({ ...parts, signal });
     const machines = machinesFor(await api.list(NODES));
     if ('problem' in machines) throw new TourError(machines.problem);
-    display.say(`It walks in the namespace ${api.namespace} of ${access.server}`);
+    display.say(`Using namespace ${api.namespace} on ${access.server}`);
     try {
       await api.create(NAMESPACES, { metadata: { name: api.namespace, annotations: walkerMark() } });
       return await walk(stepsWith(machines), { api, guest: new TourGuest(api, VM_NAME) }, { display, clock });
     } finally {
-      await display.during('Clearing away', () => clearNamespace(parts));
+      await display.during('Cleaning up', () => clearNamespace(parts));
     }
   } finally {
     connection.close();
@@ -107,13 +107,13 @@ export async function runClear(options: Omit<TourOptions, 'program' | 'loadAcces
   const connection = access && openConnection({ access, userAgent: USER_AGENT, clock, readFile });
   try {
     const removed = await clearTours(connection && { connection, clock });
-    screen.write(removed.length === 0 ? 'no tour has left anything behind\n' : `${removed.join('\n')}\n`);
+    screen.write(removed.length === 0 ? 'no killed tour left anything behind\n' : `${removed.join('\n')}\n`);
   } finally {
     connection?.close();
   }
 }
 
-/** The last line where the tour could not go on. */
+/** Returns the message for a tour that cannot continue. */
 export function tourFault(error: unknown): string {
-  return `The tour could not go on: ${messageOf(error)}`;
+  return `Cannot continue the tour: ${messageOf(error)}`;
 }

@@ -1,9 +1,9 @@
-/** Whether a plane runs in a data directory, and how to reach it. */
+/** Finds the running plane of a data directory. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isAlive } from '#lib/owned-dir.ts';
 
-/** The kubeconfig of the plane that runs there; undefined where none does. */
+/** Returns the kubeconfig of the running plane, or undefined. */
 export function runningIn(dataDir: string): string | undefined {
   const kubeconfig = join(dataDir, 'kubeconfig');
   try {

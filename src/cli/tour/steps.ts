@@ -1,4 +1,4 @@
-/** The stations of the tour: what each does, what it may change of the machine, and what must be refused. */
+/** The steps of the tour: what each does, what it may change, and what must be refused. */
 import { PROTECTION_LABEL } from '#api/delete-protection.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
@@ -71,14 +71,14 @@ export const stepsWith = ({ first, other }: TourMachines): readonly Step[] => [
     },
   },
   {
-    title: 'Restart it',
+    title: 'Restart the VM',
     command: `virtctl restart ${VM_NAME}`,
     async run(scene) {
       return { report: await restarted(scene), decided: NEW_BOOT };
     },
   },
   {
-    title: 'Plug a disk in while it runs',
+    title: 'Hot-plug a disk',
     command: `virtctl addvolume ${VM_NAME} --volume-name=${PLUGGED}`,
     async run({ api, guest }) {
       const volumeSource = { persistentVolumeClaim: { claimName: PLUGGED } };
@@ -92,7 +92,7 @@ export const stepsWith = ({ first, other }: TourMachines): readonly Step[] => [
     },
   },
   {
-    title: 'Unplug it again',
+    title: 'Unplug the disk',
     command: `virtctl removevolume ${VM_NAME} --volume-name=${PLUGGED}`,
     async run({ api, guest }) {
       await api.verb(VM_NAME, 'removevolume', { name: PLUGGED });
@@ -101,7 +101,7 @@ export const stepsWith = ({ first, other }: TourMachines): readonly Step[] => [
     },
   },
   {
-    title: 'Move it to another node while it runs',
+    title: 'Live-migrate the VM to another node',
     command: `virtctl migrate ${VM_NAME}`,
     async run({ api, guest }) {
       const from = (await api.find(VIRTUAL_MACHINE_INSTANCES, VM_NAME))?.status?.nodeName ?? '';
@@ -115,15 +115,15 @@ export const stepsWith = ({ first, other }: TourMachines): readonly Step[] => [
         return phase === 'Succeeded';
       });
       const elsewhere = (node: string | undefined) => node !== undefined && node !== from;
-      await api.until(VIRTUAL_MACHINE_INSTANCES, VM_NAME, 'the guest elsewhere', (vmi) =>
+      await api.until(VIRTUAL_MACHINE_INSTANCES, VM_NAME, 'the guest to run on the other node', (vmi) =>
         elsewhere(vmi?.status?.nodeName),
       );
       const to = (await api.find(VIRTUAL_MACHINE_INSTANCES, VM_NAME))?.status?.nodeName ?? '';
-      return { report: await guest.sees(), said: [`from ${from} to ${to}, without a new boot`] };
+      return { report: await guest.sees(), said: [`migrated from ${from} to ${to} without a reboot`] };
     },
   },
   {
-    title: 'Take a snapshot; then the guest forgets its secret; then restore the snapshot',
+    title: 'Take a snapshot, overwrite the secret in the guest, and restore the snapshot',
     command: `kubectl apply -f examples/tour-snapshot.yaml; ...; virtctl stop ${VM_NAME}; kubectl apply -f examples/tour-restore.yaml; virtctl start ${VM_NAME}`,
     async run({ api, guest, before }) {
       const source = { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: VM_NAME };
@@ -148,11 +148,11 @@ export const stepsWith = ({ first, other }: TourMachines): readonly Step[] => [
       );
       await api.verb(VM_NAME, 'start');
       const report = await guest.boots(before?.facts['bootid']);
-      return { report, decided: NEW_BOOT, said: ['the secret had become "forgotten"'] };
+      return { report, decided: NEW_BOOT, said: ['before the restore, the secret was "forgotten"'] };
     },
   },
   {
-    title: `Give it another machine type, ${other}, and another serial number, and restart it`,
+    title: `Change the machine type to ${other} and the serial number, and restart the VM`,
     command: `kubectl patch vm ${VM_NAME} --type=merge -p '{"spec":{"template":{"spec":{"domain":{"machine":{"type":"${other}"},"firmware":{"serial":"${SERIAL}"}}}}}}'; virtctl restart ${VM_NAME}`,
     async run(scene) {
       const domain = { machine: { type: other }, firmware: { serial: SERIAL } };
@@ -161,7 +161,7 @@ export const stepsWith = ({ first, other }: TourMachines): readonly Step[] => [
     },
   },
   {
-    title: 'Protect it, and try to delete it',
+    title: 'Protect the VM and try to delete it',
     command: `virtctl protect ${VM_NAME}; kubectl delete vm ${VM_NAME}`,
     async run({ api, guest }) {
       await api.patch(VIRTUAL_MACHINES, VM_NAME, { metadata: { labels: { [PROTECTION_LABEL]: 'true' } } });
@@ -170,16 +170,16 @@ export const stepsWith = ({ first, other }: TourMachines): readonly Step[] => [
     },
   },
   {
-    title: 'Try to take its firmware uuid away',
+    title: 'Try to remove the firmware uuid',
     command: `kubectl patch vm ${VM_NAME} --type=merge -p '{"spec":{"template":{"spec":{"domain":{"firmware":{"uuid":null}}}}}}'`,
     async run({ api, guest }) {
       const body = { spec: { template: { spec: { domain: { firmware: { uuid: null } } } } } };
-      const said = await mustBeRefused('taking the uuid away', () => api.patch(VIRTUAL_MACHINES, VM_NAME, body));
+      const said = await mustBeRefused('removing the uuid', () => api.patch(VIRTUAL_MACHINES, VM_NAME, body));
       return { report: await guest.sees(), said };
     },
   },
   {
-    title: 'Read its history: every change of its identity, and nothing else',
+    title: 'Read the history: it lists every identity change and nothing else',
     command: `virtctl identity history ${VM_NAME}`,
     async run({ api, guest }) {
       const history = await completeHistory(api, { first, other });
@@ -202,6 +202,6 @@ async function mustBeRefused(what: string, attempt: () => Promise<unknown>): Pro
 /** In the guest itself: that the API has it says nothing yet. */
 async function untilDisk({ api, guest }: Omit<Scene, 'before'>, there: boolean): Promise<void> {
   const has = (report: GuestReport) => report.disks.some(({ serial }) => serial === PLUGGED);
-  const what = there ? 'the disk in the guest' : 'the disk to be gone';
+  const what = there ? 'the disk to appear in the guest' : 'the disk to disappear from the guest';
   await waitFor(api, what, async () => (has(await guest.sees()) === there ? true : undefined));
 }

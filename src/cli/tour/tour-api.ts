@@ -1,4 +1,4 @@
-/** What the tour does with the API: a few requests in its own namespace, and patience. */
+/** API requests of the tour in its own namespace, and waiting for conditions. */
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { keepWaiting } from '#cli/keep-waiting.ts';
 import { TourError } from '#cli/tour/tour-error.ts';
@@ -46,7 +46,7 @@ export class TourApi {
     return (await this.connection.post(collectionPath(type, namespace), body)) as Stored<T>;
   }
 
-  /** Undefined where there is none. */
+  /** Returns undefined if there is none. */
   async find<T extends KubeObject>(type: ResourceType<T>, name: string): Promise<Stored<T> | undefined> {
     try {
       return (await this.connection.get(this.#path(type, name))) as Stored<T>;
@@ -103,7 +103,7 @@ export async function waitFor<T>(
     signal.throwIfAborted();
     const found = await look();
     if (found !== undefined) return found;
-    if (clock.elapsed() > until) throw new TourError(`waited ${timeoutMs / 1000} s in vain for ${what}`);
+    if (clock.elapsed() > until) throw new TourError(`timed out after ${timeoutMs / 1000} s waiting for ${what}`);
     await keepWaiting(clock, POLL_MS);
   }
 }

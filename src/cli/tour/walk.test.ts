@@ -1,4 +1,4 @@
-/** The verdict of the tour can fail: what moved, what was lost, what did not become as it was decided. */
+/** The verdict of the tour can fail: what moved, what was lost, what did not become as it was requested. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -47,26 +47,29 @@ const movedDisk = { ...rebooted, disks: [{ ...FIRST.disks[0]!, pci: '0000:03:00.
 const otherMac = { ...rebooted, nics: [{ ...FIRST.nics[0]!, mac: '02:00:00:00:00:02' }] };
 
 const cases: Record<string, { step: Step; wrong?: string }> = {
-  'nothing but a new boot': { step: station('Restart it', rebooted, NEW_BOOT) },
+  'nothing but a new boot': { step: station('Restart the VM', rebooted, NEW_BOOT) },
   'a disk that moved': {
-    step: station('Restart it', movedDisk, NEW_BOOT),
+    step: station('Restart the VM', movedDisk, NEW_BOOT),
     wrong: 'disk data was "at 0000:02:00.0" and is "at 0000:03:00.0"',
   },
-  'another MAC': { step: station('Restart it', otherMac, NEW_BOOT), wrong: 'interface eth0 was' },
+  'another MAC': { step: station('Restart the VM', otherMac, NEW_BOOT), wrong: 'interface eth0 was' },
   'another uuid': {
-    step: station('Restart it', facts({ uuid: 'u-2', bootid: 'b-2' }), NEW_BOOT),
+    step: station('Restart the VM', facts({ uuid: 'u-2', bootid: 'b-2' }), NEW_BOOT),
     wrong: 'firmware uuid was "u-1" and is "u-2"',
   },
   'a secret that is gone': {
-    step: station('Restart it', facts({ 'tpm.nv': 'none(rc=0000028b)', bootid: 'b-2' }), NEW_BOOT),
+    step: station('Restart the VM', facts({ 'tpm.nv': 'none(rc=0000028b)', bootid: 'b-2' }), NEW_BOOT),
     wrong: 'TPM secret was "secret" and is "none"',
   },
   'a disk that went by itself': {
-    step: station('Restart it', { ...rebooted, disks: [] }, NEW_BOOT),
+    step: station('Restart the VM', { ...rebooted, disks: [] }, NEW_BOOT),
     wrong: 'disk data was "at 0000:02:00.0" and is "-"',
   },
   'a boot that nobody asked for': { step: station('Move it', rebooted), wrong: 'boot id was "b-1" and is "b-2"' },
-  'a restart that was none': { step: station('Restart it', FIRST, NEW_BOOT), wrong: 'boot id was "b-1" and is "b-1"' },
+  'a restart that was none': {
+    step: station('Restart the VM', FIRST, NEW_BOOT),
+    wrong: 'boot id was "b-1" and is "b-1"',
+  },
   'a machine type that did not come': {
     step: station('Change it', FIRST, { 'machine type': 'pc-q35-7.2' }),
     wrong: 'machine type was "pc-q35-6.2" and is "pc-q35-6.2"',
@@ -76,7 +79,7 @@ for (const [title, { step, wrong }] of Object.entries(cases)) {
   test(`the verdict after ${title}`, async () => {
     const { same, text } = await verdictOf(step);
     assert.equal(same, wrong === undefined);
-    if (wrong === undefined) assert.match(text, /Verdict: after 2 stations it is the selfsame machine/);
+    if (wrong === undefined) assert.match(text, /Verdict: after 2 steps it is the selfsame machine/);
     else {
       assert.match(text, /Verdict: it is NOT the selfsame machine/);
       assert.ok(text.includes(`${step.title}: ${wrong}`), text);
@@ -88,7 +91,7 @@ test('a refusal that does not come ends the tour', async () => {
   const api = { patch: async () => {}, remove: async () => {} };
   const scene = { api, guest: {}, before: FIRST } as unknown as Scene;
   const steps = stepsWith({ first: 'pc-q35-6.2', other: 'pc-q35-7.2' });
-  for (const title of ['Protect it, and try to delete it', 'Try to take its firmware uuid away']) {
+  for (const title of ['Protect the VM and try to delete it', 'Try to remove the firmware uuid']) {
     const step = steps.find((one) => one.title === title);
     await assert.rejects(async () => step!.run(scene), /was not refused/);
   }

@@ -1,4 +1,4 @@
-/** The data directory as a bundle looks at it: links are not followed, and nothing is opened but what is asked for. */
+/** Reads the data directory for a support bundle. Does not follow links, and opens only requested files. */
 import { open, opendir, lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BundleSource } from '#doctor/bundle/gather.ts';
@@ -28,7 +28,7 @@ export function dataDirSource(dataDir: string, api: BundleSource['api']): Bundle
         };
         if (size <= first + last) return await part(0, size);
         const end = await part(size - last, last);
-        // Half a line says half of something.
+        // Drops the partial first line.
         return `${await part(0, first)}\n(...)\n${end.slice(end.indexOf('\n') + 1)}`;
       } finally {
         await file.close();
@@ -37,7 +37,7 @@ export function dataDirSource(dataDir: string, api: BundleSource['api']): Bundle
   };
 }
 
-/** `visit` ends it with false. */
+/** Walks the directory until `visit` returns false. */
 async function walk(
   root: string,
   below: string,

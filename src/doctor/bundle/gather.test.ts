@@ -40,7 +40,7 @@ test('what cannot be read does not end it', async () => {
     throw new Error('away');
   };
   const files = await gatherBundle(source({ ends: fail, api: { get: fail, text: fail } }), []);
-  assert.equal(files.find(({ name }) => name === 'objects/pods.json')?.text, 'Cannot be read: away\n');
+  assert.equal(files.find(({ name }) => name === 'objects/pods.json')?.text, 'Cannot read it: away\n');
 });
 
 test('it is bounded, and says what had to go', async () => {

@@ -1,18 +1,18 @@
 /**
- * What a support bundle has: doctor's findings, logs of guests with the command lines of QEMU, the end of the audit log,
- * sizes of files, and objects of a plane that runs. Every piece is bounded and scrubbed; what could not be read says so.
+ * The content of a support bundle: doctor's findings, logs of guests with the command lines of QEMU, the end of the audit log,
+ * sizes of files, and objects of a plane that runs. Every file is bounded and scrubbed; files that cannot be read contain the error.
  *
  *   doctor.txt  about.json  files.txt  guests/<node>/<id>/{qemu,swtpm}.log  audit.log  objects/<kind>.json  metrics.txt
  */
 import { scrubObject, scrubText } from '#doctor/bundle/scrub.ts';
 
-/** What may be looked at: files below the data directory by their path there, and the API where a plane runs. */
+/** The sources of a bundle: files below the data directory, and the API of a running plane. */
 export interface BundleSource {
-  /** All plain files below the directory, at most so many. */
+  /** Lists the regular files below the directory, up to the limit. */
   files(limit: number): Promise<readonly { readonly path: string; readonly size: number }[]>;
-  /** The first and the last bytes of a file. */
+  /** Reads the first and the last bytes of a file. */
   ends(path: string, first: number, last: number): Promise<string>;
-  /** JSON of the API; undefined where no plane runs. */
+  /** The API; undefined if no plane is running. */
   readonly api: { get(path: string): Promise<unknown>; text(path: string): Promise<string> } | undefined;
 }
 
@@ -31,7 +31,7 @@ export const LIMITS = {
   totalBytes: 32 * 1024 * 1024,
 } as const;
 
-/** Kinds that tell what a plane does. No Secrets, no ConfigMaps, no tokens: not even their names. */
+/** The kinds to include. Secrets, ConfigMaps and tokens are excluded, including their names. */
 export const KINDS: Readonly<Record<string, string>> = {
   nodes: '/api/v1/nodes',
   namespaces: '/api/v1/namespaces',
@@ -75,14 +75,14 @@ async function guestLogs(source: BundleSource, paths: readonly string[]): Promis
   return await Promise.all(
     logs.map(async (path) => ({
       name: path.replace(GUEST_LOG, 'guests/$1/$2/$3'),
-      // The beginning has the command line.
+      // The log begins with the command line.
       text: await read(() => source.ends(path, LIMITS.logBytes, LIMITS.logBytes)),
     })),
   );
 }
 
 async function objects(api: BundleSource['api']): Promise<BundleFile[]> {
-  if (api === undefined) return [{ name: 'objects/README', text: 'No plane ran in this data directory.\n' }];
+  if (api === undefined) return [{ name: 'objects/README', text: 'No plane was running in this data directory.\n' }];
   const files: BundleFile[] = [];
   for (const [kind, path] of Object.entries(KINDS)) {
     const text = await read(async () =>
@@ -98,11 +98,11 @@ async function read(look: () => Promise<string>): Promise<string> {
   try {
     return await look();
   } catch (error) {
-    return `Cannot be read: ${error instanceof Error ? error.message : String(error)}\n`;
+    return `Cannot read it: ${error instanceof Error ? error.message : String(error)}\n`;
   }
 }
 
-/** No file, and not all of them together, past the limits; what had to go is named. */
+/** Applies the size limits per file and in total; lists omitted files in left-out.txt. */
 function bounded(files: readonly BundleFile[]): BundleFile[] {
   const kept: BundleFile[] = [];
   const left: string[] = [];

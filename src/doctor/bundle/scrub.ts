@@ -1,19 +1,19 @@
 /**
- * Takes what must not leave the machine out of what a support bundle shows: content of Secrets and ConfigMaps, user data
- * of cloud-init, passwords, tokens, private keys. By the names of fields, and by what such values look like. Pure.
+ * Removes confidential data from a support bundle: content of Secrets and ConfigMaps, cloud-init user data, passwords,
+ * tokens and private keys. Recognizes them by field name and by pattern. Pure.
  */
 
 export const REMOVED = '(removed)';
 
-/** Fields whose whole value goes, wherever they stand. */
+/** Fields whose value is removed wherever they occur. */
 const SECRET_FIELDS =
   /^(?:data|stringData|binaryData|userData|userDataBase64|networkData|networkDataBase64|kernelArgs|arguments|token|accessToken|refreshToken|password|passphrase|secret|apiKey|clientSecret|clientKey|privateKey|credentials)$/i;
-/** Metadata that repeats what the object was, secrets included, or that nobody reads in a bundle. */
+/** Metadata that repeats the object, including secrets, or is of no use in a bundle. */
 const NOISE = new Set(['managedFields', 'kubectl.kubernetes.io/last-applied-configuration']);
 
 const MAX_DEPTH = 60;
 
-/** The same object, safe to show. */
+/** Returns the object without confidential values. */
 export function scrubObject(value: unknown, depth = 0): unknown {
   if (typeof value === 'string') return scrubText(value);
   if (typeof value !== 'object' || value === null) return value;
@@ -32,14 +32,14 @@ export function scrubObject(value: unknown, depth = 0): unknown {
 
 const PATTERNS: readonly (readonly [RegExp, string])[] = [
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g, REMOVED],
-  // Tokens of service accounts, and whatever else is a JSON web token.
+  // Service account tokens and other JSON web tokens.
   [/\beyJ[\w-]{5,}\.[\w-]+\.[\w-]*/g, REMOVED],
   [/\b(bearer|basic)\s+[\w.~+/=-]{6,}/gi, `$1 ${REMOVED}`],
   [
     /\b([\w-]*(?:password|passwd|secret|token|api[_-]?key))(["']?\s*[=:]\s*)(?:"[^"]*"|'[^']*'|[^\s,;&"']+)/gi,
     `$1$2${REMOVED}`,
   ],
-  // What a kernel is told may be anything.
+  // A kernel command line may contain anything.
   [/(-append )(?:'[^']*'|\S+)/g, `$1${REMOVED}`],
 ];
 

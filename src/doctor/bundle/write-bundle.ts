@@ -1,4 +1,4 @@
-/** A support bundle as one file: a tar.gz that its user may read, and read through before it is sent. */
+/** Writes a support bundle as a tar.gz that only its user may read. */
 import { rename, writeFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import type { BundleFile } from '#doctor/bundle/gather.ts';
