@@ -137,6 +137,15 @@ const allowed: Record<string, { attempt: Attempt; as?: CallOptions; isOwned?: bo
   'other devices in a record that no VM owns': { attempt: writes['empty the devices']!, isOwned: false },
 };
 
+test('allows: a saved status in a record that holds no devices', async () => {
+  const { name } = (await makeRecord()).metadata;
+  const status = `${RECORDS}/${name}/status`;
+  await api.ok('PATCH', status, { body: { status: { devices: null } }, ...ours('device-map-controller') });
+  const saved = { devices: [{ id: 'disk-data', type: 'disk', device: 'disk' }] };
+  assert.equal((await api.call('PATCH', status, { body: { status: saved } })).status, 200);
+  assert.equal((await api.call('PATCH', status, { body: { status: { devices: null } } })).status, 403, 'only once');
+});
+
 for (const [what, { attempt, as = {}, isOwned = true }] of Object.entries(allowed)) {
   test(`allows: ${what}`, async () => {
     const record = await makeRecord({ isOwned });

@@ -106,11 +106,11 @@ export function causeOfLoss(world: DeviceMapWorld, vm: Pick<VirtualMachine, 'met
 
 /** Firmware, SMBIOS strings and MAC addresses: they are in the spec of the record, which follows the template. */
 function specCause(known: Known, change: IdentityChange): Cause {
-  const { vm, edits, isNew, occasion, loss } = known;
+  const { vm, edits, history, isNew, occasion, loss } = known;
   const { field, from, to } = change;
   if (isNew && loss !== undefined) return loss;
   const edit = newest(edits.get(field), field.startsWith('interfaces.') ? edits.get(nicPart(field)) : undefined);
-  if (edit !== undefined) return causeOfEdit(edit);
+  if (edit !== undefined && (isNew || isNews(edit, history, field))) return causeOfEdit(edit);
   if (field === 'firmware.uuid' && to === legacyUuid(vm.metadata.name)) return { cause: LEGACY_RULE };
   if (isNew) return firstCause(vm, edits);
   // Older versions did not record what the template names itself.

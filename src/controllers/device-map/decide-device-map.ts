@@ -36,7 +36,7 @@ import {
   type Speaking,
   speakingInstance,
 } from '#controllers/device-map/device-map-world.ts';
-import { entriesFor } from '#controllers/device-map/history-entries.ts';
+import { entriesFor, pastOf } from '#controllers/device-map/history-entries.ts';
 import type { Reading } from '#controllers/device-map/reading.ts';
 import { freedAfter } from '#controllers/device-map/freed-places.ts';
 import { classified } from '#controllers/device-map/special-devices.ts';
@@ -218,8 +218,8 @@ function written(
   { occasion, summary, snapshot, ...learned }: Next,
 ): Plan {
   const { identity, now } = world;
-  const { history: ownPast, learnedAt, ...known } = identity.status ?? {};
-  const past = snapshot === undefined ? ownPast : snapshot.identity.status?.history;
+  const { history: _, learnedAt, ...known } = identity.status ?? {};
+  const past = pastOf(identity, snapshot).status?.history;
   // What a guest is first seen with is one entry.
   const savedClaim = snapshot?.identity.status?.stateClaim;
   const stateClaim = learned.devices === undefined ? known.stateClaim : (stateClaimOf(world) ?? savedClaim);

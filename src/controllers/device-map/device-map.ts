@@ -7,7 +7,13 @@
  */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS, type KubeVirt } from '#api/kubevirt/kind.ts';
-import { KUBEVIRT_NAME, SYSTEM_NAMESPACE, VMI_NAME_LABEL } from '#api/names.ts';
+import {
+  IMPORTED_DEVICES_ANNOTATION,
+  KUBEVIRT_NAME,
+  NEW_LAYOUT_ANNOTATION,
+  SYSTEM_NAMESPACE,
+  VMI_NAME_LABEL,
+} from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { isRecordLost, newestRecordIn } from '#api/virtual-machine-identity/record-state.ts';
@@ -114,7 +120,7 @@ function definition(
 
   /** An instance says only the uid of the migration that moved it. */
   async function migrationOf(world: DeviceMapWorld, { signal }: { signal: AbortSignal }): Promise<string | undefined> {
-    if (handedOverClaim(world) === undefined) return undefined;
+    if (world.identity.status?.devices === undefined || handedOverClaim(world) === undefined) return undefined;
     const { namespace, name } = world.identity.metadata;
     const uid = world.vmi?.status?.migrationState?.migrationUid;
     // Longer names are no labels; then the history names the migration by its uid.
@@ -167,9 +173,10 @@ function specialListChanges(kubevirts: Informer<KubeVirt>, identities: Informer<
   return {
     cache: kubevirts,
     subscribe: (add) =>
-      kubevirts.onChange((key) => {
+      kubevirts.onChange((key, change) => {
         if (key !== KUBEVIRT_KEY) return;
-        const { specialManagedDevices: special } = configurationOf(kubevirts.get(key));
+        const { specialManagedDevices: special } = configurationOf(change.new);
+        if (deepEqual(configurationOf(change.old).specialManagedDevices, special)) return;
         for (const identity of identities.list()) {
           if (isClassifiedAnew(identity.status?.devices ?? [], special)) add(objectKey(identity));
         }
@@ -185,7 +192,7 @@ function isChanged({ identity }: DeviceMapWorld, due: unknown): boolean {
   );
 }
 
-/** A VM tells of many things in its status; of these only whether it is held, or about to start, says something here. */
+/** Wakes the record when something changes that its decisions read of the VM; most of the VM's status is not. */
 function wishChanges(vms: Informer<VirtualMachine>): Source {
   return {
     cache: vms,
@@ -197,6 +204,10 @@ function wishChanges(vms: Informer<VirtualMachine>): Source {
 }
 
 function wishText(vm: VirtualMachine | undefined): string {
-  const { restoreInProgress, stateChangeRequests = [] } = vm?.status ?? {};
-  return [vm?.metadata.uid, vm?.metadata.generation, restoreInProgress, stateChangeRequests.length > 0].join(' ');
+  const { restoreInProgress, stateChangeRequests = [], identityRecordUID } = vm?.status ?? {};
+  const { uid, generation, annotations = {} } = vm?.metadata ?? {};
+  return JSON.stringify([
+    ...[uid, generation, restoreInProgress, stateChangeRequests.length > 0, identityRecordUID],
+    ...[annotations[NEW_LAYOUT_ANNOTATION], annotations[IMPORTED_DEVICES_ANNOTATION]],
+  ]);
 }

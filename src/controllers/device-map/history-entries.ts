@@ -6,7 +6,12 @@
 import { devicePartOf, identityChanges, identityState, type IdentityState } from '#api/identity-changes.ts';
 import { type Cause, historyEntries, textOf } from '#api/identity-history.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import type { HistoryEntry, IdentityChange, IdentityStatus } from '#api/virtual-machine-identity/kind.ts';
+import type {
+  HistoryEntry,
+  IdentityChange,
+  IdentityStatus,
+  VirtualMachineIdentity,
+} from '#api/virtual-machine-identity/kind.ts';
 import { causeOfLoss, causesOf } from '#controllers/device-map/change-cause.ts';
 import { type DeviceMapWorld, ownInstance } from '#controllers/device-map/device-map-world.ts';
 import { handedOverClaim } from '#controllers/device-map/state-claim.ts';
@@ -28,9 +33,10 @@ export function entriesFor(
   { occasion, summary, snapshot }: Occasion,
 ): HistoryEntry[] {
   const { identity, now } = world;
-  const { history = [], devices } = snapshot?.identity.status ?? identity.status ?? {};
+  const past = pastOf(identity, snapshot);
+  const { history = [], devices } = past.status ?? {};
   const after = identityState(identity.spec, next);
-  const changes = identityChanges(accountedState(snapshot?.identity ?? identity, next), after);
+  const changes = identityChanges(accountedState(past, next), after);
   const isNew = history.length === 0 && devices === undefined;
   const isFirstSeen = devices === undefined;
   const instance = ownInstance(world)?.metadata.uid;
@@ -44,6 +50,16 @@ export function entriesFor(
   );
   // The record was away, although nothing in it has changed.
   return snapshot === undefined ? entries : [{ at: now, what: summary ?? '', ...occasion, changes: [] }, ...entries];
+}
+
+/**
+ * Returns the record whose history goes on. A record that was made anew continues that of the snapshot; a record that has
+ * entries from before the snapshot has lost only its devices, and continues its own.
+ */
+export function pastOf(identity: VirtualMachineIdentity, snapshot: RecordedInSnapshot | undefined): SnapshotIdentity {
+  if (snapshot === undefined) return identity;
+  const hasOwnPast = identity.status?.history?.some(({ at = '' }) => at <= snapshot.takenAt) === true;
+  return hasOwnPast ? identity : snapshot.identity;
 }
 
 /** Adds the instance whose start shows a change of devices to the cause, also where somebody asked for it before. */

@@ -185,6 +185,19 @@ test('a record that was never filled is not lost: its first start is a first sta
   assert.deepEqual(causes(statusOf({ vm, vmi, reading })), ['the start of instance vmi-1']);
 });
 
+test('a record that lost only its devices goes on with its own history', () => {
+  const own = { at: '2026-01-01T08:00:00Z', what: 'first start', cause: 'first start' };
+  const later = { at: '2026-01-01T11:00:00Z', what: 'restored', cause: 'VirtualMachineRestore re' };
+  const spec = { firmware: { uuid: 'x' } };
+  const identity = { ...aRecord({ recorded: spec, history: [own, later] }), spec };
+  const saved = { ...snapshot, identity: { ...snapshot.identity, spec: { firmware: { uuid: 'y' } } } };
+  const status = statusOf({ identity, snapshot: saved });
+  assert.deepEqual(status?.history?.slice(0, 2), [own, later]);
+  const fields = status?.history?.slice(2).flatMap(({ changes = [] }) => changes.map(({ field }) => field)) ?? [];
+  assert.ok(!fields.includes('firmware.uuid'), 'nothing of its spec has changed');
+  assert.ok(fields.includes('devices.disk-root'), 'its devices came back');
+});
+
 test('at rest and with nothing to rebuild it from, nothing is written', () => {
   const identity = { ...aRecord(), spec: { firmware: { uuid: 'x' } } };
   assert.deepEqual(decideDeviceMap(aWorld({ identity })), { changes: [] });

@@ -63,7 +63,9 @@ export function recordAfterVm(
   if (!deepEqual(record.spec, spec)) return { change: patchSpec(record, spec) };
   // What happened to this VM since the snapshot has happened.
   const before = record.status?.history === undefined ? identity : record;
-  return { change: patchStatus(world, record, identity, before) };
+  // A snapshot from before the first start has no devices: the VM keeps those that it has.
+  const saved = identity.status?.devices === undefined ? { ...identity, status: record.status } : identity;
+  return { change: patchStatus(world, record, saved, before) };
 }
 
 /** The record that was made for a VM, or found without an owner and restored, becomes the VM's own and goes with it. */

@@ -28,6 +28,8 @@ function unchanged(path: string): string {
   return `has(${is}) == has(${was}) && (!has(${is}) || ${is} == ${was})`;
 }
 
+/** CEL: the record holds no devices yet, so that a saved one can be written back. */
+const WITHOUT_DEVICES = '!has(oldObject.status) || !has(oldObject.status.devices)';
 const KEPT = ['spec', 'status', 'metadata.finalizers', 'metadata.ownerReferences'];
 const named = `'VirtualMachineIdentity "' + oldObject.metadata.name + '" `;
 
@@ -48,7 +50,9 @@ export const recordPolicies: readonly Desired[] = [
     matchConditions: [isNotBy(RECORD_WRITERS), isOwnedByVm],
     validations: [
       {
-        expression: KEPT.map((path) => `(${unchanged(path)})`).join(' && '),
+        expression: KEPT.map((path) =>
+          path === 'status' ? `(${WITHOUT_DEVICES} || ${unchanged(path)})` : `(${unchanged(path)})`,
+        ).join(' && '),
         messageExpression: `${named}cannot be changed: its spec, status, finalizers and ownerReferences are written by Selfsame only; change VirtualMachine ' + oldObject.metadata.name + ' instead'`,
         reason: 'Forbidden',
       },
