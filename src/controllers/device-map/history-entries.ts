@@ -3,7 +3,7 @@
  * for and what the record says next. The spec is written by controllers/vm, in a write of its own; `status.recorded` is
  * the spec as of the last entry, so that no crash between the two writes loses one. Pure.
  */
-import { devicePartOf, identityChanges, identityState, type IdentityState } from '#api/identity-changes.ts';
+import { identityChanges, identityState, type IdentityState } from '#api/identity-changes.ts';
 import { type Cause, historyEntries, textOf } from '#api/identity-history.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type {
@@ -43,7 +43,7 @@ export function entriesFor(
   const loss = causeOfLoss(world, vm);
   const context = { vm, history, isNew, isFirstSeen, occasion, instance, loss, handOver: handOverOf(world) };
   const causeOf = causesOf(context, changes);
-  const caused = changes.map((change) => ({ change, cause: atStart(change, causeOf(change), occasion) }));
+  const caused = changes.map((change) => ({ change, cause: atStart(causeOf(change), occasion) }));
   const isSummed = (part: readonly IdentityChange[]) => part.some(({ field }) => field.startsWith('devices.'));
   const entries = historyEntries(now, caused, (part) =>
     summary !== undefined && isSummed(part) ? summary : textOf(part),
@@ -62,9 +62,9 @@ export function pastOf(identity: VirtualMachineIdentity, snapshot: RecordedInSna
   return hasOwnPast ? identity : snapshot.identity;
 }
 
-/** Adds the instance whose start shows a change of devices to the cause, also where somebody asked for it before. */
-function atStart(change: IdentityChange, cause: Cause, { instance }: Cause): Cause {
-  return instance === undefined || devicePartOf(change) === undefined ? cause : { ...cause, instance };
+/** Adds the instance whose start shows a change to its cause, also where somebody asked for the change before. */
+function atStart(cause: Cause, { instance }: Cause): Cause {
+  return instance === undefined ? cause : { ...cause, instance };
 }
 
 /**
