@@ -162,7 +162,20 @@ test('a guest with everything moves, and comes back', { timeout: 900_000 }, asyn
   assert.equal((await guest.vmi()).status?.nodeName, firstNode);
   await plane.until(PERSISTENT_VOLUME_CLAIMS, firstClaim ?? '', (claim) => claim === undefined);
   const now = await plane.client.get(VIRTUAL_MACHINE_IDENTITIES, { namespace, name: 'wanderer' });
-  assert.deepEqual(now.status, record.status, 'its record has nothing to tell of it');
+  const { history: past = [], stateClaim: _, ...recorded } = record.status ?? {};
+  const { history = [], stateClaim, ...after } = now.status ?? {};
+  assert.deepEqual(after, recorded, 'no device moves with the guest');
+  assert.deepEqual(history.slice(0, past.length), past);
+  const moves = history.slice(past.length);
+  assert.ok(moves.length > 0);
+  for (const { cause = '', changes = [] } of moves) {
+    assert.match(cause, /^migration wanderer-/);
+    assert.deepEqual(
+      changes.map(({ field }) => field),
+      ['stateClaim'],
+    );
+  }
+  assert.deepEqual([stateClaim], await stateClaimsOf('wanderer'), 'only its state is in another claim');
 
   // Slow enough to be caught on its way.
   await setBandwidth('2Mi');
