@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { access, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -129,4 +131,27 @@ test('only what looks like a domain is listed', () =>
       (await listDomainDirs(root)).map(({ id }) => id),
       ['a-uid'],
     );
+  }));
+
+/** Listens on a socket, accepts nobody, and ends when it is told to, as a QEMU does that cannot start. */
+const DEAF_SERVER = `
+  require('node:net').createServer().listen(process.argv[1], () => {
+    process.stdout.write('listening');
+    require('node:fs').readSync(0, Buffer.alloc(1));
+    process.exit(1);
+  });`;
+
+test('a process that ends before it accepts a connection closes the socket, and no error goes unhandled', () =>
+  inRoot(async (root) => {
+    const dir = new DomainDir(root, 'a-uid');
+    await dir.prepare(undefined);
+    const server = spawn(process.execPath, ['-e', DEAF_SERVER, join(dir.run, 'qmp.sock')], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    await once(server.stdout, 'data');
+    const socket = await dir.connect('qmp.sock');
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    server.stdin.end('x');
+    await closed;
+    assert.equal((socket.errored as NodeJS.ErrnoException | null)?.code, 'ECONNRESET');
   }));

@@ -10,6 +10,7 @@
  * QEMU may write only below run/: a guest that has taken it over can neither change what we remember about it nor make
  * us write through a link. Processes get relative paths, so the depth of the data directory does not matter to them.
  */
+import { once } from 'node:events';
 import { constants } from 'node:fs';
 import { chmod, chown, copyFile, lstat, mkdir, open, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
@@ -150,21 +151,22 @@ export class DomainDir {
     );
   }
 
-  /** Through a descriptor of the directory: the path of a socket may have 107 bytes only. */
+  /**
+   * Connects through a descriptor of the directory, because the path of a socket may have 107 bytes only. An error of the
+   * socket never goes unhandled: QEMU may end at any moment, and whoever holds the socket sees `close`.
+   */
   async connect(name: string): Promise<Socket> {
     const directory = await open(this.run, constants.O_RDONLY | constants.O_DIRECTORY);
+    const socket = connect(`/proc/self/fd/${directory.fd}/${name}`);
+    const connected = once(socket, 'connect');
+    socket.on('error', () => undefined);
     try {
-      return await new Promise((resolve, reject) => {
-        const socket = connect(`/proc/self/fd/${directory.fd}/${name}`);
-        socket.once('error', reject);
-        socket.once('connect', () => {
-          socket.off('error', reject);
-          resolve(socket);
-        });
-      });
+      await connected;
     } finally {
       await directory.close();
     }
+    if (socket.destroyed) throw socket.errored ?? new Error(`the socket ${name} was closed`);
+    return socket;
   }
 
   /** After a start that failed: only what is ours goes, the volumes belong to who made them. */
