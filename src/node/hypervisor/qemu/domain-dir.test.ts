@@ -153,5 +153,5 @@ test('a process that ends before it accepts a connection closes the socket, and 
     const closed = new Promise((resolve) => socket.once('close', resolve));
     server.stdin.end('x');
     await closed;
-    assert.equal((socket.errored as NodeJS.ErrnoException | null)?.code, 'ECONNRESET');
+    assert.match(String(socket.errored), /ECONNRESET/);
   }));
