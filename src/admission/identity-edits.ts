@@ -56,8 +56,8 @@ function changedParts({ object, oldObject }: AdmissionRequest): string[] {
 /** People are named. Our own parts say for whom they write, or are known by what they write. */
 function authorOf({ user, object, oldObject, name }: AdmissionRequest, part: string): Pick<Edit, 'by' | 'cause'> {
   if (!isOwnAccount(user)) return { by: user };
-  const told = readActingFor(noteOf(object, ACTING_FOR_ANNOTATION));
-  if (told !== undefined) return told;
+  const actingFor = readActingFor(noteOf(object, ACTING_FOR_ANNOTATION));
+  if (actingFor !== undefined) return actingFor;
   const [restore, earlier] = [object, oldObject].map((one) => noteOf(one, LAST_RESTORE_ANNOTATION));
   if (typeof restore === 'string' && restore !== earlier)
     return { cause: `VirtualMachineRestore ${restoreName(restore)}` };

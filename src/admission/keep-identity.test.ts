@@ -1,4 +1,4 @@
-/** What a replacement that omits the identity of a VM is answered with; patches and applies are left alone. */
+/** A replacement that omits the identity of a VM keeps it, with a Warning; patches and applies are left alone. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { keepIdentity } from '#admission/keep-identity.ts';

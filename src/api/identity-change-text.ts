@@ -140,13 +140,13 @@ function smbiosRow(changes: readonly IdentityChange[]): ChangeRow {
 
 function deviceRows(devices: ReadonlyMap<string, readonly IdentityChange[]>): ChangeRow[] {
   const all = [...devices];
-  const told = all.filter(([id, changes]) => deviceTexts(id, changes).length > 0);
-  const silent = all.filter((device) => !told.includes(device)).map(([, changes]) => changes);
-  const isCame = told.every(([, changes]) => changes.every(({ from }) => from === undefined));
+  const listed = all.filter(([id, changes]) => deviceTexts(id, changes).length > 0);
+  const silent = all.filter((device) => !listed.includes(device)).map(([, changes]) => changes);
+  const isCame = listed.every(([, changes]) => changes.every(({ from }) => from === undefined));
   const rows =
-    told.length > MAX_DEVICE_ROWS
-      ? [countRow(`${told.length} devices`, isCame)]
-      : told.flatMap(([id, changes]) => changes.flatMap((change) => deviceRow(id, change)));
+    listed.length > MAX_DEVICE_ROWS
+      ? [countRow(`${listed.length} devices`, isCame)]
+      : listed.flatMap(([id, changes]) => changes.flatMap((change) => deviceRow(id, change)));
   const whole = silent.flat().filter((change) => devicePartOf(change)?.name === undefined);
   const minor = silent.filter((changes) => !changes.some((change) => whole.includes(change))).length;
   return [
