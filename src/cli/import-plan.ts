@@ -19,7 +19,7 @@ export interface ImportOptions {
   readonly storageClass?: string | undefined;
   /** Of the persistent state, where no class is given. */
   readonly stateStorageClass?: string | undefined;
-  /** Of the claim of the persistent state, as its class has them. */
+  /** The modes of the claim for the persistent state, as its storage class has them. */
   readonly stateModes?: StateModes | undefined;
   /** By disk: claims that have its content already. */
   readonly claims: ReadonlyMap<string, string>;

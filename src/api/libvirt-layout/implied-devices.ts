@@ -9,7 +9,7 @@ import { controllerIndex, controllerType } from '#api/libvirt-layout/hardware.ts
 
 export interface ImpliedDevice {
   readonly row: LearnedDevice;
-  /** Whether the machine gets the device. The slot of any other is only left free. */
+  /** True if the machine gets the device; otherwise its slot is only left free. */
   readonly isKept: boolean;
   /** Conventional PCI, whatever the row says: libvirt's own choice is another model. */
   readonly isConventional?: boolean;
@@ -17,9 +17,9 @@ export interface ImpliedDevice {
 
 export interface ImpliedOptions {
   readonly chipset: Chipset;
-  /** What libvirt adds to a domain that says nothing of it. */
+  /** Devices that libvirt adds to a domain that does not mention them. */
   readonly defaults?: { readonly balloon: boolean; readonly usb: boolean } | undefined;
-  /** Whether the manager adds a channel of its own, and so a controller, that the rows do not tell. */
+  /** True if the manager adds a channel of its own, and so a controller, that the rows do not list. */
   readonly hasAgentChannel?: boolean | undefined;
 }
 

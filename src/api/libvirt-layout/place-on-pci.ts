@@ -23,14 +23,14 @@ export interface PciItem {
   readonly index?: number | undefined;
   /** The slot that it needs, where that does not follow from the row. */
   readonly slot?: Slot | undefined;
-  /** Whether libvirt adds it by itself: it then comes after all others of its class. */
+  /** True if libvirt adds the device by itself: it then comes after all others of its class. */
   readonly isImplied?: boolean;
 }
 
 export interface PciPlacement {
   /** By id: of the devices that had no address. Those that found no slot are missing. */
   readonly addresses: ReadonlyMap<string, PciAddress>;
-  /** Of the buses besides the root bus. */
+  /** The buses besides the root bus. */
   readonly models: readonly BusModel[];
 }
 

@@ -13,7 +13,7 @@ interface Case {
   readonly vm: VmOverrides;
   readonly vmi?: VmiOverrides;
   readonly want: object;
-  /** What the Job finds, where that is something else. */
+  /** The mark that the Job leaves, if it differs from the controller's. */
   readonly judged?: object;
 }
 
