@@ -81,6 +81,8 @@ export const IMPORTED_DEVICES_ANNOTATION = 'identity.selfsame.io/imported-device
 export const RECORD_FINALIZER = 'selfsame.io/identity-record';
 /** On VMs whose record is lost: the uid of that record. It allows the next start to choose new device addresses. */
 export const NEW_LAYOUT_ANNOTATION = 'identity.selfsame.io/accept-new-layout';
+/** On VMs that have been started: namespace, name and uid (api/virtual-machine-identity/restored-vm.ts). */
+export const STARTED_ANNOTATION = 'identity.selfsame.io/started';
 
 /** On migrations: gone only when it is decided, and done, where the guest and its state are. */
 export const MIGRATION_FINALIZER = 'kubevirt.io/migrationJobFinalize';

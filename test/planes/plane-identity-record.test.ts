@@ -4,7 +4,12 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { IMPORTED_DEVICES_ANNOTATION, NEW_LAYOUT_ANNOTATION, RECORD_FINALIZER } from '#api/names.ts';
+import {
+  IMPORTED_DEVICES_ANNOTATION,
+  NEW_LAYOUT_ANNOTATION,
+  RECORD_FINALIZER,
+  STARTED_ANNOTATION,
+} from '#api/names.ts';
 import { judgeHistory } from '#test/support/identity-history.ts';
 import { editRecord, loseRecord } from '#test/support/lost-records.ts';
 import { aSnapshot } from '#test/support/snapshots.ts';
@@ -277,5 +282,130 @@ test('a record that is lost', async (t) => {
     await plane.ask('start', 'moved');
     assert.match(await plane.shown('moved'), /^Running/);
     assert.deepEqual(await eventsOf(plane, 'moved'), []);
+  });
+});
+
+/** Returns an object as a backup tool saves and restores it: without uid, revision and status. */
+function restorable({ apiVersion, kind, metadata, spec }: Loose): Loose {
+  const { name, annotations, labels, ownerReferences } = metadata;
+  return { apiVersion, kind, metadata: { name, annotations, labels, ownerReferences }, spec };
+}
+
+/** Returns the spec with the first disk missing, so that a fresh layout would differ from the recorded one. */
+function withoutFirstDisk(name: string): Loose {
+  const { spec } = aMachine(name);
+  const { devices } = spec.template.spec.domain;
+  devices.disks = devices.disks.slice(1);
+  spec.template.spec.volumes = spec.template.spec.volumes.slice(1);
+  return { kind: 'VirtualMachine', metadata: { name }, spec: { template: spec.template } };
+}
+
+test('a VM that a backup tool restored with a new uid and without its status', async (t) => {
+  const plane = await startVmPlane(t);
+
+  /** Runs a VM, takes a backup of it and of its record, and deletes it. */
+  async function backUpAndDelete(name: string): Promise<{ vm: Loose; record: Loose; hardware: Loose }> {
+    await plane.apply(aMachine(name));
+    await plane.apply(withoutFirstDisk(name));
+    await plane.ask('restart', name);
+    const hardware = hardwareOf(plane, name);
+    await plane.ask('stop', name);
+    const [vm, record] = [await plane.get('VirtualMachine', name), await find(plane, name)];
+    await plane.delete('VirtualMachine', name);
+    assert.equal(await find(plane, name), undefined);
+    return { vm, record, hardware };
+  }
+
+  async function restoreStatus({ metadata: { name }, status }: Loose): Promise<void> {
+    await plane.server.api.ok('PATCH', `${RECORDS}/${name}/status`, {
+      body: { status },
+    });
+    await plane.settle();
+  }
+
+  await t.test('it adopts the record that was restored with it, and keeps every address', async () => {
+    const { vm, record, hardware } = await backUpAndDelete('adopts');
+    const { ownerReferences: _, ...metadata } = restorable(record).metadata;
+    await plane.apply({ ...restorable(record), metadata });
+    await restoreStatus(record);
+    await plane.apply({ ...restorable(vm), spec: { ...vm.spec, runStrategy: 'Halted' } });
+    const adopted = await find(plane, 'adopts');
+    assert.equal(adopted.metadata.ownerReferences.length, 1);
+    assert.deepEqual(adopted.metadata.finalizers, [RECORD_FINALIZER]);
+    await plane.ask('start', 'adopts');
+    assert.deepEqual(hardwareOf(plane, 'adopts'), hardware);
+    const restored = await plane.get('VirtualMachine', 'adopts');
+    assert.equal(restored.metadata.annotations[STARTED_ANNOTATION], `default/adopts/${restored.metadata.uid}`);
+    assert.equal(lossOf(restored), undefined);
+  });
+
+  await t.test('it adopts a record that still names the original as its owner', async () => {
+    const { vm, record, hardware } = await backUpAndDelete('stale');
+    await plane.server.api.ok('POST', VMS, { body: restorable(vm) });
+    const metadata = { ...restorable(record).metadata, finalizers: [RECORD_FINALIZER] };
+    await plane.server.api.ok('POST', RECORDS, { body: { ...restorable(record), metadata } });
+    await restoreStatus(record);
+    const { ownerReferences } = (await find(plane, 'stale')).metadata;
+    const { uid } = (await plane.get('VirtualMachine', 'stale')).metadata;
+    assert.deepEqual(
+      ownerReferences.map((owner: Loose) => owner.uid),
+      [uid],
+      'the garbage collector must not take it',
+    );
+    await plane.ask('start', 'stale');
+    assert.deepEqual(hardwareOf(plane, 'stale'), hardware);
+  });
+
+  await t.test('without a record it is rebuilt from the newest snapshot of the original', async () => {
+    await plane.apply(aMachine('saved'));
+    await plane.apply(withoutFirstDisk('saved'));
+    await plane.ask('restart', 'saved');
+    await plane.apply(aSnapshot('nightly', 'saved'));
+    await plane.ask('stop', 'saved');
+    const hardware = hardwareOf(plane, 'saved');
+    const vm = await plane.get('VirtualMachine', 'saved');
+    await plane.delete('VirtualMachine', 'saved');
+    await plane.apply(restorable(vm));
+    await plane.ask('start', 'saved');
+    assert.deepEqual(hardwareOf(plane, 'saved'), hardware);
+    assert.equal((await eventsOf(plane, 'saved')).length, 2, 'the loss and the recovery are reported');
+    const record = await find(plane, 'saved');
+    assert.ok(record.status.history.some(({ cause }: Loose) => /^rebuilt from snapshot nightly of 20/.test(cause)));
+    judgeHistory(await plane.get('VirtualMachine', 'saved'), record);
+  });
+
+  await t.test('without a record and a snapshot it waits for a decision, and keeps its MAC addresses', async () => {
+    const { vm, record, hardware } = await backUpAndDelete('waits');
+    const starts = plane.startsOf('waits').length;
+    await plane.apply(restorable(vm));
+    await plane.ask('start', 'waits');
+    await plane.restartServer();
+    assert.equal(plane.startsOf('waits').length, starts);
+    const waiting = await plane.get('VirtualMachine', 'waits');
+    assert.equal(lossOf(waiting).reason, 'DecisionRequired');
+    assert.match(
+      lossOf(waiting).message,
+      /it was restored from a backup of the virtual machine with uid [0-9a-f-]{36}/,
+    );
+    await plane.apply({
+      kind: 'VirtualMachine',
+      metadata: { name: 'waits', annotations: { [NEW_LAYOUT_ANNOTATION]: vm.metadata.uid } },
+    });
+    assert.equal(plane.startsOf('waits').length, starts + 1);
+    assert.notDeepEqual(hardwareOf(plane, 'waits'), hardware, 'the accepted layout is a new one');
+    const renewed = await find(plane, 'waits');
+    assert.deepEqual(renewed.spec.interfaces, record.spec.interfaces);
+    assert.match(renewed.status.history.at(-1).cause, /^a new layout was accepted after the loss of record/);
+  });
+
+  await t.test('a copy of its manifest under another name is a new machine', async () => {
+    await plane.apply(aMachine('source'));
+    const source = await plane.get('VirtualMachine', 'source');
+    const { metadata, ...rest } = restorable(source);
+    await plane.apply({ ...rest, metadata: { ...metadata, name: 'copy' } });
+    assert.match(await plane.shown('copy'), /^Running/);
+    assert.deepEqual(await eventsOf(plane, 'copy'), []);
+    const [mac] = (await find(plane, 'copy')).spec.interfaces;
+    assert.notEqual(mac.macAddress, (await find(plane, 'source')).spec.interfaces[0].macAddress);
   });
 });

@@ -11,12 +11,15 @@ import { importedDevicesOf } from '#api/imported-devices.ts';
 import { NEW_LAYOUT_ANNOTATION, RECORD_FINALIZER } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import { restoredFrom, uidsOf } from '#api/virtual-machine-identity/restored-vm.ts';
 import type {
   SnapshotIdentity,
   SnapshotVm,
   VirtualMachineSnapshotContent,
 } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { isDeleting, type KubeObject, type ObjectMeta, type Stored } from '#kube/meta.ts';
+
+type VmWithStatus = Pick<VirtualMachine, 'metadata' | 'status'>;
 
 /** Reports whether our finalizer is on the record. */
 export function isHeld({ metadata }: KubeObject): boolean {
@@ -28,15 +31,23 @@ export function isVanishing(record: Stored<VirtualMachineIdentity>): boolean {
   return isDeleting(record) && !isHeld(record);
 }
 
+/**
+ * Returns the uid of the record that last held the devices of the VM; undefined if none ever did. For a VM that was
+ * restored from a backup without its status, returns the uid of the original VM instead.
+ */
+export function lastRecordUid({ metadata, status }: VmWithStatus): string | undefined {
+  return status?.identityRecordUID ?? restoredFrom({ metadata });
+}
+
 /** Reports whether the VM has had its devices on record and has them no more. `record`: its own, if there is one. */
-export function isRecordLost(vm: Pick<VirtualMachine, 'status'>, record: VirtualMachineIdentity | undefined): boolean {
-  return vm.status?.identityRecordUID !== undefined && record?.status?.devices === undefined;
+export function isRecordLost(vm: VmWithStatus, record: VirtualMachineIdentity | undefined): boolean {
+  return lastRecordUid(vm) !== undefined && record?.status?.devices === undefined;
 }
 
 /** Reports whether somebody has allowed the VM to start with new addresses after the loss of this very record. */
-export function acceptsNewLayout({ metadata, status }: Pick<VirtualMachine, 'metadata' | 'status'>): boolean {
-  const lost = status?.identityRecordUID;
-  return lost !== undefined && metadata.annotations?.[NEW_LAYOUT_ANNOTATION] === lost;
+export function acceptsNewLayout(vm: VmWithStatus): boolean {
+  const lost = lastRecordUid(vm);
+  return lost !== undefined && vm.metadata.annotations?.[NEW_LAYOUT_ANNOTATION] === lost;
 }
 
 /** The record of a VM as one of its snapshots holds it. */
@@ -48,14 +59,16 @@ export interface RecordedInSnapshot {
   readonly identity: SnapshotIdentity;
 }
 
-/** Returns the newest of the contents that hold the devices of this very VM. */
+/** Returns the newest of the contents that hold the devices of this VM, or of the VM that it was restored from. */
 export function newestRecordIn(
   vm: Stored<VirtualMachine>,
   contents: readonly Stored<VirtualMachineSnapshotContent>[],
 ): RecordedInSnapshot | undefined {
+  const uids: readonly unknown[] = uidsOf(vm);
   const found = contents.flatMap((content): RecordedInSnapshot[] => {
     const { virtualMachineIdentity: identity } = content.spec.source;
-    const isOfVm = vmInContent(content).uid === vm.metadata.uid;
+    // Users can write the mark that names the original VM: it must not open contents of other namespaces.
+    const isOfVm = uids.includes(vmInContent(content).uid) && content.metadata.namespace === vm.metadata.namespace;
     if (!isOfVm || !Array.isArray(identity?.status?.devices)) return [];
     const name = content.spec.virtualMachineSnapshotName ?? content.metadata.name;
     return [{ name, takenAt: content.metadata.creationTimestamp, identity }];

@@ -1,6 +1,6 @@
 /** virtctl identity renew */
 import { NEW_LAYOUT_ANNOTATION } from '#api/names.ts';
-import { isRecordLost } from '#api/virtual-machine-identity/record-state.ts';
+import { isRecordLost, lastRecordUid } from '#api/virtual-machine-identity/record-state.ts';
 import { defineCommand } from '#cli/command.ts';
 import { dryRunFlag, dryRunQuery } from '#cli/dry-run.ts';
 import { CommandError } from '#cli/flags.ts';
@@ -23,7 +23,7 @@ export const identityRenew = defineCommand({
     if (!isRecordLost(vm, await findRecord(api, vm))) {
       throw new CommandError(`Cannot renew the identity record of VM ${name}: the record is not lost`);
     }
-    const annotations = { [NEW_LAYOUT_ANNOTATION]: vm.status?.identityRecordUID };
+    const annotations = { [NEW_LAYOUT_ANNOTATION]: lastRecordUid(vm) };
     const { uid } = vm.metadata;
     const path = objectPath('virtualmachines', api.namespace, name) + dryRunQuery(flags.dryRun, print);
     await api.patch(path, { metadata: { uid, annotations } });

@@ -16,6 +16,7 @@ import {
   FROM_GUEST,
   FROM_IMPORT,
   isRecordLost,
+  lastRecordUid,
   rebuiltFrom,
 } from '#api/virtual-machine-identity/record-state.ts';
 import { type DeviceMapWorld, ownInstance } from '#controllers/device-map/device-map-world.ts';
@@ -97,7 +98,7 @@ export function causeOfLoss(world: DeviceMapWorld, vm: Pick<VirtualMachine, 'met
   if (!isRecordLost(vm, world.identity)) return undefined;
   const instance = ownInstance(world)?.metadata.uid;
   if (acceptsNewLayout(vm)) {
-    const cause = `a new layout was accepted after the loss of record ${vm.status?.identityRecordUID}`;
+    const cause = `a new layout was accepted after the loss of record ${lastRecordUid(vm)}`;
     return { cause, ...(instance !== undefined && { instance }) };
   }
   if (instance !== undefined) return { cause: rebuiltFrom(`${FROM_GUEST}, instance ${instance}`) };

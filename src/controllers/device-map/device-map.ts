@@ -11,6 +11,7 @@ import {
   IMPORTED_DEVICES_ANNOTATION,
   KUBEVIRT_NAME,
   NEW_LAYOUT_ANNOTATION,
+  STARTED_ANNOTATION,
   SYSTEM_NAMESPACE,
   VMI_NAME_LABEL,
 } from '#api/names.ts';
@@ -22,7 +23,7 @@ import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts
 import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';
-import { CONTENTS_BY_VM, contentVmKeys, contentVmUids } from '#controllers/contents-by-vm.ts';
+import { CONTENTS_BY_VM, contentsOf, contentVmKeys, contentVmUids } from '#controllers/contents-by-vm.ts';
 import { ASK_AGAIN_MS, decideDeviceMap, forgetsAtRest } from '#controllers/device-map/decide-device-map.ts';
 import { type DeviceMapWorld, readingDue } from '#controllers/device-map/device-map-world.ts';
 import { DeviceReports, type DeviceReportsOptions } from '#controllers/device-map/device-reports.ts';
@@ -100,7 +101,7 @@ function definition(
 
   function snapshotOfLost(vm: Stored<VirtualMachine>, identity: Stored<VirtualMachineIdentity>) {
     if (!isRecordLost(vm, identity)) return undefined;
-    return newestRecordIn(vm, contents.byIndex(CONTENTS_BY_VM, vm.metadata.uid));
+    return newestRecordIn(vm, contentsOf(contents, vm));
   }
 
   async function readDevices(key: string, { node, vmId }: { readonly node: string; readonly vmId: string }) {
@@ -208,6 +209,6 @@ function wishText(vm: VirtualMachine | undefined): string {
   const { uid, generation, annotations = {} } = vm?.metadata ?? {};
   return JSON.stringify([
     ...[uid, generation, restoreInProgress, stateChangeRequests.length > 0, identityRecordUID],
-    ...[annotations[NEW_LAYOUT_ANNOTATION], annotations[IMPORTED_DEVICES_ANNOTATION]],
+    ...[NEW_LAYOUT_ANNOTATION, IMPORTED_DEVICES_ANNOTATION, STARTED_ANNOTATION].map((name) => annotations[name]),
   ]);
 }

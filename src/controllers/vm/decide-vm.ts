@@ -13,6 +13,7 @@ import { prepareVm, start } from '#controllers/vm/start.ts';
 import { FAILED_CREATE, troubleOf } from '#controllers/vm/trouble.ts';
 import { vmStatusOf } from '#controllers/vm/vm-status.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
+import { restoredFrom } from '#api/virtual-machine-identity/restored-vm.ts';
 import { findCondition } from '#kube/conditions.ts';
 import { isStale, textOf } from '#runtime/apply.ts';
 import type { EventNote } from '#runtime/events.ts';
@@ -32,7 +33,7 @@ const rules: readonly Rule[] = [
   stopUnwanted, // An instance that is finished, or not wanted, has to be gone before a new one may take its name.
   rebuildRecord, // A record that is lost is made again while the instance or a snapshot knows what it held.
   holdOwnRecord, // A record of an older version gets the finalizer that keeps it until its VM is gone.
-  keepRecord, // One that has lost its VM is the VM's own again, or nobody would write down what the guest has.
+  keepRecord, // A record without its VM becomes the record of this VM before the garbage collector takes it.
   persistFirmware, // A VM of old gets the uuid that it has always had, also when it is not about to start.
   hotplug, // What the template says of disks and interfaces reaches the guest that runs, as far as that can be.
   startWanted,
@@ -131,9 +132,10 @@ function reportRecord(world: VmWorld): Plan | undefined {
   return lossNews(world).length > 0 ? { changes: [], status: vmStatusOf(world) } : undefined;
 }
 
-/** Whoever holds the VM may be about to hand it over. */
+/** A VM that is held by a snapshot or restore waits: the holder may be about to hand it over. */
 function keepRecord(world: VmWorld): Plan | undefined {
-  if (world.vmi === undefined || world.lock !== undefined) return undefined;
+  const isDue = world.vmi !== undefined || restoredFrom(world.vm) !== undefined;
+  if (!isDue || world.lock !== undefined) return undefined;
   const changes = adoptRecord(world);
   return changes.length === 0 ? undefined : { changes, status: vmStatusOf(world) };
 }

@@ -7,9 +7,16 @@ import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { ownedByVm } from '#api/virtual-machine/owner.ts';
 import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { isHeld } from '#api/virtual-machine-identity/record-state.ts';
+import { restoredFrom, uidsOf } from '#api/virtual-machine-identity/restored-vm.ts';
 import { controllerUid, isDeleting, type ObjectMeta, type Stored } from '#kube/meta.ts';
 import { releaseFrom } from '#runtime/finalizer.ts';
 import type { Change } from '#runtime/plan.ts';
+
+/** Reports whether the record belongs to the VM, or to the VM that it was restored from. */
+export function isOfVm(record: Stored<VirtualMachineIdentity>, vm: Stored<VirtualMachine>): boolean {
+  const owner = controllerUid(record);
+  return owner !== undefined && uidsOf(vm).includes(owner);
+}
 
 /** Returns the metadata that the record of the VM lacks: owner and finalizer. */
 export function missingHold(
@@ -18,8 +25,10 @@ export function missingHold(
 ): Pick<ObjectMeta, 'ownerReferences' | 'finalizers'> {
   const { ownerReferences = [], finalizers = [] } = record.metadata;
   const isOwned = controllerUid(record) === vm.metadata.uid;
+  const former = restoredFrom(vm);
+  const others = ownerReferences.filter(({ uid }) => uid !== former);
   return {
-    ...(isOwned ? {} : { ownerReferences: [...ownerReferences, ownedByVm(vm)] }),
+    ...(isOwned ? {} : { ownerReferences: [...others, ownedByVm(vm)] }),
     // The API server refuses new finalizers on an object that is being deleted.
     ...(isHeld(record) || isDeleting(record) ? {} : { finalizers: [...finalizers, RECORD_FINALIZER] }),
   };
@@ -48,7 +57,7 @@ export function awaitsRelease(record: Stored<VirtualMachineIdentity> | undefined
  */
 export function isReleasable(record: Stored<VirtualMachineIdentity>, vm: Stored<VirtualMachine> | undefined): boolean {
   if (!awaitsRelease(record)) return false;
-  if (vm === undefined || controllerUid(record) !== vm.metadata.uid) return true;
+  if (vm === undefined || !isOfVm(record, vm)) return true;
   return isDeleting(vm) && vm.metadata.finalizers?.includes(VM_FINALIZER) !== true;
 }
 

@@ -15,7 +15,8 @@ import {
   type VirtualMachineIdentity,
 } from '#api/virtual-machine-identity/kind.ts';
 import { isVanishing } from '#api/virtual-machine-identity/record-state.ts';
-import { missingHold } from '#controllers/vm/hold-record.ts';
+import { restoredFrom } from '#api/virtual-machine-identity/restored-vm.ts';
+import { isOfVm, missingHold } from '#controllers/vm/hold-record.ts';
 import { interfacesOf } from '#api/attached-interfaces.ts';
 import { uuidOfUnseen } from '#api/uuid-admission.ts';
 import { templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
@@ -43,10 +44,12 @@ export function identityOf(
   // An address that the template named before and names no more is not kept.
   const made = known?.interfaces?.filter(({ fromTemplate }) => fromTemplate !== true) ?? [];
   const macs = new Map(made.map(({ name, macAddress }) => [name, macAddress]));
+  // A restored VM without its record still gets the MAC addresses that were derived from the uid of the original.
+  const owner = restoredFrom(vm) ?? vm.metadata.uid;
   const interfaces = interfacesOf(spec).map(({ name, macAddress }) =>
     macAddress
       ? { name, macAddress: plainMac(macAddress), fromTemplate: true }
-      : { name, macAddress: macs.get(name) ?? derivedMac(vm.metadata.uid, name) },
+      : { name, macAddress: macs.get(name) ?? derivedMac(owner, name) },
   );
   return {
     firmware: { uuid, ...(serial ? { serial } : {}) },
@@ -92,21 +95,24 @@ export function knownIdentity(world: VmWorld): IdentitySpec | undefined {
  * delete it. A record of this VM that is being deleted stays usable while our finalizer holds it.
  */
 export function isForeign(vm: Stored<VirtualMachine>, identity: Stored<VirtualMachineIdentity>): boolean {
-  const owner = controllerUid(identity);
-  if (owner === vm.metadata.uid) return isVanishing(identity);
-  return isDeleting(identity) || owner !== undefined;
+  if (isOfVm(identity, vm)) return isVanishing(identity);
+  return isDeleting(identity) || controllerUid(identity) !== undefined;
 }
 
-/** Returns the write by which a record that an orphaned VM left behind becomes that of the VM that has its instance. */
+/**
+ * Returns the write that makes the VM the owner of a record that an orphaned VM left behind, or that was restored with
+ * this VM from a backup.
+ */
 export function adoptRecord(world: VmWorld): Change[] {
   const { vm } = world;
   const record = ownRecord(world);
   if (record === undefined || controllerUid(record) === vm.metadata.uid) return [];
   const { name, namespace, uid, resourceVersion } = record.metadata;
   const body = { metadata: { resourceVersion, ...missingHold(vm, record) } };
-  const why = 'the record goes with the VM that has the instance';
+  const why = `Adopted the identity record of an earlier virtual machine ${name}`;
   const patch = { type: 'merge', body } as const;
-  return [{ do: 'patch', type: VIRTUAL_MACHINE_IDENTITIES, name: { name, namespace }, uid, patch, why }];
+  const type = VIRTUAL_MACHINE_IDENTITIES;
+  return [{ do: 'patch', type, name: { name, namespace }, uid, patch, reason: 'IdentityRecordAdopted', why }];
 }
 
 /** Writes the MAC addresses of these interfaces into the record, and changes nothing else in it. */

@@ -5,7 +5,14 @@
  */
 import { isFinal } from '#api/can.ts';
 import { NEW_LAYOUT_ANNOTATION } from '#api/names.ts';
-import { acceptsNewLayout, FROM_GUEST, rebuiltFrom, sourceAtRest } from '#api/virtual-machine-identity/record-state.ts';
+import {
+  acceptsNewLayout,
+  FROM_GUEST,
+  lastRecordUid,
+  rebuiltFrom,
+  sourceAtRest,
+} from '#api/virtual-machine-identity/record-state.ts';
+import { restoredFrom } from '#api/virtual-machine-identity/restored-vm.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import type { Trouble } from '#controllers/vm/conditions.ts';
 import { ownRecord } from '#controllers/vm/identity.ts';
@@ -74,9 +81,14 @@ export function lossCondition(world: VmWorld): NextCondition | undefined {
 
 function decisionMessage({ vm }: VmWorld): string {
   const { name } = vm.metadata;
-  const lost = vm.status?.identityRecordUID ?? '';
+  const lost = lastRecordUid(vm) ?? '';
+  const former = restoredFrom(vm);
+  const loss =
+    former === undefined
+      ? `its identity record ${lost} is lost`
+      : `it was restored from a backup of the virtual machine with uid ${former}, and its identity record was not`;
   return [
-    `Cannot start the VM: its identity record ${lost} is lost, and neither a running guest nor a snapshot has its device addresses;`,
+    `Cannot start the VM: ${loss}, and neither a running guest nor a snapshot has its device addresses;`,
     `a start would give all devices new addresses. Restore the record, or accept that with "virtctl identity renew ${name}"`,
     `(annotation ${NEW_LAYOUT_ANNOTATION}: ${lost})`,
   ].join(' ');
@@ -103,6 +115,6 @@ export function recordMemory(world: VmWorld): Pick<VmStatus, 'identityRecordUID'
   const { vm } = world;
   const record = ownRecord(world);
   const isFilled = record?.status?.devices !== undefined && controllerUid(record) === vm.metadata.uid;
-  const uid = isFilled ? record.metadata.uid : vm.status?.identityRecordUID;
+  const uid = isFilled ? record.metadata.uid : lastRecordUid(vm);
   return uid === undefined ? {} : { identityRecordUID: uid };
 }

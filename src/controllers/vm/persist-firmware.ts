@@ -10,7 +10,7 @@ import { isOrphan } from '#controllers/vm/adopt.ts';
 import type { Trouble } from '#controllers/vm/conditions.ts';
 import { identityOf, knownIdentity, ownRecord } from '#controllers/vm/identity.ts';
 import { templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
-import { isDeleting, type Stored } from '#kube/meta.ts';
+import { isDeleting, type ObjectMeta, type Stored } from '#kube/meta.ts';
 import type { Change } from '#runtime/plan.ts';
 
 export const UUID_PERSISTED = 'FirmwareUUIDPersisted';
@@ -46,7 +46,7 @@ function originOf(world: VmWorld): string {
 }
 
 export interface VmPatch {
-  readonly metadata?: { readonly finalizers?: readonly string[] };
+  readonly metadata?: Pick<ObjectMeta, 'finalizers' | 'annotations'>;
   readonly domain?: object;
   readonly firmware?: MissingFirmware | undefined;
 }

@@ -3,11 +3,12 @@
  * its firmware uuid, its identity is on record, devices of an import, too, and then the instance is made. Each write may
  * be the last one: the next look goes on there.
  */
-import { VM_FINALIZER } from '#api/names.ts';
+import { STARTED_ANNOTATION, VM_FINALIZER } from '#api/names.ts';
+import { restoredFrom, startedMark } from '#api/virtual-machine-identity/restored-vm.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { buildVmi } from '#controllers/vm/build-vmi.ts';
 import { missingFirmware, patchVm } from '#controllers/vm/persist-firmware.ts';
-import { identityOf, knownIdentity, recordIdentity } from '#controllers/vm/identity.ts';
+import { identityOf, knownIdentity, ownRecord, recordIdentity } from '#controllers/vm/identity.ts';
 import { awaitsImport } from '#controllers/vm/imported-devices.ts';
 import { awaitsRebuild } from '#controllers/vm/lost-record.ts';
 import { pausedStartIsNext } from '#controllers/vm/state-change-requests.ts';
@@ -32,15 +33,31 @@ function create(world: VmWorld): Change {
   return { do: 'create', type: VIRTUAL_MACHINE_INSTANCES, object, why };
 }
 
-/** Holds the VM, and gives it a machine type and the firmware uuid that it lacks; nothing where all is so. */
+/** Returns the write that holds the VM, marks it as started and gives it the machine type and firmware uuid that it lacks. */
 export function prepareVm(world: VmWorld): Change[] {
   const { vm, configuration } = world;
   const { finalizers = [] } = vm.metadata;
   const held = finalizers.includes(VM_FINALIZER);
   const type = templateSpec(vm).domain.machine?.type ? undefined : configuration.defaultMachineType;
   const firmware = missingFirmware(world);
-  if (held && type === undefined && firmware === undefined) return [];
-  const metadata = held ? {} : { finalizers: [...finalizers, VM_FINALIZER] };
+  const mark = missingMark(world);
+  if (held && mark === undefined && type === undefined && firmware === undefined) return [];
+  const metadata = {
+    ...(held ? {} : { finalizers: [...finalizers, VM_FINALIZER] }),
+    ...(mark === undefined ? {} : { annotations: { [STARTED_ANNOTATION]: mark } }),
+  };
   const domain = type === undefined ? {} : { machine: { type } };
   return [patchVm(vm, { metadata, domain, firmware }, 'it is about to start')];
+}
+
+/**
+ * Returns the mark of a started VM where the VM lacks it. A restored VM keeps the mark of its original until its record is
+ * complete, because the original's uid leads to the snapshots and MAC addresses that the record is made from.
+ */
+function missingMark(world: VmWorld): string | undefined {
+  const { vm } = world;
+  const mark = startedMark(vm.metadata);
+  if (vm.metadata.annotations?.[STARTED_ANNOTATION] === mark) return undefined;
+  const isIncomplete = ownRecord(world) === undefined || awaitsRebuild(world);
+  return restoredFrom(vm) !== undefined && isIncomplete ? undefined : mark;
 }

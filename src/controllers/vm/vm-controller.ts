@@ -23,7 +23,7 @@ import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { claimKeysOfVm, VMS_BY_CLAIM } from '#controllers/claim-keys.ts';
 import { CLAIMS_BY_STATE, stateIndexKey, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
-import { CONTENTS_BY_VM, contentVmKeys, contentVmUids } from '#controllers/contents-by-vm.ts';
+import { CONTENTS_BY_VM, contentsOf, contentVmKeys, contentVmUids } from '#controllers/contents-by-vm.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { isOrphan } from '#controllers/vm/adopt.ts';
@@ -141,10 +141,10 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
   async function observeRecord(vm: Stored<VirtualMachine>, key: string, signal: AbortSignal): Promise<RecordView> {
     const cached = identities.get(key);
     if (isDeleting(vm) || !isRecordLost(vm, ownRecord({ vm, identity: cached }))) return { identity: cached };
-    const { name, namespace, uid } = vm.metadata;
+    const { name, namespace } = vm.metadata;
     const identity = await look(VIRTUAL_MACHINE_IDENTITIES, { name, namespace }, { signal });
     if (!isRecordLost(vm, ownRecord({ vm, identity }))) return { identity };
-    return { identity, lost: { snapshot: newestRecordIn(vm, contents.byIndex(CONTENTS_BY_VM, uid)) } };
+    return { identity, lost: { snapshot: newestRecordIn(vm, contentsOf(contents, vm)) } };
   }
 
   return defineController<VmWorld | Leftover>({

@@ -1,10 +1,11 @@
 /** Builders for tests of decisions about VMs: valid values that take overrides. */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
-import { RECORD_FINALIZER, VM_FINALIZER } from '#api/names.ts';
+import { RECORD_FINALIZER, STARTED_ANNOTATION, VM_FINALIZER } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { ownedByVm } from '#api/virtual-machine/owner.ts';
 import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import { startedMark } from '#api/virtual-machine-identity/restored-vm.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VmiPhase, VmiStatus } from '#api/virtual-machine-instance/status.ts';
@@ -27,7 +28,7 @@ export interface VmOverrides {
   readonly metadata?: ObjectMeta;
 }
 
-/** Ready to start: it has our finalizer and a machine type. */
+/** A VM that is ready to start: it has our finalizer, the mark of a started VM and a machine type. */
 export function aVm({
   runStrategy = 'Always',
   spec,
@@ -35,10 +36,12 @@ export function aVm({
   status,
   metadata,
 }: VmOverrides = {}): Stored<VirtualMachine> {
+  const own = { ...stored, name: 'db', uid: 'vm-uid', generation: 1, finalizers: [VM_FINALIZER], ...metadata };
+  const annotations = { [STARTED_ANNOTATION]: startedMark(own), ...metadata?.annotations };
   return {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachine',
-    metadata: { ...stored, name: 'db', uid: 'vm-uid', generation: 1, finalizers: [VM_FINALIZER], ...metadata },
+    metadata: { ...own, annotations },
     spec: {
       runStrategy,
       template: {

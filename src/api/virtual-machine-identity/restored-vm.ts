@@ -1,0 +1,29 @@
+/**
+ * Recognises VMs that a backup tool created from a copy of another VM object: with a new uid, and usually without status.
+ * At its first start every VM is marked with its namespace, name and uid. A VM whose mark has another uid is the copy of
+ * a machine that has run, so its identity record must come from somewhere; it does not start as a new machine. A mark with
+ * another namespace or name means that somebody made a new VM out of an old manifest, and is ignored. Pure.
+ */
+import { STARTED_ANNOTATION } from '#api/names.ts';
+import type { ObjectMeta, Stored } from '#kube/meta.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+
+type VmMetadata = Pick<ObjectMeta, 'namespace' | 'name' | 'uid' | 'annotations'>;
+
+/** Returns the value of STARTED_ANNOTATION for a VM that has been started. */
+export function startedMark({ namespace, name, uid }: VmMetadata): string {
+  return [namespace, name, uid].join('/');
+}
+
+/** Returns the uid of the VM that this one was restored from, until this one has started; otherwise undefined. */
+export function restoredFrom({ metadata }: { readonly metadata: VmMetadata }): string | undefined {
+  const [namespace, name, uid = '', ...rest] = (metadata.annotations?.[STARTED_ANNOTATION] ?? '').split('/');
+  const isSameMachine = namespace === metadata.namespace && name === metadata.name && rest.length === 0;
+  return isSameMachine && uid !== '' && uid !== metadata.uid ? uid : undefined;
+}
+
+/** Returns the uids under which objects of this machine know it: its own, and that of the VM it was restored from. */
+export function uidsOf(vm: Stored<VirtualMachine>): string[] {
+  const former = restoredFrom(vm);
+  return former === undefined ? [vm.metadata.uid] : [vm.metadata.uid, former];
+}
