@@ -1,4 +1,4 @@
-/** `selfsame tour` as a new user runs it: a plane of its own, a real guest, eleven stations, nothing left behind. */
+/** `selfsame tour` as a new user runs it: on its own plane, with a real guest and all steps, and with nothing left behind. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -63,13 +63,13 @@ async function isEmpty(dir: string): Promise<void> {
 
 test('the tour ends with its verdict', { timeout: TIMEOUT_MS }, async () => {
   const { code, said, left } = await tour();
-  assert.match(said, /Verdict: after 11 steps it is the selfsame machine/, said.slice(-2000));
+  assert.match(said, /Verdict: after 13 steps it is the selfsame machine/, said.slice(-2000));
   assert.equal(code, 0);
   assert.deepEqual(left, []);
 });
 
 test('who leaves leaves nothing', { timeout: TIMEOUT_MS }, async () => {
-  const { code, said, left } = await tour({ leaveAt: /\[2\/11\]/ });
+  const { code, said, left } = await tour({ leaveAt: /\[2\/13\]/ });
   assert.match(said, /The tour was stopped; nothing is left behind/, said.slice(-2000));
   assert.equal(code, 1);
   assert.deepEqual(left, []);
@@ -79,7 +79,7 @@ test(
   'who is killed leaves nothing either: the plane and the guest end with the tour',
   { timeout: TIMEOUT_MS },
   async () => {
-    const { code, left } = await tour({ leaveAt: /\[2\/11\]/, by: 'SIGKILL' });
+    const { code, left } = await tour({ leaveAt: /\[2\/13\]/, by: 'SIGKILL' });
     assert.equal(code, null);
     assert.deepEqual(left, []);
   },
@@ -96,8 +96,8 @@ test(
     const patch = { spec: { template: { spec: { domain: { firmware: { uuid } } } } } };
     let meddled: Promise<unknown> | undefined;
     const watch = (said: string) => {
-      const [, namespace] = /in the namespace (\S+)/.exec(said) ?? [];
-      if (namespace === undefined || !said.includes('[2/11]')) return;
+      const [, namespace] = /Using namespace (\S+) on/.exec(said) ?? [];
+      if (namespace === undefined || !said.includes('[2/13]')) return;
       // The guest sees it from its next start on, which is the third station.
       meddled ??= client.patch(VIRTUAL_MACHINES, { namespace, name: 'selfsame' }, { type: 'merge', body: patch });
     };
@@ -106,9 +106,10 @@ test(
     await meddled;
     assert.match(
       said,
-      /Restart it: firmware uuid was "[0-9a-f-]+" and is "11111111-2222-4333-8444-555555555555"/,
+      /Restart the VM: firmware uuid was "[0-9a-f-]+" and is "11111111-2222-4333-8444-555555555555"/,
       said.slice(-2000),
     );
+    assert.match(said, /the uuid or a MAC address changed unasked/);
     assert.match(said, /Verdict: it is NOT the selfsame machine/);
     assert.equal(code, 1);
     const { items } = await client.list(NAMESPACES, {});

@@ -8,7 +8,7 @@ import {
   TRANSITION_LABEL,
   TRANSITION_LABEL_OF_JOBS,
 } from '#api/machine-types/names.ts';
-import { optionsToEnv, type TransitionOptions } from '#api/machine-types/options.ts';
+import { ENV_OF_OPTIONS, optionsToEnv, type EnvVariable, type TransitionOptions } from '#api/machine-types/options.ts';
 import { NODE_TOLERATION, PROGRAM_IMAGE, SCHEDULABLE_LABEL, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { apiVersionOf } from '#kube/meta.ts';
 import { VERSION } from '#lib/version.ts';
@@ -47,6 +47,13 @@ export function transitionJob(options: TransitionOptions): Job {
       },
     },
   };
+}
+
+/** Returns the namespace that the Job of a transition is restricted to; undefined if it covers all namespaces. */
+export function transitionNamespace({ spec }: Job): string | undefined {
+  const { containers = [] } = (spec?.template?.spec ?? {}) as { containers?: { env?: EnvVariable[] }[] };
+  const env = containers.flatMap((container) => container.env ?? []);
+  return env.find(({ name }) => name === ENV_OF_OPTIONS.namespace)?.value;
 }
 
 /** What is told when it is made: how to follow it. */

@@ -1,11 +1,16 @@
 /** Cleans up after the current tour and after killed ones. */
 import { hostname } from 'node:os';
 import { PROTECTION_LABEL } from '#api/delete-protection.ts';
+import { JOBS } from '#api/machine-types/kinds.ts';
+import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { readJobs } from '#cli/machine-types/read-transitions.ts';
+import { transitionNamespace } from '#cli/machine-types/transition-job.ts';
 import { clearKilledTours } from '#cli/tour/own-plane.ts';
 import { TourApi, type TourApiOptions } from '#cli/tour/tour-api.ts';
 import { VM_NAME } from '#cli/tour/tour-vm.ts';
 import { NAMESPACES } from '#kube/core-kinds.ts';
+import { objectPath } from '#client/resource-path.ts';
 import type { Stored } from '#kube/meta.ts';
 import { isAlive } from '#lib/owned-dir.ts';
 
@@ -26,8 +31,17 @@ export async function clearNamespace(options: Omit<TourApiOptions, 'signal'>): P
     await api.remove(VIRTUAL_MACHINES, VM_NAME);
     await api.until(VIRTUAL_MACHINES, VM_NAME, 'the VM to be deleted', (found) => found === undefined);
   }
+  await removeTransitionJobs(api);
   await api.remove(NAMESPACES, api.namespace);
   await api.until(NAMESPACES, api.namespace, 'the namespace to be deleted', (found) => found === undefined);
+}
+
+/** Removes the Jobs in the system namespace that change machine types in the namespace of the tour. */
+export async function removeTransitionJobs({ connection, namespace }: TourApi): Promise<void> {
+  const jobs = await readJobs({ ...connection, namespace }, () => {});
+  for (const { metadata } of jobs.filter((job) => transitionNamespace(job) === namespace)) {
+    await connection.remove(objectPath(JOBS, { namespace: SYSTEM_NAMESPACE, name: metadata.name }), metadata.uid);
+  }
 }
 
 /** What was left on this machine and, where there is one, on a plane that runs; one line for each thing that was removed. */

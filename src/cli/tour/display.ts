@@ -21,6 +21,7 @@ export interface Screen {
 export interface Walked {
   readonly step: Pick<Step, 'title'>;
   readonly rows: readonly Row[];
+  readonly problem?: string | undefined;
   readonly tookMs: number;
 }
 
@@ -99,17 +100,18 @@ export class TourDisplay {
       const took = `${(tookMs / 1000).toFixed(0)} s`.padStart(5);
       this.say(`    ${step.title.padEnd(width)}  ${took}  ${changesOf(rows)}`);
     }
-    const wrong = walked.flatMap(({ step, rows }) =>
-      rows.filter(({ is }) => is === 'WRONG').map((row) => ({ step, row })),
-    );
+    const wrong = walked.flatMap(({ step, rows, problem }) => {
+      const values = rows
+        .filter(({ is }) => is === 'WRONG')
+        .map(({ what, before, after }) => `${what} was "${before}" and is "${after}"`);
+      return [...values, ...(problem === undefined ? [] : [problem])].map((text) => `${step.title}: ${text}`);
+    });
     this.say('');
-    for (const { step, row } of wrong) {
-      this.say(`${step.title}: ${row.what} was "${row.before}" and is "${row.after}"`);
-    }
+    for (const line of wrong) this.say(line);
     this.say(
       wrong.length === 0
         ? `Verdict: after ${walked.length} steps it is the selfsame machine; nothing changed except what was requested.`
-        : `Verdict: it is NOT the selfsame machine: ${wrong.length} values above are not as expected.`,
+        : `Verdict: it is NOT the selfsame machine; ${wrong.length} differences are listed above.`,
     );
     this.say('');
     return wrong.length === 0;

@@ -1,15 +1,23 @@
-/** The last station of the tour can fail: a history that misses something, or tells of what nobody did. */
+/** The history steps of the tour can fail: if a change is missing, or if one is recorded that nobody made. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { HistoryEntry, IdentityChange, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
-import { historyFault } from '#cli/tour/history.ts';
+import { changesOfImport, changesOfTour, historyFault } from '#cli/tour/history.ts';
 
 const MACHINES = { first: 'pc-q35-6.2', other: 'pc-q35-7.2' };
+const EDITS = { uuid: 'v', serial: 'tour-serial', macAddress: '02:00:00:00:00:02' };
+const EXPECTED = changesOfTour(MACHINES, EDITS);
+const MAC = 'interfaces.default.macAddress';
 const disk = (id: string) => ({ id, type: 'disk', device: 'disk' });
 const entry = (cause: string, ...changes: IdentityChange[]): HistoryEntry => ({ cause, changes });
 
 const WHOLE: readonly HistoryEntry[] = [
-  entry('first start', { field: 'firmware.uuid', to: 'u' }, { field: 'firmware.serial', to: 's' }),
+  entry(
+    'first start',
+    { field: 'firmware.uuid', to: 'u' },
+    { field: 'firmware.serial', to: 's' },
+    { field: MAC, to: '02:00:00:00:00:01' },
+  ),
   entry(
     'the start of instance x',
     { field: 'machine.type', to: MACHINES.first },
@@ -22,13 +30,27 @@ const WHOLE: readonly HistoryEntry[] = [
   entry('VirtualMachineRestore back-to-then (uid)', { field: 'stateClaim', from: 'claim-2', to: 'claim-3' }),
   entry(
     'edit of the VM',
-    { field: 'firmware.serial', from: 's', to: 'tour-serial' },
-    { field: 'machine.type', from: MACHINES.first, to: MACHINES.other },
+    { field: 'firmware.uuid', from: 'u', to: EDITS.uuid },
+    { field: 'firmware.serial', from: 's', to: EDITS.serial },
+    { field: MAC, from: '02:00:00:00:00:01', to: EDITS.macAddress },
   ),
+  entry('transition by Job machine-types-x', { field: 'machine.type', from: MACHINES.first, to: MACHINES.other }),
+];
+const IMPORTED: readonly HistoryEntry[] = [
+  entry(
+    'the import of the VM',
+    { field: 'firmware.uuid', to: EDITS.uuid },
+    { field: 'firmware.serial', to: EDITS.serial },
+    { field: MAC, to: EDITS.macAddress },
+    { field: 'machine.type', to: MACHINES.other },
+    { field: 'devices.disk-data', to: disk('disk-data') },
+  ),
+  entry('the start of instance y', { field: 'stateClaim', to: 'claim-3' }),
 ];
 
 function aRecord(history: readonly HistoryEntry[]): VirtualMachineIdentity {
-  const spec = { firmware: { uuid: 'u', serial: 'tour-serial' } };
+  const { uuid, serial, macAddress } = EDITS;
+  const spec = { firmware: { uuid, serial }, interfaces: [{ name: 'default', macAddress }] };
   const machine = { type: MACHINES.other };
   return {
     apiVersion: 'identity.selfsame.io/v1',
@@ -39,19 +61,25 @@ function aRecord(history: readonly HistoryEntry[]): VirtualMachineIdentity {
   };
 }
 
-test('a whole history is complete', () => assert.equal(historyFault(aRecord(WHOLE), MACHINES), undefined));
+test('a whole history is complete', () => assert.equal(historyFault(aRecord(WHOLE), EXPECTED), undefined));
 
 for (const [index, { cause }] of WHOLE.entries()) {
-  test(`a history without entry ${index} (${cause}) is not`, () => {
-    assert.notEqual(historyFault(aRecord(WHOLE.toSpliced(index, 1)), MACHINES), undefined);
+  test(`a history without entry ${index} (${cause}) is not complete`, () => {
+    assert.notEqual(historyFault(aRecord(WHOLE.toSpliced(index, 1)), EXPECTED), undefined);
   });
 }
 
-test('nor is one whose replay is something else, or that tells of another uuid', () => {
+test('a history whose replay differs from the record, or with another uuid, is not complete', () => {
   const more = entry('edit of the VM', { field: 'devices.disk-x', to: disk('disk-x') });
-  assert.equal(historyFault(aRecord([...WHOLE, more]), MACHINES), 'replaying it does not yield the record');
-  const uuids = ['u', 'v', 'u']
-    .slice(1)
-    .map((to, i) => entry('x', { field: 'firmware.uuid', from: ['u', 'v'][i], to }));
-  assert.equal(historyFault(aRecord([...WHOLE, ...uuids]), MACHINES), 'the uuid or a MAC address changed');
+  assert.equal(historyFault(aRecord([...WHOLE, more]), EXPECTED), 'replaying it does not yield the record');
+  const uuids = ['w', EDITS.uuid].map((to, i) =>
+    entry('x', { field: 'firmware.uuid', from: [EDITS.uuid, 'w'][i], to }),
+  );
+  assert.equal(historyFault(aRecord([...WHOLE, ...uuids]), EXPECTED), 'the uuid or a MAC address changed unasked');
+});
+
+test('the history of the imported VM begins with its import', () => {
+  const expected = changesOfImport(MACHINES, EDITS);
+  assert.equal(historyFault(aRecord(IMPORTED), expected), undefined);
+  assert.match(historyFault(aRecord(WHOLE), expected) ?? '', /^no entry records a change of firmware.uuid/);
 });

@@ -12,29 +12,38 @@ import {
 import type { TourMachines } from '#cli/tour/machine-types.ts';
 import { waitFor, type TourApi } from '#cli/tour/tour-api.ts';
 import { TourError } from '#cli/tour/tour-error.ts';
-import { MIGRATION, PLUGGED, RESTORE, SERIAL, VM_NAME } from '#cli/tour/tour-vm.ts';
+import { INTERFACE, MIGRATION, PLUGGED, RESTORE, VM_NAME, type TourEdits } from '#cli/tour/tour-vm.ts';
 import { deepEqual } from '#kube/deep.ts';
 
 /** The last change is on record moments after the guest has booted. */
 const PATIENCE_MS = 30_000;
 
-/** Waits for the history to be complete, and throws TourError saying what is missing where it does not become so. */
-export async function completeHistory(api: TourApi, machines: TourMachines): Promise<readonly HistoryEntry[]> {
-  let fault: string | undefined = 'there is no identity record';
-  const look = async () => {
+export interface TourHistory {
+  readonly history: readonly HistoryEntry[];
+  /** Why the history is not what the tour expects; absent if it is. */
+  readonly problem?: string;
+}
+
+/** Waits for a while until the history contains all expected changes, and returns it. */
+export async function readHistory(api: TourApi, expected: readonly ExpectedChange[]): Promise<TourHistory> {
+  let last: TourHistory = { history: [], problem: 'there is no identity record' };
+  const poll = async () => {
     const record = await api.find(VIRTUAL_MACHINE_IDENTITIES, VM_NAME);
-    if (record !== undefined) fault = historyFault(record, machines);
-    return fault === undefined ? (record?.status?.history ?? []) : undefined;
+    if (record === undefined) return undefined;
+    const problem = historyFault(record, expected);
+    last = { history: record.status?.history ?? [], ...(problem !== undefined && { problem }) };
+    return problem === undefined ? last : undefined;
   };
   try {
-    return await waitFor(api, 'the history to be complete', look, { timeoutMs: PATIENCE_MS });
+    return await waitFor(api, 'the history to be complete', poll, { timeoutMs: PATIENCE_MS });
   } catch (error) {
     if (!(error instanceof TourError)) throw error;
-    throw new TourError(`the history is not complete: ${fault}`, { cause: error });
+    return last;
   }
 }
 
-interface Expected {
+/** A change that the history must contain. */
+export interface ExpectedChange {
   readonly cause: RegExp;
   readonly field: string;
   /** The value after the change; null where there is none, absent where it may be any. */
@@ -43,9 +52,14 @@ interface Expected {
 
 const START = /^the start of instance /;
 const EDIT = /^edit of the VM$/;
+const IMPORT = /^the import of the VM$/;
+const MAC = `interfaces.${INTERFACE}.macAddress`;
 
-/** In the order in which the tour does it. */
-const expectedOf = ({ first, other }: TourMachines): readonly Expected[] => [
+/** Returns the changes of the tour before its import, in their order. */
+export const changesOfTour = (
+  { first, other }: TourMachines,
+  { uuid, serial, macAddress }: TourEdits,
+): readonly ExpectedChange[] => [
   { cause: /^first start$/, field: 'firmware.uuid' },
   { cause: START, field: 'machine.type', to: first },
   { cause: START, field: 'devices.disk-data' },
@@ -53,20 +67,40 @@ const expectedOf = ({ first, other }: TourMachines): readonly Expected[] => [
   { cause: EDIT, field: `devices.disk-${PLUGGED}`, to: null },
   { cause: new RegExp(`^migration ${MIGRATION}$`), field: 'stateClaim' },
   { cause: new RegExp(`^VirtualMachineRestore ${RESTORE} `), field: 'stateClaim' },
-  { cause: EDIT, field: 'firmware.serial', to: SERIAL },
-  { cause: EDIT, field: 'machine.type', to: other },
+  { cause: EDIT, field: 'firmware.uuid', to: uuid },
+  { cause: EDIT, field: 'firmware.serial', to: serial },
+  { cause: EDIT, field: MAC, to: macAddress },
+  { cause: /^transition by Job /, field: 'machine.type', to: other },
+];
+
+/** Returns the changes with which the record of the imported VM begins. */
+export const changesOfImport = (
+  { other }: TourMachines,
+  { uuid, serial, macAddress }: TourEdits,
+): readonly ExpectedChange[] => [
+  { cause: IMPORT, field: 'firmware.uuid', to: uuid },
+  { cause: IMPORT, field: 'firmware.serial', to: serial },
+  { cause: IMPORT, field: MAC, to: macAddress },
+  { cause: IMPORT, field: 'machine.type', to: other },
+  { cause: IMPORT, field: 'devices.disk-data' },
 ];
 
 /** Returns what is wrong with the history of the record, or undefined where it is complete. */
-export function historyFault(record: VirtualMachineIdentity, machines: TourMachines): string | undefined {
+export function historyFault(
+  record: VirtualMachineIdentity,
+  expectedChanges: readonly ExpectedChange[],
+): string | undefined {
   const { history = [], recorded = {} } = record.status ?? {};
   let from = 0;
-  for (const expected of expectedOf(machines)) {
+  for (const expected of expectedChanges) {
     const at = history.findIndex((entry, index) => index >= from && tellsOf(entry, expected));
     if (at < 0) return `no entry records a change of ${expected.field} with the cause ${expected.cause.source}`;
     from = at;
   }
-  if (history.some(({ changes = [] }) => changes.some(isLoss))) return 'the uuid or a MAC address changed';
+  const isExpected = ({ field, to }: IdentityChange) =>
+    expectedChanges.some((expected) => expected.field === field && expected.to === to);
+  const isLoss = (change: IdentityChange) => isReplaced(change) && !isExpected(change);
+  if (history.some(({ changes = [] }) => changes.some(isLoss))) return 'the uuid or a MAC address changed unasked';
   const replayed = history.reduce<IdentityState>(
     (state, entry) => replayChanges(state, entry.changes ?? []),
     new Map(),
@@ -77,11 +111,11 @@ export function historyFault(record: VirtualMachineIdentity, machines: TourMachi
   return deepEqual(recorded, record.spec) ? undefined : 'it does not account for the spec';
 }
 
-function tellsOf({ cause = '', changes = [] }: HistoryEntry, expected: Expected): boolean {
+function tellsOf({ cause = '', changes = [] }: HistoryEntry, expected: ExpectedChange): boolean {
   const isRight = ({ to = null }: IdentityChange) => (expected.to === undefined ? to !== null : to === expected.to);
   return expected.cause.test(cause) && changes.some((change) => change.field === expected.field && isRight(change));
 }
 
-/** The tour changes neither. */
-const isLoss = ({ field, from }: IdentityChange) =>
+/** Reports whether a uuid or a MAC address was replaced. */
+const isReplaced = ({ field, from }: IdentityChange) =>
   from !== undefined && (field === 'firmware.uuid' || field.endsWith('.macAddress'));

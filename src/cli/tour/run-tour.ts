@@ -17,7 +17,7 @@ import { machinesFor } from '#cli/tour/machine-types.ts';
 import { stepsWith, type Scene, type Step } from '#cli/tour/steps.ts';
 import { TourApi } from '#cli/tour/tour-api.ts';
 import { TourError } from '#cli/tour/tour-error.ts';
-import { VM_NAME } from '#cli/tour/tour-vm.ts';
+import { newEdits, VM_NAME } from '#cli/tour/tour-vm.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { NAMESPACES, NODES } from '#kube/core-kinds.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -71,7 +71,11 @@ async function inNamespace(options: TourOptions, access: ClusterAccess, display:
     display.say(`Using namespace ${api.namespace} on ${access.server}`);
     try {
       await api.create(NAMESPACES, { metadata: { name: api.namespace, annotations: walkerMark() } });
-      return await walk(stepsWith(machines), { api, guest: new TourGuest(api, VM_NAME) }, { display, clock });
+      return await walk(
+        stepsWith(machines, newEdits()),
+        { api, guest: new TourGuest(api, VM_NAME) },
+        { display, clock },
+      );
     } finally {
       await display.during('Cleaning up', () => clearNamespace(parts));
     }
@@ -91,11 +95,11 @@ export async function walk(
   for (const [index, step] of steps.entries()) {
     const beganAt = clock.elapsed();
     const head = display.step(index + 1, steps.length, step);
-    const { report, decided = {}, said } = await display.during(head, () => step.run({ api, guest, before }));
+    const { report, decided = {}, said, problem } = await display.during(head, () => step.run({ api, guest, before }));
     const rows = before === undefined ? [] : compare(viewOf(before), viewOf(report), decided);
     if (before === undefined) display.card(viewOf(report));
     else display.outcome(rows, said);
-    walked.push({ step, rows, tookMs: clock.elapsed() - beganAt });
+    walked.push({ step, rows, problem, tookMs: clock.elapsed() - beganAt });
     before = report;
   }
   return display.verdict(walked);

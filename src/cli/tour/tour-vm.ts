@@ -3,8 +3,10 @@
  * examples/tour-vm.yaml is the same for those who walk by hand; a test holds them together.
  */
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { derivedMac } from '#api/derived-mac.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import { newUid } from '#lib/ids.ts';
 
 export const VM_NAME = 'selfsame';
 export const DISK_CLAIM = 'selfsame-data';
@@ -12,8 +14,31 @@ export const PLUGGED = 'plugged';
 export const SNAPSHOT = 'then';
 export const RESTORE = 'back-to-then';
 export const MIGRATION = 'move';
-/** The serial number that the tour decides on. */
-export const SERIAL = 'tour-serial';
+export const INTERFACE = 'default';
+
+/** The values that the tour changes on purpose. */
+export interface TourEdits {
+  readonly uuid: string;
+  readonly serial: string;
+  readonly macAddress: string;
+}
+
+/** Returns new values, so that two tours on one plane do not share an identity. */
+export function newEdits(): TourEdits {
+  const uuid = newUid();
+  return { uuid, serial: 'tour-serial', macAddress: derivedMac(uuid, INTERFACE) };
+}
+
+/** Returns the part of the template that carries the edits. */
+export const editedDomain = ({ uuid, serial, macAddress }: TourEdits) => ({
+  firmware: { uuid, serial },
+  devices: { interfaces: [{ name: INTERFACE, masquerade: {}, macAddress }] },
+});
+
+export const kernelBoot = {
+  kernelArgs: 'console=ttyS0 quiet guest.wait=1',
+  container: { image: GUEST_IMAGE },
+};
 
 export const tourVm = (machineType: string): Pick<VirtualMachine, 'metadata' | 'spec'> => ({
   metadata: { name: VM_NAME },
@@ -28,15 +53,15 @@ export const tourVm = (machineType: string): Pick<VirtualMachine, 'metadata' | '
           memory: { guest: '256Mi' },
           firmware: {
             bootloader: { efi: { secureBoot: false, persistent: true } },
-            kernelBoot: { kernelArgs: 'console=ttyS0 quiet guest.wait=1', container: { image: GUEST_IMAGE } },
+            kernelBoot,
           },
           devices: {
             tpm: { persistent: true },
             disks: [{ name: 'data', disk: { bus: 'virtio' }, serial: 'data' }],
-            interfaces: [{ name: 'default', masquerade: {} }],
+            interfaces: [{ name: INTERFACE, masquerade: {} }],
           },
         },
-        networks: [{ name: 'default', pod: {} }],
+        networks: [{ name: INTERFACE, pod: {} }],
         volumes: [{ name: 'data', persistentVolumeClaim: { claimName: DISK_CLAIM } }],
       },
     },

@@ -8,7 +8,7 @@ import { TourDisplay } from '#cli/tour/display.ts';
 import type { GuestReport } from '#cli/tour/guest-report.ts';
 import { walk } from '#cli/tour/run-tour.ts';
 import { stepsWith, type Scene, type Step } from '#cli/tour/steps.ts';
-import { claim, DISK_CLAIM, PLUGGED, RESTORE, SNAPSHOT, tourVm, VM_NAME } from '#cli/tour/tour-vm.ts';
+import { claim, DISK_CLAIM, newEdits, PLUGGED, RESTORE, SNAPSHOT, tourVm, VM_NAME } from '#cli/tour/tour-vm.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 
 const FIRST: GuestReport = {
@@ -74,6 +74,13 @@ const cases: Record<string, { step: Step; wrong?: string }> = {
     step: station('Change it', FIRST, { 'machine type': 'pc-q35-7.2' }),
     wrong: 'machine type was "pc-q35-6.2" and is "pc-q35-6.2"',
   },
+  'a step that fails although the guest is as it was': {
+    step: {
+      ...station('Read the history', FIRST),
+      run: async () => ({ report: FIRST, problem: 'an entry is missing' }),
+    },
+    wrong: 'an entry is missing',
+  },
 };
 for (const [title, { step, wrong }] of Object.entries(cases)) {
   test(`the verdict after ${title}`, async () => {
@@ -90,7 +97,7 @@ for (const [title, { step, wrong }] of Object.entries(cases)) {
 test('a refusal that does not come ends the tour', async () => {
   const api = { patch: async () => {}, remove: async () => {} };
   const scene = { api, guest: {}, before: FIRST } as unknown as Scene;
-  const steps = stepsWith({ first: 'pc-q35-6.2', other: 'pc-q35-7.2' });
+  const steps = stepsWith({ first: 'pc-q35-6.2', other: 'pc-q35-7.2' }, newEdits());
   for (const title of ['Protect the VM and try to delete it', 'Try to remove the firmware uuid']) {
     const step = steps.find((one) => one.title === title);
     await assert.rejects(async () => step!.run(scene), /was not refused/);
