@@ -1,4 +1,7 @@
-/** What every hypervisor must do: each sentence of hypervisor.ts and migration.ts as a test, run for each that there is. */
+/**
+ * The conformance suite of the hypervisor port: every statement of hypervisor.ts and migration.ts as a test. Each
+ * implementation runs it.
+ */
 import { describe, it } from 'node:test';
 import { adoptCases } from './testing/adopt-cases.ts';
 import { consoleCases } from './testing/console-cases.ts';
@@ -14,7 +17,7 @@ import { takeBackCases } from './testing/take-back-cases.ts';
 
 export type { ConformanceScene } from './testing/scene.ts';
 
-/** Generous: where it passes, nothing waits; where guests are real, the machine may be busy. */
+/** Generous, because real guests are slow on a busy machine. Passing tests do not wait for it. */
 const TIMEOUT_MS = 60_000;
 
 export function hypervisorConformance(name: string, make: () => Promise<ConformanceScene>): void {

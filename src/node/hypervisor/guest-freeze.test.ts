@@ -7,7 +7,7 @@ import { GuestAgentError } from './guest-lines.ts';
 
 const MINUTE = 60_000;
 
-/** A guest with an agent that does as it is told, or fails at a command as often as it is told. */
+/** A guest whose agent obeys every command, except for those in `failures`, which fail as often as listed there. */
 function scene(left?: FreezeRecord) {
   const clock = new FakeClock();
   const said: string[] = [];
@@ -19,7 +19,7 @@ function scene(left?: FreezeRecord) {
     log: silentLog,
     ask: async ({ execute }) => {
       said.push(execute);
-      // What was about to be frozen is on disk before.
+      // The record must be on disk before the guest is frozen.
       if (execute === 'guest-fsfreeze-freeze') assert.ok(disk.frozen !== undefined);
       await held.get(execute);
       const failure = failures.get(execute)?.shift();
@@ -30,7 +30,7 @@ function scene(left?: FreezeRecord) {
     write: async (frozen) => void (disk.frozen = frozen),
     hasEnded: () => false,
   });
-  /** Answers of that command wait until they are let go. */
+  /** Delays the answers to a command until the returned function is called. */
   const holding = (execute: string) => {
     const { promise, resolve } = Promise.withResolvers<void>();
     held.set(execute, promise);
@@ -40,7 +40,7 @@ function scene(left?: FreezeRecord) {
 }
 const late = () => new GuestAgentError('NoAnswer', 'too late');
 
-test('a guest is frozen, and thawed when it is asked to be', async () => {
+test('freezes a guest and thaws it on request', async () => {
   const { freeze, said, disk, clock } = scene();
   await freeze.freeze({ timeoutMs: MINUTE, why: 'asked' });
   assert.equal(freeze.untilMs, clock.now() + MINUTE);
@@ -49,7 +49,7 @@ test('a guest is frozen, and thawed when it is asked to be', async () => {
   assert.equal(disk.frozen, undefined);
 });
 
-test('it thaws by itself when its time is over, and tries until it is heard', async () => {
+test('thaws after the timeout and retries until the agent answers', async () => {
   const { freeze, said, disk, clock, failures } = scene();
   failures.set('guest-fsfreeze-thaw', [late(), late()]);
   await freeze.freeze({ timeoutMs: MINUTE, why: 'asked' });
@@ -62,14 +62,14 @@ test('it thaws by itself when its time is over, and tries until it is heard', as
   assert.equal(disk.frozen, undefined);
 });
 
-test('where nobody answers, nothing is written down and nothing else is said', async () => {
+test('records nothing and sends no further command if the agent does not answer', async () => {
   const { freeze, said, disk, failures } = scene();
-  failures.set('guest-ping', [new GuestAgentError('NotConnected', 'nobody')]);
-  await assert.rejects(freeze.freeze({ timeoutMs: MINUTE, why: 'snapshot' }), /nobody/);
+  failures.set('guest-ping', [new GuestAgentError('NotConnected', 'no agent')]);
+  await assert.rejects(freeze.freeze({ timeoutMs: MINUTE, why: 'snapshot' }), /no agent/);
   assert.deepEqual([said, disk.frozen], [['guest-ping'], undefined]);
 });
 
-test('a freeze that is not answered in time is thawed: it may have happened', async () => {
+test('thaws after a freeze without an answer, because the guest may be frozen', async () => {
   const { freeze, said, disk, failures } = scene();
   failures.set('guest-fsfreeze-freeze', [late()]);
   await assert.rejects(freeze.freeze({ timeoutMs: MINUTE, why: 'snapshot' }), /too late/);
@@ -77,7 +77,7 @@ test('a freeze that is not answered in time is thawed: it may have happened', as
   assert.equal(disk.frozen, undefined);
 });
 
-test('asked again, only its time is another', async () => {
+test('only changes the timeout if the guest is already frozen', async () => {
   const { freeze, said, clock } = scene();
   await freeze.freeze({ timeoutMs: MINUTE, why: 'asked' });
   await freeze.freeze({ timeoutMs: 10 * MINUTE, why: 'asked' });
@@ -86,7 +86,7 @@ test('asked again, only its time is another', async () => {
   assert.ok(!said.includes('guest-fsfreeze-thaw'));
 });
 
-test('what is to be frozen for longer while its clock thaws it is frozen again', async () => {
+test('freezes again if a longer freeze is requested during the thaw', async () => {
   const { freeze, said, disk, clock, holding } = scene();
   await freeze.freeze({ timeoutMs: MINUTE, why: 'asked' });
   const letGo = holding('guest-fsfreeze-thaw');
@@ -99,19 +99,19 @@ test('what is to be frozen for longer while its clock thaws it is frozen again',
   assert.deepEqual(disk.frozen, { untilMs: clock.now() + MINUTE, why: 'asked' });
 });
 
-test('a guest that begins anew is not frozen', async () => {
+test('a restarted guest is not frozen', async () => {
   const { freeze, disk } = scene({ untilMs: 1, why: 'asked' });
   await freeze.forget();
   assert.equal(disk.frozen, undefined);
 });
 
 const found: Record<string, { left: (now: number) => FreezeRecord; thaws: 'at once' | 'later' }> = {
-  'what an agent of the node that died had frozen for a snapshot is thawed at once': {
+  'thaws at once if a node agent died during a snapshot': {
     left: (now) => ({ untilMs: now + MINUTE, why: 'snapshot' }),
     thaws: 'at once',
   },
-  'what is over is thawed at once': { left: (now) => ({ untilMs: now, why: 'asked' }), thaws: 'at once' },
-  'what somebody asked for lasts as long as it was to last': {
+  'thaws at once if the timeout has passed': { left: (now) => ({ untilMs: now, why: 'asked' }), thaws: 'at once' },
+  'keeps a freeze that a user requested until its timeout': {
     left: (now) => ({ untilMs: now + MINUTE, why: 'asked' }),
     thaws: 'later',
   },

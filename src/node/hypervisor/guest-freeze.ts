@@ -1,13 +1,13 @@
 /**
- * The file systems of a guest, frozen and thawed by its agent. A guest that cannot write stands still sooner or later,
- * so it is never left so: what is about to be frozen is on disk before, thawed when its time is over, and by the next
- * agent of the node where this one dies in between.
+ * Freezes and thaws the file systems of a guest through its agent. A guest that cannot write soon hangs, so a freeze
+ * never stays: its record is on disk before the guest is frozen, a timer thaws the guest after the timeout, and if this
+ * node agent dies, the next one thaws it.
  */
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { GuestAgentError, type AgentCommand, type AskAgentOptions, type FreezeOptions } from './guest-lines.ts';
 
-/** A guest writes down all that it has before it is frozen. */
+/** Freezing flushes everything that the guest has in its caches. */
 const FREEZE_MS = 30_000;
 const THAW_MS = 10_000;
 const THAW_AGAIN_MS = 5000;
@@ -29,7 +29,7 @@ export interface GuestFreezeOptions {
 export class GuestFreeze {
   readonly #options: GuestFreezeOptions;
   #cancel: (() => void) | undefined;
-  /** A clock that thaws and somebody who wants it frozen for longer do not get in each other's way. */
+  /** Serialises the timer's thaw with requests for a longer freeze. */
   #turn: Promise<unknown> = Promise.resolve();
   #closed = false;
 
@@ -52,7 +52,7 @@ export class GuestFreeze {
   async #freeze({ timeoutMs, why }: FreezeOptions): Promise<void> {
     const { clock, ask, record, write } = this.#options;
     const isFrozen = record() !== undefined;
-    // Where nobody answers, nothing is frozen, and nothing is said that might be heard later.
+    // Without an agent nothing must be frozen, and no command may stay queued for an agent that starts later.
     if (!isFrozen) await ask({ execute: 'guest-ping' }, {});
     await write({ untilMs: clock.now() + timeoutMs, why });
     this.#thawAt(timeoutMs);
@@ -60,7 +60,7 @@ export class GuestFreeze {
     try {
       await ask({ execute: 'guest-fsfreeze-freeze' }, { timeoutMs: FREEZE_MS });
     } catch (error) {
-      // It may have been frozen, in part or all of it, and only have said so too late.
+      // The guest may be frozen, wholly or in part, although the answer was late.
       await this.#thaw().catch(() => undefined);
       throw error;
     }
@@ -72,7 +72,7 @@ export class GuestFreeze {
     try {
       await ask({ execute: 'guest-fsfreeze-thaw' }, { timeoutMs: THAW_MS });
     } catch (error) {
-      // An agent that never froze anything says no to it, and has nothing frozen.
+      // An agent that has nothing frozen refuses to thaw.
       if (!(error instanceof GuestAgentError && error.fault === 'Refused')) {
         this.#thawAt(THAW_AGAIN_MS);
         throw error;
@@ -82,7 +82,7 @@ export class GuestFreeze {
     await write(undefined);
   }
 
-  /** For what an earlier agent, or a lost line, has left. */
+  /** Handles a freeze that an earlier node agent, or a lost connection, has left behind. */
   async settle(): Promise<void> {
     const { clock, record } = this.#options;
     const left = record();
@@ -91,7 +91,7 @@ export class GuestFreeze {
     else this.#thawAt(left.untilMs - clock.now());
   }
 
-  /** The guest has begun anew: nothing is frozen. */
+  /** Removes the record after the guest was restarted, because a restarted guest is not frozen. */
   async forget(): Promise<void> {
     this.#cancel?.();
     if (this.#options.record() !== undefined) await this.#options.write(undefined);
@@ -114,7 +114,7 @@ export class GuestFreeze {
     if (this.#closed) return;
     this.#cancel = clock.after(inMs, () => {
       if (this.#closed || hasEnded()) return;
-      this.thaw().catch((err: unknown) => log.warn({ err }, 'cannot thaw a guest; trying again'));
+      this.thaw().catch((err: unknown) => log.warn({ err }, 'cannot thaw the file systems of a guest; retrying'));
     });
   }
 }

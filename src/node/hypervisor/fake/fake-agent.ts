@@ -1,23 +1,23 @@
 /**
- * What is at the other end of a simulated guest's lines: an agent that answers as QEMU's does, and ports that are open.
- * Nobody is there until a test, or whoever plays the guest, starts them.
+ * The guest's side of a simulated guest's connections: an agent that answers as QEMU's does, and open ports. Neither
+ * exists until a test starts it.
  */
 import { duplexPair, type Duplex } from 'node:stream';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { GuestAgentError, type AgentCommand, type GuestPort } from '../guest-lines.ts';
 import { HypervisorError } from '../hypervisor.ts';
 
-/** By command: what the agent answers. An Error is its refusal; a function is asked each time. */
+/** The agent's answers by command. An Error is a refusal; a function is called each time. */
 export type AgentAnswers = Readonly<Record<string, unknown>>;
 
-/** Takes the guest's end of a connection. */
+/** Handles the guest's end of a connection. */
 export type PortServer = (connection: Duplex) => void;
 
 export interface FakeAgentState {
   frozen: boolean;
 }
 
-/** As a small Linux with one address for each interface would answer. */
+/** Answers as a small Linux with one address per interface would. */
 export function answerOf(
   { execute, arguments: args = {} }: AgentCommand,
   definition: DomainDefinition,
@@ -86,7 +86,7 @@ function interfacesOf({ devices }: DomainDefinition): unknown[] {
 
 const address = (ip: string) => ({ 'ip-address-type': 'ipv4', 'ip-address': ip, prefix: 24 });
 
-/** The ports of one guest; they are gone with the process that simulates it. */
+/** The open ports of one guest. They are gone with the process that simulates it. */
 export class FakePorts {
   readonly #servers = new Map<string, PortServer>();
   readonly #open = new Set<Duplex>();

@@ -1,10 +1,12 @@
-/** The display of a simulated guest: it says that it speaks RFB and nothing more, and shows one black point. */
+/**
+ * The display of a simulated guest: it sends an RFB greeting and nothing more, and its screenshot is one black pixel.
+ */
 import { Duplex } from 'node:stream';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { hasDisplay } from '#node/definition/has-display.ts';
 import { HypervisorError } from '../hypervisor.ts';
 
-/** PNG. */
+/** A PNG of one pixel. */
 const SCREEN = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNgAAAAAgABUcdcNAAAAABJRU5ErkJggg==',
   'base64',
@@ -34,12 +36,13 @@ export class FakeDisplay {
   }
 
   picture(): Buffer {
-    this.#checkThere('take a picture of the display of');
+    this.#checkThere('take a screenshot of');
     return SCREEN;
   }
 
   #checkThere(verb: string): void {
     const definition = this.#definition();
-    if (!hasDisplay(definition)) throw new HypervisorError(`Cannot ${verb} domain "${definition.name}": it has none`);
+    if (!hasDisplay(definition))
+      throw new HypervisorError(`Cannot ${verb} domain "${definition.name}": the guest has no display`);
   }
 }

@@ -1,9 +1,9 @@
 /**
- * Where simulated guests come in. A door is a name in this process, or, where the host has a directory, a directory of
- * its own there: then guests come from other processes of this machine too. A door is for one guest and one migration,
- * from `receive` until the guest has arrived or is given up.
+ * Endpoints at which simulated guests arrive. An endpoint is a name in this process or, if the host has a directory, a
+ * directory below it: then guests can also come from other processes of this machine. An endpoint serves one guest and
+ * one migration, from `receive` until the guest has arrived or the migration is aborted.
  *
- * Whoever goes through a door is watched for good: the guests on both sides must never run at the same time.
+ * The guests on both sides of an endpoint must never run at the same time; watchRunning asserts that.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, isAbsolute, join } from 'node:path';
@@ -12,15 +12,15 @@ import { invariant } from '#lib/invariant.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { AgentAnswers } from './fake-agent.ts';
 
-/** What a guest takes with it: all that is not in its definition. */
+/** Everything that moves with a guest besides its definition. Stored as JSON. */
 export interface Luggage {
-  /** What of its definition must be the same on both sides. */
+  /** The part of the definition that must be the same on both sides. */
   readonly machine: string;
   readonly memory: readonly Entry[];
   readonly hasBooted: boolean;
-  /** Of its persistent state; EFI variables go another way (Sent). */
+  /** Persistent state, except for EFI variables, which are in TransferredState. */
   readonly kept: readonly Entry[];
-  /** By id of the device. */
+  /** By device id. */
   readonly disks: readonly Entry[];
   readonly ignoresPowerButton: boolean;
   readonly pressed: boolean;
@@ -37,14 +37,14 @@ const DOORS = 'doors';
 const DOOR = /^door-[a-z0-9]{16}$/;
 const RANDOM_LENGTH = 16;
 
-/** What lies behind doors that are names. */
+/** Transferred guests by endpoint, for endpoints that are names. */
 const behind = new Map<string, string | undefined>();
-/** Those of this process that wait for it to close. */
+/** Listeners of this process that wait until an endpoint closes. */
 const listeners = new Map<string, Set<() => void>>();
-/** The host on which the guest that went or goes through this door runs. */
+/** The host on which the guest of an endpoint runs. */
 const runners = new Map<string, string>();
 
-/** `dir`: of the host. */
+/** Opens an endpoint in the directory of the host, or in memory if there is none. */
 export function openDoor(dir: string | undefined): string {
   const name = `door-${randomSuffix(RANDOM_LENGTH)}`;
   if (dir === undefined) {
@@ -56,7 +56,7 @@ export function openDoor(dir: string | undefined): string {
   return path;
 }
 
-/** Fine where it is closed. What lies behind it goes. */
+/** Closes the endpoint and drops the guest that was sent to it. Does nothing if it is closed. */
 export function closeDoor(door: string): void {
   behind.delete(door);
   if (isPath(door)) rmSync(door, { recursive: true, force: true });
@@ -68,7 +68,7 @@ export function isOpen(door: string): boolean {
   return isPath(door) ? existsSync(door) : behind.has(door);
 }
 
-/** Calls once when it closes, as far as that happens in this process; the result ends it. */
+/** Calls the listener once if this process closes the endpoint. Returns a function that removes the listener. */
 export function onClosed(door: string, listener: () => void): () => void {
   const all = listeners.get(door) ?? new Set();
   listeners.set(door, all.add(listener));
@@ -78,7 +78,7 @@ export function onClosed(door: string, listener: () => void): () => void {
   };
 }
 
-/** Throws where nobody waits there. */
+/** Sends a guest to an endpoint; throws if the endpoint is closed. */
 export function deliver(door: string, luggage: Luggage): void {
   if (!isOpen(door)) throw nobodyThere(door);
   const text = JSON.stringify(luggage);
@@ -91,13 +91,13 @@ export function deliver(door: string, luggage: Luggage): void {
   renameSync(`${file}.new`, file);
 }
 
-/** Undefined while nothing has come. */
+/** Returns the guest that was sent to the endpoint, or undefined if none has arrived. */
 export function collect(door: string): Luggage | undefined {
   const text = isPath(door) ? readIfThere(fileBehind(door)) : behind.get(door);
   return text === undefined ? undefined : (JSON.parse(text) as Luggage);
 }
 
-/** Closes doors of this directory that a killed process left open before anybody knew of them. */
+/** Closes endpoints of this directory that a killed process opened but did not record. */
 export function closeUnknownDoors(dir: string, known: ReadonlySet<string>): void {
   const doors = join(dir, DOORS);
   for (const name of existsSync(doors) ? readdirSync(doors) : []) {
@@ -105,11 +105,11 @@ export function closeUnknownDoors(dir: string, known: ReadonlySet<string>): void
   }
 }
 
-/** Told at each change, before it is written down. Fails loudly where the guest runs on both sides of its door. */
+/** Called at each change before it is saved. Fails if the guest runs on both sides of its endpoint. */
 export function watchRunning(door: string, host: string, isRunning: boolean): void {
   const runner = runners.get(door);
   if (isRunning) {
-    invariant(runner === undefined || runner === host, `a guest runs on two hosts at the same time: ${door}`);
+    invariant(runner === undefined || runner === host, `a guest runs on one host at a time: ${door}`);
     runners.set(door, host);
   } else if (runner === host) {
     runners.delete(door);
@@ -117,10 +117,10 @@ export function watchRunning(door: string, host: string, isRunning: boolean): vo
 }
 
 export function nobodyThere(door: string): HypervisorError {
-  return new HypervisorError(`Cannot send a guest: nobody waits for it at "${door}"`);
+  return new HypervisorError(`Cannot send a guest: no guest waits at "${door}"`);
 }
 
-/** Doors come from another node: only what openDoor made is looked at. */
+/** Endpoints come from another node, so only paths of the form that openFakeEndpoint creates are used. */
 function isPath(door: string): boolean {
   return isAbsolute(door) && DOOR.test(basename(door));
 }

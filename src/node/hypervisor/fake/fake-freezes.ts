@@ -1,4 +1,4 @@
-/** What this process knows of frozen simulated guests: the clocks that thaw them. */
+/** The freezes of simulated guests that this process knows: it runs the timers that thaw them. */
 import type { Clock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { GuestFreeze } from '../guest-freeze.ts';
@@ -30,7 +30,7 @@ export class FakeFreezes {
     return made;
   }
 
-  /** Of guests that an earlier process has left frozen. */
+  /** Takes over freezes that an earlier process left. */
   adopt(): void {
     for (const { record } of this.#host.guests()) {
       if (record.frozen !== undefined) void this.of(record.id).settle();

@@ -1,7 +1,7 @@
 /**
- * One simulated guest. It says a banner at each boot, gives back what its console is told, and shuts down when the power
- * button is pressed, unless told to ignore that. A paused guest does nothing; a button that was pressed meanwhile takes
- * effect when it goes on. Small while nothing happens: no timers, the definition as text, buffers only for open consoles.
+ * One simulated guest. It prints a banner at each boot, echoes console input, and shuts down when the power button is
+ * pressed, unless it ignores the button. A paused guest does nothing; a button pressed meanwhile takes effect when it
+ * resumes. An idle guest is small: no timers, the definition as text, buffers only for open consoles.
  */
 import { Duplex } from 'node:stream';
 import { invariant } from '#lib/invariant.ts';
@@ -25,37 +25,37 @@ import type { FakeStates } from './fake-states.ts';
 import { FakeWatchdog } from './fake-watchdog.ts';
 import { banner, type GuestRecord } from './guest-record.ts';
 
-/** A send that this process waits for. */
+/** A send that is in progress in this process. */
 export interface PendingSend {
   finish(): void;
   fail(error: Error): void;
 }
 
-/** What a guest does by itself. */
+/** Actions that the guest takes by itself, for tests. */
 export interface GuestControls {
   shutDown(): void;
   crash(message: string): void;
   ignorePowerButton(): void;
   say(text: string): void;
-  /** From now on it does not let go of devices until it is told to. */
+  /** Keeps all devices until letGo is called. */
   holdDevices(): void;
-  /** Of one device that it was asked to let go, or of all. */
+  /** Releases one device that the guest was asked for, or all of them. */
   letGo(deviceId?: string): void;
-  /** It goes along when the guest moves, and is lost when it ends. */
+  /** Writes to the guest's memory, which moves with the guest and is lost when it ends. */
   remember(key: string, value: string): void;
   recall(key: string): string | undefined;
-  /** In its persistent state. Keys that begin with `efi/` are EFI variables. */
+  /** Writes to the persistent state. Keys that begin with `efi/` are EFI variables. */
   keep(key: string, value: string): void;
   kept(key: string): string | undefined;
-  /** Somebody listens to what is said to its agent from now on. It stops when the guest begins anew, and goes along when it moves. */
+  /** Starts the guest agent. It stops when the guest restarts, and moves with the guest. */
   startAgent(answers?: AgentAnswers): void;
   stopAgent(): void;
-  /** Whether it was frozen, as the guest itself knows. */
+  /** True while the guest's file systems are frozen, as the guest itself knows it. */
   readonly isFrozen: boolean;
-  /** From now on the port is open; as long as this process is there. */
+  /** Opens a port, for the lifetime of this process. */
   listen(port: number, server: PortServer): void;
   stopListening(): void;
-  /** It no longer feeds its watchdog: what its definition says of that happens. */
+  /** Stops feeding the watchdog, which triggers the action of the definition. */
   expireWatchdog(): void;
 }
 
@@ -64,7 +64,7 @@ export class FakeGuest implements GuestControls {
   readonly record: GuestRecord;
   sending: PendingSend | undefined;
   readonly #states: FakeStates;
-  /** After each change of the record; `stateChanged` when the state is another one. */
+  /** Called after each change of the record; `stateChanged` is true if the state is a different one. */
   readonly #changed: (stateChanged: boolean) => void;
   readonly #hotplug: FakeHotplug;
   #consoles: Set<Duplex> | undefined;
@@ -169,7 +169,7 @@ export class FakeGuest implements GuestControls {
     return this.#states.of(this.#stateDirectory()).get(key);
   }
 
-  /** Its next step on the way to another host, and with it the state in which it is then. */
+  /** Records the next step of a migration, and the state that comes with it. */
   step(migration: DomainMigration, current: DomainState = this.record.current): void {
     this.record.migration = migration;
     const ends = current.state === 'ended' && this.record.current.state !== 'ended';
@@ -177,7 +177,7 @@ export class FakeGuest implements GuestControls {
     else this.#become(current);
   }
 
-  /** As step, to where it goes on as it did before, or stays paused. */
+  /** Records a step after which the guest continues as before the migration, or stays paused. */
   goOn(migration: DomainMigration): void {
     const goesOn = this.record.goesOn === true;
     this.record.migration = migration;
@@ -222,19 +222,21 @@ export class FakeGuest implements GuestControls {
   expireWatchdog(): void {
     const action = this.#watchdog.fire(this.definition);
     this.#changed(true);
-    if (action === 'poweroff') this.crash('The guest did not feed its watchdog, which has switched it off.');
+    if (action === 'poweroff') this.crash('The guest did not feed its watchdog, so the watchdog switched it off.');
     else if (action === 'shutdown') this.powerDown();
     else this.reboot();
   }
 
   openPort(port: GuestPort): Duplex {
     if (this.record.current.state === 'running' && this.#ports !== undefined) return this.#ports.open(port);
-    throw new HypervisorError(`Cannot reach a port of domain "${this.record.name}": nobody listens on ${port.port}`);
+    throw new HypervisorError(
+      `Cannot reach a port of domain "${this.record.name}": no process of the guest listens on port ${port.port}`,
+    );
   }
 
   askAgent(command: AgentCommand): unknown {
     const { current, agent, agentState = { frozen: false } } = this.record;
-    if (!this.#hasChannel) throw new GuestAgentError('NoChannel', 'the guest has no line to a guest agent');
+    if (!this.#hasChannel) throw new GuestAgentError('NoChannel', 'the guest has no agent channel');
     if (agent === undefined) throw new GuestAgentError('NotConnected', 'the guest agent is not connected');
     if (current.state !== 'running') {
       throw new GuestAgentError(
@@ -260,7 +262,7 @@ export class FakeGuest implements GuestControls {
 
   get #lines(): Pick<Domain, 'agent' | 'frozenUntilMs'> {
     const { agent, frozen, current } = this.record;
-    // Thousands of guests have none; their definitions are not read for it.
+    // Most guests have no agent; with thousands of guests, reading each definition would be slow.
     if (current.state === 'ended') return {};
     return {
       ...(agent !== undefined && { agent: 'connected' as const }),
@@ -300,7 +302,7 @@ export class FakeGuest implements GuestControls {
     this.#hotplug.letGo(deviceId);
   }
 
-  /** `copied` is called before anybody is told, and not at all where they have begun already. */
+  /** `copied` is called before the listeners, and not if the copies exist already. */
   startCopies(
     copies: readonly DiskCopy[],
     { hold, copied }: { hold: boolean; copied: (disks: readonly CopiedDisk[]) => void },
@@ -311,7 +313,7 @@ export class FakeGuest implements GuestControls {
     const [first] = begun;
     if (first !== undefined) {
       throw new HypervisorError(
-        `Cannot copy disks of domain "${name}": copy "${first.copyId}" has begun already, others have not`,
+        `Cannot copy disks of domain "${name}": copy "${first.copyId}" exists already, others of the set do not`,
       );
     }
     copied(copiedDisks(this.definition, copies));
@@ -332,7 +334,7 @@ export class FakeGuest implements GuestControls {
     this.#changed(false);
   }
 
-  /** All that go on come to this end. */
+  /** Ends all running copies with this state. */
   finishCopies(end: CopyState): void {
     if (this.#settleCopies(end)) this.#changed(true);
   }
@@ -353,9 +355,11 @@ export class FakeGuest implements GuestControls {
     return console;
   }
 
-  /** The process that looks at it is gone; the guest does not notice. */
+  /** Drops everything that belongs to the process that held the host. The guest does not notice. */
   loseProcess(): void {
-    this.sending?.fail(new HypervisorError(`Cannot send domain "${this.record.name}": nobody holds its host any more`));
+    this.sending?.fail(
+      new HypervisorError(`Cannot send domain "${this.record.name}": the hypervisor has lost its host`),
+    );
     this.#hotplug.forget();
     for (const open of [...(this.#consoles ?? []), ...this.display.viewers]) open.destroy();
     this.#consoles = undefined;
@@ -363,7 +367,7 @@ export class FakeGuest implements GuestControls {
 
   #end(ended: DomainState): void {
     if (this.record.current.state === 'ended') return;
-    this.sending?.fail(new HypervisorError(`Cannot send domain "${this.record.name}": it ended meanwhile`));
+    this.sending?.fail(new HypervisorError(`Cannot send domain "${this.record.name}": the guest ended`));
     this.#settleCopies({ state: 'failed', message: 'the guest ended before the copy was complete' });
     this.#forgetLines();
     delete this.record.frozen;
@@ -383,12 +387,12 @@ export class FakeGuest implements GuestControls {
 
   #checkRuns(): void {
     const { name, current } = this.record;
-    invariant(current.state === 'running', `a guest does nothing unless it runs, and "${name}" is ${current.state}`);
+    invariant(current.state === 'running', `only a running guest acts; "${name}" is ${current.state}`);
   }
 
   #stateDirectory(): string {
     const { name, state } = this.definition;
-    invariant(state !== undefined, `"${name}" has no persistent state`);
+    invariant(state !== undefined, `"${name}" has persistent state`);
     return state.directory;
   }
 

@@ -1,6 +1,7 @@
 /**
- * Devices that come and go in a simulated guest. It lets go at once when asked, unless it is paused or was told to hold
- * on; a restart lets go of everything, as with QEMU. SCSI disks are QEMU's alone: they go whatever the guest does.
+ * Hotplug of a simulated guest. The guest releases a device at once when asked, unless it is paused or holds its
+ * devices; a restart releases all of them, as with QEMU. SCSI disks are released by QEMU alone, whatever the guest
+ * does.
  */
 import type { Device, DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
@@ -9,9 +10,9 @@ import type { GuestRecord } from './guest-record.ts';
 
 export class FakeHotplug {
   readonly #record: GuestRecord;
-  /** After each change of the record; `devicesChanged` when something came or went. */
+  /** Called after each change of the record; `devicesChanged` is true if a device was added or removed. */
   readonly #changed: (devicesChanged: boolean) => void;
-  /** What the process that holds the host has asked for; the guest itself remembers more (GuestRecord.letGoOf). */
+  /** Devices that the present process has asked for. The guest itself remembers more (GuestRecord.letGoOf). */
   #leaving: Set<string> | undefined;
 
   constructor(record: GuestRecord, changed: (devicesChanged: boolean) => void) {
@@ -23,7 +24,7 @@ export class FakeHotplug {
     return [...(this.#leaving ?? [])];
   }
 
-  /** Throws where the guest has no such place. */
+  /** Throws if the guest cannot take a device at that address. */
   plug(device: PluggableDevice): void {
     const definition = definitionOf(this.#record);
     if (definition.devices.some(({ id }) => id === device.id)) return;
@@ -36,7 +37,7 @@ export class FakeHotplug {
     const definition = definitionOf(this.#record);
     const device = definition.devices.find(({ id }) => id === deviceId);
     if (device === undefined) return;
-    if (!canGo(device)) throw cannot('unplug', deviceId, definition, 'it does not support hotplugging');
+    if (!canGo(device)) throw cannot('unplug', deviceId, definition, 'the device does not support hotplug');
     (this.#leaving ??= new Set()).add(deviceId);
     this.#record.letGoOf = [...new Set([...(this.#record.letGoOf ?? []), deviceId])];
     const { holdsDevices, current } = this.#record;
@@ -54,7 +55,7 @@ export class FakeHotplug {
     this.#become({ ...definition, devices: definition.devices.map((device) => (device === nic ? next : device)) });
   }
 
-  /** Of one device that it was asked for, or of all: then it holds on to nothing any more. */
+  /** Releases one device that the guest was asked for, or all of them; then it no longer holds devices. */
   letGo(deviceId?: string): void {
     if (deviceId === undefined) this.#record.holdsDevices = false;
     const asked = this.#record.letGoOf ?? [];
@@ -66,7 +67,7 @@ export class FakeHotplug {
     this.#become({ ...definition, devices: definition.devices.filter(({ id }) => !gone.has(id)) });
   }
 
-  /** What another process has asked for is not known to the next. */
+  /** Drops the requests of this process; the next process does not know them. */
   forget(): void {
     this.#leaving = undefined;
   }

@@ -1,7 +1,7 @@
 /**
- * A hypervisor without guests: it keeps every promise of hypervisor.ts and boots nothing. It carries scenarios and
- * fleets of thousands (`--hypervisor fake`), and is always labelled as simulated. Tests reach the guests' side of it
- * through `guest`, and failures through `failNextCreate` and its like.
+ * A hypervisor without guests: it meets the contract of hypervisor.ts but boots nothing. Scenario tests and fleets of
+ * thousands of VMs use it (`--hypervisor fake`); it is always labelled as simulated. Tests control the guests through
+ * `guest`, and inject failures with `failNextCreate` and similar methods.
  */
 import type { Duplex } from 'node:stream';
 import type { LearnedDevice } from '#api/learned-device.ts';
@@ -33,18 +33,18 @@ import { failures, refusal } from './refusals.ts';
 
 export interface FakeHypervisorOptions {
   readonly clock: Clock;
-  /** Guests are kept there and found again by the next process. Otherwise they live as long as their host. */
+  /** Directory in which guests are stored for the next process. Without it, guests live as long as their host. */
   readonly dir?: string;
-  /** The host of an earlier hypervisor of this process: its guests are found again. */
+  /** The host of an earlier hypervisor of this process, with its guests. */
   readonly host?: FakeHost;
   readonly machines?: readonly MachineType[];
-  /** How long a start takes; no time unless set. */
+  /** Duration of a start; default: 0. */
   readonly latencyMs?: number;
-  /** Makes the files of copies of disks (copy-images.ts); otherwise they stay as they are. */
+  /** Writes the files of disk copies (copy-images.ts); without it they stay as they are. */
   readonly copyImages?: (copies: readonly CopiedDisk[]) => Promise<void>;
-  /** Moves real images with their guests (realImages of copy-images.ts); otherwise disks are as large as SIMULATED_BYTES. */
+  /** Moves real images with their guests (realImages of copy-images.ts). Without it, all disks have SIMULATED_BYTES. */
   readonly images?: source.RealImages;
-  /** What outlives guests, where hosts have it in common. */
+  /** Persistent state, if several hosts share it. */
   readonly states?: FakeStates;
 }
 
@@ -53,15 +53,15 @@ export const SIMULATED_BYTES = 64 * 2 ** 20;
 export interface FakeHypervisor extends Hypervisor {
   readonly host: FakeHost;
   guest(id: string): GuestControls;
-  /** The next start fails with this; asked several times, the next several. */
+  /** Makes the next start fail with this error. Several calls queue several failures. */
   failNextCreate(error: HypervisorError): void;
-  /** The same for the next device that is plugged in. */
+  /** Makes the next plug fail. */
   failNextPlug(error: HypervisorError): void;
-  /** The same for the next guest that comes. */
+  /** Makes the next receive fail. */
   failNextReceive(error: HypervisorError): void;
-  /** The same for the next guest that is sent: it fails on its way. */
+  /** Makes the next send fail in transit. */
   failNextSend(error: HypervisorError): void;
-  /** The same for the next guest that has come and is to be stored. */
+  /** Makes the next store fail. */
   failNextStore(error: HypervisorError): void;
 }
 
@@ -175,7 +175,7 @@ class SimulatedHypervisor implements FakeHypervisor {
   }
 
   async ping(id: string): Promise<void> {
-    this.#alive(id, 'ask');
+    this.#alive(id, 'ping');
   }
 
   async learn(id: string): Promise<readonly LearnedDevice[]> {
@@ -209,7 +209,7 @@ class SimulatedHypervisor implements FakeHypervisor {
   }
 
   async screenshot(id: string): Promise<Buffer> {
-    return this.#alive(id, 'take a picture of the display of').display.picture();
+    return this.#alive(id, 'take a screenshot of').display.picture();
   }
 
   async readConsoleLog(id: string): Promise<Buffer> {
@@ -218,7 +218,7 @@ class SimulatedHypervisor implements FakeHypervisor {
 
   async readLog(id: string): Promise<Buffer> {
     const { name, machine, current } = this.#known(id, 'read the log of').record;
-    return Buffer.from(`simulating "${name}" on ${machine}\nit is ${current.state}\n`);
+    return Buffer.from(`simulating "${name}" on ${machine}\nstate: ${current.state}\n`);
   }
 
   async openPort(id: string, port: GuestPort): Promise<Duplex> {
@@ -243,7 +243,9 @@ class SimulatedHypervisor implements FakeHypervisor {
     const guest = this.#here(id, 'resize a disk of');
     const isDisk = guest.definition.devices.some((device) => device.type === 'disk' && device.id === deviceId);
     if (isDisk) return;
-    throw new HypervisorError(`Cannot resize disk "${deviceId}" of domain "${guest.record.name}": it has no such disk`);
+    throw new HypervisorError(
+      `Cannot resize disk "${deviceId}" of domain "${guest.record.name}": the guest has no such disk`,
+    );
   }
 
   async startCopies(id: string, copies: readonly DiskCopy[]): Promise<void> {
@@ -255,7 +257,7 @@ class SimulatedHypervisor implements FakeHypervisor {
   }
 
   async copyState(id: string, copyId: string): Promise<CopyState | undefined> {
-    this.#checkHeld(`look at a copy of domain ${id}`);
+    this.#checkHeld(`read the state of a copy of domain ${id}`);
     return this.host.guest(id)?.copyState(copyId);
   }
 
@@ -266,7 +268,7 @@ class SimulatedHypervisor implements FakeHypervisor {
 
   async diskSizes(id: string): Promise<ReadonlyMap<string, number>> {
     const sizes = new Map<string, number>();
-    for (const [deviceId, medium] of source.mediaOf(this.#alive(id, 'measure the disks of').definition)) {
+    for (const [deviceId, medium] of source.mediaOf(this.#alive(id, 'read the disk sizes of').definition)) {
       sizes.set(deviceId, (await this.#images?.bytes(medium)) ?? SIMULATED_BYTES);
     }
     return sizes;
@@ -289,7 +291,7 @@ class SimulatedHypervisor implements FakeHypervisor {
   }
 
   async recordMigrated(id: string): Promise<void> {
-    source.recordMigrated(this.host, this.#known(id, 'give up'));
+    source.recordMigrated(this.host, this.#known(id, 'record the migration of'));
   }
 
   async leave(id: string): Promise<void> {
@@ -297,7 +299,7 @@ class SimulatedHypervisor implements FakeHypervisor {
   }
 
   async takeBack(id: string): Promise<void> {
-    source.takeBack(this.host, this.#known(id, 'take back'));
+    source.takeBack(this.host, this.#known(id, 'abort the migration of'));
   }
 
   async receive(
@@ -363,7 +365,7 @@ class SimulatedHypervisor implements FakeHypervisor {
   #known(id: string, verb: string): FakeGuest {
     this.#checkHeld(`${verb} domain ${id}`);
     const guest = this.host.guest(id);
-    if (guest === undefined) throw new HypervisorError(`Cannot ${verb} domain ${id}: there is none`);
+    if (guest === undefined) throw new HypervisorError(`Cannot ${verb} domain ${id}: it does not exist`);
     return guest;
   }
 
@@ -373,7 +375,7 @@ class SimulatedHypervisor implements FakeHypervisor {
     return guest;
   }
 
-  /** Alive, and not about to be elsewhere. */
+  /** Returns a guest that has not ended and does not take part in a migration. */
   #here(id: string, verb: string): FakeGuest {
     const guest = this.#alive(id, verb);
     const why = whyNotHere(guest.record);
@@ -393,8 +395,9 @@ class SimulatedHypervisor implements FakeHypervisor {
     });
   }
 
-  /** As with a real one: without adopt it knows nothing, and one at a time has the guests. */
+  /** Throws before adopt, and after another hypervisor has acquired the host, as with real guests. */
   #checkHeld(what: string): void {
-    if (!this.#held) throw new HypervisorError(`Cannot ${what}: this hypervisor does not hold its host; adopt first`);
+    if (!this.#held)
+      throw new HypervisorError(`Cannot ${what}: this hypervisor does not hold its host; call adopt first`);
   }
 }

@@ -1,11 +1,11 @@
-/** Whether a simulated guest has the place that a device is to be plugged into, told as QEMU would. Pure. */
+/** Checks whether a device can be plugged into a simulated guest at its address, with QEMU's error texts. Pure. */
 import { chipsetOf } from '#api/chipset.ts';
 import type { DeviceAddress } from '#api/learned-device.ts';
 import { portOf } from '#node/definition/addresses/layout-q35.ts';
 import { pciAddressFromMap } from '#api/pci-address.ts';
 import type { Device, DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 
-/** Undefined where nothing is in the way. */
+/** Returns why the device cannot be plugged in, or undefined if it can. */
 export function placeProblem(definition: DomainDefinition, device: PluggableDevice): string | undefined {
   if (device.type === 'interface' || device.bus === 'virtio') return pciProblem(definition, device);
   if (device.bus !== 'scsi') return `bus "${device.bus}" does not support hotplugging`;

@@ -1,6 +1,6 @@
 /**
- * A simulated guest that leaves its host (migration.ts). It is sent at once, unless the host holds it on its way; what it
- * takes with it is packed when it stands still, so that nothing it did before is lost.
+ * The source side of a simulated migration (migration.ts). A guest is sent at once, unless the host holds it in
+ * transit. Its state is packed after it was paused, so that nothing it did before is lost.
  */
 import type { DiskSource, DomainDefinition } from '#node/definition/domain-definition.ts';
 import { learnedFrom } from '#node/definition/learned-from.ts';
@@ -11,7 +11,7 @@ import type { FakeGuest } from './fake-guest.ts';
 import type { FakeHost } from './fake-host.ts';
 import { EFI_PREFIX } from './fake-states.ts';
 
-/** The images that simulated guests stand on, where there are any. */
+/** The real images behind simulated guests, if there are any. */
 export interface RealImages {
   bytes(source: DiskSource): Promise<number>;
   move(from: DiskSource, to: DiskSource): Promise<void>;
@@ -21,7 +21,7 @@ export interface SendOptions {
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: SendProgress) => void;
   readonly images?: RealImages | undefined;
-  /** It goes wrong so, on its way. */
+  /** The error with which the send fails in transit. */
   readonly failure?: HypervisorError | undefined;
 }
 
@@ -46,7 +46,7 @@ export async function send(host: FakeHost, guest: FakeGuest, outgoing: Outgoing,
   if (failure !== undefined) throw failure;
   if (!isOpen(door.memory)) throw nobodyThere(door.memory);
   if (record.migration !== sending || record.current.state === 'ended')
-    throw cannot('send', guest, 'it was taken back');
+    throw cannot('send', guest, 'the migration was aborted');
   guest.step(sending, { state: 'paused', why: 'migration' });
   onProgress?.(progressOf(totalBytes, totalBytes));
 }
@@ -56,7 +56,7 @@ export function switchOver(host: FakeHost, guest: FakeGuest): Sent {
   const { migration, current, door } = record;
   const standsStill = current.state === 'paused' && current.why === 'migration';
   if (migration?.role !== 'source' || migration.step !== 'sending' || !standsStill || door === undefined) {
-    throw cannot('switch over', guest, 'it has not been sent');
+    throw cannot('switch over', guest, 'the guest has not been sent');
   }
   const kept = [...host.states.of(definition.state?.directory ?? '')];
   deliver(door, { ...packed(host, guest), kept: kept.filter(([key]) => !key.startsWith(EFI_PREFIX)) });
@@ -70,7 +70,7 @@ export function recordMigrated(host: FakeHost, guest: FakeGuest): void {
   const { migration, handedOver } = guest.record;
   if (migration?.role === 'source' && migration.step === 'migrated') return;
   if (migration?.role !== 'source' || migration.step !== 'sending' || handedOver !== true) {
-    throw cannot('give up', guest, 'it was not sent to its end');
+    throw cannot('record the migration of', guest, 'the guest was not sent completely');
   }
   stepTo(host, guest, migration, 'migrated');
 }
@@ -78,7 +78,8 @@ export function recordMigrated(host: FakeHost, guest: FakeGuest): void {
 export function leave(host: FakeHost, guest: FakeGuest): void {
   const { migration } = guest.record;
   if (migration?.role === 'source' && migration.step === 'left') return;
-  if (migration?.role !== 'source' || migration.step !== 'migrated') throw cannot('end', guest, 'it has not migrated');
+  if (migration?.role !== 'source' || migration.step !== 'migrated')
+    throw cannot('end', guest, 'the guest has not migrated');
   guest.step({ ...migration, step: 'left' }, { state: 'ended', how: 'migrated' });
   host.onStep?.(guest.record.id, 'left');
 }
@@ -86,8 +87,9 @@ export function leave(host: FakeHost, guest: FakeGuest): void {
 export function takeBack(host: FakeHost, guest: FakeGuest): void {
   const { migration, current } = guest.record;
   if (migration?.role !== 'source' || migration.step === 'aborted') return;
-  if (migration.step !== 'sending') throw cannot('take back', guest, `it has migrated to node "${migration.peer}"`);
-  guest.sending?.fail(cannot('send', guest, 'it was taken back'));
+  if (migration.step !== 'sending')
+    throw cannot('abort the migration of', guest, `the guest has migrated to node "${migration.peer}"`);
+  guest.sending?.fail(cannot('send', guest, 'the migration was aborted'));
   if (current.state !== 'paused' || current.why !== 'migration') stepTo(host, guest, migration, 'aborted');
   else {
     guest.goOn({ ...migration, step: 'aborted' });
@@ -95,7 +97,7 @@ export function takeBack(host: FakeHost, guest: FakeGuest): void {
   }
 }
 
-/** What must be the same on both sides. */
+/** Returns the part of a definition that must be the same on both sides. */
 export function machineOf(definition: DomainDefinition): string {
   const { machine, cpu, memoryKib, firmware, acpi, smm } = definition;
   return JSON.stringify({ machine, cpu, memoryKib, firmware, acpi, smm, devices: learnedFrom(definition) });
@@ -122,7 +124,7 @@ function stepTo(host: FakeHost, guest: FakeGuest, migration: DomainMigration, st
   host.onStep?.(guest.record.id, step);
 }
 
-/** Resolves when it has been sent; rejects when the guest, the target or who asked for it gives up. */
+/** Resolves when the guest has been sent; rejects if the guest ends, the target gives up or the signal aborts. */
 async function onItsWay(host: FakeHost, guest: FakeGuest, signal: AbortSignal): Promise<void> {
   const door = guest.record.door ?? '';
   signal.throwIfAborted();
@@ -159,14 +161,16 @@ function packed(host: FakeHost, { record, definition }: FakeGuest): Omit<Luggage
   };
 }
 
-/** Overlays stay as they are made at the target: nobody writes to the disks of simulated guests. */
+/** Overlays are not copied: simulated guests do not write, so the target's new overlay is equal. */
 async function moveImages(images: RealImages, definition: DomainDefinition, outgoing: Outgoing): Promise<void> {
   const from = mediaOf(definition);
   const to = new Map(JSON.parse(outgoing.door.disks ?? '[]') as [string, DiskSource][]);
   for (const { deviceId } of outgoing.disks.filter((disk: MovingDisk) => !disk.overlay)) {
     const [source, target] = [from.get(deviceId), to.get(deviceId)];
     if (source === undefined || target === undefined) {
-      throw new HypervisorError(`Cannot move disk "${deviceId}" of domain "${definition.name}": it has no medium`);
+      throw new HypervisorError(
+        `Cannot move disk "${deviceId}" of domain "${definition.name}": the disk has no medium`,
+      );
     }
     await images.move(source, target);
   }

@@ -1,6 +1,6 @@
 /**
- * What outlives simulated guests: small texts by the directory that a definition names for its state. They stand for the
- * files of swtpm and OVMF; keys that begin with EFI_PREFIX are EFI variables. In memory, or in one file of a host.
+ * Persistent state of simulated guests: small texts by the state directory of a definition. They stand for the files of
+ * swtpm and OVMF; keys that begin with EFI_PREFIX are EFI variables. Kept in memory, or in one file of a host.
  */
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ export class FakeStates {
   readonly #file: string | undefined;
   readonly #kept = new Map<string, Map<string, string>>();
 
-  /** `dir`: one that is there already. */
+  /** `dir` must exist. */
   constructor(dir?: string) {
     this.#file = dir === undefined ? undefined : join(dir, 'kept');
     if (this.#file === undefined || !existsSync(this.#file)) return;
@@ -29,7 +29,7 @@ export class FakeStates {
     this.replace(directory, [...this.of(directory), [key, value]]);
   }
 
-  /** All that was there goes. */
+  /** Replaces all entries of the directory. */
   replace(directory: string, entries: readonly Entry[]): void {
     this.#kept.set(directory, new Map(entries));
     if (this.#file === undefined) return;

@@ -1,4 +1,6 @@
-/** A simulated guest that comes from another host (migration.ts). Everything it brings is kept before it counts. */
+/**
+ * The target side of a simulated migration (migration.ts). Everything that arrives is stored before it takes effect.
+ */
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { Incoming, MigrationDoor, Sent } from '../migration.ts';
@@ -12,7 +14,7 @@ export function receive(host: FakeHost, definition: DomainDefinition, incoming: 
   const missing = incoming.disks.find(({ deviceId }) => !media.has(deviceId));
   if (missing !== undefined) {
     throw new HypervisorError(
-      `Cannot receive domain "${definition.name}": it has no disk "${missing.deviceId}" with a medium`,
+      `Cannot receive domain "${definition.name}": the guest has no disk "${missing.deviceId}" with a medium`,
       { permanent: true },
     );
   }
@@ -24,12 +26,13 @@ export function receive(host: FakeHost, definition: DomainDefinition, incoming: 
 export function store(host: FakeHost, guest: FakeGuest, sent: Sent): void {
   const { record, definition } = guest;
   const { migration, door = '', current } = record;
-  if (migration?.role !== 'target') throw cannot('store', guest, 'it did not come from elsewhere');
+  if (migration?.role !== 'target') throw cannot('store', guest, 'the guest was not received from another node');
   if (migration.step !== 'waiting') return;
-  if (current.state !== 'incoming') throw cannot('store', guest, `it is ${current.state}; expected incoming`);
+  if (current.state !== 'incoming') throw cannot('store', guest, `the guest is ${current.state}; expected incoming`);
   const luggage = collect(door);
-  if (luggage === undefined) throw cannot('store', guest, 'nothing has come');
-  if (luggage.machine !== machineOf(definition)) throw cannot('store', guest, 'another machine was sent');
+  if (luggage === undefined) throw cannot('store', guest, 'no data has arrived');
+  if (luggage.machine !== machineOf(definition))
+    throw cannot('store', guest, 'the sent machine differs from the expected one');
   const directory = definition.state?.directory;
   if (directory !== undefined) host.states.replace(directory, [...luggage.kept, ...variablesOf(guest, sent)]);
   const media = mediaOf(definition);
@@ -44,23 +47,23 @@ export function store(host: FakeHost, guest: FakeGuest, sent: Sent): void {
 
 export function commit(host: FakeHost, guest: FakeGuest): void {
   const { migration, current } = guest.record;
-  if (migration?.role !== 'target') throw cannot('commit', guest, 'it did not come from elsewhere');
+  if (migration?.role !== 'target') throw cannot('commit', guest, 'the guest was not received from another node');
   if (migration.step === 'arrived') return;
-  if (migration.step === 'waiting') throw cannot('commit', guest, 'it is waiting; expected stored');
+  if (migration.step === 'waiting') throw cannot('commit', guest, 'the migration is in step waiting; expected stored');
   if (migration.step === 'stored') {
     guest.step({ ...migration, step: 'committed' });
     host.onStep?.(guest.record.id, 'committed');
   }
-  // The guest is ours for good, and has come to its end before it could go on.
-  if (current.state === 'ended') throw cannot('resume', guest, `it is ended: ${current.how}`);
+  // The guest belongs to this host for good, but ended before it could continue.
+  if (current.state === 'ended') throw cannot('resume', guest, `the guest has ended: ${current.how}`);
   closeDoor(guest.record.door ?? '');
   guest.goOn({ ...migration, step: 'arrived' });
   host.onStep?.(guest.record.id, 'arrived');
 }
 
-/** EFI variables come from the source's agent. */
+/** Returns the EFI variables, which the source's node agent sends. */
 function variablesOf(guest: FakeGuest, { nvram }: Sent): readonly Entry[] {
   if (!keepsVariables(guest.definition)) return [];
-  if (nvram === undefined) throw cannot('store', guest, 'its EFI variables have not come');
+  if (nvram === undefined) throw cannot('store', guest, 'the EFI variables have not arrived');
   return JSON.parse(nvram.toString()) as Entry[];
 }

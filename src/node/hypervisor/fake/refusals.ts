@@ -1,14 +1,14 @@
-/** What a simulated hypervisor says no with: because of its guests, or because a test wants it to. */
+/** Errors of the simulated hypervisor: queues of injected failures, and refusals because of a guest's state. */
 import { HypervisorError } from '../hypervisor.ts';
 import type { FakeGuest } from './fake-guest.ts';
 
-/** Those that the next calls fail with. */
+/** Returns empty queues of errors for the next calls to fail with. */
 export function failures(): Record<'create' | 'plug' | 'receive' | 'send' | 'store', HypervisorError[]> {
   return { create: [], plug: [], receive: [], send: [], store: [] };
 }
 
 export function refusal(verb: string, { record }: FakeGuest, expected: string): HypervisorError {
   return new HypervisorError(
-    `Cannot ${verb} domain "${record.name}": it is ${record.current.state}; expected ${expected}`,
+    `Cannot ${verb} domain "${record.name}": the guest is ${record.current.state}; expected ${expected}`,
   );
 }

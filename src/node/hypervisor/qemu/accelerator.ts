@@ -1,4 +1,4 @@
-/** Whether guests run on the processor itself or are emulated. */
+/** Decides whether guests run with KVM or are emulated (TCG). */
 import { constants, type Stats } from 'node:fs';
 import { access, readFile, stat } from 'node:fs/promises';
 import type { User } from './process.ts';
@@ -9,21 +9,24 @@ const DEVICE = '/dev/kvm';
 
 export interface KvmFacts {
   readonly opens: boolean;
-  /** /proc/cpuinfo */
+  /** The content of /proc/cpuinfo. */
   readonly cpuinfo: string;
   /** Mode and owners of /dev/kvm. */
   readonly device: Pick<Stats, 'mode' | 'uid' | 'gid'> | undefined;
-  /** Who runs QEMU; undefined: we. */
+  /** The user that QEMU runs as; undefined for our own user. */
   readonly user: User | undefined;
 }
 
-/** Measured: /dev/kvm may be there on a processor that cannot do it, and guests hang then; the flag must be there too. */
+/**
+ * Reports whether KVM is usable. /dev/kvm can exist on a processor without virtualization, where guests would hang, so
+ * the CPU flag is required, too.
+ */
 export function kvmWorks({ opens, cpuinfo, device, user }: KvmFacts): boolean {
   if (!opens || device === undefined || !/^flags\s*:.*\b(?:vmx|svm)\b/m.test(cpuinfo)) return false;
   return user === undefined || kvmGroup(device) !== undefined || (device.mode & 0o006) === 0o006;
 }
 
-/** The group that QEMU needs to open the device; never root's. */
+/** Returns the group that QEMU needs in order to open the device, but never root's group. */
 export function kvmGroup(device: Pick<Stats, 'mode' | 'gid'>): number | undefined {
   return device.gid !== 0 && (device.mode & 0o060) === 0o060 ? device.gid : undefined;
 }
@@ -39,7 +42,10 @@ export async function chooseAccelerator(wanted: 'auto' | Accelerator, user: User
   return kvmWorks({ opens, cpuinfo, device, user }) ? 'kvm' : 'tcg';
 }
 
-/** QEMU's user with the group of /dev/kvm, where it needs that: a process has one group only, the others are dropped. */
+/**
+ * Returns QEMU's user with the group of /dev/kvm if QEMU needs it. A process has only one group, because the others are
+ * dropped.
+ */
 export async function userWithKvm(user: User | undefined, accelerator: Accelerator): Promise<User | undefined> {
   if (user === undefined || accelerator === 'tcg') return user;
   const device = await stat(DEVICE).catch(() => undefined);

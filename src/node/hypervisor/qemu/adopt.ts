@@ -1,4 +1,4 @@
-/** What earlier agents left: guests that run, guests that ended meanwhile, starts that were cut off. */
+/** Adopts what earlier node agents left: running guests, guests that ended meanwhile, and interrupted starts. */
 import { realpath } from 'node:fs/promises';
 import { relative } from 'node:path';
 import type { Clock } from '#lib/clock.ts';
@@ -30,7 +30,7 @@ export async function adoptDomains(
         const domain = await adoptDomain(dir, left.get(dir.id) ?? [], context, changed);
         if (domain !== undefined) adopted.push(domain);
       } catch (err) {
-        context.log.error({ err, domain: dir.id }, 'cannot take over a domain');
+        context.log.error({ err, domain: dir.id }, 'cannot adopt a domain');
       }
     }
   };
@@ -38,7 +38,7 @@ export async function adoptDomains(
   return adopted;
 }
 
-/** Of QEMU and swtpm below the directory, whoever started them, by the id of their domain. */
+/** Returns the QEMU and swtpm processes below the directory by domain id, whoever started them. */
 async function leftProcesses(root: string): Promise<ReadonlyMap<string, readonly ProcessIdentity[]>> {
   const path = await realpath(root);
   const found = await processesBelow(path);
@@ -52,8 +52,8 @@ async function leftProcesses(root: string): Promise<ReadonlyMap<string, readonly
 }
 
 /**
- * Guests whose directory somebody removed: nobody can reach, stop or find them any more, and they hold the disks that
- * their VM is about to be started on again.
+ * Ends guests whose directory was removed. They can no longer be reached or stopped, and they hold the disks on which
+ * their VM would be started again.
  */
 async function endUnreachable(
   left: ReadonlyMap<string, readonly ProcessIdentity[]>,
@@ -63,7 +63,10 @@ async function endUnreachable(
   const known = new Set(dirs.map(({ id }) => id));
   for (const [id, processes] of left) {
     if (known.has(id) || processes.length === 0) continue;
-    log.error({ domain: id, pids: processes.map(({ pid }) => pid) }, 'the directory of a guest is gone; ending it');
+    log.error(
+      { domain: id, pids: processes.map(({ pid }) => pid) },
+      'the directory of a running guest was removed; ending the guest',
+    );
     await endAll(processes, clock);
   }
 }
@@ -76,11 +79,15 @@ async function adoptDomain(
 ): Promise<QemuDomain | undefined> {
   const record = await dir.readRecord();
   if (record === 'damaged' && processes.length > 0) {
-    // Whatever runs there is somebody's guest: people decide.
-    context.log.error({ domain: dir.id, path: dir.path }, 'cannot read the record of a domain; it is left alone');
+    // A guest of a user may run there, so an administrator has to decide.
+    context.log.error(
+      { domain: dir.id, path: dir.path },
+      'cannot read the record of a domain whose processes run; leaving it alone',
+    );
     return undefined;
   }
-  if (record === 'damaged') context.log.error({ domain: dir.id }, 'a domain without a readable record has ended');
+  if (record === 'damaged')
+    context.log.error({ domain: dir.id }, 'cannot read the record of a domain that has ended; removing it');
   if (typeof record === 'string' || record.started === undefined) {
     await clearCutOffStart(dir, typeof record === 'string' ? undefined : record, processes, context);
     return undefined;
@@ -100,7 +107,10 @@ async function adoptDomain(
   return undefined;
 }
 
-/** Nothing of it ever ran: whoever wants the guest starts it anew. Volumes are made again then. */
+/**
+ * Removes an interrupted start. Its guest never ran, so it can be started again; its volumes are then created again,
+ * too.
+ */
 async function clearCutOffStart(
   dir: DomainDir,
   record: DomainRecord | undefined,

@@ -1,13 +1,14 @@
 /**
- * QEMU's guest agent protocol over the socket of the guest's port: JSON on lines, one command at a time.
+ * A client for QEMU's guest agent protocol over the socket of the agent channel: one JSON object per line, one command
+ * at a time.
  *
- *   (not connected) ──ask──► connect ─► guest-sync-delimited ─► in step ──ask──► command ─► answer
+ *   (not connected) ──ask──► connect ─► guest-sync-delimited ─► in sync ──ask──► command ─► answer
  *         ▲                                                        │
- *         └───────── hung up, nonsense, or no answer in time ◄─────┘
+ *         └───── closed, invalid data, or no answer in time ◄──────┘
  *
- * The line has no sessions: what an earlier asker was not told comes to the next, and a command that nobody in the guest
- * has read yet is read later. So the first word on a connection is a number of ours, and everything before it comes back
- * is dropped; and nothing is said at all while nobody listens (VSERPORT_CHANGE tells).
+ * The channel has no sessions: the answer to a command of an earlier client reaches the next client, and a command that
+ * the guest has not read yet is read later. So each connection begins with a sync number, and everything before its
+ * echo is dropped. Nothing is sent while no agent listens (reported by VSERPORT_CHANGE).
  */
 import type { Socket } from 'node:net';
 import type { Clock } from '#lib/clock.ts';
@@ -16,18 +17,18 @@ import type { QmpEvent } from './qmp.ts';
 
 const ANSWER_MS = 5000;
 const SYNC_MS = 5000;
-/** Lists of file systems and users are long; nothing that we ask for is longer. */
+/** Lists of file systems and users are the longest answers, and they are shorter. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
 const MAX_WAITING = 32;
 const NEWLINE = 0x0a;
-/** Never part of JSON: says where an answer begins, and makes the guest forget half a command. */
+/** Never part of JSON. It marks the start of an answer and makes the agent discard an incomplete command. */
 const MARK = 0xff;
 
 export interface AgentLineOptions {
   readonly deviceId: string;
   readonly connect: () => Promise<Socket>;
   readonly clock: Clock;
-  /** After each change of `isOpen`. */
+  /** Called after each change of `isOpen`. */
   readonly changed: () => void;
 }
 
@@ -35,10 +36,10 @@ export class AgentLine {
   readonly #options: AgentLineOptions;
   #isOpen = false;
   #socket: Socket | undefined;
-  /** What has come of a line so far, with room for more: a guest may send it byte by byte. */
+  /** The incomplete line received so far, with spare capacity: a guest may send it byte by byte. */
   #heard: Buffer = Buffer.alloc(0);
   #lineBytes = 0;
-  /** Since something was asked: a guest that goes on talking is hung up on. */
+  /** Bytes received since the last command. A guest that sends too many is disconnected. */
   #heardBytes = 0;
   #listener: ((answer: unknown) => void) | undefined;
   #lost: ((error: Error) => void) | undefined;
@@ -50,7 +51,7 @@ export class AgentLine {
     this.#options = options;
   }
 
-  /** Whether somebody in the guest listens, as QEMU says. */
+  /** Reports whether an agent listens in the guest, according to QEMU. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
@@ -62,14 +63,14 @@ export class AgentLine {
   tell(isOpen: boolean): void {
     if (isOpen === this.#isOpen) return;
     this.#isOpen = isOpen;
-    // Another process of the guest will be at the other end.
-    if (!isOpen) this.#hangUp(new GuestAgentError('NotConnected', 'the guest agent has hung up'));
+    // The next agent process would not know the commands sent so far.
+    if (!isOpen) this.#hangUp(new GuestAgentError('NotConnected', 'the guest agent closed the connection'));
     this.#options.changed();
   }
 
   ask(command: AgentCommand, options: AskAgentOptions = {}): Promise<unknown> {
     if (this.#waiting >= MAX_WAITING) {
-      return Promise.reject(new GuestAgentError('NoAnswer', 'too many commands wait for the guest agent already'));
+      return Promise.reject(new GuestAgentError('NoAnswer', 'too many commands are waiting for the guest agent'));
     }
     this.#waiting++;
     const answer = this.#turn.then(() => this.#askNow(command, options)).finally(() => this.#waiting--);
@@ -77,10 +78,10 @@ export class AgentLine {
     return answer;
   }
 
-  /** Hangs up; the guest goes on. */
+  /** Closes the connection; the guest keeps running. */
   close(): void {
     this.#isOpen = false;
-    this.#hangUp(new GuestAgentError('NotConnected', 'the line to the guest agent was closed'));
+    this.#hangUp(new GuestAgentError('NotConnected', 'the connection to the guest agent was closed'));
   }
 
   async #askNow(command: AgentCommand, { timeoutMs = ANSWER_MS }: AskAgentOptions): Promise<unknown> {
@@ -99,16 +100,16 @@ export class AgentLine {
     try {
       socket = await this.#options.connect();
     } catch (cause) {
-      throw new GuestAgentError('NotConnected', 'the line to the guest agent cannot be reached', { cause });
+      throw new GuestAgentError('NotConnected', 'cannot connect to the agent channel', { cause });
     }
     if (!this.#isOpen) {
       socket.destroy();
-      throw new GuestAgentError('NotConnected', 'the guest agent has hung up');
+      throw new GuestAgentError('NotConnected', 'the guest agent closed the connection');
     }
     this.#socket = socket;
     const lost = () => {
       if (this.#socket === socket)
-        this.#hangUp(new GuestAgentError('NotConnected', 'the line to the guest agent broke'));
+        this.#hangUp(new GuestAgentError('NotConnected', 'the connection to the guest agent was lost'));
     };
     socket.on('error', lost);
     socket.on('end', lost);
@@ -120,7 +121,10 @@ export class AgentLine {
     await this.#exchange(text, sync.execute, SYNC_MS, (answer) => asObject(answer)['return'] === id);
   }
 
-  /** Drops what is not wanted: late answers to commands of others. */
+  /**
+   * Sends a command and waits for its answer. Drops answers that are not wanted: late answers to earlier clients'
+   * commands.
+   */
   #exchange(
     text: string | Buffer,
     name: string,
@@ -129,7 +133,8 @@ export class AgentLine {
   ): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const socket = this.#socket;
-      if (socket === undefined) return reject(new GuestAgentError('NotConnected', 'the line to the guest agent broke'));
+      if (socket === undefined)
+        return reject(new GuestAgentError('NotConnected', 'the connection to the guest agent was lost'));
       const late = () =>
         this.#hangUp(new GuestAgentError('NoAnswer', `the guest agent did not answer ${name} within ${timeoutMs} ms`));
       const cancel = this.#options.clock.after(timeoutMs, late);
@@ -149,13 +154,13 @@ export class AgentLine {
   }
 
   #receive(chunk: Buffer): void {
-    // Nobody asked: the next one begins anew, in step.
+    // No command is pending. The next command reconnects and syncs again.
     if (this.#listener === undefined) {
-      return this.#hangUp(new GuestAgentError('NoAnswer', 'the guest agent spoke without being asked'));
+      return this.#hangUp(new GuestAgentError('NoAnswer', 'the guest agent sent data without a command'));
     }
     this.#heardBytes += chunk.length;
     if (this.#heardBytes > MAX_ANSWER_BYTES) {
-      return this.#hangUp(new GuestAgentError('NoAnswer', `an answer is longer than ${MAX_ANSWER_BYTES} bytes`));
+      return this.#hangUp(new GuestAgentError('NoAnswer', `the guest agent sent more than ${MAX_ANSWER_BYTES} bytes`));
     }
     let rest = chunk;
     for (let end = rest.indexOf(NEWLINE); end !== -1; end = rest.indexOf(NEWLINE)) {
@@ -185,7 +190,7 @@ export class AgentLine {
     try {
       answer = JSON.parse(text);
     } catch {
-      // Half a line of before; if it was for us, the time limit says so.
+      // The rest of an earlier answer. If it was the wanted answer, the timeout reports it.
       return;
     }
     this.#listener?.(answer);
@@ -202,7 +207,7 @@ export class AgentLine {
   }
 }
 
-/** Words of a guest in a message of ours. */
+/** Limits a guest's text in our error messages. */
 const MAX_WORDS = 256;
 
 function cut(words: unknown): string {

@@ -1,4 +1,7 @@
-/** Waiting for something that events announce, and that is looked at to be known: an event that got lost costs a moment. */
+/**
+ * Waits for a state that QEMU's events announce and that a query confirms. A lost event only delays the result until
+ * the next poll.
+ */
 import type { Clock } from '#lib/clock.ts';
 
 export class Bell {
@@ -14,7 +17,7 @@ export class Bell {
     for (const wake of [...this.#waiting]) wake();
   }
 
-  /** Resolves when it is rung for the next time, or when the time is over; rejects by the signal. */
+  /** Resolves on the next event, or after the given time; rejects when the signal aborts. */
   wait(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const stop = () => {
@@ -43,7 +46,10 @@ export interface Waiting {
   readonly bell: Bell;
 }
 
-/** Looks until `look` finds something: with each ring, and every so often. Undefined when the time is over. */
+/**
+ * Calls `query` after each event, and at a fixed interval, until it returns a value. Returns undefined after the
+ * timeout.
+ */
 export async function whenRung<T>(
   { clock, bell }: Waiting,
   { timeoutMs, everyMs, signal }: { timeoutMs: number; everyMs: number; signal?: AbortSignal | undefined },
@@ -56,7 +62,7 @@ export async function whenRung<T>(
     const found = await look();
     if (found !== undefined) return found;
     if (clock.elapsed() >= deadline) return undefined;
-    // What happened during the look counts: it is looked at once more.
+    // An event during the query may have changed its result, so query again.
     if (bell.rings === rings) await bell.wait(clock, everyMs, signal);
   }
 }

@@ -1,7 +1,7 @@
 /**
- * What outlives a guest (kept-state.ts), when the guest moves: its EFI variables are read at the source and written at
- * the target, where QEMU has them in memory only until the guest goes on; what swtpm keeps comes through QEMU. All files
- * lie in a directory of ours but belong to the guests' user, so links are never followed.
+ * Moves the persistent state (persistent-state.ts) of a migrating guest. The EFI variables are read at the source and
+ * written at the target, where QEMU holds them only in memory until the guest continues; QEMU itself transfers the TPM
+ * state. The files are in our directory but belong to the guests' user, so links are never followed.
  */
 import { constants } from 'node:fs';
 import { open, readdir, rm, type FileHandle } from 'node:fs/promises';
@@ -12,34 +12,40 @@ import { syncDirectory } from './domain-dir.ts';
 import { KEPT_NVRAM, KEPT_TPM, keepsNvram, keepsTpm } from './kept-state.ts';
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
-/** Far more than any firmware has. */
+/** Far more than any firmware needs. */
 const MAX_NVRAM_BYTES = 16 * 2 ** 20;
 
-/** What an earlier try left: a TPM that finds anything there would begin with it. */
+/** Removes the state of an earlier attempt, which the TPM would otherwise load. */
 export async function emptyTpm(path: string): Promise<void> {
   for (const name of await readdir(path)) await rm(join(path, name), { recursive: true, force: true });
 }
 
-/** Undefined where they are not kept. */
+/** Returns the EFI variables, or undefined if they are not persistent. */
 export async function readKeptNvram(definition: DomainDefinition): Promise<Buffer | undefined> {
   const path = nvramOf(definition);
   if (path === undefined) return undefined;
   return withFile(path, O_RDONLY, async (file) => {
     const { size } = await file.stat();
-    if (size > MAX_NVRAM_BYTES) throw new HypervisorError(`"${path}" has ${size} bytes; expected EFI variables`);
+    if (size > MAX_NVRAM_BYTES)
+      throw new HypervisorError(
+        `the file of EFI variables "${path}" has ${size} bytes; expected at most ${MAX_NVRAM_BYTES}`,
+      );
     return file.readFile();
   });
 }
 
-/** Over what is there, which QEMU has open: when the guest goes on, it writes the same bytes to the same file. */
+/**
+ * Overwrites the existing file, which QEMU has open. When the guest continues, QEMU writes the same bytes to the same
+ * file.
+ */
 export async function writeKeptNvram(definition: DomainDefinition, content: Buffer | undefined): Promise<void> {
   const path = nvramOf(definition);
   if (path === undefined) return;
-  if (content === undefined) throw new HypervisorError('its EFI variables did not come along');
+  if (content === undefined) throw new HypervisorError('the source did not send the EFI variables');
   await withFile(path, O_WRONLY, async (file) => {
     const { size } = await file.stat();
     if (size !== content.length) {
-      throw new HypervisorError(`its EFI variables have ${content.length} bytes; expected ${size}`);
+      throw new HypervisorError(`the EFI variables from the source have ${content.length} bytes; expected ${size}`);
     }
     let written = 0;
     while (written < size) written += (await file.write(content, written, size - written, written)).bytesWritten;
@@ -47,7 +53,7 @@ export async function writeKeptNvram(definition: DomainDefinition, content: Buff
   });
 }
 
-/** All of it is on disk when it resolves. */
+/** Makes the persistent state durable. */
 export async function syncKeptState(definition: DomainDefinition): Promise<void> {
   const { state } = definition;
   if (state === undefined) return;
@@ -60,7 +66,10 @@ export async function syncKeptState(definition: DomainDefinition): Promise<void>
   await syncDirectory(state.directory);
 }
 
-/** Also of block devices. Fine where it is gone meanwhile: swtpm replaces its files, and the new one is there. */
+/**
+ * Makes a file or block device durable. Does nothing if the file is gone: swtpm replaces its files, and the new file is
+ * synced.
+ */
 export async function syncFile(path: string): Promise<void> {
   try {
     await withFile(path, O_RDONLY, (file) => file.sync());

@@ -1,11 +1,11 @@
-/** What is in the log of a process: how it was started, and what it said when it could not. Pure. */
+/** The log of a QEMU or swtpm process: its first line with the command, and the error text of a failed start. Pure. */
 
 const MAX_LENGTH = 400;
 
-/** Begins the one line of a log that is ours. */
+/** The prefix of the line that we write ourselves. */
 const OURS = 'selfsame: ';
 
-/** The first line of the log of a process: how it was started. Nothing secret is among its words. */
+/** Returns the first line of a process log: the command line. It contains no secrets. */
 export function startLine(command: string, args: readonly string[]): string {
   return `${OURS}${[command, ...args].map(shellWord).join(' ')}\n`;
 }
@@ -14,7 +14,10 @@ function shellWord(text: string): string {
   return /^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** The first line that is no mere warning, without the name of the program; options are told by what they name. */
+/**
+ * Returns the first line that is not a warning, without the program's name; options are shortened to the id or file
+ * they name.
+ */
 export function firstComplaint(log: string, program: string): string {
   const lines = log
     .split('\n')
@@ -25,7 +28,7 @@ export function firstComplaint(log: string, program: string): string {
   return `${own.length > MAX_LENGTH ? `${own.slice(0, MAX_LENGTH)}...` : own}${hintFor(own)}`;
 }
 
-/** QEMU repeats the whole option, and what is wrong with it comes last. */
+/** Shortens the option that QEMU repeats in full before the reason. */
 function withShortOption(line: string): string {
   const [, option, json, reason] = /^(-[a-z]+) (\{.*\}): (.*)$/.exec(line) ?? [];
   if (option === undefined || json === undefined || reason === undefined) return line;
@@ -43,9 +46,9 @@ interface OptionNames {
   readonly file?: { readonly filename?: string };
 }
 
-/** What people can do about it, where QEMU's own words do not say. */
+/** Returns advice for errors whose text in QEMU does not say what to do. */
 export function hintFor(complaint: string): string {
-  return NO_SCSI_DEVICE.test(complaint) ? '; expected a SCSI device of this node for a LUN' : '';
+  return NO_SCSI_DEVICE.test(complaint) ? '; a LUN needs a SCSI device of this node' : '';
 }
 
 const NO_SCSI_DEVICE = /cannot get SG_IO version number|'host_device' driver requires/;
@@ -68,7 +71,7 @@ const PERMANENT = [
   NO_SCSI_DEVICE,
 ];
 
-/** Whether the same command line would fail in the same way again, on this machine, at any time. */
+/** Reports whether the same command line would always fail in the same way on this machine. */
 export function isPermanent(complaint: string): boolean {
   return PERMANENT.some((pattern) => pattern.test(complaint));
 }

@@ -1,6 +1,6 @@
 /**
- * Whether there is room for copies. It must be known before they begin: QEMU copies what a guest is about to overwrite
- * first, and where that fails, so does the write of the guest.
+ * Checks the free space for disk copies before they start: QEMU copies data before the guest overwrites it, and if that
+ * fails, the guest's write fails, too.
  */
 import { stat, statfs } from 'node:fs/promises';
 import { HypervisorError } from '../hypervisor.ts';
@@ -10,16 +10,19 @@ export interface RoomNeeded {
   readonly bytes: number;
 }
 
-/** What the image needs besides the data, for each MiB of the disk, and the least. */
+/** Metadata of the image for each MiB of the disk; at least one MiB in total. */
 const PER_DISK_MIB = 256;
 const MIB = 2 ** 20;
 
-/** At most so much: what the disk has allocated now. What is not known (block devices tell nothing) counts as nothing. */
+/**
+ * Returns the maximum space of a copy: what the disk has allocated now, and metadata. Unknown allocation (block
+ * devices) counts as 0.
+ */
 export function roomFor(medium: { readonly bytes: number; readonly allocatedBytes: number }): number {
   return medium.allocatedBytes + Math.ceil(medium.bytes / MIB) * PER_DISK_MIB + MIB;
 }
 
-/** Throws where a file system has not enough for all that it is to take. */
+/** Throws if a file system has too little space for all of its copies. */
 export async function checkRoom(needed: readonly RoomNeeded[]): Promise<void> {
   const onDevices = await Promise.all(needed.map(async (one) => ({ ...one, device: (await stat(one.path)).dev })));
   for (const together of Map.groupBy(onDevices, ({ device }) => device).values()) {
@@ -28,8 +31,8 @@ export async function checkRoom(needed: readonly RoomNeeded[]): Promise<void> {
     const { bavail, bsize } = await statfs(path);
     const left = bavail * bsize;
     if (left < wanted) {
-      const message = `no room for "${path}": the file system has ${left} bytes left; expected ${wanted}`;
-      // Room may come, but not by trying: whoever waits for the copies is to know now.
+      const message = `not enough space for "${path}": the file system has ${left} bytes left, ${wanted} are needed; free some space`;
+      // Space may become free, but not by a retry, and the user has to know now.
       throw new HypervisorError(message, { permanent: true });
     }
   }

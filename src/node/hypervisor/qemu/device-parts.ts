@@ -1,6 +1,6 @@
 /**
- * What QEMU has of one disk or interface: its medium (two block nodes) or its network (netdev, tap device), and the
- * device itself. The same options as on a command line (arguments/).
+ * QEMU's objects for one disk or interface: its medium (two block nodes) or its network (netdev, tap device), and the
+ * device itself. The options are those of the command line (arguments/).
  */
 import type { DiskDevice, InterfaceDevice, PluggableDevice } from '#node/definition/domain-definition.ts';
 import { formatNodeName } from './arguments/block-nodes.ts';
@@ -14,9 +14,9 @@ import type { FileReach } from './reach-file.ts';
 import { addTap, removeTap, tapName } from './tap.ts';
 
 export interface DeviceParts {
-  /** Everything, the device last. A failure may leave some of it. */
+  /** Adds everything, the device last. A failure may leave some parts behind. */
   add(qmp: QmpClient, device: PluggableDevice, machine: string): Promise<void>;
-  /** Everything but the device, which is no more: whatever there is. */
+  /** Removes all parts that exist, except for the device, which is gone already. */
   clear(qmp: QmpClient, device: PluggableDevice): Promise<void>;
 }
 
@@ -50,7 +50,7 @@ async function addDisk(
   await qmp.execute('device_add', diskDevice(disk, boardOf({ machine })));
 }
 
-/** The node of the file goes with that of the format. */
+/** Removes the format node and, with it, its file node. */
 async function clearDisk(qmp: QmpClient, { id }: DiskDevice, { files }: DevicePartsOptions): Promise<void> {
   const node = formatNodeName(id);
   if ((await readNodes(qmp)).has(node)) await qmp.execute('blockdev-del', { 'node-name': node });
@@ -71,7 +71,7 @@ async function addInterface(
   if (nic.link === 'down') await setLink(qmp, nic.id, false);
 }
 
-/** As a cable that is pulled, or put back. */
+/** Sets the link state that the guest sees, as if its cable were pulled or plugged in. */
 export async function setLink(qmp: QmpClient, deviceId: string, up: boolean): Promise<void> {
   await qmp.execute('set_link', { name: deviceId, up });
 }

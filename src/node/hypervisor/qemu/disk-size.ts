@@ -1,4 +1,4 @@
-/** The medium of a disk of a running guest: how large it is, and that it has grown. */
+/** The size of a running guest's disks, and how they grow. */
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { QmpClient } from './qmp.ts';
@@ -17,20 +17,20 @@ interface ImageInfo {
 export interface Medium {
   readonly node: string;
   readonly bytes: number;
-  /** On the host, in all layers together; 0 for block devices. */
+  /** Bytes allocated on the host in all layers; 0 for block devices. */
   readonly allocatedBytes: number;
 }
 
-/** Throws where the guest has no such disk, or nothing is in it. */
+/** Throws if the guest has no such disk or the disk has no medium. */
 export async function readMedium(qmp: QmpClient, deviceId: string): Promise<Medium> {
   const blocks = (await qmp.execute('query-block')) as BlockInfo[];
   const inserted = blocks.find((block) => isDevice(block, deviceId))?.inserted;
-  if (inserted === undefined) throw new HypervisorError(`it has no disk "${deviceId}" with a medium`);
+  if (inserted === undefined) throw new HypervisorError(`the guest has no disk "${deviceId}" with a medium`);
   const { image } = inserted;
   return { node: inserted['node-name'], bytes: image['virtual-size'], allocatedBytes: allocatedBytes(image) };
 }
 
-/** Of all of them that have a medium, by id of the device. */
+/** Returns the size of each disk with a medium, by device id. */
 export async function readSizes(
   qmp: QmpClient,
   { devices }: Pick<DomainDefinition, 'devices'>,
@@ -52,13 +52,13 @@ function allocatedBytes(image: ImageInfo): number {
   return sum;
 }
 
-/** Never shrinks: QEMU would cut the medium off. */
+/** Grows a disk. Never shrinks it: QEMU would truncate the medium. */
 export async function growDisk(qmp: QmpClient, deviceId: string, bytes: number): Promise<void> {
   const medium = await readMedium(qmp, deviceId);
   if (bytes > medium.bytes) await qmp.execute('block_resize', { 'node-name': medium.node, size: bytes });
 }
 
-/** The id itself, or the path of what it is made of. */
+/** Compares with the device id and with its path in QEMU's object tree. */
 function isDevice({ qdev = '' }: BlockInfo, id: string): boolean {
   return qdev === id || qdev === `/machine/peripheral/${id}` || qdev.startsWith(`/machine/peripheral/${id}/`);
 }

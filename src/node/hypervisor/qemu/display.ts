@@ -1,7 +1,7 @@
 /**
- * The display of one domain: a VNC server in its QEMU, on a socket in the directory of the domain that only the agent
- * hands out. Each who looks has a connection of their own; all see the same picture. The server is found by its socket,
- * so the next agent finds it as this one does.
+ * The display of one domain: a VNC server in its QEMU, on a socket in the domain directory that only the node agent
+ * hands out. Each viewer has its own connection; all see the same picture. The server is found by its socket, so the
+ * next node agent finds it in the same way.
  */
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -14,7 +14,7 @@ import { takeScreenshot } from './screenshot.ts';
 
 const MAX_VIEWERS = 32;
 const OPEN = 'open the display of';
-const PICTURE = 'take a picture of the display of';
+const PICTURE = 'take a screenshot of';
 
 export interface DisplayParts {
   readonly dir: DomainDir;
@@ -35,10 +35,11 @@ export class GuestDisplay {
   async open(): Promise<Duplex> {
     const { dir, hasEnded } = this.#parts;
     this.#checkThere(OPEN);
-    if (hasEnded() || this.#closed) throw this.#cannot(OPEN, 'it has ended');
-    if (this.#viewers.size >= MAX_VIEWERS) throw this.#cannot(OPEN, `${MAX_VIEWERS} are open already`);
+    if (hasEnded() || this.#closed) throw this.#cannot(OPEN, 'the guest has ended');
+    if (this.#viewers.size >= MAX_VIEWERS)
+      throw this.#cannot(OPEN, `${MAX_VIEWERS} connections are open already; close one of them`);
     if (!(await dir.hasSocket(DISPLAY_SOCKET))) {
-      throw this.#cannot(OPEN, 'it was started by a version without displays; restart the VM');
+      throw this.#cannot(OPEN, 'the guest was started by a version without displays; restart the VM');
     }
     const socket = await dir.connect(DISPLAY_SOCKET).catch((cause: unknown) => {
       throw this.#cannot(OPEN, (cause as Error).message, cause);
@@ -55,14 +56,14 @@ export class GuestDisplay {
     return await ask(PICTURE, (qmp) => takeScreenshot(qmp, { run: dir.run, moveCursor }));
   }
 
-  /** Hangs up; the guest goes on. */
+  /** Closes all connections; the guest keeps running. */
   close(): void {
     this.#closed = true;
     for (const socket of this.#viewers) socket.destroy();
   }
 
   #checkThere(verb: string): void {
-    if (!hasDisplay(this.#parts.definition())) throw this.#cannot(verb, 'it has none');
+    if (!hasDisplay(this.#parts.definition())) throw this.#cannot(verb, 'the guest has no display');
   }
 
   #cannot(verb: string, why: string, cause?: unknown): HypervisorError {

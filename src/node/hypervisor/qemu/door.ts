@@ -1,8 +1,9 @@
 /**
- * The way from the source's QEMU to the target's: where it is, how it is told, and the key to it.
+ * The endpoint at which the source's QEMU connects to the target's: its address, how the address is written, and its
+ * key.
  *
- *   unix:<absolute path>     both QEMUs run as the same user, and nobody else may enter the target's run directory
- *   tcp:<host>:<port>        TLS with a key that is made for this one migration and known to both ends alone
+ *   unix:<absolute path>     both QEMUs run as the same user, and only that user can enter the target's run directory
+ *   tcp:<host>:<port>        TLS with a key that is created for this migration and known only to its two ends
  */
 import { getDiffieHellman } from 'node:crypto';
 import { link, mkdir, open, realpath, rm } from 'node:fs/promises';
@@ -21,7 +22,7 @@ export type DoorAddress =
 
 const FIRST_PORT = 49_152;
 const PORTS = 256;
-/** What the kernel takes, without the byte that ends it. */
+/** The kernel's limit, without the terminating byte. */
 const MAX_SOCKET_PATH_BYTES = 107;
 const KEY_FILE = 'keys.psk';
 const GROUP_FILE = 'dh-params.pem';
@@ -33,14 +34,14 @@ export function doorText(address: DoorAddress): string {
   return address.type === 'unix' ? `unix:${address.path}` : `tcp:${hostText(address.host)}:${address.port}`;
 }
 
-/** Throws for what is none. */
+/** Throws if the text is not an address. */
 export function parseDoor(text: string): DoorAddress {
   const [, path] = /^unix:(\/[^\0]+)$/.exec(text) ?? [];
   if (path !== undefined) return { type: 'unix', path };
   const [, v6, host, port] = /^tcp:(?:\[([0-9A-Fa-f:.%\w]+)\]|([\w.-]+)):(\d{1,5})$/.exec(text) ?? [];
   const name = v6 ?? host;
   if (name === undefined || port === undefined) {
-    throw new HypervisorError(`${JSON.stringify(text)} is no way to another QEMU`, { permanent: true });
+    throw new HypervisorError(`${JSON.stringify(text)} is not a migration address`, { permanent: true });
   }
   return { type: 'inet', host: name, port };
 }
@@ -49,18 +50,19 @@ function hostText(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }
 
-/** Enough that nobody guesses it. */
+/** Returns a secret of 256 bits. */
 export function newSecret(): string {
   return `${newUid()}${newUid()}`.replaceAll('-', '');
 }
 
-/** Gives QEMU its end of the key; the object's name. What an earlier migration left is replaced. */
+/** Installs the key in QEMU and returns the name of its object. Replaces the key of an earlier migration. */
 export async function addKey(
   qmp: QmpClient,
   secret: string,
   { dir, user, endpoint }: { dir: DomainDir; user: User | undefined; endpoint: 'client' | 'server' },
 ): Promise<string> {
-  if (!SECRET.test(secret)) throw new HypervisorError('the key is no key of ours', { permanent: true });
+  if (!SECRET.test(secret))
+    throw new HypervisorError('the migration key has an unexpected format', { permanent: true });
   await dropKey(qmp, dir);
   await writeKey(dir, secret, user);
   try {
@@ -72,24 +74,24 @@ export async function addKey(
       ...(endpoint === 'client' && { username: KEY_USER }),
     });
   } finally {
-    // Who listens looks it up for each that comes.
+    // A server reads the file at each connection, a client only once.
     if (endpoint === 'client') await removeKey(dir);
   }
   return KEY_OBJECT;
 }
 
-/** Fine where there is none. */
+/** Removes the key from QEMU and from disk. Does nothing if there is none. */
 export async function dropKey(qmp: QmpClient, dir: DomainDir): Promise<void> {
   await qmp.execute('object-del', { id: KEY_OBJECT }).catch(unlessLost);
   await removeKey(dir);
 }
 
-/** Fine where there is none. */
+/** Removes the key's files. Does nothing if there are none. */
 export async function removeKey(dir: DomainDir): Promise<void> {
   await rm(dir.key, { recursive: true, force: true });
 }
 
-/** Beside run/: in there, whoever has taken QEMU over could make us write elsewhere. */
+/** The key is beside run/: below run/ a compromised QEMU could redirect our writes. */
 async function writeKey(dir: DomainDir, secret: string, user: User | undefined): Promise<void> {
   await mkdir(dir.key, { mode: 0o711 });
   for (const [name, text] of [
@@ -106,7 +108,7 @@ async function writeKey(dir: DomainDir, secret: string, user: User | undefined):
   }
 }
 
-/** A group for the exchange of keys that everybody knows: without one, QEMU looks for primes, which takes seconds. */
+/** Returns well-known Diffie-Hellman parameters: without them, QEMU searches for primes, which takes seconds. */
 function groupText(): string {
   const prime = getDiffieHellman('modp14').getPrime();
   const integer = Buffer.concat([Buffer.from([0x02, 0x82, 0x01, 0x01, 0x00]), prime]);
@@ -119,7 +121,7 @@ function groupText(): string {
   return ['-----BEGIN DH PARAMETERS-----', ...lines, '-----END DH PARAMETERS-----', ''].join('\n');
 }
 
-/** Listens at the first port that is free. `listen` rejects where it is taken. */
+/** Listens on the first free port. `listen` rejects if a port is in use. */
 export async function atFreePort(
   host: string,
   listen: (address: DoorAddress) => Promise<unknown>,
@@ -133,13 +135,15 @@ export async function atFreePort(
       if (!/in use|available port/i.test((error as Error).message)) throw error;
     }
   }
-  throw new HypervisorError(`no port from ${FIRST_PORT} to ${FIRST_PORT + PORTS - 1} is free on ${host}`);
+  throw new HypervisorError(
+    `no migration port is free on ${host}: all of ${FIRST_PORT} to ${FIRST_PORT + PORTS - 1} are in use`,
+  );
 }
 
 /**
- * The address as the source's QEMU is to be told it: relative to its working directory, because socket paths are short
- * and it may not enter all directories from the root down. Where no way is open to it, the socket gets a second name in
- * its working directory.
+ * Returns the address as the source's QEMU can open it: relative to its working directory, because socket paths are
+ * short and its user may not enter all directories from the root. If neither path is usable, the socket is linked into
+ * the working directory.
  */
 export async function fromHere(
   address: DoorAddress,
@@ -160,12 +164,12 @@ export async function fromHere(
   const name = secondName(address);
   await rm(join(dir.run, name), { force: true });
   await link(there, join(dir.run, name)).catch((cause: unknown) => {
-    throw new HypervisorError(`the user of guests cannot reach "${address.path}"`, { cause });
+    throw new HypervisorError(`the guests' user cannot access "${address.path}"`, { cause });
   });
   return { type: 'unix', path: name };
 }
 
-/** Takes second names away again. Fine where there are none. */
+/** Removes links to sockets. Does nothing if there are none. */
 export async function forgetDoors(dir: DomainDir, addresses: readonly DoorAddress[]): Promise<void> {
   for (const address of addresses) {
     if (address.type === 'unix') await rm(join(dir.run, secondName(address)), { force: true });

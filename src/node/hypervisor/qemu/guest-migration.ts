@@ -1,6 +1,6 @@
 /**
- * One domain's part in a migration: its steps, each on disk before it counts (../migration.ts). What QEMU does about it
- * is in send.ts, take-back.ts and receive.ts.
+ * The migration of one domain: its steps, each of which is on disk before it takes effect (../migration.ts). The
+ * commands to QEMU are in send.ts, abort-send.ts and receive.ts.
  */
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
@@ -23,33 +23,32 @@ import { goOn, takeBackGuest } from './take-back.ts';
 
 const EVENTS: ReadonlySet<string> = new Set(['MIGRATION', 'JOB_STATUS_CHANGE', 'BLOCK_JOB_READY', 'STOP']);
 
-const NOT_SINCE =
-  'it is paused since an earlier migration was given up, and can be sent again only after it has gone on';
+const NOT_SINCE = 'the guest is paused since an aborted migration; resume it before the next migration';
 
 export interface GuestMigrationParts extends Omit<MovingContext, 'bell'> {
   readonly definition: () => DomainDefinition;
   readonly record: () => MigrationRecord | undefined;
-  /** It is on disk when it resolves. */
+  /** The record is on disk when it resolves. */
   readonly write: (record: MigrationRecord) => Promise<void>;
-  /** As write, but in memory only. */
+  /** Sets the record in memory only. */
   readonly assume: (record: MigrationRecord) => void;
-  /** Rejects where QEMU cannot be asked, or refuses. */
+  /** Rejects if QEMU cannot be reached or refuses. */
   readonly ask: <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => Promise<T>;
   readonly hasEnded: () => boolean;
-  /** Its disks are being copied, or a device is being unplugged. */
+  /** Its disks are being copied, a device is being unplugged, or the guest is frozen. */
   readonly isChanging: () => boolean;
-  /** Looks at QEMU once more: its state may be another. */
+  /** Reads the state from QEMU again. */
   readonly refresh: () => Promise<unknown>;
-  /** Ends QEMU, for a guest that lives on elsewhere. */
+  /** Ends QEMU, for a guest that runs on another node. */
   readonly quit: () => Promise<void>;
 }
 
 export class GuestMigration {
   readonly #parts: GuestMigrationParts;
   readonly #context: MovingContext;
-  /** All was sent, by this process: whoever finds a guest so cannot know what the other side has. */
+  /** This process has sent everything. Another process cannot know what the target has received. */
   #hasSent = false;
-  /** Nobody knows whether `migrated` is on disk. */
+  /** A write of `migrated` failed, so it may or may not be on disk. */
   #inDoubt = false;
 
   constructor(parts: GuestMigrationParts) {
@@ -62,12 +61,12 @@ export class GuestMigration {
     if (EVENTS.has(name)) this.#context.bell.ring();
   }
 
-  /** Throws while it moves, or is not here: nothing about it may change then. */
+  /** Throws while the guest migrates or is on another node: nothing about it may change then. */
   checkSettled(verb: string): void {
     this.#unless(verb, whyBusy(this.#parts.record()));
   }
 
-  /** Throws while it is not here. */
+  /** Throws while the guest is on another node. */
   checkPresent(verb: string): void {
     this.#unless(verb, whyAbsent(this.#parts.record()));
   }
@@ -78,16 +77,20 @@ export class GuestMigration {
     const { ask, write, refresh, dir, record, isChanging } = this.#parts;
     const { uid, peer, disks, door } = outgoing;
     await ask('send', async (qmp) => {
-      const why = whyBusy(record()) ?? (isChanging() ? 'its disks are being copied, or a device unplugged' : undefined);
+      const why =
+        whyBusy(record()) ??
+        (isChanging()
+          ? 'its disks are being copied, a device is being unplugged, or it is frozen; try again later'
+          : undefined);
       if (why !== undefined) throw new HypervisorError(why);
       const found = runState(await qmp.execute('query-status'));
-      // QEMU would refuse in words that help nobody.
+      // QEMU's own refusal does not explain this.
       if (standsStill(found)) throw new HypervisorError(NOT_SINCE);
       await write({ uid, peer, disks, role: 'source', step: 'sending', goesOn: found.state === 'running' });
       try {
         await sendGuest(qmp, this.#context, outgoing, options);
       } finally {
-        // Whoever is connected stays so.
+        // Existing connections are not affected.
         await forgetDoor(dir, [door.memory, door.disks]).catch(() => undefined);
       }
     });
@@ -95,8 +98,8 @@ export class GuestMigration {
   }
 
   async switchOver(): Promise<Sent> {
-    const { disks } = this.#source('send the last of', ['sending']);
-    return this.#parts.ask('send the last of', async (qmp) => {
+    const { disks } = this.#source('switch over', ['sending']);
+    return this.#parts.ask('switch over', async (qmp) => {
       await switchOver(qmp, this.#context, disks);
       this.#hasSent = true;
       const nvram = await readKeptNvram(this.#parts.definition());
@@ -105,9 +108,9 @@ export class GuestMigration {
   }
 
   async recordMigrated(): Promise<void> {
-    const record = this.#source('give away', ['sending', 'migrated']);
+    const record = this.#source('record the migration of', ['sending', 'migrated']);
     if (record.step === 'migrated') return;
-    if (!this.#hasSent) throw this.#cannot('give away', 'not all of it was sent');
+    if (!this.#hasSent) throw this.#cannot('record the migration of', 'this process has not sent everything');
     this.#inDoubt = true;
     await this.#write(record, { ...record, step: 'migrated' });
     this.#inDoubt = false;
@@ -122,20 +125,20 @@ export class GuestMigration {
   async takeBack(): Promise<void> {
     const { ask, hasEnded, refresh } = this.#parts;
     if (this.#parts.record()?.role !== 'source') return;
-    const record = this.#source('take back', ['sending', 'aborted']);
+    const record = this.#source('abort the migration of', ['sending', 'aborted']);
     this.#hasSent = false;
-    // Should the other step be on disk, somebody would take it for the outcome: the guest must not run before.
+    // If `migrated` is on disk, it would be taken for the outcome: overwrite it before the guest runs.
     const aborted: SourceRecord = { ...record, step: 'aborted' };
     if (this.#inDoubt) await this.#write(record, aborted);
     this.#inDoubt = false;
     if (!hasEnded()) {
-      await ask('take back', (qmp) => takeBackGuest(qmp, this.#context, record));
+      await ask('abort the migration of', (qmp) => takeBackGuest(qmp, this.#context, record));
     }
     if (this.#parts.record()?.step !== 'aborted') await this.#write(record, aborted);
     if (!hasEnded()) await refresh();
   }
 
-  /** For a QEMU that waits: the record is on disk already. */
+  /** Opens the endpoint of a waiting QEMU. The record is on disk already. */
   open(incoming: Incoming): Promise<MigrationDoor> {
     return this.#parts.ask('receive', (qmp) => openDoor(qmp, this.#context, this.#parts.definition(), incoming));
   }
@@ -156,19 +159,19 @@ export class GuestMigration {
     if (record.step !== 'committed') await this.#write(record, committed);
     await this.#parts.ask('commit', async (qmp) => {
       if (record.goesOn) await this.#goOnHere(qmp);
-      // Not before: it has no hurry, and a guest that stands still has.
+      // After the guest continues, because the paused guest is more urgent.
       await closeDoor(qmp, this.#context).catch(() => undefined);
     });
     await this.#write(committed, { ...committed, step: 'arrived' });
     await this.#parts.refresh();
   }
 
-  /** What an agent was about to do when it was cut off, and what nobody may keep from happening any more. */
+  /** Completes a step that an earlier node agent began and that can no longer be undone. */
   async settle(): Promise<void> {
     const record = this.#parts.record();
     if (record?.step === 'committed') await this.commit();
     if (record?.step !== 'aborted' || !record.goesOn) return;
-    await this.#parts.ask('take back', goOn);
+    await this.#parts.ask('abort the migration of', goOn);
     await this.#parts.refresh();
   }
 
@@ -176,13 +179,13 @@ export class GuestMigration {
     try {
       await qmp.execute('cont');
     } catch (error) {
-      // It may have shut down in its last moment there: then that is what has come.
+      // The guest may have shut down at the source just before, so its state has to be read.
       await this.#parts.refresh().catch(() => undefined);
       throw error;
     }
   }
 
-  /** A step that cannot be written down is not taken. */
+  /** A step that cannot be recorded is not taken. */
   async #write(before: MigrationRecord, next: MigrationRecord): Promise<void> {
     try {
       await this.#parts.write(next);
@@ -206,7 +209,8 @@ export class GuestMigration {
 
   #outOfTurn(verb: string, steps: readonly string[]): HypervisorError {
     const record = this.#parts.record();
-    const now = record === undefined ? 'it does not migrate' : `it is ${record.step}, as ${record.role}`;
+    const now =
+      record === undefined ? 'the guest does not migrate' : `its migration is in step ${record.step} as ${record.role}`;
     return this.#cannot(verb, `${now}; expected ${steps.join(' or ')}`);
   }
 

@@ -1,4 +1,4 @@
-/** What QEMU tells of a guest's watchdog: that it has fired, and what it does then. */
+/** Tracks the watchdog of a guest: QEMU's events that it has fired, and the action it took. */
 import type { Domain } from '../hypervisor.ts';
 import type { QmpEvent } from './qmp.ts';
 
@@ -14,10 +14,10 @@ export class GuestWatchdog {
     return this.#fired === undefined ? {} : { watchdog: this.#fired };
   }
 
-  /** Why QEMU has ended, where that was it: it does so without a word more. */
+  /** Returns why QEMU ended, if the watchdog ended it; QEMU does not report that in its log. */
   get end(): string | undefined {
     return this.#fired?.action === 'poweroff'
-      ? 'The guest did not feed its watchdog, which has switched it off.'
+      ? 'The guest did not feed its watchdog, so the watchdog switched it off.'
       : undefined;
   }
 

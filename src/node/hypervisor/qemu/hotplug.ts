@@ -1,15 +1,15 @@
 /**
- * Disks and interfaces that come and go while the guest runs.
+ * Hotplug of disks and interfaces.
  *
- *   plug      written down ──► its medium, its network ──device_add──► there
- *                  └───────── one of them fails: undone, written off
- *   unplug    there ──device_del──► leaving ──DEVICE_DELETED──► medium and network given up, written off
+ *   plug      recorded ──► medium or network added ──device_add──► plugged
+ *                  └───────── a step fails: undone, removed from the record
+ *   unplug    plugged ──device_del──► leaving ──DEVICE_DELETED──► medium or network removed, removed from the record
  *               ▲                      └─ DEVICE_UNPLUG_GUEST_ERROR: it stays
  *               └──────────────────────┘
  *
- * What QEMU may have anything of is in the record. So whoever comes later, or does not know how a command ended, looks
- * at QEMU's object tree and clears away what has no device there (`settle`). What a device is made of is
- * device-parts.ts's.
+ * The record contains every device of which QEMU may have any part. A process that starts later, or that does not know
+ * how a command ended, compares it with QEMU's object tree and removes the parts without a device (`reconcile`). The
+ * parts of a device are in device-parts.ts.
  */
 import type { DomainDefinition, Device, PluggableDevice } from '#node/definition/domain-definition.ts';
 import { HypervisorError, type DomainInspection } from '../hypervisor.ts';
@@ -22,23 +22,23 @@ import { QmpError, type QmpClient, type QmpEvent } from './qmp.ts';
 export interface HotplugOptions {
   readonly parts: DeviceParts;
   readonly definition: () => DomainDefinition;
-  /** It is on disk when it resolves. */
+  /** The definition is on disk when it resolves. */
   readonly write: (definition: DomainDefinition) => Promise<void>;
-  /** Rejects where QEMU cannot be asked, or refuses. */
+  /** Rejects if QEMU cannot be reached or refuses. */
   readonly ask: <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => Promise<T>;
-  /** Devices came, went or did something. */
+  /** Called after each event of a device. */
   readonly changed: () => void;
-  /** Calls `settle` soon, until that succeeds. */
+  /** Calls `reconcile` soon, and retries until it succeeds. */
   readonly settleSoon: () => void;
 }
 
 export class Hotplug {
   readonly #options: HotplugOptions;
-  /** Written down, and nobody knows yet whether QEMU has them. */
+  /** Devices that are recorded, but QEMU may not have them. */
   readonly #unsure = new Set<string>();
   readonly #leaving = new Set<string>();
   #events = 0;
-  /** Steps of several devices would get in each other's way. */
+  /** Serialises the steps of all devices. */
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(options: HotplugOptions) {
@@ -49,7 +49,7 @@ export class Hotplug {
     return this.#events;
   }
 
-  /** Settles when nothing is under way any more; what QEMU no longer answers ends with the line to it. */
+  /** Resolves when no step is running. A step that QEMU does not answer ends when its connection closes. */
   get idle(): Promise<unknown> {
     return this.#queue;
   }
@@ -81,7 +81,7 @@ export class Hotplug {
     });
   }
 
-  /** The cable of an interface, pulled or put back. Fine where it is so already, or there is no such interface. */
+  /** Sets the link of an interface. Does nothing if the link is in that state already or there is no such interface. */
   setLink(deviceId: string, link: 'up' | 'down'): Promise<void> {
     return this.#oneByOne(async () => {
       const nic = this.#find(deviceId);
@@ -96,18 +96,20 @@ export class Hotplug {
     });
   }
 
-  /** Of a QEMU that has just been started: it has no option for that. */
+  /** Sets links down in a new QEMU, which has no command-line option for that. */
   async pullCables(): Promise<void> {
     const { ask, definition } = this.#options;
     const pulled = definition().devices.filter((device) => device.type === 'interface' && device.link === 'down');
     for (const { id } of pulled) await ask(`set the link of "${id}" of`, (qmp) => setLink(qmp, id, false));
   }
 
-  /** Drops what QEMU does not have, with all that is left of it. For whoever may have missed events. */
+  /**
+   * Removes recorded devices that QEMU does not have, with all their parts. For processes that may have missed events.
+   */
   settle(): Promise<void> {
     return this.#oneByOne(async () => {
       if (!this.#options.definition().devices.some(isPluggable)) return;
-      await this.#options.ask('look at the devices of', (qmp) => this.#settle(qmp));
+      await this.#options.ask('read the devices of', (qmp) => this.#settle(qmp));
     });
   }
 
@@ -128,7 +130,7 @@ export class Hotplug {
       await write({ ...before, devices: [...before.devices, device] });
       await parts.add(qmp, device, before.machine);
     } catch (error) {
-      // Where it is not known what became of it, the next look at the object tree tells.
+      // If it is unknown whether QEMU has the device, the object tree tells when reconciling.
       if (isRefused(error)) await this.#undo(qmp, device).catch(() => this.#options.settleSoon());
       else this.#options.settleSoon();
       throw explained(error);
@@ -138,7 +140,7 @@ export class Hotplug {
   }
 
   async #unplug(qmp: QmpClient, device: Device): Promise<void> {
-    if (!isPluggable(device)) throw new HypervisorError('it is there for good', { permanent: true });
+    if (!isPluggable(device)) throw new HypervisorError('the device does not support hotplug', { permanent: true });
     try {
       await qmp.execute('device_del', { id: device.id });
     } catch (error) {
@@ -154,7 +156,7 @@ export class Hotplug {
     for (const device of this.#options.definition().devices.filter(isPluggable)) {
       const isThere = found.has(device.id);
       if (isThere && this.#unsure.delete(device.id)) this.#tell();
-      // One that is still held (by a copy, for one) keeps no other from going.
+      // A device that is still in use, for example by a copy, must not block the others.
       if (!isThere) await this.#drop(qmp, device).catch((error: unknown) => faults.push(error));
     }
     if (faults.length > 0) throw faults[0];
@@ -198,7 +200,7 @@ function isPluggable(device: Device): device is PluggableDevice {
   return device.type === 'disk' || device.type === 'interface';
 }
 
-/** The guest was asked before, and takes its time. */
+/** Reports whether the guest was asked before and has not released the device yet. */
 function isUnderWay(error: unknown): boolean {
   return error instanceof QmpError && /already in the process of unplug/.test(error.message);
 }

@@ -1,4 +1,4 @@
-/** The record of one domain as it is now, in memory and in domain.json. */
+/** The current record of one domain, in memory and in domain.json. */
 import type { DomainDir } from './domain-dir.ts';
 import type { DomainRecord, StartedProcesses } from './domain-record.ts';
 
@@ -19,7 +19,10 @@ export class KeptRecord {
     return this.#now;
   }
 
-  /** One after the other, each time all of it: whatever the order, nothing is lost. On disk when it resolves. */
+  /**
+   * Changes the record and writes it as a whole, one write at a time, so that no change is lost. On disk when it
+   * resolves.
+   */
   write(change: RecordChange): Promise<void> {
     this.assume(change);
     const written = this.#writing.then(() => this.#dir.writeRecord(this.#now, { durable: true }));
@@ -27,7 +30,7 @@ export class KeptRecord {
     return written;
   }
 
-  /** In memory only. */
+  /** Changes the record in memory only. */
   assume(change: RecordChange): void {
     this.#now = { ...this.#now, ...change };
   }

@@ -1,12 +1,13 @@
 /**
- * What of a guest outlives it, in the directory that its definition names: made at its first start, only used later.
+ * The persistent state of a guest, in the directory that its definition names. Created at the first start, reused
+ * later.
  *
- *   <directory>/          ours, and nobody else's to write
- *   <directory>/tpm/      the guest user's    what swtpm keeps
+ *   <directory>/          ours; only we can write to it
+ *   <directory>/tpm/      the guest user's    state of swtpm
  *   <directory>/nvram.fd  the guest user's    EFI variables
  *   <directory>/lock      held by QEMU (state-lock.ts)
  *
- * What is not to outlive the guest is in the domain's own directory (domain-dir.ts).
+ * State that is not persistent is in the domain directory (domain-dir.ts).
  */
 import { chown, lstat, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -24,13 +25,13 @@ export const KEPT_NVRAM = 'nvram.fd';
 const PRIVATE_DIR = 0o700;
 const PRIVATE_FILE = 0o600;
 
-/** Absolute paths; absent where it is not kept. */
+/** Absolute paths; absent if that part is not persistent. */
 export interface KeptState {
   readonly tpm?: string;
   readonly nvram?: string;
 }
 
-/** May be repeated: what is there stays as it is. */
+/** Creates the missing parts of the persistent state; existing parts stay as they are. */
 export async function ensureKeptState(
   definition: DomainDefinition,
   firmware: FirmwareFiles | undefined,
@@ -39,7 +40,7 @@ export async function ensureKeptState(
   const variables = keepsNvram(definition) ? firmware?.variables : undefined;
   const { state } = definition;
   if (!keepsTpm(definition) && variables === undefined) return {};
-  invariant(state !== undefined, 'what outlives a guest has a place');
+  invariant(state !== undefined, 'a guest with persistent state has a state directory');
   return {
     ...(keepsTpm(definition) && { tpm: await ensureTpm(state.directory, user) }),
     ...(variables !== undefined && { nvram: await ensureNvram(state.directory, variables, user) }),
@@ -63,7 +64,7 @@ async function ensureTpm(directory: string, user: User | undefined): Promise<str
   return path;
 }
 
-/** All of it or none, whenever we are killed, and whenever the machine is. */
+/** Creates the file atomically, even if this process or the machine stops. */
 async function ensureNvram(directory: string, template: string, user: User | undefined): Promise<string> {
   const path = join(directory, KEPT_NVRAM);
   if (await isThere(path, 'file')) return path;
@@ -82,7 +83,7 @@ async function ensureNvram(directory: string, template: string, user: User | und
   return path;
 }
 
-/** Anything else in its place would lead the guest to what is not its own. */
+/** Reports whether the path exists. Throws if it is of another type, such as a link that leads out of the directory. */
 async function isThere(path: string, wanted: 'file' | 'directory'): Promise<boolean> {
   const stats = await lstat(path).catch((error: unknown) => {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
@@ -90,5 +91,5 @@ async function isThere(path: string, wanted: 'file' | 'directory'): Promise<bool
   });
   if (stats === undefined) return false;
   if (wanted === 'file' ? stats.isFile() : stats.isDirectory()) return true;
-  throw new HypervisorError(`"${path}" is no ${wanted}`, { permanent: true });
+  throw new HypervisorError(`"${path}" is not a ${wanted}`, { permanent: true });
 }

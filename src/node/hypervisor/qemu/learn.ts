@@ -1,6 +1,6 @@
 /**
- * Where the devices of a running guest are, as QEMU itself tells: from its object tree, which knows it from the first
- * moment on (the PCI view of QEMU has bus numbers only after the firmware gave them). Addresses in libvirt's shape.
+ * Learns the devices of a running guest from QEMU's object tree. The tree has all addresses from the start, whereas
+ * QEMU's PCI view has bus numbers only after the firmware assigned them. Addresses have libvirt's form.
  *
  *   pcie.0, pci.0      bus 0              rpN              bus N + 1, behind root port N
  *   ide.N of q35       SATA unit N        ide.N of i440fx  bus N, unit 0 or 1
@@ -17,20 +17,20 @@ import type { QmpClient } from './qmp.ts';
 
 const PERIPHERAL = '/machine/peripheral';
 
-/** A device of ours in the object tree. */
+/** A device with an id in QEMU's object tree. */
 export interface QomDevice {
   readonly id: string;
   /** `virtio-blk-pci`. */
   readonly type: string;
-  /** Path of the bus that it is on. */
+  /** The path of the device's bus. */
   readonly bus: string;
   readonly properties: Readonly<Record<string, string | number>>;
 }
 
 interface BusKind {
-  /** The last part of the path of a bus of this kind; what is in parentheses is its number. */
+  /** Matches the last part of the bus path; the group captures the bus number. */
   readonly bus: RegExp;
-  /** The devices that it is for, where the name of the bus does not tell. */
+  /** Matches the device type, if the bus name is ambiguous. */
   readonly device?: RegExp;
   readonly properties: readonly string[];
   addressOf(bus: number, properties: QomDevice['properties'], chipset: Chipset): DeviceAddress;
@@ -80,7 +80,7 @@ export async function readDevices(qmp: QmpClient): Promise<QomDevice[]> {
   return devices;
 }
 
-/** What QEMU has of ours, by its id. */
+/** Returns the types of all devices with an id, by id. */
 export async function readDeviceTypes(qmp: QmpClient): Promise<ReadonlyMap<string, string>> {
   const entries = (await qmp.execute('qom-list', { path: PERIPHERAL })) as { name: string; type: string }[];
   const types = new Map<string, string>();
@@ -99,7 +99,7 @@ async function readDevice(qmp: QmpClient, id: string, type: string): Promise<Qom
   return { id, type, bus, properties: Object.fromEntries(values) };
 }
 
-/** Undefined for what has no address: serial lines, TPMs. */
+/** Returns undefined for devices without an address, such as serial ports and TPMs. */
 export function addressOf(device: QomDevice, chipset: Chipset): DeviceAddress | undefined {
   const kind = kindOf(device);
   const number = kind?.bus.exec(busName(device.bus))?.[1];
@@ -107,8 +107,8 @@ export function addressOf(device: QomDevice, chipset: Chipset): DeviceAddress | 
 }
 
 /**
- * What was asked for, at the addresses that QEMU tells. A device that QEMU does not have is left out: the guest does
- * not have it either. One that nobody asked for is told too, as what QEMU calls it.
+ * Returns the requested devices with the addresses that QEMU reports. A device that QEMU does not have is left out,
+ * because the guest does not have it either. A device that was not requested is included under QEMU's type name.
  */
 export function learnDevices(
   asked: readonly LearnedDevice[],
@@ -130,7 +130,7 @@ export function learnDevices(
   ];
 }
 
-/** All of it, as the guest of this definition has it now. */
+/** Learns all devices of the guest with this definition. */
 export async function learnGuest(qmp: QmpClient, definition: DomainDefinition): Promise<LearnedDevice[]> {
   return learnDevices(learnedFrom(definition), await readDevices(qmp), boardOf(definition));
 }

@@ -1,4 +1,4 @@
-/** Everything that leads into one guest besides QEMU's monitor: its console, its agent, its ports. */
+/** All connections to one guest besides QEMU's monitor: its console, its agent and its ports. */
 import type { Duplex } from 'node:stream';
 import type { Log } from '#lib/log.ts';
 import { GuestAgentError, type AgentCommand, type AskAgentOptions } from '../guest-lines.ts';
@@ -19,7 +19,7 @@ export interface LinesOptions extends Omit<GuestPortsOptions, 'clock'> {
   readonly frozen: () => FreezeRecord | undefined;
   readonly writeFrozen: (frozen: FreezeRecord | undefined) => Promise<void>;
   readonly hasEnded: () => boolean;
-  /** Somebody in the guest began or stopped to listen to what is said to its agent. */
+  /** Called when an agent in the guest starts or stops listening. */
   readonly changed: () => void;
 }
 
@@ -66,7 +66,9 @@ export class Lines {
     if (event.name === 'RESET')
       void this.freeze
         .forget()
-        .catch((err: unknown) => this.#options.log.warn({ err }, 'cannot write down that a guest is thawed'));
+        .catch((err: unknown) =>
+          this.#options.log.warn({ err }, 'cannot record that the file systems of a guest are thawed'),
+        );
   }
 
   async attach(): Promise<void> {
@@ -77,7 +79,7 @@ export class Lines {
     await this.#console?.connectEventually();
   }
 
-  /** What nobody was here to see, or to end. */
+  /** Handles what happened while no node agent was connected. */
   async settle(): Promise<void> {
     await this.#lookAtAgent();
     await this.freeze.settle();
@@ -94,21 +96,21 @@ export class Lines {
 
   askAgent(command: AgentCommand, options?: AskAgentOptions): Promise<unknown> {
     if (this.#agent !== undefined) return this.#agent.ask(command, options);
-    return Promise.reject(new GuestAgentError('NoChannel', 'the guest has no line to a guest agent'));
+    return Promise.reject(new GuestAgentError('NoChannel', 'the guest has no agent channel'));
   }
 
-  /** Rejects where QEMU cannot be reached or does not answer in time. */
+  /** Rejects if QEMU cannot be reached or does not answer in time. */
   async ping(timeoutMs: number): Promise<void> {
-    await this.#options.ask('ask', (qmp) => qmp.execute('query-status', undefined, { timeoutMs }));
+    await this.#options.ask('ping', (qmp) => qmp.execute('query-status', undefined, { timeoutMs }));
   }
 
-  /** The guest is gone. */
+  /** Called after the guest has ended. */
   async finish(lastWordsMs: number): Promise<void> {
     this.#hangUp();
     await this.#console?.finish(lastWordsMs);
   }
 
-  /** The guest goes on. */
+  /** Closes all connections; the guest keeps running. */
   async close(): Promise<void> {
     this.#hangUp();
     await this.#console?.close();
@@ -123,7 +125,7 @@ export class Lines {
   async #lookAtAgent(): Promise<void> {
     const agent = this.#agent;
     if (agent === undefined) return;
-    const found = await this.#options.ask('look at the agent of', (qmp) => readOpen(qmp));
+    const found = await this.#options.ask('read the agent state of', (qmp) => readOpen(qmp));
     if (found !== undefined) agent.tell(found);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Keeps the logs of running processes small: a guest can make its QEMU complain for ever. They are opened for appending,
- * so cutting them off from outside is safe.
+ * Truncates the logs of running processes: a guest can make its QEMU log errors forever. The logs are opened for
+ * appending, so truncating them from outside is safe.
  */
 import { stat, truncate } from 'node:fs/promises';
 import type { Clock } from '#lib/clock.ts';
@@ -34,7 +34,7 @@ export class LogKeeper {
   async #look(): Promise<void> {
     const before = this.#cancel;
     for (const path of this.#paths()) {
-      // One that is not there has just been removed with its domain.
+      // A missing log was removed with its domain just now.
       const size = await stat(path).then(
         (stats) => stats.size,
         () => 0,

@@ -1,10 +1,10 @@
-/** What QEMU says about the migration under way, on either side. */
+/** The state of a migration as QEMU reports it, on either side. */
 import { HypervisorError } from '../hypervisor.ts';
 import { whenRung, type Waiting } from './bell.ts';
 import type { QmpClient } from './qmp.ts';
 
 export interface MigrateInfo {
-  /** Absent where there was never one. */
+  /** Absent if there was no migration. */
   readonly status?: string;
   readonly 'error-desc'?: string;
   readonly ram?: {
@@ -18,11 +18,11 @@ export interface MigrateInfo {
 
 const LOOK_EVERY_MS = 100;
 const ANSWER_MS = 60_000;
-/** In which QEMU does nothing about it any more. */
+/** States in which the migration has ended. */
 const OVER: ReadonlySet<string> = new Set(['none', 'completed', 'failed', 'cancelled']);
 
 export async function readMigrate(qmp: QmpClient): Promise<MigrateInfo> {
-  // While it sends the last of a guest, QEMU answers nobody.
+  // QEMU does not answer while it sends the last part of a guest.
   return (await qmp.execute('query-migrate', undefined, { timeoutMs: ANSWER_MS })) as MigrateInfo;
 }
 
@@ -30,14 +30,14 @@ export function isOver({ status = 'none' }: MigrateInfo): boolean {
   return OVER.has(status);
 }
 
-/** Throws where it has failed, with QEMU's words for it. */
+/** Throws QEMU's error if the migration failed or was cancelled. */
 export function checkMigrate(info: MigrateInfo): void {
   const { status, 'error-desc': reason } = info;
   if (status !== 'failed' && status !== 'cancelled') return;
-  throw new HypervisorError(`the migration has ${status === 'failed' ? 'failed' : 'been cancelled'}${tail(reason)}`);
+  throw new HypervisorError(`the migration ${status === 'failed' ? 'failed' : 'was cancelled'}${tail(reason)}`);
 }
 
-/** Throws where it fails, or where it takes longer. */
+/** Throws if the migration fails or takes longer than the timeout. */
 export async function untilCompleted(
   qmp: QmpClient,
   waiting: Waiting,
@@ -48,7 +48,7 @@ export async function untilCompleted(
     checkMigrate(info);
     return info.status === 'completed' ? true : undefined;
   });
-  if (done === undefined) throw new HypervisorError(`the last of it was not there after ${timeoutMs} ms`);
+  if (done === undefined) throw new HypervisorError(`the migration did not complete within ${timeoutMs} ms`);
 }
 
 function tail(reason: string | undefined): string {

@@ -1,4 +1,4 @@
-/** The way to the monitor of a QEMU that has just begun, or that we have lost sight of. */
+/** Connects to the monitor of a QEMU that has just started, or whose connection was lost. */
 import type { Clock } from '#lib/clock.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import { firstComplaint, isPermanent } from './complaint.ts';
@@ -8,7 +8,7 @@ import { QmpClient, type QmpOptions } from './qmp.ts';
 import { poll } from './timing.ts';
 
 const LOOK_EVERY_MS = 5;
-/** From closing its socket to its exit. */
+/** Time from closing its socket to its exit. */
 const EXIT_MS = 2000;
 
 export interface MonitorOptions extends Pick<QmpOptions, 'onEvent' | 'onClose'> {
@@ -17,7 +17,9 @@ export interface MonitorOptions extends Pick<QmpOptions, 'onEvent' | 'onClose'> 
   readonly signal?: AbortSignal;
 }
 
-/** Where QEMU is no more, the error says what it said. `onClose` is called only for what was open. */
+/**
+ * If QEMU has exited, the error contains its own error text. `onClose` is called only for a connection that was open.
+ */
 export async function openMonitor(
   dir: DomainDir,
   qemu: OutlivingProcess,
@@ -36,7 +38,7 @@ export async function openMonitor(
   try {
     const qmp = await QmpClient.open(socket, { clock, greetingTimeoutMs: timeoutMs, onEvent, onClose: closed });
     isOpen = true;
-    // It may have hung up in the same breath, with nobody told.
+    // QEMU may have closed the connection before `isOpen` was set, so that onClose was not called.
     if (qmp.isClosed) throw new HypervisorError('QEMU closed the connection');
     return qmp;
   } catch (error) {
@@ -55,5 +57,5 @@ export async function complaintOf(dir: DomainDir): Promise<string> {
 }
 
 export function endText(qemu: OutlivingProcess, complaint: string): string {
-  return `QEMU ${qemu.exitText() ?? 'is gone'}${complaint === '' ? '' : `: ${complaint}`}`;
+  return `QEMU ${qemu.exitText() ?? 'has exited'}${complaint === '' ? '' : `: ${complaint}`}`;
 }

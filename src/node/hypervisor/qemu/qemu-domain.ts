@@ -1,10 +1,10 @@
 /**
- * One domain from its first process to its last word: its state and its end. The line to QEMU is qemu-link.ts; devices
- * that come and go are hotplug.ts's, its moves to other nodes and from there guest-migration.ts's.
+ * One domain from its start to its end, and its state. The connection to QEMU is in qemu-connection.ts, hotplug in
+ * hotplug.ts, migration in guest-migration.ts.
  *
- * Its state is what QEMU says, never what we asked for. It ends in one place (#end), whoever notices first. A guest that
- * shut down is written down before QEMU quits, so that the next agent knows it too; the state changes after QEMU is gone
- * and has let go of its disks.
+ * The state is what QEMU reports, never what was requested. All ends go through #end, whichever event is noticed first.
+ * A shutdown of the guest is recorded before QEMU quits, so that the next node agent knows it; the state changes after
+ * QEMU has exited and released its disks.
  */
 import type { Duplex } from 'node:stream';
 import type { LearnedDevice } from '#api/learned-device.ts';
@@ -60,7 +60,7 @@ export class QemuDomain {
   readonly #log: Log;
   readonly #link: QemuLink;
   readonly #kept: KeptRecord;
-  /** Until QEMU said otherwise. */
+  /** An assumption until QEMU reports the state. */
   #current: DomainState;
   #destroying = false;
   #quitting: Promise<void> | undefined;
@@ -147,22 +147,22 @@ export class QemuDomain {
     return this.#current.state === 'ended' ? [] : this.#parts.dir.logs;
   }
 
-  /** Connects to a QEMU that has just been started; its guest waits. */
+  /** Connects to a QEMU that has just been started and whose guest does not run yet. */
   async attach(options: { timeoutMs: number; signal?: AbortSignal | undefined }): Promise<void> {
     await this.#link.connect(options);
     await this.lines.attach();
   }
 
   /**
-   * Takes over what an earlier agent left, and says what it found: a start that was cut off before the guest ran is
-   * for the caller to clear away. A QEMU that does not answer now is asked again later; until then its guest counts as
-   * running, because it may well be.
+   * Adopts a domain of an earlier node agent. Returns 'never ran' for a start that was interrupted before the guest
+   * ran, which the caller removes. A QEMU that does not answer now is asked again later; until then its guest counts as
+   * running, because it probably is.
    */
   async takeOver(options: { timeoutMs: number }): Promise<'domain' | 'never ran'> {
     const { qemu } = this.#parts;
     if (this.#record.ended !== undefined || !(await qemu.alive())) {
       await killQemu(qemu);
-      await this.#end({ state: 'ended', how: 'crashed', message: 'QEMU ended while no agent watched it' });
+      await this.#end({ state: 'ended', how: 'crashed', message: 'QEMU ended while no node agent was running' });
       return 'domain';
     }
     try {
@@ -171,7 +171,7 @@ export class QemuDomain {
       if (found.state === 'never ran' && !this.#record.paused) return 'never ran';
       if (found.state !== 'ended') await this.#eventually(() => this.#catchUp());
     } catch (err) {
-      this.#log.warn({ err }, 'QEMU does not answer; trying again');
+      this.#log.warn({ err }, 'QEMU does not answer; retrying');
       this.#current = stateWith(this.#record.migration, RUNNING);
       if (this.#link.qmp === undefined) this.#link.watch();
       else this.#later();
@@ -194,7 +194,10 @@ export class QemuDomain {
     await this.#ask('shut down', (qmp) => qmp.execute('system_powerdown'));
   }
 
-  /** QEMU has no button for that. What a guest does with the three keys is its own setting; Linux and firmware restart. */
+  /**
+   * Sends Ctrl+Alt+Delete, because QEMU has no restart button. Linux and firmware restart by default; other guests may
+   * differ.
+   */
   async softReboot(): Promise<void> {
     const keys = ['ctrl', 'alt', 'delete'].map((data) => ({ type: 'qcode', data }));
     await this.#ask('restart', (qmp) => qmp.execute('send-key', { keys }));
@@ -212,21 +215,21 @@ export class QemuDomain {
   }
 
   learn(): Promise<LearnedDevice[]> {
-    return this.#ask('learn', (qmp) => learnGuest(qmp, this.#record.definition));
+    return this.#ask('learn the devices of', (qmp) => learnGuest(qmp, this.#record.definition));
   }
 
   resizeDisk(deviceId: string, bytes: number): Promise<void> {
-    return this.#ask('resize', (qmp) => growDisk(qmp, deviceId, bytes));
+    return this.#ask('resize a disk of', (qmp) => growDisk(qmp, deviceId, bytes));
   }
 
   diskSizes(): Promise<ReadonlyMap<string, number>> {
-    return this.#ask('look at the disks of', (qmp) => readSizes(qmp, this.#record.definition));
+    return this.#ask('read the disk sizes of', (qmp) => readSizes(qmp, this.#record.definition));
   }
 
   openConsole(): Duplex {
-    if (this.#current.state === 'ended') throw this.#cannot('open the console of', 'it has ended');
+    if (this.#current.state === 'ended') throw this.#cannot('open the console of', 'the guest has ended');
     const console = this.lines.openConsole();
-    if (console === undefined) throw this.#cannot('open the console of', 'it has none');
+    if (console === undefined) throw this.#cannot('open the console of', 'the guest has no serial console');
     return console;
   }
 
@@ -235,11 +238,12 @@ export class QemuDomain {
   }
 
   async remove(): Promise<void> {
-    if (this.#current.state !== 'ended') throw this.#cannot('remove', `it is ${this.#current.state}`);
+    if (this.#current.state !== 'ended')
+      throw this.#cannot('remove', `the guest is ${this.#current.state}; stop it first`);
     await this.#parts.dir.remove();
   }
 
-  /** Leaves the guest as it is. */
+  /** Releases all resources of this process; the guest keeps running. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#link.close();
@@ -264,9 +268,9 @@ export class QemuDomain {
   }
 
   async #ask<T>(verb: string, work: (qmp: QmpClient) => Promise<T>): Promise<T> {
-    if (this.#current.state === 'ended') throw this.#cannot(verb, 'it has ended');
+    if (this.#current.state === 'ended') throw this.#cannot(verb, 'the guest has ended');
     const { qmp } = this.#link;
-    if (qmp === undefined) throw this.#cannot(verb, 'QEMU cannot be reached');
+    if (qmp === undefined) throw this.#cannot(verb, 'QEMU does not answer; it is asked again automatically');
     try {
       return await work(qmp);
     } catch (cause) {
@@ -282,7 +286,7 @@ export class QemuDomain {
   }
 
   async #refresh(): Promise<RunState> {
-    const said = await this.#ask('look at', async (qmp) => runState(await qmp.execute('query-status')));
+    const said = await this.#ask('read the state of', async (qmp) => runState(await qmp.execute('query-status')));
     const found = stateWith(this.#record.migration, said);
     if (this.#destroying || this.#ending !== undefined) return found;
     if (found.state === 'ended') await this.#endAfter(found);
@@ -290,7 +294,7 @@ export class QemuDomain {
     return found;
   }
 
-  /** What an event tells is told once: a QEMU that is too busy to answer now is asked until it does. */
+  /** Retries after a failure: an event comes only once, and QEMU may be too busy to answer now. */
   async #eventually(look: () => Promise<unknown>): Promise<void> {
     try {
       await look();
@@ -300,7 +304,7 @@ export class QemuDomain {
   }
 
   #later(): void {
-    // Where QEMU cannot be reached any more, its hanging up says the rest. One look tells all that was missed.
+    // Without a connection, reconnecting refreshes everything. One refresh covers all missed events.
     if (this.#closed || this.#looksLater || this.#link.qmp === undefined) return;
     this.#looksLater = true;
     this.#parts.context.clock.after(LOOK_AGAIN_MS, () => {
@@ -309,14 +313,17 @@ export class QemuDomain {
     });
   }
 
-  /** The guest is over, its QEMU not yet. */
+  /** Ends a domain whose guest has ended but whose QEMU still runs. */
   async #endAfter(ended: EndedState): Promise<void> {
     await this.#keep(ended);
     await this.#quit();
     await this.#end(ended);
   }
 
-  /** A guest whose write failed with a copy waits; now that the copy is given up, the write may succeed. */
+  /**
+   * Resumes a guest that was paused because its write failed together with a copy. Without the copy the write may
+   * succeed.
+   */
   async #goOnAfterCopy(): Promise<void> {
     const found = await this.#refresh();
     if (found.state === 'paused' && found.why === 'ioError') await this.resume();
@@ -324,14 +331,14 @@ export class QemuDomain {
 
   async #back(): Promise<void> {
     const found = await this.#refresh();
-    // A start that was cut off, noticed too late to clear it away: it counted as running already.
+    // An interrupted start that was noticed too late to be removed: it already counted as running.
     if (found.state === 'never ran' && !this.#record.paused) await this.resume();
-    // It may have ended meanwhile.
+    // A copy may have ended meanwhile.
     if (this.#isCopied) this.#tell();
     if (found.state !== 'ended') await this.#eventually(() => this.#catchUp());
   }
 
-  /** What was begun before anybody was here to end it. */
+  /** Completes what an earlier process began. */
   async #catchUp(): Promise<void> {
     await this.migration.settle();
     await this.hotplug.settle();
@@ -348,7 +355,7 @@ export class QemuDomain {
   #quit(): Promise<void> {
     this.#quitting ??= quitOrKill(this.#parts.qemu, this.#link.qmp)
       .catch((cause: unknown) => {
-        throw this.#cannot('end', (cause as Error).message, cause);
+        throw this.#cannot('stop', (cause as Error).message, cause);
       })
       .finally(() => {
         this.#quitting = undefined;
@@ -357,9 +364,9 @@ export class QemuDomain {
   }
 
   #end(ended: EndedState): Promise<void> {
-    // The next agent, or who undoes a failed start, takes it from here.
+    // The next node agent, or the cleanup of a failed start, takes over.
     if (this.#closed && this.#ending === undefined) return Promise.resolve();
-    // Whatever ends its process: the guest is elsewhere.
+    // However the process ends, the guest runs on the target.
     const how: EndedState = hasGone(this.#record.migration) ? { state: 'ended', how: 'migrated' } : ended;
     this.#ending ??= this.#settle(this.#record.ended ?? how);
     return this.#ending;
@@ -370,19 +377,22 @@ export class QemuDomain {
     this.#link.close();
     await this.lines.finish(LAST_WORDS_MS);
     if (swtpm !== undefined && !(await swtpm.gone(SWTPM_MS))) await swtpm.kill('SIGKILL');
-    // Its interface may still be on its way.
+    // A hotplug of an interface may still be running.
     await this.hotplug.idle;
     await Promise.all([removeTaps(this.#record.definition, this.#log), removeKey(dir)]);
     await this.#keep(ended);
     this.#set(ended);
   }
 
-  /** A full disk must not keep an ended guest among the living; the next agent finds out by itself. */
+  /**
+   * Records the end. If that fails, for example on a full disk, the domain still ends; the next node agent notices it
+   * by itself.
+   */
   async #keep(ended: EndedState): Promise<void> {
     if (this.#record.ended !== undefined) return;
     await this.#kept
       .write({ ended })
-      .catch((err: unknown) => this.#log.error({ err }, 'cannot write down the end of a domain'));
+      .catch((err: unknown) => this.#log.error({ err }, 'cannot record the end of a domain'));
   }
 
   #set(next: DomainState): void {

@@ -1,6 +1,6 @@
 /**
- * Real guests: a QEMU (and a swtpm where there is a TPM) for each domain, driven over QMP. This file keeps the domains
- * by their ids; what one does is in qemu-domain.ts, how one begins in start.ts, how one is found again in adopt.ts.
+ * The hypervisor of real guests: a QEMU per domain (and a swtpm if it has a TPM), controlled over QMP. This file holds
+ * the domains by id. One domain is qemu-domain.ts, its start start.ts, its adoption adopt.ts.
  */
 import { resolve } from 'node:path';
 import type { Clock } from '#lib/clock.ts';
@@ -30,10 +30,10 @@ export interface QemuHypervisorOptions {
   readonly log: Log;
   readonly qemuBinary?: string;
   readonly swtpmBinary?: string;
-  /** Whom QEMU and swtpm run as; needs root. Undefined: as we do. */
+  /** The user that QEMU and swtpm run as, which needs root; undefined for our own user. */
   readonly guestUser?: User | undefined;
   readonly ovmfDir?: string;
-  /** How fast each copy of a disk may go; unlimited unless set. */
+  /** Bandwidth of each disk copy; default: unlimited. */
   readonly copyBytesPerSecond?: number;
 }
 
@@ -43,7 +43,7 @@ export function createQemuHypervisor(options: QemuHypervisorOptions): Hypervisor
 
 class QemuHypervisor implements Hypervisor {
   readonly #options: QemuHypervisorOptions;
-  /** Absolute. */
+  /** The absolute path of `options.dir`. */
   readonly #dir: string;
   readonly #logKeeper: LogKeeper;
   readonly #domains = new Map<string, QemuDomain>();
@@ -132,11 +132,11 @@ class QemuHypervisor implements Hypervisor {
   }
 
   async ping(id: string, { timeoutMs }: { readonly timeoutMs: number }) {
-    await this.#known(id, 'ask').lines.ping(timeoutMs);
+    await this.#known(id, 'ping').lines.ping(timeoutMs);
   }
 
   async learn(id: string) {
-    return this.#known(id, 'learn').learn();
+    return this.#known(id, 'learn the devices of').learn();
   }
 
   inspect(id: string) {
@@ -164,11 +164,11 @@ class QemuHypervisor implements Hypervisor {
   }
 
   async screenshot(id: string, options: { readonly moveCursor: boolean }): Promise<Buffer> {
-    return this.#known(id, 'take a picture of').display.picture(options);
+    return this.#known(id, 'take a screenshot of').display.picture(options);
   }
 
   async readConsoleLog(id: string): Promise<Buffer> {
-    return this.#known(id, 'read the console of').lines.readConsoleLog();
+    return this.#known(id, 'read the console log of').lines.readConsoleLog();
   }
 
   async readLog(id: string): Promise<Buffer> {
@@ -193,7 +193,7 @@ class QemuHypervisor implements Hypervisor {
   }
 
   async resizeDisk(id: string, deviceId: string, bytes: number): Promise<void> {
-    await this.#settled(id, 'resize').resizeDisk(deviceId, bytes);
+    await this.#settled(id, 'resize a disk of').resizeDisk(deviceId, bytes);
   }
 
   async startCopies(id: string, copies: readonly DiskCopy[]): Promise<void> {
@@ -209,7 +209,7 @@ class QemuHypervisor implements Hypervisor {
   }
 
   async diskSizes(id: string): Promise<ReadonlyMap<string, number>> {
-    return this.#known(id, 'look at the disks of').diskSizes();
+    return this.#known(id, 'read the disk sizes of').diskSizes();
   }
 
   workingDir(id: string): string | undefined {
@@ -221,11 +221,11 @@ class QemuHypervisor implements Hypervisor {
   }
 
   async switchOver(id: string): Promise<Sent> {
-    return this.#known(id, 'send the last of').migration.switchOver();
+    return this.#known(id, 'switch over').migration.switchOver();
   }
 
   async recordMigrated(id: string): Promise<void> {
-    await this.#known(id, 'give away').migration.recordMigrated();
+    await this.#known(id, 'record the migration of').migration.recordMigrated();
   }
 
   async leave(id: string): Promise<void> {
@@ -233,7 +233,7 @@ class QemuHypervisor implements Hypervisor {
   }
 
   async takeBack(id: string): Promise<void> {
-    await this.#known(id, 'take back').migration.takeBack();
+    await this.#known(id, 'abort the migration of').migration.takeBack();
   }
 
   async receive(
@@ -243,14 +243,14 @@ class QemuHypervisor implements Hypervisor {
   ): Promise<MigrationDoor> {
     const { id, name } = definition;
     if (this.#domains.has(id) || this.#starting.has(id)) {
-      throw new HypervisorError(`Cannot receive domain "${name}": there is one already`);
+      throw new HypervisorError(`Cannot receive domain "${name}": a domain with this id exists already`);
     }
     let door: MigrationDoor | undefined;
     const begin = async ({ migration }: QemuDomain) => {
       door = await migration.open(incoming);
     };
     await this.#start(definition, { paused: incoming.paused, incoming, signal, begin });
-    invariant(door !== undefined, 'a guest that waits has a door');
+    invariant(door !== undefined, 'a waiting guest has an endpoint');
     return door;
   }
 
@@ -283,7 +283,7 @@ class QemuHypervisor implements Hypervisor {
     this.#tell(definition.id);
   }
 
-  /** For what would get in the way of a migration. */
+  /** Returns a domain that does not migrate, for changes that a migration would conflict with. */
   #settled(id: string, verb: string): QemuDomain {
     const domain = this.#known(id, verb);
     domain.migration.checkSettled(verb);
@@ -293,17 +293,17 @@ class QemuHypervisor implements Hypervisor {
   #alive(id: string, verb: string): QemuDomain {
     const domain = this.#known(id, verb);
     const { name, current } = domain.view;
-    if (current.state === 'ended') throw new HypervisorError(`Cannot ${verb} domain "${name}": it has ended`);
+    if (current.state === 'ended') throw new HypervisorError(`Cannot ${verb} domain "${name}": the guest has ended`);
     return domain;
   }
 
   #known(id: string, verb: string): QemuDomain {
     const domain = this.#domains.get(id);
-    if (domain === undefined) throw new HypervisorError(`Cannot ${verb} domain "${id}": there is none`);
+    if (domain === undefined) throw new HypervisorError(`Cannot ${verb} domain "${id}": it does not exist`);
     return domain;
   }
 
-  /** Domains that are still being started or taken over are nobody's business yet. */
+  /** Not called for domains that are still being started or adopted: they are not listed yet. */
   readonly #changed = (id: string) => {
     if (this.#domains.has(id)) this.#tell(id);
   };

@@ -1,9 +1,9 @@
 /**
- * The line to one QEMU, kept up as long as its process lives.
+ * The connection to one QEMU, kept up as long as its process lives.
  *
- *   open ──QEMU hangs up──► is the process gone? ── yes ─► onGone
+ *   open ──QEMU closes it──► has the process exited? ── yes ─► onExit
  *    ▲                             │ no
- *    └──────── try again ◄─────────┘
+ *    └──────── reconnect ◄─────────┘
  */
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
@@ -22,9 +22,9 @@ export interface QemuLinkOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly onEvent: (event: QmpEvent) => void;
-  /** Events were missed meanwhile. */
+  /** Called after a reconnect; events may have been missed. */
   readonly onBack: () => Promise<void>;
-  /** The process is no more. */
+  /** Called after the process has exited. */
   readonly onGone: () => Promise<void>;
 }
 
@@ -38,7 +38,7 @@ export class QemuLink {
     this.#options = options;
   }
 
-  /** Undefined while QEMU cannot be reached. */
+  /** The QMP client; undefined while there is no connection. */
   get qmp(): QmpClient | undefined {
     return this.#qmp;
   }
@@ -54,12 +54,12 @@ export class QemuLink {
     else this.#qmp = qmp;
   }
 
-  /** Comes back to it when it can be reached again, or says that it is gone. */
+  /** Reconnects as soon as possible, or reports that the process has exited. */
   watch(): void {
     this.#watch().catch((err: unknown) => this.#options.log.error({ err }, 'cannot watch QEMU'));
   }
 
-  /** For good; QEMU goes on. */
+  /** Closes the connection for good; QEMU keeps running. */
   close(): void {
     this.#closed = true;
     this.#cancelReconnect?.();
@@ -83,7 +83,9 @@ export class QemuLink {
       this.watch();
       return;
     }
-    // Where that fails it has hung up once more, and we come again.
-    await this.#options.onBack().catch((err: unknown) => this.#options.log.warn({ err }, 'cannot ask QEMU'));
+    // After a failure the connection is closed again, which leads to the next reconnect.
+    await this.#options
+      .onBack()
+      .catch((err: unknown) => this.#options.log.warn({ err }, 'cannot query QEMU after reconnecting'));
   }
 }

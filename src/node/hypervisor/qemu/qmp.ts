@@ -1,7 +1,7 @@
 /**
- * The QEMU Machine Protocol over one stream: greeting, capabilities, commands with ids, events. Where the stream comes
- * from and what the answers mean is others' business. Buffers and commands in flight are bounded: a QEMU that a guest
- * has taken over can say nonsense, but not fill our memory.
+ * A client of the QEMU Machine Protocol over one stream: greeting, capabilities, commands with ids, and events. Callers
+ * provide the stream and interpret the answers. Buffers and pending commands are limited: a QEMU that a guest has
+ * compromised can send nonsense, but not fill our memory.
  */
 import type { Duplex } from 'node:stream';
 import type { Clock } from '#lib/clock.ts';
@@ -12,7 +12,7 @@ const GREETING_TIMEOUT_MS = 10_000;
 const COMMAND_TIMEOUT_MS = 10_000;
 const NEWLINE = 0x0a;
 
-/** QEMU refused a command, or could not be asked. */
+/** QEMU refused a command or could not be reached. */
 export class QmpError extends Error {
   override readonly name = 'QmpError';
   /** `GenericError`, `DeviceNotFound`, `CommandNotFound` ...; `Disconnected` and `Timeout` are our own. */
@@ -33,7 +33,7 @@ export interface QmpOptions {
   readonly clock: Clock;
   readonly greetingTimeoutMs?: number;
   readonly onEvent?: (event: QmpEvent) => void;
-  /** Called once, when the stream has ended for whatever reason but `close`. */
+  /** Called once when the stream has ended for any reason other than `close`. */
   readonly onClose?: () => void;
 }
 
@@ -64,7 +64,7 @@ export class QmpClient {
     stream.on('close', () => this.#end(new QmpError('Disconnected', 'QEMU closed the connection'), true));
   }
 
-  /** Resolves when QEMU takes commands. */
+  /** Resolves when QEMU accepts commands. */
   static async open(stream: Duplex, options: QmpOptions): Promise<QmpClient> {
     const client = new QmpClient(stream, options);
     try {
@@ -77,12 +77,12 @@ export class QmpClient {
     return client;
   }
 
-  /** Late answers to commands that ran into their timeout are dropped. */
+  /** Runs a command and returns its result. Answers after the timeout are dropped. */
   execute(command: string, args?: object, { timeoutMs = COMMAND_TIMEOUT_MS } = {}): Promise<unknown> {
     if (this.#closed)
-      return Promise.reject(new QmpError('Disconnected', `Cannot ask QEMU "${command}": not connected`));
+      return Promise.reject(new QmpError('Disconnected', `Cannot run QMP command "${command}": not connected`));
     if (this.#pending.size >= MAX_IN_FLIGHT) {
-      return Promise.reject(new QmpError('Busy', `Cannot ask QEMU "${command}": too many commands wait already`));
+      return Promise.reject(new QmpError('Busy', `Cannot run QMP command "${command}": too many commands are pending`));
     }
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
@@ -99,7 +99,7 @@ export class QmpClient {
     return this.#closed;
   }
 
-  /** Hangs up; QEMU goes on. */
+  /** Closes the connection; QEMU keeps running. */
   close(): void {
     this.#end(new QmpError('Disconnected', 'the connection to QEMU was closed'), false);
     this.#stream.destroy();
@@ -109,7 +109,7 @@ export class QmpClient {
     const timeoutMs = this.#options.greetingTimeoutMs ?? GREETING_TIMEOUT_MS;
     return new Promise((resolve, reject) => {
       const cancel = this.#options.clock.after(timeoutMs, () => {
-        reject(new QmpError('Timeout', `QEMU did not greet within ${timeoutMs} ms`));
+        reject(new QmpError('Timeout', `QEMU did not send its greeting within ${timeoutMs} ms`));
       });
       this.#greeted = () => {
         cancel();

@@ -1,14 +1,14 @@
 /**
- * How a QEMU that runs already gets at a file whose path it cannot walk, because directories above are closed to its
- * user: from a directory that it has open (the root, its working directory, those of its disks), up to where both ways
- * meet and down again. Where no such way is open to its user, the file gets a second name in its working directory.
+ * Gives a running QEMU access to a file whose path its user cannot walk. The path starts at a directory that QEMU has
+ * open (the root, its working directory, those of its disks). If its user cannot walk from any of them, the file is
+ * linked into QEMU's working directory.
  */
 import { link, readdir, readlink, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { HypervisorError } from '../hypervisor.ts';
 import type { User } from './process.ts';
 
-/** A directory that QEMU has open, and how QEMU names it. */
+/** A directory that QEMU has open, and the name by which QEMU can open it. */
 export interface Anchor {
   readonly directory: string;
   readonly name: string;
@@ -22,13 +22,15 @@ interface Reacher {
 }
 
 export interface FileReach {
-  /** The path as QEMU can open it. `name` is the second name, where one is needed. May be repeated. */
+  /**
+   * Returns a path by which QEMU can open the file. `name` is the name of the link, if one is needed. May be repeated.
+   */
   pathOf(name: string, path: string): Promise<string>;
-  /** Takes a second name away again: QEMU needs it no longer once the file is open. Fine where there is none. */
+  /** Removes the link, which QEMU does not need once the file is open. Does nothing if there is none. */
   forget(name: string): Promise<void>;
 }
 
-/** Without a user QEMU runs as we do and gets paths as they are. */
+/** Without a user QEMU runs as our own user and gets paths unchanged. */
 export function fileReach({ user, ...process }: Omit<Reacher, 'user'> & { user: User | undefined }): FileReach {
   return {
     pathOf: async (name, path) => (user === undefined ? path : reachFile(name, path, { ...process, user })),
@@ -45,7 +47,7 @@ async function reachFile(name: string, path: string, { pid, user, run }: Reacher
   }
   await forgetFile(name, run);
   await link(file, join(run, name)).catch((cause: unknown) => {
-    throw new HypervisorError(`the user of guests cannot reach "${path}"`, { cause });
+    throw new HypervisorError(`the guests' user cannot access "${path}"`, { cause });
   });
   return name;
 }
@@ -54,7 +56,7 @@ async function forgetFile(name: string, run: string): Promise<void> {
   await rm(join(run, name), { force: true });
 }
 
-/** All that are passed on the way from the one to the other, which are absolute and without links. */
+/** Returns the directories to walk from one path to the other; both are absolute and free of links. */
 export function directoriesBetween(directory: string, file: string): string[] {
   const passed = [directory];
   const steps = relative(directory, dirname(file)).split('/');
@@ -68,7 +70,7 @@ async function anchorsOf(pid: number): Promise<Anchor[]> {
     { directory: await readlink(`/proc/${pid}/cwd`), name: '.' },
   ];
   for (const fd of await readdir(`/proc/${pid}/fd`)) {
-    // What it has open comes and goes while we look.
+    // QEMU may close descriptors meanwhile.
     const stats = await stat(`/proc/${pid}/fd/${fd}`).catch(() => undefined);
     if (stats?.isDirectory() !== true) continue;
     anchors.push({ directory: await readlink(`/proc/${pid}/fd/${fd}`), name: `/proc/self/fd/${fd}` });
@@ -76,7 +78,7 @@ async function anchorsOf(pid: number): Promise<Anchor[]> {
   return anchors;
 }
 
-/** Whether the user may pass all of them. */
+/** Reports whether the user may search all of the directories. */
 export async function isOpen(directories: readonly string[], user: User): Promise<boolean> {
   for (const directory of directories) {
     const stats = await stat(directory).catch(() => undefined);
@@ -85,7 +87,10 @@ export async function isOpen(directories: readonly string[], user: User): Promis
   return true;
 }
 
-/** As the kernel decides: the first that applies counts, also where a later one would allow more. */
+/**
+ * Reports whether the user may search a directory. As in the kernel, the first class that applies decides: owner,
+ * group, others.
+ */
 export function maySearch(stats: { uid: number; gid: number; mode: number }, user: User): boolean {
   if (stats.uid === user.uid) return (stats.mode & 0o100) !== 0;
   if (stats.gid === user.gid) return (stats.mode & 0o010) !== 0;

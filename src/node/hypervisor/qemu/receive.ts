@@ -1,7 +1,7 @@
 /**
- * The target's half of a migration: a QEMU that waits for a guest (`-incoming defer`), the door through which it comes,
- * and bringing to disk what came. Measured: when all has come, QEMU has the EFI variables in memory only and writes them
- * when the guest goes on; what swtpm keeps is in its files, but perhaps not on the disk yet.
+ * The target side of a migration in QEMU: a QEMU that waits for a guest (`-incoming defer`), the endpoint at which the
+ * guest arrives, and storing what arrived. When everything has arrived, QEMU has the EFI variables only in memory and
+ * writes them when the guest continues; the TPM state is in swtpm's files, but may not be on disk yet.
  */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ import type { MovingContext } from './send.ts';
 
 const COMPLETE_MS = 60_000;
 
-/** QEMU listens, for the source alone, when it resolves. */
+/** Opens the endpoint. QEMU listens, for the source only, when it resolves. */
 export async function openDoor(
   qmp: QmpClient,
   context: MovingContext,
@@ -51,20 +51,22 @@ export async function openDoor(
   return { memory: doorText(memory), disks: doorText(nbd), ...(secret !== undefined && { secret }) };
 }
 
-/** What the guest may only read is written all the same while it comes, through a node beside its own. */
+/**
+ * Returns the node to which a disk's data is written. A read-only disk gets a second, writable node for the transfer.
+ */
 async function writableNode(qmp: QmpClient, { files }: MovingContext, disk: FilledDisk): Promise<string> {
   if (!disk.readonly) return formatNodeName(disk.id);
   const node = fillName(disk.id);
   const filename = await files.pathOf(node, disk.source.path);
   const { 'node-name': _format, file, ...format } = diskBlockdev({ ...disk, readonly: false }, disk.source, filename);
   const { 'node-name': _file, ...rest } = file as Record<string, unknown>;
-  // Its own node has the file open, too; it looks at it only when the guest goes on.
+  // The disk's own node has the file open, too, but reads it only when the guest continues.
   await qmp.execute('blockdev-add', { ...format, 'node-name': node, file: { ...rest, locking: 'off' } });
   await files.forget(node);
   return node;
 }
 
-/** QEMU gets the name alone, which is in its working directory; the other one needs to know where that is. */
+/** Listens on a socket in QEMU's working directory: QEMU gets the bare name, the source needs the whole path. */
 async function atSocket(
   dir: DomainDir,
   name: string,
@@ -74,7 +76,7 @@ async function atSocket(
   return { type: 'unix', path: join(dir.run, name) };
 }
 
-/** All of it is on disk when it resolves, whatever happens to QEMU and to the machine. */
+/** Waits for the guest and makes everything durable, independently of QEMU. */
 export async function storeGuest(
   qmp: QmpClient,
   context: MovingContext,
@@ -91,7 +93,7 @@ export async function storeGuest(
   ]);
 }
 
-/** What QEMU has of them in memory is written out when it resolves. */
+/** Stops the NBD server and closes the extra nodes. The data of the disks is flushed when it resolves. */
 async function closeExports(qmp: QmpClient, disks: readonly MovingDisk[]): Promise<void> {
   await qmp.execute('nbd-server-stop').catch(unlessLost);
   const nodes = await readNodes(qmp);
@@ -101,7 +103,7 @@ async function closeExports(qmp: QmpClient, disks: readonly MovingDisk[]): Promi
   }
 }
 
-/** What nobody needs any more once the guest is here. */
+/** Removes what is not needed once the guest has arrived. */
 export async function closeDoor(qmp: QmpClient, { dir }: MovingContext): Promise<void> {
   await dropKey(qmp, dir);
   for (const name of [MIGRATION_SOCKET, DISKS_SOCKET]) await rm(join(dir.run, name), { force: true });
@@ -111,6 +113,6 @@ type FilledDisk = DiskDevice & { readonly source: DiskSource };
 
 function diskOf({ devices }: DomainDefinition, deviceId: string): FilledDisk {
   const disk = devices.find((device): device is DiskDevice => device.type === 'disk' && device.id === deviceId);
-  if (disk?.source === undefined) throw new HypervisorError(`it has no disk "${deviceId}" with a medium`);
+  if (disk?.source === undefined) throw new HypervisorError(`the guest has no disk "${deviceId}" with a medium`);
   return { ...disk, source: disk.source };
 }

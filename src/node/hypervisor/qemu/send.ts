@@ -1,6 +1,6 @@
 /**
- * The source's half of a migration, as QEMU does it. Disks are sent first, because they are large; then memory, round
- * after round, until little is left; then the guest stands still (pre-switchover) and waits for us.
+ * The source side of a migration in QEMU. Disks are sent first, because they are large; then memory, in rounds, until
+ * little is left; then QEMU pauses the guest (pre-switchover) and waits for us.
  */
 import { HypervisorError } from '../hypervisor.ts';
 import type { MovingDisk, Outgoing, SendProgress } from '../migration.ts';
@@ -18,7 +18,7 @@ import type { FileReach } from './reach-file.ts';
 const PROGRESS_MS = 500;
 const LAST_OF_IT_MS = 60_000;
 const DOWNTIME_MS = 300;
-/** How long one may take is for the caller to say, with its signal. */
+/** The caller limits the duration with its signal. */
 const NO_LIMIT_MS = Number.POSITIVE_INFINITY;
 const BYTES_OF_MEGABIT = 125_000;
 
@@ -33,7 +33,7 @@ export interface SendOptions {
   readonly onProgress?: (progress: SendProgress) => void;
 }
 
-/** Until the guest stands still. A failure leaves everything to take-back.ts. */
+/** Sends the guest until it is paused for the switchover. After a failure, abort-send.ts cleans up. */
 export async function sendGuest(
   qmp: QmpClient,
   context: MovingContext,
@@ -46,7 +46,7 @@ export async function sendGuest(
     door.secret === undefined ? undefined : await addKey(qmp, door.secret, { ...context, endpoint: 'client' });
   await prepareToSend(qmp, { tlsCreds, bytesPerSecond, autoConverge });
   if (disks.length > 0) {
-    if (nbd === undefined) throw new HypervisorError('the other side takes no disks');
+    if (nbd === undefined) throw new HypervisorError('the target has no endpoint for disks');
     const server = await fromHere(nbd, context);
     await startMirrors(qmp, disks, { server, tlsCreds }, { bytesPerSecond });
     await follow(qmp, context, disks, options, ({ jobs }) => areReady(jobs, disks));
@@ -60,7 +60,7 @@ export async function sendGuest(
   });
 }
 
-/** After sendGuest: all has been sent when it resolves. */
+/** Sends the last part, after sendGuest. Everything has been sent when it resolves. */
 export async function switchOver(qmp: QmpClient, context: MovingContext, disks: readonly MovingDisk[]): Promise<void> {
   await finishMirrors(qmp, context, disks);
   await qmp.execute('migrate-continue', { state: 'pre-switchover' });
@@ -74,7 +74,7 @@ export async function forgetDoor(dir: DomainDir, door: readonly (string | undefi
   );
 }
 
-/** Everything is said each time: QEMU keeps what an earlier migration was told. */
+/** Sets all parameters each time, because QEMU keeps those of an earlier migration. */
 async function prepareToSend(
   qmp: QmpClient,
   {
@@ -130,7 +130,7 @@ async function follow(
 
 const NO_JOBS: ReadonlyMap<string, JobInfo> = new Map();
 
-/** Disks and memory together. */
+/** Returns the progress of disks and memory together. */
 export function progressOf({ info: { ram }, jobs }: Look): SendProgress {
   const mirrors = [...jobs.values()].filter(({ id }) => isMirrorName(id));
   const sum = (of: (job: JobInfo) => number) => mirrors.reduce((all, job) => all + of(job), 0);

@@ -1,6 +1,7 @@
 /**
- * The start of a domain, step by step; whatever was begun is undone when a step fails. The record is on disk before the
- * first process, and knows the processes before the guest runs: killed at any moment, the next agent can tell.
+ * Starts a domain step by step; if a step fails, the earlier ones are undone. The record is on disk before the first
+ * process starts, and contains the processes before the guest runs, so that the next node agent can continue after a
+ * kill at any time.
  */
 import type { FileHandle } from 'node:fs/promises';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
@@ -31,16 +32,16 @@ import { lockState } from './state-lock.ts';
 import { startSwtpm } from './swtpm.ts';
 import { addTap, removeTap, tapName, tapsOf } from './tap.ts';
 
-/** Emulated machines with much memory, on a busy host. */
+/** Enough for emulated machines with much memory on a busy host. */
 const MONITOR_TIMEOUT_MS = 60_000;
 const KILL_MS = 5000;
 
 export interface StartOptions {
-  /** It is not to run by itself, also not after a restart of ours. */
+  /** The guest must not start to run by itself, not even after a restart of the node agent. */
   readonly paused: boolean;
-  /** It waits for a guest that comes from elsewhere. */
+  /** Set if the domain waits for a guest from another node. */
   readonly incoming?: Incoming;
-  /** What its QEMU is to do once it can be asked; the guest has not run yet. */
+  /** Called once QEMU can be used; the guest has not run yet. */
   readonly begin: (domain: QemuDomain) => Promise<void>;
   readonly signal: AbortSignal | undefined;
   readonly changed: (id: string) => void;
@@ -156,14 +157,14 @@ async function spawnQemu(
     const { nice } = definition;
     return await spawnOutliving(
       {
-        // Its threads are as nice as it was when they began; `nice` becomes the QEMU that it starts.
+        // Threads inherit the niceness of their process, so it must be set before QEMU starts; `nice` execs QEMU.
         ...(nice === undefined
           ? { command: qemuBinary, args: words }
           : { command: 'nice', args: ['-n', String(nice), qemuBinary, ...words] }),
         cwd: dir.run,
         user: await userWithKvm(user, accelerator),
         logFd: log.fd,
-        // What it is not told of, it only holds.
+        // QEMU only holds the descriptor of the lock; it does not use it.
         fds: [...(await paths.open()), ...(lock === undefined ? [] : [lock.fd])],
       },
       clock,
@@ -174,7 +175,7 @@ async function spawnQemu(
   }
 }
 
-/** The word by which a QEMU is found whose pid nobody wrote down: a character device that nothing uses. */
+/** Returns the argument by which a QEMU is found if its pid was not recorded: an unused character device. */
 export function qemuMark(id: string): string {
   return `null,id=domain-${id}`;
 }

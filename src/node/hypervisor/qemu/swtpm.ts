@@ -1,4 +1,6 @@
-/** The software TPM beside a QEMU. It ends by itself when QEMU hangs up; until then it is ours to end. */
+/**
+ * Starts the software TPM of a QEMU. swtpm exits by itself when QEMU disconnects; before that the caller has to end it.
+ */
 import type { Clock } from '#lib/clock.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import { TPM_SOCKET, TPM_STATE, type DomainDir } from './domain-dir.ts';
@@ -14,11 +16,14 @@ export interface SwtpmOptions {
   readonly binary: string;
   readonly user: User | undefined;
   readonly clock: Clock;
-  /** Where its content is kept, absolute; undefined: it goes with the domain. */
+  /** The absolute path of its persistent state; undefined if the state ends with the domain. */
   readonly keptAt?: string | undefined;
 }
 
-/** Paths are relative to run/, or begin with a descriptor: what is before a comma would end there. */
+/**
+ * Paths must be relative to run/ or begin with a descriptor: an arbitrary path could contain a comma, which ends the
+ * option.
+ */
 export function swtpmArguments(id: string, directory: string): string[] {
   return [
     ...['socket', '--tpm2', '--tpmstate', `dir=${directory},mode=0600`],
@@ -27,7 +32,9 @@ export function swtpmArguments(id: string, directory: string): string[] {
   ];
 }
 
-/** Resolves when QEMU can connect to it. `started` is told before that, so that a failure can end it. */
+/**
+ * Resolves when QEMU can connect. `started` is called before, so that the caller can end the process after a failure.
+ */
 export async function startSwtpm(
   dir: DomainDir,
   { binary, user, clock, keptAt }: SwtpmOptions,
@@ -54,7 +61,7 @@ export async function startSwtpm(
   throw new HypervisorError(`swtpm ${swtpm.exitText() ?? 'is not ready'}${complaint === '' ? '' : `: ${complaint}`}`);
 }
 
-/** The word by which a swtpm is found whose pid nobody wrote down. */
+/** Returns the argument by which a swtpm is found if its pid was not recorded. */
 export function swtpmMark(id: string): string {
   return `file=${id}-swtpm.pid`;
 }

@@ -1,4 +1,4 @@
-/** Gives a migration up at its source, whatever QEMU is doing about it, whoever began it. */
+/** Aborts a migration at its source, whatever QEMU is doing, also for the migration of an earlier process. */
 import { HypervisorError } from '../hypervisor.ts';
 import { whenRung } from './bell.ts';
 import { unlessLost } from './copy-jobs.ts';
@@ -13,7 +13,7 @@ import type { MovingContext } from './send.ts';
 const CANCEL_MS = 30_000;
 const LOOK_EVERY_MS = 50;
 
-/** The guest goes on, where that is wanted, when it resolves. May be repeated. */
+/** Aborts the migration. When it resolves, the guest runs if `goesOn` is set. May be repeated. */
 export async function takeBackGuest(
   qmp: QmpClient,
   context: MovingContext,
@@ -25,17 +25,17 @@ export async function takeBackGuest(
   if (goesOn) await goOn(qmp);
 }
 
-/** QEMU itself goes on where the migration did not get to its end; and after that it waits for us. */
+/** Resumes a guest that the migration paused. QEMU resumes it by itself only if the migration did not complete. */
 export async function goOn(qmp: QmpClient): Promise<void> {
   if (standsStill(runState(await qmp.execute('query-status')))) await qmp.execute('cont');
 }
 
 async function cancelMigrate(qmp: QmpClient, context: MovingContext): Promise<void> {
   if (isOver(await readMigrate(qmp))) return;
-  // It may come to its end in the same moment: then it is over, too.
+  // The migration may complete at the same moment, which ends it, too.
   await qmp.execute('migrate_cancel').catch(unlessLost);
   const over = await whenRung(context, { timeoutMs: CANCEL_MS, everyMs: LOOK_EVERY_MS }, async () =>
     isOver(await readMigrate(qmp)) ? true : undefined,
   );
-  if (over === undefined) throw new HypervisorError(`the migration is still under way after ${CANCEL_MS} ms`);
+  if (over === undefined) throw new HypervisorError(`QEMU is still migrating ${CANCEL_MS} ms after the cancellation`);
 }

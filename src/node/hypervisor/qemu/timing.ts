@@ -1,4 +1,4 @@
-/** Waiting, always with an end and always by the Clock. */
+/** Waiting with a limit, by the Clock. */
 import type { Clock } from '#lib/clock.ts';
 
 export function delay(clock: Clock, ms: number): Promise<void> {
@@ -7,7 +7,7 @@ export function delay(clock: Clock, ms: number): Promise<void> {
   });
 }
 
-/** Undefined where the work takes longer than that; the work itself goes on, and its failure is nobody's any more. */
+/** Returns undefined if the work takes longer. The work continues, and its failure is ignored. */
 export function within<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const cancel = clock.after(ms, () => resolve(undefined));
@@ -15,7 +15,7 @@ export function within<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T
   });
 }
 
-/** Looks again and again until `look` finds something; undefined when the time is over. */
+/** Calls `query` at an interval until it returns a value. Returns undefined after the timeout. */
 export async function poll<T>(
   clock: Clock,
   { timeoutMs, everyMs }: { timeoutMs: number; everyMs: number },

@@ -1,4 +1,4 @@
-/** The clock of the machine: where it starts, and how it goes on. */
+/** The clock of the machine: its start time, and how it advances. */
 import type { ClockDefinition } from '#node/definition/domain-definition.ts';
 import { optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
@@ -14,12 +14,12 @@ export function clockArguments(clock: ClockDefinition | undefined, { nowMs, acce
   return [
     '-rtc',
     optionText('', options),
-    // Only KVM's own has policies.
+    // Only KVM's PIT has tick policies.
     ...(pitTickPolicy !== undefined && accelerator === 'kvm' ? ['-global', optionText('', pit)] : []),
   ];
 }
 
-/** Timers that the machine has not, as options of the machine. */
+/** Returns the machine options that disable timers. */
 export function timerOptions(clock: ClockDefinition | undefined): { hpet?: boolean; pit?: boolean } {
   return { ...(clock?.hpet === false && { hpet: false }), ...(clock?.pit === false && { pit: false }) };
 }

@@ -1,4 +1,4 @@
-/** What a disk is for the guest, and where: its driver in QEMU, and its place on the bus. */
+/** The QEMU driver of a disk and its place on the bus. */
 import { USB_ID } from '#api/fixtures.ts';
 import type { Chipset } from '#api/chipset.ts';
 import { invariant, unreachable } from '#lib/invariant.ts';
@@ -16,7 +16,7 @@ export function diskPlace(disk: DiskDevice, chipset: Chipset): DeviceOptions {
       return { driver: ideDriver(disk), bus: `ide.${unitIn(disk)}`, unit: 0 };
     case 'ide':
       invariant(chipset === 'i440fx', `${disk.id} is on the IDE controller of i440fx`);
-      // Two cables with two drives each.
+      // The controller has two buses with two drives each.
       return { driver: ideDriver(disk), bus: `ide.${disk.address?.['bus'] ?? 0}`, unit: unitIn(disk) };
     case 'scsi':
       return { ...scsiDriver(disk), bus: 'scsi0.0', channel: 0, 'scsi-id': 0, lun: unitIn(disk) };
@@ -41,8 +41,8 @@ function ideDriver({ media }: DiskDevice): string {
 }
 
 function scsiDriver({ id, media, serial }: DiskDevice): DeviceOptions {
-  // The commands of the guest go to the device itself.
+  // Passes the guest's SCSI commands to the device.
   if (media === 'lun') return { driver: 'scsi-block' };
-  // Without a device_id, QEMU makes one up from how the disk was attached.
+  // Without a device_id, QEMU would derive one from how the disk was attached.
   return { driver: media === 'cdrom' ? 'scsi-cd' : 'scsi-hd', device_id: serial ?? id };
 }

@@ -1,4 +1,4 @@
-/** The USB controller, and what is plugged into its ports. */
+/** Arguments of the USB controller and of the devices on its ports. */
 import type { Chipset } from '#api/chipset.ts';
 import { USB_ID } from '#api/fixtures.ts';
 import type { DeviceAddress } from '#api/learned-device.ts';
@@ -21,7 +21,7 @@ export function inputArguments(input: InputDevice, chipset: Chipset): string[] {
   return deviceArguments({ driver: 'usb-tablet', id, ...usbPlace(input) });
 }
 
-/** Empty until somebody connects to its socket. */
+/** Arguments of a USB redirection slot, which is empty until a client connects to its socket. */
 export function redirectionArguments(slot: RedirectionDevice, { redirectionSocket }: QemuHost): string[] {
   const chardev = `chr-${slot.id}`;
   return [
