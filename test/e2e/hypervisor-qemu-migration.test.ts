@@ -102,7 +102,7 @@ describe('qemu: guests that move', { skip, timeout: 60_000 }, () => {
       const { signal } = new AbortController();
       await assert.rejects(
         move.source.send(guest.id, { ...move.outgoing, door }, { signal }),
-        /the migration has failed/,
+        /the migration failed/,
       );
       await move.source.takeBack(guest.id);
       assert.equal(stateOf(move.source, guest.id), 'running');
@@ -126,7 +126,7 @@ describe('qemu: guests that move', { skip, timeout: 60_000 }, () => {
       await first.target.remove(guest.id);
 
       const second = await begin(scene, guest);
-      await assert.rejects(send(second), /paused since an earlier migration was given up/);
+      await assert.rejects(send(second), /paused since an aborted migration/);
       await second.source.resume(guest.id);
       await hand(second);
 

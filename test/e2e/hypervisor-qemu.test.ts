@@ -226,7 +226,7 @@ describe('qemu: bridges', { skip, timeout: 60_000 }, () => {
       );
       await assert.rejects(
         scene.hypervisor.create({ ...plain, devices }),
-        /there is no bridge "no-bridge" on this node/,
+        /this node has no bridge "no-bridge"/,
       );
       assert.deepEqual(await readdir(join(scene.nodeDir, 'domains')), []);
     });

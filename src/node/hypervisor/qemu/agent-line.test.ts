@@ -13,13 +13,13 @@ interface Said {
 type Answer = (command: Said, guest: Duplex) => void;
 
 const say = (guest: Duplex, value: unknown) => void guest.write(`${JSON.stringify(value)}\n`);
-/** As qemu-ga does: a mark before the answer to the delimited one. */
+/** Answers as qemu-ga does, with a mark before the answer to guest-sync-delimited. */
 const inStep: Answer = ({ execute, arguments: args }, guest) => {
   if (execute === 'guest-sync-delimited') guest.write(Buffer.from([0xff]));
   say(guest, { return: execute === 'guest-sync-delimited' ? args?.id : `done ${execute}` });
 };
 
-/** A guest that answers so; connections are counted. */
+/** A guest with these answers, which counts its connections. */
 function scene(answer: Answer = inStep, { holds = false }: { holds?: boolean } = {}) {
   const clock = new FakeClock();
   const heard: string[] = [];
@@ -61,7 +61,7 @@ function scene(answer: Answer = inStep, { holds = false }: { holds?: boolean } =
 const isFault = (fault: AgentFault) => (error: unknown) => error instanceof GuestAgentError && error.fault === fault;
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-test('nothing is said while nobody listens', async () => {
+test('sends nothing while no agent listens', async () => {
   const { line, connections, open, changes } = scene();
   await assert.rejects(line.ask({ execute: 'guest-ping' }), isFault('NotConnected'));
   assert.equal(connections(), 0);
@@ -74,7 +74,7 @@ test('nothing is said while nobody listens', async () => {
   await assert.rejects(line.ask({ execute: 'guest-ping' }), isFault('NotConnected'));
 });
 
-test('commands go one after the other, in step once for each connection', async () => {
+test('sends commands one at a time, after one sync per connection', async () => {
   const { line, heard, open } = scene();
   open(true);
   const answers = await Promise.all([line.ask({ execute: 'a' }), line.ask({ execute: 'b' })]);
@@ -82,7 +82,7 @@ test('commands go one after the other, in step once for each connection', async 
   assert.deepEqual(heard, ['guest-sync-delimited', 'a', 'b']);
 });
 
-test('what was left from before is dropped: half an answer, and one to somebody else', async () => {
+test('drops partial answers and answers to earlier clients', async () => {
   const { line, open } = scene(({ execute, arguments: args }, guest) => {
     if (execute !== 'guest-sync-delimited') return say(guest, { return: 'mine' });
     guest.write('"return": "old"}\n');
@@ -94,7 +94,7 @@ test('what was left from before is dropped: half an answer, and one to somebody 
   assert.equal(await line.ask({ execute: 'a' }), 'mine');
 });
 
-test('an answer that does not come in time ends the connection; the next asks anew', async () => {
+test('disconnects after a timeout; the next command reconnects', async () => {
   let isSilent = true;
   const { line, clock, open, heard, connections } = scene((command, guest) => {
     if (command.execute !== 'a' || !isSilent) inStep(command, guest);
@@ -110,7 +110,7 @@ test('an answer that does not come in time ends the connection; the next asks an
   assert.equal(connections(), 2);
 });
 
-test('a refusal of the guest is told in its words, cut to a length', async () => {
+test('reports a refusal in the guest’s words, shortened', async () => {
   const { line, open } = scene((command, guest) => {
     if (command.execute === 'guest-sync-delimited') inStep(command, guest);
     else say(guest, { error: { class: 'GenericError', desc: 'x'.repeat(10_000) } });
@@ -121,7 +121,7 @@ test('a refusal of the guest is told in its words, cut to a length', async () =>
   });
 });
 
-test('a guest that never ends its answer is hung up on', async () => {
+test('disconnects from a guest that never ends its answer', async () => {
   const { line, open } = scene((command, guest) => {
     if (command.execute === 'guest-sync-delimited') inStep(command, guest);
     else guest.write(Buffer.alloc(1_100_000, 'x'));
@@ -130,16 +130,16 @@ test('a guest that never ends its answer is hung up on', async () => {
   await assert.rejects(line.ask({ execute: 'a' }), isFault('NoAnswer'));
 });
 
-test('a guest that answers with many lines that nobody wants is hung up on, too', async () => {
+test('disconnects from a guest that sends too many unwanted lines', async () => {
   const { line, open } = scene((command, guest) => {
     if (command.execute === 'guest-sync-delimited')
       for (let i = 0; i < 40; i++) guest.write(`"${'x'.repeat(30_000)}"\n`);
   });
   open(true);
-  await assert.rejects(line.ask({ execute: 'a' }), /longer than 1048576 bytes/);
+  await assert.rejects(line.ask({ execute: 'a' }), /sent more than 1048576 bytes/);
 });
 
-test('an answer may come byte by byte', async () => {
+test('accepts an answer byte by byte', async () => {
   const { line, open } = scene((command, guest) => {
     if (command.execute === 'guest-sync-delimited') inStep(command, guest);
     else for (const byte of Buffer.from('{"return": "in pieces"}\n')) guest.write(Buffer.from([byte]));
@@ -148,7 +148,7 @@ test('an answer may come byte by byte', async () => {
   assert.equal(await line.ask({ execute: 'a' }), 'in pieces');
 });
 
-test('a guest that speaks without being asked is hung up on, and asked anew', async () => {
+test('disconnects after data without a command, and reconnects', async () => {
   const { line, open, speak, connections } = scene();
   open(true);
   await line.ask({ execute: 'a' });
@@ -158,7 +158,7 @@ test('a guest that speaks without being asked is hung up on, and asked anew', as
   assert.equal(connections(), 2);
 });
 
-test('a line that is closed while it is connected stays closed', async () => {
+test('stays closed if it is closed while connecting', async () => {
   const { line, open, held, ends } = scene(inStep, { holds: true });
   open(true);
   const asked = assert.rejects(line.ask({ execute: 'a' }), isFault('NotConnected'));
@@ -169,7 +169,7 @@ test('a line that is closed while it is connected stays closed', async () => {
   assert.equal(ends()?.destroyed, true);
 });
 
-test('a line that breaks fails what waits', async () => {
+test('fails pending commands when the connection is lost', async () => {
   const { line, open, hangUp } = scene((command, guest) => {
     if (command.execute === 'guest-sync-delimited') inStep(command, guest);
     else hangUp();
@@ -178,11 +178,11 @@ test('a line that breaks fails what waits', async () => {
   await assert.rejects(line.ask({ execute: 'a' }), isFault('NotConnected'));
 });
 
-test('only so many wait', async () => {
+test('limits the number of waiting commands', async () => {
   const { line, open } = scene(() => undefined);
   open(true);
   const waiting = Array.from({ length: 33 }, () => line.ask({ execute: 'a' }));
-  await assert.rejects(waiting.at(-1)!, /too many commands wait/);
+  await assert.rejects(waiting.at(-1)!, /too many commands are waiting/);
   const ends = Promise.allSettled(waiting);
   await turn();
   line.close();

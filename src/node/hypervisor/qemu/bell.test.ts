@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { Bell, whenRung } from './bell.ts';
 
-test('a ring during a look counts: the next look follows at once', async () => {
+test('queries again at once after an event during a query', async () => {
   const [clock, bell] = [new FakeClock(), new Bell()];
   let looks = 0;
   const found = await whenRung({ clock, bell }, { timeoutMs: 1000, everyMs: 1000 }, async () => {
@@ -14,7 +14,7 @@ test('a ring during a look counts: the next look follows at once', async () => {
   assert.equal(found, 'found');
 });
 
-test('without a ring it looks every so often, and not longer than that', async () => {
+test('queries at the interval without events, until the timeout', async () => {
   const [clock, bell] = [new FakeClock(), new Bell()];
   let looks = 0;
   const waiting = whenRung({ clock, bell }, { timeoutMs: 300, everyMs: 100 }, async () => void looks++);
@@ -23,7 +23,7 @@ test('without a ring it looks every so often, and not longer than that', async (
   assert.equal(looks, 4);
 });
 
-test('a signal ends it', async () => {
+test('stops when the signal aborts', async () => {
   const [clock, bell, abort] = [new FakeClock(), new Bell(), new AbortController()];
   const options = { timeoutMs: Number.POSITIVE_INFINITY, everyMs: 100, signal: abort.signal };
   const waiting = assert.rejects(

@@ -9,7 +9,7 @@ import { emptyTpm, readKeptNvram, syncFile, syncKeptState, writeKeptNvram } from
 
 const timeout = 10_000;
 
-test('EFI variables are written over those that are there, in the same file', { timeout }, () =>
+test('overwrites EFI variables in the same file', { timeout }, () =>
   withState(async ({ directory, definition }) => {
     const path = join(directory, 'nvram.fd');
     const before = await stat(path);
@@ -20,21 +20,21 @@ test('EFI variables are written over those that are there, in the same file', { 
   }),
 );
 
-test('EFI variables that do not fit, or did not come, change nothing', { timeout }, () =>
+test('refuses EFI variables of another size, and missing ones', { timeout }, () =>
   withState(async ({ directory, definition }) => {
     await assert.rejects(writeKeptNvram(definition, Buffer.alloc(4097)), /have 4097 bytes; expected 4096/);
-    await assert.rejects(writeKeptNvram(definition, undefined), /did not come along/);
+    await assert.rejects(writeKeptNvram(definition, undefined), /did not send the EFI variables/);
     assert.ok((await readFile(join(directory, 'nvram.fd'))).equals(Buffer.alloc(4096)));
   }),
 );
 
-test('EFI variables of no outliving guest are neither read nor written', { timeout }, async () => {
+test('ignores EFI variables that are not persistent', { timeout }, async () => {
   const plain = aDefinition({ state: { directory: '/nowhere' } });
   assert.equal(await readKeptNvram(plain), undefined);
   await writeKeptNvram(plain, undefined);
 });
 
-test('a link in the place of EFI variables leads nowhere', { timeout }, () =>
+test('does not follow a link in place of the EFI variables', { timeout }, () =>
   withState(async ({ directory, definition }) => {
     const [path, other] = [join(directory, 'nvram.fd'), join(directory, 'other')];
     await writeFile(other, Buffer.alloc(4096));
@@ -46,7 +46,7 @@ test('a link in the place of EFI variables leads nowhere', { timeout }, () =>
   }),
 );
 
-test('a TPM begins without what an earlier try left', { timeout }, () =>
+test('clears the TPM state of an earlier attempt', { timeout }, () =>
   withState(async ({ directory, definition }) => {
     const tpm = join(directory, 'tpm');
     await syncKeptState(definition);
@@ -56,7 +56,7 @@ test('a TPM begins without what an earlier try left', { timeout }, () =>
   }),
 );
 
-test('a file that was replaced meanwhile is no fault', { timeout }, () => syncFile('/nowhere/at/all'));
+test('ignores a file that was replaced meanwhile', { timeout }, () => syncFile('/nowhere/at/all'));
 
 async function withState(
   run: (at: { directory: string; definition: DomainDefinition }) => Promise<void>,

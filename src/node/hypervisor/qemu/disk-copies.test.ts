@@ -1,4 +1,4 @@
-/** Copies that go wrong, with a QEMU that only keeps its books. Real ones are in test/e2e/hypervisor-qemu.test.ts. */
+/** Copies that fail, with a simulated QEMU. Real copies are in test/e2e/hypervisor-qemu.test.ts. */
 import assert from 'node:assert/strict';
 import { duplexPair } from 'node:stream';
 import { test } from 'node:test';
@@ -10,7 +10,7 @@ import { DiskCopies } from './disk-copies.ts';
 import type { CopyRecord } from './domain-record.ts';
 import { QmpClient } from './qmp.ts';
 
-/** There, and never written: the QEMU here opens nothing. */
+/** An existing file, which is never written: the simulated QEMU opens nothing. */
 const path = import.meta.filename;
 const COPIES: readonly DiskCopy[] = [
   { copyId: 'a', deviceId: 'disk-a', path },
@@ -32,7 +32,7 @@ interface Job {
 class BookQemu {
   readonly nodes = new Set<string>();
   readonly jobs = new Map<string, Job>();
-  /** Commands that are refused, with the reason. */
+  /** Reasons by refused command. */
   readonly refused = new Map<string, string>();
 
   answer({ execute, arguments: args = {} }: Command): unknown {
@@ -107,11 +107,11 @@ async function scene() {
 }
 
 for (const command of ['blockdev-add', 'blockdev-create', 'transaction']) {
-  test(`a set of copies that cannot begin leaves nothing behind: ${command}`, async () => {
+  test(`a set of copies that cannot start leaves nothing behind: ${command}`, async () => {
     const { qemu, copies, records } = await scene();
-    qemu.refused.set(command, 'not today');
+    qemu.refused.set(command, 'injected refusal');
 
-    await assert.rejects(copies.start(COPIES), /not today/);
+    await assert.rejects(copies.start(COPIES), /injected refusal/);
 
     assert.deepEqual([[...qemu.nodes], [...qemu.jobs], records()], [[], [], []]);
     qemu.refused.clear();
@@ -120,7 +120,7 @@ for (const command of ['blockdev-add', 'blockdev-create', 'transaction']) {
   });
 }
 
-test('a copy that fails says why, and the guest may go on', async () => {
+test('reports why a copy failed, and lets the guest continue', async () => {
   const { qemu, copies, told } = await scene();
   await copies.start(COPIES);
   qemu.conclude(copyName('a'), 'No space left on device');
@@ -130,7 +130,7 @@ test('a copy that fails says why, and the guest may go on', async () => {
   assert.equal((await copies.state('b'))?.state, 'copying');
 });
 
-test('a guest goes on when a copy is given up with which its write has failed', async () => {
+test('lets the guest continue after a cancelled copy that may have failed a write', async () => {
   const { qemu, copies, told } = await scene();
   await copies.start(COPIES);
   qemu.conclude(copyName('a'), 'No space left on device');
@@ -140,10 +140,10 @@ test('a guest goes on when a copy is given up with which its write has failed', 
   qemu.conclude(copyName('b'));
   await copies.state('b');
   await copies.end('b');
-  assert.equal(told.failures, 1, 'one that is done took no write with it');
+  assert.equal(told.failures, 1, 'a finished copy cannot have failed a write');
 });
 
-test('a copy that cannot be written out has failed, although its job has not', async () => {
+test('reports a copy as failed if its image cannot be flushed', async () => {
   const { qemu, copies } = await scene();
   await copies.start(COPIES);
   qemu.conclude(copyName('a'));
@@ -154,7 +154,7 @@ test('a copy that cannot be written out has failed, although its job has not', a
   assert.ok(state?.state === 'failed' && state.message.includes('Error flushing drive'));
 });
 
-test('the file of a copy is closed before it is told as done', async () => {
+test('closes the file of a copy before reporting it as done', async () => {
   const { qemu, copies } = await scene();
   await copies.start(COPIES);
   qemu.conclude(copyName('a'));
@@ -165,10 +165,10 @@ test('the file of a copy is closed before it is told as done', async () => {
   assert.ok(!qemu.nodes.has(copyName('a')));
 });
 
-test('what was written down and never begun is no copy, and may begin', async () => {
+test('a recorded copy without a job does not exist and can be started', async () => {
   const { qemu, copies } = await scene();
   await copies.start(COPIES);
-  // As after a kill between writing down and beginning.
+  // The state after a kill between the record and the start.
   qemu.jobs.clear();
 
   assert.equal(await copies.state('a'), undefined);
@@ -176,7 +176,7 @@ test('what was written down and never begun is no copy, and may begin', async ()
   assert.equal((await copies.state('a'))?.state, 'copying');
 });
 
-test('looks and ends side by side do not get in each other’s way', async () => {
+test('handles concurrent queries and ends', async () => {
   const { qemu, copies, records } = await scene();
   await copies.start(COPIES);
   for (const { copyId } of COPIES) qemu.conclude(copyName(copyId));
@@ -189,15 +189,15 @@ test('looks and ends side by side do not get in each other’s way', async () =>
   assert.deepEqual([[...qemu.nodes], [...qemu.jobs], records()], [[], [], []]);
 });
 
-test('copies have a bound', async () => {
+test('limits the number of copies', async () => {
   const { copies } = await scene();
   const many = Array.from({ length: 257 }, (_, i) => ({ copyId: String(i), deviceId: 'disk-a', path }));
   await assert.rejects(copies.start(many), HypervisorError);
 });
 
-test('room is counted for all copies of a file system together', async () => {
+test('adds up the space of all copies on a file system', async () => {
   const half = { path, bytes: Number.MAX_SAFE_INTEGER / 2 };
-  await assert.rejects(checkRoom([half, half]), { permanent: true, message: /no room for/ });
+  await assert.rejects(checkRoom([half, half]), { permanent: true, message: /not enough space for/ });
   await checkRoom([{ path, bytes: 1 }]);
   assert.equal(roomFor({ bytes: 2 ** 30, allocatedBytes: 5 }), 5 + 1024 * 256 + 2 ** 20);
 });

@@ -10,14 +10,14 @@ import { addKey, atFreePort, doorText, dropKey, forgetDoors, fromHere, newSecret
 import { bookMonitor } from './testing/book-monitor.ts';
 
 for (const text of ['unix:/a/b c,d.sock', 'tcp:10.0.0.1:49152', 'tcp:[fd00::1]:49153', 'tcp:node-1.example:49154']) {
-  test(`what is told is understood: ${text}`, () => assert.equal(doorText(parseDoor(text)), text));
+  test(`parses an address that it formatted: ${text}`, () => assert.equal(doorText(parseDoor(text)), text));
 }
 
 for (const text of ['', 'exec:id', 'unix:relative', 'tcp:host', 'tcp:a,b:1', 'fd:3', 'tcp:host:1,to=9', 'unix:/a\0b']) {
-  test(`what is no way is none: ${JSON.stringify(text)}`, () => assert.throws(() => parseDoor(text), HypervisorError));
+  test(`refuses ${JSON.stringify(text)} as an address`, () => assert.throws(() => parseDoor(text), HypervisorError));
 }
 
-test('the first port that is free is taken', async () => {
+test('listens on the first free port', async () => {
   const tried: string[] = [];
   const address = await atFreePort('127.0.0.1', async (at) => {
     tried.push(doorText(at));
@@ -27,19 +27,19 @@ test('the first port that is free is taken', async () => {
   assert.deepEqual(tried, ['tcp:127.0.0.1:49152', 'tcp:127.0.0.1:49153', 'tcp:127.0.0.1:49154']);
 });
 
-test('another fault than a port that is taken is told, and so is that all are', async () => {
+test('reports other errors, and that all ports are in use', async () => {
   const refused = async () => Promise.reject(new Error('Permission denied'));
   await assert.rejects(atFreePort('h', refused), /Permission denied/);
   const taken = async () => Promise.reject(new Error('Address already in use'));
-  await assert.rejects(atFreePort('h', taken), /no port from 49152 to 49407 is free on h/);
+  await assert.rejects(atFreePort('h', taken), /no migration port is free on h: all of 49152 to 49407 are in use/);
 });
 
-test('each migration has a key of its own', () => {
+test('creates a new key for each migration', () => {
   assert.match(newSecret(), /^[0-9a-f]{64}$/);
   assert.notEqual(newSecret(), newSecret());
 });
 
-test('a key is there only as long as QEMU reads it, and nobody else may', () =>
+test('keeps the key only as long as QEMU reads it, for QEMU’s user alone', () =>
   withDirs(async ({ dir }) => {
     const given: unknown[] = [];
     const qmp = await bookMonitor(new FakeClock(), ({ execute, arguments: args }) => {
@@ -63,7 +63,7 @@ test('a key is there only as long as QEMU reads it, and nobody else may', () =>
     qmp.close();
   }));
 
-test('a socket is told relative to where QEMU works', () =>
+test('returns a socket path relative to QEMU’s working directory', () =>
   withDirs(async ({ root, dir }) => {
     const path = join(root, 'there', 'm.sock');
     const told = await fromHere({ type: 'unix', path }, { dir, user: undefined });
@@ -71,7 +71,7 @@ test('a socket is told relative to where QEMU works', () =>
     assert.deepEqual(await readdir(dir.run), []);
   }));
 
-test('a socket whose path is too long, or closed to guests, has a second name for a while', () =>
+test('links a socket whose path is too long or closed to guests', () =>
   withDirs(async ({ root, dir }) => {
     const deep = join(root, 'there', 'd'.repeat(120));
     await mkdir(deep);

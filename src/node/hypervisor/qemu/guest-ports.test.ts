@@ -7,7 +7,7 @@ import { GuestPorts } from '#node/hypervisor/qemu/guest-ports.ts';
 import { bookMonitor } from '#node/hypervisor/qemu/testing/book-monitor.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
 
-/** A monitor that forwards to a port of this machine, and says of a connection what it is told to say. */
+/** A monitor that forwards to a port of this host, and reports connections in the given state. */
 async function scene(t: TestContext, { state, left = false }: { state: string; left?: boolean }) {
   const sockets: Socket[] = [];
   const server = createServer((socket) => {
@@ -43,7 +43,7 @@ async function scene(t: TestContext, { state, left = false }: { state: string; l
 const PORT = { port: 8080, protocol: 'tcp' as const };
 const ADDED = 'hostfwd_add net-default tcp:127.0.0.1:0-:8080';
 
-test('a connection that the guest has accepted is handed over with what it said first, and nobody finds the forward', async (t) => {
+test('returns an accepted connection with its first data, and removes the forward', async (t) => {
   const { ports, said, removed } = await scene(t, { state: 'ESTABLISHED' });
   const stream = await ports.open(PORT);
   assert.deepEqual(said, [ADDED, removed]);
@@ -53,25 +53,25 @@ test('a connection that the guest has accepted is handed over with what it said 
   await once(stream, 'close');
 });
 
-test('a guest that refuses is told as such, and the forward is taken away', async (t) => {
+test('reports a refused connection, and removes the forward', async (t) => {
   const { ports, said, removed } = await scene(t, { state: 'refused' });
   await assert.rejects(ports.open(PORT), /the guest refused the connection to port 8080/);
   assert.deepEqual(said, [ADDED, removed]);
 });
 
-test('a guest that does not answer is not waited for longer than asked', async (t) => {
+test('stops waiting for the guest after the timeout', async (t) => {
   const { ports, said, removed } = await scene(t, { state: 'SYN_SENT' });
-  await assert.rejects(ports.open(PORT, { timeoutMs: 120 }), /port 8080 did not answer within 120 ms/);
+  await assert.rejects(ports.open(PORT, { timeoutMs: 120 }), /port 8080 of the guest did not answer within 120 ms/);
   assert.deepEqual(said, [ADDED, removed]);
 });
 
-test('what an agent of the node that died has left is taken away', async (t) => {
+test('removes forwards that an earlier node agent left', async (t) => {
   const { ports, said, removed } = await scene(t, { state: 'refused', left: true });
   await ports.settle();
   assert.deepEqual(said, [removed]);
 });
 
-test('what this agent itself has made is not', async (t) => {
+test('keeps forwards of this node agent', async (t) => {
   const { ports, said, removed } = await scene(t, { state: 'SYN_SENT' });
   const opening = assert.rejects(ports.open(PORT, { timeoutMs: 500 }), /did not answer/);
   while (said.length === 0) await new Promise((resolve) => setImmediate(resolve));
@@ -81,11 +81,11 @@ test('what this agent itself has made is not', async (t) => {
   assert.deepEqual(said, [ADDED, removed]);
 });
 
-test('only so many are opened at a time', async (t) => {
+test('limits the number of connections', async (t) => {
   const { ports } = await scene(t, { state: 'SYN_SENT' });
   const ended = new AbortController();
   const opening = Array.from({ length: 257 }, () => ports.open(PORT, { signal: ended.signal }));
-  await assert.rejects(opening.at(-1)!, /256 connections are open already/);
+  await assert.rejects(opening.at(-1)!, /256 connections to the guest are open already/);
   ended.abort();
   for (const one of await Promise.allSettled(opening)) assert.equal(one.status, 'rejected');
 });

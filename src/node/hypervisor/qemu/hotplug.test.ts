@@ -1,4 +1,4 @@
-/** Plugs and unplugs that go wrong, with a QEMU that only keeps its books. Real ones are in test/e2e/hypervisor-qemu.test.ts. */
+/** Hotplug that fails, with a simulated QEMU. Real hotplug is in test/e2e/hypervisor-qemu.test.ts. */
 import assert from 'node:assert/strict';
 import { duplexPair } from 'node:stream';
 import { test } from 'node:test';
@@ -31,7 +31,7 @@ class BookQemu {
   readonly nodes = new Set<string>();
   readonly netdevs = new Set<string>();
   readonly devices: Set<string>;
-  /** Commands that are refused, with the reason; never answered where it is undefined. */
+  /** Reasons by refused command; undefined for a command that is not answered. */
   readonly refused = new Map<string, string | undefined>();
 
   constructor(devices: Iterable<string>) {
@@ -119,9 +119,9 @@ for (const [device, command] of [
 ] as const) {
   test(`a ${device.type} that cannot be plugged in leaves nothing behind: ${command}`, async () => {
     const { qemu, hotplug, books } = await scene();
-    qemu.refused.set(command, 'not today');
+    qemu.refused.set(command, 'injected refusal');
 
-    await assert.rejects(hotplug.plug(device), /not today/);
+    await assert.rejects(hotplug.plug(device), /injected refusal/);
 
     assert.deepEqual([qemu.left, books.record.devices, books.told], [[[], []], plain.devices, 0]);
     qemu.refused.clear();
@@ -131,14 +131,14 @@ for (const [device, command] of [
   });
 }
 
-test('what cannot be written down is not plugged in', async () => {
+test('does not plug a device that cannot be recorded', async () => {
   const { qemu, hotplug, books } = await scene();
   books.unwritable = true;
   await assert.rejects(hotplug.plug(DISK), /no space left/);
   assert.deepEqual([qemu.left, books.record.devices], [[[], []], plain.devices]);
 });
 
-test('a plug of which nobody knows how it ended is told once QEMU tells', async () => {
+test('reports a plug with an unknown outcome once QEMU has the device', async () => {
   const { clock, qemu, hotplug, books } = await scene();
   qemu.refused.set('device_add', undefined);
   const plugged = assert.rejects(hotplug.plug(DISK), /did not answer/);
@@ -148,7 +148,7 @@ test('a plug of which nobody knows how it ended is told once QEMU tells', async 
   assert.equal(books.settles, 1);
   assert.ok(
     books.record.devices.some(({ id }) => id === DISK.id),
-    'the next process is to know',
+    'the next process must know the device',
   );
   assert.deepEqual(hotplug.inspection.definition.devices, plain.devices);
 
@@ -158,7 +158,7 @@ test('a plug of which nobody knows how it ended is told once QEMU tells', async 
   assert.equal(books.told, 1);
 });
 
-test('a plug of which nobody knows how it ended, and that QEMU knows nothing of, begins anew', async () => {
+test('repeats a plug with an unknown outcome that QEMU did not execute', async () => {
   const { clock, qemu, hotplug } = await scene();
   qemu.refused.set('device_add', undefined);
   const plugged = assert.rejects(hotplug.plug(DISK), /did not answer/);
@@ -174,7 +174,7 @@ test('a plug of which nobody knows how it ended, and that QEMU knows nothing of,
 });
 
 for (const device of [DISK, NIC]) {
-  test(`what a killed process left of a ${device.type} without its device is cleared away`, async () => {
+  test(`removes the parts of a ${device.type} that a killed process left without a device`, async () => {
     const { qemu, hotplug, books } = await scene({ ...plain, devices: [...plain.devices, device] });
     qemu.devices.delete(device.id);
     if (device === DISK) qemu.nodes.add(formatNodeName(DISK.id));
@@ -184,10 +184,10 @@ for (const device of [DISK, NIC]) {
 
     assert.deepEqual([qemu.left, books.record.devices, books.told], [[[], []], plain.devices, 1]);
     await hotplug.settle();
-    assert.equal(books.told, 1, 'nothing is told where nothing changed');
+    assert.equal(books.told, 1, 'listeners are not called without a change');
   });
 
-  test(`a ${device.type} goes when the guest lets go, with all that it stood on`, async () => {
+  test(`removes a ${device.type} and its parts when the guest releases it`, async () => {
     const { qemu, hotplug, books, guestLetsGo } = await scene();
     await hotplug.plug(device);
     await hotplug.unplug(device.id);
@@ -203,7 +203,7 @@ for (const device of [DISK, NIC]) {
   });
 }
 
-test('a device that the guest does not let go stays, and may be asked for again', async () => {
+test('keeps a device that the guest does not release, which can be requested again', async () => {
   const { qemu, hotplug, books } = await scene();
   await hotplug.plug(DISK);
   await hotplug.unplug(DISK.id);
@@ -218,7 +218,7 @@ test('a device that the guest does not let go stays, and may be asked for again'
   assert.deepEqual([hotplug.events, books.told], [2, 2]);
 });
 
-test('a device that is gone already is dropped when it is asked for', async () => {
+test('drops a device that QEMU no longer has', async () => {
   const { qemu, hotplug, books } = await scene();
   await hotplug.plug(DISK);
   qemu.devices.delete(DISK.id);
@@ -228,7 +228,7 @@ test('a device that is gone already is dropped when it is asked for', async () =
   assert.deepEqual([qemu.left, books.record.devices, hotplug.inspection.leaving], [[[], []], plain.devices, []]);
 });
 
-test('a medium that QEMU has not closed yet keeps its device in the books', async () => {
+test('keeps a device in the record until QEMU has closed its medium', async () => {
   const { qemu, hotplug, books, guestLetsGo } = await scene();
   await hotplug.plug(DISK);
   await hotplug.unplug(DISK.id);
@@ -242,7 +242,7 @@ test('a medium that QEMU has not closed yet keeps its device in the books', asyn
   assert.deepEqual([qemu.left, books.record.devices], [[[], []], plain.devices]);
 });
 
-test('a medium that QEMU has not closed yet keeps nothing else', async () => {
+test('removes other devices although QEMU has not closed a medium', async () => {
   const { qemu, hotplug, books, guestLetsGo } = await scene();
   await hotplug.plug(DISK);
   await hotplug.plug({ ...NIC, address: { ...DISK.address, bus: '0x06' } });
@@ -256,26 +256,26 @@ test('a medium that QEMU has not closed yet keeps nothing else', async () => {
 
 const refusals: Record<string, { desc: string; permanent: boolean; want?: RegExp }> = {
   'no such port': { desc: "Bus 'rp9' not found", permanent: true },
-  'a port that is taken': { desc: 'PCI: slot 0 function 0 not available for x, in use by y,id=z', permanent: true },
-  'a unit that is taken': { desc: "lun already used by 'disk-a'", permanent: true },
-  'a bus that is soldered': { desc: "Bus 'ide.0' does not support hotplugging", permanent: true },
-  'a LUN that is none': {
+  'a port in use': { desc: 'PCI: slot 0 function 0 not available for x, in use by y,id=z', permanent: true },
+  'a unit in use': { desc: "lun already used by 'disk-a'", permanent: true },
+  'a bus without hotplug': { desc: "Bus 'ide.0' does not support hotplugging", permanent: true },
+  'a LUN that is not a SCSI device': {
     desc: 'cannot get SG_IO version number: Invalid argument',
     permanent: true,
-    want: /expected a SCSI device of this node/,
+    want: /a LUN needs a SCSI device of this node/,
   },
-  'an image that another process has': { desc: 'Failed to get "write" lock', permanent: false },
+  'an image that another process uses': { desc: 'Failed to get "write" lock', permanent: false },
 };
 
 for (const [name, { desc, permanent, want = /refused/ }] of Object.entries(refusals)) {
-  test(`whether trying again is of use: ${name}`, async () => {
+  test(`knows whether a retry is useful: ${name}`, async () => {
     const { qemu, hotplug } = await scene();
     qemu.refused.set('device_add', desc);
     await assert.rejects(hotplug.plug(DISK), { permanent, message: want });
   });
 }
 
-test('what other devices of ours do is told, what nobody knows is not', async () => {
+test('reports events of other known devices only', async () => {
   const { hotplug, books } = await scene();
   hotplug.heard({ name: 'DEVICE_TRAY_MOVED', data: { device: '', id: 'disk-tray', 'tray-open': true } });
   hotplug.heard({ name: 'DEVICE_DELETED', data: { path: '/machine/peripheral/rng0/virtio-backend' } });

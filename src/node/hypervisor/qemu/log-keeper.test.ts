@@ -8,7 +8,7 @@ import { LogKeeper } from './log-keeper.ts';
 
 const LIMIT = 4 * 1024 * 1024;
 
-test('a log that grew too long is cut off, each time, and others are left', async () => {
+test('truncates logs that grew too long each time, and keeps the others', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'selfsame-logs-'));
   const [long, short] = [join(dir, 'long'), join(dir, 'short')];
   const clock = new FakeClock();

@@ -1,4 +1,4 @@
-/** One domain over a monitor that a test answers itself, and a process that only lives. */
+/** One domain with a monitor that the test answers, and `sleep` as its process. */
 import assert from 'node:assert/strict';
 import { mkdtemp, open, rm } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
@@ -15,13 +15,13 @@ import { QemuDomain } from './qemu-domain.ts';
 
 interface Scene {
   readonly domain: QemuDomain;
-  /** What query-status answers; undefined: it does not answer. */
+  /** The answer to query-status; undefined for no answer. */
   status: string | undefined;
   readonly asked: string[];
-  /** What other commands answer. */
+  /** Answers to other commands. */
   readonly answers: Map<string, unknown>;
   say(event: string): void;
-  /** Lets time pass until it is so; the time limit of the test is the limit. */
+  /** Advances the clock until the condition holds; the test's timeout is the limit. */
   until(isSo: () => boolean): Promise<void>;
 }
 
@@ -87,7 +87,7 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
 
 const timeout = 20_000;
 
-test('the end of a guest is noticed also where its QEMU was too busy to tell', { timeout }, () =>
+test('notices the end of a guest although its QEMU was too busy to answer', { timeout }, () =>
   scene(async (it) => {
     await it.domain.takeOver({ timeoutMs: 1000 });
     assert.deepEqual(it.domain.view.current, { state: 'running' });
@@ -101,7 +101,7 @@ test('the end of a guest is noticed also where its QEMU was too busy to tell', {
   }),
 );
 
-test('a guest whose QEMU is too busy when it is taken over counts as running until it tells', { timeout }, () =>
+test('counts an adopted guest as running until its QEMU answers', { timeout }, () =>
   scene(async (it) => {
     it.status = undefined;
     const taken = it.domain.takeOver({ timeoutMs: 1000 });
@@ -114,7 +114,7 @@ test('a guest whose QEMU is too busy when it is taken over counts as running unt
   }),
 );
 
-test('a guest that cannot write its disk is paused for that reason, and for another one later', { timeout }, () =>
+test('reports why a guest is paused, also when the reason changes', { timeout }, () =>
   scene(async (it) => {
     await it.domain.takeOver({ timeoutMs: 1000 });
     for (const [status, want] of [
@@ -128,13 +128,13 @@ test('a guest that cannot write its disk is paused for that reason, and for anot
   }),
 );
 
-test('that there is no room for a copy is said to be final', { timeout }, () =>
+test('reports missing space for a copy as permanent', { timeout }, () =>
   scene(async (it) => {
     await it.domain.takeOver({ timeoutMs: 1000 });
     const image = { 'virtual-size': 2 ** 50, 'actual-size': 2 ** 50 };
     it.answers.set('query-jobs', []);
     it.answers.set('query-block', [{ qdev: 'disk-a', inserted: { 'node-name': 'a', image } }]);
     const copy = { copyId: 'a', deviceId: 'disk-a', path: import.meta.filename };
-    await assert.rejects(it.domain.copies.start([copy]), { permanent: true, message: /no room for/ });
+    await assert.rejects(it.domain.copies.start([copy]), { permanent: true, message: /not enough space for/ });
   }),
 );

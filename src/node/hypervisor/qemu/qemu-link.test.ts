@@ -1,4 +1,4 @@
-/** The line to a QEMU, with a server that only greets and a process that only lives. */
+/** The connection to a QEMU, with a server that only greets, and `sleep` as the process. */
 import assert from 'node:assert/strict';
 import { mkdtemp, open, rm } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
@@ -16,9 +16,9 @@ interface Scene {
   readonly link: QemuLink;
   readonly qemu: OutlivingProcess;
   readonly seen: { back: number; gone: number };
-  /** All connections so far; the last one is the line. */
+  /** All connections so far; the last one is the current one. */
   readonly sockets: Socket[];
-  /** Lets time pass until it is so. */
+  /** Advances the clock until the condition holds. */
   until(isSo: () => boolean): Promise<void>;
 }
 
@@ -63,7 +63,7 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
 
 const timeout = 20_000;
 
-test('a QEMU that hung up and lives is called again', { timeout }, () =>
+test('reconnects to a QEMU that closed the connection and still runs', { timeout }, () =>
   scene(async ({ link, seen, sockets, until }) => {
     await link.connect({ timeoutMs: 1000 });
     assert.ok(link.qmp !== undefined);
@@ -76,7 +76,7 @@ test('a QEMU that hung up and lives is called again', { timeout }, () =>
   }),
 );
 
-test('a QEMU that hung up because it died is not', { timeout }, () =>
+test('does not reconnect to a QEMU that has exited', { timeout }, () =>
   scene(async ({ link, qemu, seen, sockets, until }) => {
     await link.connect({ timeoutMs: 1000 });
     await qemu.kill('SIGKILL');
@@ -87,7 +87,7 @@ test('a QEMU that hung up because it died is not', { timeout }, () =>
   }),
 );
 
-test('a QEMU that dies without hanging up first is noticed when it is called', { timeout }, () =>
+test('notices on connecting that QEMU has exited', { timeout }, () =>
   scene(async ({ link, qemu, seen, until }) => {
     await qemu.kill('SIGKILL');
     assert.equal(await qemu.gone(1000), true);
@@ -97,7 +97,7 @@ test('a QEMU that dies without hanging up first is noticed when it is called', {
   }),
 );
 
-test('a line that we closed stays closed', { timeout }, () =>
+test('stays closed after close', { timeout }, () =>
   scene(async ({ link, qemu, seen, sockets, until }) => {
     await link.connect({ timeoutMs: 1000 });
     link.close();

@@ -12,7 +12,7 @@ interface Heard {
   readonly id: number;
 }
 
-/** The side of QEMU: says what it is told to, and keeps what it hears. */
+/** The side of QEMU: sends what the test tells it to, and collects the commands. */
 function scene() {
   const clock = new FakeClock();
   const [ours, qemu] = duplexPair();
@@ -43,7 +43,7 @@ async function opened() {
   return { ...it, client: await it.open() };
 }
 
-test('commands wait for the greeting and the capabilities', async () => {
+test('sends commands only after the greeting and the capabilities', async () => {
   const { qemu, heard, open } = scene();
   const opening = open();
   await settle();
@@ -56,7 +56,7 @@ test('commands wait for the greeting and the capabilities', async () => {
   );
 });
 
-test('answers find their commands in whatever order they come', async () => {
+test('assigns answers to commands in any order', async () => {
   const { client, qemu, heard } = await opened();
   const [first, second] = [client.execute('query-status'), client.execute('query-pci', { a: 1 })];
   await settle();
@@ -66,7 +66,7 @@ test('answers find their commands in whatever order they come', async () => {
   assert.deepEqual(await Promise.all([first, second]), ['status', 'pci']);
 });
 
-test('a message may come in pieces, and several at once', async () => {
+test('accepts messages in pieces, and several at once', async () => {
   const { client, qemu, heard, events } = await opened();
   const answer = client.execute('query-status');
   await settle();
@@ -76,7 +76,7 @@ test('a message may come in pieces, and several at once', async () => {
   assert.deepEqual(events, [{ name: 'STOP', data: {} }]);
 });
 
-test('a refusal has the class and the words of QEMU', async () => {
+test('reports a refusal with the class and text of QEMU', async () => {
   const { client, qemu, heard } = await opened();
   const answer = client.execute('cont');
   await settle();
@@ -84,7 +84,7 @@ test('a refusal has the class and the words of QEMU', async () => {
   await assert.rejects(answer, new QmpError('GenericError', 'QEMU refused "cont": no way'));
 });
 
-test('a command that is not answered fails in time, and its late answer is nobody else’s', async () => {
+test('fails a command after its timeout, and drops its late answer', async () => {
   const { client, clock, qemu, heard } = await opened();
   const late = client.execute('query-status', undefined, { timeoutMs: 100 });
   const rejected = assert.rejects(late, (error) => error instanceof QmpError && error.class === 'Timeout');
@@ -97,7 +97,7 @@ test('a command that is not answered fails in time, and its late answer is nobod
   assert.equal(await next, 'in time');
 });
 
-test('what is asked when QEMU hangs up fails, and so does what is asked later', async () => {
+test('fails pending and later commands when QEMU disconnects', async () => {
   const { client, qemu, closed } = await opened();
   const asked = client.execute('query-status');
   const rejected = assert.rejects(asked, (error) => error instanceof QmpError && error.class === 'Disconnected');
@@ -108,21 +108,21 @@ test('what is asked when QEMU hangs up fails, and so does what is asked later', 
   assert.equal(closed.times, 1);
 });
 
-test('hanging up ourselves is no news', async () => {
+test('does not call onClose after close', async () => {
   const { client, closed } = await opened();
   client.close();
   await settle();
   assert.equal(closed.times, 0);
 });
 
-test('nonsense ends the connection', async () => {
+test('disconnects after invalid JSON', async () => {
   const { qemu, closed } = await opened();
   qemu.write('{ "return": \n');
   await settle();
   assert.equal(closed.times, 1);
 });
 
-test('a line without end is not kept', async () => {
+test('disconnects if a line does not end', async () => {
   const { qemu, closed } = await opened();
   const chunk = Buffer.alloc(1024 * 1024, 0x20);
   for (let i = 0; i < 5; i++) qemu.write(chunk);
@@ -131,7 +131,7 @@ test('a line without end is not kept', async () => {
   assert.equal(closed.times, 1);
 });
 
-test('no more commands wait than there may', async () => {
+test('limits the number of pending commands', async () => {
   const { client } = await opened();
   const asked = Array.from({ length: 128 }, () => client.execute('query-status'));
   await assert.rejects(client.execute('query-status'), /too many commands/);
@@ -139,21 +139,21 @@ test('no more commands wait than there may', async () => {
   assert.ok((await Promise.allSettled(asked)).every(({ status }) => status === 'rejected'));
 });
 
-test('a QEMU that never greets is given up', async () => {
+test('fails without a greeting', async () => {
   const { clock, open } = scene();
-  const rejected = assert.rejects(open(), /did not greet/);
+  const rejected = assert.rejects(open(), /did not send its greeting/);
   await clock.advance(10_000);
   await rejected;
 });
 
-test('a QEMU that hangs up before its greeting is not waited for', async () => {
+test('fails at once if QEMU disconnects before its greeting', async () => {
   const { qemu, open } = scene();
   const rejected = assert.rejects(open(), /closed the connection/);
   qemu.destroy();
   await rejected;
 });
 
-test('a QEMU that does not take the capabilities is given up', async () => {
+test('fails if QEMU does not answer qmp_capabilities', async () => {
   const { clock, qemu, open, mute } = scene();
   mute();
   say(qemu, GREETING);

@@ -13,9 +13,9 @@ function aState(t: TestContext) {
   return { state: { directory } };
 }
 
-const TAKEN = { name: 'HypervisorError', permanent: false, message: /another guest uses the state/ };
+const TAKEN = { name: 'HypervisorError', permanent: false, message: /another guest uses the persistent state/ };
 
-test('what is kept is locked until the last that has inherited the lock ends', async (t) => {
+test('locks the persistent state until the last process that inherited the lock exits', async (t) => {
   const kept = aState(t);
   const lock = await lockState(kept);
   assert.ok(lock !== undefined);
@@ -32,11 +32,11 @@ test('what is kept is locked until the last that has inherited the lock ends', a
   await (await lockState(kept))?.close();
 });
 
-test('where nothing is kept there is nothing to lock', async () => {
+test('locks nothing without persistent state', async () => {
   assert.equal(await lockState({}), undefined);
 });
 
-test('a link in place of the lock is not followed', async (t) => {
+test('does not follow a link in place of the lock', async (t) => {
   const kept = aState(t);
   symlinkSync('/dev/null', join(kept.state.directory, 'lock'));
   await assert.rejects(lockState(kept), { code: 'ELOOP' });

@@ -4,13 +4,13 @@ import { newUid } from '#lib/ids.ts';
 import { hasEnded, started, stateOf, until, type Cases } from './scene.ts';
 
 export const adoptCases: Cases = {
-  'finds nothing where nothing was': async (scene) => {
+  'finds no domains in an empty directory': async (scene) => {
     const next = await scene.reopen();
     await next.adopt();
     assert.deepEqual(next.list(), []);
   },
 
-  'finds each guest again as it was': async (scene) => {
+  'finds each guest in its present state': async (scene) => {
     const ids = [newUid(), newUid(), newUid()] as const;
     await started(scene, { id: ids[0] });
     await started(scene, { id: ids[1], paused: true });
@@ -32,7 +32,7 @@ export const adoptCases: Cases = {
     assert.equal(next.list().length, 3);
   },
 
-  'has every power over a guest that it found': async (scene) => {
+  'controls an adopted guest completely': async (scene) => {
     const wanted = scene.definition();
     await scene.hypervisor.create(wanted);
     const next = await scene.reopen();
@@ -54,7 +54,7 @@ export const adoptCases: Cases = {
     assert.deepEqual(next.list(), []);
   },
 
-  'finds that a guest died while nobody looked': async (scene) => {
+  'reports a guest that died while no hypervisor was open': async (scene) => {
     const id = await started(scene);
 
     const next = await scene.reopen(() => scene.killGuest(id));
@@ -66,7 +66,7 @@ export const adoptCases: Cases = {
     assert.deepEqual(next.list(), []);
   },
 
-  'notices the end of a guest that it found': async (scene) => {
+  'notices the end of an adopted guest': async (scene) => {
     const id = await started(scene);
     const next = await scene.reopen();
     await next.adopt();
@@ -77,7 +77,7 @@ export const adoptCases: Cases = {
     assert.equal(current.state === 'ended' && current.how, 'crashed');
   },
 
-  'does not find what was removed': async (scene) => {
+  'does not find removed domains': async (scene) => {
     const id = await started(scene);
     await scene.hypervisor.destroy(id);
     await scene.hypervisor.remove(id);
@@ -88,7 +88,7 @@ export const adoptCases: Cases = {
     assert.deepEqual(next.list(), []);
   },
 
-  'lets go of guests without touching them': async (scene) => {
+  'closes without touching the guests': async (scene) => {
     const id = await started(scene);
     const before = scene.hypervisor.get(id);
     await scene.hypervisor.close();
@@ -100,7 +100,7 @@ export const adoptCases: Cases = {
     assert.equal(stateOf(next, id), 'running');
   },
 
-  'keeps what a guest said for the next process': async (scene) => {
+  'keeps the console log for the next process': async (scene) => {
     const id = await started(scene);
     const before = await scene.hypervisor.readConsoleLog(id);
 

@@ -6,7 +6,7 @@ import { CONSOLE_LOG_BYTES, HypervisorError, LOG_BYTES } from '../hypervisor.ts'
 import { hasEnded, started, until, type Cases } from './scene.ts';
 
 export const consoleCases: Cases = {
-  'shows all that look at a console the same': async (scene) => {
+  'shows the same output on all consoles': async (scene) => {
     const id = await started(scene);
     const consoles = await Promise.all([scene.hypervisor.openConsole(id), scene.hypervisor.openConsole(id)]);
     if (scene.talks) {
@@ -48,7 +48,7 @@ export const consoleCases: Cases = {
   'ends consoles when the guest dies': async (scene) => {
     const id = await started(scene);
     const console = await scene.hypervisor.openConsole(id);
-    // Some tell it as an error, some as the end.
+    // Some hypervisors report it as an error, some as the end.
     console.on('error', () => undefined).resume();
     const closed = new Promise((resolve) => console.once('close', resolve));
 
@@ -57,7 +57,7 @@ export const consoleCases: Cases = {
     await closed;
   },
 
-  'keeps what a guest said, until it is removed': async (scene) => {
+  'keeps the console log until the domain is removed': async (scene) => {
     const id = await started(scene);
     if (scene.talks) {
       const console = await scene.hypervisor.openConsole(id);
@@ -74,7 +74,7 @@ export const consoleCases: Cases = {
     assert.equal(log.includes('remember me'), scene.talks);
   },
 
-  'tells what the hypervisor itself said, within its bounds, until the domain is removed': async (scene) => {
+  'returns the hypervisor log, limited in size, until the domain is removed': async (scene) => {
     const id = await started(scene);
     assert.ok((await scene.hypervisor.readLog(id)).length <= LOG_BYTES);
 
@@ -86,7 +86,7 @@ export const consoleCases: Cases = {
   },
 };
 
-/** Resolves when the text came; the time limit of the test is the limit. */
+/** Resolves when the text has arrived; the test's timeout is the limit. */
 function hears(console: Duplex, text: string): Promise<void> {
   let all = '';
   return new Promise((resolve, reject) => {

@@ -7,7 +7,7 @@ import type { VideoDevice } from '#node/definition/domain-definition.ts';
 import { started, type Cases, type ConformanceScene } from './scene.ts';
 
 export const displayCases: Cases = {
-  'shows the display to all that look, each by themselves': async (scene) => {
+  'opens separate connections to the display': async (scene) => {
     const id = await startedWithCard(scene);
     const displays = await Promise.all([scene.hypervisor.openDisplay(id), scene.hypervisor.openDisplay(id)]);
 
@@ -28,7 +28,7 @@ export const displayCases: Cases = {
     await assert.rejects(scene.hypervisor.openDisplay(id), HypervisorError);
   },
 
-  'finds the display of a guest that another process started': async (scene) => {
+  'opens the display of a guest that another process started': async (scene) => {
     const id = await startedWithCard(scene);
     const next = await scene.reopen();
     await next.adopt();
@@ -38,17 +38,20 @@ export const displayCases: Cases = {
     display.destroy();
   },
 
-  'has no display for a guest without a card': async (scene) => {
+  'refuses the display of a guest without a graphics card': async (scene) => {
     const id = await started(scene);
 
-    await assert.rejects(scene.hypervisor.openDisplay(id), /Cannot open the display of domain ".*": it has none/);
+    await assert.rejects(
+      scene.hypervisor.openDisplay(id),
+      /Cannot open the display of domain ".*": the guest has no display/,
+    );
     await assert.rejects(
       scene.hypervisor.screenshot(id, { moveCursor: false }),
-      /Cannot take a picture of the display of domain ".*": it has none/,
+      /Cannot take a screenshot of domain ".*": the guest has no display/,
     );
   },
 
-  'takes a picture of the display, also of a guest that is paused': async (scene) => {
+  'takes screenshots, also of a paused guest': async (scene) => {
     const id = await startedWithCard(scene);
     for (const moveCursor of [false, true]) {
       checkPicture(await scene.hypervisor.screenshot(id, { moveCursor }));
@@ -58,7 +61,7 @@ export const displayCases: Cases = {
     checkPicture(await scene.hypervisor.screenshot(id, { moveCursor: false }));
   },
 
-  'takes pictures side by side': async (scene) => {
+  'takes several screenshots at the same time': async (scene) => {
     const id = await startedWithCard(scene);
     const pictures = [1, 2, 3].map(() => scene.hypervisor.screenshot(id, { moveCursor: false }));
 
@@ -79,7 +82,7 @@ async function startedWithCard({ hypervisor, definition }: ConformanceScene): Pr
   return plain.id;
 }
 
-/** A PNG, of at least one point; how large the screen is is the firmware's. */
+/** Checks for a PNG of at least one pixel; the firmware decides the size of the screen. */
 function checkPicture(picture: Buffer): void {
   assert.equal(picture.toString('latin1', 1, 4), 'PNG');
   assert.equal(picture.toString('latin1', 12, 16), 'IHDR');

@@ -1,11 +1,11 @@
-/** Guests that end, each in its way, and what is left of them. */
+/** The ways in which guests end, and what is left of them. */
 import assert from 'node:assert/strict';
 import { newUid } from '#lib/ids.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import { hasEnded, started, stateOf, until, type Cases } from './scene.ts';
 
 export const endCases: Cases = {
-  'presses the power button, and leaves it to the guest': async (scene) => {
+  'presses the power button, and lets the guest decide': async (scene) => {
     const id = await started(scene);
 
     await scene.hypervisor.powerDown(id);
@@ -19,7 +19,7 @@ export const endCases: Cases = {
     assert.equal(current.state === 'ended' && current.how, 'shutdown');
   },
 
-  'switches a guest off': async (scene) => {
+  'switches off a guest': async (scene) => {
     const id = await started(scene);
 
     await scene.hypervisor.destroy(id);
@@ -28,7 +28,7 @@ export const endCases: Cases = {
     assert.equal(current?.state === 'ended' && current.how, 'destroyed');
   },
 
-  'switches a paused guest off, which answers until then': async (scene) => {
+  'switches off a paused guest, whose hypervisor answers until then': async (scene) => {
     const id = await started(scene, { paused: true });
     const ping = () => scene.hypervisor.ping(id, { timeoutMs: 10_000 });
     await ping();
@@ -37,13 +37,13 @@ export const endCases: Cases = {
     await assert.rejects(ping(), HypervisorError);
   },
 
-  'has nothing to switch off or to remove where there is nothing': async ({ hypervisor }) => {
+  'ignores destroy and remove of unknown domains': async ({ hypervisor }) => {
     await hypervisor.destroy(newUid());
     await hypervisor.remove(newUid());
     assert.deepEqual(hypervisor.list(), []);
   },
 
-  'tells that a guest died': async (scene) => {
+  'reports that a guest died': async (scene) => {
     const id = await started(scene);
 
     await scene.killGuest(id);
@@ -52,7 +52,7 @@ export const endCases: Cases = {
     assert.equal(current.state === 'ended' && current.how, 'crashed');
   },
 
-  'keeps how a guest ended, whatever is asked of it later': async (scene) => {
+  'keeps the way a guest ended, whatever is requested later': async (scene) => {
     const { hypervisor, definition, killGuest } = scene;
     const wanted = definition();
     await hypervisor.create(wanted);
@@ -67,7 +67,7 @@ export const endCases: Cases = {
     assert.deepEqual(hypervisor.get(wanted.id)?.current, current);
   },
 
-  'does not remove a guest that still runs': async (scene) => {
+  'refuses to remove a guest that still runs': async (scene) => {
     const id = await started(scene);
     await assert.rejects(scene.hypervisor.remove(id), HypervisorError);
     assert.equal(stateOf(scene.hypervisor, id), 'running');
@@ -77,7 +77,7 @@ export const endCases: Cases = {
     assert.equal(stateOf(scene.hypervisor, id), 'paused');
   },
 
-  'forgets a guest that is removed, and may start it anew': async (scene) => {
+  'forgets a removed guest, which can be started again': async (scene) => {
     const id = await started(scene);
     await scene.hypervisor.destroy(id);
 
@@ -90,7 +90,7 @@ export const endCases: Cases = {
     assert.equal(stateOf(scene.hypervisor, id), 'running');
   },
 
-  'ends one guest and leaves the others': async (scene) => {
+  'ends one guest and keeps the others': async (scene) => {
     const kept = await started(scene, { id: newUid() });
     const ended = await started(scene, { id: newUid() });
 

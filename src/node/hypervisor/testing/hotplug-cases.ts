@@ -1,4 +1,4 @@
-/** Devices that come and go while the guest runs. */
+/** Devices that are plugged and unplugged while the guest runs. */
 import assert from 'node:assert/strict';
 import { pciAddressToMap } from '#api/pci-address.ts';
 import { behindPort } from '#node/definition/addresses/layout-q35.ts';
@@ -7,14 +7,14 @@ import type { DiskDevice, InterfaceDevice, PluggableDevice } from '#node/definit
 import { HypervisorError, type Hypervisor } from '../hypervisor.ts';
 import { started, stateOf, type Cases, type ConformanceScene } from './scene.ts';
 
-/** Empty in every guest of a scene, as is SCSI unit 7; port 0 has the interface, and there are eight. */
+/** Free in every guest of a scene, as is SCSI unit 7. Port 0 has the interface, and there are eight ports. */
 const FREE_PORT = 5;
 const TAKEN_PORT = 0;
 const MISSING_PORT = 20;
 const UNIT = 7;
 
 export const hotplugCases: Cases = {
-  'plugs in disks and interfaces, each at its address': async (scene) => {
+  'plugs disks and interfaces at their addresses': async (scene) => {
     const { hypervisor } = scene;
     const id = await started(scene);
     const before = eventsOf(hypervisor, id);
@@ -30,7 +30,7 @@ export const hotplugCases: Cases = {
     assert.equal(stateOf(hypervisor, id), 'running');
   },
 
-  'pulls the cable of an interface and puts it back, and remembers which': async (scene) => {
+  'sets the link of an interface down and up, and remembers it': async (scene) => {
     const { hypervisor } = scene;
     const id = await started(scene);
     const linkOf = (of: Hypervisor) => {
@@ -42,7 +42,7 @@ export const hotplugCases: Cases = {
     await hypervisor.setLink(id, nicId, 'down');
     await hypervisor.setLink(id, nicId, 'down');
     assert.deepEqual(linkOf(hypervisor), [nicId, 'down']);
-    await hypervisor.setLink(id, 'nic-nobody', 'down');
+    await hypervisor.setLink(id, 'nic-missing', 'down');
 
     const next = await scene.reopen();
     await next.adopt();
@@ -59,7 +59,7 @@ export const hotplugCases: Cases = {
     assert.equal(stateOf(scene.hypervisor, id), 'paused');
   },
 
-  'plugs nothing in twice': async (scene) => {
+  'plugs no device twice': async (scene) => {
     const { hypervisor } = scene;
     const id = await started(scene);
     const disk = await virtioDisk(scene);
@@ -75,7 +75,7 @@ export const hotplugCases: Cases = {
     );
   },
 
-  'refuses a place that is taken or not there for good, and leaves nothing behind': async (scene) => {
+  'refuses an address in use or out of range permanently, and leaves nothing behind': async (scene) => {
     const { hypervisor } = scene;
     const id = await started(scene);
     await hypervisor.plug(id, await scsiDisk(scene));
@@ -97,14 +97,14 @@ export const hotplugCases: Cases = {
     }
 
     assert.deepEqual({ ids: idsOf(hypervisor, id), learned: await hypervisor.learn(id) }, before);
-    // What was left of the attempts would be in the way now.
+    // Leftovers of the attempts would now be in the way.
     for (const device of [disk, nic(FREE_PORT + 1)]) {
       await hypervisor.plug(id, device);
       await assertThere(hypervisor, id, device);
     }
   },
 
-  'lets a disk go, and takes it back at its place': async (scene) => {
+  'unplugs a disk, and plugs it again at its address': async (scene) => {
     const { hypervisor } = scene;
     const id = await started(scene);
     const disk = await scsiDisk(scene);
@@ -119,7 +119,7 @@ export const hotplugCases: Cases = {
     await assertThere(hypervisor, id, disk);
   },
 
-  'lets go of what it was asked for when the guest restarts, if not before': async (scene) => {
+  'releases requested devices at a restart of the guest at the latest': async (scene) => {
     const { hypervisor } = scene;
     const id = await started(scene);
     const devices = [await virtioDisk(scene), nic(FREE_PORT + 1)];
@@ -135,7 +135,7 @@ export const hotplugCases: Cases = {
     for (const device of devices) await hypervisor.plug(id, device);
   },
 
-  'tells what a paused guest was asked to let go, which stays until it has': async (scene) => {
+  'reports devices that a paused guest was asked to release, which stay until then': async (scene) => {
     const { hypervisor } = scene;
     const id = await started(scene, { paused: true });
 
@@ -146,7 +146,7 @@ export const hotplugCases: Cases = {
     assert.ok((await hypervisor.learn(id)).some((device) => device.id === 'nic-default'));
   },
 
-  'has nothing to let go where there is no such device': async (scene) => {
+  'ignores an unplug of an unknown device': async (scene) => {
     const id = await started(scene);
     const events = eventsOf(scene.hypervisor, id);
     await scene.hypervisor.unplug(id, 'disk-missing');
@@ -154,7 +154,7 @@ export const hotplugCases: Cases = {
     assert.equal(eventsOf(scene.hypervisor, id), events);
   },
 
-  'refuses for good to let go of what belongs to the machine': async (scene) => {
+  'permanently refuses to unplug devices that belong to the machine': async (scene) => {
     const id = await started(scene);
     for (const deviceId of ['rng0', 'disk-tray']) {
       await assert.rejects(
@@ -165,7 +165,7 @@ export const hotplugCases: Cases = {
     }
   },
 
-  'has the buses of i440fx, where devices come straight onto the bus': async (scene) => {
+  'plugs devices directly on the buses of i440fx': async (scene) => {
     const { hypervisor } = scene;
     const ide = { type: 'drive', controller: '0', bus: '1', target: '0', unit: '0' };
     const guest = scene.definition({
@@ -196,13 +196,13 @@ export const hotplugCases: Cases = {
     await untilGone(hypervisor, guest.id, late.id);
   },
 
-  'finds again what was plugged in, and not what was let go': async (scene) => {
+  'finds plugged devices again, but not released ones': async (scene) => {
     const id = await started(scene);
     const [stays, goes] = [await virtioDisk(scene), await scsiDisk(scene)];
     for (const device of [stays, goes]) await scene.hypervisor.plug(id, device);
     await scene.hypervisor.unplug(id, goes.id);
 
-    // Perhaps before it has heard that the disk is gone.
+    // Possibly before the event that the disk was released.
     const next = await scene.reopen();
     await next.adopt();
 
@@ -212,7 +212,7 @@ export const hotplugCases: Cases = {
     await assertThere(next, id, goes);
   },
 
-  'shows what a domain is made of, also once it has ended': async (scene) => {
+  'returns the definition of a domain, also after it has ended': async (scene) => {
     const { hypervisor } = scene;
     const wanted = scene.definition({ origin: 'host-api' });
     assert.equal(hypervisor.inspect(wanted.id), undefined);
@@ -225,8 +225,8 @@ export const hotplugCases: Cases = {
     assert.deepEqual(hypervisor.inspect(wanted.id)?.definition, wanted);
     const disk = await virtioDisk(scene);
     await assert.rejects(hypervisor.plug(wanted.id, disk), HypervisorError);
-    await assert.rejects(hypervisor.plug('nobody', disk), HypervisorError);
-    await assert.rejects(hypervisor.unplug('nobody', disk.id), HypervisorError);
+    await assert.rejects(hypervisor.plug('missing', disk), HypervisorError);
+    await assert.rejects(hypervisor.unplug('missing', disk.id), HypervisorError);
   },
 };
 
@@ -250,7 +250,7 @@ async function assertThere(hypervisor: Hypervisor, id: string, device: Pluggable
   assert.equal(learned?.name, device.name);
 }
 
-/** The time limit of the test is the limit. */
+/** The test's timeout is the limit. */
 async function untilGone(hypervisor: Hypervisor, id: string, deviceId: string): Promise<void> {
   await new Promise<void>((resolve) => {
     const look = () => {

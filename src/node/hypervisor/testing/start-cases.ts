@@ -1,11 +1,11 @@
-/** Guests that begin, pause, go on, and tell what they have. */
+/** Start, pause and resume of guests, and what the hypervisor reports of them. */
 import assert from 'node:assert/strict';
 import { newUid } from '#lib/ids.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import { started, stateOf, type Cases } from './scene.ts';
 
 export const startCases: Cases = {
-  'tells which machine types it has, each once, with its version': async ({ hypervisor, definition }) => {
+  'lists each machine type once, and its version': async ({ hypervisor, definition }) => {
     const { machines, version } = await hypervisor.capabilities();
     const names = machines.flatMap(({ name, alias }) => (alias === undefined ? [name] : [name, alias]));
 
@@ -15,7 +15,7 @@ export const startCases: Cases = {
     assert.notEqual(version, '');
   },
 
-  'knows a guest that it started': async ({ hypervisor, definition }) => {
+  'lists a started guest': async ({ hypervisor, definition }) => {
     const wanted = definition();
     assert.equal(hypervisor.get(wanted.id), undefined);
 
@@ -33,7 +33,7 @@ export const startCases: Cases = {
     );
   },
 
-  'prepares a guest without letting it run': async (scene) => {
+  'prepares a guest without running it': async (scene) => {
     const id = await started(scene, { paused: true });
     assert.equal(stateOf(scene.hypervisor, id), 'paused');
 
@@ -52,7 +52,7 @@ export const startCases: Cases = {
     assert.equal(hypervisor.list().length, 1);
   },
 
-  'runs several guests side by side': async (scene) => {
+  'runs several guests at the same time': async (scene) => {
     const ids = await Promise.all([started(scene, { id: newUid() }), started(scene, { id: newUid() })]);
 
     await scene.hypervisor.pause(ids[0]);
@@ -63,7 +63,7 @@ export const startCases: Cases = {
     );
   },
 
-  'leaves nothing behind when a guest cannot start, and says that trying again is no use': async (scene) => {
+  'leaves nothing behind after a failed start, and reports that a retry is useless': async (scene) => {
     const impossible = scene.definition({ machine: 'pc-q35-99.0' });
 
     await assert.rejects(
@@ -76,12 +76,12 @@ export const startCases: Cases = {
     assert.equal(stateOf(scene.hypervisor, impossible.id), 'running');
   },
 
-  'starts nothing for who has given up already': async ({ hypervisor, definition }) => {
+  'starts nothing if the signal is aborted': async ({ hypervisor, definition }) => {
     await assert.rejects(hypervisor.create(definition(), { signal: AbortSignal.abort() }));
     assert.deepEqual(hypervisor.list(), []);
   },
 
-  'pauses and resumes, also when asked twice': async (scene) => {
+  'pauses and resumes, also repeatedly': async (scene) => {
     const id = await started(scene);
     for (const [verb, state] of [
       ['pause', 'paused'],
@@ -94,7 +94,7 @@ export const startCases: Cases = {
     }
   },
 
-  'tells of each change of a state, until told to stop': async (scene) => {
+  'calls listeners after each change of the state until they are removed': async (scene) => {
     const { hypervisor } = scene;
     const seen: string[] = [];
     const stop = hypervisor.onChange((id) => seen.push(`${id} ${stateOf(hypervisor, id)}`));
@@ -112,7 +112,7 @@ export const startCases: Cases = {
     );
   },
 
-  'keeps a guest that is reset or asked to restart itself': async (scene) => {
+  'keeps the process of a guest that is reset or restarted': async (scene) => {
     const id = await started(scene);
     const pid = scene.hypervisor.get(id)?.pid;
 
@@ -139,7 +139,7 @@ export const startCases: Cases = {
     }
   },
 
-  'does not know guests that nobody started': async ({ hypervisor }) => {
+  'refuses actions on unknown guests': async ({ hypervisor }) => {
     const id = newUid();
     const asked = {
       pause: () => hypervisor.pause(id),

@@ -1,4 +1,4 @@
-/** Moves that are given up or cut off, each sentence of migration.ts about them. */
+/** Migrations that are aborted or interrupted: the statements of migration.ts about them. */
 import assert from 'node:assert/strict';
 import { driveAddress } from '#node/definition/addresses/drive-address.ts';
 import type { PluggableDevice } from '#node/definition/domain-definition.ts';
@@ -17,20 +17,20 @@ import {
 const BEFORE_MIGRATED: readonly Point[] = ['received', 'sent', 'switched', 'stored'];
 
 export const takeBackCases: Cases = {
-  ...casesOf(BEFORE_MIGRATED, 'takes a guest back that is', async (scene, point) => {
+  ...casesOf(BEFORE_MIGRATED, 'aborts a migration at point', async (scene, point) => {
     const move = await beginMove(scene);
     await moveTo(move, point);
     await assertTakenBack(move, { hasBegun: point !== 'received' });
   }),
 
-  ...casesOf(BEFORE_MIGRATED, 'takes a guest back after a restart that is', async (scene, point) => {
+  ...casesOf(BEFORE_MIGRATED, 'aborts a migration after a restart at point', async (scene, point) => {
     const move = await beginMove(scene);
     await moveTo(move, point);
     move.source = await reopened(scene);
     await assertTakenBack(move, { hasBegun: point !== 'received' });
   }),
 
-  ...casesOf(['migrated', 'committed', 'left'], 'takes nothing back that is', async (scene, point) => {
+  ...casesOf(['migrated', 'committed', 'left'], 'refuses to abort a migration at point', async (scene, point) => {
     const move = await beginMove(scene);
     await moveTo(move, point);
     const before = told(move.source, move.id);
@@ -39,7 +39,7 @@ export const takeBackCases: Cases = {
     assert.notEqual(stateOf(move.source, move.id), 'running');
   }),
 
-  ...casesOf(POINTS, 'finds both sides of a move again that is', async (scene, point) => {
+  ...casesOf(POINTS, 'finds both sides of a migration again at point', async (scene, point) => {
     const move = await beginMove(scene);
     await moveTo(move, point);
     const before = [told(move.source, move.id), told(move.target, move.id)];
@@ -50,27 +50,31 @@ export const takeBackCases: Cases = {
     assert.deepEqual([told(move.source, move.id), told(move.target, move.id)], before);
   }),
 
-  ...casesOf(['migrated', 'committed'], 'ends a move after a restart of both sides that is', async (scene, point) => {
-    const move = await beginMove(scene);
-    await moveTo(move, point);
-    move.source = await reopened(scene);
-    move.target = await reopenedSecond(scene);
+  ...casesOf(
+    ['migrated', 'committed'],
+    'completes a migration after a restart of both sides at point',
+    async (scene, point) => {
+      const move = await beginMove(scene);
+      await moveTo(move, point);
+      move.source = await reopened(scene);
+      move.target = await reopenedSecond(scene);
 
-    await move.target.commit(move.id);
-    await move.source.leave(move.id);
+      await move.target.commit(move.id);
+      await move.source.leave(move.id);
 
-    assert.equal(stateOf(move.target, move.id), 'running');
-    assert.deepEqual(move.source.get(move.id)?.current, { state: 'ended', how: 'migrated' });
-    assert.deepEqual(stepsOf(move), ['left', 'arrived']);
-  }),
+      assert.equal(stateOf(move.target, move.id), 'running');
+      assert.deepEqual(move.source.get(move.id)?.current, { state: 'ended', how: 'migrated' });
+      assert.deepEqual(stepsOf(move), ['left', 'arrived']);
+    },
+  ),
 
-  'takes nothing back where nothing is sent': async (scene) => {
+  'ignores an abort without a migration': async (scene) => {
     const id = await started(scene);
     await scene.hypervisor.takeBack(id);
     assert.deepEqual(scene.hypervisor.get(id)?.current, { state: 'running' });
   },
 
-  'leaves a guest paused that its owner has paused': async (scene) => {
+  'keeps a guest paused that the user has paused': async (scene) => {
     const move = await beginMove(scene, { paused: true });
     await moveTo(move, 'switched');
     await move.source.takeBack(move.id);
@@ -79,7 +83,7 @@ export const takeBackCases: Cases = {
     assert.equal(stateOf(move.source, move.id), 'running');
   },
 
-  'moves a guest that was taken back before': async (scene) => {
+  'moves a guest after an aborted migration': async (scene) => {
     const first = await beginMove(scene);
     await moveTo(first, 'stored');
     await first.source.takeBack(first.id);
@@ -92,14 +96,14 @@ export const takeBackCases: Cases = {
     assert.equal(move.target.get(move.id)?.migration?.uid, move.uid);
   },
 
-  'stops sending when it is told to': async (scene) => {
+  'stops sending when the signal aborts': async (scene) => {
     const { move, sending, abort } = await slowly(scene);
     abort.abort(new Error('enough'));
     await assert.rejects(sending);
     await assertTakenBack(move, { hasBegun: true });
   },
 
-  'has on disk that it sends before anything is sent': async (scene) => {
+  'records the step sending before anything is sent': async (scene) => {
     const { move, sending } = await slowly(scene);
     sending.catch(() => undefined);
     const next = await reopened(scene);
@@ -108,7 +112,7 @@ export const takeBackCases: Cases = {
     await assertTakenBack(move, { hasBegun: true });
   },
 
-  'cannot send to one that dies, and the guest goes on': async (scene) => {
+  'fails to send to a target that dies, and the guest continues': async (scene) => {
     const { move, sending } = await slowly(scene);
     const rejected = assert.rejects(sending);
     await scene.killAtSecond(move.id);
@@ -119,7 +123,7 @@ export const takeBackCases: Cases = {
     await move.target.remove(move.id);
   },
 
-  'cannot send a guest that dies': async (scene) => {
+  'fails to send a guest that dies': async (scene) => {
     const { move, sending } = await slowly(scene);
     const rejected = assert.rejects(sending);
     await scene.killGuest(move.id);
@@ -130,7 +134,7 @@ export const takeBackCases: Cases = {
     assert.equal(stateOf(move.source, move.id), 'ended');
   },
 
-  'cannot send to where nobody waits any more': async (scene) => {
+  'fails to send to a target that no longer waits': async (scene) => {
     const move = await beginMove(scene);
     await clearTarget(move);
     await assert.rejects(moveTo(move, 'sent'));
@@ -138,7 +142,7 @@ export const takeBackCases: Cases = {
     assert.equal(stateOf(move.source, move.id), 'running');
   },
 
-  'changes nothing of a guest while it is sent': async (scene) => {
+  'refuses changes of a guest while it is sent': async (scene) => {
     const { move, sending } = await slowly(scene);
     const { source, id } = move;
     const rejected = assert.rejects(sending);
@@ -149,7 +153,7 @@ export const takeBackCases: Cases = {
     await source.plug(id, await aScsiDisk(scene));
   },
 
-  'changes nothing of a guest that has gone or has not come': async (scene) => {
+  'refuses changes of a guest that has migrated or has not arrived': async (scene) => {
     const move = await beginMove(scene);
     await assertUntouchable(scene, move.target, move.id);
     await moveTo(move, 'migrated');
@@ -158,7 +162,7 @@ export const takeBackCases: Cases = {
     assert.deepEqual([stateOf(move.source, move.id), stateOf(move.target, move.id)], ['paused', 'incoming']);
   },
 
-  'switches a guest off that is being sent': async (scene) => {
+  'switches off a guest that is being sent': async (scene) => {
     const { move, sending } = await slowly(scene);
     const rejected = assert.rejects(sending);
     await move.source.destroy(move.id);
@@ -168,7 +172,7 @@ export const takeBackCases: Cases = {
     await move.source.remove(move.id);
   },
 
-  'tells a guest that died while it was awaited, with its migration': async (scene) => {
+  'reports the migration of an incoming guest that died': async (scene) => {
     const move = await beginMove(scene);
     await moveTo(move, 'stored');
     await scene.killAtSecond(move.id);
@@ -177,7 +181,7 @@ export const takeBackCases: Cases = {
     assert.equal(migration?.step, 'stored');
   },
 
-  'commits nothing that was not stored': async (scene) => {
+  'refuses to commit before the guest is stored': async (scene) => {
     const move = await beginMove(scene);
     await assert.rejects(move.target.commit(move.id), HypervisorError);
     await moveTo(move, 'switched');
@@ -185,7 +189,7 @@ export const takeBackCases: Cases = {
     assert.equal(stateOf(move.target, move.id), 'incoming');
   },
 
-  'leaves no guest that has not migrated': async (scene) => {
+  'refuses to leave before the guest has migrated': async (scene) => {
     const move = await beginMove(scene);
     await assert.rejects(move.source.leave(move.id), HypervisorError);
     await moveTo(move, 'stored');
@@ -193,7 +197,7 @@ export const takeBackCases: Cases = {
     await assertTakenBack(move, { hasBegun: true });
   },
 
-  'records nothing as migrated that was taken back': async (scene) => {
+  'refuses to record an aborted migration as migrated': async (scene) => {
     const move = await beginMove(scene);
     await moveTo(move, 'stored');
     await move.source.takeBack(move.id);
@@ -210,14 +214,14 @@ function casesOf(
   return Object.fromEntries(points.map((point) => [`${sentence} ${point}`, (scene) => run(scene, point)]));
 }
 
-/** The guest goes on here, twice told; then there is nothing there. */
+/** Aborts twice, asserts that the guest continues at the source, and removes it at the target. */
 async function assertTakenBack(move: Move, { hasBegun }: { hasBegun: boolean }): Promise<void> {
   const { source, target, id } = move;
   await source.takeBack(id);
   await source.takeBack(id);
   assert.deepEqual(source.get(id)?.current, { state: 'running' });
   assert.equal(source.get(id)?.migration?.step, hasBegun ? 'aborted' : undefined);
-  // What waits there may end by itself when the source hangs up.
+  // A waiting QEMU may exit by itself when the source disconnects.
   assert.ok(['incoming', 'ended'].includes(stateOf(target, id)));
   await clearTarget(move);
   assert.equal(stateOf(target, id), 'absent');
@@ -231,7 +235,7 @@ async function clearTarget({ target, id }: Move): Promise<void> {
   await target.remove(id);
 }
 
-/** On its way, and not there while the case runs. */
+/** Starts a send that does not finish during the case. */
 async function slowly(scene: ConformanceScene) {
   const source = await scene.reopenSlow();
   await source.adopt();
@@ -264,7 +268,7 @@ async function assertUntouchable(scene: ConformanceScene, hypervisor: Hypervisor
   assert.ok(hypervisor.inspect(id)?.definition.devices.every((device) => device.id !== disk.id));
 }
 
-/** At unit 7, which is free in every guest of a scene. */
+/** A disk at unit 7, which is free in every guest of a scene. */
 async function aScsiDisk(scene: ConformanceScene): Promise<PluggableDevice> {
   return {
     type: 'disk',

@@ -1,4 +1,4 @@
-/** A monitor whose answers a test gives: the other end of a QmpClient, without a QEMU. */
+/** A QMP monitor whose answers a test provides: the other end of a QmpClient, without a QEMU. */
 import { duplexPair } from 'node:stream';
 import type { Clock } from '#lib/clock.ts';
 import { QmpClient } from '#node/hypervisor/qemu/qmp.ts';
@@ -9,7 +9,7 @@ export interface Command {
   readonly arguments?: Readonly<Record<string, unknown>>;
 }
 
-/** An answer that is an Error is a refusal. */
+/** Opens a client whose commands `answer` answers. A returned Error is a refusal. */
 export async function bookMonitor(clock: Clock, answer: (command: Command) => unknown): Promise<QmpClient> {
   const [ours, theirs] = duplexPair();
   theirs.on('data', (bytes: Buffer) => {

@@ -1,4 +1,4 @@
-/** Guests with the hardware of docs/hardware.md, for the command lines that are kept word by word. */
+/** Guests with the hardware of docs/hardware.md, for the golden command lines. */
 import type { Interface } from '#api/domain/interface.ts';
 import { SMBIOS_ANNOTATION } from '#api/smbios-annotation.ts';
 import { someCapabilities } from '#node/definition/testing/a-vmi.ts';

@@ -1,4 +1,7 @@
-/** Guests whose command lines are kept word by word (golden/*.txt): every bus, model and firmware, and where devices stay. */
+/**
+ * Guests for the golden command lines (golden/*.txt): every bus, model and firmware, and devices with recorded
+ * addresses.
+ */
 import type { Domain } from '#api/domain/domain.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
@@ -14,14 +17,14 @@ export interface Spec {
   readonly devices?: Devices;
   readonly domain?: Omit<Domain, 'devices'>;
   readonly networks?: VmiSpec['networks'];
-  /** Volumes of disks that are not as usual: a raw file that can be written. */
+  /** Volumes that differ from the default, a writable raw file. */
   readonly media?: Readonly<Record<string, Partial<Medium>>>;
   readonly known?: KnownDevices;
   readonly input?: Partial<DefineInput>;
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** By the name of the file; those of i440fx say so. */
+/** Specs by the name of their golden file; those of i440fx begin with it. */
 export const SPECS: Readonly<Record<string, Spec>> = {
   ...HARDWARE_SPECS,
   'nothing-asked-for': {},
