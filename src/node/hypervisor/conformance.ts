@@ -22,8 +22,8 @@ const TIMEOUT_MS = 60_000;
 
 export function hypervisorConformance(name: string, make: () => Promise<ConformanceScene>): void {
   const suites = {
-    ...{ start: startCases, end: endCases, console: consoleCases, display: displayCases, lines: lineCases },
-    ...{ copy: copyCases, hotplug: hotplugCases, adopt: adoptCases, migrate: migrateCases, 'take back': takeBackCases },
+    ...{ start: startCases, end: endCases, console: consoleCases, display: displayCases, access: lineCases },
+    ...{ copy: copyCases, hotplug: hotplugCases, adopt: adoptCases, migrate: migrateCases, abort: takeBackCases },
   };
   for (const [part, cases] of Object.entries(suites)) {
     describe(`${name}: ${part}`, () => {

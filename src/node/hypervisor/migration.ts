@@ -82,6 +82,11 @@ export interface Sent {
   readonly nvram?: Buffer;
 }
 
+export interface SendOptions {
+  readonly signal: AbortSignal;
+  readonly onProgress?: (progress: SendProgress) => void;
+}
+
 export interface MigrationPort {
   /** Returns the size of each disk as the guest sees it, by device id; disks without a medium are left out. */
   diskSizes(id: string): Promise<ReadonlyMap<string, number>>;
@@ -92,11 +97,7 @@ export interface MigrationPort {
    * Source: sends the guest. Resolves when the guest is paused and only the last part is left to send. Rejects on
    * failure, or when the signal aborts; call abortMigration then. `sending` is on disk before anything is sent.
    */
-  send(
-    id: string,
-    outgoing: Outgoing,
-    options: { readonly signal: AbortSignal; readonly onProgress?: (progress: SendProgress) => void },
-  ): Promise<void>;
+  send(id: string, outgoing: Outgoing, options: SendOptions): Promise<void>;
   /** Source, after send: sends the last part. Rejects on failure; call abortMigration then. */
   switchOver(id: string): Promise<Sent>;
   /**

@@ -19,7 +19,7 @@ import {
   type MachineType,
 } from '../hypervisor.ts';
 import type { AgentCommand, FreezeOptions, GuestPort } from '../guest-lines.ts';
-import type { Incoming, MigrationDoor, Outgoing, SendProgress, Sent } from '../migration.ts';
+import type { Incoming, MigrationDoor, Outgoing, SendOptions, Sent } from '../migration.ts';
 import { copiedDisks, type CopiedDisk } from './fake-copies.ts';
 import { FakeFreezes } from './fake-freezes.ts';
 import type { FakeGuest, GuestControls } from './fake-guest.ts';
@@ -279,7 +279,7 @@ class SimulatedHypervisor implements FakeHypervisor {
   async send(
     id: string,
     outgoing: Outgoing,
-    options: { signal: AbortSignal; onProgress?: (progress: SendProgress) => void },
+    options: SendOptions,
   ): Promise<void> {
     const guest = this.#here(id, 'send');
     const failure = this.#failures.send.shift();

@@ -5,7 +5,7 @@
 import type { DiskSource, DomainDefinition } from '#node/definition/domain-definition.ts';
 import { learnedFrom } from '#node/definition/learned-from.ts';
 import { HypervisorError } from '../hypervisor.ts';
-import type { DomainMigration, MovingDisk, Outgoing, SendProgress, Sent, SourceStep } from '../migration.ts';
+import type { DomainMigration, MovingDisk, Outgoing, SendOptions, SendProgress, Sent, SourceStep } from '../migration.ts';
 import { deliver, isOpen, nobodyThere, onClosed, watchRunning, type Luggage } from './fake-doors.ts';
 import type { FakeGuest } from './fake-guest.ts';
 import type { FakeHost } from './fake-host.ts';
@@ -17,15 +17,13 @@ export interface RealImages {
   move(from: DiskSource, to: DiskSource): Promise<void>;
 }
 
-export interface SendOptions {
-  readonly signal: AbortSignal;
-  readonly onProgress?: (progress: SendProgress) => void;
+export interface FakeSendOptions extends SendOptions {
   readonly images?: RealImages | undefined;
   /** The error with which the send fails in transit. */
   readonly failure?: HypervisorError | undefined;
 }
 
-export async function send(host: FakeHost, guest: FakeGuest, outgoing: Outgoing, options: SendOptions): Promise<void> {
+export async function send(host: FakeHost, guest: FakeGuest, outgoing: Outgoing, options: FakeSendOptions): Promise<void> {
   const { record } = guest;
   const { uid, peer, door, disks } = outgoing;
   const { signal, onProgress, images, failure } = options;

@@ -4,7 +4,7 @@
  */
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
-import type { Incoming, MigrationDoor, Outgoing, Sent, SourceStep, TargetStep } from '../migration.ts';
+import type { Incoming, MigrationDoor, Outgoing, SendOptions, Sent, SourceStep, TargetStep } from '../migration.ts';
 import { Bell } from './bell.ts';
 import { readKeptNvram } from './carried-state.ts';
 import {
@@ -18,7 +18,7 @@ import {
 import type { QmpClient, QmpEvent } from './qmp.ts';
 import { closeDoor, openDoor, storeGuest } from './receive.ts';
 import { runState } from './run-state.ts';
-import { forgetDoor, sendGuest, switchOver, type MovingContext, type SendOptions } from './send.ts';
+import { forgetDoor, sendGuest, switchOver, type MovingContext } from './send.ts';
 import { goOn, takeBackGuest } from './take-back.ts';
 
 const EVENTS: ReadonlySet<string> = new Set(['MIGRATION', 'JOB_STATUS_CHANGE', 'BLOCK_JOB_READY', 'STOP']);

@@ -8,7 +8,7 @@ import { invariant } from '#lib/invariant.ts';
 import type { Log } from '#lib/log.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 import { HypervisorError, type Capabilities, type CopyState, type DiskCopy, type Hypervisor } from '../hypervisor.ts';
-import type { Incoming, MigrationDoor, Outgoing, Sent } from '../migration.ts';
+import type { Incoming, MigrationDoor, Outgoing, SendOptions, Sent } from '../migration.ts';
 import { chooseAccelerator } from './accelerator.ts';
 import { adoptDomains } from './adopt.ts';
 import { askCapabilities } from './capabilities.ts';
@@ -19,7 +19,6 @@ import { DEFAULT_OVMF_DIR } from './firmware.ts';
 import { LogKeeper } from './log-keeper.ts';
 import type { User } from './process.ts';
 import type { QemuDomain } from './qemu-domain.ts';
-import type { SendOptions } from './send.ts';
 import { startDomain, type StartOptions } from './start.ts';
 
 export interface QemuHypervisorOptions {

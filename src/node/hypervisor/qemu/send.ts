@@ -3,7 +3,7 @@
  * little is left; then QEMU pauses the guest (pre-switchover) and waits for us.
  */
 import { HypervisorError } from '../hypervisor.ts';
-import type { MovingDisk, Outgoing, SendProgress } from '../migration.ts';
+import type { MovingDisk, Outgoing, SendOptions, SendProgress } from '../migration.ts';
 import { whenRung, type Waiting } from './bell.ts';
 import { readJobs, type JobInfo } from './copy-jobs.ts';
 import { addKey, doorText, forgetDoors, fromHere, parseDoor, type DoorAddress } from './door.ts';
@@ -26,11 +26,6 @@ export interface MovingContext extends Waiting {
   readonly dir: DomainDir;
   readonly user: User | undefined;
   readonly files: FileReach;
-}
-
-export interface SendOptions {
-  readonly signal: AbortSignal;
-  readonly onProgress?: (progress: SendProgress) => void;
 }
 
 /** Sends the guest until it is paused for the switchover. After a failure, abort-send.ts cleans up. */
