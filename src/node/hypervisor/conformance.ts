@@ -8,12 +8,12 @@ import { consoleCases } from './testing/console-cases.ts';
 import { copyCases } from './testing/copy-cases.ts';
 import { displayCases } from './testing/display-cases.ts';
 import { endCases } from './testing/end-cases.ts';
-import { lineCases } from './testing/line-cases.ts';
+import { accessCases } from './testing/access-cases.ts';
 import { hotplugCases } from './testing/hotplug-cases.ts';
 import { migrateCases } from './testing/migrate-cases.ts';
 import type { ConformanceScene } from './testing/scene.ts';
 import { startCases } from './testing/start-cases.ts';
-import { takeBackCases } from './testing/take-back-cases.ts';
+import { abortCases } from './testing/abort-cases.ts';
 
 export type { ConformanceScene } from './testing/scene.ts';
 
@@ -22,8 +22,8 @@ const TIMEOUT_MS = 60_000;
 
 export function hypervisorConformance(name: string, make: () => Promise<ConformanceScene>): void {
   const suites = {
-    ...{ start: startCases, end: endCases, console: consoleCases, display: displayCases, access: lineCases },
-    ...{ copy: copyCases, hotplug: hotplugCases, adopt: adoptCases, migrate: migrateCases, abort: takeBackCases },
+    ...{ start: startCases, end: endCases, console: consoleCases, display: displayCases, access: accessCases },
+    ...{ copy: copyCases, hotplug: hotplugCases, adopt: adoptCases, migrate: migrateCases, abort: abortCases },
   };
   for (const [part, cases] of Object.entries(suites)) {
     describe(`${name}: ${part}`, () => {

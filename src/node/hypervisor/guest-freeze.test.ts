@@ -17,7 +17,7 @@ function scene(left?: FreezeRecord) {
   const freeze = new GuestFreeze({
     clock,
     log: silentLog,
-    ask: async ({ execute }) => {
+    askAgent: async ({ execute }) => {
       said.push(execute);
       // The record must be on disk before the guest is frozen.
       if (execute === 'guest-fsfreeze-freeze') assert.ok(disk.frozen !== undefined);
@@ -26,8 +26,8 @@ function scene(left?: FreezeRecord) {
       if (failure !== undefined) throw failure;
       return 1;
     },
-    record: () => disk.frozen,
-    write: async (frozen) => void (disk.frozen = frozen),
+    readRecord: () => disk.frozen,
+    writeRecord: async (frozen) => void (disk.frozen = frozen),
     hasEnded: () => false,
   });
   /** Delays the answers to a command until the returned function is called. */
@@ -101,7 +101,7 @@ test('freezes again if a longer freeze is requested during the thaw', async () =
 
 test('a restarted guest is not frozen', async () => {
   const { freeze, disk } = scene({ untilMs: 1, why: 'asked' });
-  await freeze.forget();
+  await freeze.clearRecord();
   assert.equal(disk.frozen, undefined);
 });
 
@@ -119,7 +119,7 @@ const found: Record<string, { left: (now: number) => FreezeRecord; thaws: 'at on
 for (const [name, { left, thaws }] of Object.entries(found)) {
   test(name, async () => {
     const { freeze, said, clock, disk } = scene(left(new FakeClock().now()));
-    await freeze.settle();
+    await freeze.reconcile();
     assert.deepEqual(said, thaws === 'at once' ? ['guest-fsfreeze-thaw'] : []);
     await clock.advance(MINUTE);
     assert.deepEqual(said, ['guest-fsfreeze-thaw']);

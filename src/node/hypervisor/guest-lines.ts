@@ -34,15 +34,15 @@ export interface AskAgentOptions {
  * - NoAnswer: no valid answer arrived in time.
  * - Refused: the agent answered with an error.
  */
-export type AgentFault = 'NoChannel' | 'NotConnected' | 'NoAnswer' | 'Refused';
+export type AgentErrorReason = 'NoChannel' | 'NotConnected' | 'NoAnswer' | 'Refused';
 
 export class GuestAgentError extends Error {
   override readonly name = 'GuestAgentError';
-  readonly fault: AgentFault;
+  readonly fault: AgentErrorReason;
 
-  constructor(fault: AgentFault, message: string, options?: { cause?: unknown }) {
+  constructor(reason: AgentErrorReason, message: string, options?: { cause?: unknown }) {
     super(message, options);
-    this.fault = fault;
+    this.fault = reason;
   }
 }
 

@@ -18,14 +18,15 @@ export interface FakeAgentState {
 }
 
 /** Answers as a small Linux with one address per interface would. */
-export function answerOf(
+export function answerAgentCommand(
   { execute, arguments: args = {} }: AgentCommand,
   definition: DomainDefinition,
   answers: AgentAnswers,
   state: FakeAgentState,
 ): unknown {
   const own = answers[execute];
-  if (own !== undefined) return said(typeof own === 'function' ? (own as (args: unknown) => unknown)(args) : own);
+  if (own !== undefined)
+    return checkAnswer(typeof own === 'function' ? (own as (args: unknown) => unknown)(args) : own);
   switch (execute) {
     case 'guest-fsfreeze-freeze':
       state.frozen = true;
@@ -36,7 +37,7 @@ export function answerOf(
     case 'guest-fsfreeze-status':
       return state.frozen ? 'frozen' : 'thawed';
     case 'guest-network-get-interfaces':
-      return interfacesOf(definition);
+      return networkInterfaces(definition);
     default: {
       const standard = STANDARD[execute];
       if (standard !== undefined) return standard;
@@ -45,7 +46,7 @@ export function answerOf(
   }
 }
 
-function said(answer: unknown): unknown {
+function checkAnswer(answer: unknown): unknown {
   if (answer instanceof Error) throw new GuestAgentError('Refused', `the guest agent refused: ${answer.message}`);
   return answer;
 }
@@ -71,7 +72,7 @@ const STANDARD: Readonly<Record<string, unknown>> = {
   'guest-exec-status': { exited: true, exitcode: 0 },
 };
 
-function interfacesOf({ devices }: DomainDefinition): unknown[] {
+function networkInterfaces({ devices }: DomainDefinition): unknown[] {
   const nics = devices.flatMap((device) => (device.type === 'interface' ? device : []));
   const loopback = { name: 'lo', 'hardware-address': '00:00:00:00:00:00', 'ip-addresses': [address('127.0.0.1')] };
   return [
@@ -97,7 +98,7 @@ export class FakePorts {
 
   stop(): void {
     this.#servers.clear();
-    this.end();
+    this.closeConnections();
   }
 
   open(port: GuestPort): Duplex {
@@ -114,7 +115,7 @@ export class FakePorts {
     return ours;
   }
 
-  end(): void {
+  closeConnections(): void {
     for (const connection of this.#open) connection.destroy();
   }
 }

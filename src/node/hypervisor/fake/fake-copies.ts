@@ -22,7 +22,7 @@ const TOTAL_BYTES = 1024 * 1024;
 export const COPYING: CopyState = { state: 'copying', doneBytes: 0, totalBytes: TOTAL_BYTES };
 
 /** Throws if a disk does not exist or has no medium. */
-export function copiedDisks({ name, devices }: DomainDefinition, copies: readonly DiskCopy[]): CopiedDisk[] {
+export function resolveCopiedDisks({ name, devices }: DomainDefinition, copies: readonly DiskCopy[]): CopiedDisk[] {
   return copies.map(({ deviceId, path }) => {
     const disk = devices.find((device) => device.type === 'disk' && device.id === deviceId);
     if (disk?.type === 'disk' && disk.source !== undefined) {

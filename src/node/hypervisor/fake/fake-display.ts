@@ -21,7 +21,7 @@ export class FakeDisplay {
   }
 
   open(): Duplex {
-    this.#checkThere('open the display of');
+    this.#checkHasDisplay('open the display of');
     const viewer: Duplex = new Duplex({
       read: () => undefined,
       write: (_chunk, _encoding, done) => done(),
@@ -35,12 +35,12 @@ export class FakeDisplay {
     return viewer;
   }
 
-  picture(): Buffer {
-    this.#checkThere('take a screenshot of');
+  screenshot(): Buffer {
+    this.#checkHasDisplay('take a screenshot of');
     return SCREEN;
   }
 
-  #checkThere(verb: string): void {
+  #checkHasDisplay(verb: string): void {
     const definition = this.#definition();
     if (!hasDisplay(definition))
       throw new HypervisorError(`Cannot ${verb} domain "${definition.name}": the guest has no display`);

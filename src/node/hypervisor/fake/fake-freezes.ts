@@ -7,42 +7,42 @@ import type { FakeHost } from './fake-host.ts';
 export class FakeFreezes {
   readonly #clock: Clock;
   readonly #host: FakeHost;
-  readonly #known = new Map<string, GuestFreeze>();
+  readonly #freezes = new Map<string, GuestFreeze>();
 
   constructor(clock: Clock, host: FakeHost) {
     this.#clock = clock;
     this.#host = host;
   }
 
-  of(id: string): GuestFreeze {
-    const known = this.#known.get(id);
+  freezeOf(id: string): GuestFreeze {
+    const known = this.#freezes.get(id);
     if (known !== undefined) return known;
     const guest = () => this.#host.guest(id);
     const made = new GuestFreeze({
       clock: this.#clock,
       log: silentLog,
-      ask: async (command) => guest()?.askAgent(command),
-      record: () => guest()?.record.frozen,
-      write: async (frozen) => guest()?.writeFrozen(frozen),
+      askAgent: async (command) => guest()?.askAgent(command),
+      readRecord: () => guest()?.record.frozen,
+      writeRecord: async (frozen) => guest()?.writeFrozen(frozen),
       hasEnded: () => (guest()?.record.current.state ?? 'ended') === 'ended',
     });
-    this.#known.set(id, made);
+    this.#freezes.set(id, made);
     return made;
   }
 
   /** Takes over freezes that an earlier process left. */
   adopt(): void {
     for (const { record } of this.#host.guests()) {
-      if (record.frozen !== undefined) void this.of(record.id).settle();
+      if (record.frozen !== undefined) void this.freezeOf(record.id).reconcile();
     }
   }
 
   forget(id: string): void {
-    this.#known.get(id)?.close();
-    this.#known.delete(id);
+    this.#freezes.get(id)?.close();
+    this.#freezes.delete(id);
   }
 
   close(): void {
-    for (const id of [...this.#known.keys()]) this.forget(id);
+    for (const id of [...this.#freezes.keys()]) this.forget(id);
   }
 }

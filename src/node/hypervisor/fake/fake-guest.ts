@@ -16,14 +16,14 @@ import {
 } from '../hypervisor.ts';
 import { GuestAgentError, type AgentCommand, type GuestPort } from '../guest-lines.ts';
 import type { DomainMigration } from '../migration.ts';
-import { answerOf, FakePorts, type AgentAnswers, type PortServer } from './fake-agent.ts';
-import { copiedDisks, COPYING, type CopiedDisk } from './fake-copies.ts';
+import { answerAgentCommand, FakePorts, type AgentAnswers, type PortServer } from './fake-agent.ts';
+import { resolveCopiedDisks, COPYING, type CopiedDisk } from './fake-copies.ts';
 import { FakeDisplay } from './fake-display.ts';
-import type { Luggage } from './fake-doors.ts';
+import type { TransferredGuest } from './fake-endpoints.ts';
 import { definitionOf, FakeHotplug } from './fake-hotplug.ts';
 import type { FakeStates } from './fake-states.ts';
 import { FakeWatchdog } from './fake-watchdog.ts';
-import { banner, type GuestRecord } from './guest-record.ts';
+import { bootBanner, type GuestRecord } from './guest-record.ts';
 
 /** A send that is in progress in this process. */
 export interface PendingSend {
@@ -59,13 +59,13 @@ export interface GuestControls {
   expireWatchdog(): void;
 }
 
-const SAID_MAX = 16 * 1024;
+const MAX_CONSOLE_CHARACTERS = 16 * 1024;
 export class FakeGuest implements GuestControls {
   readonly record: GuestRecord;
   sending: PendingSend | undefined;
   readonly #states: FakeStates;
   /** Called after each change of the record; `stateChanged` is true if the state is a different one. */
-  readonly #changed: (stateChanged: boolean) => void;
+  readonly #onChange: (stateChanged: boolean) => void;
   readonly #hotplug: FakeHotplug;
   #consoles: Set<Duplex> | undefined;
   readonly display = new FakeDisplay(() => this.definition);
@@ -76,7 +76,7 @@ export class FakeGuest implements GuestControls {
   constructor(record: GuestRecord, states: FakeStates, changed: (stateChanged: boolean) => void) {
     this.record = record;
     this.#states = states;
-    this.#changed = changed;
+    this.#onChange = changed;
     this.#hotplug = new FakeHotplug(record, (devicesChanged) => {
       if (devicesChanged) this.#deviceEvents++;
       changed(devicesChanged);
@@ -87,7 +87,7 @@ export class FakeGuest implements GuestControls {
     const { id, name, machine, startedAtMs, current, origin, migration } = this.record;
     const optional = { ...(origin !== undefined && { origin }), ...(migration !== undefined && { migration }) };
     const events = { deviceEvents: this.#deviceEvents, ...this.#watchdog.view };
-    return { id, name, machine, startedAtMs, current, ...events, ...optional, ...this.#lines };
+    return { id, name, machine, startedAtMs, current, ...events, ...optional, ...this.#channelStatus };
   }
 
   get definition(): DomainDefinition {
@@ -95,15 +95,15 @@ export class FakeGuest implements GuestControls {
   }
 
   pause(): void {
-    if (this.record.current.state === 'running') this.#become({ state: 'paused' });
+    if (this.record.current.state === 'running') this.#setState({ state: 'paused' });
   }
 
   resume(): void {
     if (this.record.current.state !== 'paused') return;
     const firstTime = this.record.said === '' && this.record.hasBooted !== true;
-    this.#become({ state: 'running' });
-    if (firstTime) this.say(banner(this.definition));
-    if (this.record.holdsDevices !== true) this.#hotplug.letGo();
+    this.#setState({ state: 'running' });
+    if (firstTime) this.say(bootBanner(this.definition));
+    if (this.record.holdsDevices !== true) this.#hotplug.release();
     if (this.record.pressed) this.powerDown();
   }
 
@@ -111,7 +111,7 @@ export class FakeGuest implements GuestControls {
     const { current, ignoresPowerButton } = this.record;
     if (current.state === 'paused') {
       this.record.pressed = true;
-      this.#changed(false);
+      this.#onChange(false);
       return;
     }
     if (current.state === 'running' && !ignoresPowerButton) this.shutDown();
@@ -119,10 +119,10 @@ export class FakeGuest implements GuestControls {
 
   reboot(): void {
     if (this.record.current.state !== 'running') return;
-    this.#hotplug.letGo();
+    this.#hotplug.release();
     this.record.memory = [];
-    this.#forgetLines();
-    this.say(`\r\nRestarting\r\n${banner(this.definition)}`);
+    this.#closeChannels();
+    this.say(`\r\nRestarting\r\n${bootBanner(this.definition)}`);
   }
 
   shutDown(): void {
@@ -140,20 +140,20 @@ export class FakeGuest implements GuestControls {
 
   ignorePowerButton(): void {
     this.record.ignoresPowerButton = true;
-    this.#changed(false);
+    this.#onChange(false);
   }
 
   say(text: string): void {
     const bytes = Buffer.from(text);
-    this.record.said = (this.record.said + bytes.toString('latin1')).slice(-SAID_MAX);
-    this.#changed(false);
+    this.record.said = (this.record.said + bytes.toString('latin1')).slice(-MAX_CONSOLE_CHARACTERS);
+    this.#onChange(false);
     for (const console of this.#consoles ?? []) console.push(bytes);
   }
 
   remember(key: string, value: string): void {
-    this.#checkRuns();
+    this.#assertRunning();
     this.record.memory = [...new Map([...(this.record.memory ?? []), [key, value]])];
-    this.#changed(false);
+    this.#onChange(false);
   }
 
   recall(key: string): string | undefined {
@@ -161,32 +161,40 @@ export class FakeGuest implements GuestControls {
   }
 
   keep(key: string, value: string): void {
-    this.#checkRuns();
-    this.#states.keep(this.#stateDirectory(), key, value);
+    this.#assertRunning();
+    this.#states.write(this.#stateDirectory(), key, value);
   }
 
   kept(key: string): string | undefined {
-    return this.#states.of(this.#stateDirectory()).get(key);
+    return this.#states.read(this.#stateDirectory()).get(key);
   }
 
   /** Records the next step of a migration, and the state that comes with it. */
-  step(migration: DomainMigration, current: DomainState = this.record.current): void {
+  recordMigrationStep(migration: DomainMigration, current: DomainState = this.record.current): void {
     this.record.migration = migration;
     const ends = current.state === 'ended' && this.record.current.state !== 'ended';
     if (ends) this.#end(current);
-    else this.#become(current);
+    else this.#setState(current);
   }
 
   /** Records a step after which the guest continues as before the migration, or stays paused. */
-  goOn(migration: DomainMigration): void {
-    const goesOn = this.record.goesOn === true;
+  continueAfterMigration(migration: DomainMigration): void {
+    const wasRunning = this.record.goesOn === true;
     this.record.migration = migration;
     this.record.current = { state: 'paused' };
-    if (goesOn) this.resume();
-    else this.#become({ state: 'paused' });
+    if (wasRunning) this.resume();
+    else this.#setState({ state: 'paused' });
   }
 
-  unpack({ memory, hasBooted, ignoresPowerButton, pressed, letGoOf, holdsDevices, agent }: Luggage): void {
+  restoreTransferred({
+    memory,
+    hasBooted,
+    ignoresPowerButton,
+    pressed,
+    letGoOf,
+    holdsDevices,
+    agent,
+  }: TransferredGuest): void {
     const optional = {
       ...(letGoOf !== undefined && { letGoOf }),
       ...(holdsDevices !== undefined && { holdsDevices }),
@@ -196,15 +204,15 @@ export class FakeGuest implements GuestControls {
   }
 
   startAgent(answers: AgentAnswers = {}): void {
-    this.#checkRuns();
+    this.#assertRunning();
     this.record.agent = answers;
     this.record.agentState ??= { frozen: false };
-    this.#changed(true);
+    this.#onChange(true);
   }
 
   stopAgent(): void {
     delete this.record.agent;
-    this.#changed(true);
+    this.#onChange(true);
   }
 
   get isFrozen(): boolean {
@@ -221,7 +229,7 @@ export class FakeGuest implements GuestControls {
 
   expireWatchdog(): void {
     const action = this.#watchdog.fire(this.definition);
-    this.#changed(true);
+    this.#onChange(true);
     if (action === 'poweroff') this.crash('The guest did not feed its watchdog, so the watchdog switched it off.');
     else if (action === 'shutdown') this.powerDown();
     else this.reboot();
@@ -245,22 +253,22 @@ export class FakeGuest implements GuestControls {
       );
     }
     this.record.agentState = agentState;
-    const answer = answerOf(command, this.definition, agent, agentState);
-    this.#changed(false);
+    const answer = answerAgentCommand(command, this.definition, agent, agentState);
+    this.#onChange(false);
     return answer;
   }
 
   writeFrozen(frozen: GuestRecord['frozen']): void {
     if (frozen === undefined) delete this.record.frozen;
     else this.record.frozen = frozen;
-    this.#changed(true);
+    this.#onChange(true);
   }
 
   get #hasChannel(): boolean {
     return this.definition.devices.some(({ type }) => type === 'agent-channel');
   }
 
-  get #lines(): Pick<Domain, 'agent' | 'frozenUntilMs'> {
+  get #channelStatus(): Pick<Domain, 'agent' | 'frozenUntilMs'> {
     const { agent, frozen, current } = this.record;
     // Most guests have no agent; with thousands of guests, reading each definition would be slow.
     if (current.state === 'ended') return {};
@@ -270,7 +278,7 @@ export class FakeGuest implements GuestControls {
     };
   }
 
-  #forgetLines(): void {
+  #closeChannels(): void {
     delete this.record.agent;
     delete this.record.agentState;
     this.#ports?.stop();
@@ -278,7 +286,7 @@ export class FakeGuest implements GuestControls {
 
   get inspection(): DomainInspection {
     const hasEnded = this.record.current.state === 'ended';
-    return { definition: this.definition, leaving: hasEnded ? [] : this.#hotplug.leaving };
+    return { definition: this.definition, leaving: hasEnded ? [] : this.#hotplug.unplugging };
   }
 
   plug(device: PluggableDevice): void {
@@ -295,11 +303,11 @@ export class FakeGuest implements GuestControls {
 
   holdDevices(): void {
     this.record.holdsDevices = true;
-    this.#changed(false);
+    this.#onChange(false);
   }
 
   letGo(deviceId?: string): void {
-    this.#hotplug.letGo(deviceId);
+    this.#hotplug.release(deviceId);
   }
 
   /** `copied` is called before the listeners, and not if the copies exist already. */
@@ -316,10 +324,10 @@ export class FakeGuest implements GuestControls {
         `Cannot copy disks of domain "${name}": copy "${first.copyId}" exists already, others of the set do not`,
       );
     }
-    copied(copiedDisks(this.definition, copies));
+    copied(resolveCopiedDisks(this.definition, copies));
     const state: CopyState = hold ? COPYING : { state: 'done' };
     this.record.copies = [...known, ...copies.map((copy) => ({ ...copy, state }))];
-    this.#changed(!hold);
+    this.#onChange(!hold);
   }
 
   copyState(copyId: string): CopyState | undefined {
@@ -331,12 +339,12 @@ export class FakeGuest implements GuestControls {
     const left = copies.filter((copy) => copy.copyId !== copyId);
     if (left.length === copies.length) return;
     this.record.copies = left;
-    this.#changed(false);
+    this.#onChange(false);
   }
 
   /** Ends all running copies with this state. */
   finishCopies(end: CopyState): void {
-    if (this.#settleCopies(end)) this.#changed(true);
+    if (this.#endRunningCopies(end)) this.#onChange(true);
   }
 
   openConsole(): Duplex {
@@ -356,11 +364,11 @@ export class FakeGuest implements GuestControls {
   }
 
   /** Drops everything that belongs to the process that held the host. The guest does not notice. */
-  loseProcess(): void {
+  dropConnections(): void {
     this.sending?.fail(
       new HypervisorError(`Cannot send domain "${this.record.name}": the hypervisor has lost its host`),
     );
-    this.#hotplug.forget();
+    this.#hotplug.forgetRequests();
     for (const open of [...(this.#consoles ?? []), ...this.display.viewers]) open.destroy();
     this.#consoles = undefined;
   }
@@ -368,10 +376,10 @@ export class FakeGuest implements GuestControls {
   #end(ended: DomainState): void {
     if (this.record.current.state === 'ended') return;
     this.sending?.fail(new HypervisorError(`Cannot send domain "${this.record.name}": the guest ended`));
-    this.#settleCopies({ state: 'failed', message: 'the guest ended before the copy was complete' });
-    this.#forgetLines();
+    this.#endRunningCopies({ state: 'failed', message: 'the guest ended before the copy was complete' });
+    this.#closeChannels();
     delete this.record.frozen;
-    this.#become(ended);
+    this.#setState(ended);
     for (const open of [...(this.#consoles ?? []), ...this.display.viewers]) {
       open.push(null);
       open.end();
@@ -379,13 +387,13 @@ export class FakeGuest implements GuestControls {
     this.#consoles = undefined;
   }
 
-  #settleCopies(end: CopyState): boolean {
+  #endRunningCopies(end: CopyState): boolean {
     const unfinished = (this.record.copies ?? []).filter(({ state }) => state.state === 'copying');
     for (const copy of unfinished) copy.state = end;
     return unfinished.length > 0;
   }
 
-  #checkRuns(): void {
+  #assertRunning(): void {
     const { name, current } = this.record;
     invariant(current.state === 'running', `only a running guest acts; "${name}" is ${current.state}`);
   }
@@ -396,8 +404,8 @@ export class FakeGuest implements GuestControls {
     return state.directory;
   }
 
-  #become(state: DomainState): void {
+  #setState(state: DomainState): void {
     this.record.current = state;
-    this.#changed(true);
+    this.#onChange(true);
   }
 }

@@ -12,10 +12,10 @@ import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { CopyState, DiskCopy } from '../hypervisor.ts';
 import type { Incoming, SourceStep, TargetStep } from '../migration.ts';
 import type { CopiedDisk } from './fake-copies.ts';
-import { closeDoor, closeUnknownDoors, openDoor, watchRunning } from './fake-doors.ts';
+import { closeFakeEndpoint, closeUnknownEndpoints, openFakeEndpoint, assertRunsOnOneHost } from './fake-endpoints.ts';
 import { FakeGuest } from './fake-guest.ts';
 import { FakeStates } from './fake-states.ts';
-import { newGuest, newIncoming, type GuestRecord } from './guest-record.ts';
+import { newGuestRecord, newIncomingRecord, type GuestRecord } from './guest-record.ts';
 
 const PRIVATE_DIR = 0o700;
 const PRIVATE_FILE = 0o600;
@@ -62,26 +62,26 @@ export class FakeHost {
     if (dir === undefined) return;
     for (const file of readdirSync(dir)) {
       const record = file.endsWith('.json') ? readRecord(join(dir, file)) : undefined;
-      if (record !== undefined) this.#add(record);
+      if (record !== undefined) this.#addGuestFor(record);
     }
     const records = [...this.#guests.values()].map(({ record }) => record);
-    for (const record of records) this.#watch(record);
-    closeUnknownDoors(dir, new Set(records.flatMap(({ door }) => door ?? [])));
+    for (const record of records) this.#checkEndpoint(record);
+    closeUnknownEndpoints(dir, new Set(records.flatMap(({ door: endpoint }) => endpoint ?? [])));
   }
 
   /** Makes this holder the one that is notified of changes; the previous holder loses the host. */
   hold(holder: HostHolder): void {
     if (this.#holder === holder) return;
-    const before = this.#holder;
+    const previous = this.#holder;
     this.#holder = holder;
-    for (const guest of this.#guests.values()) guest.loseProcess();
-    before?.lost();
+    for (const guest of this.#guests.values()) guest.dropConnections();
+    previous?.lost();
   }
 
   release(holder: HostHolder): void {
     if (this.#holder !== holder) return;
     this.#holder = undefined;
-    for (const guest of this.#guests.values()) guest.loseProcess();
+    for (const guest of this.#guests.values()) guest.dropConnections();
   }
 
   guests(): Iterable<FakeGuest> {
@@ -93,14 +93,14 @@ export class FakeHost {
   }
 
   begin(definition: DomainDefinition, options: { startedAtMs: number; paused: boolean }): void {
-    this.#begin(newGuest(definition, options));
+    this.#register(newGuestRecord(definition, options));
   }
 
   /** Adds a guest that waits for incoming data. Returns the endpoint to which the data must be sent. */
-  receive(definition: DomainDefinition, incoming: Incoming): string {
-    const door = openDoor(this.#dir);
-    this.#begin(newIncoming(definition, incoming, door));
-    return door;
+  addIncomingGuest(definition: DomainDefinition, incoming: Incoming): string {
+    const endpoint = openFakeEndpoint(this.#dir);
+    this.#register(newIncomingRecord(definition, incoming, endpoint));
+    return endpoint;
   }
 
   startCopies(guest: FakeGuest, copies: readonly DiskCopy[]): void {
@@ -125,46 +125,46 @@ export class FakeHost {
   remove(id: string): void {
     const record = this.#guests.get(id)?.record;
     if (record === undefined) return;
-    if (record.migration?.role === 'target' && record.door !== undefined) closeDoor(record.door);
+    if (record.migration?.role === 'target' && record.door !== undefined) closeFakeEndpoint(record.door);
     this.#guests.delete(id);
-    if (this.#dir !== undefined) rmSync(this.#fileOf(id), { force: true });
+    if (this.#dir !== undefined) rmSync(this.#recordFile(id), { force: true });
   }
 
   #endCopies(end: CopyState): void {
     for (const guest of this.#guests.values()) guest.finishCopies(end);
   }
 
-  #begin(record: GuestRecord): void {
+  #register(record: GuestRecord): void {
     invariant(ID.test(record.id), `the domain id ${JSON.stringify(record.id)} is a uid`);
-    this.#save(record);
-    this.#add(record);
+    this.#saveRecord(record);
+    this.#addGuestFor(record);
     this.#holder?.changed(record.id);
   }
 
-  #add(record: GuestRecord): void {
+  #addGuestFor(record: GuestRecord): void {
     const guest = new FakeGuest(record, this.states, (stateChanged) => {
-      this.#watch(record);
-      this.#save(record);
+      this.#checkEndpoint(record);
+      this.#saveRecord(record);
       if (stateChanged) this.#holder?.changed(record.id);
     });
     this.#guests.set(record.id, guest);
   }
 
-  #watch({ door, current, migration }: GuestRecord): void {
-    if (door === undefined) return;
-    watchRunning(door, this.name, current.state === 'running');
-    if (migration?.role === 'target' && current.state === 'ended') closeDoor(door);
+  #checkEndpoint({ door: endpoint, current, migration }: GuestRecord): void {
+    if (endpoint === undefined) return;
+    assertRunsOnOneHost(endpoint, this.name, current.state === 'running');
+    if (migration?.role === 'target' && current.state === 'ended') closeFakeEndpoint(endpoint);
   }
 
   /** Replaces the file by a rename, so that a killed process leaves either the old record or the new one. */
-  #save(record: GuestRecord): void {
+  #saveRecord(record: GuestRecord): void {
     if (this.#dir === undefined) return;
-    const file = this.#fileOf(record.id);
+    const file = this.#recordFile(record.id);
     writeFileSync(`${file}.new`, JSON.stringify(record), { mode: PRIVATE_FILE });
     renameSync(`${file}.new`, file);
   }
 
-  #fileOf(id: string): string {
+  #recordFile(id: string): string {
     return join(this.#dir ?? '', `${id}.json`);
   }
 }

@@ -10,7 +10,7 @@ import type { DiskDevice, DomainDefinition } from '#node/definition/domain-defin
 import { HypervisorError } from '../hypervisor.ts';
 import { aDefinition, aDisk } from '../testing/a-definition.ts';
 import { createFakeHypervisor, type FakeHypervisorOptions } from './fake-hypervisor.ts';
-import { placeProblem } from './fake-places.ts';
+import { findPlaceError } from './fake-places.ts';
 
 const DISK = aDisk('late', 4, { path: '/disks/late', format: 'raw' }) as DiskDevice;
 const SCSI: DiskDevice = { ...DISK, id: 'disk-scsi', bus: 'scsi', address: driveAddress(3) };
@@ -121,7 +121,7 @@ const places: Record<string, { guest: DomainDefinition; device: DiskDevice; want
 
 for (const [name, { guest, device, want }] of Object.entries(places)) {
   it(`checks the address of a device: ${name}`, () => {
-    const error = placeProblem(guest, device);
+    const error = findPlaceError(guest, device);
     if (want === undefined) assert.equal(error, undefined);
     else assert.match(error ?? 'none', want);
   });

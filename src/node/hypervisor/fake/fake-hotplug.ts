@@ -5,45 +5,45 @@
  */
 import type { Device, DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
-import { placeProblem } from './fake-places.ts';
+import { findPlaceError } from './fake-places.ts';
 import type { GuestRecord } from './guest-record.ts';
 
 export class FakeHotplug {
   readonly #record: GuestRecord;
   /** Called after each change of the record; `devicesChanged` is true if a device was added or removed. */
-  readonly #changed: (devicesChanged: boolean) => void;
+  readonly #onChange: (devicesChanged: boolean) => void;
   /** Devices that the present process has asked for. The guest itself remembers more (GuestRecord.letGoOf). */
-  #leaving: Set<string> | undefined;
+  #unplugging: Set<string> | undefined;
 
   constructor(record: GuestRecord, changed: (devicesChanged: boolean) => void) {
     this.#record = record;
-    this.#changed = changed;
+    this.#onChange = changed;
   }
 
-  get leaving(): readonly string[] {
-    return [...(this.#leaving ?? [])];
+  get unplugging(): readonly string[] {
+    return [...(this.#unplugging ?? [])];
   }
 
   /** Throws if the guest cannot take a device at that address. */
   plug(device: PluggableDevice): void {
     const definition = definitionOf(this.#record);
     if (definition.devices.some(({ id }) => id === device.id)) return;
-    const problem = placeProblem(definition, device);
-    if (problem !== undefined) throw cannot('plug', device.id, definition, problem);
-    this.#become({ ...definition, devices: [...definition.devices, device] });
+    const placeError = findPlaceError(definition, device);
+    if (placeError !== undefined) throw hotplugError('plug', device.id, definition, placeError);
+    this.#setDefinition({ ...definition, devices: [...definition.devices, device] });
   }
 
   unplug(deviceId: string): void {
     const definition = definitionOf(this.#record);
     const device = definition.devices.find(({ id }) => id === deviceId);
     if (device === undefined) return;
-    if (!canGo(device)) throw cannot('unplug', deviceId, definition, 'the device does not support hotplug');
-    (this.#leaving ??= new Set()).add(deviceId);
+    if (!isPluggable(device)) throw hotplugError('unplug', deviceId, definition, 'the device does not support hotplug');
+    (this.#unplugging ??= new Set()).add(deviceId);
     this.#record.letGoOf = [...new Set([...(this.#record.letGoOf ?? []), deviceId])];
     const { holdsDevices, current } = this.#record;
     const isFree = current.state === 'running' || (device.type === 'disk' && device.bus === 'scsi');
-    if (holdsDevices !== true && isFree) this.letGo(deviceId);
-    else this.#changed(false);
+    if (holdsDevices !== true && isFree) this.release(deviceId);
+    else this.#onChange(false);
   }
 
   setLink(deviceId: string, link: 'up' | 'down'): void {
@@ -52,29 +52,32 @@ export class FakeHotplug {
     if (nic?.type !== 'interface' || (nic.link ?? 'up') === link) return;
     const { link: _was, ...rest } = nic;
     const next: Device = link === 'down' ? { ...rest, link } : rest;
-    this.#become({ ...definition, devices: definition.devices.map((device) => (device === nic ? next : device)) });
+    this.#setDefinition({
+      ...definition,
+      devices: definition.devices.map((device) => (device === nic ? next : device)),
+    });
   }
 
   /** Releases one device that the guest was asked for, or all of them; then it no longer holds devices. */
-  letGo(deviceId?: string): void {
+  release(deviceId?: string): void {
     if (deviceId === undefined) this.#record.holdsDevices = false;
     const asked = this.#record.letGoOf ?? [];
     const gone = new Set(deviceId === undefined ? asked : asked.filter((id) => id === deviceId));
     if (gone.size === 0) return;
     const definition = definitionOf(this.#record);
-    for (const id of gone) this.#leaving?.delete(id);
+    for (const id of gone) this.#unplugging?.delete(id);
     this.#record.letGoOf = asked.filter((id) => !gone.has(id));
-    this.#become({ ...definition, devices: definition.devices.filter(({ id }) => !gone.has(id)) });
+    this.#setDefinition({ ...definition, devices: definition.devices.filter(({ id }) => !gone.has(id)) });
   }
 
   /** Drops the requests of this process; the next process does not know them. */
-  forget(): void {
-    this.#leaving = undefined;
+  forgetRequests(): void {
+    this.#unplugging = undefined;
   }
 
-  #become(definition: DomainDefinition): void {
+  #setDefinition(definition: DomainDefinition): void {
     this.#record.definition = JSON.stringify(definition);
-    this.#changed(true);
+    this.#onChange(true);
   }
 }
 
@@ -82,11 +85,11 @@ export function definitionOf({ definition }: GuestRecord): DomainDefinition {
   return JSON.parse(definition) as DomainDefinition;
 }
 
-function canGo(device: Device): device is PluggableDevice {
+function isPluggable(device: Device): device is PluggableDevice {
   if (device.type === 'interface') return true;
   return device.type === 'disk' && (device.bus === 'virtio' || device.bus === 'scsi');
 }
 
-function cannot(verb: string, id: string, { name }: DomainDefinition, why: string): HypervisorError {
+function hotplugError(verb: string, id: string, { name }: DomainDefinition, why: string): HypervisorError {
   return new HypervisorError(`Cannot ${verb} "${id}" of domain "${name}": ${why}`, { permanent: true });
 }

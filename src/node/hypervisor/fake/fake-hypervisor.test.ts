@@ -30,7 +30,7 @@ async function stubborn(): Promise<ConformanceScene> {
     await create(definition, options);
     hypervisor.guest(definition.id).ignorePowerButton();
   };
-  return { ...scene, obeys: false };
+  return { ...scene, shutsDownOnPowerButton: false };
 }
 
 /** Opens the hypervisor of the scene (0) or the second one (1). */
@@ -64,8 +64,8 @@ async function sceneOf(open: (at: 0 | 1) => FakeHypervisor): Promise<Conformance
     diskFile: async () => `/disks/${disks++}.img`,
     copyFile: async () => `/copies/${copies++}`,
     killGuest: async (id) => last[0]?.host.guest(id)?.crash('killed'),
-    obeys: true,
-    talks: true,
+    shutsDownOnPowerButton: true,
+    echoesInput: true,
     end: async () => undefined,
   };
 }

@@ -10,7 +10,7 @@ import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { Incoming, MovingDisk, Outgoing, Sent } from '../migration.ts';
 import { aDefinition, aDisk } from '../testing/a-definition.ts';
-import { watchRunning } from './fake-doors.ts';
+import { assertRunsOnOneHost } from './fake-endpoints.ts';
 import type { FakeHost } from './fake-host.ts';
 import { createFakeHypervisor, type FakeHypervisor } from './fake-hypervisor.ts';
 
@@ -48,12 +48,12 @@ describe('a migrating simulated guest', () => {
     await scene.send();
     const sent = await source.switchOver(id);
     assert.ok(sent.nvram?.includes('BootOrder') === true && !sent.nvram.includes('tpm'));
-    assert.equal(target.host.states.of('/state/b').size, 0);
+    assert.equal(target.host.states.read('/state/b').size, 0);
     await scene.arrive(sent);
     target.guest(id).keep('tpm', 'newer');
 
     assert.deepEqual([target.guest(id).kept('tpm'), target.guest(id).kept('efi/BootOrder')], ['newer', '0001']);
-    assert.equal(source.host.states.of('/state/a').get('tpm'), 'secret');
+    assert.equal(source.host.states.read('/state/a').get('tpm'), 'secret');
   });
 
   it('does not boot again', async () => {
@@ -228,15 +228,15 @@ describe('a migrating simulated guest', () => {
 
   it('closes its endpoint, and endpoints without a record', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'fake-migration-'));
-    const doors = join(dir, 'target', 'doors');
+    const directory = join(dir, 'target', 'doors');
     try {
       const scene = await aScene({ dir });
-      assert.equal(readdirSync(doors).length, 1);
-      mkdirSync(join(doors, 'door-bcdfghjklmnpqrst'));
+      assert.equal(readdirSync(directory).length, 1);
+      mkdirSync(join(directory, 'door-bcdfghjklmnpqrst'));
       const target = await scene.reopen('target');
-      assert.equal(readdirSync(doors).length, 1);
+      assert.equal(readdirSync(directory).length, 1);
       await target.destroy(scene.id);
-      assert.equal(readdirSync(doors).length, 0);
+      assert.equal(readdirSync(directory).length, 0);
     } finally {
       rmSync(dir, { recursive: true });
     }
@@ -258,14 +258,14 @@ describe('a migrating simulated guest', () => {
 });
 
 it('asserts that the guest of an endpoint runs on one host at a time', () => {
-  const door = newUid();
-  watchRunning(door, 'a', true);
-  watchRunning(door, 'a', true);
-  watchRunning(door, 'b', false);
-  assert.throws(() => watchRunning(door, 'b', true));
-  watchRunning(door, 'a', false);
-  watchRunning(door, 'b', true);
-  assert.throws(() => watchRunning(door, 'a', true));
+  const endpoint = newUid();
+  assertRunsOnOneHost(endpoint, 'a', true);
+  assertRunsOnOneHost(endpoint, 'a', true);
+  assertRunsOnOneHost(endpoint, 'b', false);
+  assert.throws(() => assertRunsOnOneHost(endpoint, 'b', true));
+  assertRunsOnOneHost(endpoint, 'a', false);
+  assertRunsOnOneHost(endpoint, 'b', true);
+  assert.throws(() => assertRunsOnOneHost(endpoint, 'a', true));
 });
 
 interface SceneOptions {
@@ -288,9 +288,9 @@ async function aScene({ definition = DEFINITION, change, moving = [], dir, pause
   await source.create(own, { paused });
   const reach: Incoming['reach'] = { is: 'network', host: '127.0.0.1' };
   const incoming: Incoming = { uid: newUid(), peer: 'a', startedAtMs: 0, paused, disks: moving, reach };
-  const door = await target.receive({ ...retargeted(own), ...change }, incoming, {});
+  const endpoint = await target.receive({ ...retargeted(own), ...change }, incoming, {});
   const outgoing: Outgoing = {
-    ...{ uid: incoming.uid, peer: 'b', door, disks: moving },
+    ...{ uid: incoming.uid, peer: 'b', door: endpoint, disks: moving },
     ...{ bytesPerSecond: 0, autoConverge: false },
   };
   const send = () => source.send(id, outgoing, { signal: new AbortController().signal });

@@ -5,7 +5,7 @@ import type { DomainState } from '../hypervisor.ts';
 import type { DomainMigration, Incoming } from '../migration.ts';
 import type { AgentAnswers, FakeAgentState } from './fake-agent.ts';
 import type { FakeCopy } from './fake-copies.ts';
-import type { Entry } from './fake-doors.ts';
+import type { StateEntry } from './fake-endpoints.ts';
 
 /** Stored as JSON, so its member names must not change. */
 export interface GuestRecord {
@@ -31,7 +31,7 @@ export interface GuestRecord {
   /** The guest has booted on another host; its console output of then is not known here. */
   hasBooted?: boolean;
   /** The guest's memory, which a restart clears. */
-  memory?: readonly Entry[];
+  memory?: readonly StateEntry[];
   /** Present while the agent runs: its special answers. Functions among them are lost with their process. */
   agent?: AgentAnswers;
   /** The agent's own state. `frozen` is the hypervisor's record of it. */
@@ -48,7 +48,7 @@ export interface GuestRecord {
   handedOver?: boolean;
 }
 
-export function newGuest(
+export function newGuestRecord(
   definition: DomainDefinition,
   { startedAtMs, paused }: { startedAtMs: number; paused: boolean },
 ): GuestRecord {
@@ -61,42 +61,42 @@ export function newGuest(
     ...(origin !== undefined && { origin }),
     definition: JSON.stringify(definition),
     current: { state: paused ? 'paused' : 'running' },
-    said: paused ? '' : banner(definition),
+    said: paused ? '' : bootBanner(definition),
     ignoresPowerButton: false,
     pressed: false,
   };
 }
 
-export function newIncoming(
+export function newIncomingRecord(
   definition: DomainDefinition,
   { uid, peer, startedAtMs, paused }: Incoming,
-  door: string,
+  endpoint: string,
 ): GuestRecord {
   return {
-    ...newGuest(definition, { startedAtMs, paused: true }),
+    ...newGuestRecord(definition, { startedAtMs, paused: true }),
     current: { state: 'incoming' },
     migration: { uid, peer, role: 'target', step: 'waiting' },
-    door,
+    door: endpoint,
     goesOn: !paused,
   };
 }
 
-const COMING = 'the guest has not arrived yet from node';
-const WHY_NOT_HERE: Partial<Record<DomainMigration['step'], string>> = {
+const NOT_ARRIVED = 'the guest has not arrived yet from node';
+const REFUSAL_BY_STEP: Partial<Record<DomainMigration['step'], string>> = {
   sending: 'the guest is migrating to node',
   migrated: 'the guest has migrated to node',
-  waiting: COMING,
-  stored: COMING,
-  committed: COMING,
+  waiting: NOT_ARRIVED,
+  stored: NOT_ARRIVED,
+  committed: NOT_ARRIVED,
 };
 
 /** Returns why the guest must not be changed on this host now, or undefined if it may. */
-export function whyNotHere({ migration }: GuestRecord): string | undefined {
-  const why = migration && WHY_NOT_HERE[migration.step];
+export function migrationRefusal({ migration }: GuestRecord): string | undefined {
+  const why = migration && REFUSAL_BY_STEP[migration.step];
   return why && `${why} "${migration.peer}"`;
 }
 
 /** Returns the text that the guest prints when it boots. */
-export function banner({ firmware, machine, name }: DomainDefinition): string {
+export function bootBanner({ firmware, machine, name }: DomainDefinition): string {
   return `Simulated guest ${name} on ${machine}, uuid ${firmware.uuid}\r\nlogin: `;
 }

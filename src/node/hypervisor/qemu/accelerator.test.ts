@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { kvmGroup, kvmWorks, type KvmFacts } from './accelerator.ts';
+import { kvmGroup, isKvmUsable, type KvmFacts } from './accelerator.ts';
 
 const works: KvmFacts = {
-  opens: true,
+  canOpen: true,
   cpuinfo: 'processor\t: 0\nflags\t\t: fpu vmx sse\n',
   device: { mode: 0o20660, uid: 0, gid: 106 },
   user: { uid: 64_055, gid: 64_055 },
@@ -12,7 +12,7 @@ const works: KvmFacts = {
 const cases: Record<string, [Partial<KvmFacts>, boolean]> = {
   'if the device opens and the processor supports it': [{}, true],
   'on AMD': [{ cpuinfo: 'flags : svm\n' }, true],
-  'not if the device cannot be opened': [{ opens: false }, false],
+  'not if the device cannot be opened': [{ canOpen: false }, false],
   'not if there is no device': [{ device: undefined }, false],
   'not without processor support, because guests would hang': [{ cpuinfo: 'flags : fpu sse\n' }, false],
   'not for a flag on another line': [{ cpuinfo: 'model name : vmx\nflags : fpu\n' }, false],
@@ -24,7 +24,7 @@ const cases: Record<string, [Partial<KvmFacts>, boolean]> = {
 };
 
 for (const [name, [facts, want]] of Object.entries(cases)) {
-  test(`kvm is used ${name}`, () => assert.equal(kvmWorks({ ...works, ...facts }), want));
+  test(`kvm is used ${name}`, () => assert.equal(isKvmUsable({ ...works, ...facts }), want));
 }
 
 test('guests get the group of the device, but never root’s', () => {

@@ -8,7 +8,7 @@ export type Accelerator = 'kvm' | 'tcg';
 const DEVICE = '/dev/kvm';
 
 export interface KvmFacts {
-  readonly opens: boolean;
+  readonly canOpen: boolean;
   /** The content of /proc/cpuinfo. */
   readonly cpuinfo: string;
   /** Mode and owners of /dev/kvm. */
@@ -21,8 +21,8 @@ export interface KvmFacts {
  * Reports whether KVM is usable. /dev/kvm can exist on a processor without virtualization, where guests would hang, so
  * the CPU flag is required, too.
  */
-export function kvmWorks({ opens, cpuinfo, device, user }: KvmFacts): boolean {
-  if (!opens || device === undefined || !/^flags\s*:.*\b(?:vmx|svm)\b/m.test(cpuinfo)) return false;
+export function isKvmUsable({ canOpen, cpuinfo, device, user }: KvmFacts): boolean {
+  if (!canOpen || device === undefined || !/^flags\s*:.*\b(?:vmx|svm)\b/m.test(cpuinfo)) return false;
   return user === undefined || kvmGroup(device) !== undefined || (device.mode & 0o006) === 0o006;
 }
 
@@ -33,20 +33,20 @@ export function kvmGroup(device: Pick<Stats, 'mode' | 'gid'>): number | undefine
 
 export async function chooseAccelerator(wanted: 'auto' | Accelerator, user: User | undefined): Promise<Accelerator> {
   if (wanted !== 'auto') return wanted;
-  const opens = await access(DEVICE, constants.R_OK | constants.W_OK).then(
+  const canOpen = await access(DEVICE, constants.R_OK | constants.W_OK).then(
     () => true,
     () => false,
   );
   const cpuinfo = await readFile('/proc/cpuinfo', 'utf8').catch(() => '');
   const device = await stat(DEVICE).catch(() => undefined);
-  return kvmWorks({ opens, cpuinfo, device, user }) ? 'kvm' : 'tcg';
+  return isKvmUsable({ canOpen: canOpen, cpuinfo, device, user }) ? 'kvm' : 'tcg';
 }
 
 /**
  * Returns QEMU's user with the group of /dev/kvm if QEMU needs it. A process has only one group, because the others are
  * dropped.
  */
-export async function userWithKvm(user: User | undefined, accelerator: Accelerator): Promise<User | undefined> {
+export async function addKvmGroup(user: User | undefined, accelerator: Accelerator): Promise<User | undefined> {
   if (user === undefined || accelerator === 'tcg') return user;
   const device = await stat(DEVICE).catch(() => undefined);
   const gid = device === undefined ? undefined : kvmGroup(device);

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import { Bell, whenRung } from './bell.ts';
+import { Bell, pollOnEvents } from './bell.ts';
 
 test('queries again at once after an event during a query', async () => {
   const [clock, bell] = [new FakeClock(), new Bell()];
   let looks = 0;
-  const found = await whenRung({ clock, bell }, { timeoutMs: 1000, everyMs: 1000 }, async () => {
+  const found = await pollOnEvents({ clock, bell }, { timeoutMs: 1000, everyMs: 1000 }, async () => {
     looks++;
-    if (looks === 1) bell.ring();
+    if (looks === 1) bell.notify();
     return looks === 2 ? 'found' : undefined;
   });
   assert.equal(found, 'found');
@@ -17,7 +17,7 @@ test('queries again at once after an event during a query', async () => {
 test('queries at the interval without events, until the timeout', async () => {
   const [clock, bell] = [new FakeClock(), new Bell()];
   let looks = 0;
-  const waiting = whenRung({ clock, bell }, { timeoutMs: 300, everyMs: 100 }, async () => void looks++);
+  const waiting = pollOnEvents({ clock, bell }, { timeoutMs: 300, everyMs: 100 }, async () => void looks++);
   for (let i = 0; i < 4; i++) await clock.advance(100);
   assert.equal(await waiting, undefined);
   assert.equal(looks, 4);
@@ -27,7 +27,7 @@ test('stops when the signal aborts', async () => {
   const [clock, bell, abort] = [new FakeClock(), new Bell(), new AbortController()];
   const options = { timeoutMs: Number.POSITIVE_INFINITY, everyMs: 100, signal: abort.signal };
   const waiting = assert.rejects(
-    whenRung({ clock, bell }, options, async () => undefined),
+    pollOnEvents({ clock, bell }, options, async () => undefined),
     /enough/,
   );
   abort.abort(new Error('enough'));

@@ -11,7 +11,7 @@ const ARGUMENTS = ['-S', '-nodefaults', '-no-user-config', '-display', 'none', '
 /** Machine types that cannot run a guest: the empty one, and one half of a split QEMU. */
 const NO_GUESTS = new Set(['none', 'x-remote']);
 
-export async function askCapabilities(binary: string, accelerator: Accelerator, clock: Clock): Promise<Capabilities> {
+export async function readCapabilities(binary: string, accelerator: Accelerator, clock: Clock): Promise<Capabilities> {
   const machine = ['-machine', `none,accel=${accelerator}`];
   const child = spawn(binary, [...machine, ...ARGUMENTS], {
     stdio: ['pipe', 'pipe', 'ignore'],
@@ -33,7 +33,7 @@ export async function askCapabilities(binary: string, accelerator: Accelerator, 
       qmp.execute('query-cpu-model-expansion', { type: 'full', model: { name: 'max' } }).catch(() => undefined),
     ]);
     qmp.close();
-    const cpuFeatures = featuresOf(model);
+    const cpuFeatures = parseCpuFeatures(model);
     return {
       ...{ accelerator, version: versionText(version), machines: machineTypes(machines) },
       ...(cpuFeatures !== undefined && { cpuFeatures }),
@@ -49,7 +49,7 @@ export function versionText(answer: unknown): string {
 }
 
 /** Returns the features of the best CPU model of this host, or undefined if QEMU did not report them. */
-export function featuresOf(answer: unknown): string[] | undefined {
+export function parseCpuFeatures(answer: unknown): string[] | undefined {
   const { props } = (answer as { model?: { props?: Record<string, unknown> } } | undefined)?.model ?? {};
   if (props === undefined) return undefined;
   return Object.keys(props).filter((name) => props[name] === true);

@@ -27,7 +27,7 @@ export class ConsoleLog {
       await file.appendFile(part);
       this.#bytes += part.length;
       rest = rest.subarray(part.length);
-      if (this.#bytes >= this.#halfBytes) await this.#turn();
+      if (this.#bytes >= this.#halfBytes) await this.#rotate();
     }
   }
 
@@ -45,7 +45,7 @@ export class ConsoleLog {
     return this.#file;
   }
 
-  async #turn(): Promise<void> {
+  async #rotate(): Promise<void> {
     await this.close();
     await rename(this.#path, olderPath(this.#path));
   }

@@ -32,7 +32,7 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
     guest = theirs;
     return ours as Socket;
   };
-  const console = new SerialConsole({ connect, log: new ConsoleLog(path), clock, report: silentLog });
+  const console = new SerialConsole({ connect, consoleLog: new ConsoleLog(path), clock, log: silentLog });
   try {
     await console.connect();
     await run({

@@ -8,7 +8,7 @@ import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { ConsoleLog } from './console-log.ts';
-import { within } from './timing.ts';
+import { waitAtMost } from './timing.ts';
 
 const MAX_VIEWERS = 32;
 /** A viewer with more unread bytes than this is disconnected; the others do not wait for it. */
@@ -17,9 +17,9 @@ const RECONNECT_MS = 1000;
 
 export interface SerialConsoleOptions {
   readonly connect: () => Promise<Socket>;
-  readonly log: ConsoleLog;
+  readonly consoleLog: ConsoleLog;
   readonly clock: Clock;
-  readonly report: Log;
+  readonly log: Log;
 }
 
 export class SerialConsole {
@@ -29,7 +29,7 @@ export class SerialConsole {
   #reading: Promise<void> = Promise.resolve();
   #cancelReconnect: (() => void) | undefined;
   #closed = false;
-  #logFails = false;
+  #isLogFailing = false;
 
   constructor(options: SerialConsoleOptions) {
     this.#options = options;
@@ -47,8 +47,8 @@ export class SerialConsole {
   }
 
   /** Retries until connected or closed; for guests that run already. */
-  async connectEventually(): Promise<void> {
-    await this.connect().catch(() => this.#connectLater());
+  async connectWithRetry(): Promise<void> {
+    await this.connect().catch(() => this.#scheduleReconnect());
   }
 
   open(): Duplex {
@@ -57,7 +57,7 @@ export class SerialConsole {
       throw new HypervisorError(`${MAX_VIEWERS} consoles are open already; close one of them`);
     const viewer = new Duplex({
       read: () => undefined,
-      write: (chunk: Buffer, _encoding, done) => this.#say(chunk, done),
+      write: (chunk: Buffer, _encoding, done) => this.#sendInput(chunk, done),
     });
     this.#viewers.add(viewer);
     viewer.once('close', () => this.#viewers.delete(viewer));
@@ -68,25 +68,25 @@ export class SerialConsole {
   async finish(timeoutMs: number): Promise<void> {
     this.#closed = true;
     this.#cancelReconnect?.();
-    await within(this.#options.clock, timeoutMs, this.#reading);
-    await this.#letGo();
+    await waitAtMost(this.#options.clock, timeoutMs, this.#reading);
+    await this.#disconnect();
   }
 
   /** Closes the connection; the guest keeps running. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancelReconnect?.();
-    await this.#letGo();
+    await this.#disconnect();
   }
 
-  async #letGo(): Promise<void> {
+  async #disconnect(): Promise<void> {
     this.#socket?.destroy();
     await this.#reading;
     for (const viewer of this.#viewers) {
       viewer.push(null);
       viewer.end();
     }
-    await this.#options.log.close().catch(() => undefined);
+    await this.#options.consoleLog.close().catch(() => undefined);
   }
 
   /**
@@ -96,28 +96,28 @@ export class SerialConsole {
   async #read(socket: Socket): Promise<void> {
     try {
       for await (const chunk of socket) {
-        await this.#remember(chunk as Buffer);
-        this.#show(chunk as Buffer);
+        await this.#writeLog(chunk as Buffer);
+        this.#broadcast(chunk as Buffer);
       }
     } catch {
       // Either side closed the connection; both cases continue below.
     }
     this.#socket = undefined;
-    if (!this.#closed) this.#connectLater();
+    if (!this.#closed) this.#scheduleReconnect();
   }
 
-  async #remember(chunk: Buffer): Promise<void> {
+  async #writeLog(chunk: Buffer): Promise<void> {
     try {
-      await this.#options.log.append(chunk);
-      this.#logFails = false;
+      await this.#options.consoleLog.append(chunk);
+      this.#isLogFailing = false;
     } catch (err) {
       // A full disk must not take the console away from its users.
-      if (!this.#logFails) this.#options.report.warn({ err }, 'cannot write the console log');
-      this.#logFails = true;
+      if (!this.#isLogFailing) this.#options.log.warn({ err }, 'cannot write the console log');
+      this.#isLogFailing = true;
     }
   }
 
-  #show(chunk: Buffer): void {
+  #broadcast(chunk: Buffer): void {
     for (const viewer of this.#viewers) {
       if (viewer.destroyed) continue;
       viewer.push(chunk);
@@ -129,15 +129,15 @@ export class SerialConsole {
     }
   }
 
-  #say(chunk: Buffer, done: (error?: Error | null) => void): void {
+  #sendInput(chunk: Buffer, done: (error?: Error | null) => void): void {
     if (this.#socket === undefined) done(new HypervisorError('the console is not connected to the guest'));
     else this.#socket.write(chunk, done);
   }
 
-  #connectLater(): void {
+  #scheduleReconnect(): void {
     if (this.#closed) return;
     this.#cancelReconnect = this.#options.clock.after(RECONNECT_MS, () => {
-      void this.connectEventually();
+      void this.connectWithRetry();
     });
   }
 }

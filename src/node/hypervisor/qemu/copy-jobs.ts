@@ -19,7 +19,7 @@ import { poll } from './timing.ts';
 const TRANSACTION_MS = 60_000;
 const CREATE_MS = 30_000;
 const CANCEL_MS = 30_000;
-const LOOK_EVERY_MS = 10;
+const POLL_INTERVAL_MS = 10;
 
 export interface CopyTarget {
   readonly copyId: string;
@@ -51,9 +51,9 @@ export async function readJobs(qmp: QmpClient): Promise<ReadonlyMap<string, JobI
 export async function addTarget(qmp: QmpClient, clock: Clock, { copyId, filename, bytes }: CopyTarget): Promise<void> {
   const file = copyFileName(copyId);
   await qmp.execute('blockdev-add', { driver: 'file', 'node-name': file, filename });
-  const job = createJob(copyId);
+  const job = createJobName(copyId);
   await qmp.execute('blockdev-create', { 'job-id': job, options: { driver: 'qcow2', file, size: bytes } });
-  const created = await concluded(qmp, clock, job, CREATE_MS);
+  const created = await waitForConclusion(qmp, clock, job, CREATE_MS);
   await qmp.execute('job-dismiss', { id: job });
   if (created.error !== undefined)
     throw new HypervisorError(`QEMU cannot create an image for the copy: ${created.error}`);
@@ -82,7 +82,7 @@ export async function startJobs(
 
 /** Closes the image of a concluded job. Everything is on disk when it resolves. May be repeated. */
 export async function closeTarget(qmp: QmpClient, copyId: string): Promise<void> {
-  const nodes = await readNodes(qmp);
+  const nodes = await readBlockNodes(qmp);
   // Only reopening reports a failed flush; closing alone does not.
   if (nodes.has(copyName(copyId))) {
     await qmp.execute('blockdev-reopen', { options: [{ ...targetOptions(copyId), 'read-only': true }] });
@@ -91,33 +91,33 @@ export async function closeTarget(qmp: QmpClient, copyId: string): Promise<void>
 }
 
 /** Removes a copy in any state, even if its job still runs. */
-export async function clear(qmp: QmpClient, clock: Clock, copyId: string): Promise<void> {
+export async function clearCopy(qmp: QmpClient, clock: Clock, copyId: string): Promise<void> {
   const jobs = await readJobs(qmp);
-  for (const id of [createJob(copyId), copyName(copyId)]) {
+  for (const id of [createJobName(copyId), copyName(copyId)]) {
     const job = jobs.get(id);
     if (job === undefined) continue;
     if (job.status !== 'concluded') {
       // The job may conclude at the same moment and can then no longer be cancelled.
-      await qmp.execute('job-cancel', { id }).catch(unlessLost);
-      await concluded(qmp, clock, id, CANCEL_MS);
+      await qmp.execute('job-cancel', { id }).catch(ignoreRefusal);
+      await waitForConclusion(qmp, clock, id, CANCEL_MS);
     }
     await qmp.execute('job-dismiss', { id });
   }
-  await removeNodes(qmp, copyId, await readNodes(qmp));
+  await removeNodes(qmp, copyId, await readBlockNodes(qmp));
 }
 
 /** Reports whether QEMU refused a command. Otherwise it is unknown whether QEMU executed it. */
-export function isRefused(error: unknown): boolean {
+export function isQemuRefusal(error: unknown): boolean {
   return !(error instanceof QmpError) || !['Disconnected', 'Timeout', 'Busy'].includes(error.class);
 }
 
 /** Ignores a refusal, for commands whose effect may exist already; rethrows other errors. */
-export function unlessLost(error: unknown): void {
-  if (!isRefused(error)) throw error;
+export function ignoreRefusal(error: unknown): void {
+  if (!isQemuRefusal(error)) throw error;
 }
 
-async function concluded(qmp: QmpClient, clock: Clock, id: string, timeoutMs: number): Promise<JobInfo> {
-  const job = await poll(clock, { timeoutMs, everyMs: LOOK_EVERY_MS }, async () => {
+async function waitForConclusion(qmp: QmpClient, clock: Clock, id: string, timeoutMs: number): Promise<JobInfo> {
+  const job = await poll(clock, { timeoutMs, everyMs: POLL_INTERVAL_MS }, async () => {
     const found = (await readJobs(qmp)).get(id);
     return found?.status === 'concluded' ? found : undefined;
   });
@@ -125,7 +125,7 @@ async function concluded(qmp: QmpClient, clock: Clock, id: string, timeoutMs: nu
   return job;
 }
 
-export async function readNodes(qmp: QmpClient): Promise<ReadonlySet<string>> {
+export async function readBlockNodes(qmp: QmpClient): Promise<ReadonlySet<string>> {
   const nodes = (await qmp.execute('query-named-block-nodes', { flat: true })) as { 'node-name': string }[];
   return new Set(nodes.map((node) => node['node-name']));
 }
@@ -146,6 +146,6 @@ function targetOptions(copyId: string): object {
   };
 }
 
-function createJob(copyId: string): string {
+function createJobName(copyId: string): string {
   return `create-${copyName(copyId)}`;
 }

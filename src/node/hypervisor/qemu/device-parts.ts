@@ -6,11 +6,11 @@ import type { DiskDevice, InterfaceDevice, PluggableDevice } from '#node/definit
 import { formatNodeName } from './arguments/block-nodes.ts';
 import { diskBlockdev, diskDevice } from './arguments/disk.ts';
 import { interfaceDevice, interfaceNetdev, netdevName } from './arguments/interface.ts';
-import { boardOf } from './arguments/qemu-arguments.ts';
-import { readNodes } from './copy-jobs.ts';
+import { requireChipset } from './arguments/qemu-arguments.ts';
+import { readBlockNodes } from './copy-jobs.ts';
 import type { User } from './process.ts';
 import { QmpError, type QmpClient } from './qmp.ts';
-import type { FileReach } from './reach-file.ts';
+import type { FileAccess } from './file-access.ts';
 import { addTap, removeTap, tapName } from './tap.ts';
 
 export interface DeviceParts {
@@ -23,7 +23,7 @@ export interface DeviceParts {
 export interface DevicePartsOptions {
   readonly domainId: string;
   readonly user: User | undefined;
-  readonly files: FileReach;
+  readonly files: FileAccess;
 }
 
 export function deviceParts(options: DevicePartsOptions): DeviceParts {
@@ -45,16 +45,16 @@ async function addDisk(
   if (source !== undefined) {
     const filename = await files.pathOf(formatNodeName(id), source.path);
     await qmp.execute('blockdev-add', diskBlockdev(disk, source, filename));
-    await files.forget(formatNodeName(id));
+    await files.release(formatNodeName(id));
   }
-  await qmp.execute('device_add', diskDevice(disk, boardOf({ machine })));
+  await qmp.execute('device_add', diskDevice(disk, requireChipset({ machine })));
 }
 
 /** Removes the format node and, with it, its file node. */
 async function clearDisk(qmp: QmpClient, { id }: DiskDevice, { files }: DevicePartsOptions): Promise<void> {
   const node = formatNodeName(id);
-  if ((await readNodes(qmp)).has(node)) await qmp.execute('blockdev-del', { 'node-name': node });
-  await files.forget(node);
+  if ((await readBlockNodes(qmp)).has(node)) await qmp.execute('blockdev-del', { 'node-name': node });
+  await files.release(node);
 }
 
 async function addInterface(
@@ -67,7 +67,7 @@ async function addInterface(
   if (nic.backend.type === 'bridge')
     await addTap({ name: tapOf(nic.id), bridge: nic.backend.bridge, queues: nic.queues }, user);
   await qmp.execute('netdev_add', interfaceNetdev(nic, tapOf));
-  await qmp.execute('device_add', interfaceDevice(nic, boardOf({ machine })));
+  await qmp.execute('device_add', interfaceDevice(nic, requireChipset({ machine })));
   if (nic.link === 'down') await setLink(qmp, nic.id, false);
 }
 

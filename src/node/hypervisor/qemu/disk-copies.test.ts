@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { HypervisorError, type DiskCopy } from '../hypervisor.ts';
 import { copyName } from './arguments/block-nodes.ts';
-import { checkRoom, roomFor } from './copy-room.ts';
+import { checkFreeSpace, copySpaceBytes } from './copy-space.ts';
 import { DiskCopies } from './disk-copies.ts';
 import type { CopyRecord } from './domain-record.ts';
 import { QmpClient } from './qmp.ts';
@@ -29,7 +29,7 @@ interface Job {
   error?: string;
 }
 
-class BookQemu {
+class SimulatedQemu {
   readonly nodes = new Set<string>();
   readonly jobs = new Map<string, Job>();
   /** Reasons by refused command. */
@@ -79,7 +79,7 @@ class BookQemu {
 
 async function scene() {
   const clock = new FakeClock();
-  const qemu = new BookQemu();
+  const qemu = new SimulatedQemu();
   const [ours, theirs] = duplexPair();
   theirs.on('data', (bytes: Buffer) => {
     for (const line of bytes.toString().trim().split('\n')) {
@@ -96,10 +96,10 @@ async function scene() {
   const copies = new DiskCopies({
     ...{ clock, bytesPerSecond: undefined },
     hasEnded: () => told.ended,
-    ask: (_verb, work) => work(qmp),
+    withQmp: (_verb, work) => work(qmp),
     pathOf: async (_copyId, file) => file,
-    forgetPath: async () => undefined,
-    failed: async () => void told.failures++,
+    releasePath: async () => undefined,
+    onFailure: async () => void told.failures++,
     records: () => records,
     write: async (next) => void (records = next),
   });
@@ -197,7 +197,7 @@ test('limits the number of copies', async () => {
 
 test('adds up the space of all copies on a file system', async () => {
   const half = { path, bytes: Number.MAX_SAFE_INTEGER / 2 };
-  await assert.rejects(checkRoom([half, half]), { permanent: true, message: /not enough space for/ });
-  await checkRoom([{ path, bytes: 1 }]);
-  assert.equal(roomFor({ bytes: 2 ** 30, allocatedBytes: 5 }), 5 + 1024 * 256 + 2 ** 20);
+  await assert.rejects(checkFreeSpace([half, half]), { permanent: true, message: /not enough space for/ });
+  await checkFreeSpace([{ path, bytes: 1 }]);
+  assert.equal(copySpaceBytes({ bytes: 2 ** 30, allocatedBytes: 5 }), 5 + 1024 * 256 + 2 ** 20);
 });

@@ -10,8 +10,8 @@
 import type { Clock } from '#lib/clock.ts';
 import { HypervisorError, type CopyState, type DiskCopy } from '../hypervisor.ts';
 import { copyName, formatNodeName } from './arguments/block-nodes.ts';
-import { addTarget, clear, closeTarget, isRefused, readJobs, startJobs, type JobInfo } from './copy-jobs.ts';
-import { checkRoom, roomFor } from './copy-room.ts';
+import { addTarget, clearCopy, closeTarget, isQemuRefusal, readJobs, startJobs, type JobInfo } from './copy-jobs.ts';
+import { checkFreeSpace, copySpaceBytes } from './copy-space.ts';
 import { readMedium } from './disk-size.ts';
 import type { CopyRecord } from './domain-record.ts';
 import type { QmpClient } from './qmp.ts';
@@ -25,12 +25,12 @@ export interface DiskCopiesParts {
   readonly bytesPerSecond: number | undefined;
   readonly hasEnded: () => boolean;
   /** Rejects if QEMU cannot be reached or refuses. */
-  readonly ask: <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => Promise<T>;
+  readonly withQmp: <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => Promise<T>;
   /** Returns a path by which QEMU can open the file; forgetPath releases it. */
   readonly pathOf: (copyId: string, path: string) => Promise<string>;
-  readonly forgetPath: (copyId: string) => Promise<void>;
+  readonly releasePath: (copyId: string) => Promise<void>;
   /** Called when a copy failed or was cancelled, which may have failed a write of the guest. */
-  readonly failed: () => Promise<void>;
+  readonly onFailure: () => Promise<void>;
   readonly records: () => readonly CopyRecord[];
   /** The records are on disk when it resolves. */
   readonly write: (records: readonly CopyRecord[]) => Promise<void>;
@@ -46,33 +46,33 @@ export class DiskCopies {
   }
 
   start(copies: readonly DiskCopy[]): Promise<void> {
-    return this.#oneByOne(() => this.#start(copies));
+    return this.#enqueue(() => this.#start(copies));
   }
 
   state(copyId: string): Promise<CopyState | undefined> {
-    return this.#oneByOne(() => this.#state(copyId));
+    return this.#enqueue(() => this.#state(copyId));
   }
 
   end(copyId: string): Promise<void> {
-    return this.#oneByOne(async () => {
-      const { hasEnded, ask, clock, forgetPath, failed } = this.#parts;
+    return this.#enqueue(async () => {
+      const { hasEnded, withQmp, clock, releasePath, onFailure } = this.#parts;
       const record = this.#find(copyId);
       if (record === undefined) return;
       if (!hasEnded()) {
-        await ask('end a copy of', (qmp) => clear(qmp, clock, copyId));
+        await withQmp('end a copy of', (qmp) => clearCopy(qmp, clock, copyId));
         // The copy may have failed since the last query, and there will be no further query.
-        if (record.outcome === undefined) await failed();
+        if (record.outcome === undefined) await onFailure();
       }
-      await forgetPath(copyId);
+      await releasePath(copyId);
       await this.#forget([copyId]);
     });
   }
 
   async #start(copies: readonly DiskCopy[]): Promise<void> {
-    const { ask, clock, bytesPerSecond, pathOf, records, write } = this.#parts;
+    const { withQmp, clock, bytesPerSecond, pathOf, records, write } = this.#parts;
     const ids = copies.map(({ copyId }) => copyId);
     if (this.#parts.hasEnded() && ids.every((id) => this.#find(id) !== undefined)) return;
-    await ask('copy disks of', async (qmp) => {
+    await withQmp('copy disks of', async (qmp) => {
       const jobs = await readJobs(qmp);
       const begun = ids.filter((id) => this.#hasBegun(id, jobs));
       if (begun.length === ids.length) return;
@@ -82,30 +82,30 @@ export class DiskCopies {
           `the domain has ${records().length} copies already; at most ${MAX_COPIES} are possible`,
         );
       const media = await Promise.all(copies.map(({ deviceId }) => readMedium(qmp, deviceId)));
-      await checkRoom(copies.map(({ path }, i) => ({ path, bytes: roomFor(media[i]!) })));
+      await checkFreeSpace(copies.map(({ path }, i) => ({ path, bytes: copySpaceBytes(media[i]!) })));
       // Recorded before the start: a job without a record would run forever.
       await write([...records().filter(({ copyId }) => !ids.includes(copyId)), ...copies]);
       try {
         for (const [i, { copyId, path }] of copies.entries()) {
-          await clear(qmp, clock, copyId);
+          await clearCopy(qmp, clock, copyId);
           await addTarget(qmp, clock, { copyId, filename: await pathOf(copyId, path), bytes: media[i]!.bytes });
         }
         const wanted = copies.map(({ copyId, deviceId }) => ({ copyId, source: formatNodeName(deviceId) }));
         await startJobs(qmp, wanted, { bytesPerSecond });
       } catch (error) {
         // If it is unknown whether QEMU started them, the next query of its jobs tells.
-        if (isRefused(error)) await this.#undo(qmp, ids);
+        if (isQemuRefusal(error)) await this.#undo(qmp, ids);
         throw error;
       }
     });
   }
 
   async #state(copyId: string): Promise<CopyState | undefined> {
-    const { hasEnded, ask } = this.#parts;
+    const { hasEnded, withQmp } = this.#parts;
     const record = this.#find(copyId);
     if (record === undefined || record.outcome !== undefined) return record?.outcome;
     if (hasEnded()) return { state: 'failed', message: 'the guest ended before the copy was complete' };
-    return ask('read the state of a copy of', async (qmp) => {
+    return withQmp('read the state of a copy of', async (qmp) => {
       const job = (await readJobs(qmp)).get(copyName(copyId));
       if (job === undefined) return undefined;
       if (job.status !== 'concluded') {
@@ -118,15 +118,15 @@ export class DiskCopies {
   }
 
   async #conclude(qmp: QmpClient, copyId: string, { error }: JobInfo): Promise<NonNullable<CopyRecord['outcome']>> {
-    const { forgetPath, failed } = this.#parts;
+    const { releasePath, onFailure } = this.#parts;
     try {
       if (error !== undefined) throw new HypervisorError(error);
       await closeTarget(qmp, copyId);
-      await forgetPath(copyId);
+      await releasePath(copyId);
       return { state: 'done' };
     } catch (cause) {
-      if (!isRefused(cause)) throw cause;
-      await failed();
+      if (!isQemuRefusal(cause)) throw cause;
+      await onFailure();
       return { state: 'failed', message: (cause as Error).message };
     }
   }
@@ -140,8 +140,8 @@ export class DiskCopies {
   async #undo(qmp: QmpClient, ids: readonly string[]): Promise<void> {
     try {
       for (const id of ids) {
-        await clear(qmp, this.#parts.clock, id);
-        await this.#parts.forgetPath(id);
+        await clearCopy(qmp, this.#parts.clock, id);
+        await this.#parts.releasePath(id);
       }
       await this.#forget(ids);
     } catch {
@@ -157,7 +157,7 @@ export class DiskCopies {
     await this.#parts.write(this.#parts.records().filter(({ copyId }) => !ids.includes(copyId)));
   }
 
-  #oneByOne<T>(work: () => Promise<T>): Promise<T> {
+  #enqueue<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#queue.then(work);
     this.#queue = done.catch(() => undefined);
     return done;

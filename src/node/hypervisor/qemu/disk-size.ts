@@ -14,7 +14,7 @@ interface ImageInfo {
   readonly 'backing-image'?: ImageInfo;
 }
 
-export interface Medium {
+export interface DiskMedium {
   readonly node: string;
   readonly bytes: number;
   /** Bytes allocated on the host in all layers; 0 for block devices. */
@@ -22,23 +22,23 @@ export interface Medium {
 }
 
 /** Throws if the guest has no such disk or the disk has no medium. */
-export async function readMedium(qmp: QmpClient, deviceId: string): Promise<Medium> {
+export async function readMedium(qmp: QmpClient, deviceId: string): Promise<DiskMedium> {
   const blocks = (await qmp.execute('query-block')) as BlockInfo[];
-  const inserted = blocks.find((block) => isDevice(block, deviceId))?.inserted;
+  const inserted = blocks.find((block) => belongsToDevice(block, deviceId))?.inserted;
   if (inserted === undefined) throw new HypervisorError(`the guest has no disk "${deviceId}" with a medium`);
   const { image } = inserted;
   return { node: inserted['node-name'], bytes: image['virtual-size'], allocatedBytes: allocatedBytes(image) };
 }
 
 /** Returns the size of each disk with a medium, by device id. */
-export async function readSizes(
+export async function readDiskSizes(
   qmp: QmpClient,
   { devices }: Pick<DomainDefinition, 'devices'>,
 ): Promise<ReadonlyMap<string, number>> {
   const blocks = (await qmp.execute('query-block')) as BlockInfo[];
   const sizes = new Map<string, number>();
   for (const { id } of devices.filter(({ type }) => type === 'disk')) {
-    const inserted = blocks.find((block) => isDevice(block, id))?.inserted;
+    const inserted = blocks.find((block) => belongsToDevice(block, id))?.inserted;
     if (inserted !== undefined) sizes.set(id, inserted.image['virtual-size']);
   }
   return sizes;
@@ -59,6 +59,6 @@ export async function growDisk(qmp: QmpClient, deviceId: string, bytes: number):
 }
 
 /** Compares with the device id and with its path in QEMU's object tree. */
-function isDevice({ qdev = '' }: BlockInfo, id: string): boolean {
+function belongsToDevice({ qdev = '' }: BlockInfo, id: string): boolean {
   return qdev === id || qdev === `/machine/peripheral/${id}` || qdev.startsWith(`/machine/peripheral/${id}/`);
 }

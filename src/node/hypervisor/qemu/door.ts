@@ -12,11 +12,11 @@ import { newUid } from '#lib/ids.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { DomainDir } from './domain-dir.ts';
 import type { User } from './process.ts';
-import { unlessLost } from './copy-jobs.ts';
+import { ignoreRefusal } from './copy-jobs.ts';
 import type { QmpClient } from './qmp.ts';
-import { directoriesBetween, isOpen } from './reach-file.ts';
+import { directoriesBetween, canSearchAll } from './file-access.ts';
 
-export type DoorAddress =
+export type EndpointAddress =
   | { readonly type: 'unix'; readonly path: string }
   | { readonly type: 'inet'; readonly host: string; readonly port: string };
 
@@ -25,17 +25,17 @@ const PORTS = 256;
 /** The kernel's limit, without the terminating byte. */
 const MAX_SOCKET_PATH_BYTES = 107;
 const KEY_FILE = 'keys.psk';
-const GROUP_FILE = 'dh-params.pem';
+const PARAMETERS_FILE = 'dh-params.pem';
 const KEY_USER = 'qemu';
 const KEY_OBJECT = 'migration-key';
 const SECRET = /^[0-9a-f]{64}$/;
 
-export function doorText(address: DoorAddress): string {
-  return address.type === 'unix' ? `unix:${address.path}` : `tcp:${hostText(address.host)}:${address.port}`;
+export function formatEndpointAddress(address: EndpointAddress): string {
+  return address.type === 'unix' ? `unix:${address.path}` : `tcp:${formatHost(address.host)}:${address.port}`;
 }
 
 /** Throws if the text is not an address. */
-export function parseDoor(text: string): DoorAddress {
+export function parseDoor(text: string): EndpointAddress {
   const [, path] = /^unix:(\/[^\0]+)$/.exec(text) ?? [];
   if (path !== undefined) return { type: 'unix', path };
   const [, v6, host, port] = /^tcp:(?:\[([0-9A-Fa-f:.%\w]+)\]|([\w.-]+)):(\d{1,5})$/.exec(text) ?? [];
@@ -46,7 +46,7 @@ export function parseDoor(text: string): DoorAddress {
   return { type: 'inet', host: name, port };
 }
 
-function hostText(host: string): string {
+function formatHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }
 
@@ -56,14 +56,14 @@ export function newSecret(): string {
 }
 
 /** Installs the key in QEMU and returns the name of its object. Replaces the key of an earlier migration. */
-export async function addKey(
+export async function installKey(
   qmp: QmpClient,
   secret: string,
   { dir, user, endpoint }: { dir: DomainDir; user: User | undefined; endpoint: 'client' | 'server' },
 ): Promise<string> {
   if (!SECRET.test(secret))
     throw new HypervisorError('the migration key has an unexpected format', { permanent: true });
-  await dropKey(qmp, dir);
+  await uninstallKey(qmp, dir);
   await writeKey(dir, secret, user);
   try {
     await qmp.execute('object-add', {
@@ -75,19 +75,19 @@ export async function addKey(
     });
   } finally {
     // A server reads the file at each connection, a client only once.
-    if (endpoint === 'client') await removeKey(dir);
+    if (endpoint === 'client') await removeKeyFiles(dir);
   }
   return KEY_OBJECT;
 }
 
 /** Removes the key from QEMU and from disk. Does nothing if there is none. */
-export async function dropKey(qmp: QmpClient, dir: DomainDir): Promise<void> {
-  await qmp.execute('object-del', { id: KEY_OBJECT }).catch(unlessLost);
-  await removeKey(dir);
+export async function uninstallKey(qmp: QmpClient, dir: DomainDir): Promise<void> {
+  await qmp.execute('object-del', { id: KEY_OBJECT }).catch(ignoreRefusal);
+  await removeKeyFiles(dir);
 }
 
 /** Removes the key's files. Does nothing if there are none. */
-export async function removeKey(dir: DomainDir): Promise<void> {
+export async function removeKeyFiles(dir: DomainDir): Promise<void> {
   await rm(dir.key, { recursive: true, force: true });
 }
 
@@ -96,7 +96,7 @@ async function writeKey(dir: DomainDir, secret: string, user: User | undefined):
   await mkdir(dir.key, { mode: 0o711 });
   for (const [name, text] of [
     [KEY_FILE, `${KEY_USER}:${secret}\n`],
-    [GROUP_FILE, groupText()],
+    [PARAMETERS_FILE, diffieHellmanPem()],
   ] as const) {
     const file = await open(join(dir.key, name), 'wx', 0o600);
     try {
@@ -109,7 +109,7 @@ async function writeKey(dir: DomainDir, secret: string, user: User | undefined):
 }
 
 /** Returns well-known Diffie-Hellman parameters: without them, QEMU searches for primes, which takes seconds. */
-function groupText(): string {
+function diffieHellmanPem(): string {
   const prime = getDiffieHellman('modp14').getPrime();
   const integer = Buffer.concat([Buffer.from([0x02, 0x82, 0x01, 0x01, 0x00]), prime]);
   const both = Buffer.concat([integer, Buffer.from([0x02, 0x01, 0x02])]);
@@ -122,12 +122,12 @@ function groupText(): string {
 }
 
 /** Listens on the first free port. `listen` rejects if a port is in use. */
-export async function atFreePort(
+export async function listenOnFreePort(
   host: string,
-  listen: (address: DoorAddress) => Promise<unknown>,
-): Promise<DoorAddress> {
+  listen: (address: EndpointAddress) => Promise<unknown>,
+): Promise<EndpointAddress> {
   for (let i = 0; i < PORTS; i++) {
-    const address: DoorAddress = { type: 'inet', host, port: String(FIRST_PORT + i) };
+    const address: EndpointAddress = { type: 'inet', host, port: String(FIRST_PORT + i) };
     try {
       await listen(address);
       return address;
@@ -146,9 +146,9 @@ export async function atFreePort(
  * the working directory.
  */
 export async function fromHere(
-  address: DoorAddress,
+  address: EndpointAddress,
   { dir, user }: { dir: DomainDir; user: User | undefined },
-): Promise<DoorAddress> {
+): Promise<EndpointAddress> {
   if (address.type === 'inet') return address;
   const run = await realpath(dir.run);
   const there = join(await realpath(dirname(address.path)), basename(address.path));
@@ -157,11 +157,11 @@ export async function fromHere(
     [there, '/'],
   ] as const) {
     const fits = Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES;
-    if (fits && (user === undefined || (await isOpen(directoriesBetween(from, there), user)))) {
+    if (fits && (user === undefined || (await canSearchAll(directoriesBetween(from, there), user)))) {
       return { type: 'unix', path };
     }
   }
-  const name = secondName(address);
+  const name = socketLinkName(address);
   await rm(join(dir.run, name), { force: true });
   await link(there, join(dir.run, name)).catch((cause: unknown) => {
     throw new HypervisorError(`the guests' user cannot access "${address.path}"`, { cause });
@@ -170,12 +170,12 @@ export async function fromHere(
 }
 
 /** Removes links to sockets. Does nothing if there are none. */
-export async function forgetDoors(dir: DomainDir, addresses: readonly DoorAddress[]): Promise<void> {
+export async function removeSocketLinks(dir: DomainDir, addresses: readonly EndpointAddress[]): Promise<void> {
   for (const address of addresses) {
-    if (address.type === 'unix') await rm(join(dir.run, secondName(address)), { force: true });
+    if (address.type === 'unix') await rm(join(dir.run, socketLinkName(address)), { force: true });
   }
 }
 
-function secondName({ path }: { path: string }): string {
+function socketLinkName({ path }: { path: string }): string {
   return `to-${basename(path)}`;
 }

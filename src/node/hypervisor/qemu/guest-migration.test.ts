@@ -13,8 +13,8 @@ import { mirrorName } from './arguments/block-nodes.ts';
 import { DomainDir } from './domain-dir.ts';
 import { GuestMigration } from './guest-migration.ts';
 import type { MigrationRecord } from './migration-record.ts';
-import { bookMonitor, type Command } from './testing/book-monitor.ts';
-import { untilWith } from './testing/until.ts';
+import { openScriptedMonitor, type Command } from './testing/scripted-monitor.ts';
+import { waitWithClock } from './testing/wait-with-clock.ts';
 
 const DISKS = [{ deviceId: 'disk-a', bytes: 4096, overlay: false }];
 const base = { uid: 'u', peer: 'other', disks: DISKS, goesOn: true };
@@ -27,7 +27,7 @@ const OUTGOING: Outgoing = {
 };
 const { signal } = new AbortController();
 
-class BookQemu {
+class SimulatedQemu {
   status = 'running';
   migrate: { status?: string; 'error-desc'?: string } = {};
   readonly jobs = new Map<string, { id: string; status: string; error?: string }>();
@@ -84,7 +84,7 @@ class BookQemu {
 }
 
 interface Scene {
-  readonly qemu: BookQemu;
+  readonly qemu: SimulatedQemu;
   readonly migration: GuestMigration;
   readonly books: { record: MigrationRecord | undefined; unwritable: boolean; changing: boolean };
   /** The recorded step. */
@@ -95,13 +95,13 @@ interface Scene {
 
 async function scene(record: MigrationRecord | undefined, run: (scene: Scene) => Promise<void>): Promise<void> {
   const root = await mkdtemp(join(tmpdir(), 'selfsame-move-'));
-  const [clock, qemu, dir] = [new FakeClock(), new BookQemu(), new DomainDir(root, 'a-uid')];
+  const [clock, qemu, dir] = [new FakeClock(), new SimulatedQemu(), new DomainDir(root, 'a-uid')];
   await mkdir(dir.run, { recursive: true });
-  const qmp = await bookMonitor(clock, (command) => qemu.answer(command));
+  const qmp = await openScriptedMonitor(clock, (command) => qemu.answer(command));
   const books = { record, unwritable: false, changing: false };
   const migration = new GuestMigration({
     ...{ clock, dir, user: undefined },
-    files: { pathOf: async (_name, path) => path, forget: async () => undefined },
+    files: { pathOf: async (_name, path) => path, release: async () => undefined },
     definition: () => aDefinition(),
     record: () => books.record,
     write: async (next) => {
@@ -109,16 +109,16 @@ async function scene(record: MigrationRecord | undefined, run: (scene: Scene) =>
       if (books.unwritable) throw new Error('no space left');
       qemu.done.push(`write ${next.step}`);
     },
-    assume: (next) => void (books.record = next),
-    ask: (_verb, work) => work(qmp),
+    setInMemory: (next) => void (books.record = next),
+    withQmp: (_verb, work) => work(qmp),
     hasEnded: () => qemu.status === 'ended',
     isChanging: () => books.changing,
     refresh: async () => undefined,
     quit: async () => void qemu.done.push('quit'),
   });
   try {
-    const event = (name: string) => migration.heard({ name, data: {} });
-    await run({ qemu, migration, books, step: () => books.record?.step, event, until: untilWith(clock) });
+    const event = (name: string) => migration.onEvent({ name, data: {} });
+    await run({ qemu, migration, books, step: () => books.record?.step, event, until: waitWithClock(clock) });
   } finally {
     qmp.close();
     await rm(root, { recursive: true });
@@ -157,7 +157,7 @@ for (const [moment, { migrate, status, cancels, resumes }] of Object.entries(tak
       qemu.jobs.set(name, { id: name, status: 'running' });
       qemu.nodes.add(name).add('fmt-a');
 
-      await migration.takeBack();
+      await migration.abort();
 
       assert.deepEqual([qemu.done.includes('migrate_cancel'), qemu.done.includes('cont')], [cancels, resumes]);
       assert.deepEqual([qemu.status, [...qemu.jobs], [...qemu.nodes], step()], ['running', [], ['fmt-a'], 'aborted']);
@@ -167,23 +167,20 @@ for (const [moment, { migrate, status, cancels, resumes }] of Object.entries(tak
 test('keeps a guest paused that the user has paused', () =>
   scene({ ...SENDING, goesOn: false }, async ({ qemu, migration, step }) => {
     Object.assign(qemu, { status: 'postmigrate', migrate: { status: 'completed' } });
-    await migration.takeBack();
+    await migration.abort();
     assert.deepEqual([qemu.done.includes('cont'), step()], [false, 'aborted']);
   }));
 
 test('only records the abort if the guest has ended', () =>
   scene(SENDING, async ({ qemu, migration, step }) => {
     qemu.status = 'ended';
-    await migration.takeBack();
+    await migration.abort();
     assert.deepEqual([qemu.done, step()], [['write aborted'], 'aborted']);
   }));
 
 test('refuses to abort after the guest has migrated', () =>
   scene(MIGRATED, async ({ qemu, migration }) => {
-    await assert.rejects(
-      migration.takeBack(),
-      /its migration is in step migrated as source; expected sending or aborted/,
-    );
+    await assert.rejects(migration.abort(), /its migration is in step migrated as source; expected sending or aborted/);
     assert.deepEqual(qemu.done, []);
   }));
 
@@ -195,11 +192,11 @@ test('records the abort before the guest runs if `migrated` may be on disk', () 
     books.unwritable = true;
     await assert.rejects(migration.recordMigrated(), /no space left/);
     assert.equal(step(), 'sending');
-    await assert.rejects(migration.takeBack(), /no space left/);
+    await assert.rejects(migration.abort(), /no space left/);
     assert.deepEqual(qemu.done, [], 'the guest does not run before');
 
     books.unwritable = false;
-    await migration.takeBack();
+    await migration.abort();
 
     assert.deepEqual([qemu.done[0], qemu.done.at(-1), step()], ['write aborted', 'cont', 'aborted']);
   }));
@@ -304,7 +301,7 @@ test('completes decided steps after a restart, and nothing else', async () => {
   for (const [record, status, want] of cases) {
     await scene(record, async ({ qemu, migration }) => {
       qemu.status = status;
-      await migration.settle();
+      await migration.reconcile();
       assert.deepEqual(qemu.done, want, JSON.stringify(record));
     });
   }

@@ -6,34 +6,34 @@ import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { Incoming, MigrationDoor, Outgoing, SendOptions, Sent, SourceStep, TargetStep } from '../migration.ts';
 import { Bell } from './bell.ts';
-import { readKeptNvram } from './carried-state.ts';
+import { readNvram } from './move-state.ts';
 import {
-  standsStill,
-  whyAbsent,
-  whyBusy,
+  isPausedByMigration,
+  accessRefusal,
+  changeRefusal,
   type MigrationRecord,
   type SourceRecord,
   type TargetRecord,
 } from './migration-record.ts';
 import type { QmpClient, QmpEvent } from './qmp.ts';
-import { closeDoor, openDoor, storeGuest } from './receive.ts';
-import { runState } from './run-state.ts';
-import { forgetDoor, sendGuest, switchOver, type MovingContext } from './send.ts';
-import { goOn, takeBackGuest } from './take-back.ts';
+import { closeEndpoint, openEndpoint, storeGuest } from './receive.ts';
+import { parseRunState } from './run-state.ts';
+import { removeEndpointLinks, sendGuest, finishSend, type GuestMigrationContext } from './send.ts';
+import { resumeAfterMigration, abortSend } from './abort-send.ts';
 
 const EVENTS: ReadonlySet<string> = new Set(['MIGRATION', 'JOB_STATUS_CHANGE', 'BLOCK_JOB_READY', 'STOP']);
 
-const NOT_SINCE = 'the guest is paused since an aborted migration; resume it before the next migration';
+const PAUSED_SINCE_ABORT = 'the guest is paused since an aborted migration; resume it before the next migration';
 
-export interface GuestMigrationParts extends Omit<MovingContext, 'bell'> {
+export interface GuestMigrationParts extends Omit<GuestMigrationContext, 'bell'> {
   readonly definition: () => DomainDefinition;
   readonly record: () => MigrationRecord | undefined;
   /** The record is on disk when it resolves. */
   readonly write: (record: MigrationRecord) => Promise<void>;
   /** Sets the record in memory only. */
-  readonly assume: (record: MigrationRecord) => void;
+  readonly setInMemory: (record: MigrationRecord) => void;
   /** Rejects if QEMU cannot be reached or refuses. */
-  readonly ask: <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => Promise<T>;
+  readonly withQmp: <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => Promise<T>;
   readonly hasEnded: () => boolean;
   /** Its disks are being copied, a device is being unplugged, or the guest is frozen. */
   readonly isChanging: () => boolean;
@@ -45,11 +45,11 @@ export interface GuestMigrationParts extends Omit<MovingContext, 'bell'> {
 
 export class GuestMigration {
   readonly #parts: GuestMigrationParts;
-  readonly #context: MovingContext;
+  readonly #context: GuestMigrationContext;
   /** This process has sent everything. Another process cannot know what the target has received. */
-  #hasSent = false;
+  #hasSentAll = false;
   /** A write of `migrated` failed, so it may or may not be on disk. */
-  #inDoubt = false;
+  #mayBeMigrated = false;
 
   constructor(parts: GuestMigrationParts) {
     this.#parts = parts;
@@ -57,125 +57,127 @@ export class GuestMigration {
     this.#context = { clock, dir, user, files, bell: new Bell() };
   }
 
-  heard({ name }: QmpEvent): void {
-    if (EVENTS.has(name)) this.#context.bell.ring();
+  onEvent({ name }: QmpEvent): void {
+    if (EVENTS.has(name)) this.#context.bell.notify();
   }
 
   /** Throws while the guest migrates or is on another node: nothing about it may change then. */
-  checkSettled(verb: string): void {
-    this.#unless(verb, whyBusy(this.#parts.record()));
+  checkNotMigrating(verb: string): void {
+    this.#throwRefusal(verb, changeRefusal(this.#parts.record()));
   }
 
   /** Throws while the guest is on another node. */
   checkPresent(verb: string): void {
-    this.#unless(verb, whyAbsent(this.#parts.record()));
+    this.#throwRefusal(verb, accessRefusal(this.#parts.record()));
   }
 
   async send(outgoing: Outgoing, options: SendOptions): Promise<void> {
     options.signal.throwIfAborted();
-    this.#hasSent = false;
-    const { ask, write, refresh, dir, record, isChanging } = this.#parts;
+    this.#hasSentAll = false;
+    const { withQmp, write, refresh, dir, record, isChanging } = this.#parts;
     const { uid, peer, disks, door } = outgoing;
-    await ask('send', async (qmp) => {
+    await withQmp('send', async (qmp) => {
       const why =
-        whyBusy(record()) ??
+        changeRefusal(record()) ??
         (isChanging()
           ? 'its disks are being copied, a device is being unplugged, or it is frozen; try again later'
           : undefined);
       if (why !== undefined) throw new HypervisorError(why);
-      const found = runState(await qmp.execute('query-status'));
+      const found = parseRunState(await qmp.execute('query-status'));
       // QEMU's own refusal does not explain this.
-      if (standsStill(found)) throw new HypervisorError(NOT_SINCE);
+      if (isPausedByMigration(found)) throw new HypervisorError(PAUSED_SINCE_ABORT);
       await write({ uid, peer, disks, role: 'source', step: 'sending', goesOn: found.state === 'running' });
       try {
         await sendGuest(qmp, this.#context, outgoing, options);
       } finally {
         // Existing connections are not affected.
-        await forgetDoor(dir, [door.memory, door.disks]).catch(() => undefined);
+        await removeEndpointLinks(dir, [door.memory, door.disks]).catch(() => undefined);
       }
     });
     await refresh();
   }
 
   async switchOver(): Promise<Sent> {
-    const { disks } = this.#source('switch over', ['sending']);
-    return this.#parts.ask('switch over', async (qmp) => {
-      await switchOver(qmp, this.#context, disks);
-      this.#hasSent = true;
-      const nvram = await readKeptNvram(this.#parts.definition());
+    const { disks } = this.#sourceRecord('switch over', ['sending']);
+    return this.#parts.withQmp('switch over', async (qmp) => {
+      await finishSend(qmp, this.#context, disks);
+      this.#hasSentAll = true;
+      const nvram = await readNvram(this.#parts.definition());
       return nvram === undefined ? {} : { nvram };
     });
   }
 
   async recordMigrated(): Promise<void> {
-    const record = this.#source('record the migration of', ['sending', 'migrated']);
+    const record = this.#sourceRecord('record the migration of', ['sending', 'migrated']);
     if (record.step === 'migrated') return;
-    if (!this.#hasSent) throw this.#cannot('record the migration of', 'this process has not sent everything');
-    this.#inDoubt = true;
+    if (!this.#hasSentAll) throw this.#error('record the migration of', 'this process has not sent everything');
+    this.#mayBeMigrated = true;
     await this.#write(record, { ...record, step: 'migrated' });
-    this.#inDoubt = false;
+    this.#mayBeMigrated = false;
   }
 
   async leave(): Promise<void> {
-    const record = this.#source('leave', ['migrated', 'left']);
+    const record = this.#sourceRecord('leave', ['migrated', 'left']);
     await this.#parts.quit();
     if (record.step !== 'left') await this.#write(record, { ...record, step: 'left' });
   }
 
-  async takeBack(): Promise<void> {
-    const { ask, hasEnded, refresh } = this.#parts;
+  async abort(): Promise<void> {
+    const { withQmp, hasEnded, refresh } = this.#parts;
     if (this.#parts.record()?.role !== 'source') return;
-    const record = this.#source('abort the migration of', ['sending', 'aborted']);
-    this.#hasSent = false;
+    const record = this.#sourceRecord('abort the migration of', ['sending', 'aborted']);
+    this.#hasSentAll = false;
     // If `migrated` is on disk, it would be taken for the outcome: overwrite it before the guest runs.
     const aborted: SourceRecord = { ...record, step: 'aborted' };
-    if (this.#inDoubt) await this.#write(record, aborted);
-    this.#inDoubt = false;
+    if (this.#mayBeMigrated) await this.#write(record, aborted);
+    this.#mayBeMigrated = false;
     if (!hasEnded()) {
-      await ask('abort the migration of', (qmp) => takeBackGuest(qmp, this.#context, record));
+      await withQmp('abort the migration of', (qmp) => abortSend(qmp, this.#context, record));
     }
     if (this.#parts.record()?.step !== 'aborted') await this.#write(record, aborted);
     if (!hasEnded()) await refresh();
   }
 
   /** Opens the endpoint of a waiting QEMU. The record is on disk already. */
-  open(incoming: Incoming): Promise<MigrationDoor> {
-    return this.#parts.ask('receive', (qmp) => openDoor(qmp, this.#context, this.#parts.definition(), incoming));
+  openEndpoint(incoming: Incoming): Promise<MigrationDoor> {
+    return this.#parts.withQmp('receive', (qmp) =>
+      openEndpoint(qmp, this.#context, this.#parts.definition(), incoming),
+    );
   }
 
   async store(sent: Sent, { signal }: { signal?: AbortSignal }): Promise<void> {
-    const record = this.#target('store', ['waiting', 'stored']);
+    const record = this.#targetRecord('store', ['waiting', 'stored']);
     if (record.step === 'stored') return;
-    await this.#parts.ask('store', async (qmp) => {
+    await this.#parts.withQmp('store', async (qmp) => {
       await storeGuest(qmp, this.#context, this.#parts.definition(), record.disks, { ...sent, signal });
       await this.#write(record, { ...record, step: 'stored' });
     });
   }
 
   async commit(): Promise<void> {
-    const record = this.#target('commit', ['stored', 'committed', 'arrived']);
+    const record = this.#targetRecord('commit', ['stored', 'committed', 'arrived']);
     if (record.step === 'arrived') return;
     const committed: TargetRecord = { ...record, step: 'committed' };
     if (record.step !== 'committed') await this.#write(record, committed);
-    await this.#parts.ask('commit', async (qmp) => {
-      if (record.goesOn) await this.#goOnHere(qmp);
+    await this.#parts.withQmp('commit', async (qmp) => {
+      if (record.goesOn) await this.#resumeHere(qmp);
       // After the guest continues, because the paused guest is more urgent.
-      await closeDoor(qmp, this.#context).catch(() => undefined);
+      await closeEndpoint(qmp, this.#context).catch(() => undefined);
     });
     await this.#write(committed, { ...committed, step: 'arrived' });
     await this.#parts.refresh();
   }
 
   /** Completes a step that an earlier node agent began and that can no longer be undone. */
-  async settle(): Promise<void> {
+  async reconcile(): Promise<void> {
     const record = this.#parts.record();
     if (record?.step === 'committed') await this.commit();
     if (record?.step !== 'aborted' || !record.goesOn) return;
-    await this.#parts.ask('abort the migration of', goOn);
+    await this.#parts.withQmp('abort the migration of', resumeAfterMigration);
     await this.#parts.refresh();
   }
 
-  async #goOnHere(qmp: QmpClient): Promise<void> {
+  async #resumeHere(qmp: QmpClient): Promise<void> {
     try {
       await qmp.execute('cont');
     } catch (error) {
@@ -190,35 +192,35 @@ export class GuestMigration {
     try {
       await this.#parts.write(next);
     } catch (error) {
-      this.#parts.assume(before);
+      this.#parts.setInMemory(before);
       throw error;
     }
   }
 
-  #source(verb: string, steps: readonly SourceStep[]): SourceRecord {
+  #sourceRecord(verb: string, steps: readonly SourceStep[]): SourceRecord {
     const record = this.#parts.record();
     if (record?.role === 'source' && steps.includes(record.step)) return record;
-    throw this.#outOfTurn(verb, steps);
+    throw this.#wrongStepError(verb, steps);
   }
 
-  #target(verb: string, steps: readonly TargetStep[]): TargetRecord {
+  #targetRecord(verb: string, steps: readonly TargetStep[]): TargetRecord {
     const record = this.#parts.record();
     if (record?.role === 'target' && steps.includes(record.step)) return record;
-    throw this.#outOfTurn(verb, steps);
+    throw this.#wrongStepError(verb, steps);
   }
 
-  #outOfTurn(verb: string, steps: readonly string[]): HypervisorError {
+  #wrongStepError(verb: string, steps: readonly string[]): HypervisorError {
     const record = this.#parts.record();
     const now =
       record === undefined ? 'the guest does not migrate' : `its migration is in step ${record.step} as ${record.role}`;
-    return this.#cannot(verb, `${now}; expected ${steps.join(' or ')}`);
+    return this.#error(verb, `${now}; expected ${steps.join(' or ')}`);
   }
 
-  #unless(verb: string, why: string | undefined): void {
-    if (why !== undefined) throw this.#cannot(verb, why);
+  #throwRefusal(verb: string, why: string | undefined): void {
+    if (why !== undefined) throw this.#error(verb, why);
   }
 
-  #cannot(verb: string, why: string): HypervisorError {
+  #error(verb: string, why: string): HypervisorError {
     return new HypervisorError(`Cannot ${verb} domain "${this.#parts.definition().name}": ${why}`);
   }
 }

@@ -22,7 +22,7 @@ export class GuestPaths {
     this.#inherit = inherit;
   }
 
-  of(absolute: string): string {
+  pathFor(absolute: string): string {
     if (absolute.startsWith(`${this.#dir.path}/`)) return relative(this.#dir.run, absolute);
     if (!this.#inherit) return absolute;
     const directory = dirname(absolute);

@@ -4,7 +4,7 @@ import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
 import { GuestPorts } from '#node/hypervisor/qemu/guest-ports.ts';
-import { bookMonitor } from '#node/hypervisor/qemu/testing/book-monitor.ts';
+import { openScriptedMonitor } from '#node/hypervisor/qemu/testing/scripted-monitor.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
 
 /** A monitor that forwards to a port of this host, and reports connections in the given state. */
@@ -21,7 +21,7 @@ async function scene(t: TestContext, { state, left = false }: { state: string; l
   const said: string[] = [];
   let isForwarded = left;
   const row = (what: string) => `  TCP[${what}]  12  127.0.0.1 ${port}  10.0.2.15  8080  0  0\r\n`;
-  const qmp = await bookMonitor(systemClock, ({ arguments: args }) => {
+  const qmp = await openScriptedMonitor(systemClock, ({ arguments: args }) => {
     const line = String(args?.['command-line']);
     if (line.startsWith('hostfwd_')) said.push(line);
     if (line.startsWith('hostfwd_add')) isForwarded = true;
@@ -36,7 +36,11 @@ async function scene(t: TestContext, { state, left = false }: { state: string; l
     server.close();
   });
   const definition = aDefinition();
-  const ports = new GuestPorts({ clock: systemClock, ask: (_verb, work) => work(qmp), definition: () => definition });
+  const ports = new GuestPorts({
+    clock: systemClock,
+    withQmp: (_verb, work) => work(qmp),
+    definition: () => definition,
+  });
   const removed = `hostfwd_remove net-default tcp:127.0.0.1:${port}`;
   return { ports, said, removed };
 }
@@ -67,7 +71,7 @@ test('stops waiting for the guest after the timeout', async (t) => {
 
 test('removes forwards that an earlier node agent left', async (t) => {
   const { ports, said, removed } = await scene(t, { state: 'refused', left: true });
-  await ports.settle();
+  await ports.reconcile();
   assert.deepEqual(said, [removed]);
 });
 
@@ -75,7 +79,7 @@ test('keeps forwards of this node agent', async (t) => {
   const { ports, said, removed } = await scene(t, { state: 'SYN_SENT' });
   const opening = assert.rejects(ports.open(PORT, { timeoutMs: 500 }), /did not answer/);
   while (said.length === 0) await new Promise((resolve) => setImmediate(resolve));
-  await ports.settle();
+  await ports.reconcile();
   assert.deepEqual(said, [ADDED]);
   await opening;
   assert.deepEqual(said, [ADDED, removed]);

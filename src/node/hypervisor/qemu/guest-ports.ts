@@ -16,17 +16,17 @@ import type { GuestPort, OpenPortOptions } from '../guest-lines.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import { netdevName } from './arguments/interface.ts';
 import type { QmpClient } from './qmp.ts';
-import { parseUsernet, type Forwarded } from './usernet.ts';
+import { parseUsernet, type UsernetEntry } from './usernet.ts';
 
 const LOOPBACK = '127.0.0.1';
 const ACCEPT_MS = 10_000;
-const LOOK_MS = 50;
+const POLL_INTERVAL_MS = 50;
 /** Each connection costs QEMU a socket, and no known use needs more. */
 const MAX_OPEN = 256;
 
 export interface GuestPortsOptions {
   readonly clock: Clock;
-  readonly ask: <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => Promise<T>;
+  readonly withQmp: <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => Promise<T>;
   readonly definition: () => DomainDefinition;
 }
 
@@ -38,7 +38,7 @@ export class GuestPorts {
   /** Keys of the forwards of this process. */
   readonly #forwards = new Set<string>();
   /** Serialises the changes: a new forward is found by its guest port, so only one may be added at a time. */
-  #turn: Promise<unknown> = Promise.resolve();
+  #queue: Promise<unknown> = Promise.resolve();
 
   constructor(options: GuestPortsOptions) {
     this.#options = options;
@@ -56,8 +56,8 @@ export class GuestPorts {
   }
 
   async #openNow(wanted: GuestPort, { timeoutMs = ACCEPT_MS, signal }: OpenPortOptions): Promise<Duplex> {
-    const netdev = this.#netdev();
-    const host = await this.#inTurn(async () => {
+    const netdev = this.#chooseNetdev();
+    const host = await this.#enqueue(async () => {
       // The signal may have aborted while other forwards were added.
       signal?.throwIfAborted();
       const hostPort = await this.#forward(netdev, wanted);
@@ -68,7 +68,10 @@ export class GuestPorts {
       this.#forwards.delete(forwardKey({ ...wanted, hostPort: host }));
       await this.#remove(netdev, { ...wanted, port: host });
     };
-    const opened = wanted.protocol === 'udp' ? datagrams(host) : this.#accepted(host, wanted, { timeoutMs, signal });
+    const opened =
+      wanted.protocol === 'udp'
+        ? openDatagramStream(host)
+        : this.#waitUntilAccepted(host, wanted, { timeoutMs, signal });
     let stream: Duplex;
     try {
       stream = await opened;
@@ -87,10 +90,10 @@ export class GuestPorts {
   }
 
   /** Removes forwards that an earlier node agent left; its connections are gone. Keeps our own. */
-  async settle(): Promise<void> {
+  async reconcile(): Promise<void> {
     if (this.#userInterfaces().length === 0) return;
-    await this.#inTurn(async () => {
-      for (const entry of await this.#look()) {
+    await this.#enqueue(async () => {
+      for (const entry of await this.#readUsernet()) {
         const { netdev, protocol, hostPort } = entry;
         if (!isForward(entry) || netdev === undefined || this.#forwards.has(forwardKey(entry))) continue;
         await this.#remove(netdev, { port: hostPort, protocol });
@@ -107,7 +110,7 @@ export class GuestPorts {
     return devices.flatMap((device) => (device.type === 'interface' && device.backend.type === 'user' ? device : []));
   }
 
-  #netdev(): string {
+  #chooseNetdev(): string {
     const interfaces = this.#userInterfaces();
     const first = interfaces.find(({ link }) => link !== 'down') ?? interfaces[0];
     if (first !== undefined) return netdevName(first);
@@ -115,18 +118,18 @@ export class GuestPorts {
     throw new HypervisorError(why, { permanent: true });
   }
 
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#turn.then(work);
-    this.#turn = result.catch(() => undefined);
+  #enqueue<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#queue.then(work);
+    this.#queue = result.catch(() => undefined);
     return result;
   }
 
   /** Adds a forward and returns the port of this host that QEMU chose. */
   async #forward(netdev: string, { port, protocol }: GuestPort): Promise<number> {
-    const before = new Set((await this.#look()).map(forwardKey));
-    const said = await this.#human(`hostfwd_add ${netdev} ${protocol}:${LOOPBACK}:0-:${port}`);
+    const before = new Set((await this.#readUsernet()).map(forwardKey));
+    const said = await this.#runMonitorCommand(`hostfwd_add ${netdev} ${protocol}:${LOOPBACK}:0-:${port}`);
     if (said.trim() !== '') throw new HypervisorError(`QEMU cannot forward port ${port}: ${said.trim()}`);
-    const made = (await this.#look()).find(
+    const made = (await this.#readUsernet()).find(
       (entry) => isForward(entry, protocol) && entry.guestPort === port && !before.has(forwardKey(entry)),
     );
     if (made === undefined) throw new HypervisorError(`QEMU does not report its forward to port ${port}`);
@@ -136,7 +139,11 @@ export class GuestPorts {
   /**
    * Waits until the guest accepts. The kernel of this host accepts for QEMU, so only QEMU knows whether the guest did.
    */
-  async #accepted(host: number, { port }: GuestPort, { timeoutMs, signal }: OpenPortOptions & { timeoutMs: number }) {
+  async #waitUntilAccepted(
+    host: number,
+    { port }: GuestPort,
+    { timeoutMs, signal }: OpenPortOptions & { timeoutMs: number },
+  ) {
     const { clock } = this.#options;
     const socket = connect({ host: LOOPBACK, port: host, noDelay: true });
     let closed = false;
@@ -144,19 +151,19 @@ export class GuestPorts {
     socket.once('close', () => (closed = true));
     // Without a listener for `readable`, the end of the stream is not reported. The data stays in the buffer for the
     // caller.
-    const looks = () => undefined;
-    socket.on('readable', looks);
+    const onReadable = () => undefined;
+    socket.on('readable', onReadable);
     const endAt = clock.elapsed() + timeoutMs;
     try {
       for (;;) {
         signal?.throwIfAborted();
         if (closed) throw new HypervisorError(`the guest refused the connection to port ${port}`);
-        const entries = await this.#look();
+        const entries = await this.#readUsernet();
         const mine = entries.find((entry) => entry.hostPort === host && entry.protocol === 'tcp' && !isForward(entry));
-        if (mine !== undefined && ACCEPTED.has(mine.state)) return letGo(socket, looks);
+        if (mine !== undefined && ACCEPTED.has(mine.state)) return releaseSocket(socket, onReadable);
         if (clock.elapsed() >= endAt)
           throw new HypervisorError(`port ${port} of the guest did not answer within ${timeoutMs} ms`);
-        await new Promise<void>((resolve) => clock.after(LOOK_MS, resolve));
+        await new Promise<void>((resolve) => clock.after(POLL_INTERVAL_MS, resolve));
       }
     } catch (error) {
       socket.destroy();
@@ -165,16 +172,16 @@ export class GuestPorts {
   }
 
   async #remove(netdev: string, { port, protocol }: GuestPort): Promise<void> {
-    await this.#human(`hostfwd_remove ${netdev} ${protocol}:${LOOPBACK}:${port}`);
+    await this.#runMonitorCommand(`hostfwd_remove ${netdev} ${protocol}:${LOOPBACK}:${port}`);
   }
 
-  async #look(): Promise<Forwarded[]> {
-    return parseUsernet(await this.#human('info usernet'));
+  async #readUsernet(): Promise<UsernetEntry[]> {
+    return parseUsernet(await this.#runMonitorCommand('info usernet'));
   }
 
-  #human(line: string): Promise<string> {
+  #runMonitorCommand(line: string): Promise<string> {
     const args = { 'command-line': line };
-    return this.#options.ask('reach a port of', async (qmp) =>
+    return this.#options.withQmp('reach a port of', async (qmp) =>
       String(await qmp.execute('human-monitor-command', args)),
     );
   }
@@ -191,19 +198,19 @@ const ACCEPTED: ReadonlySet<string> = new Set([
   'LAST_ACK',
 ]);
 
-const forwardKey = ({ protocol, hostPort }: Pick<Forwarded, 'protocol' | 'hostPort'>) => `${protocol} ${hostPort}`;
+const forwardKey = ({ protocol, hostPort }: Pick<UsernetEntry, 'protocol' | 'hostPort'>) => `${protocol} ${hostPort}`;
 
-function isForward({ state, protocol }: Forwarded, of = protocol): boolean {
+function isForward({ state, protocol }: UsernetEntry, of = protocol): boolean {
   return state === 'HOST_FORWARD' && protocol === of;
 }
 
 /** Hands the socket to the caller. Its errors are handled already. */
-function letGo(socket: Socket, looks: () => void): Socket {
-  socket.removeListener('readable', looks);
+function releaseSocket(socket: Socket, onReadable: () => void): Socket {
+  socket.removeListener('readable', onReadable);
   return socket;
 }
 
-async function datagrams(port: number): Promise<Duplex> {
+async function openDatagramStream(port: number): Promise<Duplex> {
   const socket = createSocket('udp4');
   const connected = once(socket, 'connect');
   socket.connect(port, LOOPBACK);

@@ -3,11 +3,11 @@ import type { Domain } from '../hypervisor.ts';
 import type { QmpEvent } from './qmp.ts';
 
 export class GuestWatchdog {
-  readonly #changed: () => void;
+  readonly #onChange: () => void;
   #fired: Domain['watchdog'];
 
   constructor(changed: () => void) {
-    this.#changed = changed;
+    this.#onChange = changed;
   }
 
   get view(): Pick<Domain, 'watchdog'> {
@@ -15,15 +15,15 @@ export class GuestWatchdog {
   }
 
   /** Returns why QEMU ended, if the watchdog ended it; QEMU does not report that in its log. */
-  get end(): string | undefined {
+  get endMessage(): string | undefined {
     return this.#fired?.action === 'poweroff'
       ? 'The guest did not feed its watchdog, so the watchdog switched it off.'
       : undefined;
   }
 
-  heard({ name, data }: QmpEvent): void {
+  onEvent({ name, data }: QmpEvent): void {
     if (name !== 'WATCHDOG') return;
     this.#fired = { times: (this.#fired?.times ?? 0) + 1, action: String(data['action']) };
-    this.#changed();
+    this.#onChange();
   }
 }

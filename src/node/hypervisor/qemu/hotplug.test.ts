@@ -27,7 +27,7 @@ const NIC: InterfaceDevice = {
   address: { ...DISK.address, bus: '0x05' },
 };
 
-class BookQemu {
+class SimulatedQemu {
   readonly nodes = new Set<string>();
   readonly netdevs = new Set<string>();
   readonly devices: Set<string>;
@@ -74,7 +74,7 @@ const plain = aDefinition();
 
 async function scene(definition: DomainDefinition = plain) {
   const clock = new FakeClock();
-  const qemu = new BookQemu(definition.devices.map(({ id }) => id));
+  const qemu = new SimulatedQemu(definition.devices.map(({ id }) => id));
   const [ours, theirs] = duplexPair();
   theirs.on('data', (bytes: Buffer) => {
     for (const line of bytes.toString().trim().split('\n')) {
@@ -93,20 +93,20 @@ async function scene(definition: DomainDefinition = plain) {
   const hotplug = new Hotplug({
     parts: deviceParts({
       ...{ domainId: 'a-uid', user: undefined },
-      files: { pathOf: async (_name, path) => path, forget: async () => undefined },
+      files: { pathOf: async (_name, path) => path, release: async () => undefined },
     }),
     definition: () => books.record,
     write: async (next) => {
       books.record = next;
       if (books.unwritable) throw new Error('no space left');
     },
-    ask: (_verb, work) => work(qmp),
-    changed: () => void books.told++,
-    settleSoon: () => void books.settles++,
+    withQmp: (_verb, work) => work(qmp),
+    onChange: () => void books.told++,
+    reconcileSoon: () => void books.settles++,
   });
   const guestLetsGo = (id: string) => {
     qemu.devices.delete(id);
-    hotplug.heard({ name: 'DEVICE_DELETED', data: { device: id, path: `/machine/peripheral/${id}` } });
+    hotplug.onEvent({ name: 'DEVICE_DELETED', data: { device: id, path: `/machine/peripheral/${id}` } });
   };
   return { clock, qemu, hotplug, books, guestLetsGo };
 }
@@ -153,7 +153,7 @@ test('reports a plug with an unknown outcome once QEMU has the device', async ()
   assert.deepEqual(hotplug.inspection.definition.devices, plain.devices);
 
   qemu.devices.add(DISK.id);
-  await hotplug.settle();
+  await hotplug.reconcile();
   assert.deepEqual(hotplug.inspection.definition.devices.at(-1), DISK);
   assert.equal(books.told, 1);
 });
@@ -180,10 +180,10 @@ for (const device of [DISK, NIC]) {
     if (device === DISK) qemu.nodes.add(formatNodeName(DISK.id));
     else qemu.netdevs.add('net-late');
 
-    await hotplug.settle();
+    await hotplug.reconcile();
 
     assert.deepEqual([qemu.left, books.record.devices, books.told], [[[], []], plain.devices, 1]);
-    await hotplug.settle();
+    await hotplug.reconcile();
     assert.equal(books.told, 1, 'listeners are not called without a change');
   });
 
@@ -196,7 +196,7 @@ for (const device of [DISK, NIC]) {
 
     guestLetsGo(device.id);
     assert.equal(books.settles, 1);
-    await hotplug.settle();
+    await hotplug.reconcile();
 
     assert.deepEqual([qemu.left, books.record.devices], [[[], []], plain.devices]);
     assert.deepEqual([hotplug.inspection.leaving, hotplug.events, books.told], [[], 2, 2]);
@@ -211,7 +211,7 @@ test('keeps a device that the guest does not release, which can be requested aga
   await hotplug.unplug(DISK.id);
   assert.deepEqual(hotplug.inspection.leaving, [DISK.id]);
 
-  hotplug.heard({ name: 'DEVICE_UNPLUG_GUEST_ERROR', data: { device: DISK.id, path: '' } });
+  hotplug.onEvent({ name: 'DEVICE_UNPLUG_GUEST_ERROR', data: { device: DISK.id, path: '' } });
 
   assert.deepEqual(hotplug.inspection.leaving, []);
   assert.deepEqual(hotplug.inspection.definition.devices.at(-1), DISK);
@@ -234,11 +234,11 @@ test('keeps a device in the record until QEMU has closed its medium', async () =
   await hotplug.unplug(DISK.id);
   guestLetsGo(DISK.id);
   qemu.refused.set('blockdev-del', 'Node is in use');
-  await assert.rejects(hotplug.settle(), /in use/);
+  await assert.rejects(hotplug.reconcile(), /in use/);
   assert.deepEqual(books.record.devices.at(-1), DISK);
 
   qemu.refused.clear();
-  await hotplug.settle();
+  await hotplug.reconcile();
   assert.deepEqual([qemu.left, books.record.devices], [[[], []], plain.devices]);
 });
 
@@ -249,7 +249,7 @@ test('removes other devices although QEMU has not closed a medium', async () => 
   for (const { id } of [DISK, NIC]) guestLetsGo(id);
   qemu.refused.set('blockdev-del', 'Node is in use');
 
-  await assert.rejects(hotplug.settle(), /in use/);
+  await assert.rejects(hotplug.reconcile(), /in use/);
 
   assert.deepEqual([books.record.devices.at(-1), [...qemu.netdevs]], [DISK, []]);
 });
@@ -277,8 +277,8 @@ for (const [name, { desc, permanent, want = /refused/ }] of Object.entries(refus
 
 test('reports events of other known devices only', async () => {
   const { hotplug, books } = await scene();
-  hotplug.heard({ name: 'DEVICE_TRAY_MOVED', data: { device: '', id: 'disk-tray', 'tray-open': true } });
-  hotplug.heard({ name: 'DEVICE_DELETED', data: { path: '/machine/peripheral/rng0/virtio-backend' } });
-  hotplug.heard({ name: 'RESET', data: { device: 'disk-tray' } });
+  hotplug.onEvent({ name: 'DEVICE_TRAY_MOVED', data: { device: '', id: 'disk-tray', 'tray-open': true } });
+  hotplug.onEvent({ name: 'DEVICE_DELETED', data: { path: '/machine/peripheral/rng0/virtio-backend' } });
+  hotplug.onEvent({ name: 'RESET', data: { device: 'disk-tray' } });
   assert.deepEqual([hotplug.events, books.told], [1, 1]);
 });

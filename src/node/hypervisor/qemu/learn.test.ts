@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Chipset } from '#api/chipset.ts';
-import { addressOf, learnDevices, type QomDevice } from './learn.ts';
+import { qomAddress, learnDevices, type QomDevice } from './learn.ts';
 
 const pci = (bus: string, slot: string, fn: string) => ({
   type: 'pci',
@@ -58,7 +58,7 @@ const addresses: Record<string, [QomDevice, object | undefined, Chipset?]> = {
 };
 
 for (const [name, [qom, want, chipset = 'q35']] of Object.entries(addresses)) {
-  test(`address of ${name}`, () => assert.deepEqual(addressOf(qom, chipset), want));
+  test(`address of ${name}`, () => assert.deepEqual(qomAddress(qom, chipset), want));
 }
 
 test('learns requested devices at the addresses that QEMU reports', () => {

@@ -12,7 +12,7 @@ import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 import { pciAddressToMap } from '#api/pci-address.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { learnedFrom } from '#node/definition/learned-from.ts';
-import { boardOf } from './arguments/qemu-arguments.ts';
+import { requireChipset } from './arguments/qemu-arguments.ts';
 import type { QmpClient } from './qmp.ts';
 
 const PERIPHERAL = '/machine/peripheral';
@@ -36,7 +36,7 @@ interface BusKind {
   addressOf(bus: number, properties: QomDevice['properties'], chipset: Chipset): DeviceAddress;
 }
 
-const KINDS: readonly BusKind[] = [
+const BUS_KINDS: readonly BusKind[] = [
   { bus: /^pcie?\.0$/, properties: ['addr'], addressOf: (_bus, { addr }) => pciAddress(0, addr) },
   { bus: /^rp(\d+)$/, properties: ['addr'], addressOf: (port, { addr }) => pciAddress(port + 1, addr) },
   {
@@ -70,11 +70,11 @@ const KINDS: readonly BusKind[] = [
   },
 ];
 
-function kindOf({ type, bus }: Pick<QomDevice, 'type' | 'bus'>): BusKind | undefined {
-  return KINDS.find((kind) => kind.bus.test(busName(bus)) && (kind.device?.test(type) ?? true));
+function busKind({ type, bus }: Pick<QomDevice, 'type' | 'bus'>): BusKind | undefined {
+  return BUS_KINDS.find((kind) => kind.bus.test(busName(bus)) && (kind.device?.test(type) ?? true));
 }
 
-export async function readDevices(qmp: QmpClient): Promise<QomDevice[]> {
+export async function readQomDevices(qmp: QmpClient): Promise<QomDevice[]> {
   const devices: QomDevice[] = [];
   for (const [id, type] of await readDeviceTypes(qmp)) devices.push(await readDevice(qmp, id, type));
   return devices;
@@ -94,14 +94,14 @@ export async function readDeviceTypes(qmp: QmpClient): Promise<ReadonlyMap<strin
 async function readDevice(qmp: QmpClient, id: string, type: string): Promise<QomDevice> {
   const get = (property: string) => qmp.execute('qom-get', { path: `${PERIPHERAL}/${id}`, property });
   const bus = String(await get('parent_bus'));
-  const wanted = kindOf({ type, bus })?.properties ?? [];
+  const wanted = busKind({ type, bus })?.properties ?? [];
   const values = await Promise.all(wanted.map(async (name) => [name, (await get(name)) as string | number] as const));
   return { id, type, bus, properties: Object.fromEntries(values) };
 }
 
 /** Returns undefined for devices without an address, such as serial ports and TPMs. */
-export function addressOf(device: QomDevice, chipset: Chipset): DeviceAddress | undefined {
-  const kind = kindOf(device);
+export function qomAddress(device: QomDevice, chipset: Chipset): DeviceAddress | undefined {
+  const kind = busKind(device);
   const number = kind?.bus.exec(busName(device.bus))?.[1];
   return kind?.addressOf(Number(number ?? 0), device.properties, chipset);
 }
@@ -111,43 +111,41 @@ export function addressOf(device: QomDevice, chipset: Chipset): DeviceAddress | 
  * because the guest does not have it either. A device that was not requested is included under QEMU's type name.
  */
 export function learnDevices(
-  asked: readonly LearnedDevice[],
+  requested: readonly LearnedDevice[],
   found: readonly QomDevice[],
   chipset: Chipset,
 ): LearnedDevice[] {
   const byId = new Map(found.map((device) => [device.id, device]));
-  const known = new Set(asked.map(({ id }) => id));
-  const learned = asked.flatMap(({ address: _asked, ...device }) => {
+  const known = new Set(requested.map(({ id }) => id));
+  const learned = requested.flatMap(({ address: _asked, ...device }) => {
     const qom = byId.get(device.id);
-    return qom === undefined ? [] : [withAddress(device, qom, chipset)];
+    return qom === undefined ? [] : [addAddress(device, qom, chipset)];
   });
   const others = found.filter(({ id }) => !known.has(id));
   return [
     ...learned,
-    ...others.map((qom) =>
-      withAddress({ id: qom.id, type: 'unknown', device: qom.type, managed: false }, qom, chipset),
-    ),
+    ...others.map((qom) => addAddress({ id: qom.id, type: 'unknown', device: qom.type, managed: false }, qom, chipset)),
   ];
 }
 
 /** Learns all devices of the guest with this definition. */
 export async function learnGuest(qmp: QmpClient, definition: DomainDefinition): Promise<LearnedDevice[]> {
-  return learnDevices(learnedFrom(definition), await readDevices(qmp), boardOf(definition));
+  return learnDevices(learnedFrom(definition), await readQomDevices(qmp), requireChipset(definition));
 }
 
-function withAddress(device: LearnedDevice, qom: QomDevice, chipset: Chipset): LearnedDevice {
-  const address = addressOf(qom, chipset);
+function addAddress(device: LearnedDevice, qom: QomDevice, chipset: Chipset): LearnedDevice {
+  const address = qomAddress(qom, chipset);
   return address === undefined ? device : { ...device, address };
 }
 
-type Told = string | number | undefined;
+type QomValue = string | number | undefined;
 
-function pciAddress(bus: number, addr: Told): DeviceAddress {
+function pciAddress(bus: number, addr: QomValue): DeviceAddress {
   const devfn = Number(addr ?? 0);
   return pciAddressToMap({ domain: 0, bus, slot: devfn >> 3, function: devfn & 7 });
 }
 
-function driveAddress(controller: number, bus: Told = 0, target: Told = 0, unit: Told = 0): DeviceAddress {
+function driveAddress(controller: number, bus: QomValue = 0, target: QomValue = 0, unit: QomValue = 0): DeviceAddress {
   return {
     type: 'drive',
     controller: String(controller),

@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SourceStep, TargetStep } from '../migration.ts';
-import { migrationView, stateWith, whyAbsent, whyBusy, type MigrationRecord } from './migration-record.ts';
-import { runState } from './run-state.ts';
+import {
+  migrationView,
+  combineStates,
+  accessRefusal,
+  changeRefusal,
+  type MigrationRecord,
+} from './migration-record.ts';
+import { parseRunState } from './run-state.ts';
 
 const base = { uid: 'u', peer: 'other', disks: [] };
 const source = (step: SourceStep, goesOn = true): MigrationRecord => ({ ...base, role: 'source', step, goesOn });
@@ -43,7 +49,7 @@ const states: Record<string, [MigrationRecord | undefined, string, object]> = {
 };
 
 for (const [sentence, [record, status, want]] of Object.entries(states)) {
-  test(sentence, () => assert.deepEqual(stateWith(record, runState({ status })), want));
+  test(sentence, () => assert.deepEqual(combineStates(record, parseRunState({ status })), want));
 }
 
 const free: Record<string, [MigrationRecord | undefined, busy: boolean, absent: boolean]> = {
@@ -60,7 +66,7 @@ const free: Record<string, [MigrationRecord | undefined, busy: boolean, absent: 
 
 for (const [moment, [record, busy, absent]] of Object.entries(free)) {
   test(`a guest ${moment} can${busy ? 'not' : ''} be changed, and is ${absent ? 'absent' : 'present'}`, () => {
-    assert.deepEqual([whyBusy(record) !== undefined, whyAbsent(record) !== undefined], [busy, absent]);
+    assert.deepEqual([changeRefusal(record) !== undefined, accessRefusal(record) !== undefined], [busy, absent]);
   });
 }
 

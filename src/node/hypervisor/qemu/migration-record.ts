@@ -4,7 +4,7 @@
  */
 import type { DomainState } from '../hypervisor.ts';
 import type { DomainMigration, MovingDisk, SourceStep, TargetStep } from '../migration.ts';
-import { PAUSED, type RunState } from './run-state.ts';
+import { PAUSED, type QemuRunState } from './run-state.ts';
 
 export type MigrationRecord = DomainMigration & {
   /** The guest was running when the migration began, so it runs again when it ends, on either side. */
@@ -16,9 +16,9 @@ export type SourceRecord = Extract<MigrationRecord, { role: 'source' }>;
 export type TargetRecord = Extract<MigrationRecord, { role: 'target' }>;
 
 export const INCOMING: DomainState = { state: 'incoming' };
-const GONE: DomainState = { state: 'paused', why: 'migration' };
+const MIGRATED_AWAY: DomainState = { state: 'paused', why: 'migration' };
 const INCOMING_STEPS: ReadonlySet<TargetStep> = new Set<TargetStep>(['waiting', 'stored', 'committed']);
-const GONE_STEPS: ReadonlySet<SourceStep> = new Set<SourceStep>(['migrated', 'left']);
+const MIGRATED_AWAY_STEPS: ReadonlySet<SourceStep> = new Set<SourceStep>(['migrated', 'left']);
 
 /** Returns the public part of the record. */
 export function migrationView(record: MigrationRecord): DomainMigration {
@@ -29,8 +29,8 @@ export function migrationView(record: MigrationRecord): DomainMigration {
 }
 
 /** Reports whether the guest has migrated to the target for good. */
-export function hasGone(record: MigrationRecord | undefined): boolean {
-  return record?.role === 'source' && GONE_STEPS.has(record.step);
+export function hasMigratedAway(record: MigrationRecord | undefined): boolean {
+  return record?.role === 'source' && MIGRATED_AWAY_STEPS.has(record.step);
 }
 
 /** Reports whether the guest has not continued here yet. */
@@ -43,29 +43,29 @@ export function isSending(record: MigrationRecord | undefined): boolean {
 }
 
 /** Combines QEMU's state with the migration record: only both together tell which node owns the guest. */
-export function stateWith<T extends RunState>(record: MigrationRecord | undefined, found: T): T | DomainState {
+export function combineStates<T extends QemuRunState>(record: MigrationRecord | undefined, found: T): T | DomainState {
   if (record === undefined) return found;
-  if (hasGone(record)) return GONE;
+  if (hasMigratedAway(record)) return MIGRATED_AWAY;
   if (found.state === 'ended') return found;
   if (isIncoming(record)) return record.step === 'committed' && found.state === 'running' ? found : INCOMING;
   // Paused by the user, independently of the migration.
-  return standsStill(found) && !record.goesOn ? PAUSED : found;
+  return isPausedByMigration(found) && !record.goesOn ? PAUSED : found;
 }
 
 /** Reports whether a migration, not the user, paused the guest. */
-export function standsStill(found: RunState): boolean {
+export function isPausedByMigration(found: QemuRunState): boolean {
   return found.state === 'paused' && found.why === 'migration';
 }
 
 /** Returns why the guest must not be changed now, or undefined if it may. */
-export function whyBusy(record: MigrationRecord | undefined): string | undefined {
+export function changeRefusal(record: MigrationRecord | undefined): string | undefined {
   if (record === undefined) return undefined;
-  return isSending(record) ? `the guest is migrating to node "${record.peer}"` : whyAbsent(record);
+  return isSending(record) ? `the guest is migrating to node "${record.peer}"` : accessRefusal(record);
 }
 
 /** Returns why the guest cannot be used on this node, or undefined if it can. */
-export function whyAbsent(record: MigrationRecord | undefined): string | undefined {
+export function accessRefusal(record: MigrationRecord | undefined): string | undefined {
   if (record === undefined) return undefined;
   if (isIncoming(record)) return `the guest has not arrived yet from node "${record.peer}"`;
-  return hasGone(record) ? `the guest has migrated to node "${record.peer}"` : undefined;
+  return hasMigratedAway(record) ? `the guest has migrated to node "${record.peer}"` : undefined;
 }

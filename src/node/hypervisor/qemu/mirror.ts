@@ -11,15 +11,15 @@ import type { Clock } from '#lib/clock.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { MovingDisk } from '../migration.ts';
 import { formatNodeName, isMirrorName, mirrorName } from './arguments/block-nodes.ts';
-import { whenRung, type Waiting } from './bell.ts';
-import { readJobs, readNodes, unlessLost, type JobInfo } from './copy-jobs.ts';
+import { pollOnEvents, type WaitContext } from './bell.ts';
+import { readJobs, readBlockNodes, ignoreRefusal, type JobInfo } from './copy-jobs.ts';
 import type { QmpClient } from './qmp.ts';
 import { poll } from './timing.ts';
 
 const FINISH_MS = 60_000;
 const CANCEL_MS = 30_000;
 const CONNECT_MS = 30_000;
-const LOOK_EVERY_MS = 50;
+const POLL_INTERVAL_MS = 50;
 
 /** The target's NBD server, as `server` of a block node. */
 export interface MirrorTarget {
@@ -69,13 +69,13 @@ export function areReady(jobs: ReadonlyMap<string, JobInfo>, disks: readonly Mov
 }
 
 /** Sends the last writes of the disks and disconnects from the target. The guest must be paused. */
-export async function finishMirrors(qmp: QmpClient, waiting: Waiting, disks: readonly MovingDisk[]): Promise<void> {
+export async function finishMirrors(qmp: QmpClient, waiting: WaitContext, disks: readonly MovingDisk[]): Promise<void> {
   if (disks.length === 0) return;
   if (!areReady(await readJobs(qmp), disks)) throw new HypervisorError('a disk has not been sent completely');
   // Cancelling a ready job completes it.
   for (const { deviceId } of disks) await qmp.execute('block-job-cancel', { device: mirrorName(deviceId) });
   const names = disks.map(({ deviceId }) => mirrorName(deviceId));
-  const ended = await whenRung(waiting, { timeoutMs: FINISH_MS, everyMs: LOOK_EVERY_MS }, async () => {
+  const ended = await pollOnEvents(waiting, { timeoutMs: FINISH_MS, everyMs: POLL_INTERVAL_MS }, async () => {
     const jobs = await readJobs(qmp);
     return names.every((name) => jobs.get(name)?.status === 'concluded') ? jobs : undefined;
   });
@@ -90,18 +90,18 @@ export async function finishMirrors(qmp: QmpClient, waiting: Waiting, disks: rea
 
 /** Removes all mirror jobs and nodes, in any state. */
 export async function clearMirrors(qmp: QmpClient, clock: Clock): Promise<void> {
-  const left = async () => [...(await readJobs(qmp)).values()].filter(({ id }) => isMirrorName(id));
-  for (const { id, status } of await left()) {
-    if (status !== 'concluded') await qmp.execute('block-job-cancel', { device: id, force: true }).catch(unlessLost);
+  const readMirrorJobs = async () => [...(await readJobs(qmp)).values()].filter(({ id }) => isMirrorName(id));
+  for (const { id, status } of await readMirrorJobs()) {
+    if (status !== 'concluded') await qmp.execute('block-job-cancel', { device: id, force: true }).catch(ignoreRefusal);
   }
-  const isCleared = await poll(clock, { timeoutMs: CANCEL_MS, everyMs: LOOK_EVERY_MS }, async () => {
-    const jobs = await left();
+  const isCleared = await poll(clock, { timeoutMs: CANCEL_MS, everyMs: POLL_INTERVAL_MS }, async () => {
+    const jobs = await readMirrorJobs();
     for (const { id, status } of jobs) if (status === 'concluded') await qmp.execute('job-dismiss', { id });
     return jobs.every(({ status }) => status === 'concluded') ? true : undefined;
   });
   if (isCleared === undefined)
     throw new HypervisorError(`the disks are still being sent ${CANCEL_MS} ms after the cancellation`);
-  for (const name of await readNodes(qmp)) {
+  for (const name of await readBlockNodes(qmp)) {
     if (isMirrorName(name)) await qmp.execute('blockdev-del', { 'node-name': name });
   }
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
-import { isRunning, OutlivingProcess, parseStat, processesBelow, spawnOutliving } from './process.ts';
+import { isRunning, OutlivingProcess, parseStat, findProcessesBelow, spawnDetached } from './process.ts';
 
 const LONG_MS = 20_000;
 
@@ -16,7 +16,7 @@ async function spawned(
   const file = await open(join(cwd, 'log'), 'a');
   const [program = '', ...args] = command;
   const options = { command: program, args, cwd, user: undefined, logFd: file.fd };
-  const child = await spawnOutliving(options, systemClock);
+  const child = await spawnDetached(options, systemClock);
   await file.close();
   try {
     await run(child, () => readFile(join(cwd, 'log'), 'utf8'), cwd);
@@ -40,13 +40,13 @@ test('does not kill another process with a reused pid', () =>
   spawned(['sleep', '60'], async (child) => {
     const mistaken = new OutlivingProcess({ ...child.identity, startTicks: '1' }, systemClock);
     await mistaken.kill('SIGKILL');
-    assert.equal(await child.alive(), true);
+    assert.equal(await child.isAlive(), true);
   }));
 
 test('notices the exit of a process that another process started', () =>
   spawned(['sleep', '60'], async (child) => {
     const other = new OutlivingProcess(child.identity, systemClock);
-    assert.equal(await other.alive(), true);
+    assert.equal(await other.isAlive(), true);
     assert.equal(await other.gone(0), false);
     await other.kill('SIGKILL');
     assert.equal(await other.gone(LONG_MS), true);
@@ -76,17 +76,17 @@ test('starts a process with a clean environment in its own session', () =>
 
 test('fails for a missing program', async () => {
   const options = { command: 'no-such-program', args: [], cwd: '/', user: undefined, logFd: 2 };
-  await assert.rejects(spawnOutliving(options, systemClock), /ENOENT/);
+  await assert.rejects(spawnDetached(options, systemClock), /ENOENT/);
 });
 
 test('finds a process by its working directory, even if that was removed', () =>
   spawned(['sleep', '60', '0.0419'], async (child, _log, cwd) => {
     const [root, words] = [await realpath(tmpdir()), ['sleep', '60', '0.0419', '']];
     const found = async () =>
-      (await processesBelow(root)).filter(({ identity }) => identity.pid === child.identity.pid);
+      (await findProcessesBelow(root)).filter(({ identity }) => identity.pid === child.identity.pid);
     const want = [{ identity: child.identity, cwd: await realpath(cwd), words }];
     assert.deepEqual(await found(), want);
-    assert.deepEqual(await processesBelow(join(cwd, 'deeper')), []);
+    assert.deepEqual(await findProcessesBelow(join(cwd, 'deeper')), []);
     await rm(cwd, { recursive: true });
     assert.deepEqual(await found(), want);
   }));

@@ -6,7 +6,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { readFile, readdir, readlink } from 'node:fs/promises';
 import type { Clock } from '#lib/clock.ts';
-import { poll, within } from './timing.ts';
+import { poll, waitAtMost } from './timing.ts';
 
 /** Identifies a process, also after its exit. */
 export interface ProcessIdentity {
@@ -34,7 +34,7 @@ export interface SpawnOptions {
 
 /** Excludes our own environment: it may contain secrets, and a guest may compromise QEMU. */
 export const GUEST_ENVIRONMENT = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
-const LOOK_EVERY_MS = 20;
+const POLL_INTERVAL_MS = 20;
 
 export class OutlivingProcess {
   readonly identity: ProcessIdentity;
@@ -53,14 +53,14 @@ export class OutlivingProcess {
       : new Promise((done) => child.once('exit', () => done(true)));
   }
 
-  async alive(): Promise<boolean> {
+  async isAlive(): Promise<boolean> {
     if (this.#child !== undefined) return !hasExited(this.#child);
     return isRunning(this.identity);
   }
 
   /** Does nothing if the process has exited. */
   async kill(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
-    if (!(await this.alive())) return;
+    if (!(await this.isAlive())) return;
     try {
       process.kill(this.identity.pid, signal);
     } catch (error) {
@@ -70,9 +70,9 @@ export class OutlivingProcess {
 
   /** Waits for the exit; returns whether the process exited within that time. */
   async gone(timeoutMs: number): Promise<boolean> {
-    if (this.#exited !== undefined) return (await within(this.#clock, timeoutMs, this.#exited)) === true;
+    if (this.#exited !== undefined) return (await waitAtMost(this.#clock, timeoutMs, this.#exited)) === true;
     const look = async () => ((await isRunning(this.identity)) ? undefined : true);
-    return (await poll(this.#clock, { timeoutMs, everyMs: LOOK_EVERY_MS }, look)) === true;
+    return (await poll(this.#clock, { timeoutMs, everyMs: POLL_INTERVAL_MS }, look)) === true;
   }
 
   /** Describes the exit if it is known: only the parent learns the exit code. */
@@ -84,7 +84,7 @@ export class OutlivingProcess {
   }
 
   /** Stops the event loop from waiting for the process. */
-  letGo(): void {
+  unref(): void {
     this.#child?.unref();
   }
 }
@@ -93,7 +93,7 @@ export class OutlivingProcess {
  * Starts a process in its own session, so that signals sent to us do not reach it. Rejects if the command cannot be
  * executed.
  */
-export async function spawnOutliving(options: SpawnOptions, clock: Clock): Promise<OutlivingProcess> {
+export async function spawnDetached(options: SpawnOptions, clock: Clock): Promise<OutlivingProcess> {
   const { command, args, cwd, user, logFd, fds = [] } = options;
   const child = spawn(command, args, {
     cwd,
@@ -128,7 +128,7 @@ export interface FoundProcess {
 /**
  * Returns the processes whose working directory is below the given real path. Slow: walks all processes of the host.
  */
-export async function processesBelow(directory: string): Promise<FoundProcess[]> {
+export async function findProcessesBelow(directory: string): Promise<FoundProcess[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const bootId = await readBootId();
   const found: FoundProcess[] = [];

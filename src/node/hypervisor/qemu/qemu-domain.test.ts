@@ -9,8 +9,8 @@ import { FakeClock } from '#client/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { aDefinition } from '../testing/a-definition.ts';
 import { DomainDir } from './domain-dir.ts';
-import { spawnOutliving } from './process.ts';
-import { untilWith } from './testing/until.ts';
+import { spawnDetached } from './process.ts';
+import { waitWithClock } from './testing/wait-with-clock.ts';
 import { QemuDomain } from './qemu-domain.ts';
 
 interface Scene {
@@ -31,7 +31,7 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
   await dir.prepare(undefined);
   const clock = new FakeClock();
   const log = await open(join(root, 'log'), 'a');
-  const qemu = await spawnOutliving(
+  const qemu = await spawnDetached(
     { command: 'sleep', args: ['60'], cwd: root, user: undefined, logFd: log.fd },
     clock,
   );
@@ -58,7 +58,7 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
   const definition = aDefinition({ id: 'a-uid', devices: [] });
   const started = { startedAtMs: 0, qemu: qemu.identity };
   const domain = new QemuDomain({
-    ...{ dir, qemu, swtpm: undefined, changed: () => undefined },
+    ...{ dir, qemu, swtpm: undefined, onChange: () => undefined },
     record: { version: 1, definition, paused: false, started },
     context: {
       ...{ clock, log: silentLog, user: undefined, accelerator: 'tcg' },
@@ -71,7 +71,7 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
     asked: [],
     answers: new Map(),
     say: (event) => void sockets.at(-1)?.write(`${JSON.stringify({ event })}\n`),
-    until: untilWith(clock),
+    until: waitWithClock(clock),
   };
   try {
     await run(made);
@@ -89,7 +89,7 @@ const timeout = 20_000;
 
 test('notices the end of a guest although its QEMU was too busy to answer', { timeout }, () =>
   scene(async (it) => {
-    await it.domain.takeOver({ timeoutMs: 1000 });
+    await it.domain.adopt({ timeoutMs: 1000 });
     assert.deepEqual(it.domain.view.current, { state: 'running' });
     it.status = undefined;
     it.asked.length = 0;
@@ -104,7 +104,7 @@ test('notices the end of a guest although its QEMU was too busy to answer', { ti
 test('counts an adopted guest as running until its QEMU answers', { timeout }, () =>
   scene(async (it) => {
     it.status = undefined;
-    const taken = it.domain.takeOver({ timeoutMs: 1000 });
+    const taken = it.domain.adopt({ timeoutMs: 1000 });
     let done = false;
     void taken.then(() => (done = true));
     await it.until(() => done);
@@ -116,7 +116,7 @@ test('counts an adopted guest as running until its QEMU answers', { timeout }, (
 
 test('reports why a guest is paused, also when the reason changes', { timeout }, () =>
   scene(async (it) => {
-    await it.domain.takeOver({ timeoutMs: 1000 });
+    await it.domain.adopt({ timeoutMs: 1000 });
     for (const [status, want] of [
       ['io-error', { state: 'paused', why: 'ioError' }],
       ['paused', { state: 'paused' }],
@@ -130,7 +130,7 @@ test('reports why a guest is paused, also when the reason changes', { timeout },
 
 test('reports missing space for a copy as permanent', { timeout }, () =>
   scene(async (it) => {
-    await it.domain.takeOver({ timeoutMs: 1000 });
+    await it.domain.adopt({ timeoutMs: 1000 });
     const image = { 'virtual-size': 2 ** 50, 'actual-size': 2 ** 50 };
     it.answers.set('query-jobs', []);
     it.answers.set('query-block', [{ qdev: 'disk-a', inserted: { 'node-name': 'a', image } }]);

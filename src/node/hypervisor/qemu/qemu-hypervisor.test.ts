@@ -11,9 +11,9 @@ import { HypervisorError } from '../hypervisor.ts';
 import { aDefinition } from '../testing/a-definition.ts';
 import { machineTypes, versionText } from './capabilities.ts';
 import { firmwareFiles } from './firmware.ts';
-import { processesBelow } from './process.ts';
+import { findProcessesBelow } from './process.ts';
 import { createQemuHypervisor } from './qemu-hypervisor.ts';
-import { runState } from './run-state.ts';
+import { parseRunState } from './run-state.ts';
 import { tapName, tapsOf } from './tap.ts';
 
 interface FailedStart {
@@ -83,7 +83,7 @@ for (const [name, { qemu, swtpm, change, want, permanent = false }] of Object.en
 
       assert.deepEqual(hypervisor.list(), []);
       assert.deepEqual(await readdir(dir), []);
-      assert.deepEqual(await processesBelow(await realpath(dir)), []);
+      assert.deepEqual(await findProcessesBelow(await realpath(dir)), []);
     } finally {
       await hypervisor.close();
       await rm(root, { recursive: true });
@@ -124,7 +124,7 @@ const runStates: Record<string, object> = {
 };
 
 for (const [status, want] of Object.entries(runStates)) {
-  test(`translates the run state ${status}`, () => assert.deepEqual(runState({ status }), want));
+  test(`translates the run state ${status}`, () => assert.deepEqual(parseRunState({ status }), want));
 }
 
 test('only guests with secure boot get its keys', () => {

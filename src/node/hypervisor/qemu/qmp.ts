@@ -52,8 +52,8 @@ export class QmpClient {
   #bufferedBytes = 0;
   #nextId = 1;
   #closed = false;
-  #greeted: (() => void) | undefined;
-  #refused: ((error: Error) => void) | undefined;
+  #onGreeting: (() => void) | undefined;
+  #onFailure: ((error: Error) => void) | undefined;
 
   private constructor(stream: Duplex, options: QmpOptions) {
     this.#stream = stream;
@@ -68,7 +68,7 @@ export class QmpClient {
   static async open(stream: Duplex, options: QmpOptions): Promise<QmpClient> {
     const client = new QmpClient(stream, options);
     try {
-      await client.#greeting();
+      await client.#waitForGreeting();
       await client.execute('qmp_capabilities');
     } catch (error) {
       client.close();
@@ -105,17 +105,17 @@ export class QmpClient {
     this.#stream.destroy();
   }
 
-  #greeting(): Promise<void> {
+  #waitForGreeting(): Promise<void> {
     const timeoutMs = this.#options.greetingTimeoutMs ?? GREETING_TIMEOUT_MS;
     return new Promise((resolve, reject) => {
       const cancel = this.#options.clock.after(timeoutMs, () => {
         reject(new QmpError('Timeout', `QEMU did not send its greeting within ${timeoutMs} ms`));
       });
-      this.#greeted = () => {
+      this.#onGreeting = () => {
         cancel();
         resolve();
       };
-      this.#refused = (error) => {
+      this.#onFailure = (error) => {
         cancel();
         reject(error);
       };
@@ -130,7 +130,7 @@ export class QmpClient {
       const line = Buffer.concat(this.#chunks).toString('utf8');
       this.#chunks = [];
       this.#bufferedBytes = 0;
-      this.#line(line);
+      this.#onLine(line);
     }
     if (rest.length === 0) return;
     this.#chunks.push(rest);
@@ -138,7 +138,7 @@ export class QmpClient {
     if (this.#bufferedBytes > MAX_LINE_BYTES) this.#stream.destroy();
   }
 
-  #line(text: string): void {
+  #onLine(text: string): void {
     if (text.trim() === '') return;
     const message = parseObject(text);
     if (message === undefined) {
@@ -146,13 +146,13 @@ export class QmpClient {
     } else if (typeof message.event === 'string') {
       this.#options.onEvent?.({ name: message.event, data: asObject(message.data) });
     } else if (message.QMP !== undefined) {
-      this.#greeted?.();
+      this.#onGreeting?.();
     } else if (typeof message.id === 'number') {
-      this.#answer(message.id, message);
+      this.#onAnswer(message.id, message);
     }
   }
 
-  #answer(id: number, message: Record<string, unknown>): void {
+  #onAnswer(id: number, message: Record<string, unknown>): void {
     const pending = this.#pending.get(id);
     if (pending === undefined) return;
     this.#pending.delete(id);
@@ -168,7 +168,7 @@ export class QmpClient {
   #end(error: QmpError, tell: boolean): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#refused?.(error);
+    this.#onFailure?.(error);
     for (const { cancel, reject } of this.#pending.values()) {
       cancel();
       reject(error);

@@ -2,7 +2,7 @@
 import type { DomainState } from '../hypervisor.ts';
 
 /** `never ran`: the guest has not executed its first instruction. */
-export type RunState = DomainState | { readonly state: 'never ran' };
+export type QemuRunState = DomainState | { readonly state: 'never ran' };
 
 export const PAUSED: DomainState = { state: 'paused' };
 export const RUNNING: DomainState = { state: 'running' };
@@ -11,7 +11,7 @@ export const RUNNING: DomainState = { state: 'running' };
 export const STATE_EVENTS: ReadonlySet<string> = new Set(['STOP', 'RESUME', 'SHUTDOWN', 'GUEST_PANICKED']);
 
 /** Parses the answer to query-status. */
-export function runState(answer: unknown): RunState {
+export function parseRunState(answer: unknown): QemuRunState {
   const { status } = answer as { status: string };
   switch (status) {
     case 'running':

@@ -18,26 +18,26 @@ export interface ScreenshotOptions {
 }
 
 export async function takeScreenshot(qmp: QmpClient, { run, moveCursor }: ScreenshotOptions): Promise<Buffer> {
-  if (moveCursor) await wakeUp(qmp);
+  if (moveCursor) await wakeScreen(qmp);
   const name = `screenshot-${newUid()}.png`;
   const path = join(run, name);
   try {
     await qmp.execute('screendump', { filename: name, format: 'png' });
-    return await readPicture(path);
+    return await readScreenshot(path);
   } finally {
     await rm(path, { force: true });
   }
 }
 
 /** Moves the pointer forth and back, which is enough to end a screensaver. */
-async function wakeUp(qmp: QmpClient): Promise<void> {
+async function wakeScreen(qmp: QmpClient): Promise<void> {
   for (const value of [1, -1]) {
     await qmp.execute('input-send-event', { events: [{ type: 'rel', data: { axis: 'x', value } }] });
   }
 }
 
 /** Follows no links and does not block on a pipe. */
-async function readPicture(path: string): Promise<Buffer> {
+async function readScreenshot(path: string): Promise<Buffer> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const stats = await file.stat();

@@ -16,9 +16,9 @@ const { O_CREAT, O_NOFOLLOW, O_RDWR } = constants;
 const LOCK = 'lock';
 const PRIVATE_FILE = 0o600;
 /** The threads of a QEMU that has exited may live a little longer. */
-const PATIENCE_S = 1;
+const TIMEOUT_S = 1;
 /** The exit code of flock if another process holds the lock. Other codes are errors. */
-const TAKEN = 9;
+const CONFLICT_EXIT_CODE = 9;
 
 /**
  * Returns the locked file, which must be closed after QEMU has inherited it; undefined if there is no persistent state.
@@ -30,7 +30,8 @@ export async function lockState({ state }: Pick<DomainDefinition, 'state'>): Pro
   try {
     // Node has no flock. The lock belongs to the open file, not to the program that takes it.
     const code = await runFlock(file.fd);
-    if (code === TAKEN) throw new HypervisorError(`another guest uses the persistent state in "${state.directory}"`);
+    if (code === CONFLICT_EXIT_CODE)
+      throw new HypervisorError(`another guest uses the persistent state in "${state.directory}"`);
     if (code !== 0)
       throw new HypervisorError(`the lock of the persistent state "${path}" failed: flock exited with code ${code}`);
     return file;
@@ -41,7 +42,7 @@ export async function lockState({ state }: Pick<DomainDefinition, 'state'>): Pro
 }
 
 function runFlock(fd: number): Promise<number | null> {
-  const args = ['--exclusive', '--timeout', String(PATIENCE_S), '--conflict-exit-code', String(TAKEN), '3'];
+  const args = ['--exclusive', '--timeout', String(TIMEOUT_S), '--conflict-exit-code', String(CONFLICT_EXIT_CODE), '3'];
   const child = spawn('flock', args, { stdio: ['ignore', 'ignore', 'ignore', fd], env: GUEST_ENVIRONMENT });
   return new Promise((resolve, reject) => {
     child.once('error', reject);

@@ -47,9 +47,18 @@ export async function addTap({ name, bridge, queues }: Tap, user: User | undefin
   if (!found) throw new HypervisorError(`this node has no bridge "${bridge}"`);
   await removeTap(name);
   const owner = user === undefined ? [] : ['user', String(user.uid)];
-  await ip(['tuntap', 'add', 'dev', name, 'mode', 'tap', ...owner, ...(queues === undefined ? [] : ['multi_queue'])]);
+  await runIp([
+    'tuntap',
+    'add',
+    'dev',
+    name,
+    'mode',
+    'tap',
+    ...owner,
+    ...(queues === undefined ? [] : ['multi_queue']),
+  ]);
   try {
-    await ip(['link', 'set', 'dev', name, 'master', bridge, 'up']);
+    await runIp(['link', 'set', 'dev', name, 'master', bridge, 'up']);
   } catch (error) {
     await removeTap(name);
     throw error;
@@ -58,7 +67,7 @@ export async function addTap({ name, bridge, queues }: Tap, user: User | undefin
 
 /** Does nothing if the device does not exist. */
 export async function removeTap(name: string): Promise<void> {
-  if (await exists(`/sys/class/net/${name}`)) await ip(['link', 'delete', 'dev', name]);
+  if (await exists(`/sys/class/net/${name}`)) await runIp(['link', 'delete', 'dev', name]);
 }
 
 /** Removes the tap devices of an ended domain. A failure must not keep the domain, so it is only logged. */
@@ -75,7 +84,7 @@ function exists(path: string): Promise<boolean> {
   );
 }
 
-async function ip(args: string[]): Promise<void> {
+async function runIp(args: string[]): Promise<void> {
   try {
     await run('ip', args, { timeout: TIMEOUT_MS, maxBuffer: MAX_OUTPUT_BYTES });
   } catch (cause) {

@@ -8,7 +8,7 @@
  *
  * For connections from outside, the source port is the port of this host to which the client connected.
  */
-export interface Forwarded {
+export interface UsernetEntry {
   /** Absent if the text does not name it. */
   readonly netdev?: string;
   readonly protocol: 'tcp' | 'udp';
@@ -21,8 +21,8 @@ const HEADING = /\((?<netdev>[^()]+)\):\s*$/;
 const ROW =
   /^\s*(?<protocol>TCP|UDP)\[(?<state>[A-Z0-9_]+)[^\]]*\]\s+-?\d+\s+127\.0\.0\.1\s+(?<host>\d+)\s+\S+\s+(?<guest>\d+)\s/;
 
-export function parseUsernet(text: string): Forwarded[] {
-  const found: Forwarded[] = [];
+export function parseUsernet(text: string): UsernetEntry[] {
+  const found: UsernetEntry[] = [];
   let netdev: string | undefined;
   for (const line of text.split(/\r?\n/)) {
     const heading = HEADING.exec(line)?.groups?.['netdev'];

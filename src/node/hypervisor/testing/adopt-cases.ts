@@ -1,7 +1,7 @@
 /** Guests outlive the process that started them. */
 import assert from 'node:assert/strict';
 import { newUid } from '#lib/ids.ts';
-import { hasEnded, started, stateOf, until, type Cases } from './scene.ts';
+import { hasEnded, startGuest, stateOf, until, type Cases } from './scene.ts';
 
 export const adoptCases: Cases = {
   'finds no domains in an empty directory': async (scene) => {
@@ -12,9 +12,9 @@ export const adoptCases: Cases = {
 
   'finds each guest in its present state': async (scene) => {
     const ids = [newUid(), newUid(), newUid()] as const;
-    await started(scene, { id: ids[0] });
-    await started(scene, { id: ids[1], paused: true });
-    await started(scene, { id: ids[2] });
+    await startGuest(scene, { id: ids[0] });
+    await startGuest(scene, { id: ids[1], paused: true });
+    await startGuest(scene, { id: ids[2] });
     await scene.hypervisor.destroy(ids[2]);
     const before = ids.map((id) => scene.hypervisor.get(id));
 
@@ -55,7 +55,7 @@ export const adoptCases: Cases = {
   },
 
   'reports a guest that died while no hypervisor was open': async (scene) => {
-    const id = await started(scene);
+    const id = await startGuest(scene);
 
     const next = await scene.reopen(() => scene.killGuest(id));
     await next.adopt();
@@ -67,7 +67,7 @@ export const adoptCases: Cases = {
   },
 
   'notices the end of an adopted guest': async (scene) => {
-    const id = await started(scene);
+    const id = await startGuest(scene);
     const next = await scene.reopen();
     await next.adopt();
 
@@ -78,7 +78,7 @@ export const adoptCases: Cases = {
   },
 
   'does not find removed domains': async (scene) => {
-    const id = await started(scene);
+    const id = await startGuest(scene);
     await scene.hypervisor.destroy(id);
     await scene.hypervisor.remove(id);
 
@@ -89,7 +89,7 @@ export const adoptCases: Cases = {
   },
 
   'closes without touching the guests': async (scene) => {
-    const id = await started(scene);
+    const id = await startGuest(scene);
     const before = scene.hypervisor.get(id);
     await scene.hypervisor.close();
 
@@ -101,7 +101,7 @@ export const adoptCases: Cases = {
   },
 
   'keeps the console log for the next process': async (scene) => {
-    const id = await started(scene);
+    const id = await startGuest(scene);
     const before = await scene.hypervisor.readConsoleLog(id);
 
     const next = await scene.reopen();

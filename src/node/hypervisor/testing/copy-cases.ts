@@ -204,7 +204,7 @@ async function slow(scene: ConformanceScene): Promise<Hypervisor> {
 /** Waits for the end of a copy, checking after each change; the test's timeout is the limit. */
 export function copyEnd(hypervisor: Hypervisor, id: string, copyId: string): Promise<CopyState> {
   return new Promise((resolve, reject) => {
-    const look = async () => {
+    const check = async () => {
       const state = await hypervisor.copyState(id, copyId);
       if (state?.state === 'copying') return;
       stop();
@@ -212,8 +212,8 @@ export function copyEnd(hypervisor: Hypervisor, id: string, copyId: string): Pro
       resolve(state);
     };
     const stop = hypervisor.onChange((changed) => {
-      if (changed === id) look().catch(reject);
+      if (changed === id) check().catch(reject);
     });
-    look().catch(reject);
+    check().catch(reject);
   });
 }

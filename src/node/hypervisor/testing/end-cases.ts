@@ -2,15 +2,15 @@
 import assert from 'node:assert/strict';
 import { newUid } from '#lib/ids.ts';
 import { HypervisorError } from '../hypervisor.ts';
-import { hasEnded, started, stateOf, until, type Cases } from './scene.ts';
+import { hasEnded, startGuest, stateOf, until, type Cases } from './scene.ts';
 
 export const endCases: Cases = {
   'presses the power button, and lets the guest decide': async (scene) => {
-    const id = await started(scene);
+    const id = await startGuest(scene);
 
     await scene.hypervisor.powerDown(id);
 
-    if (!scene.obeys) {
+    if (!scene.shutsDownOnPowerButton) {
       await scene.hypervisor.powerDown(id);
       assert.equal(stateOf(scene.hypervisor, id), 'running');
       return;
@@ -20,7 +20,7 @@ export const endCases: Cases = {
   },
 
   'switches off a guest': async (scene) => {
-    const id = await started(scene);
+    const id = await startGuest(scene);
 
     await scene.hypervisor.destroy(id);
 
@@ -29,7 +29,7 @@ export const endCases: Cases = {
   },
 
   'switches off a paused guest, whose hypervisor answers until then': async (scene) => {
-    const id = await started(scene, { paused: true });
+    const id = await startGuest(scene, { paused: true });
     const ping = () => scene.hypervisor.ping(id, { timeoutMs: 10_000 });
     await ping();
     await scene.hypervisor.destroy(id);
@@ -44,7 +44,7 @@ export const endCases: Cases = {
   },
 
   'reports that a guest died': async (scene) => {
-    const id = await started(scene);
+    const id = await startGuest(scene);
 
     await scene.killGuest(id);
 
@@ -68,7 +68,7 @@ export const endCases: Cases = {
   },
 
   'refuses to remove a guest that still runs': async (scene) => {
-    const id = await started(scene);
+    const id = await startGuest(scene);
     await assert.rejects(scene.hypervisor.remove(id), HypervisorError);
     assert.equal(stateOf(scene.hypervisor, id), 'running');
 
@@ -78,7 +78,7 @@ export const endCases: Cases = {
   },
 
   'forgets a removed guest, which can be started again': async (scene) => {
-    const id = await started(scene);
+    const id = await startGuest(scene);
     await scene.hypervisor.destroy(id);
 
     await scene.hypervisor.remove(id);
@@ -86,13 +86,13 @@ export const endCases: Cases = {
 
     assert.equal(scene.hypervisor.get(id), undefined);
     await assert.rejects(scene.hypervisor.readConsoleLog(id), HypervisorError);
-    await started(scene, { id });
+    await startGuest(scene, { id });
     assert.equal(stateOf(scene.hypervisor, id), 'running');
   },
 
   'ends one guest and keeps the others': async (scene) => {
-    const kept = await started(scene, { id: newUid() });
-    const ended = await started(scene, { id: newUid() });
+    const kept = await startGuest(scene, { id: newUid() });
+    const ended = await startGuest(scene, { id: newUid() });
 
     await scene.hypervisor.destroy(ended);
     await scene.hypervisor.remove(ended);

@@ -5,7 +5,7 @@ import { behindPort } from '#node/definition/addresses/layout-q35.ts';
 import { driveAddress } from '#node/definition/addresses/drive-address.ts';
 import type { DiskDevice, InterfaceDevice, PluggableDevice } from '#node/definition/domain-definition.ts';
 import { HypervisorError, type Hypervisor } from '../hypervisor.ts';
-import { started, stateOf, type Cases, type ConformanceScene } from './scene.ts';
+import { startGuest, stateOf, type Cases, type ConformanceScene } from './scene.ts';
 
 /** Free in every guest of a scene, as is SCSI unit 7. Port 0 has the interface, and there are eight ports. */
 const FREE_PORT = 5;
@@ -16,7 +16,7 @@ const UNIT = 7;
 export const hotplugCases: Cases = {
   'plugs disks and interfaces at their addresses': async (scene) => {
     const { hypervisor } = scene;
-    const id = await started(scene);
+    const id = await startGuest(scene);
     const before = eventsOf(hypervisor, id);
     const changed: string[] = [];
     hypervisor.onChange((one) => changed.push(one));
@@ -24,7 +24,7 @@ export const hotplugCases: Cases = {
 
     for (const device of devices) await hypervisor.plug(id, device);
 
-    for (const device of devices) await assertThere(hypervisor, id, device);
+    for (const device of devices) await assertPlugged(hypervisor, id, device);
     assert.ok(eventsOf(hypervisor, id) >= before + devices.length);
     assert.ok(changed.length >= devices.length && changed.every((one) => one === id));
     assert.equal(stateOf(hypervisor, id), 'running');
@@ -32,7 +32,7 @@ export const hotplugCases: Cases = {
 
   'sets the link of an interface down and up, and remembers it': async (scene) => {
     const { hypervisor } = scene;
-    const id = await started(scene);
+    const id = await startGuest(scene);
     const linkOf = (of: Hypervisor) => {
       const found = of.inspect(id)?.definition.devices.find((device) => device.type === 'interface');
       return found?.type === 'interface' ? [found.id, found.link] : [];
@@ -52,16 +52,16 @@ export const hotplugCases: Cases = {
   },
 
   'plugs a device into a paused guest': async (scene) => {
-    const id = await started(scene, { paused: true });
+    const id = await startGuest(scene, { paused: true });
     const disk = await virtioDisk(scene);
     await scene.hypervisor.plug(id, disk);
-    await assertThere(scene.hypervisor, id, disk);
+    await assertPlugged(scene.hypervisor, id, disk);
     assert.equal(stateOf(scene.hypervisor, id), 'paused');
   },
 
   'plugs no device twice': async (scene) => {
     const { hypervisor } = scene;
-    const id = await started(scene);
+    const id = await startGuest(scene);
     const disk = await virtioDisk(scene);
     await hypervisor.plug(id, disk);
     const events = eventsOf(hypervisor, id);
@@ -77,7 +77,7 @@ export const hotplugCases: Cases = {
 
   'refuses an address in use or out of range permanently, and leaves nothing behind': async (scene) => {
     const { hypervisor } = scene;
-    const id = await started(scene);
+    const id = await startGuest(scene);
     await hypervisor.plug(id, await scsiDisk(scene));
     const before = { ids: idsOf(hypervisor, id), learned: await hypervisor.learn(id) };
     const disk = await virtioDisk(scene);
@@ -100,28 +100,28 @@ export const hotplugCases: Cases = {
     // Leftovers of the attempts would now be in the way.
     for (const device of [disk, nic(FREE_PORT + 1)]) {
       await hypervisor.plug(id, device);
-      await assertThere(hypervisor, id, device);
+      await assertPlugged(hypervisor, id, device);
     }
   },
 
   'unplugs a disk, and plugs it again at its address': async (scene) => {
     const { hypervisor } = scene;
-    const id = await started(scene);
+    const id = await startGuest(scene);
     const disk = await scsiDisk(scene);
     await hypervisor.plug(id, disk);
     const events = eventsOf(hypervisor, id);
 
     await hypervisor.unplug(id, disk.id);
-    await untilGone(hypervisor, id, disk.id);
+    await waitUntilUnplugged(hypervisor, id, disk.id);
 
     assert.ok(eventsOf(hypervisor, id) > events);
     await hypervisor.plug(id, disk);
-    await assertThere(hypervisor, id, disk);
+    await assertPlugged(hypervisor, id, disk);
   },
 
   'releases requested devices at a restart of the guest at the latest': async (scene) => {
     const { hypervisor } = scene;
-    const id = await started(scene);
+    const id = await startGuest(scene);
     const devices = [await virtioDisk(scene), nic(FREE_PORT + 1)];
     for (const device of devices) await hypervisor.plug(id, device);
 
@@ -130,14 +130,14 @@ export const hotplugCases: Cases = {
       await hypervisor.unplug(id, device.id);
     }
     await hypervisor.reset(id);
-    for (const device of devices) await untilGone(hypervisor, id, device.id);
+    for (const device of devices) await waitUntilUnplugged(hypervisor, id, device.id);
 
     for (const device of devices) await hypervisor.plug(id, device);
   },
 
   'reports devices that a paused guest was asked to release, which stay until then': async (scene) => {
     const { hypervisor } = scene;
-    const id = await started(scene, { paused: true });
+    const id = await startGuest(scene, { paused: true });
 
     await hypervisor.unplug(id, 'nic-default');
 
@@ -147,7 +147,7 @@ export const hotplugCases: Cases = {
   },
 
   'ignores an unplug of an unknown device': async (scene) => {
-    const id = await started(scene);
+    const id = await startGuest(scene);
     const events = eventsOf(scene.hypervisor, id);
     await scene.hypervisor.unplug(id, 'disk-missing');
     assert.deepEqual(scene.hypervisor.inspect(id)?.leaving, []);
@@ -155,7 +155,7 @@ export const hotplugCases: Cases = {
   },
 
   'permanently refuses to unplug devices that belong to the machine': async (scene) => {
-    const id = await started(scene);
+    const id = await startGuest(scene);
     for (const deviceId of ['rng0', 'disk-tray']) {
       await assert.rejects(
         scene.hypervisor.unplug(id, deviceId),
@@ -185,7 +185,7 @@ export const hotplugCases: Cases = {
     const late = { ...(await virtioDisk(scene)), address: slot('0x09') };
     for (const device of [late, await scsiDisk(scene)]) {
       await hypervisor.plug(guest.id, device);
-      await assertThere(hypervisor, guest.id, device);
+      await assertPlugged(hypervisor, guest.id, device);
     }
     await assert.rejects(
       hypervisor.plug(guest.id, { ...nic(0), address: slot('0x09') }),
@@ -193,11 +193,11 @@ export const hotplugCases: Cases = {
     );
     await hypervisor.unplug(guest.id, late.id);
     await hypervisor.reset(guest.id);
-    await untilGone(hypervisor, guest.id, late.id);
+    await waitUntilUnplugged(hypervisor, guest.id, late.id);
   },
 
   'finds plugged devices again, but not released ones': async (scene) => {
-    const id = await started(scene);
+    const id = await startGuest(scene);
     const [stays, goes] = [await virtioDisk(scene), await scsiDisk(scene)];
     for (const device of [stays, goes]) await scene.hypervisor.plug(id, device);
     await scene.hypervisor.unplug(id, goes.id);
@@ -206,10 +206,10 @@ export const hotplugCases: Cases = {
     const next = await scene.reopen();
     await next.adopt();
 
-    await untilGone(next, id, goes.id);
-    await assertThere(next, id, stays);
+    await waitUntilUnplugged(next, id, goes.id);
+    await assertPlugged(next, id, stays);
     await next.plug(id, goes);
-    await assertThere(next, id, goes);
+    await assertPlugged(next, id, goes);
   },
 
   'returns the definition of a domain, also after it has ended': async (scene) => {
@@ -238,7 +238,7 @@ function idsOf(hypervisor: Hypervisor, id: string): string[] {
   return (hypervisor.inspect(id)?.definition.devices ?? []).map((device) => device.id);
 }
 
-async function assertThere(hypervisor: Hypervisor, id: string, device: PluggableDevice): Promise<void> {
+async function assertPlugged(hypervisor: Hypervisor, id: string, device: PluggableDevice): Promise<void> {
   const { definition, leaving } = hypervisor.inspect(id) ?? {};
   assert.deepEqual(
     definition?.devices.find((one) => one.id === device.id),
@@ -251,15 +251,15 @@ async function assertThere(hypervisor: Hypervisor, id: string, device: Pluggable
 }
 
 /** The test's timeout is the limit. */
-async function untilGone(hypervisor: Hypervisor, id: string, deviceId: string): Promise<void> {
+async function waitUntilUnplugged(hypervisor: Hypervisor, id: string, deviceId: string): Promise<void> {
   await new Promise<void>((resolve) => {
-    const look = () => {
+    const check = () => {
       if (idsOf(hypervisor, id).includes(deviceId)) return;
       stop();
       resolve();
     };
-    const stop = hypervisor.onChange(look);
-    look();
+    const stop = hypervisor.onChange(check);
+    check();
   });
   assert.equal(hypervisor.inspect(id)?.leaving.includes(deviceId), false);
   assert.ok((await hypervisor.learn(id)).every((one) => one.id !== deviceId));

@@ -5,19 +5,23 @@ import { readFile, truncate } from 'node:fs/promises';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { MovingDisk, SendProgress } from '../migration.ts';
-import { beginMove, moveTo, SOURCE_NODE, stepsOf, TARGET_NODE, told } from './move.ts';
+import { beginMove, moveTo, SOURCE_NODE, stepsOf, TARGET_NODE, migrationStatusOf } from './move.ts';
 import { stateOf, type Cases, type ConformanceScene } from './scene.ts';
 
 export const migrateCases: Cases = {
   'waits for an incoming guest': async (scene) => {
     const move = await beginMove(scene);
     const { target, id, uid, source } = move;
-    assert.deepEqual(told(target, id), {
+    assert.deepEqual(migrationStatusOf(target, id), {
       current: { state: 'incoming' },
       migration: { uid, peer: SOURCE_NODE, role: 'target', step: 'waiting' },
       startedAtMs: source.get(id)?.startedAtMs,
     });
-    assert.deepEqual(told(source, id), { ...told(source, id), current: { state: 'running' }, migration: undefined });
+    assert.deepEqual(migrationStatusOf(source, id), {
+      ...migrationStatusOf(source, id),
+      current: { state: 'running' },
+      migration: undefined,
+    });
   },
 
   'moves a guest, and reports each step on both sides': async (scene) => {
@@ -40,7 +44,11 @@ export const migrateCases: Cases = {
       ['left', 'ended', 'running', 'left', 'arrived'],
     ]);
     const migration = { uid, peer: TARGET_NODE, role: 'source', step: 'left' };
-    assert.deepEqual(told(source, id), { current: { state: 'ended', how: 'migrated' }, migration, startedAtMs });
+    assert.deepEqual(migrationStatusOf(source, id), {
+      current: { state: 'ended', how: 'migrated' },
+      migration,
+      startedAtMs,
+    });
     assert.equal(target.get(id)?.startedAtMs, startedAtMs);
     assert.deepEqual(await target.learn(id), learned);
   },

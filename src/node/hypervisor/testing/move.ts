@@ -41,7 +41,7 @@ export async function beginMove(scene: ConformanceScene, options: MoveOptions = 
   const { id } = definition;
   await source.create(definition, { paused });
   const startedAtMs = source.get(id)?.startedAtMs ?? 0;
-  const door = await target.receive(
+  const endpoint = await target.receive(
     options.retargeted ?? definition,
     {
       ...{ uid, peer: SOURCE_NODE, startedAtMs, paused, disks },
@@ -49,7 +49,7 @@ export async function beginMove(scene: ConformanceScene, options: MoveOptions = 
     },
     {},
   );
-  const outgoing = { uid, peer: TARGET_NODE, door, disks, bytesPerSecond, autoConverge: false };
+  const outgoing = { uid, peer: TARGET_NODE, door: endpoint, disks, bytesPerSecond, autoConverge: false };
   return { id, uid, definition, source, target, outgoing, sent: {}, at: 'received' };
 }
 
@@ -75,12 +75,12 @@ const steps: Record<Point, (move: Move) => Promise<void>> = {
 };
 
 /** Returns what a domain reports of its state and its migration. */
-export function told(hypervisor: Hypervisor, id: string): Told {
+export function migrationStatusOf(hypervisor: Hypervisor, id: string): MigrationStatus {
   const { current, migration, startedAtMs } = hypervisor.get(id) ?? {};
   return { current, migration, startedAtMs };
 }
 
-export type Told = Partial<Pick<Domain, 'current' | 'migration' | 'startedAtMs'>>;
+export type MigrationStatus = Partial<Pick<Domain, 'current' | 'migration' | 'startedAtMs'>>;
 
 export function stepsOf({ source, target, id }: Move): (DomainMigration['step'] | undefined)[] {
   return [source.get(id)?.migration?.step, target.get(id)?.migration?.step];

@@ -31,9 +31,9 @@ export interface ConformanceScene {
   /** Kills the guest at the second hypervisor only. */
   killAtSecond(id: string): Promise<void>;
   /** True if the guests shut down when the power button is pressed; otherwise they ignore it. */
-  readonly obeys: boolean;
+  readonly shutsDownOnPowerButton: boolean;
   /** True if the guests echo input of their serial console; otherwise they print nothing. */
-  readonly talks: boolean;
+  readonly echoesInput: boolean;
   /** Removes all guests and files. */
   end(): Promise<void>;
 }
@@ -45,7 +45,7 @@ export const SLOW_BYTES_PER_SECOND = 1000;
 export type Cases = Readonly<Record<string, (scene: ConformanceScene) => Promise<void>>>;
 
 /** Starts a guest and returns its id. */
-export async function started(
+export async function startGuest(
   { hypervisor, definition }: ConformanceScene,
   options: { id?: string; paused?: boolean } = {},
 ): Promise<string> {
@@ -59,18 +59,18 @@ export function stateOf(hypervisor: Hypervisor, id: string): DomainState['state'
 }
 
 /** Waits until the condition holds for the domain; the test's timeout is the limit. */
-export function until(hypervisor: Hypervisor, id: string, looksSo: (domain: Domain) => boolean): Promise<Domain> {
+export function until(hypervisor: Hypervisor, id: string, condition: (domain: Domain) => boolean): Promise<Domain> {
   return new Promise((resolve) => {
-    const look = () => {
+    const check = () => {
       const domain = hypervisor.get(id);
-      if (domain === undefined || !looksSo(domain)) return;
+      if (domain === undefined || !condition(domain)) return;
       stop();
       resolve(domain);
     };
     const stop = hypervisor.onChange((changed) => {
-      if (changed === id) look();
+      if (changed === id) check();
     });
-    look();
+    check();
   });
 }
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { newUid } from '#lib/ids.ts';
 import { HypervisorError } from '../hypervisor.ts';
-import { started, stateOf, type Cases } from './scene.ts';
+import { startGuest, stateOf, type Cases } from './scene.ts';
 
 export const startCases: Cases = {
   'lists each machine type once, and its version': async ({ hypervisor, definition }) => {
@@ -34,7 +34,7 @@ export const startCases: Cases = {
   },
 
   'prepares a guest without running it': async (scene) => {
-    const id = await started(scene, { paused: true });
+    const id = await startGuest(scene, { paused: true });
     assert.equal(stateOf(scene.hypervisor, id), 'paused');
 
     await scene.hypervisor.resume(id);
@@ -53,7 +53,7 @@ export const startCases: Cases = {
   },
 
   'runs several guests at the same time': async (scene) => {
-    const ids = await Promise.all([started(scene, { id: newUid() }), started(scene, { id: newUid() })]);
+    const ids = await Promise.all([startGuest(scene, { id: newUid() }), startGuest(scene, { id: newUid() })]);
 
     await scene.hypervisor.pause(ids[0]);
 
@@ -82,7 +82,7 @@ export const startCases: Cases = {
   },
 
   'pauses and resumes, also repeatedly': async (scene) => {
-    const id = await started(scene);
+    const id = await startGuest(scene);
     for (const [verb, state] of [
       ['pause', 'paused'],
       ['pause', 'paused'],
@@ -99,7 +99,7 @@ export const startCases: Cases = {
     const seen: string[] = [];
     const stop = hypervisor.onChange((id) => seen.push(`${id} ${stateOf(hypervisor, id)}`));
 
-    const id = await started(scene);
+    const id = await startGuest(scene);
     await hypervisor.pause(id);
     await hypervisor.resume(id);
     stop();
@@ -113,7 +113,7 @@ export const startCases: Cases = {
   },
 
   'keeps the process of a guest that is reset or restarted': async (scene) => {
-    const id = await started(scene);
+    const id = await startGuest(scene);
     const pid = scene.hypervisor.get(id)?.pid;
 
     await scene.hypervisor.reset(id);

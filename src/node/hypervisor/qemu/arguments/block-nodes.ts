@@ -35,7 +35,7 @@ export function isMirrorName(name: string): boolean {
 }
 
 /** The writable node through which a read-only disk is received. */
-export function fillName(deviceId: string): string {
+export function fillNodeName(deviceId: string): string {
   return `fill-${digest(deviceId)}`;
 }
 

@@ -6,7 +6,7 @@ import type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
 export function clockArguments(clock: ClockDefinition | undefined, { nowMs, accelerator }: QemuHost): string[] {
   const { rtcTickPolicy, rtcTrack, pitTickPolicy } = clock ?? {};
   const options = {
-    base: baseOf(clock ?? {}, nowMs),
+    base: clockBase(clock ?? {}, nowMs),
     ...(rtcTrack !== undefined && { clock: rtcTrack === 'guest' ? 'vm' : 'host' }),
     ...(rtcTickPolicy !== undefined && { driftfix: rtcTickPolicy === 'catchup' ? 'slew' : 'none' }),
   };
@@ -24,7 +24,7 @@ export function timerOptions(clock: ClockDefinition | undefined): { hpet?: boole
   return { ...(clock?.hpet === false && { hpet: false }), ...(clock?.pit === false && { pit: false }) };
 }
 
-function baseOf({ offsetSeconds, timezone }: ClockDefinition, nowMs: () => number): string {
+function clockBase({ offsetSeconds, timezone }: ClockDefinition, nowMs: () => number): string {
   if (timezone !== undefined) return dateText(nowMs() + zoneOffsetMs(timezone, nowMs()));
   return offsetSeconds === undefined ? 'utc' : dateText(nowMs() + offsetSeconds * 1000);
 }

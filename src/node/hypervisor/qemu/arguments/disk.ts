@@ -3,7 +3,7 @@ import type { Chipset } from '#api/chipset.ts';
 import type { DiskDevice, DiskSource } from '#node/definition/domain-definition.ts';
 import { fileNodeName, formatNodeName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
 import { ioThreadName } from '#node/hypervisor/qemu/arguments/machine.ts';
-import { diskPlace, unitIn } from '#node/hypervisor/qemu/arguments/disk-place.ts';
+import { diskPlace, driveUnit } from '#node/hypervisor/qemu/arguments/disk-place.ts';
 import {
   blockdevArguments,
   deviceArguments,
@@ -80,6 +80,6 @@ export function diskDevice(disk: DiskDevice, chipset: Chipset): DeviceOptions {
 /** Sets the boot order of a floppy, which is a property of the chipset's controller. */
 function floppyBootOrder(disk: DiskDevice): string[] {
   if (disk.media !== 'floppy' || disk.bootOrder === undefined) return [];
-  const property = unitIn(disk) === 0 ? 'bootindexA' : 'bootindexB';
+  const property = driveUnit(disk) === 0 ? 'bootindexA' : 'bootindexB';
   return ['-global', optionText('', { driver: 'isa-fdc', property, value: disk.bootOrder })];
 }

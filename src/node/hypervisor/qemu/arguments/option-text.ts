@@ -9,11 +9,11 @@ export type JsonOptions = { readonly [key: string]: OptionValue | JsonOptions };
 
 /** Formats options as `kind,key=value`, with `on` and `off` for booleans. */
 export function optionText(kind: string, options: Readonly<Record<string, OptionValue>>): string {
-  const pairs = Object.entries(options).map(([key, value]) => `${key}=${textOf(value)}`);
+  const pairs = Object.entries(options).map(([key, value]) => `${key}=${formatValue(value)}`);
   return [...(kind === '' ? [] : [kind]), ...pairs].join(',');
 }
 
-function textOf(value: OptionValue): string {
+function formatValue(value: OptionValue): string {
   if (typeof value === 'boolean') return value ? 'on' : 'off';
   return String(value).replaceAll(',', ',,');
 }

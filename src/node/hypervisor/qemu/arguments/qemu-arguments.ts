@@ -32,7 +32,7 @@ export type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
  * state can be read.
  */
 export function qemuArguments(definition: DomainDefinition, host: QemuHost): string[] {
-  const chipset = boardOf(definition);
+  const chipset = requireChipset(definition);
   return [
     '-name',
     optionText('', { guest: definition.name }),
@@ -53,18 +53,18 @@ export function qemuArguments(definition: DomainDefinition, host: QemuHost): str
     optionText('socket', { id: 'qmp', path: host.qmpSocket, server: true, wait: false }),
     '-mon',
     'chardev=qmp,mode=control',
-    ...(hasDisplay(definition) ? ['-vnc', displayText(host.displaySocket)] : []),
+    ...(hasDisplay(definition) ? ['-vnc', vncOption(host.displaySocket)] : []),
     ...definition.devices.flatMap((device) => argumentsOf(device, chipset, host)),
   ];
 }
 
 /** Only the node agent can open the socket, and it authenticates the users of the display. */
-function displayText(socket: string): string {
+function vncOption(socket: string): string {
   return optionText(`unix:${socket}`, { share: 'force-shared' });
 }
 
 /** Returns the chipset, which decides on which bus a device is. Throws for an unknown machine type. */
-export function boardOf({ machine }: Pick<DomainDefinition, 'machine'>): Chipset {
+export function requireChipset({ machine }: Pick<DomainDefinition, 'machine'>): Chipset {
   const chipset = chipsetOf(machine);
   invariant(chipset !== undefined, `${machine} has a chipset that we know`);
   return chipset;

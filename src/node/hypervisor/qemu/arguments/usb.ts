@@ -31,13 +31,13 @@ export function redirectionArguments(slot: RedirectionDevice, { redirectionSocke
   ];
 }
 
-type Plugged = { readonly id: string; readonly address?: DeviceAddress };
+type UsbDevice = { readonly id: string; readonly address?: DeviceAddress };
 
-function usbPlace(device: Plugged): DeviceOptions {
-  return { bus: `${USB_ID}.0`, port: String(usbPortIn(device)) };
+function usbPlace(device: UsbDevice): DeviceOptions {
+  return { bus: `${USB_ID}.0`, port: String(usbPort(device)) };
 }
 
-export function usbPortIn({ id, address }: Plugged): number {
+export function usbPort({ id, address }: UsbDevice): number {
   const port = address && usbPortOf(address);
   invariant(port !== undefined, `${id} has a USB port`);
   return port;

@@ -97,8 +97,8 @@ export async function qemuScene(): Promise<QemuScene> {
       await openedSecond.at(-1)?.close();
       return openSecond();
     },
-    obeys: false,
-    talks: false,
+    shutsDownOnPowerButton: false,
+    echoesInput: false,
     reopen,
     reopenSlow: () => reopen(undefined, { copyBytesPerSecond: 1 }),
     definition,

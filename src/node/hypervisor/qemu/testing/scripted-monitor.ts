@@ -10,7 +10,7 @@ export interface Command {
 }
 
 /** Opens a client whose commands `answer` answers. A returned Error is a refusal. */
-export async function bookMonitor(clock: Clock, answer: (command: Command) => unknown): Promise<QmpClient> {
+export async function openScriptedMonitor(clock: Clock, answer: (command: Command) => unknown): Promise<QmpClient> {
   const [ours, theirs] = duplexPair();
   theirs.on('data', (bytes: Buffer) => {
     for (const line of bytes.toString().trim().split('\n')) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { firstComplaint, isPermanent, startLine } from './complaint.ts';
+import { findFirstError, isPermanentError, startLine } from './process-log.ts';
 
 const cases: Record<string, { log: string; want: string; permanent: boolean }> = {
   'an empty log': { log: '\n', want: '', permanent: false },
@@ -58,13 +58,13 @@ const cases: Record<string, { log: string; want: string; permanent: boolean }> =
 
 for (const [name, { log, want, permanent }] of Object.entries(cases)) {
   test(`finds the error in a log: ${name}`, () => {
-    const complaint = firstComplaint(log, 'qemu-system-x86_64');
+    const complaint = findFirstError(log, 'qemu-system-x86_64');
     assert.equal(complaint, want);
-    assert.equal(isPermanent(complaint), permanent);
+    assert.equal(isPermanentError(complaint), permanent);
   });
 }
 
-test('shortens a long error', () => assert.equal(firstComplaint('x'.repeat(10_000), 'qemu').length, 403));
+test('shortens a long error', () => assert.equal(findFirstError('x'.repeat(10_000), 'qemu').length, 403));
 
 test('formats the first line of a log for a shell', () => {
   const line = startLine('qemu', ['-name', 'default/a,b=c', '-append', "it's quiet"]);

@@ -14,45 +14,48 @@ export interface Anchor {
   readonly name: string;
 }
 
-interface Reacher {
+interface QemuProcess {
   readonly pid: number;
   readonly user: User;
   /** The working directory of QEMU. */
   readonly run: string;
 }
 
-export interface FileReach {
+export interface FileAccess {
   /**
    * Returns a path by which QEMU can open the file. `name` is the name of the link, if one is needed. May be repeated.
    */
   pathOf(name: string, path: string): Promise<string>;
   /** Removes the link, which QEMU does not need once the file is open. Does nothing if there is none. */
-  forget(name: string): Promise<void>;
+  release(name: string): Promise<void>;
 }
 
 /** Without a user QEMU runs as our own user and gets paths unchanged. */
-export function fileReach({ user, ...process }: Omit<Reacher, 'user'> & { user: User | undefined }): FileReach {
+export function createFileAccess({
+  user,
+  ...process
+}: Omit<QemuProcess, 'user'> & { user: User | undefined }): FileAccess {
   return {
-    pathOf: async (name, path) => (user === undefined ? path : reachFile(name, path, { ...process, user })),
-    forget: (name) => forgetFile(name, process.run),
+    pathOf: async (name, path) => (user === undefined ? path : findReachablePath(name, path, { ...process, user })),
+    release: (name) => removeLink(name, process.run),
   };
 }
 
-async function reachFile(name: string, path: string, { pid, user, run }: Reacher): Promise<string> {
+async function findReachablePath(name: string, path: string, { pid, user, run }: QemuProcess): Promise<string> {
   const file = join(await realpath(dirname(path)), basename(path));
-  for (const anchor of await anchorsOf(pid)) {
-    if (await isOpen(directoriesBetween(anchor.directory, file), user)) {
+  for (const anchor of await readAnchors(pid)) {
+    if (await canSearchAll(directoriesBetween(anchor.directory, file), user)) {
       return `${anchor.name}/${relative(anchor.directory, file)}`;
     }
   }
-  await forgetFile(name, run);
+  await removeLink(name, run);
   await link(file, join(run, name)).catch((cause: unknown) => {
     throw new HypervisorError(`the guests' user cannot access "${path}"`, { cause });
   });
   return name;
 }
 
-async function forgetFile(name: string, run: string): Promise<void> {
+async function removeLink(name: string, run: string): Promise<void> {
   await rm(join(run, name), { force: true });
 }
 
@@ -64,7 +67,7 @@ export function directoriesBetween(directory: string, file: string): string[] {
   return passed;
 }
 
-async function anchorsOf(pid: number): Promise<Anchor[]> {
+async function readAnchors(pid: number): Promise<Anchor[]> {
   const anchors = [
     { directory: '/', name: '' },
     { directory: await readlink(`/proc/${pid}/cwd`), name: '.' },
@@ -79,7 +82,7 @@ async function anchorsOf(pid: number): Promise<Anchor[]> {
 }
 
 /** Reports whether the user may search all of the directories. */
-export async function isOpen(directories: readonly string[], user: User): Promise<boolean> {
+export async function canSearchAll(directories: readonly string[], user: User): Promise<boolean> {
   for (const directory of directories) {
     const stats = await stat(directory).catch(() => undefined);
     if (stats === undefined || !maySearch(stats, user)) return false;

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { aDefinition } from '../testing/a-definition.ts';
-import { ensureKeptState } from './kept-state.ts';
+import { ensurePersistentState } from './persistent-state.ts';
 
 const isRoot = process.getuid?.() === 0;
 const USER = isRoot ? { uid: 64_055, gid: 64_055 } : undefined;
@@ -40,7 +40,7 @@ function aScene(t: TestContext, { tpm = true, efi = true }: Wish = {}) {
   return {
     directory,
     nvram: join(directory, 'nvram.fd'),
-    ensure: () => ensureKeptState(definition, { code: '/code.fd', variables: template }, USER),
+    ensure: () => ensurePersistentState(definition, { code: '/code.fd', variables: template }, USER),
   };
 }
 

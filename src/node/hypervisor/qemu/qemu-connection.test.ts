@@ -8,12 +8,12 @@ import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { DomainDir } from './domain-dir.ts';
-import { spawnOutliving, type OutlivingProcess } from './process.ts';
-import { QemuLink } from './qemu-link.ts';
-import { untilWith } from './testing/until.ts';
+import { spawnDetached, type OutlivingProcess } from './process.ts';
+import { QemuConnection } from './qemu-connection.ts';
+import { waitWithClock } from './testing/wait-with-clock.ts';
 
 interface Scene {
-  readonly link: QemuLink;
+  readonly link: QemuConnection;
   readonly qemu: OutlivingProcess;
   readonly seen: { back: number; gone: number };
   /** All connections so far; the last one is the current one. */
@@ -29,7 +29,7 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
   const clock = new FakeClock();
   const log = await open(join(root, 'log'), 'a');
   const options = { command: 'sleep', args: ['60'], cwd: root, user: undefined, logFd: log.fd };
-  const qemu = await spawnOutliving(options, clock);
+  const qemu = await spawnDetached(options, clock);
   const sockets: Socket[] = [];
   const server = createServer((socket) => {
     sockets.push(socket);
@@ -42,13 +42,13 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
   });
   await new Promise<void>((resolve) => server.listen(join(dir.run, 'qmp.sock'), resolve));
   const seen = { back: 0, gone: 0 };
-  const link = new QemuLink({
+  const link = new QemuConnection({
     ...{ dir, qemu, clock, log: silentLog },
     onEvent: () => undefined,
-    onBack: async () => void seen.back++,
-    onGone: async () => void seen.gone++,
+    onReconnect: async () => void seen.back++,
+    onExit: async () => void seen.gone++,
   });
-  const until = untilWith(clock);
+  const until = waitWithClock(clock);
   try {
     await run({ link, qemu, seen, sockets, until });
   } finally {

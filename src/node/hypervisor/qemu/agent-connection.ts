@@ -24,30 +24,30 @@ const NEWLINE = 0x0a;
 /** Never part of JSON. It marks the start of an answer and makes the agent discard an incomplete command. */
 const MARK = 0xff;
 
-export interface AgentLineOptions {
+export interface AgentConnectionOptions {
   readonly deviceId: string;
   readonly connect: () => Promise<Socket>;
   readonly clock: Clock;
   /** Called after each change of `isOpen`. */
-  readonly changed: () => void;
+  readonly onChange: () => void;
 }
 
-export class AgentLine {
-  readonly #options: AgentLineOptions;
+export class AgentConnection {
+  readonly #options: AgentConnectionOptions;
   #isOpen = false;
   #socket: Socket | undefined;
   /** The incomplete line received so far, with spare capacity: a guest may send it byte by byte. */
-  #heard: Buffer = Buffer.alloc(0);
+  #buffer: Buffer = Buffer.alloc(0);
   #lineBytes = 0;
   /** Bytes received since the last command. A guest that sends too many is disconnected. */
-  #heardBytes = 0;
-  #listener: ((answer: unknown) => void) | undefined;
-  #lost: ((error: Error) => void) | undefined;
-  #turn: Promise<unknown> = Promise.resolve();
+  #receivedBytes = 0;
+  #onAnswer: ((answer: unknown) => void) | undefined;
+  #onLost: ((error: Error) => void) | undefined;
+  #queue: Promise<unknown> = Promise.resolve();
   #waiting = 0;
-  #number = 0;
+  #lastSyncId = 0;
 
-  constructor(options: AgentLineOptions) {
+  constructor(options: AgentConnectionOptions) {
     this.#options = options;
   }
 
@@ -56,16 +56,16 @@ export class AgentLine {
     return this.#isOpen;
   }
 
-  heard({ name, data }: QmpEvent): void {
-    if (name === 'VSERPORT_CHANGE' && data['id'] === this.#options.deviceId) this.tell(data['open'] === true);
+  onEvent({ name, data }: QmpEvent): void {
+    if (name === 'VSERPORT_CHANGE' && data['id'] === this.#options.deviceId) this.setOpen(data['open'] === true);
   }
 
-  tell(isOpen: boolean): void {
+  setOpen(isOpen: boolean): void {
     if (isOpen === this.#isOpen) return;
     this.#isOpen = isOpen;
     // The next agent process would not know the commands sent so far.
-    if (!isOpen) this.#hangUp(new GuestAgentError('NotConnected', 'the guest agent closed the connection'));
-    this.#options.changed();
+    if (!isOpen) this.#disconnect(new GuestAgentError('NotConnected', 'the guest agent closed the connection'));
+    this.#options.onChange();
   }
 
   ask(command: AgentCommand, options: AskAgentOptions = {}): Promise<unknown> {
@@ -73,18 +73,18 @@ export class AgentLine {
       return Promise.reject(new GuestAgentError('NoAnswer', 'too many commands are waiting for the guest agent'));
     }
     this.#waiting++;
-    const answer = this.#turn.then(() => this.#askNow(command, options)).finally(() => this.#waiting--);
-    this.#turn = answer.catch(() => undefined);
+    const answer = this.#queue.then(() => this.#sendCommand(command, options)).finally(() => this.#waiting--);
+    this.#queue = answer.catch(() => undefined);
     return answer;
   }
 
   /** Closes the connection; the guest keeps running. */
   close(): void {
     this.#isOpen = false;
-    this.#hangUp(new GuestAgentError('NotConnected', 'the connection to the guest agent was closed'));
+    this.#disconnect(new GuestAgentError('NotConnected', 'the connection to the guest agent was closed'));
   }
 
-  async #askNow(command: AgentCommand, { timeoutMs = ANSWER_MS }: AskAgentOptions): Promise<unknown> {
+  async #sendCommand(command: AgentCommand, { timeoutMs = ANSWER_MS }: AskAgentOptions): Promise<unknown> {
     if (!this.#isOpen) throw new GuestAgentError('NotConnected', 'the guest agent is not connected');
     if (this.#socket === undefined) await this.#connect();
     const answer = asObject(
@@ -92,7 +92,10 @@ export class AgentLine {
     );
     if (answer['error'] === undefined) return answer['return'];
     const { class: kind = '', desc = '' } = asObject(answer['error']);
-    throw new GuestAgentError('Refused', `the guest agent refused ${command.execute}: ${cut(desc)} (${cut(kind)})`);
+    throw new GuestAgentError(
+      'Refused',
+      `the guest agent refused ${command.execute}: ${shorten(desc)} (${shorten(kind)})`,
+    );
   }
 
   async #connect(): Promise<void> {
@@ -109,13 +112,13 @@ export class AgentLine {
     this.#socket = socket;
     const lost = () => {
       if (this.#socket === socket)
-        this.#hangUp(new GuestAgentError('NotConnected', 'the connection to the guest agent was lost'));
+        this.#disconnect(new GuestAgentError('NotConnected', 'the connection to the guest agent was lost'));
     };
     socket.on('error', lost);
     socket.on('end', lost);
     socket.on('close', lost);
     socket.on('data', (chunk: Buffer) => this.#receive(chunk));
-    const id = ++this.#number;
+    const id = ++this.#lastSyncId;
     const sync = { execute: 'guest-sync-delimited', arguments: { id } };
     const text = Buffer.concat([Buffer.from([MARK]), Buffer.from(`${JSON.stringify(sync)}\n`)]);
     await this.#exchange(text, sync.execute, SYNC_MS, (answer) => asObject(answer)['return'] === id);
@@ -136,55 +139,59 @@ export class AgentLine {
       if (socket === undefined)
         return reject(new GuestAgentError('NotConnected', 'the connection to the guest agent was lost'));
       const late = () =>
-        this.#hangUp(new GuestAgentError('NoAnswer', `the guest agent did not answer ${name} within ${timeoutMs} ms`));
+        this.#disconnect(
+          new GuestAgentError('NoAnswer', `the guest agent did not answer ${name} within ${timeoutMs} ms`),
+        );
       const cancel = this.#options.clock.after(timeoutMs, late);
-      this.#lost = (error) => {
+      this.#onLost = (error) => {
         cancel();
         reject(error);
       };
-      this.#listener = (answer) => {
+      this.#onAnswer = (answer) => {
         if (!isWanted(answer)) return;
         cancel();
-        this.#listener = this.#lost = undefined;
+        this.#onAnswer = this.#onLost = undefined;
         resolve(answer);
       };
-      this.#heardBytes = 0;
+      this.#receivedBytes = 0;
       socket.write(text);
     });
   }
 
   #receive(chunk: Buffer): void {
     // No command is pending. The next command reconnects and syncs again.
-    if (this.#listener === undefined) {
-      return this.#hangUp(new GuestAgentError('NoAnswer', 'the guest agent sent data without a command'));
+    if (this.#onAnswer === undefined) {
+      return this.#disconnect(new GuestAgentError('NoAnswer', 'the guest agent sent data without a command'));
     }
-    this.#heardBytes += chunk.length;
-    if (this.#heardBytes > MAX_ANSWER_BYTES) {
-      return this.#hangUp(new GuestAgentError('NoAnswer', `the guest agent sent more than ${MAX_ANSWER_BYTES} bytes`));
+    this.#receivedBytes += chunk.length;
+    if (this.#receivedBytes > MAX_ANSWER_BYTES) {
+      return this.#disconnect(
+        new GuestAgentError('NoAnswer', `the guest agent sent more than ${MAX_ANSWER_BYTES} bytes`),
+      );
     }
     let rest = chunk;
     for (let end = rest.indexOf(NEWLINE); end !== -1; end = rest.indexOf(NEWLINE)) {
       this.#append(rest.subarray(0, end));
       rest = rest.subarray(end + 1);
-      const line = this.#heard.subarray(0, this.#lineBytes);
+      const line = this.#buffer.subarray(0, this.#lineBytes);
       this.#lineBytes = 0;
-      this.#line(line.subarray(line.lastIndexOf(MARK) + 1).toString('utf8'));
+      this.#onLine(line.subarray(line.lastIndexOf(MARK) + 1).toString('utf8'));
     }
     this.#append(rest);
   }
 
   #append(piece: Buffer): void {
     const bytes = this.#lineBytes + piece.length;
-    if (bytes > this.#heard.length) {
-      const larger = Buffer.alloc(Math.max(bytes, 2 * this.#heard.length));
-      this.#heard.copy(larger, 0, 0, this.#lineBytes);
-      this.#heard = larger;
+    if (bytes > this.#buffer.length) {
+      const larger = Buffer.alloc(Math.max(bytes, 2 * this.#buffer.length));
+      this.#buffer.copy(larger, 0, 0, this.#lineBytes);
+      this.#buffer = larger;
     }
-    piece.copy(this.#heard, this.#lineBytes);
+    piece.copy(this.#buffer, this.#lineBytes);
     this.#lineBytes = bytes;
   }
 
-  #line(text: string): void {
+  #onLine(text: string): void {
     if (text.trim() === '') return;
     let answer: unknown;
     try {
@@ -193,14 +200,14 @@ export class AgentLine {
       // The rest of an earlier answer. If it was the wanted answer, the timeout reports it.
       return;
     }
-    this.#listener?.(answer);
+    this.#onAnswer?.(answer);
   }
 
-  #hangUp(error: GuestAgentError): void {
+  #disconnect(error: GuestAgentError): void {
     const socket = this.#socket;
-    const lost = this.#lost;
-    this.#socket = this.#listener = this.#lost = undefined;
-    this.#heard = Buffer.alloc(0);
+    const lost = this.#onLost;
+    this.#socket = this.#onAnswer = this.#onLost = undefined;
+    this.#buffer = Buffer.alloc(0);
     this.#lineBytes = 0;
     socket?.destroy();
     lost?.(error);
@@ -208,10 +215,10 @@ export class AgentLine {
 }
 
 /** Limits a guest's text in our error messages. */
-const MAX_WORDS = 256;
+const MAX_TEXT_LENGTH = 256;
 
-function cut(words: unknown): string {
-  return typeof words === 'string' ? words.slice(0, MAX_WORDS) : '?';
+function shorten(text: unknown): string {
+  return typeof text === 'string' ? text.slice(0, MAX_TEXT_LENGTH) : '?';
 }
 
 function asObject(value: unknown): Readonly<Record<string, unknown>> {

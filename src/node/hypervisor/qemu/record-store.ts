@@ -5,18 +5,18 @@ import type { DomainRecord, StartedProcesses } from './domain-record.ts';
 export type StartedRecord = DomainRecord & { readonly started: StartedProcesses };
 export type RecordChange = Partial<Pick<DomainRecord, 'ended' | 'copies' | 'definition' | 'migration' | 'frozen'>>;
 
-export class KeptRecord {
+export class RecordStore {
   readonly #dir: DomainDir;
-  #now: StartedRecord;
+  #current: StartedRecord;
   #writing: Promise<void> = Promise.resolve();
 
   constructor(dir: DomainDir, record: StartedRecord) {
     this.#dir = dir;
-    this.#now = record;
+    this.#current = record;
   }
 
-  get now(): StartedRecord {
-    return this.#now;
+  get current(): StartedRecord {
+    return this.#current;
   }
 
   /**
@@ -24,14 +24,14 @@ export class KeptRecord {
    * resolves.
    */
   write(change: RecordChange): Promise<void> {
-    this.assume(change);
-    const written = this.#writing.then(() => this.#dir.writeRecord(this.#now, { durable: true }));
+    this.setInMemory(change);
+    const written = this.#writing.then(() => this.#dir.writeRecord(this.#current, { durable: true }));
     this.#writing = written.catch(() => undefined);
     return written;
   }
 
   /** Changes the record in memory only. */
-  assume(change: RecordChange): void {
-    this.#now = { ...this.#now, ...change };
+  setInMemory(change: RecordChange): void {
+    this.#current = { ...this.#current, ...change };
   }
 }

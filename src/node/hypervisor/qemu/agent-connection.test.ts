@@ -3,24 +3,24 @@ import type { Socket } from 'node:net';
 import { duplexPair, type Duplex } from 'node:stream';
 import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import { GuestAgentError, type AgentFault } from '#node/hypervisor/guest-lines.ts';
-import { AgentLine } from '#node/hypervisor/qemu/agent-line.ts';
+import { GuestAgentError, type AgentErrorReason } from '#node/hypervisor/guest-lines.ts';
+import { AgentConnection } from '#node/hypervisor/qemu/agent-connection.ts';
 
-interface Said {
+interface Command {
   readonly execute: string;
   readonly arguments?: { readonly id?: number };
 }
-type Answer = (command: Said, guest: Duplex) => void;
+type Answer = (command: Command, guest: Duplex) => void;
 
 const say = (guest: Duplex, value: unknown) => void guest.write(`${JSON.stringify(value)}\n`);
 /** Answers as qemu-ga does, with a mark before the answer to guest-sync-delimited. */
-const inStep: Answer = ({ execute, arguments: args }, guest) => {
+const answerAsAgent: Answer = ({ execute, arguments: args }, guest) => {
   if (execute === 'guest-sync-delimited') guest.write(Buffer.from([0xff]));
   say(guest, { return: execute === 'guest-sync-delimited' ? args?.id : `done ${execute}` });
 };
 
 /** A guest with these answers, which counts its connections. */
-function scene(answer: Answer = inStep, { holds = false }: { holds?: boolean } = {}) {
+function scene(answer: Answer = answerAsAgent, { holds = false }: { holds?: boolean } = {}) {
   const clock = new FakeClock();
   const heard: string[] = [];
   let connections = 0;
@@ -36,20 +36,20 @@ function scene(answer: Answer = inStep, { holds = false }: { holds?: boolean } =
     [end, guest] = [ours, theirs];
     theirs.on('data', (bytes: Buffer) => {
       for (const line of bytes.toString('latin1').replaceAll('\xff', '').trim().split('\n')) {
-        const command = JSON.parse(line) as Said;
+        const command = JSON.parse(line) as Command;
         heard.push(command.execute);
         answer(command, theirs);
       }
     });
     return ours as unknown as Socket;
   };
-  const line: AgentLine = new AgentLine({
+  const line: AgentConnection = new AgentConnection({
     deviceId: 'agent0',
     connect,
     clock,
-    changed: () => changes.push(line.isOpen),
+    onChange: () => changes.push(line.isOpen),
   });
-  const open = (isOpen: boolean) => line.heard({ name: 'VSERPORT_CHANGE', data: { id: 'agent0', open: isOpen } });
+  const open = (isOpen: boolean) => line.onEvent({ name: 'VSERPORT_CHANGE', data: { id: 'agent0', open: isOpen } });
   return {
     ...{ line, clock, heard, open, changes, held },
     hangUp: () => guest?.end(),
@@ -58,20 +58,21 @@ function scene(answer: Answer = inStep, { holds = false }: { holds?: boolean } =
     ends: () => end,
   };
 }
-const isFault = (fault: AgentFault) => (error: unknown) => error instanceof GuestAgentError && error.fault === fault;
+const hasReason = (fault: AgentErrorReason) => (error: unknown) =>
+  error instanceof GuestAgentError && error.fault === fault;
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 test('sends nothing while no agent listens', async () => {
   const { line, connections, open, changes } = scene();
-  await assert.rejects(line.ask({ execute: 'guest-ping' }), isFault('NotConnected'));
+  await assert.rejects(line.ask({ execute: 'guest-ping' }), hasReason('NotConnected'));
   assert.equal(connections(), 0);
   open(true);
   open(true);
-  line.heard({ name: 'VSERPORT_CHANGE', data: { id: 'other', open: false } });
+  line.onEvent({ name: 'VSERPORT_CHANGE', data: { id: 'other', open: false } });
   assert.equal(await line.ask({ execute: 'guest-ping' }), 'done guest-ping');
   open(false);
   assert.deepEqual(changes, [true, false]);
-  await assert.rejects(line.ask({ execute: 'guest-ping' }), isFault('NotConnected'));
+  await assert.rejects(line.ask({ execute: 'guest-ping' }), hasReason('NotConnected'));
 });
 
 test('sends commands one at a time, after one sync per connection', async () => {
@@ -97,11 +98,11 @@ test('drops partial answers and answers to earlier clients', async () => {
 test('disconnects after a timeout; the next command reconnects', async () => {
   let isSilent = true;
   const { line, clock, open, heard, connections } = scene((command, guest) => {
-    if (command.execute !== 'a' || !isSilent) inStep(command, guest);
+    if (command.execute !== 'a' || !isSilent) answerAsAgent(command, guest);
   });
   open(true);
   const asked = line.ask({ execute: 'a' }, { timeoutMs: 700 });
-  const refused = assert.rejects(asked, isFault('NoAnswer'));
+  const refused = assert.rejects(asked, hasReason('NoAnswer'));
   while (!heard.includes('a')) await turn();
   await clock.advance(700);
   await refused;
@@ -112,22 +113,22 @@ test('disconnects after a timeout; the next command reconnects', async () => {
 
 test('reports a refusal in the guest’s words, shortened', async () => {
   const { line, open } = scene((command, guest) => {
-    if (command.execute === 'guest-sync-delimited') inStep(command, guest);
+    if (command.execute === 'guest-sync-delimited') answerAsAgent(command, guest);
     else say(guest, { error: { class: 'GenericError', desc: 'x'.repeat(10_000) } });
   });
   open(true);
   await assert.rejects(line.ask({ execute: 'a' }), (error: Error) => {
-    return isFault('Refused')(error) && error.message.includes('GenericError') && error.message.length < 400;
+    return hasReason('Refused')(error) && error.message.includes('GenericError') && error.message.length < 400;
   });
 });
 
 test('disconnects from a guest that never ends its answer', async () => {
   const { line, open } = scene((command, guest) => {
-    if (command.execute === 'guest-sync-delimited') inStep(command, guest);
+    if (command.execute === 'guest-sync-delimited') answerAsAgent(command, guest);
     else guest.write(Buffer.alloc(1_100_000, 'x'));
   });
   open(true);
-  await assert.rejects(line.ask({ execute: 'a' }), isFault('NoAnswer'));
+  await assert.rejects(line.ask({ execute: 'a' }), hasReason('NoAnswer'));
 });
 
 test('disconnects from a guest that sends too many unwanted lines', async () => {
@@ -141,7 +142,7 @@ test('disconnects from a guest that sends too many unwanted lines', async () => 
 
 test('accepts an answer byte by byte', async () => {
   const { line, open } = scene((command, guest) => {
-    if (command.execute === 'guest-sync-delimited') inStep(command, guest);
+    if (command.execute === 'guest-sync-delimited') answerAsAgent(command, guest);
     else for (const byte of Buffer.from('{"return": "in pieces"}\n')) guest.write(Buffer.from([byte]));
   });
   open(true);
@@ -159,9 +160,9 @@ test('disconnects after data without a command, and reconnects', async () => {
 });
 
 test('stays closed if it is closed while connecting', async () => {
-  const { line, open, held, ends } = scene(inStep, { holds: true });
+  const { line, open, held, ends } = scene(answerAsAgent, { holds: true });
   open(true);
-  const asked = assert.rejects(line.ask({ execute: 'a' }), isFault('NotConnected'));
+  const asked = assert.rejects(line.ask({ execute: 'a' }), hasReason('NotConnected'));
   await turn();
   line.close();
   held.resolve();
@@ -171,11 +172,11 @@ test('stays closed if it is closed while connecting', async () => {
 
 test('fails pending commands when the connection is lost', async () => {
   const { line, open, hangUp } = scene((command, guest) => {
-    if (command.execute === 'guest-sync-delimited') inStep(command, guest);
+    if (command.execute === 'guest-sync-delimited') answerAsAgent(command, guest);
     else hangUp();
   });
   open(true);
-  await assert.rejects(line.ask({ execute: 'a' }), isFault('NotConnected'));
+  await assert.rejects(line.ask({ execute: 'a' }), hasReason('NotConnected'));
 });
 
 test('limits the number of waiting commands', async () => {

@@ -13,15 +13,15 @@ import { HypervisorError } from '../hypervisor.ts';
 import type { AgentAnswers } from './fake-agent.ts';
 
 /** Everything that moves with a guest besides its definition. Stored as JSON. */
-export interface Luggage {
+export interface TransferredGuest {
   /** The part of the definition that must be the same on both sides. */
   readonly machine: string;
-  readonly memory: readonly Entry[];
+  readonly memory: readonly StateEntry[];
   readonly hasBooted: boolean;
   /** Persistent state, except for EFI variables, which are in TransferredState. */
-  readonly kept: readonly Entry[];
+  readonly kept: readonly StateEntry[];
   /** By device id. */
-  readonly disks: readonly Entry[];
+  readonly disks: readonly StateEntry[];
   readonly ignoresPowerButton: boolean;
   readonly pressed: boolean;
   readonly letGoOf?: readonly string[];
@@ -29,106 +29,106 @@ export interface Luggage {
   readonly agent?: AgentAnswers;
 }
 
-export type Entry = readonly [key: string, value: string];
+export type StateEntry = readonly [key: string, value: string];
 
 const PRIVATE_DIR = 0o700;
 const PRIVATE_FILE = 0o600;
-const DOORS = 'doors';
-const DOOR = /^door-[a-z0-9]{16}$/;
+const ENDPOINTS_DIRECTORY = 'doors';
+const ENDPOINT_NAME = /^door-[a-z0-9]{16}$/;
 const RANDOM_LENGTH = 16;
 
 /** Transferred guests by endpoint, for endpoints that are names. */
-const behind = new Map<string, string | undefined>();
+const transferredGuests = new Map<string, string | undefined>();
 /** Listeners of this process that wait until an endpoint closes. */
 const listeners = new Map<string, Set<() => void>>();
 /** The host on which the guest of an endpoint runs. */
-const runners = new Map<string, string>();
+const runningHosts = new Map<string, string>();
 
 /** Opens an endpoint in the directory of the host, or in memory if there is none. */
-export function openDoor(dir: string | undefined): string {
+export function openFakeEndpoint(dir: string | undefined): string {
   const name = `door-${randomSuffix(RANDOM_LENGTH)}`;
   if (dir === undefined) {
-    behind.set(name, undefined);
+    transferredGuests.set(name, undefined);
     return name;
   }
-  const path = join(dir, DOORS, name);
+  const path = join(dir, ENDPOINTS_DIRECTORY, name);
   mkdirSync(path, { recursive: true, mode: PRIVATE_DIR });
   return path;
 }
 
 /** Closes the endpoint and drops the guest that was sent to it. Does nothing if it is closed. */
-export function closeDoor(door: string): void {
-  behind.delete(door);
-  if (isPath(door)) rmSync(door, { recursive: true, force: true });
-  for (const listener of listeners.get(door) ?? []) listener();
-  listeners.delete(door);
+export function closeFakeEndpoint(endpoint: string): void {
+  transferredGuests.delete(endpoint);
+  if (isEndpointPath(endpoint)) rmSync(endpoint, { recursive: true, force: true });
+  for (const listener of listeners.get(endpoint) ?? []) listener();
+  listeners.delete(endpoint);
 }
 
-export function isOpen(door: string): boolean {
-  return isPath(door) ? existsSync(door) : behind.has(door);
+export function isEndpointOpen(endpoint: string): boolean {
+  return isEndpointPath(endpoint) ? existsSync(endpoint) : transferredGuests.has(endpoint);
 }
 
 /** Calls the listener once if this process closes the endpoint. Returns a function that removes the listener. */
-export function onClosed(door: string, listener: () => void): () => void {
-  const all = listeners.get(door) ?? new Set();
-  listeners.set(door, all.add(listener));
+export function onEndpointClosed(endpoint: string, listener: () => void): () => void {
+  const all = listeners.get(endpoint) ?? new Set();
+  listeners.set(endpoint, all.add(listener));
   return () => {
     all.delete(listener);
-    if (all.size === 0) listeners.delete(door);
+    if (all.size === 0) listeners.delete(endpoint);
   };
 }
 
 /** Sends a guest to an endpoint; throws if the endpoint is closed. */
-export function deliver(door: string, luggage: Luggage): void {
-  if (!isOpen(door)) throw nobodyThere(door);
+export function sendToEndpoint(endpoint: string, luggage: TransferredGuest): void {
+  if (!isEndpointOpen(endpoint)) throw closedEndpointError(endpoint);
   const text = JSON.stringify(luggage);
-  if (!isPath(door)) {
-    behind.set(door, text);
+  if (!isEndpointPath(endpoint)) {
+    transferredGuests.set(endpoint, text);
     return;
   }
-  const file = fileBehind(door);
+  const file = transferFile(endpoint);
   writeFileSync(`${file}.new`, text, { mode: PRIVATE_FILE });
   renameSync(`${file}.new`, file);
 }
 
 /** Returns the guest that was sent to the endpoint, or undefined if none has arrived. */
-export function collect(door: string): Luggage | undefined {
-  const text = isPath(door) ? readIfThere(fileBehind(door)) : behind.get(door);
-  return text === undefined ? undefined : (JSON.parse(text) as Luggage);
+export function readFromEndpoint(endpoint: string): TransferredGuest | undefined {
+  const text = isEndpointPath(endpoint) ? readIfExists(transferFile(endpoint)) : transferredGuests.get(endpoint);
+  return text === undefined ? undefined : (JSON.parse(text) as TransferredGuest);
 }
 
 /** Closes endpoints of this directory that a killed process opened but did not record. */
-export function closeUnknownDoors(dir: string, known: ReadonlySet<string>): void {
-  const doors = join(dir, DOORS);
-  for (const name of existsSync(doors) ? readdirSync(doors) : []) {
-    if (!known.has(join(doors, name))) closeDoor(join(doors, name));
+export function closeUnknownEndpoints(dir: string, known: ReadonlySet<string>): void {
+  const directory = join(dir, ENDPOINTS_DIRECTORY);
+  for (const name of existsSync(directory) ? readdirSync(directory) : []) {
+    if (!known.has(join(directory, name))) closeFakeEndpoint(join(directory, name));
   }
 }
 
 /** Called at each change before it is saved. Fails if the guest runs on both sides of its endpoint. */
-export function watchRunning(door: string, host: string, isRunning: boolean): void {
-  const runner = runners.get(door);
+export function assertRunsOnOneHost(endpoint: string, host: string, isRunning: boolean): void {
+  const runner = runningHosts.get(endpoint);
   if (isRunning) {
-    invariant(runner === undefined || runner === host, `a guest runs on one host at a time: ${door}`);
-    runners.set(door, host);
+    invariant(runner === undefined || runner === host, `a guest runs on one host at a time: ${endpoint}`);
+    runningHosts.set(endpoint, host);
   } else if (runner === host) {
-    runners.delete(door);
+    runningHosts.delete(endpoint);
   }
 }
 
-export function nobodyThere(door: string): HypervisorError {
-  return new HypervisorError(`Cannot send a guest: no guest waits at "${door}"`);
+export function closedEndpointError(endpoint: string): HypervisorError {
+  return new HypervisorError(`Cannot send a guest: no guest waits at "${endpoint}"`);
 }
 
 /** Endpoints come from another node, so only paths of the form that openFakeEndpoint creates are used. */
-function isPath(door: string): boolean {
-  return isAbsolute(door) && DOOR.test(basename(door));
+function isEndpointPath(endpoint: string): boolean {
+  return isAbsolute(endpoint) && ENDPOINT_NAME.test(basename(endpoint));
 }
 
-function fileBehind(door: string): string {
-  return join(door, 'luggage');
+function transferFile(endpoint: string): string {
+  return join(endpoint, 'luggage');
 }
 
-function readIfThere(file: string): string | undefined {
+function readIfExists(file: string): string | undefined {
   return existsSync(file) ? readFileSync(file, 'utf8') : undefined;
 }

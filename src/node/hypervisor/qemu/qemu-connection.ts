@@ -12,29 +12,29 @@ import { openMonitor } from './monitor.ts';
 import type { OutlivingProcess } from './process.ts';
 import type { QmpClient, QmpEvent } from './qmp.ts';
 
-const HANG_UP_MS = 3000;
+const EXIT_MS = 3000;
 const RECONNECT_MS = 1000;
 const RECONNECT_TIMEOUT_MS = 10_000;
 
-export interface QemuLinkOptions {
+export interface QemuConnectionOptions {
   readonly dir: DomainDir;
   readonly qemu: OutlivingProcess;
   readonly clock: Clock;
   readonly log: Log;
   readonly onEvent: (event: QmpEvent) => void;
   /** Called after a reconnect; events may have been missed. */
-  readonly onBack: () => Promise<void>;
+  readonly onReconnect: () => Promise<void>;
   /** Called after the process has exited. */
-  readonly onGone: () => Promise<void>;
+  readonly onExit: () => Promise<void>;
 }
 
-export class QemuLink {
-  readonly #options: QemuLinkOptions;
+export class QemuConnection {
+  readonly #options: QemuConnectionOptions;
   #qmp: QmpClient | undefined;
   #closed = false;
   #cancelReconnect: (() => void) | undefined;
 
-  constructor(options: QemuLinkOptions) {
+  constructor(options: QemuConnectionOptions) {
     this.#options = options;
   }
 
@@ -68,11 +68,11 @@ export class QemuLink {
   }
 
   async #watch(): Promise<void> {
-    const { qemu, clock, onGone } = this.#options;
+    const { qemu, clock, onExit } = this.#options;
     if (this.#closed) return;
-    const gone = await qemu.gone(HANG_UP_MS);
+    const gone = await qemu.gone(EXIT_MS);
     if (this.#closed) return;
-    if (gone) await onGone();
+    if (gone) await onExit();
     else this.#cancelReconnect = clock.after(RECONNECT_MS, () => void this.#reconnect());
   }
 
@@ -85,7 +85,7 @@ export class QemuLink {
     }
     // After a failure the connection is closed again, which leads to the next reconnect.
     await this.#options
-      .onBack()
+      .onReconnect()
       .catch((err: unknown) => this.#options.log.warn({ err }, 'cannot query QEMU after reconnecting'));
   }
 }

@@ -9,20 +9,20 @@ import { join } from 'node:path';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import { syncDirectory } from './domain-dir.ts';
-import { KEPT_NVRAM, KEPT_TPM, keepsNvram, keepsTpm } from './kept-state.ts';
+import { PERSISTENT_NVRAM, PERSISTENT_TPM, hasPersistentNvram, hasPersistentTpm } from './persistent-state.ts';
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 /** Far more than any firmware needs. */
 const MAX_NVRAM_BYTES = 16 * 2 ** 20;
 
 /** Removes the state of an earlier attempt, which the TPM would otherwise load. */
-export async function emptyTpm(path: string): Promise<void> {
+export async function clearTpmState(path: string): Promise<void> {
   for (const name of await readdir(path)) await rm(join(path, name), { recursive: true, force: true });
 }
 
 /** Returns the EFI variables, or undefined if they are not persistent. */
-export async function readKeptNvram(definition: DomainDefinition): Promise<Buffer | undefined> {
-  const path = nvramOf(definition);
+export async function readNvram(definition: DomainDefinition): Promise<Buffer | undefined> {
+  const path = nvramPath(definition);
   if (path === undefined) return undefined;
   return withFile(path, O_RDONLY, async (file) => {
     const { size } = await file.stat();
@@ -38,8 +38,8 @@ export async function readKeptNvram(definition: DomainDefinition): Promise<Buffe
  * Overwrites the existing file, which QEMU has open. When the guest continues, QEMU writes the same bytes to the same
  * file.
  */
-export async function writeKeptNvram(definition: DomainDefinition, content: Buffer | undefined): Promise<void> {
-  const path = nvramOf(definition);
+export async function writeNvram(definition: DomainDefinition, content: Buffer | undefined): Promise<void> {
+  const path = nvramPath(definition);
   if (path === undefined) return;
   if (content === undefined) throw new HypervisorError('the source did not send the EFI variables');
   await withFile(path, O_WRONLY, async (file) => {
@@ -54,11 +54,11 @@ export async function writeKeptNvram(definition: DomainDefinition, content: Buff
 }
 
 /** Makes the persistent state durable. */
-export async function syncKeptState(definition: DomainDefinition): Promise<void> {
+export async function syncPersistentState(definition: DomainDefinition): Promise<void> {
   const { state } = definition;
   if (state === undefined) return;
-  if (keepsTpm(definition)) {
-    const tpm = join(state.directory, KEPT_TPM);
+  if (hasPersistentTpm(definition)) {
+    const tpm = join(state.directory, PERSISTENT_TPM);
     const entries = await readdir(tpm, { withFileTypes: true });
     for (const entry of entries) if (entry.isFile()) await syncFile(join(tpm, entry.name));
     await syncDirectory(tpm);
@@ -87,7 +87,7 @@ async function withFile<T>(path: string, mode: number, work: (file: FileHandle) 
   }
 }
 
-function nvramOf(definition: DomainDefinition): string | undefined {
+function nvramPath(definition: DomainDefinition): string | undefined {
   const { state } = definition;
-  return state === undefined || !keepsNvram(definition) ? undefined : join(state.directory, KEPT_NVRAM);
+  return state === undefined || !hasPersistentNvram(definition) ? undefined : join(state.directory, PERSISTENT_NVRAM);
 }

@@ -5,25 +5,25 @@
 import { stat, statfs } from 'node:fs/promises';
 import { HypervisorError } from '../hypervisor.ts';
 
-export interface RoomNeeded {
+export interface NeededSpace {
   readonly path: string;
   readonly bytes: number;
 }
 
 /** Metadata of the image for each MiB of the disk; at least one MiB in total. */
-const PER_DISK_MIB = 256;
+const METADATA_BYTES_PER_MIB = 256;
 const MIB = 2 ** 20;
 
 /**
  * Returns the maximum space of a copy: what the disk has allocated now, and metadata. Unknown allocation (block
  * devices) counts as 0.
  */
-export function roomFor(medium: { readonly bytes: number; readonly allocatedBytes: number }): number {
-  return medium.allocatedBytes + Math.ceil(medium.bytes / MIB) * PER_DISK_MIB + MIB;
+export function copySpaceBytes(medium: { readonly bytes: number; readonly allocatedBytes: number }): number {
+  return medium.allocatedBytes + Math.ceil(medium.bytes / MIB) * METADATA_BYTES_PER_MIB + MIB;
 }
 
 /** Throws if a file system has too little space for all of its copies. */
-export async function checkRoom(needed: readonly RoomNeeded[]): Promise<void> {
+export async function checkFreeSpace(needed: readonly NeededSpace[]): Promise<void> {
   const onDevices = await Promise.all(needed.map(async (one) => ({ ...one, device: (await stat(one.path)).dev })));
   for (const together of Map.groupBy(onDevices, ({ device }) => device).values()) {
     const wanted = together.reduce((sum, { bytes }) => sum + bytes, 0);

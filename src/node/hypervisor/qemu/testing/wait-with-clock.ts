@@ -5,7 +5,7 @@ const STEP_MS = 10;
 /** Limits the loop: if it continued after the timeout of its test, the process would never end. */
 const LIMIT_MS = 15_000;
 
-export function untilWith(clock: FakeClock): (isSo: () => boolean) => Promise<void> {
+export function waitWithClock(clock: FakeClock): (condition: () => boolean) => Promise<void> {
   return async (isSo) => {
     const end = performance.now() + LIMIT_MS;
     while (!isSo()) {

@@ -3,11 +3,11 @@
 const MAX_LENGTH = 400;
 
 /** The prefix of the line that we write ourselves. */
-const OURS = 'selfsame: ';
+const OWN_PREFIX = 'selfsame: ';
 
 /** Returns the first line of a process log: the command line. It contains no secrets. */
 export function startLine(command: string, args: readonly string[]): string {
-  return `${OURS}${[command, ...args].map(shellWord).join(' ')}\n`;
+  return `${OWN_PREFIX}${[command, ...args].map(shellWord).join(' ')}\n`;
 }
 
 function shellWord(text: string): string {
@@ -18,18 +18,18 @@ function shellWord(text: string): string {
  * Returns the first line that is not a warning, without the program's name; options are shortened to the id or file
  * they name.
  */
-export function firstComplaint(log: string, program: string): string {
+export function findFirstError(log: string, program: string): string {
   const lines = log
     .split('\n')
     .map((line) => line.trim())
-    .filter((line) => line !== '' && !line.startsWith(OURS));
+    .filter((line) => line !== '' && !line.startsWith(OWN_PREFIX));
   const line = lines.find((text) => !/\bwarning:/.test(text)) ?? lines[0] ?? '';
-  const own = withShortOption(line.startsWith(`${program}: `) ? line.slice(program.length + 2) : line);
+  const own = shortenOption(line.startsWith(`${program}: `) ? line.slice(program.length + 2) : line);
   return `${own.length > MAX_LENGTH ? `${own.slice(0, MAX_LENGTH)}...` : own}${hintFor(own)}`;
 }
 
 /** Shortens the option that QEMU repeats in full before the reason. */
-function withShortOption(line: string): string {
+function shortenOption(line: string): string {
   const [, option, json, reason] = /^(-[a-z]+) (\{.*\}): (.*)$/.exec(line) ?? [];
   if (option === undefined || json === undefined || reason === undefined) return line;
   try {
@@ -47,13 +47,13 @@ interface OptionNames {
 }
 
 /** Returns advice for errors whose text in QEMU does not say what to do. */
-export function hintFor(complaint: string): string {
-  return NO_SCSI_DEVICE.test(complaint) ? '; a LUN needs a SCSI device of this node' : '';
+export function hintFor(errorText: string): string {
+  return NO_SCSI_DEVICE.test(errorText) ? '; a LUN needs a SCSI device of this node' : '';
 }
 
 const NO_SCSI_DEVICE = /cannot get SG_IO version number|'host_device' driver requires/;
 
-const PERMANENT = [
+const PERMANENT_ERRORS = [
   /unsupported machine type/,
   /is not a valid device model name/,
   /unable to find CPU model/,
@@ -72,6 +72,6 @@ const PERMANENT = [
 ];
 
 /** Reports whether the same command line would always fail in the same way on this machine. */
-export function isPermanent(complaint: string): boolean {
-  return PERMANENT.some((pattern) => pattern.test(complaint));
+export function isPermanentError(errorText: string): boolean {
+  return PERMANENT_ERRORS.some((pattern) => pattern.test(errorText));
 }

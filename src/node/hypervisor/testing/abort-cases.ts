@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { driveAddress } from '#node/definition/addresses/drive-address.ts';
 import type { PluggableDevice } from '#node/definition/domain-definition.ts';
 import { HypervisorError, type Hypervisor } from '../hypervisor.ts';
-import { beginMove, moveTo, POINTS, stepsOf, told, type Move, type Point } from './move.ts';
+import { beginMove, moveTo, POINTS, stepsOf, migrationStatusOf, type Move, type Point } from './move.ts';
 import {
   hasEnded,
   SLOW_BYTES_PER_SECOND,
-  started,
+  startGuest,
   stateOf,
   until,
   type Cases,
@@ -16,48 +16,48 @@ import {
 
 const BEFORE_MIGRATED: readonly Point[] = ['received', 'sent', 'switched', 'stored'];
 
-export const takeBackCases: Cases = {
-  ...casesOf(BEFORE_MIGRATED, 'aborts a migration at point', async (scene, point) => {
+export const abortCases: Cases = {
+  ...casesAt(BEFORE_MIGRATED, 'aborts a migration at point', async (scene, point) => {
     const move = await beginMove(scene);
     await moveTo(move, point);
-    await assertTakenBack(move, { hasBegun: point !== 'received' });
+    await assertAborted(move, { hasBegun: point !== 'received' });
   }),
 
-  ...casesOf(BEFORE_MIGRATED, 'aborts a migration after a restart at point', async (scene, point) => {
+  ...casesAt(BEFORE_MIGRATED, 'aborts a migration after a restart at point', async (scene, point) => {
     const move = await beginMove(scene);
     await moveTo(move, point);
-    move.source = await reopened(scene);
-    await assertTakenBack(move, { hasBegun: point !== 'received' });
+    move.source = await reopenSource(scene);
+    await assertAborted(move, { hasBegun: point !== 'received' });
   }),
 
-  ...casesOf(['migrated', 'committed', 'left'], 'refuses to abort a migration at point', async (scene, point) => {
+  ...casesAt(['migrated', 'committed', 'left'], 'refuses to abort a migration at point', async (scene, point) => {
     const move = await beginMove(scene);
     await moveTo(move, point);
-    const before = told(move.source, move.id);
+    const before = migrationStatusOf(move.source, move.id);
     await assert.rejects(move.source.takeBack(move.id), HypervisorError);
-    assert.deepEqual(told(move.source, move.id), before);
+    assert.deepEqual(migrationStatusOf(move.source, move.id), before);
     assert.notEqual(stateOf(move.source, move.id), 'running');
   }),
 
-  ...casesOf(POINTS, 'finds both sides of a migration again at point', async (scene, point) => {
+  ...casesAt(POINTS, 'finds both sides of a migration again at point', async (scene, point) => {
     const move = await beginMove(scene);
     await moveTo(move, point);
-    const before = [told(move.source, move.id), told(move.target, move.id)];
+    const before = [migrationStatusOf(move.source, move.id), migrationStatusOf(move.target, move.id)];
 
-    move.source = await reopened(scene);
-    move.target = await reopenedSecond(scene);
+    move.source = await reopenSource(scene);
+    move.target = await reopenTarget(scene);
 
-    assert.deepEqual([told(move.source, move.id), told(move.target, move.id)], before);
+    assert.deepEqual([migrationStatusOf(move.source, move.id), migrationStatusOf(move.target, move.id)], before);
   }),
 
-  ...casesOf(
+  ...casesAt(
     ['migrated', 'committed'],
     'completes a migration after a restart of both sides at point',
     async (scene, point) => {
       const move = await beginMove(scene);
       await moveTo(move, point);
-      move.source = await reopened(scene);
-      move.target = await reopenedSecond(scene);
+      move.source = await reopenSource(scene);
+      move.target = await reopenTarget(scene);
 
       await move.target.commit(move.id);
       await move.source.leave(move.id);
@@ -69,7 +69,7 @@ export const takeBackCases: Cases = {
   ),
 
   'ignores an abort without a migration': async (scene) => {
-    const id = await started(scene);
+    const id = await startGuest(scene);
     await scene.hypervisor.takeBack(id);
     assert.deepEqual(scene.hypervisor.get(id)?.current, { state: 'running' });
   },
@@ -97,23 +97,23 @@ export const takeBackCases: Cases = {
   },
 
   'stops sending when the signal aborts': async (scene) => {
-    const { move, sending, abort } = await slowly(scene);
+    const { move, sending, abort } = await startSlowSend(scene);
     abort.abort(new Error('enough'));
     await assert.rejects(sending);
-    await assertTakenBack(move, { hasBegun: true });
+    await assertAborted(move, { hasBegun: true });
   },
 
   'records the step sending before anything is sent': async (scene) => {
-    const { move, sending } = await slowly(scene);
+    const { move, sending } = await startSlowSend(scene);
     sending.catch(() => undefined);
-    const next = await reopened(scene);
+    const next = await reopenSource(scene);
     assert.deepEqual(next.get(move.id)?.migration?.step, 'sending');
     move.source = next;
-    await assertTakenBack(move, { hasBegun: true });
+    await assertAborted(move, { hasBegun: true });
   },
 
   'fails to send to a target that dies, and the guest continues': async (scene) => {
-    const { move, sending } = await slowly(scene);
+    const { move, sending } = await startSlowSend(scene);
     const rejected = assert.rejects(sending);
     await scene.killAtSecond(move.id);
     await rejected;
@@ -124,7 +124,7 @@ export const takeBackCases: Cases = {
   },
 
   'fails to send a guest that dies': async (scene) => {
-    const { move, sending } = await slowly(scene);
+    const { move, sending } = await startSlowSend(scene);
     const rejected = assert.rejects(sending);
     await scene.killGuest(move.id);
     await rejected;
@@ -143,10 +143,10 @@ export const takeBackCases: Cases = {
   },
 
   'refuses changes of a guest while it is sent': async (scene) => {
-    const { move, sending } = await slowly(scene);
+    const { move, sending } = await startSlowSend(scene);
     const { source, id } = move;
     const rejected = assert.rejects(sending);
-    await assertUntouchable(scene, source, id);
+    await assertRefusesChanges(scene, source, id);
     assert.equal(source.get(id)?.migration?.step, 'sending');
     await source.takeBack(id);
     await rejected;
@@ -155,15 +155,15 @@ export const takeBackCases: Cases = {
 
   'refuses changes of a guest that has migrated or has not arrived': async (scene) => {
     const move = await beginMove(scene);
-    await assertUntouchable(scene, move.target, move.id);
+    await assertRefusesChanges(scene, move.target, move.id);
     await moveTo(move, 'migrated');
-    await assertUntouchable(scene, move.source, move.id);
-    await assertUntouchable(scene, move.target, move.id);
+    await assertRefusesChanges(scene, move.source, move.id);
+    await assertRefusesChanges(scene, move.target, move.id);
     assert.deepEqual([stateOf(move.source, move.id), stateOf(move.target, move.id)], ['paused', 'incoming']);
   },
 
   'switches off a guest that is being sent': async (scene) => {
-    const { move, sending } = await slowly(scene);
+    const { move, sending } = await startSlowSend(scene);
     const rejected = assert.rejects(sending);
     await move.source.destroy(move.id);
     await rejected;
@@ -194,7 +194,7 @@ export const takeBackCases: Cases = {
     await assert.rejects(move.source.leave(move.id), HypervisorError);
     await moveTo(move, 'stored');
     await assert.rejects(move.source.leave(move.id), HypervisorError);
-    await assertTakenBack(move, { hasBegun: true });
+    await assertAborted(move, { hasBegun: true });
   },
 
   'refuses to record an aborted migration as migrated': async (scene) => {
@@ -206,7 +206,7 @@ export const takeBackCases: Cases = {
   },
 };
 
-function casesOf(
+function casesAt(
   points: readonly Point[],
   sentence: string,
   run: (scene: ConformanceScene, point: Point) => Promise<void>,
@@ -215,7 +215,7 @@ function casesOf(
 }
 
 /** Aborts twice, asserts that the guest continues at the source, and removes it at the target. */
-async function assertTakenBack(move: Move, { hasBegun }: { hasBegun: boolean }): Promise<void> {
+async function assertAborted(move: Move, { hasBegun }: { hasBegun: boolean }): Promise<void> {
   const { source, target, id } = move;
   await source.takeBack(id);
   await source.takeBack(id);
@@ -236,7 +236,7 @@ async function clearTarget({ target, id }: Move): Promise<void> {
 }
 
 /** Starts a send that does not finish during the case. */
-async function slowly(scene: ConformanceScene) {
+async function startSlowSend(scene: ConformanceScene) {
   const source = await scene.reopenSlow();
   await source.adopt();
   const move = await beginMove({ ...scene, hypervisor: source }, { bytesPerSecond: SLOW_BYTES_PER_SECOND });
@@ -247,19 +247,19 @@ async function slowly(scene: ConformanceScene) {
   return { move, sending, abort };
 }
 
-async function reopened(scene: ConformanceScene): Promise<Hypervisor> {
+async function reopenSource(scene: ConformanceScene): Promise<Hypervisor> {
   const next = await scene.reopen();
   await next.adopt();
   return next;
 }
 
-async function reopenedSecond(scene: ConformanceScene): Promise<Hypervisor> {
+async function reopenTarget(scene: ConformanceScene): Promise<Hypervisor> {
   const next = await scene.reopenSecond();
   await next.adopt();
   return next;
 }
 
-async function assertUntouchable(scene: ConformanceScene, hypervisor: Hypervisor, id: string): Promise<void> {
+async function assertRefusesChanges(scene: ConformanceScene, hypervisor: Hypervisor, id: string): Promise<void> {
   const disk = await aScsiDisk(scene);
   await assert.rejects(hypervisor.plug(id, disk), HypervisorError);
   await assert.rejects(hypervisor.pause(id), HypervisorError);

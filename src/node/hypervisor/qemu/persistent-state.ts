@@ -19,45 +19,45 @@ import type { FirmwareFiles } from './firmware.ts';
 import type { User } from './process.ts';
 
 /** Names below the directory. */
-export const KEPT_TPM = 'tpm';
-export const KEPT_NVRAM = 'nvram.fd';
+export const PERSISTENT_TPM = 'tpm';
+export const PERSISTENT_NVRAM = 'nvram.fd';
 
 const PRIVATE_DIR = 0o700;
 const PRIVATE_FILE = 0o600;
 
 /** Absolute paths; absent if that part is not persistent. */
-export interface KeptState {
+export interface PersistentState {
   readonly tpm?: string;
   readonly nvram?: string;
 }
 
 /** Creates the missing parts of the persistent state; existing parts stay as they are. */
-export async function ensureKeptState(
+export async function ensurePersistentState(
   definition: DomainDefinition,
   firmware: FirmwareFiles | undefined,
   user: User | undefined,
-): Promise<KeptState> {
-  const variables = keepsNvram(definition) ? firmware?.variables : undefined;
+): Promise<PersistentState> {
+  const variables = hasPersistentNvram(definition) ? firmware?.variables : undefined;
   const { state } = definition;
-  if (!keepsTpm(definition) && variables === undefined) return {};
+  if (!hasPersistentTpm(definition) && variables === undefined) return {};
   invariant(state !== undefined, 'a guest with persistent state has a state directory');
   return {
-    ...(keepsTpm(definition) && { tpm: await ensureTpm(state.directory, user) }),
+    ...(hasPersistentTpm(definition) && { tpm: await ensureTpm(state.directory, user) }),
     ...(variables !== undefined && { nvram: await ensureNvram(state.directory, variables, user) }),
   };
 }
 
-export function keepsTpm({ devices }: DomainDefinition): boolean {
+export function hasPersistentTpm({ devices }: DomainDefinition): boolean {
   return devices.some((device) => device.type === 'tpm' && device.persistent === true);
 }
 
-export function keepsNvram({ firmware: { loader } }: DomainDefinition): boolean {
+export function hasPersistentNvram({ firmware: { loader } }: DomainDefinition): boolean {
   return loader.type === 'efi' && loader.persistent === true;
 }
 
 async function ensureTpm(directory: string, user: User | undefined): Promise<string> {
-  const path = join(directory, KEPT_TPM);
-  if (await isThere(path, 'directory')) return path;
+  const path = join(directory, PERSISTENT_TPM);
+  if (await existsAs(path, 'directory')) return path;
   await mkdir(path, { mode: PRIVATE_DIR });
   if (user !== undefined) await chown(path, user.uid, user.gid);
   await syncDirectory(directory);
@@ -66,8 +66,8 @@ async function ensureTpm(directory: string, user: User | undefined): Promise<str
 
 /** Creates the file atomically, even if this process or the machine stops. */
 async function ensureNvram(directory: string, template: string, user: User | undefined): Promise<string> {
-  const path = join(directory, KEPT_NVRAM);
-  if (await isThere(path, 'file')) return path;
+  const path = join(directory, PERSISTENT_NVRAM);
+  if (await existsAs(path, 'file')) return path;
   const temporary = `${path}.new`;
   await rm(temporary, { force: true });
   const file = await open(temporary, 'wx', PRIVATE_FILE);
@@ -84,7 +84,7 @@ async function ensureNvram(directory: string, template: string, user: User | und
 }
 
 /** Reports whether the path exists. Throws if it is of another type, such as a link that leads out of the directory. */
-async function isThere(path: string, wanted: 'file' | 'directory'): Promise<boolean> {
+async function existsAs(path: string, wanted: 'file' | 'directory'): Promise<boolean> {
   const stats = await lstat(path).catch((error: unknown) => {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
