@@ -10,7 +10,7 @@ const MINUTE = 60_000;
 /** A guest whose agent obeys every command, except for those in `failures`, which fail as often as listed there. */
 function scene(left?: FreezeRecord) {
   const clock = new FakeClock();
-  const said: string[] = [];
+  const commands: string[] = [];
   const failures = new Map<string, Error[]>();
   const held = new Map<string, Promise<void>>();
   const disk: { frozen: FreezeRecord | undefined } = { frozen: left };
@@ -18,7 +18,7 @@ function scene(left?: FreezeRecord) {
     clock,
     log: silentLog,
     askAgent: async ({ execute }) => {
-      said.push(execute);
+      commands.push(execute);
       // The record must be on disk before the guest is frozen.
       if (execute === 'guest-fsfreeze-freeze') assert.ok(disk.frozen !== undefined);
       await held.get(execute);
@@ -31,71 +31,71 @@ function scene(left?: FreezeRecord) {
     hasEnded: () => false,
   });
   /** Delays the answers to a command until the returned function is called. */
-  const holding = (execute: string) => {
+  const delayAnswers = (execute: string) => {
     const { promise, resolve } = Promise.withResolvers<void>();
     held.set(execute, promise);
     return resolve;
   };
-  return { clock, said, failures, disk, freeze, holding };
+  return { clock, commands, failures, disk, freeze, delayAnswers };
 }
 const late = () => new GuestAgentError('NoAnswer', 'too late');
 
 test('freezes a guest and thaws it on request', async () => {
-  const { freeze, said, disk, clock } = scene();
+  const { freeze, commands, disk, clock } = scene();
   await freeze.freeze({ timeoutMs: MINUTE, why: 'asked' });
   assert.equal(freeze.untilMs, clock.now() + MINUTE);
   await freeze.thaw();
-  assert.deepEqual(said, ['guest-ping', 'guest-fsfreeze-freeze', 'guest-fsfreeze-thaw']);
+  assert.deepEqual(commands, ['guest-ping', 'guest-fsfreeze-freeze', 'guest-fsfreeze-thaw']);
   assert.equal(disk.frozen, undefined);
 });
 
 test('thaws after the timeout and retries until the agent answers', async () => {
-  const { freeze, said, disk, clock, failures } = scene();
+  const { freeze, commands, disk, clock, failures } = scene();
   failures.set('guest-fsfreeze-thaw', [late(), late()]);
   await freeze.freeze({ timeoutMs: MINUTE, why: 'asked' });
   await clock.advance(MINUTE - 1);
-  assert.equal(said.length, 2);
+  assert.equal(commands.length, 2);
   for (let i = 0; i < 3; i++) {
     await clock.advance(5000);
   }
-  assert.deepEqual(said.slice(2), Array(3).fill('guest-fsfreeze-thaw'));
+  assert.deepEqual(commands.slice(2), Array(3).fill('guest-fsfreeze-thaw'));
   assert.equal(disk.frozen, undefined);
 });
 
 test('records nothing and sends no further command if the agent does not answer', async () => {
-  const { freeze, said, disk, failures } = scene();
+  const { freeze, commands, disk, failures } = scene();
   failures.set('guest-ping', [new GuestAgentError('NotConnected', 'no agent')]);
   await assert.rejects(freeze.freeze({ timeoutMs: MINUTE, why: 'snapshot' }), /no agent/);
-  assert.deepEqual([said, disk.frozen], [['guest-ping'], undefined]);
+  assert.deepEqual([commands, disk.frozen], [['guest-ping'], undefined]);
 });
 
 test('thaws after a freeze without an answer, because the guest may be frozen', async () => {
-  const { freeze, said, disk, failures } = scene();
+  const { freeze, commands, disk, failures } = scene();
   failures.set('guest-fsfreeze-freeze', [late()]);
   await assert.rejects(freeze.freeze({ timeoutMs: MINUTE, why: 'snapshot' }), /too late/);
-  assert.deepEqual(said.at(-1), 'guest-fsfreeze-thaw');
+  assert.deepEqual(commands.at(-1), 'guest-fsfreeze-thaw');
   assert.equal(disk.frozen, undefined);
 });
 
 test('only changes the timeout if the guest is already frozen', async () => {
-  const { freeze, said, clock } = scene();
+  const { freeze, commands, clock } = scene();
   await freeze.freeze({ timeoutMs: MINUTE, why: 'asked' });
   await freeze.freeze({ timeoutMs: 10 * MINUTE, why: 'asked' });
   await clock.advance(9 * MINUTE);
-  assert.equal(said.filter((word) => word === 'guest-fsfreeze-freeze').length, 1);
-  assert.ok(!said.includes('guest-fsfreeze-thaw'));
+  assert.equal(commands.filter((word) => word === 'guest-fsfreeze-freeze').length, 1);
+  assert.ok(!commands.includes('guest-fsfreeze-thaw'));
 });
 
 test('freezes again if a longer freeze is requested during the thaw', async () => {
-  const { freeze, said, disk, clock, holding } = scene();
+  const { freeze, commands, disk, clock, delayAnswers } = scene();
   await freeze.freeze({ timeoutMs: MINUTE, why: 'asked' });
-  const letGo = holding('guest-fsfreeze-thaw');
+  const release = delayAnswers('guest-fsfreeze-thaw');
   await clock.advance(MINUTE);
-  assert.equal(said.at(-1), 'guest-fsfreeze-thaw');
+  assert.equal(commands.at(-1), 'guest-fsfreeze-thaw');
   const again = freeze.freeze({ timeoutMs: MINUTE, why: 'asked' });
-  letGo();
+  release();
   await again;
-  assert.equal(said.at(-1), 'guest-fsfreeze-freeze');
+  assert.equal(commands.at(-1), 'guest-fsfreeze-freeze');
   assert.deepEqual(disk.frozen, { untilMs: clock.now() + MINUTE, why: 'asked' });
 });
 
@@ -105,7 +105,7 @@ test('a restarted guest is not frozen', async () => {
   assert.equal(disk.frozen, undefined);
 });
 
-const found: Record<string, { left: (now: number) => FreezeRecord; thaws: 'at once' | 'later' }> = {
+const leftFreezes: Record<string, { left: (now: number) => FreezeRecord; thaws: 'at once' | 'later' }> = {
   'thaws at once if a node agent died during a snapshot': {
     left: (now) => ({ untilMs: now + MINUTE, why: 'snapshot' }),
     thaws: 'at once',
@@ -116,13 +116,13 @@ const found: Record<string, { left: (now: number) => FreezeRecord; thaws: 'at on
     thaws: 'later',
   },
 };
-for (const [name, { left, thaws }] of Object.entries(found)) {
+for (const [name, { left, thaws }] of Object.entries(leftFreezes)) {
   test(name, async () => {
-    const { freeze, said, clock, disk } = scene(left(new FakeClock().now()));
+    const { freeze, commands, clock, disk } = scene(left(new FakeClock().now()));
     await freeze.reconcile();
-    assert.deepEqual(said, thaws === 'at once' ? ['guest-fsfreeze-thaw'] : []);
+    assert.deepEqual(commands, thaws === 'at once' ? ['guest-fsfreeze-thaw'] : []);
     await clock.advance(MINUTE);
-    assert.deepEqual(said, ['guest-fsfreeze-thaw']);
+    assert.deepEqual(commands, ['guest-fsfreeze-thaw']);
     assert.equal(disk.frozen, undefined);
   });
 }

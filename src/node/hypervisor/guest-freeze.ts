@@ -85,10 +85,10 @@ export class GuestFreeze {
   /** Handles a freeze that an earlier node agent, or a lost connection, has left behind. */
   async reconcile(): Promise<void> {
     const { clock, readRecord } = this.#options;
-    const left = readRecord();
-    if (left === undefined) return;
-    if (left.why === 'snapshot' || left.untilMs <= clock.now()) await this.thaw().catch(() => undefined);
-    else this.#scheduleThaw(left.untilMs - clock.now());
+    const record = readRecord();
+    if (record === undefined) return;
+    if (record.why === 'snapshot' || record.untilMs <= clock.now()) await this.thaw().catch(() => undefined);
+    else this.#scheduleThaw(record.untilMs - clock.now());
   }
 
   /** Removes the record after the guest was restarted, because a restarted guest is not frozen. */

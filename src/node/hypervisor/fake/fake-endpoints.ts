@@ -79,9 +79,9 @@ export function onEndpointClosed(endpoint: string, listener: () => void): () => 
 }
 
 /** Sends a guest to an endpoint; throws if the endpoint is closed. */
-export function sendToEndpoint(endpoint: string, luggage: TransferredGuest): void {
+export function sendToEndpoint(endpoint: string, guest: TransferredGuest): void {
   if (!isEndpointOpen(endpoint)) throw closedEndpointError(endpoint);
-  const text = JSON.stringify(luggage);
+  const text = JSON.stringify(guest);
   if (!isEndpointPath(endpoint)) {
     transferredGuests.set(endpoint, text);
     return;

@@ -15,10 +15,10 @@ export class FakeFreezes {
   }
 
   freezeOf(id: string): GuestFreeze {
-    const known = this.#freezes.get(id);
-    if (known !== undefined) return known;
+    const existing = this.#freezes.get(id);
+    if (existing !== undefined) return existing;
     const guest = () => this.#host.guest(id);
-    const made = new GuestFreeze({
+    const freeze = new GuestFreeze({
       clock: this.#clock,
       log: silentLog,
       askAgent: async (command) => guest()?.askAgent(command),
@@ -26,8 +26,8 @@ export class FakeFreezes {
       writeRecord: async (frozen) => guest()?.writeFrozen(frozen),
       hasEnded: () => (guest()?.record.current.state ?? 'ended') === 'ended',
     });
-    this.#freezes.set(id, made);
-    return made;
+    this.#freezes.set(id, freeze);
+    return freeze;
   }
 
   /** Takes over freezes that an earlier process left. */

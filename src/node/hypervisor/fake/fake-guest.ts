@@ -316,9 +316,9 @@ export class FakeGuest implements GuestControls {
     { hold, copied }: { hold: boolean; copied: (disks: readonly CopiedDisk[]) => void },
   ): void {
     const { name, copies: known = [] } = this.record;
-    const begun = copies.filter(({ copyId }) => known.some((copy) => copy.copyId === copyId));
-    if (begun.length === copies.length) return;
-    const [first] = begun;
+    const existing = copies.filter(({ copyId }) => known.some((copy) => copy.copyId === copyId));
+    if (existing.length === copies.length) return;
+    const [first] = existing;
     if (first !== undefined) {
       throw new HypervisorError(
         `Cannot copy disks of domain "${name}": copy "${first.copyId}" exists already, others of the set do not`,
@@ -336,9 +336,9 @@ export class FakeGuest implements GuestControls {
 
   endCopy(copyId: string): void {
     const { copies = [] } = this.record;
-    const left = copies.filter((copy) => copy.copyId !== copyId);
-    if (left.length === copies.length) return;
-    this.record.copies = left;
+    const remaining = copies.filter((copy) => copy.copyId !== copyId);
+    if (remaining.length === copies.length) return;
+    this.record.copies = remaining;
     this.#onChange(false);
   }
 

@@ -33,8 +33,8 @@ describe('devices of simulated guests', () => {
     await hypervisor.unplug(id, SCSI.id);
     assert.deepEqual(hypervisor.inspect(id)?.leaving, [DISK.id, SCSI.id]);
     assert.equal(hypervisor.get(id)?.deviceEvents, 0);
-    const told: string[] = [];
-    hypervisor.onChange((changed) => told.push(changed));
+    const changes: string[] = [];
+    hypervisor.onChange((changed) => changes.push(changed));
 
     hypervisor.guest(id).letGo(SCSI.id);
     assert.deepEqual(hypervisor.inspect(id)?.leaving, [DISK.id]);
@@ -42,7 +42,7 @@ describe('devices of simulated guests', () => {
 
     assert.ok(!idsOf().includes(DISK.id) && !idsOf().includes(SCSI.id));
     assert.equal(hypervisor.get(id)?.deviceEvents, 2);
-    assert.deepEqual(told, [id, id]);
+    assert.deepEqual(changes, [id, id]);
   });
 
   it('stay plugged without an unplug request', async () => {

@@ -61,13 +61,13 @@ export class FakeHotplug {
   /** Releases one device that the guest was asked for, or all of them; then it no longer holds devices. */
   release(deviceId?: string): void {
     if (deviceId === undefined) this.#record.holdsDevices = false;
-    const asked = this.#record.letGoOf ?? [];
-    const gone = new Set(deviceId === undefined ? asked : asked.filter((id) => id === deviceId));
-    if (gone.size === 0) return;
+    const requested = this.#record.letGoOf ?? [];
+    const released = new Set(deviceId === undefined ? requested : requested.filter((id) => id === deviceId));
+    if (released.size === 0) return;
     const definition = definitionOf(this.#record);
-    for (const id of gone) this.#unplugging?.delete(id);
-    this.#record.letGoOf = asked.filter((id) => !gone.has(id));
-    this.#setDefinition({ ...definition, devices: definition.devices.filter(({ id }) => !gone.has(id)) });
+    for (const id of released) this.#unplugging?.delete(id);
+    this.#record.letGoOf = requested.filter((id) => !released.has(id));
+    this.#setDefinition({ ...definition, devices: definition.devices.filter(({ id }) => !released.has(id)) });
   }
 
   /** Drops the requests of this process; the next process does not know them. */

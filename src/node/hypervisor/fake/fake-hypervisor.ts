@@ -305,8 +305,8 @@ class SimulatedHypervisor implements FakeHypervisor {
   ): Promise<MigrationDoor> {
     signal?.throwIfAborted();
     this.#checkHoldsHost(`receive domain "${definition.name}"`);
-    const there = this.host.guest(definition.id);
-    if (there !== undefined) throw wrongStateError('receive', there, 'absent');
+    const existing = this.host.guest(definition.id);
+    if (existing !== undefined) throw wrongStateError('receive', existing, 'absent');
     this.#throwInjectedFailure('receive');
     this.#checkMachine(definition);
     return target.receive(this.host, definition, incoming);

@@ -5,22 +5,22 @@ import { Bell, pollOnEvents } from './bell.ts';
 
 test('queries again at once after an event during a query', async () => {
   const [clock, bell] = [new FakeClock(), new Bell()];
-  let looks = 0;
+  let queries = 0;
   const found = await pollOnEvents({ clock, bell }, { timeoutMs: 1000, everyMs: 1000 }, async () => {
-    looks++;
-    if (looks === 1) bell.notify();
-    return looks === 2 ? 'found' : undefined;
+    queries++;
+    if (queries === 1) bell.notify();
+    return queries === 2 ? 'found' : undefined;
   });
   assert.equal(found, 'found');
 });
 
 test('queries at the interval without events, until the timeout', async () => {
   const [clock, bell] = [new FakeClock(), new Bell()];
-  let looks = 0;
-  const waiting = pollOnEvents({ clock, bell }, { timeoutMs: 300, everyMs: 100 }, async () => void looks++);
+  let queries = 0;
+  const waiting = pollOnEvents({ clock, bell }, { timeoutMs: 300, everyMs: 100 }, async () => void queries++);
   for (let i = 0; i < 4; i++) await clock.advance(100);
   assert.equal(await waiting, undefined);
-  assert.equal(looks, 4);
+  assert.equal(queries, 4);
 });
 
 test('stops when the signal aborts', async () => {

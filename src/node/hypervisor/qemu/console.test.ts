@@ -15,7 +15,7 @@ interface Scene {
   readonly clock: FakeClock;
   /** The guest's end of the newest connection. */
   guest(): Duplex;
-  readonly lines: { refuse: boolean; count: number };
+  readonly connections: { refuse: boolean; count: number };
   log(): Promise<string>;
 }
 
@@ -23,11 +23,11 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
   const dir = await mkdtemp(join(tmpdir(), 'selfsame-serial-'));
   const path = join(dir, 'console.log');
   const clock = new FakeClock();
-  const lines = { refuse: false, count: 0 };
+  const connections = { refuse: false, count: 0 };
   let guest: Duplex | undefined;
   const connect = async () => {
-    if (lines.refuse) throw new Error('refused');
-    lines.count++;
+    if (connections.refuse) throw new Error('refused');
+    connections.count++;
     const [ours, theirs] = duplexPair();
     guest = theirs;
     return ours as Socket;
@@ -39,7 +39,7 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
       console,
       clock,
       guest: () => guest as Duplex,
-      lines,
+      connections,
       log: async () => (await readConsoleLogFile(path)).toString(),
     });
   } finally {
@@ -51,17 +51,17 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
 test('shows the output to all viewers, after it is in the log', () =>
   scene(async ({ console, guest, log }) => {
     const viewers = [console.open(), console.open()];
-    const heard = viewers.map((viewer) => next(viewer));
+    const received = viewers.map((viewer) => next(viewer));
     guest().write('hello');
-    assert.deepEqual(await Promise.all(heard), ['hello', 'hello']);
+    assert.deepEqual(await Promise.all(received), ['hello', 'hello']);
     assert.equal(await log(), 'hello');
   }));
 
 test('sends the input of every viewer to the guest', () =>
   scene(async ({ console, guest }) => {
-    const heard = next(guest());
+    const received = next(guest());
     console.open().write('root\n');
-    assert.equal(await heard, 'root\n');
+    assert.equal(await received, 'root\n');
   }));
 
 test('disconnects a viewer that does not read, and keeps the others', () =>
@@ -83,26 +83,26 @@ test('disconnects a viewer that does not read, and keeps the others', () =>
   }));
 
 test('reconnects until it succeeds', () =>
-  scene(async ({ console, clock, guest, lines }) => {
+  scene(async ({ console, clock, guest, connections }) => {
     const viewer = console.open();
     const broken = guest();
-    lines.refuse = true;
+    connections.refuse = true;
     const closed = new Promise((resolve) => broken.once('close', resolve));
     broken.destroy();
     await closed;
     await clock.advance(3000);
-    assert.equal(lines.count, 1);
-    lines.refuse = false;
+    assert.equal(connections.count, 1);
+    connections.refuse = false;
     await clock.advance(1000);
-    assert.equal(lines.count, 2);
-    const heard = next(viewer);
+    assert.equal(connections.count, 2);
+    const received = next(viewer);
     guest().write('back');
-    assert.equal(await heard, 'back');
+    assert.equal(await received, 'back');
   }));
 
 test('fails input while the guest is not connected', () =>
-  scene(async ({ console, guest, clock, lines }) => {
-    lines.refuse = true;
+  scene(async ({ console, guest, clock, connections }) => {
+    connections.refuse = true;
     const broken = guest();
     const closed = new Promise((resolve) => broken.once('close', resolve));
     broken.destroy();
@@ -117,13 +117,13 @@ test('fails input while the guest is not connected', () =>
 test('shows the last output before the console ends', () =>
   scene(async ({ console, guest, log }) => {
     const viewer = console.open();
-    let said = '';
-    viewer.on('data', (chunk: Buffer) => (said += chunk.toString()));
+    let output = '';
+    viewer.on('data', (chunk: Buffer) => (output += chunk.toString()));
     const ended = new Promise((resolve) => viewer.once('close', resolve));
     guest().end('bye');
     await console.finish(1000);
     await ended;
-    assert.equal(said, 'bye');
+    assert.equal(output, 'bye');
     assert.equal(await log(), 'bye');
     assert.throws(() => console.open(), /is closed/);
   }));

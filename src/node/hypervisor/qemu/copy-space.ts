@@ -25,13 +25,13 @@ export function copySpaceBytes(medium: { readonly bytes: number; readonly alloca
 /** Throws if a file system has too little space for all of its copies. */
 export async function checkFreeSpace(needed: readonly NeededSpace[]): Promise<void> {
   const onDevices = await Promise.all(needed.map(async (one) => ({ ...one, device: (await stat(one.path)).dev })));
-  for (const together of Map.groupBy(onDevices, ({ device }) => device).values()) {
-    const wanted = together.reduce((sum, { bytes }) => sum + bytes, 0);
-    const path = together[0]?.path ?? '';
+  for (const copies of Map.groupBy(onDevices, ({ device }) => device).values()) {
+    const neededBytes = copies.reduce((sum, { bytes }) => sum + bytes, 0);
+    const path = copies[0]?.path ?? '';
     const { bavail, bsize } = await statfs(path);
-    const left = bavail * bsize;
-    if (left < wanted) {
-      const message = `not enough space for "${path}": the file system has ${left} bytes left, ${wanted} are needed; free some space`;
+    const freeBytes = bavail * bsize;
+    if (freeBytes < neededBytes) {
+      const message = `not enough space for "${path}": the file system has ${freeBytes} bytes left, ${neededBytes} are needed; free some space`;
       // Space may become free, but not by a retry, and the user has to know now.
       throw new HypervisorError(message, { permanent: true });
     }

@@ -85,25 +85,26 @@ async function scene() {
     for (const line of bytes.toString().trim().split('\n')) {
       const command = JSON.parse(line) as Command;
       const desc = qemu.refused.get(command.execute);
-      const said = desc === undefined ? { return: qemu.answer(command) } : { error: { class: 'GenericError', desc } };
-      theirs.write(`${JSON.stringify({ ...said, id: command.id })}\n`);
+      const response =
+        desc === undefined ? { return: qemu.answer(command) } : { error: { class: 'GenericError', desc } };
+      theirs.write(`${JSON.stringify({ ...response, id: command.id })}\n`);
     }
   });
   theirs.write('{"QMP": {}}\n');
   const qmp = await QmpClient.open(ours, { clock });
-  const told = { failures: 0, ended: false };
+  const observed = { failures: 0, ended: false };
   let records: readonly CopyRecord[] = [];
   const copies = new DiskCopies({
     ...{ clock, bytesPerSecond: undefined },
-    hasEnded: () => told.ended,
+    hasEnded: () => observed.ended,
     withQmp: (_verb, work) => work(qmp),
     pathOf: async (_copyId, file) => file,
     releasePath: async () => undefined,
-    onFailure: async () => void told.failures++,
+    onFailure: async () => void observed.failures++,
     records: () => records,
     write: async (next) => void (records = next),
   });
-  return { qemu, copies, told, records: () => records };
+  return { qemu, copies, observed, records: () => records };
 }
 
 for (const command of ['blockdev-add', 'blockdev-create', 'transaction']) {
@@ -121,26 +122,26 @@ for (const command of ['blockdev-add', 'blockdev-create', 'transaction']) {
 }
 
 test('reports why a copy failed, and lets the guest continue', async () => {
-  const { qemu, copies, told } = await scene();
+  const { qemu, copies, observed } = await scene();
   await copies.start(COPIES);
   qemu.conclude(copyName('a'), 'No space left on device');
 
   assert.deepEqual(await copies.state('a'), { state: 'failed', message: 'No space left on device' });
-  assert.equal(told.failures, 1);
+  assert.equal(observed.failures, 1);
   assert.equal((await copies.state('b'))?.state, 'copying');
 });
 
 test('lets the guest continue after a cancelled copy that may have failed a write', async () => {
-  const { qemu, copies, told } = await scene();
+  const { qemu, copies, observed } = await scene();
   await copies.start(COPIES);
   qemu.conclude(copyName('a'), 'No space left on device');
   await copies.end('a');
-  assert.equal(told.failures, 1);
+  assert.equal(observed.failures, 1);
 
   qemu.conclude(copyName('b'));
   await copies.state('b');
   await copies.end('b');
-  assert.equal(told.failures, 1, 'a finished copy cannot have failed a write');
+  assert.equal(observed.failures, 1, 'a finished copy cannot have failed a write');
 });
 
 test('reports a copy as failed if its image cannot be flushed', async () => {
@@ -181,10 +182,10 @@ test('handles concurrent queries and ends', async () => {
   await copies.start(COPIES);
   for (const { copyId } of COPIES) qemu.conclude(copyName(copyId));
 
-  const looks = COPIES.flatMap(({ copyId }) => [copies.state(copyId), copies.state(copyId)]);
+  const queries = COPIES.flatMap(({ copyId }) => [copies.state(copyId), copies.state(copyId)]);
   const ends = COPIES.map(({ copyId }) => copies.end(copyId));
 
-  for (const look of looks) assert.deepEqual(await look, { state: 'done' });
+  for (const query of queries) assert.deepEqual(await query, { state: 'done' });
   await Promise.all(ends);
   assert.deepEqual([[...qemu.nodes], [...qemu.jobs], records()], [[], [], []]);
 });

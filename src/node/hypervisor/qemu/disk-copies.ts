@@ -74,9 +74,10 @@ export class DiskCopies {
     if (this.#parts.hasEnded() && ids.every((id) => this.#find(id) !== undefined)) return;
     await withQmp('copy disks of', async (qmp) => {
       const jobs = await readJobs(qmp);
-      const begun = ids.filter((id) => this.#hasBegun(id, jobs));
-      if (begun.length === ids.length) return;
-      if (begun.length > 0) throw new HypervisorError(`copy "${begun[0]}" exists already, others of the set do not`);
+      const existing = ids.filter((id) => this.#hasStarted(id, jobs));
+      if (existing.length === ids.length) return;
+      if (existing.length > 0)
+        throw new HypervisorError(`copy "${existing[0]}" exists already, others of the set do not`);
       if (records().length + ids.length > MAX_COPIES)
         throw new HypervisorError(
           `the domain has ${records().length} copies already; at most ${MAX_COPIES} are possible`,
@@ -90,8 +91,8 @@ export class DiskCopies {
           await clearCopy(qmp, clock, copyId);
           await addTarget(qmp, clock, { copyId, filename: await pathOf(copyId, path), bytes: media[i]!.bytes });
         }
-        const wanted = copies.map(({ copyId, deviceId }) => ({ copyId, source: formatNodeName(deviceId) }));
-        await startJobs(qmp, wanted, { bytesPerSecond });
+        const newJobs = copies.map(({ copyId, deviceId }) => ({ copyId, source: formatNodeName(deviceId) }));
+        await startJobs(qmp, newJobs, { bytesPerSecond });
       } catch (error) {
         // If it is unknown whether QEMU started them, the next query of its jobs tells.
         if (isQemuRefusal(error)) await this.#undo(qmp, ids);
@@ -131,7 +132,7 @@ export class DiskCopies {
     }
   }
 
-  #hasBegun(copyId: string, jobs: ReadonlyMap<string, JobInfo>): boolean {
+  #hasStarted(copyId: string, jobs: ReadonlyMap<string, JobInfo>): boolean {
     const record = this.#find(copyId);
     return record !== undefined && (record.outcome !== undefined || jobs.has(copyName(copyId)));
   }

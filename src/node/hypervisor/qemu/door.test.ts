@@ -40,9 +40,9 @@ test('listens on the first free port', async () => {
 test('reports other errors, and that all ports are in use', async () => {
   const refused = async () => Promise.reject(new Error('Permission denied'));
   await assert.rejects(listenOnFreePort('h', refused), /Permission denied/);
-  const taken = async () => Promise.reject(new Error('Address already in use'));
+  const inUse = async () => Promise.reject(new Error('Address already in use'));
   await assert.rejects(
-    listenOnFreePort('h', taken),
+    listenOnFreePort('h', inUse),
     /no migration port is free on h: all of 49152 to 49407 are in use/,
   );
 });
@@ -79,8 +79,8 @@ test('keeps the key only as long as QEMU reads it, for QEMU’s user alone', () 
 test('returns a socket path relative to QEMU’s working directory', () =>
   withDirs(async ({ root, dir }) => {
     const path = join(root, 'there', 'm.sock');
-    const told = await fromHere({ type: 'unix', path }, { dir, user: undefined });
-    assert.deepEqual(told, { type: 'unix', path: '../../there/m.sock' });
+    const address = await fromHere({ type: 'unix', path }, { dir, user: undefined });
+    assert.deepEqual(address, { type: 'unix', path: '../../there/m.sock' });
     assert.deepEqual(await readdir(dir.run), []);
   }));
 
@@ -93,8 +93,8 @@ test('links a socket whose path is too long or closed to guests', () =>
       [join(deep, 'm.sock'), undefined],
       [join(root, 'closed', 'm.sock'), { uid: 64_055, gid: 64_055 }],
     ] as const) {
-      const told = await fromHere({ type: 'unix', path }, { dir, user });
-      assert.deepEqual(told, { type: 'unix', path: 'to-m.sock' });
+      const address = await fromHere({ type: 'unix', path }, { dir, user });
+      assert.deepEqual(address, { type: 'unix', path: 'to-m.sock' });
       assert.equal((await stat(join(dir.run, 'to-m.sock'))).ino, (await stat(path)).ino);
       await removeSocketLinks(dir, [{ type: 'unix', path }]);
       assert.deepEqual(await readdir(dir.run), []);

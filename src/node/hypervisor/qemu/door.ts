@@ -151,19 +151,19 @@ export async function fromHere(
 ): Promise<EndpointAddress> {
   if (address.type === 'inet') return address;
   const run = await realpath(dir.run);
-  const there = join(await realpath(dirname(address.path)), basename(address.path));
+  const socketPath = join(await realpath(dirname(address.path)), basename(address.path));
   for (const [path, from] of [
-    [relative(run, there), run],
-    [there, '/'],
+    [relative(run, socketPath), run],
+    [socketPath, '/'],
   ] as const) {
     const fits = Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES;
-    if (fits && (user === undefined || (await canSearchAll(directoriesBetween(from, there), user)))) {
+    if (fits && (user === undefined || (await canSearchAll(directoriesBetween(from, socketPath), user)))) {
       return { type: 'unix', path };
     }
   }
   const name = socketLinkName(address);
   await rm(join(dir.run, name), { force: true });
-  await link(there, join(dir.run, name)).catch((cause: unknown) => {
+  await link(socketPath, join(dir.run, name)).catch((cause: unknown) => {
     throw new HypervisorError(`the guests' user cannot access "${address.path}"`, { cause });
   });
   return { type: 'unix', path: name };

@@ -86,7 +86,7 @@ class SimulatedQemu {
 interface Scene {
   readonly qemu: SimulatedQemu;
   readonly migration: GuestMigration;
-  readonly books: { record: MigrationRecord | undefined; unwritable: boolean; changing: boolean };
+  readonly state: { record: MigrationRecord | undefined; unwritable: boolean; changing: boolean };
   /** The recorded step. */
   step(): string | undefined;
   event(name: string): void;
@@ -98,27 +98,27 @@ async function scene(record: MigrationRecord | undefined, run: (scene: Scene) =>
   const [clock, qemu, dir] = [new FakeClock(), new SimulatedQemu(), new DomainDir(root, 'a-uid')];
   await mkdir(dir.run, { recursive: true });
   const qmp = await openScriptedMonitor(clock, (command) => qemu.answer(command));
-  const books = { record, unwritable: false, changing: false };
+  const state = { record, unwritable: false, changing: false };
   const migration = new GuestMigration({
     ...{ clock, dir, user: undefined },
     files: { pathOf: async (_name, path) => path, release: async () => undefined },
     definition: () => aDefinition(),
-    record: () => books.record,
+    record: () => state.record,
     write: async (next) => {
-      books.record = next;
-      if (books.unwritable) throw new Error('no space left');
+      state.record = next;
+      if (state.unwritable) throw new Error('no space left');
       qemu.done.push(`write ${next.step}`);
     },
-    setInMemory: (next) => void (books.record = next),
+    setInMemory: (next) => void (state.record = next),
     withQmp: (_verb, work) => work(qmp),
     hasEnded: () => qemu.status === 'ended',
-    isChanging: () => books.changing,
+    isChanging: () => state.changing,
     refresh: async () => undefined,
     quit: async () => void qemu.done.push('quit'),
   });
   try {
     const event = (name: string) => migration.onEvent({ name, data: {} });
-    await run({ qemu, migration, books, step: () => books.record?.step, event, until: waitWithClock(clock) });
+    await run({ qemu, migration, state, step: () => state.record?.step, event, until: waitWithClock(clock) });
   } finally {
     qmp.close();
     await rm(root, { recursive: true });
@@ -185,17 +185,17 @@ test('refuses to abort after the guest has migrated', () =>
   }));
 
 test('records the abort before the guest runs if `migrated` may be on disk', () =>
-  scene(SENDING, async ({ qemu, migration, books, step }) => {
+  scene(SENDING, async ({ qemu, migration, state, step }) => {
     qemu.jobs.set(mirrorName('disk-a'), { id: mirrorName('disk-a'), status: 'ready' });
     await migration.switchOver();
     qemu.done.length = 0;
-    books.unwritable = true;
+    state.unwritable = true;
     await assert.rejects(migration.recordMigrated(), /no space left/);
     assert.equal(step(), 'sending');
     await assert.rejects(migration.abort(), /no space left/);
     assert.deepEqual(qemu.done, [], 'the guest does not run before');
 
-    books.unwritable = false;
+    state.unwritable = false;
     await migration.abort();
 
     assert.deepEqual([qemu.done[0], qemu.done.at(-1), step()], ['write aborted', 'cont', 'aborted']);
@@ -214,10 +214,10 @@ test('reports why a guest cannot be sent, and records nothing', async () => {
     [STORED, false, /has not arrived yet/],
     [undefined, true, /being copied/],
   ] as const) {
-    await scene(record, async ({ qemu, migration, books }) => {
-      books.changing = changing;
+    await scene(record, async ({ qemu, migration, state }) => {
+      state.changing = changing;
       await assert.rejects(migration.send(OUTGOING, { signal }), want);
-      assert.deepEqual([qemu.done, books.record], [[], record]);
+      assert.deepEqual([qemu.done, state.record], [[], record]);
     });
   }
 });
@@ -229,8 +229,8 @@ test('records the step, sends disks before memory, and switches over', () =>
     Object.assign(qemu, { status: 'finish-migrate', migrate: { status: 'pre-switchover' } });
     event('MIGRATION');
     await sending;
-    const begun = ['write sending', 'migrate-set-capabilities', 'migrate-set-parameters'];
-    assert.deepEqual(qemu.done, [...begun, 'blockdev-add', 'blockdev-mirror', 'migrate']);
+    const startCommands = ['write sending', 'migrate-set-capabilities', 'migrate-set-parameters'];
+    assert.deepEqual(qemu.done, [...startCommands, 'blockdev-add', 'blockdev-mirror', 'migrate']);
     qemu.done.length = 0;
 
     assert.deepEqual(await migration.switchOver(), {});
@@ -275,11 +275,11 @@ test('refuses the switchover while a disk is not sent completely', () =>
   }));
 
 test('continues the guest only after `committed` is recorded', () =>
-  scene(STORED, async ({ qemu, migration, books, step }) => {
-    books.unwritable = true;
+  scene(STORED, async ({ qemu, migration, state, step }) => {
+    state.unwritable = true;
     await assert.rejects(migration.commit(), /no space left/);
     assert.deepEqual(qemu.done, []);
-    books.unwritable = false;
+    state.unwritable = false;
     await migration.commit();
     assert.deepEqual([qemu.done, step()], [['write committed', 'cont', 'object-del', 'write arrived'], 'arrived']);
     await migration.commit();

@@ -18,12 +18,12 @@ async function scene(t: TestContext, { state, left = false }: { state: string; l
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const said: string[] = [];
+  const commands: string[] = [];
   let isForwarded = left;
   const row = (what: string) => `  TCP[${what}]  12  127.0.0.1 ${port}  10.0.2.15  8080  0  0\r\n`;
   const qmp = await openScriptedMonitor(systemClock, ({ arguments: args }) => {
     const line = String(args?.['command-line']);
-    if (line.startsWith('hostfwd_')) said.push(line);
+    if (line.startsWith('hostfwd_')) commands.push(line);
     if (line.startsWith('hostfwd_add')) isForwarded = true;
     if (line.startsWith('hostfwd_remove')) isForwarded = false;
     if (line !== 'info usernet') return '';
@@ -42,47 +42,47 @@ async function scene(t: TestContext, { state, left = false }: { state: string; l
     definition: () => definition,
   });
   const removed = `hostfwd_remove net-default tcp:127.0.0.1:${port}`;
-  return { ports, said, removed };
+  return { ports, commands, removed };
 }
 const PORT = { port: 8080, protocol: 'tcp' as const };
 const ADDED = 'hostfwd_add net-default tcp:127.0.0.1:0-:8080';
 
 test('returns an accepted connection with its first data, and removes the forward', async (t) => {
-  const { ports, said, removed } = await scene(t, { state: 'ESTABLISHED' });
+  const { ports, commands, removed } = await scene(t, { state: 'ESTABLISHED' });
   const stream = await ports.open(PORT);
-  assert.deepEqual(said, [ADDED, removed]);
-  const [heard] = (await once(stream, 'data')) as [Buffer];
-  assert.equal(heard.toString(), 'hello\n');
+  assert.deepEqual(commands, [ADDED, removed]);
+  const [data] = (await once(stream, 'data')) as [Buffer];
+  assert.equal(data.toString(), 'hello\n');
   ports.close();
   await once(stream, 'close');
 });
 
 test('reports a refused connection, and removes the forward', async (t) => {
-  const { ports, said, removed } = await scene(t, { state: 'refused' });
+  const { ports, commands, removed } = await scene(t, { state: 'refused' });
   await assert.rejects(ports.open(PORT), /the guest refused the connection to port 8080/);
-  assert.deepEqual(said, [ADDED, removed]);
+  assert.deepEqual(commands, [ADDED, removed]);
 });
 
 test('stops waiting for the guest after the timeout', async (t) => {
-  const { ports, said, removed } = await scene(t, { state: 'SYN_SENT' });
+  const { ports, commands, removed } = await scene(t, { state: 'SYN_SENT' });
   await assert.rejects(ports.open(PORT, { timeoutMs: 120 }), /port 8080 of the guest did not answer within 120 ms/);
-  assert.deepEqual(said, [ADDED, removed]);
+  assert.deepEqual(commands, [ADDED, removed]);
 });
 
 test('removes forwards that an earlier node agent left', async (t) => {
-  const { ports, said, removed } = await scene(t, { state: 'refused', left: true });
+  const { ports, commands, removed } = await scene(t, { state: 'refused', left: true });
   await ports.reconcile();
-  assert.deepEqual(said, [removed]);
+  assert.deepEqual(commands, [removed]);
 });
 
 test('keeps forwards of this node agent', async (t) => {
-  const { ports, said, removed } = await scene(t, { state: 'SYN_SENT' });
+  const { ports, commands, removed } = await scene(t, { state: 'SYN_SENT' });
   const opening = assert.rejects(ports.open(PORT, { timeoutMs: 500 }), /did not answer/);
-  while (said.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  while (commands.length === 0) await new Promise((resolve) => setImmediate(resolve));
   await ports.reconcile();
-  assert.deepEqual(said, [ADDED]);
+  assert.deepEqual(commands, [ADDED]);
   await opening;
-  assert.deepEqual(said, [ADDED, removed]);
+  assert.deepEqual(commands, [ADDED, removed]);
 });
 
 test('limits the number of connections', async (t) => {

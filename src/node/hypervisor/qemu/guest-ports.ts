@@ -127,13 +127,13 @@ export class GuestPorts {
   /** Adds a forward and returns the port of this host that QEMU chose. */
   async #forward(netdev: string, { port, protocol }: GuestPort): Promise<number> {
     const before = new Set((await this.#readUsernet()).map(forwardKey));
-    const said = await this.#runMonitorCommand(`hostfwd_add ${netdev} ${protocol}:${LOOPBACK}:0-:${port}`);
-    if (said.trim() !== '') throw new HypervisorError(`QEMU cannot forward port ${port}: ${said.trim()}`);
-    const made = (await this.#readUsernet()).find(
+    const output = await this.#runMonitorCommand(`hostfwd_add ${netdev} ${protocol}:${LOOPBACK}:0-:${port}`);
+    if (output.trim() !== '') throw new HypervisorError(`QEMU cannot forward port ${port}: ${output.trim()}`);
+    const added = (await this.#readUsernet()).find(
       (entry) => isForward(entry, protocol) && entry.guestPort === port && !before.has(forwardKey(entry)),
     );
-    if (made === undefined) throw new HypervisorError(`QEMU does not report its forward to port ${port}`);
-    return made.hostPort;
+    if (added === undefined) throw new HypervisorError(`QEMU does not report its forward to port ${port}`);
+    return added.hostPort;
   }
 
   /**
@@ -159,8 +159,10 @@ export class GuestPorts {
         signal?.throwIfAborted();
         if (closed) throw new HypervisorError(`the guest refused the connection to port ${port}`);
         const entries = await this.#readUsernet();
-        const mine = entries.find((entry) => entry.hostPort === host && entry.protocol === 'tcp' && !isForward(entry));
-        if (mine !== undefined && ACCEPTED.has(mine.state)) return releaseSocket(socket, onReadable);
+        const connection = entries.find(
+          (entry) => entry.hostPort === host && entry.protocol === 'tcp' && !isForward(entry),
+        );
+        if (connection !== undefined && ACCEPTED.has(connection.state)) return releaseSocket(socket, onReadable);
         if (clock.elapsed() >= endAt)
           throw new HypervisorError(`port ${port} of the guest did not answer within ${timeoutMs} ms`);
         await new Promise<void>((resolve) => clock.after(POLL_INTERVAL_MS, resolve));

@@ -89,26 +89,26 @@ async function scene(definition: DomainDefinition = plain) {
   });
   theirs.write('{"QMP": {}}\n');
   const qmp = await QmpClient.open(ours, { clock });
-  const books = { record: definition, told: 0, settles: 0, unwritable: false };
+  const state = { record: definition, changes: 0, reconciles: 0, unwritable: false };
   const hotplug = new Hotplug({
     parts: deviceParts({
       ...{ domainId: 'a-uid', user: undefined },
       files: { pathOf: async (_name, path) => path, release: async () => undefined },
     }),
-    definition: () => books.record,
+    definition: () => state.record,
     write: async (next) => {
-      books.record = next;
-      if (books.unwritable) throw new Error('no space left');
+      state.record = next;
+      if (state.unwritable) throw new Error('no space left');
     },
     withQmp: (_verb, work) => work(qmp),
-    onChange: () => void books.told++,
-    reconcileSoon: () => void books.settles++,
+    onChange: () => void state.changes++,
+    reconcileSoon: () => void state.reconciles++,
   });
-  const guestLetsGo = (id: string) => {
+  const releaseDevice = (id: string) => {
     qemu.devices.delete(id);
     hotplug.onEvent({ name: 'DEVICE_DELETED', data: { device: id, path: `/machine/peripheral/${id}` } });
   };
-  return { clock, qemu, hotplug, books, guestLetsGo };
+  return { clock, qemu, hotplug, state, releaseDevice };
 }
 
 for (const [device, command] of [
@@ -118,12 +118,12 @@ for (const [device, command] of [
   [NIC, 'device_add'],
 ] as const) {
   test(`a ${device.type} that cannot be plugged in leaves nothing behind: ${command}`, async () => {
-    const { qemu, hotplug, books } = await scene();
+    const { qemu, hotplug, state } = await scene();
     qemu.refused.set(command, 'injected refusal');
 
     await assert.rejects(hotplug.plug(device), /injected refusal/);
 
-    assert.deepEqual([qemu.left, books.record.devices, books.told], [[[], []], plain.devices, 0]);
+    assert.deepEqual([qemu.left, state.record.devices, state.changes], [[[], []], plain.devices, 0]);
     qemu.refused.clear();
     await hotplug.plug(device);
     assert.deepEqual(hotplug.inspection.definition.devices.at(-1), device);
@@ -132,22 +132,22 @@ for (const [device, command] of [
 }
 
 test('does not plug a device that cannot be recorded', async () => {
-  const { qemu, hotplug, books } = await scene();
-  books.unwritable = true;
+  const { qemu, hotplug, state } = await scene();
+  state.unwritable = true;
   await assert.rejects(hotplug.plug(DISK), /no space left/);
-  assert.deepEqual([qemu.left, books.record.devices], [[[], []], plain.devices]);
+  assert.deepEqual([qemu.left, state.record.devices], [[[], []], plain.devices]);
 });
 
 test('reports a plug with an unknown outcome once QEMU has the device', async () => {
-  const { clock, qemu, hotplug, books } = await scene();
+  const { clock, qemu, hotplug, state } = await scene();
   qemu.refused.set('device_add', undefined);
   const plugged = assert.rejects(hotplug.plug(DISK), /did not answer/);
   await clock.advance(10_000);
   await plugged;
 
-  assert.equal(books.settles, 1);
+  assert.equal(state.reconciles, 1);
   assert.ok(
-    books.record.devices.some(({ id }) => id === DISK.id),
+    state.record.devices.some(({ id }) => id === DISK.id),
     'the next process must know the device',
   );
   assert.deepEqual(hotplug.inspection.definition.devices, plain.devices);
@@ -155,7 +155,7 @@ test('reports a plug with an unknown outcome once QEMU has the device', async ()
   qemu.devices.add(DISK.id);
   await hotplug.reconcile();
   assert.deepEqual(hotplug.inspection.definition.devices.at(-1), DISK);
-  assert.equal(books.told, 1);
+  assert.equal(state.changes, 1);
 });
 
 test('repeats a plug with an unknown outcome that QEMU did not execute', async () => {
@@ -175,36 +175,36 @@ test('repeats a plug with an unknown outcome that QEMU did not execute', async (
 
 for (const device of [DISK, NIC]) {
   test(`removes the parts of a ${device.type} that a killed process left without a device`, async () => {
-    const { qemu, hotplug, books } = await scene({ ...plain, devices: [...plain.devices, device] });
+    const { qemu, hotplug, state } = await scene({ ...plain, devices: [...plain.devices, device] });
     qemu.devices.delete(device.id);
     if (device === DISK) qemu.nodes.add(formatNodeName(DISK.id));
     else qemu.netdevs.add('net-late');
 
     await hotplug.reconcile();
 
-    assert.deepEqual([qemu.left, books.record.devices, books.told], [[[], []], plain.devices, 1]);
+    assert.deepEqual([qemu.left, state.record.devices, state.changes], [[[], []], plain.devices, 1]);
     await hotplug.reconcile();
-    assert.equal(books.told, 1, 'listeners are not called without a change');
+    assert.equal(state.changes, 1, 'listeners are not called without a change');
   });
 
   test(`removes a ${device.type} and its parts when the guest releases it`, async () => {
-    const { qemu, hotplug, books, guestLetsGo } = await scene();
+    const { qemu, hotplug, state, releaseDevice } = await scene();
     await hotplug.plug(device);
     await hotplug.unplug(device.id);
     assert.deepEqual(hotplug.inspection.leaving, [device.id]);
-    assert.equal(books.told, 1);
+    assert.equal(state.changes, 1);
 
-    guestLetsGo(device.id);
-    assert.equal(books.settles, 1);
+    releaseDevice(device.id);
+    assert.equal(state.reconciles, 1);
     await hotplug.reconcile();
 
-    assert.deepEqual([qemu.left, books.record.devices], [[[], []], plain.devices]);
-    assert.deepEqual([hotplug.inspection.leaving, hotplug.events, books.told], [[], 2, 2]);
+    assert.deepEqual([qemu.left, state.record.devices], [[[], []], plain.devices]);
+    assert.deepEqual([hotplug.inspection.leaving, hotplug.events, state.changes], [[], 2, 2]);
   });
 }
 
 test('keeps a device that the guest does not release, which can be requested again', async () => {
-  const { qemu, hotplug, books } = await scene();
+  const { qemu, hotplug, state } = await scene();
   await hotplug.plug(DISK);
   await hotplug.unplug(DISK.id);
   qemu.refused.set('device_del', `Device ${DISK.id} is already in the process of unplug`);
@@ -215,43 +215,43 @@ test('keeps a device that the guest does not release, which can be requested aga
 
   assert.deepEqual(hotplug.inspection.leaving, []);
   assert.deepEqual(hotplug.inspection.definition.devices.at(-1), DISK);
-  assert.deepEqual([hotplug.events, books.told], [2, 2]);
+  assert.deepEqual([hotplug.events, state.changes], [2, 2]);
 });
 
 test('drops a device that QEMU no longer has', async () => {
-  const { qemu, hotplug, books } = await scene();
+  const { qemu, hotplug, state } = await scene();
   await hotplug.plug(DISK);
   qemu.devices.delete(DISK.id);
 
   await hotplug.unplug(DISK.id);
 
-  assert.deepEqual([qemu.left, books.record.devices, hotplug.inspection.leaving], [[[], []], plain.devices, []]);
+  assert.deepEqual([qemu.left, state.record.devices, hotplug.inspection.leaving], [[[], []], plain.devices, []]);
 });
 
 test('keeps a device in the record until QEMU has closed its medium', async () => {
-  const { qemu, hotplug, books, guestLetsGo } = await scene();
+  const { qemu, hotplug, state, releaseDevice } = await scene();
   await hotplug.plug(DISK);
   await hotplug.unplug(DISK.id);
-  guestLetsGo(DISK.id);
+  releaseDevice(DISK.id);
   qemu.refused.set('blockdev-del', 'Node is in use');
   await assert.rejects(hotplug.reconcile(), /in use/);
-  assert.deepEqual(books.record.devices.at(-1), DISK);
+  assert.deepEqual(state.record.devices.at(-1), DISK);
 
   qemu.refused.clear();
   await hotplug.reconcile();
-  assert.deepEqual([qemu.left, books.record.devices], [[[], []], plain.devices]);
+  assert.deepEqual([qemu.left, state.record.devices], [[[], []], plain.devices]);
 });
 
 test('removes other devices although QEMU has not closed a medium', async () => {
-  const { qemu, hotplug, books, guestLetsGo } = await scene();
+  const { qemu, hotplug, state, releaseDevice } = await scene();
   await hotplug.plug(DISK);
   await hotplug.plug({ ...NIC, address: { ...DISK.address, bus: '0x06' } });
-  for (const { id } of [DISK, NIC]) guestLetsGo(id);
+  for (const { id } of [DISK, NIC]) releaseDevice(id);
   qemu.refused.set('blockdev-del', 'Node is in use');
 
   await assert.rejects(hotplug.reconcile(), /in use/);
 
-  assert.deepEqual([books.record.devices.at(-1), [...qemu.netdevs]], [DISK, []]);
+  assert.deepEqual([state.record.devices.at(-1), [...qemu.netdevs]], [DISK, []]);
 });
 
 const refusals: Record<string, { desc: string; permanent: boolean; want?: RegExp }> = {
@@ -276,9 +276,9 @@ for (const [name, { desc, permanent, want = /refused/ }] of Object.entries(refus
 }
 
 test('reports events of other known devices only', async () => {
-  const { hotplug, books } = await scene();
+  const { hotplug, state } = await scene();
   hotplug.onEvent({ name: 'DEVICE_TRAY_MOVED', data: { device: '', id: 'disk-tray', 'tray-open': true } });
   hotplug.onEvent({ name: 'DEVICE_DELETED', data: { path: '/machine/peripheral/rng0/virtio-backend' } });
   hotplug.onEvent({ name: 'RESET', data: { device: 'disk-tray' } });
-  assert.deepEqual([hotplug.events, books.told], [1, 1]);
+  assert.deepEqual([hotplug.events, state.changes], [1, 1]);
 });

@@ -62,7 +62,7 @@ for (const [name, [qom, want, chipset = 'q35']] of Object.entries(addresses)) {
 }
 
 test('learns requested devices at the addresses that QEMU reports', () => {
-  const asked = [
+  const requested = [
     {
       id: 'disk-a',
       type: 'disk',
@@ -78,7 +78,7 @@ test('learns requested devices at the addresses that QEMU reports', () => {
     { id: 'disk-a', type: 'virtio-blk-pci', bus: '/machine/peripheral/rp4/rp4', properties: { addr: 0 } },
     { id: 'usb9', type: 'qemu-xhci', bus: '/machine/q35/pcie.0', properties: { addr: 0x50 } },
   ];
-  assert.deepEqual(learnDevices(asked, found, 'q35'), [
+  assert.deepEqual(learnDevices(requested, found, 'q35'), [
     {
       id: 'disk-a',
       type: 'disk',

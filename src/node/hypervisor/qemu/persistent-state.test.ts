@@ -19,12 +19,12 @@ import { ensurePersistentState } from './persistent-state.ts';
 const isRoot = process.getuid?.() === 0;
 const USER = isRoot ? { uid: 64_055, gid: 64_055 } : undefined;
 
-interface Wish {
+interface StateOptions {
   readonly tpm?: boolean;
   readonly efi?: boolean;
 }
 
-function aScene(t: TestContext, { tpm = true, efi = true }: Wish = {}) {
+function aScene(t: TestContext, { tpm = true, efi = true }: StateOptions = {}) {
   const root = mkdtempSync(join(tmpdir(), 'kept-state-'));
   t.after(() => rmSync(root, { recursive: true, force: true }));
   const [directory, template] = [join(root, 'state'), join(root, 'template.fd')];
@@ -48,9 +48,9 @@ test('creates the persistent state once, for the guests’ user', async (t) => {
   const { directory, nvram, ensure } = aScene(t);
   assert.deepEqual(await ensure(), { tpm: join(directory, 'tpm'), nvram });
   assert.equal(readFileSync(nvram, 'utf8'), 'as delivered');
-  const told = [nvram, join(directory, 'tpm')].map((path) => statSync(path));
+  const stats = [nvram, join(directory, 'tpm')].map((path) => statSync(path));
   assert.deepEqual(
-    told.map(({ uid, mode }) => [uid, mode & 0o777]),
+    stats.map(({ uid, mode }) => [uid, mode & 0o777]),
     [0o600, 0o700].map((mode) => [USER?.uid ?? process.getuid?.(), mode]),
   );
 

@@ -58,9 +58,9 @@ const cases: Record<string, { log: string; want: string; permanent: boolean }> =
 
 for (const [name, { log, want, permanent }] of Object.entries(cases)) {
   test(`finds the error in a log: ${name}`, () => {
-    const complaint = findFirstError(log, 'qemu-system-x86_64');
-    assert.equal(complaint, want);
-    assert.equal(isPermanentError(complaint), permanent);
+    const error = findFirstError(log, 'qemu-system-x86_64');
+    assert.equal(error, want);
+    assert.equal(isPermanentError(error), permanent);
   });
 }
 

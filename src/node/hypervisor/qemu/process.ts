@@ -71,8 +71,8 @@ export class OutlivingProcess {
   /** Waits for the exit; returns whether the process exited within that time. */
   async gone(timeoutMs: number): Promise<boolean> {
     if (this.#exited !== undefined) return (await waitAtMost(this.#clock, timeoutMs, this.#exited)) === true;
-    const look = async () => ((await isRunning(this.identity)) ? undefined : true);
-    return (await poll(this.#clock, { timeoutMs, everyMs: POLL_INTERVAL_MS }, look)) === true;
+    const checkExit = async () => ((await isRunning(this.identity)) ? undefined : true);
+    return (await poll(this.#clock, { timeoutMs, everyMs: POLL_INTERVAL_MS }, checkExit)) === true;
   }
 
   /** Describes the exit if it is known: only the parent learns the exit code. */

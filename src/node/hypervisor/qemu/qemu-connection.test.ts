@@ -13,9 +13,9 @@ import { QemuConnection } from './qemu-connection.ts';
 import { waitWithClock } from './testing/wait-with-clock.ts';
 
 interface Scene {
-  readonly link: QemuConnection;
+  readonly connection: QemuConnection;
   readonly qemu: OutlivingProcess;
-  readonly seen: { back: number; gone: number };
+  readonly calls: { reconnects: number; exits: number };
   /** All connections so far; the last one is the current one. */
   readonly sockets: Socket[];
   /** Advances the clock until the condition holds. */
@@ -23,7 +23,7 @@ interface Scene {
 }
 
 async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
-  const root = await mkdtemp(join(tmpdir(), 'selfsame-link-'));
+  const root = await mkdtemp(join(tmpdir(), 'selfsame-connection-'));
   const dir = new DomainDir(root, 'a-uid');
   await dir.prepare(undefined);
   const clock = new FakeClock();
@@ -41,18 +41,18 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
     });
   });
   await new Promise<void>((resolve) => server.listen(join(dir.run, 'qmp.sock'), resolve));
-  const seen = { back: 0, gone: 0 };
-  const link = new QemuConnection({
+  const calls = { reconnects: 0, exits: 0 };
+  const connection = new QemuConnection({
     ...{ dir, qemu, clock, log: silentLog },
     onEvent: () => undefined,
-    onReconnect: async () => void seen.back++,
-    onExit: async () => void seen.gone++,
+    onReconnect: async () => void calls.reconnects++,
+    onExit: async () => void calls.exits++,
   });
   const until = waitWithClock(clock);
   try {
-    await run({ link, qemu, seen, sockets, until });
+    await run({ connection, qemu, calls, sockets, until });
   } finally {
-    link.close();
+    connection.close();
     await qemu.kill('SIGKILL');
     for (const socket of sockets) socket.destroy();
     await new Promise((resolve) => server.close(resolve));
@@ -64,48 +64,48 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
 const timeout = 20_000;
 
 test('reconnects to a QEMU that closed the connection and still runs', { timeout }, () =>
-  scene(async ({ link, seen, sockets, until }) => {
-    await link.connect({ timeoutMs: 1000 });
-    assert.ok(link.qmp !== undefined);
+  scene(async ({ connection, calls, sockets, until }) => {
+    await connection.connect({ timeoutMs: 1000 });
+    assert.ok(connection.qmp !== undefined);
     for (const times of [1, 2]) {
       sockets.at(-1)?.destroy();
-      await until(() => seen.back === times);
-      assert.ok(link.qmp !== undefined);
+      await until(() => calls.reconnects === times);
+      assert.ok(connection.qmp !== undefined);
     }
-    assert.equal(seen.gone, 0);
+    assert.equal(calls.exits, 0);
   }),
 );
 
 test('does not reconnect to a QEMU that has exited', { timeout }, () =>
-  scene(async ({ link, qemu, seen, sockets, until }) => {
-    await link.connect({ timeoutMs: 1000 });
+  scene(async ({ connection, qemu, calls, sockets, until }) => {
+    await connection.connect({ timeoutMs: 1000 });
     await qemu.kill('SIGKILL');
     sockets.at(-1)?.destroy();
-    await until(() => seen.gone === 1);
-    assert.equal(link.qmp, undefined);
-    assert.equal(seen.back, 0);
+    await until(() => calls.exits === 1);
+    assert.equal(connection.qmp, undefined);
+    assert.equal(calls.reconnects, 0);
   }),
 );
 
 test('notices on connecting that QEMU has exited', { timeout }, () =>
-  scene(async ({ link, qemu, seen, until }) => {
+  scene(async ({ connection, qemu, calls, until }) => {
     await qemu.kill('SIGKILL');
     assert.equal(await qemu.gone(1000), true);
-    await assert.rejects(link.connect({ timeoutMs: 1000 }), /QEMU was killed by SIGKILL/);
-    link.watch();
-    await until(() => seen.gone === 1);
+    await assert.rejects(connection.connect({ timeoutMs: 1000 }), /QEMU was killed by SIGKILL/);
+    connection.watch();
+    await until(() => calls.exits === 1);
   }),
 );
 
 test('stays closed after close', { timeout }, () =>
-  scene(async ({ link, qemu, seen, sockets, until }) => {
-    await link.connect({ timeoutMs: 1000 });
-    link.close();
-    assert.equal(link.qmp, undefined);
+  scene(async ({ connection, qemu, calls, sockets, until }) => {
+    await connection.connect({ timeoutMs: 1000 });
+    connection.close();
+    assert.equal(connection.qmp, undefined);
     await until(() => sockets[0]?.destroyed === true);
     await qemu.kill('SIGKILL');
     let turns = 0;
     await until(() => ++turns > 100);
-    assert.deepEqual([seen, sockets.length], [{ back: 0, gone: 0 }, 1]);
+    assert.deepEqual([calls, sockets.length], [{ reconnects: 0, exits: 0 }, 1]);
   }),
 );

@@ -17,10 +17,10 @@ interface Scene {
   readonly domain: QemuDomain;
   /** The answer to query-status; undefined for no answer. */
   status: string | undefined;
-  readonly asked: string[];
+  readonly commands: string[];
   /** Answers to other commands. */
   readonly answers: Map<string, unknown>;
-  say(event: string): void;
+  emit(event: string): void;
   /** Advances the clock until the condition holds; the test's timeout is the limit. */
   until(isSo: () => boolean): Promise<void>;
 }
@@ -37,11 +37,11 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
   );
   const sockets: Socket[] = [];
   const answer = (socket: Socket, command: string, id: number) => {
-    made.asked.push(command);
+    made.commands.push(command);
     if (command === 'quit') void qemu.kill('SIGKILL');
     if (command === 'query-status' && made.status === undefined) return;
-    const said = made.answers.get(command) ?? { status: made.status };
-    socket.write(`${JSON.stringify({ return: said, id })}\n`);
+    const result = made.answers.get(command) ?? { status: made.status };
+    socket.write(`${JSON.stringify({ return: result, id })}\n`);
   };
   const server = createServer((socket) => {
     sockets.push(socket);
@@ -68,9 +68,9 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
   const made: Scene = {
     domain,
     status: 'running',
-    asked: [],
+    commands: [],
     answers: new Map(),
-    say: (event) => void sockets.at(-1)?.write(`${JSON.stringify({ event })}\n`),
+    emit: (event) => void sockets.at(-1)?.write(`${JSON.stringify({ event })}\n`),
     until: waitWithClock(clock),
   };
   try {
@@ -92,9 +92,9 @@ test('notices the end of a guest although its QEMU was too busy to answer', { ti
     await it.domain.adopt({ timeoutMs: 1000 });
     assert.deepEqual(it.domain.view.current, { state: 'running' });
     it.status = undefined;
-    it.asked.length = 0;
-    it.say('SHUTDOWN');
-    await it.until(() => it.asked.length >= 2);
+    it.commands.length = 0;
+    it.emit('SHUTDOWN');
+    await it.until(() => it.commands.length >= 2);
     it.status = 'shutdown';
     await it.until(() => it.domain.view.current.state === 'ended');
     assert.deepEqual(it.domain.view.current, { state: 'ended', how: 'shutdown' });
@@ -104,9 +104,9 @@ test('notices the end of a guest although its QEMU was too busy to answer', { ti
 test('counts an adopted guest as running until its QEMU answers', { timeout }, () =>
   scene(async (it) => {
     it.status = undefined;
-    const taken = it.domain.adopt({ timeoutMs: 1000 });
+    const adopted = it.domain.adopt({ timeoutMs: 1000 });
     let done = false;
-    void taken.then(() => (done = true));
+    void adopted.then(() => (done = true));
     await it.until(() => done);
     assert.deepEqual(it.domain.view.current, { state: 'running' });
     it.status = 'paused';
@@ -122,7 +122,7 @@ test('reports why a guest is paused, also when the reason changes', { timeout },
       ['paused', { state: 'paused' }],
     ] as const) {
       it.status = status;
-      it.say('STOP');
+      it.emit('STOP');
       await it.until(() => JSON.stringify(it.domain.view.current) === JSON.stringify(want));
     }
   }),

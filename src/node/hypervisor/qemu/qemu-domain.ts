@@ -167,9 +167,9 @@ export class QemuDomain {
     }
     try {
       await this.#connection.connect(options);
-      const found = await this.#refresh();
-      if (found.state === 'never ran' && !this.#record.paused) return 'never ran';
-      if (found.state !== 'ended') await this.#withRetry(() => this.#reconcile());
+      const runState = await this.#refresh();
+      if (runState.state === 'never ran' && !this.#record.paused) return 'never ran';
+      if (runState.state !== 'ended') await this.#withRetry(() => this.#reconcile());
     } catch (err) {
       this.#log.warn({ err }, 'QEMU does not answer; retrying');
       this.#current = combineStates(this.#record.migration, RUNNING);
@@ -286,20 +286,20 @@ export class QemuDomain {
   }
 
   async #refresh(): Promise<QemuRunState> {
-    const said = await this.#withQmp('read the state of', async (qmp) =>
+    const qemuState = await this.#withQmp('read the state of', async (qmp) =>
       parseRunState(await qmp.execute('query-status')),
     );
-    const found = combineStates(this.#record.migration, said);
-    if (this.#destroying || this.#ending !== undefined) return found;
-    if (found.state === 'ended') await this.#endGuest(found);
-    else this.#setState(found.state === 'never ran' ? PAUSED : found);
-    return found;
+    const runState = combineStates(this.#record.migration, qemuState);
+    if (this.#destroying || this.#ending !== undefined) return runState;
+    if (runState.state === 'ended') await this.#endGuest(runState);
+    else this.#setState(runState.state === 'never ran' ? PAUSED : runState);
+    return runState;
   }
 
   /** Retries after a failure: an event comes only once, and QEMU may be too busy to answer now. */
-  async #withRetry(look: () => Promise<unknown>): Promise<void> {
+  async #withRetry(work: () => Promise<unknown>): Promise<void> {
     try {
-      await look();
+      await work();
     } catch {
       this.#scheduleRefresh();
     }
@@ -327,17 +327,17 @@ export class QemuDomain {
    * succeed.
    */
   async #resumeAfterCopy(): Promise<void> {
-    const found = await this.#refresh();
-    if (found.state === 'paused' && found.why === 'ioError') await this.resume();
+    const runState = await this.#refresh();
+    if (runState.state === 'paused' && runState.why === 'ioError') await this.resume();
   }
 
   async #onReconnect(): Promise<void> {
-    const found = await this.#refresh();
+    const runState = await this.#refresh();
     // An interrupted start that was noticed too late to be removed: it already counted as running.
-    if (found.state === 'never ran' && !this.#record.paused) await this.resume();
+    if (runState.state === 'never ran' && !this.#record.paused) await this.resume();
     // A copy may have ended meanwhile.
     if (this.#isBeingCopied) this.#notify();
-    if (found.state !== 'ended') await this.#withRetry(() => this.#reconcile());
+    if (runState.state !== 'ended') await this.#withRetry(() => this.#reconcile());
   }
 
   /** Completes what an earlier process began. */

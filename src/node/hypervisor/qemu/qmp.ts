@@ -165,7 +165,7 @@ export class QmpClient {
     pending.reject(new QmpError(String(errorClass), `QEMU refused "${pending.command}": ${String(desc)}`));
   }
 
-  #end(error: QmpError, tell: boolean): void {
+  #end(error: QmpError, shouldNotify: boolean): void {
     if (this.#closed) return;
     this.#closed = true;
     this.#onFailure?.(error);
@@ -174,7 +174,7 @@ export class QmpClient {
       reject(error);
     }
     this.#pending.clear();
-    if (tell) this.#options.onClose?.();
+    if (shouldNotify) this.#options.onClose?.();
   }
 }
 

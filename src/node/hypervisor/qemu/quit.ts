@@ -9,10 +9,10 @@ const KILL_MS = 10_000;
 
 /** Asks QEMU to quit, so that it flushes its disks; kills it if it does not. */
 export async function quitOrKill(qemu: OutlivingProcess, qmp: QmpClient | undefined): Promise<void> {
-  const asked = qmp?.execute('quit', undefined, { timeoutMs: QUIT_ANSWER_MS });
+  const quitting = qmp?.execute('quit', undefined, { timeoutMs: QUIT_ANSWER_MS });
   // QEMU may close the connection before it answers.
-  await asked?.catch(() => undefined);
-  if (asked !== undefined && (await qemu.gone(QUIT_MS))) return;
+  await quitting?.catch(() => undefined);
+  if (quitting !== undefined && (await qemu.gone(QUIT_MS))) return;
   await killQemu(qemu);
 }
 

@@ -118,7 +118,7 @@ async function followProgress(
   context: GuestMigrationContext,
   disks: readonly MovingDisk[],
   { signal, onProgress }: SendOptions,
-  isDone: (look: SendStatus) => boolean,
+  isDone: (status: SendStatus) => boolean,
 ): Promise<void> {
   const { clock } = context;
   let reportedAt = Number.NEGATIVE_INFINITY;

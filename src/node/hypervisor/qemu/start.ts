@@ -87,23 +87,23 @@ async function start(
     undo.push(() => removeTap(tap.name));
   }
   await using lock = await lockState(definition);
-  const kept = await ensurePersistentState(definition, firmware, context.user);
-  if (firmware !== undefined && kept.nvram === undefined) {
+  const persistent = await ensurePersistentState(definition, firmware, context.user);
+  if (firmware !== undefined && persistent.nvram === undefined) {
     await dir.copyIntoRun(firmware.variables, NVRAM, context.user);
   }
 
-  if (incoming !== undefined && kept.tpm !== undefined) await clearTpmState(kept.tpm);
+  if (incoming !== undefined && persistent.tpm !== undefined) await clearTpmState(persistent.tpm);
 
   const killOnUndo = (process: OutlivingProcess) => undo.push(() => killProcess(process));
   let swtpm: OutlivingProcess | undefined;
   if (needsTpm(definition)) {
-    await startSwtpm(dir, { ...context, binary: context.swtpmBinary, stateDirectory: kept.tpm }, (process) => {
+    await startSwtpm(dir, { ...context, binary: context.swtpmBinary, stateDirectory: persistent.tpm }, (process) => {
       swtpm = process;
       killOnUndo(process);
     });
   }
   signal?.throwIfAborted();
-  const qemu = await spawnQemu(dir, definition, { firmware, kept, lock, incoming }, context);
+  const qemu = await spawnQemu(dir, definition, { firmware, persistent, lock, incoming }, context);
   killOnUndo(qemu);
 
   const startedAtMs = incoming?.startedAtMs ?? context.clock.now();
@@ -124,7 +124,7 @@ function waitingRecord({ uid, peer, disks, paused }: Incoming): MigrationRecord 
 
 interface QemuFiles {
   readonly firmware: FirmwareFiles | undefined;
-  readonly kept: PersistentState;
+  readonly persistent: PersistentState;
   readonly lock: FileHandle | undefined;
   readonly incoming: Incoming | undefined;
 }
@@ -132,7 +132,7 @@ interface QemuFiles {
 async function spawnQemu(
   dir: DomainDir,
   definition: DomainDefinition,
-  { firmware, kept, lock, incoming }: QemuFiles,
+  { firmware, persistent, lock, incoming }: QemuFiles,
   { accelerator, user, qemuBinary, clock }: QemuContext,
 ): Promise<OutlivingProcess> {
   const paths = new GuestPaths(dir, { inherit: user !== undefined });
@@ -147,7 +147,7 @@ async function spawnQemu(
     ...(needsTpm(definition) ? { tpmSocket: TPM_SOCKET } : {}),
     ...(firmware === undefined
       ? {}
-      : { nvram: kept.nvram ? paths.pathFor(kept.nvram) : NVRAM, ovmfCode: firmware.code }),
+      : { nvram: persistent.nvram ? paths.pathFor(persistent.nvram) : NVRAM, ovmfCode: firmware.code }),
     pathOf: (absolute) => paths.pathFor(absolute),
     tapOf: (deviceId) => tapName(definition.id, deviceId),
   });

@@ -16,20 +16,20 @@ function aState(t: TestContext) {
 const TAKEN = { name: 'HypervisorError', permanent: false, message: /another guest uses the persistent state/ };
 
 test('locks the persistent state until the last process that inherited the lock exits', async (t) => {
-  const kept = aState(t);
-  const lock = await lockState(kept);
+  const definition = aState(t);
+  const lock = await lockState(definition);
   assert.ok(lock !== undefined);
-  await assert.rejects(lockState(kept), TAKEN);
+  await assert.rejects(lockState(definition), TAKEN);
 
   const guest = spawn('sleep', ['60'], { stdio: ['ignore', 'ignore', 'ignore', lock.fd] });
   t.after(() => guest.kill('SIGKILL'));
   await once(guest, 'spawn');
   await lock.close();
-  await assert.rejects(lockState(kept), TAKEN);
+  await assert.rejects(lockState(definition), TAKEN);
   guest.kill('SIGKILL');
   await once(guest, 'exit');
 
-  await (await lockState(kept))?.close();
+  await (await lockState(definition))?.close();
 });
 
 test('locks nothing without persistent state', async () => {
@@ -37,7 +37,7 @@ test('locks nothing without persistent state', async () => {
 });
 
 test('does not follow a link in place of the lock', async (t) => {
-  const kept = aState(t);
-  symlinkSync('/dev/null', join(kept.state.directory, 'lock'));
-  await assert.rejects(lockState(kept), { code: 'ELOOP' });
+  const definition = aState(t);
+  symlinkSync('/dev/null', join(definition.state.directory, 'lock'));
+  await assert.rejects(lockState(definition), { code: 'ELOOP' });
 });

@@ -241,9 +241,9 @@ async function startSlowSend(scene: ConformanceScene) {
   await source.adopt();
   const move = await beginMove({ ...scene, hypervisor: source }, { bytesPerSecond: SLOW_BYTES_PER_SECOND });
   const abort = new AbortController();
-  const begun = Promise.withResolvers<void>();
-  const sending = source.send(move.id, move.outgoing, { signal: abort.signal, onProgress: () => begun.resolve() });
-  await Promise.race([begun.promise, sending]);
+  const started = Promise.withResolvers<void>();
+  const sending = source.send(move.id, move.outgoing, { signal: abort.signal, onProgress: () => started.resolve() });
+  await Promise.race([started.promise, sending]);
   return { move, sending, abort };
 }
 

@@ -10,9 +10,9 @@ export const consoleCases: Cases = {
     const id = await startGuest(scene);
     const consoles = await Promise.all([scene.hypervisor.openConsole(id), scene.hypervisor.openConsole(id)]);
     if (scene.echoesInput) {
-      const heard = consoles.map((console) => waitForText(console, 'hello there'));
+      const received = consoles.map((console) => waitForText(console, 'hello there'));
       consoles[0].write('hello there\r');
-      await Promise.all(heard);
+      await Promise.all(received);
     }
     for (const console of consoles) console.destroy();
   },
@@ -26,9 +26,9 @@ export const consoleCases: Cases = {
 
     assert.equal(stays.destroyed, false);
     if (scene.echoesInput) {
-      const heard = waitForText(stays, 'still here');
+      const received = waitForText(stays, 'still here');
       stays.write('still here\r');
-      await heard;
+      await received;
     }
     assert.deepEqual(scene.hypervisor.get(id)?.current, { state: 'running' });
     stays.destroy();
@@ -61,9 +61,9 @@ export const consoleCases: Cases = {
     const id = await startGuest(scene);
     if (scene.echoesInput) {
       const console = await scene.hypervisor.openConsole(id);
-      const heard = waitForText(console, 'remember me');
+      const received = waitForText(console, 'remember me');
       console.write('remember me\r');
-      await heard;
+      await received;
     }
 
     await scene.hypervisor.destroy(id);

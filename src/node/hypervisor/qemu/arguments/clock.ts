@@ -41,6 +41,6 @@ function zoneOffsetMs(timeZone: string, nowMs: number): number {
   });
   const parts = new Map(format.formatToParts(nowMs).map(({ type, value }) => [type, Number(value)]));
   const at = (type: Intl.DateTimeFormatPartTypes) => parts.get(type) ?? 0;
-  const there = Date.UTC(at('year'), at('month') - 1, at('day'), at('hour'), at('minute'), at('second'));
-  return there - Math.floor(nowMs / 1000) * 1000;
+  const localMs = Date.UTC(at('year'), at('month') - 1, at('day'), at('hour'), at('minute'), at('second'));
+  return localMs - Math.floor(nowMs / 1000) * 1000;
 }

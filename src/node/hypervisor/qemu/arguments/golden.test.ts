@@ -32,7 +32,7 @@ for (const [name, spec] of Object.entries(SPECS)) {
       tapOf: (deviceId) => `tap-${deviceId}`,
     });
     const text = textOf(args);
-    assert.ok(text === kept(name), `golden/${name}.txt differs from the present command line:\n${text}`);
+    assert.ok(text === readGolden(name), `golden/${name}.txt differs from the present command line:\n${text}`);
   });
 }
 
@@ -57,7 +57,7 @@ function textOf(args: readonly string[]): string {
   return `${lines.join('\n')}\n`;
 }
 
-function kept(name: string): string {
+function readGolden(name: string): string {
   try {
     return readFileSync(join(DIR, `${name}.txt`), 'utf8');
   } catch {

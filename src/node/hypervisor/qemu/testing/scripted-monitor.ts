@@ -15,8 +15,9 @@ export async function openScriptedMonitor(clock: Clock, answer: (command: Comman
   theirs.on('data', (bytes: Buffer) => {
     for (const line of bytes.toString().trim().split('\n')) {
       const command = JSON.parse(line) as Command;
-      const said = answer(command);
-      const body = said instanceof Error ? { error: { class: 'GenericError', desc: said.message } } : { return: said };
+      const result = answer(command);
+      const body =
+        result instanceof Error ? { error: { class: 'GenericError', desc: result.message } } : { return: result };
       theirs.write(`${JSON.stringify({ ...body, id: command.id })}\n`);
     }
   });
