@@ -37,7 +37,7 @@ export interface GuestControls {
   crash(message: string): void;
   ignorePowerButton(): void;
   say(text: string): void;
-  /** Keeps all devices until letGo is called. */
+  /** Keeps all devices until releaseDevices is called. */
   holdDevices(): void;
   /** Releases one device that the guest was asked for, or all of them. */
   letGo(deviceId?: string): void;
@@ -60,6 +60,7 @@ export interface GuestControls {
 }
 
 const MAX_CONSOLE_CHARACTERS = 16 * 1024;
+
 export class FakeGuest implements GuestControls {
   readonly record: GuestRecord;
   sending: PendingSend | undefined;
@@ -73,13 +74,13 @@ export class FakeGuest implements GuestControls {
   #ports: FakePorts | undefined;
   readonly #watchdog = new FakeWatchdog();
 
-  constructor(record: GuestRecord, states: FakeStates, changed: (stateChanged: boolean) => void) {
+  constructor(record: GuestRecord, states: FakeStates, onChange: (stateChanged: boolean) => void) {
     this.record = record;
     this.#states = states;
-    this.#onChange = changed;
+    this.#onChange = onChange;
     this.#hotplug = new FakeHotplug(record, (devicesChanged) => {
       if (devicesChanged) this.#deviceEvents++;
-      changed(devicesChanged);
+      onChange(devicesChanged);
     });
   }
 
@@ -186,15 +187,8 @@ export class FakeGuest implements GuestControls {
     else this.#setState({ state: 'paused' });
   }
 
-  restoreTransferred({
-    memory,
-    hasBooted,
-    ignoresPowerButton,
-    pressed,
-    letGoOf,
-    holdsDevices,
-    agent,
-  }: TransferredGuest): void {
+  restoreTransferred(guest: TransferredGuest): void {
+    const { memory, hasBooted, ignoresPowerButton, pressed, letGoOf, holdsDevices, agent } = guest;
     const optional = {
       ...(letGoOf !== undefined && { letGoOf }),
       ...(holdsDevices !== undefined && { holdsDevices }),
@@ -237,9 +231,7 @@ export class FakeGuest implements GuestControls {
 
   openPort(port: GuestPort): Duplex {
     if (this.record.current.state === 'running' && this.#ports !== undefined) return this.#ports.open(port);
-    throw new HypervisorError(
-      `Cannot reach a port of domain "${this.record.name}": no process of the guest listens on port ${port.port}`,
-    );
+    throw new HypervisorError(`Cannot reach a port of domain "${this.record.name}": port ${port.port} is not open`);
   }
 
   askAgent(command: AgentCommand): unknown {
@@ -247,10 +239,8 @@ export class FakeGuest implements GuestControls {
     if (!this.#hasChannel) throw new GuestAgentError('NoChannel', 'the guest has no agent channel');
     if (agent === undefined) throw new GuestAgentError('NotConnected', 'the guest agent is not connected');
     if (current.state !== 'running') {
-      throw new GuestAgentError(
-        'NoAnswer',
-        `the guest agent did not answer ${command.execute}: the guest is ${current.state}`,
-      );
+      const message = `the guest agent did not answer ${command.execute}: the guest is ${current.state}`;
+      throw new GuestAgentError('NoAnswer', message);
     }
     this.record.agentState = agentState;
     const answer = answerAgentCommand(command, this.definition, agent, agentState);
@@ -310,10 +300,10 @@ export class FakeGuest implements GuestControls {
     this.#hotplug.release(deviceId);
   }
 
-  /** `copied` is called before the listeners, and not if the copies exist already. */
+  /** `onCopy` is called before the listeners, and not if the copies exist already. */
   startCopies(
     copies: readonly DiskCopy[],
-    { hold, copied }: { hold: boolean; copied: (disks: readonly CopiedDisk[]) => void },
+    { hold, onCopy }: { hold: boolean; onCopy: (disks: readonly CopiedDisk[]) => void },
   ): void {
     const { name, copies: known = [] } = this.record;
     const existing = copies.filter(({ copyId }) => known.some((copy) => copy.copyId === copyId));
@@ -324,7 +314,7 @@ export class FakeGuest implements GuestControls {
         `Cannot copy disks of domain "${name}": copy "${first.copyId}" exists already, others of the set do not`,
       );
     }
-    copied(resolveCopiedDisks(this.definition, copies));
+    onCopy(resolveCopiedDisks(this.definition, copies));
     const state: CopyState = hold ? COPYING : { state: 'done' };
     this.record.copies = [...known, ...copies.map((copy) => ({ ...copy, state }))];
     this.#onChange(!hold);
@@ -365,9 +355,7 @@ export class FakeGuest implements GuestControls {
 
   /** Drops everything that belongs to the process that held the host. The guest does not notice. */
   dropConnections(): void {
-    this.sending?.fail(
-      new HypervisorError(`Cannot send domain "${this.record.name}": the hypervisor has lost its host`),
-    );
+    this.sending?.fail(new HypervisorError(`Cannot send domain "${this.record.name}": the host was lost`));
     this.#hotplug.forgetRequests();
     for (const open of [...(this.#consoles ?? []), ...this.display.viewers]) open.destroy();
     this.#consoles = undefined;

@@ -104,7 +104,7 @@ export class FakeHost {
   }
 
   startCopies(guest: FakeGuest, copies: readonly DiskCopy[]): void {
-    guest.startCopies(copies, { hold: this.holdCopies, copied: (disks) => this.onCopy?.(disks) });
+    guest.startCopies(copies, { hold: this.holdCopies, onCopy: (disks) => this.onCopy?.(disks) });
   }
 
   /** Completes all running copies. */

@@ -15,9 +15,9 @@ export class FakeHotplug {
   /** Devices that the present process has asked for. The guest itself remembers more (GuestRecord.letGoOf). */
   #unplugging: Set<string> | undefined;
 
-  constructor(record: GuestRecord, changed: (devicesChanged: boolean) => void) {
+  constructor(record: GuestRecord, onChange: (devicesChanged: boolean) => void) {
     this.#record = record;
-    this.#onChange = changed;
+    this.#onChange = onChange;
   }
 
   get unplugging(): readonly string[] {

@@ -17,7 +17,7 @@ export interface GuestRecord {
   /** JSON of the current DomainDefinition. It takes a third of the memory of the parsed one. */
   definition: string;
   current: DomainState;
-  /** The last SAID_MAX characters of the serial console's output, one character per byte. */
+  /** The last MAX_CONSOLE_CHARACTERS characters of the serial console's output, one character per byte. */
   said: string;
   ignoresPowerButton: boolean;
   /** The power button was pressed while the guest was paused. */
@@ -26,7 +26,7 @@ export interface GuestRecord {
   copies?: FakeCopy[];
   /** Ids of devices that the guest was asked to release and still has. */
   letGoOf?: readonly string[];
-  /** The guest keeps its devices until letGo is called. */
+  /** The guest keeps its devices until releaseDevices is called. */
   holdsDevices?: boolean;
   /** The guest has booted on another host; its console output of then is not known here. */
   hasBooted?: boolean;

@@ -1,6 +1,5 @@
 /**
- * One domain from its start to its end, and its state. The connection to QEMU is in qemu-connection.ts, hotplug in
- * hotplug.ts, migration in guest-migration.ts.
+ * One domain from its start to its end. See also qemu-connection.ts, hotplug.ts and guest-migration.ts.
  *
  * The state is what QEMU reports, never what was requested. All ends go through #end, whichever event is noticed first.
  * A shutdown of the guest is recorded before QEMU quits, so that the next node agent knows it; the state changes after
@@ -79,7 +78,7 @@ export class QemuDomain {
     this.#connection = new QemuConnection({
       ...{ dir, qemu, clock, log: this.#log },
       onEvent: (event) => this.#onEvent(event),
-      onReconnect: () => this.#onReconnect(),
+      onReconnect: () => this.#resynchronize(),
       onExit: () => this.#onExit(),
     });
     const withQmp = <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => this.#withQmp(verb, work);
@@ -194,10 +193,7 @@ export class QemuDomain {
     await this.#withQmp('shut down', (qmp) => qmp.execute('system_powerdown'));
   }
 
-  /**
-   * Sends Ctrl+Alt+Delete, because QEMU has no restart button. Linux and firmware restart by default; other guests may
-   * differ.
-   */
+  /** Sends Ctrl+Alt+Delete, because QEMU has no restart button. Linux and firmware restart by default. */
   async softReboot(): Promise<void> {
     const keys = ['ctrl', 'alt', 'delete'].map((data) => ({ type: 'qcode', data }));
     await this.#withQmp('restart', (qmp) => qmp.execute('send-key', { keys }));
@@ -238,8 +234,7 @@ export class QemuDomain {
   }
 
   async remove(): Promise<void> {
-    if (this.#current.state !== 'ended')
-      throw this.#error('remove', `the guest is ${this.#current.state}; stop it first`);
+    if (this.#current.state !== 'ended') throw this.#error('remove', `the guest is ${this.#current.state}`);
     await this.#parts.dir.remove();
   }
 
@@ -286,10 +281,8 @@ export class QemuDomain {
   }
 
   async #refresh(): Promise<QemuRunState> {
-    const qemuState = await this.#withQmp('read the state of', async (qmp) =>
-      parseRunState(await qmp.execute('query-status')),
-    );
-    const runState = combineStates(this.#record.migration, qemuState);
+    const answer = await this.#withQmp('read the state of', (qmp) => qmp.execute('query-status'));
+    const runState = combineStates(this.#record.migration, parseRunState(answer));
     if (this.#destroying || this.#ending !== undefined) return runState;
     if (runState.state === 'ended') await this.#endGuest(runState);
     else this.#setState(runState.state === 'never ran' ? PAUSED : runState);
@@ -311,7 +304,7 @@ export class QemuDomain {
     this.#isRefreshScheduled = true;
     this.#parts.context.clock.after(REFRESH_RETRY_MS, () => {
       this.#isRefreshScheduled = false;
-      void this.#withRetry(() => this.#onReconnect());
+      void this.#withRetry(() => this.#resynchronize());
     });
   }
 
@@ -322,16 +315,13 @@ export class QemuDomain {
     await this.#end(ended);
   }
 
-  /**
-   * Resumes a guest that was paused because its write failed together with a copy. Without the copy the write may
-   * succeed.
-   */
+  /** Resumes a guest whose write failed because of a copy; without the copy the write may succeed. */
   async #resumeAfterCopy(): Promise<void> {
     const runState = await this.#refresh();
     if (runState.state === 'paused' && runState.why === 'ioError') await this.resume();
   }
 
-  async #onReconnect(): Promise<void> {
+  async #resynchronize(): Promise<void> {
     const runState = await this.#refresh();
     // An interrupted start that was noticed too late to be removed: it already counted as running.
     if (runState.state === 'never ran' && !this.#record.paused) await this.resume();
@@ -386,10 +376,7 @@ export class QemuDomain {
     this.#setState(ended);
   }
 
-  /**
-   * Records the end. If that fails, for example on a full disk, the domain still ends; the next node agent notices it
-   * by itself.
-   */
+  /** Records the end. The domain also ends if that fails, as on a full disk; the next node agent notices it by itself. */
   async #recordEnd(ended: EndedState): Promise<void> {
     if (this.#record.ended !== undefined) return;
     await this.#store
@@ -398,8 +385,7 @@ export class QemuDomain {
   }
 
   #setState(next: DomainState): void {
-    const before = this.#current;
-    if (before.state === 'ended' || deepEqual(before, next)) return;
+    if (this.#current.state === 'ended' || deepEqual(this.#current, next)) return;
     this.#current = next;
     this.#notify();
   }
