@@ -23,7 +23,7 @@ import type { Incoming, MigrationDoor, Outgoing, SendOptions, Sent } from '../mi
 import { resolveCopiedDisks, type CopiedDisk } from './fake-copies.ts';
 import { FakeFreezes } from './fake-freezes.ts';
 import type { FakeGuest, GuestControls } from './fake-guest.ts';
-import { FakeHost } from './fake-host.ts';
+import { FakeHost, type HostHolder } from './fake-host.ts';
 import { FAKE_MACHINES } from './fake-machines.ts';
 import * as source from './fake-source.ts';
 import type { FakeStates } from './fake-states.ts';
@@ -80,7 +80,7 @@ class SimulatedHypervisor implements FakeHypervisor {
   readonly #failures = newFailureQueues();
   readonly #freezes: FakeFreezes;
   #holdsHost = false;
-  readonly #holder = {
+  readonly #holder: HostHolder = {
     changed: (id: string) => {
       for (const listener of this.#listeners) listener(id);
     },

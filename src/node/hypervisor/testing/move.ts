@@ -49,7 +49,7 @@ export async function beginMove(scene: ConformanceScene, options: MoveOptions = 
     },
     {},
   );
-  const outgoing = { uid, peer: TARGET_NODE, door: endpoint, disks, bytesPerSecond, autoConverge: false };
+  const outgoing: Outgoing = { uid, peer: TARGET_NODE, door: endpoint, disks, bytesPerSecond, autoConverge: false };
   return { id, uid, definition, source, target, outgoing, sent: {}, at: 'received' };
 }
 
