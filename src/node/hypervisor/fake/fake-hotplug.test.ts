@@ -7,7 +7,7 @@ import { describe, it } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { driveAddress } from '#node/definition/addresses/drive-address.ts';
 import type { DiskDevice, DomainDefinition } from '#node/definition/domain-definition.ts';
-import { HypervisorError } from '../hypervisor.ts';
+import { HypervisorError, type DomainInspection } from '../hypervisor.ts';
 import { aDefinition, aDisk } from '../testing/a-definition.ts';
 import { createFakeHypervisor, type FakeHypervisorOptions } from './fake-hypervisor.ts';
 import { findPlaceError } from './fake-places.ts';
@@ -76,7 +76,8 @@ describe('devices of simulated guests', () => {
       const next = createFakeHypervisor({ clock: new FakeClock(), dir });
       await next.adopt();
 
-      assert.deepEqual(next.inspect(id), { ...before, leaving: [] });
+      const want: DomainInspection = { ...before!, leaving: [] };
+      assert.deepEqual(next.inspect(id), want);
       next.guest(id).letGo();
       assert.ok(next.inspect(id)?.definition.devices.every((device) => device.id !== DISK.id));
     } finally {

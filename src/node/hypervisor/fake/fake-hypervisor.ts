@@ -53,15 +53,11 @@ export const SIMULATED_BYTES = 64 * 2 ** 20;
 export interface FakeHypervisor extends Hypervisor {
   readonly host: FakeHost;
   guest(id: string): GuestControls;
-  /** Makes the next start fail with this error. Several calls queue several failures. */
+  /** Makes the next start fail with this error. Several calls queue several failures; the same holds for the others. */
   failNextCreate(error: HypervisorError): void;
-  /** Makes the next plug fail. */
   failNextPlug(error: HypervisorError): void;
-  /** Makes the next receive fail. */
   failNextReceive(error: HypervisorError): void;
-  /** Makes the next send fail in transit. */
   failNextSend(error: HypervisorError): void;
-  /** Makes the next store fail. */
   failNextStore(error: HypervisorError): void;
 }
 
@@ -379,21 +375,19 @@ class SimulatedHypervisor implements FakeHypervisor {
     return guest;
   }
 
-  #throwInjectedFailure(what: keyof ReturnType<typeof newFailureQueues>): void {
-    const failure = this.#failures[what].shift();
+  #throwInjectedFailure(method: keyof ReturnType<typeof newFailureQueues>): void {
+    const failure = this.#failures[method].shift();
     if (failure !== undefined) throw failure;
   }
 
   #checkMachine({ name, machine }: DomainDefinition): void {
     if (this.#machines.some((known) => known.name === machine)) return;
-    throw new HypervisorError(`Cannot start domain "${name}": unsupported machine type "${machine}"`, {
-      permanent: true,
-    });
+    const message = `Cannot start domain "${name}": unsupported machine type "${machine}"`;
+    throw new HypervisorError(message, { permanent: true });
   }
 
   /** Throws before adopt, and after another hypervisor has acquired the host, as with real guests. */
-  #checkHoldsHost(what: string): void {
-    if (!this.#holdsHost)
-      throw new HypervisorError(`Cannot ${what}: this hypervisor does not hold its host; call adopt first`);
+  #checkHoldsHost(action: string): void {
+    if (!this.#holdsHost) throw new HypervisorError(`Cannot ${action}: the host is not acquired; call adopt first`);
   }
 }

@@ -102,7 +102,7 @@ test('links a socket whose path is too long or closed to guests', () =>
   }));
 
 async function withDirs(run: (at: { root: string; dir: DomainDir }) => Promise<void>): Promise<void> {
-  const root = await realpath(await mkdtemp(join(tmpdir(), 'selfsame-door-')));
+  const root = await realpath(await mkdtemp(join(tmpdir(), 'selfsame-endpoint-')));
   try {
     const dir = new DomainDir(root, 'a-uid');
     await mkdir(dir.run, { recursive: true });

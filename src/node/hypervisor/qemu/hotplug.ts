@@ -3,9 +3,9 @@
  *
  *   plug      recorded ──► medium or network added ──device_add──► plugged
  *                  └───────── a step fails: undone, removed from the record
- *   unplug    plugged ──device_del──► leaving ──DEVICE_DELETED──► medium or network removed, removed from the record
- *               ▲                      └─ DEVICE_UNPLUG_GUEST_ERROR: it stays
- *               └──────────────────────┘
+ *   unplug    plugged ──device_del──► unplugging ──DEVICE_DELETED──► medium or network removed, removed from the record
+ *               ▲                         └─ DEVICE_UNPLUG_GUEST_ERROR: it stays
+ *               └─────────────────────────┘
  *
  * The record contains every device of which QEMU may have any part. A process that starts later, or that does not know
  * how a command ended, compares it with QEMU's object tree and removes the parts without a device (`reconcile`). The

@@ -4,7 +4,7 @@ import { pciAddressToMap } from '#api/pci-address.ts';
 import { behindPort } from '#node/definition/addresses/layout-q35.ts';
 import { driveAddress } from '#node/definition/addresses/drive-address.ts';
 import type { DiskDevice, InterfaceDevice, PluggableDevice } from '#node/definition/domain-definition.ts';
-import { HypervisorError, type Hypervisor } from '../hypervisor.ts';
+import { HypervisorError, type DomainInspection, type Hypervisor } from '../hypervisor.ts';
 import { startGuest, stateOf, type Cases, type ConformanceScene } from './scene.ts';
 
 /** Free in every guest of a scene, as is SCSI unit 7. Port 0 has the interface, and there are eight ports. */
@@ -218,7 +218,8 @@ export const hotplugCases: Cases = {
     assert.equal(hypervisor.inspect(wanted.id), undefined);
     await hypervisor.create(wanted);
     assert.equal(hypervisor.get(wanted.id)?.origin, 'host-api');
-    assert.deepEqual(hypervisor.inspect(wanted.id), { definition: wanted, leaving: [] });
+    const want: DomainInspection = { definition: wanted, leaving: [] };
+    assert.deepEqual(hypervisor.inspect(wanted.id), want);
 
     await hypervisor.destroy(wanted.id);
 
