@@ -100,10 +100,7 @@ describe('qemu: guests that move', { skip, timeout: 60_000 }, () => {
       const move = await begin(scene, guest, { network: true });
       const door = { ...move.outgoing.door, secret: 'ab'.repeat(32) };
       const { signal } = new AbortController();
-      await assert.rejects(
-        move.source.send(guest.id, { ...move.outgoing, door }, { signal }),
-        /the migration failed/,
-      );
+      await assert.rejects(move.source.send(guest.id, { ...move.outgoing, door }, { signal }), /the migration failed/);
       await move.source.takeBack(guest.id);
       assert.equal(stateOf(move.source, guest.id), 'running');
       assert.notEqual(stateOf(move.target, guest.id), 'running');

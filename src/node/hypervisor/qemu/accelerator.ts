@@ -39,7 +39,7 @@ export async function chooseAccelerator(wanted: 'auto' | Accelerator, user: User
   );
   const cpuinfo = await readFile('/proc/cpuinfo', 'utf8').catch(() => '');
   const device = await stat(DEVICE).catch(() => undefined);
-  return isKvmUsable({ canOpen: canOpen, cpuinfo, device, user }) ? 'kvm' : 'tcg';
+  return isKvmUsable({ canOpen, cpuinfo, device, user }) ? 'kvm' : 'tcg';
 }
 
 /**

@@ -99,7 +99,7 @@ async function adoptDomain(
     qemu: new OutlivingProcess(started.qemu, context.clock),
     swtpm: started.swtpm && new OutlivingProcess(started.swtpm, context.clock),
     context,
-    onChange: onChange,
+    onChange,
   });
   if ((await domain.adopt({ timeoutMs: MONITOR_TIMEOUT_MS })) === 'domain') return domain;
   await domain.destroy();

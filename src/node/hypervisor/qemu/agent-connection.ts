@@ -17,7 +17,7 @@ import type { QmpEvent } from './qmp.ts';
 
 const ANSWER_MS = 5000;
 const SYNC_MS = 5000;
-/** Lists of file systems and users are the longest answers, and they are shorter. */
+/** Larger than lists of file systems and users, which are the longest answers. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
 const MAX_WAITING = 32;
 const NEWLINE = 0x0a;

@@ -136,7 +136,10 @@ async function removeNodes(qmp: QmpClient, copyId: string, nodes: ReadonlySet<st
   }
 }
 
-/** Block devices and files without holes are copied in full, so zeros are detected to keep the copy sparse. */
+/**
+ * Returns the options of the image. Zeros are detected, because block devices and files without holes are copied in
+ * full and the copy shall be sparse.
+ */
 function targetOptions(copyId: string): object {
   return {
     driver: 'qcow2',

@@ -26,7 +26,7 @@ export interface DiskCopiesParts {
   readonly hasEnded: () => boolean;
   /** Rejects if QEMU cannot be reached or refuses. */
   readonly withQmp: <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => Promise<T>;
-  /** Returns a path by which QEMU can open the file; forgetPath releases it. */
+  /** Returns a path by which QEMU can open the file, until releasePath. */
   readonly pathOf: (copyId: string, path: string) => Promise<string>;
   readonly releasePath: (copyId: string) => Promise<void>;
   /** Called when a copy failed or was cancelled, which may have failed a write of the guest. */

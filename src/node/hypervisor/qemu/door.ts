@@ -34,7 +34,7 @@ export function formatEndpointAddress(address: EndpointAddress): string {
   return address.type === 'unix' ? `unix:${address.path}` : `tcp:${formatHost(address.host)}:${address.port}`;
 }
 
-/** Throws if the text is not an address. */
+/** Parses an address; throws if the text is not one. */
 export function parseDoor(text: string): EndpointAddress {
   const [, path] = /^unix:(\/[^\0]+)$/.exec(text) ?? [];
   if (path !== undefined) return { type: 'unix', path };
@@ -91,7 +91,7 @@ export async function removeKeyFiles(dir: DomainDir): Promise<void> {
   await rm(dir.key, { recursive: true, force: true });
 }
 
-/** The key is beside run/: below run/ a compromised QEMU could redirect our writes. */
+/** Writes the key's files beside run/: below run/ a compromised QEMU could redirect our writes. */
 async function writeKey(dir: DomainDir, secret: string, user: User | undefined): Promise<void> {
   await mkdir(dir.key, { mode: 0o711 });
   for (const [name, text] of [

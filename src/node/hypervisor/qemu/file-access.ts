@@ -30,7 +30,7 @@ export interface FileAccess {
   release(name: string): Promise<void>;
 }
 
-/** Without a user QEMU runs as our own user and gets paths unchanged. */
+/** Creates the access for one QEMU. Without a user, QEMU runs as our own user and gets paths unchanged. */
 export function createFileAccess({
   user,
   ...process

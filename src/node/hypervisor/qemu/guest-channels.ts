@@ -34,7 +34,7 @@ export class GuestChannels {
     this.#options = options;
     const { dir, context, log, withQmp, definition, hasEnded, onChange } = options;
     const { clock } = context;
-    this.ports = new GuestPorts({ clock, withQmp: withQmp, definition });
+    this.ports = new GuestPorts({ clock, withQmp, definition });
     this.freeze = new GuestFreeze({
       ...{ clock, log, hasEnded, readRecord: options.frozen, writeRecord: options.writeFrozen },
       askAgent: (command, how) => this.askAgent(command, how),
@@ -43,14 +43,14 @@ export class GuestChannels {
     const channel = devices.find(({ type }) => type === 'agent-channel');
     if (channel !== undefined) {
       const connect = () => dir.connect(AGENT_SOCKET);
-      this.#agent = new AgentConnection({ deviceId: channel.id, connect, clock, onChange: onChange });
+      this.#agent = new AgentConnection({ deviceId: channel.id, connect, clock, onChange });
     }
     if (!devices.some(({ type }) => type === 'serial')) return;
     this.#console = new SerialConsole({
       connect: () => dir.connect(SERIAL_SOCKET),
       consoleLog: new ConsoleLog(dir.consoleLog),
       clock,
-      log: log,
+      log,
     });
   }
 

@@ -163,8 +163,7 @@ export class GuestPorts {
           (entry) => entry.hostPort === host && entry.protocol === 'tcp' && !isForward(entry),
         );
         if (connection !== undefined && ACCEPTED.has(connection.state)) return releaseSocket(socket, onReadable);
-        if (clock.elapsed() >= endAt)
-          throw new HypervisorError(`port ${port} of the guest did not answer within ${timeoutMs} ms`);
+        if (clock.elapsed() >= endAt) throw new HypervisorError(`port ${port} did not answer within ${timeoutMs} ms`);
         await new Promise<void>((resolve) => clock.after(POLL_INTERVAL_MS, resolve));
       }
     } catch (error) {

@@ -18,7 +18,8 @@ export interface MonitorOptions extends Pick<QmpOptions, 'onEvent' | 'onClose'> 
 }
 
 /**
- * If QEMU has exited, the error contains its own error text. `onClose` is called only for a connection that was open.
+ * Connects to the monitor. If QEMU has exited, the error contains QEMU's own text. `onClose` is called only for a
+ * connection that was open.
  */
 export async function openMonitor(
   dir: DomainDir,

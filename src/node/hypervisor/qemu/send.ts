@@ -140,11 +140,11 @@ const NO_JOBS: ReadonlyMap<string, JobInfo> = new Map();
 export function sendProgress({ info: { ram }, jobs }: SendStatus): SendProgress {
   const mirrors = [...jobs.values()].filter(({ id }) => isMirrorName(id));
   const sum = (of: (job: JobInfo) => number) => mirrors.reduce((all, job) => all + of(job), 0);
-  const [doneOfDisks, allOfDisks] = [sum((job) => job['current-progress']), sum((job) => job['total-progress'])];
+  const [diskDoneBytes, diskTotalBytes] = [sum((job) => job['current-progress']), sum((job) => job['total-progress'])];
   return {
-    processedBytes: doneOfDisks + (ram?.transferred ?? 0),
-    remainingBytes: Math.max(0, allOfDisks - doneOfDisks) + (ram?.remaining ?? 0),
-    totalBytes: allOfDisks + (ram?.total ?? 0),
+    processedBytes: diskDoneBytes + (ram?.transferred ?? 0),
+    remainingBytes: Math.max(0, diskTotalBytes - diskDoneBytes) + (ram?.remaining ?? 0),
+    totalBytes: diskTotalBytes + (ram?.total ?? 0),
     bytesPerSecond: Math.round((ram?.mbps ?? 0) * BYTES_PER_MEGABIT),
     memoryRounds: ram?.['dirty-sync-count'] ?? 0,
   };

@@ -109,7 +109,7 @@ async function start(
   const startedAtMs = incoming?.startedAtMs ?? context.clock.now();
   const started = { startedAtMs, qemu: qemu.identity, swtpm: swtpm?.identity };
   await dir.writeRecord({ ...record, started }, { durable: true });
-  const domain = new QemuDomain({ dir, record: { ...record, started }, qemu, swtpm, context, onChange: onChange });
+  const domain = new QemuDomain({ dir, record: { ...record, started }, qemu, swtpm, context, onChange });
   undo.push(() => domain.close());
   await domain.connect({ timeoutMs: MONITOR_TIMEOUT_MS, signal });
   await domain.hotplug.setLinksDown();
