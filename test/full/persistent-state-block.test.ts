@@ -119,11 +119,14 @@ test('two domains never have the same state at a time', { skip: whyNoQemu(), tim
     const [first, second] = [keepingGuest(scene, directory), keepingGuest(scene, directory)];
     await scene.hypervisor.create(first, { paused: true });
 
-    await assert.rejects(scene.hypervisor.create(second, { paused: true }), /another guest uses the state in/);
+    await assert.rejects(
+      scene.hypervisor.create(second, { paused: true }),
+      /another guest uses the persistent state in/,
+    );
     // The next agent holds nothing, but the guest does.
     const next = await scene.reopen();
     await next.adopt();
-    await assert.rejects(next.create(second, { paused: true }), /another guest uses the state in/);
+    await assert.rejects(next.create(second, { paused: true }), /another guest uses the persistent state in/);
 
     await next.destroy(first.id);
     await next.create(second, { paused: true });

@@ -117,7 +117,7 @@ describe('the logs of a launcher pod', () => {
     const scene = await startAgentScene(t);
     const { id } = await scene.launch('db');
     const log = scene.agent().logs('default', 'launcher-db', 'compute')!;
-    assert.match((await log.read()).toString(), /it is running/);
+    assert.match((await log.read()).toString(), /state: running/);
     const chunks: string[] = [];
     const followed = (async () => {
       for await (const chunk of log.follow(new AbortController().signal)) chunks.push(chunk.toString());
@@ -126,7 +126,7 @@ describe('the logs of a launcher pod', () => {
     scene.hypervisor().guest(id).shutDown();
     await followed;
     assert.equal(chunks.length, 2);
-    assert.match(chunks[1]!, /it is ended/);
+    assert.match(chunks[1]!, /state: ended/);
   });
 
   it('end for a reader that leaves', async (t) => {

@@ -218,7 +218,7 @@ const running: Record<string, Case & { verb: HostVerb }> = {
   'a drive that never goes': {
     verb: 'hotunplugDisk',
     with: () => ({ drive: { path: 'c.iso' } }),
-    want: /^46 .*: drive: Cannot unplug "disk-ide2" of domain .* it does not support hotplugging$/,
+    want: /^46 .*: drive: Cannot unplug "disk-ide2" of domain .* the device does not support hotplug$/,
   },
   'a network card that is not in the guest': {
     verb: 'hotunplugNic',

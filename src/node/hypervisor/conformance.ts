@@ -1,26 +1,29 @@
-/** What every hypervisor must do: each sentence of hypervisor.ts and migration.ts as a test, run for each that there is. */
+/**
+ * The conformance suite of the hypervisor port: every statement of hypervisor.ts and migration.ts as a test. Each
+ * implementation runs it.
+ */
 import { describe, it } from 'node:test';
 import { adoptCases } from './testing/adopt-cases.ts';
 import { consoleCases } from './testing/console-cases.ts';
 import { copyCases } from './testing/copy-cases.ts';
 import { displayCases } from './testing/display-cases.ts';
 import { endCases } from './testing/end-cases.ts';
-import { lineCases } from './testing/line-cases.ts';
+import { accessCases } from './testing/access-cases.ts';
 import { hotplugCases } from './testing/hotplug-cases.ts';
 import { migrateCases } from './testing/migrate-cases.ts';
 import type { ConformanceScene } from './testing/scene.ts';
 import { startCases } from './testing/start-cases.ts';
-import { takeBackCases } from './testing/take-back-cases.ts';
+import { abortCases } from './testing/abort-cases.ts';
 
 export type { ConformanceScene } from './testing/scene.ts';
 
-/** Generous: where it passes, nothing waits; where guests are real, the machine may be busy. */
+/** Generous, because real guests are slow on a busy machine. Passing tests do not wait for it. */
 const TIMEOUT_MS = 60_000;
 
 export function hypervisorConformance(name: string, make: () => Promise<ConformanceScene>): void {
   const suites = {
-    ...{ start: startCases, end: endCases, console: consoleCases, display: displayCases, lines: lineCases },
-    ...{ copy: copyCases, hotplug: hotplugCases, adopt: adoptCases, migrate: migrateCases, 'take back': takeBackCases },
+    ...{ start: startCases, end: endCases, console: consoleCases, display: displayCases, access: accessCases },
+    ...{ copy: copyCases, hotplug: hotplugCases, adopt: adoptCases, migrate: migrateCases, abort: abortCases },
   };
   for (const [part, cases] of Object.entries(suites)) {
     describe(`${name}: ${part}`, () => {

@@ -1,16 +1,16 @@
 /**
- * The file systems of a guest, frozen and thawed by its agent. A guest that cannot write stands still sooner or later,
- * so it is never left so: what is about to be frozen is on disk before, thawed when its time is over, and by the next
- * agent of the node where this one dies in between.
+ * Freezes and thaws the file systems of a guest through its agent. A guest that cannot write soon hangs, so a freeze
+ * never stays: its record is on disk before the guest is frozen, a timer thaws the guest after the timeout, and if this
+ * node agent dies, the next one thaws it.
  */
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { GuestAgentError, type AgentCommand, type AskAgentOptions, type FreezeOptions } from './guest-lines.ts';
 
-/** A guest writes down all that it has before it is frozen. */
+/** Freezing flushes everything that the guest has in its caches. */
 const FREEZE_MS = 30_000;
 const THAW_MS = 10_000;
-const THAW_AGAIN_MS = 5000;
+const THAW_RETRY_MS = 5000;
 
 export interface FreezeRecord {
   readonly untilMs: number;
@@ -20,17 +20,17 @@ export interface FreezeRecord {
 export interface GuestFreezeOptions {
   readonly clock: Clock;
   readonly log: Log;
-  readonly ask: (command: AgentCommand, options: AskAgentOptions) => Promise<unknown>;
-  readonly record: () => FreezeRecord | undefined;
-  readonly write: (record: FreezeRecord | undefined) => Promise<void>;
+  readonly askAgent: (command: AgentCommand, options: AskAgentOptions) => Promise<unknown>;
+  readonly readRecord: () => FreezeRecord | undefined;
+  readonly writeRecord: (record: FreezeRecord | undefined) => Promise<void>;
   readonly hasEnded: () => boolean;
 }
 
 export class GuestFreeze {
   readonly #options: GuestFreezeOptions;
-  #cancel: (() => void) | undefined;
-  /** A clock that thaws and somebody who wants it frozen for longer do not get in each other's way. */
-  #turn: Promise<unknown> = Promise.resolve();
+  #cancelTimer: (() => void) | undefined;
+  /** Serialises the timer's thaw with requests for a longer freeze. */
+  #queue: Promise<unknown> = Promise.resolve();
   #closed = false;
 
   constructor(options: GuestFreezeOptions) {
@@ -38,83 +38,83 @@ export class GuestFreeze {
   }
 
   get untilMs(): number | undefined {
-    return this.#options.hasEnded() ? undefined : this.#options.record()?.untilMs;
+    return this.#options.hasEnded() ? undefined : this.#options.readRecord()?.untilMs;
   }
 
   freeze(options: FreezeOptions): Promise<void> {
-    return this.#inTurn(() => this.#freeze(options));
+    return this.#enqueue(() => this.#freeze(options));
   }
 
   thaw(): Promise<void> {
-    return this.#inTurn(() => this.#thaw());
+    return this.#enqueue(() => this.#thaw());
   }
 
   async #freeze({ timeoutMs, why }: FreezeOptions): Promise<void> {
-    const { clock, ask, record, write } = this.#options;
-    const isFrozen = record() !== undefined;
-    // Where nobody answers, nothing is frozen, and nothing is said that might be heard later.
-    if (!isFrozen) await ask({ execute: 'guest-ping' }, {});
-    await write({ untilMs: clock.now() + timeoutMs, why });
-    this.#thawAt(timeoutMs);
+    const { clock, askAgent, readRecord, writeRecord } = this.#options;
+    const isFrozen = readRecord() !== undefined;
+    // Without an agent nothing must be frozen, and no command may stay queued for an agent that starts later.
+    if (!isFrozen) await askAgent({ execute: 'guest-ping' }, {});
+    await writeRecord({ untilMs: clock.now() + timeoutMs, why });
+    this.#scheduleThaw(timeoutMs);
     if (isFrozen) return;
     try {
-      await ask({ execute: 'guest-fsfreeze-freeze' }, { timeoutMs: FREEZE_MS });
+      await askAgent({ execute: 'guest-fsfreeze-freeze' }, { timeoutMs: FREEZE_MS });
     } catch (error) {
-      // It may have been frozen, in part or all of it, and only have said so too late.
+      // The guest may be frozen, wholly or in part, although the answer was late.
       await this.#thaw().catch(() => undefined);
       throw error;
     }
   }
 
   async #thaw(): Promise<void> {
-    const { ask, record, write } = this.#options;
-    if (record() === undefined) return;
+    const { askAgent, readRecord, writeRecord } = this.#options;
+    if (readRecord() === undefined) return;
     try {
-      await ask({ execute: 'guest-fsfreeze-thaw' }, { timeoutMs: THAW_MS });
+      await askAgent({ execute: 'guest-fsfreeze-thaw' }, { timeoutMs: THAW_MS });
     } catch (error) {
-      // An agent that never froze anything says no to it, and has nothing frozen.
+      // An agent that has nothing frozen refuses to thaw.
       if (!(error instanceof GuestAgentError && error.fault === 'Refused')) {
-        this.#thawAt(THAW_AGAIN_MS);
+        this.#scheduleThaw(THAW_RETRY_MS);
         throw error;
       }
     }
-    this.#cancel?.();
-    await write(undefined);
+    this.#cancelTimer?.();
+    await writeRecord(undefined);
   }
 
-  /** For what an earlier agent, or a lost line, has left. */
-  async settle(): Promise<void> {
-    const { clock, record } = this.#options;
-    const left = record();
-    if (left === undefined) return;
-    if (left.why === 'snapshot' || left.untilMs <= clock.now()) await this.thaw().catch(() => undefined);
-    else this.#thawAt(left.untilMs - clock.now());
+  /** Handles a freeze that an earlier node agent, or a lost connection, has left behind. */
+  async reconcile(): Promise<void> {
+    const { clock, readRecord } = this.#options;
+    const record = readRecord();
+    if (record === undefined) return;
+    if (record.why === 'snapshot' || record.untilMs <= clock.now()) await this.thaw().catch(() => undefined);
+    else this.#scheduleThaw(record.untilMs - clock.now());
   }
 
-  /** The guest has begun anew: nothing is frozen. */
-  async forget(): Promise<void> {
-    this.#cancel?.();
-    if (this.#options.record() !== undefined) await this.#options.write(undefined);
+  /** Removes the record after the guest was restarted, because a restarted guest is not frozen. */
+  async clearRecord(): Promise<void> {
+    this.#cancelTimer?.();
+    if (this.#options.readRecord() !== undefined) await this.#options.writeRecord(undefined);
   }
 
   close(): void {
     this.#closed = true;
-    this.#cancel?.();
+    this.#cancelTimer?.();
   }
 
-  #inTurn(work: () => Promise<void>): Promise<void> {
-    const done = this.#turn.then(work);
-    this.#turn = done.catch(() => undefined);
+  #enqueue(work: () => Promise<void>): Promise<void> {
+    const done = this.#queue.then(work);
+    this.#queue = done.catch(() => undefined);
     return done;
   }
 
-  #thawAt(inMs: number): void {
+  #scheduleThaw(inMs: number): void {
     const { clock, log, hasEnded } = this.#options;
-    this.#cancel?.();
+    this.#cancelTimer?.();
     if (this.#closed) return;
-    this.#cancel = clock.after(inMs, () => {
+    this.#cancelTimer = clock.after(inMs, () => {
       if (this.#closed || hasEnded()) return;
-      this.thaw().catch((err: unknown) => log.warn({ err }, 'cannot thaw a guest; trying again'));
+      this.thaw().catch((err: unknown) => log.warn({ err }, 'cannot thaw the file systems of a guest; retrying'));
     });
   }
 }

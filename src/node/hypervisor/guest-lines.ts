@@ -1,6 +1,6 @@
 /**
- * Lines into a guest besides its console: its ports, and its agent. The guest is a stranger at the other end: whatever
- * it answers is of unknown shape and bounded in size and time.
+ * Access to a guest besides its console: its network ports and its guest agent. The guest is not trusted: its answers
+ * have an unknown shape and are limited in size and time.
  */
 import type { Duplex } from 'node:stream';
 
@@ -10,7 +10,7 @@ export interface GuestPort {
 }
 
 export interface OpenPortOptions {
-  /** How long the guest may take to accept; ten seconds unless set. */
+  /** Time for the guest to accept the connection; default: 10 seconds. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -22,46 +22,52 @@ export interface AgentCommand {
 }
 
 export interface AskAgentOptions {
-  /** Five seconds unless set. */
+  /** Default: 5 seconds. */
   readonly timeoutMs?: number;
 }
 
 /**
- * Why the agent gave no answer. NoChannel: the guest has no line to one. NotConnected: nobody is at the other end of it.
- * NoAnswer: none in time, or nonsense. Refused: an answer, and it is no.
+ * Reasons why an agent command failed.
+ *
+ * - NoChannel: the guest has no agent channel.
+ * - NotConnected: no agent listens on the channel.
+ * - NoAnswer: no valid answer arrived in time.
+ * - Refused: the agent answered with an error.
  */
-export type AgentFault = 'NoChannel' | 'NotConnected' | 'NoAnswer' | 'Refused';
+export type AgentErrorReason = 'NoChannel' | 'NotConnected' | 'NoAnswer' | 'Refused';
 
 export class GuestAgentError extends Error {
   override readonly name = 'GuestAgentError';
-  readonly fault: AgentFault;
+  readonly fault: AgentErrorReason;
 
-  constructor(fault: AgentFault, message: string, options?: { cause?: unknown }) {
+  constructor(reason: AgentErrorReason, message: string, options?: { cause?: unknown }) {
     super(message, options);
-    this.fault = fault;
+    this.fault = reason;
   }
 }
 
 export interface FreezeOptions {
-  /** It thaws by itself after that, whoever is or is not there to see to it. */
+  /** The guest is thawed after this time, by this process or by the next one. */
   readonly timeoutMs: number;
-  /** `snapshot`: for one call only, and of no use to the next process. */
+  /** `snapshot`: the freeze belongs to one snapshot call of this process; the next process thaws it at once. */
   readonly why: 'snapshot' | 'asked';
 }
 
 export interface GuestLines {
   /**
-   * A connection to a port of the guest through its first interface in user mode; it has been accepted when it resolves.
-   * Of a udp port, each chunk is a datagram. It ends with the domain, or when either side hangs up.
+   * Connects to a port of the guest through its first interface in user mode. Resolves when the guest has accepted the
+   * connection. For a UDP port each chunk is a datagram. The connection ends with the domain, or when either side
+   * closes it.
    */
   openPort(id: string, port: GuestPort, options?: OpenPortOptions): Promise<Duplex>;
-  /** One command at a time for each guest; throws GuestAgentError. */
+  /** Runs one agent command at a time per guest and returns its answer; throws GuestAgentError. */
   askAgent(id: string, command: AgentCommand, options?: AskAgentOptions): Promise<unknown>;
   /**
-   * Freezes the guest's file systems by its agent: nothing is written until `thaw`, or until its time is over. Whatever
-   * fails, it is thawed again. Throws GuestAgentError; asked again while it is frozen, only the time is another.
+   * Freezes the guest's file systems through its agent: the guest writes nothing until `thaw`, or until the timeout.
+   * After a failure the guest is thawed again. If it is frozen already, only the timeout changes. Throws
+   * GuestAgentError.
    */
   freeze(id: string, options: FreezeOptions): Promise<void>;
-  /** Fine where it is not frozen. */
+  /** Does nothing if the guest is not frozen. */
   thaw(id: string): Promise<void>;
 }

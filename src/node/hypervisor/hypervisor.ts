@@ -1,5 +1,5 @@
 /**
- * The port to what runs guests. `qemu/` runs real ones, `fake/` simulates them; both pass conformance.ts.
+ * The hypervisor port. `qemu/` runs real guests, `fake/` simulates them; both pass conformance.ts.
  *
  *   (absent) ──create──► running ◄──resume── paused
  *                          │  ▲────────────────▲
@@ -9,10 +9,10 @@
  *                          └─ the process dies ──────► ended: crashed
  *   ended ──remove──► (absent)
  *
- * How one goes to another hypervisor is migration.ts's.
+ * The move of a guest to another hypervisor is in migration.ts.
  *
- * Domains outlive this process: a new one finds them again with `adopt`, in the state in which they are, also those that
- * ended meanwhile. One caller at a time for each domain; calls for different domains run side by side.
+ * Domains outlive this process: the next one finds them with `adopt` in their present state, including those that ended
+ * meanwhile. Calls for one domain must come one at a time; calls for different domains may run concurrently.
  */
 import type { Duplex } from 'node:stream';
 import type { LearnedDevice } from '#api/learned-device.ts';
@@ -30,7 +30,7 @@ export interface MachineType {
 export interface Capabilities {
   readonly machines: readonly MachineType[];
   readonly accelerator: 'kvm' | 'tcg' | 'simulated';
-  /** What its processors can, as QEMU names it; absent: nobody knows. */
+  /** CPU features under QEMU's names; absent if unknown. */
   readonly cpuFeatures?: readonly string[];
   /** `QEMU 7.2.22`. */
   readonly version: string;
@@ -39,11 +39,11 @@ export interface Capabilities {
 export type DomainState =
   | { readonly state: 'running' }
   /**
-   * `ioError`: by the hypervisor, because a disk could not be written (no space left, for one); resume tries again.
-   * `migration`: for the moment of its move, or because it has gone.
+   * `ioError`: paused by the hypervisor because a disk could not be written, for example without free space; resume
+   * retries. `migration`: paused for the switchover of a migration, or because the guest runs on the target now.
    */
   | { readonly state: 'paused'; readonly why?: 'ioError' | 'migration' }
-  /** It is still elsewhere (migration.ts). */
+  /** The guest still runs on the source node (migration.ts). */
   | { readonly state: 'incoming' }
   | {
       readonly state: 'ended';
@@ -58,32 +58,41 @@ export interface Domain {
   /** Milliseconds since the epoch. */
   readonly startedAtMs: number;
   readonly current: DomainState;
-  /** The process of the guest, where there is one. */
+  /** The process of the guest; absent if there is none. */
   readonly pid?: number;
   readonly origin?: DomainDefinition['origin'];
-  /** Rises with every change of its devices that this process has seen: whoever learned before that has to learn again. */
+  /**
+   * Increases with every change of the devices that this process observes. What was learned before the change is out of
+   * date.
+   */
   readonly deviceEvents: number;
-  /** Whether somebody in the guest listens on its line to an agent; absent where it has no line. */
+  /** Connection state of the guest agent; absent if the guest has no agent channel. */
   readonly agent?: 'connected' | 'disconnected';
-  /** Its file systems are frozen (guest-lines.ts) until then: milliseconds since the epoch. */
+  /** End of the freeze of the guest's file systems, in milliseconds since the epoch; absent if they are not frozen. */
   readonly frozenUntilMs?: number;
-  /** How often its watchdog has fired while this process looked at it, and what it did the last time, in QEMU's word. */
+  /**
+   * Number of times that the watchdog fired since this process observes the domain, and its last action, in QEMU's
+   * words.
+   */
   readonly watchdog?: { readonly times: number; readonly action: string };
-  /** The last one that it has to do with: that brought it here, or takes it away. */
+  /** The latest migration that brought the guest here or takes it away. */
   readonly migration?: DomainMigration;
 }
 
-/** A domain as it is now: with what was plugged in, without what the guest has let go. */
+/** The current definition of a domain: with the devices plugged in later, without those that the guest has released. */
 export interface DomainInspection {
   readonly definition: DomainDefinition;
-  /** Ids of devices that the guest was asked to let go, and has not yet. Forgotten by the next process: ask again. */
+  /**
+   * Ids of devices that the guest was asked to release and has not released yet. The next process does not know them:
+   * unplug again.
+   */
   readonly leaving: readonly string[];
 }
 
-/** What went wrong at the edge to the hypervisor; worth another try unless `permanent`. */
+/** A failure of the hypervisor; worth a retry unless `permanent`. */
 export class HypervisorError extends Error {
   override readonly name = 'HypervisorError';
-  /** Trying again with the same definition will fail again. */
+  /** A retry with the same definition would fail in the same way. */
   readonly permanent: boolean;
 
   constructor(message: string, options: { cause?: unknown; permanent?: boolean } = {}) {
@@ -93,98 +102,118 @@ export class HypervisorError extends Error {
 }
 
 export interface DiskCopy {
-  /** Ours to choose: the same one is the same copy, also for the next process. */
+  /** Chosen by the caller. The same id means the same copy, also for the next process. */
   readonly copyId: string;
   readonly deviceId: string;
-  /** A file that the hypervisor may write; it becomes a qcow2 image, complete in itself. */
+  /** A file that the hypervisor may write. It becomes a self-contained qcow2 image. */
   readonly path: string;
 }
 
 export type CopyState =
   | { readonly state: 'copying'; readonly doneBytes: number; readonly totalBytes: number }
   | { readonly state: 'done' }
-  /** Also where the guest ended meanwhile. */
+  /** Includes copies whose guest ended before they were complete. */
   | { readonly state: 'failed'; readonly message: string };
 
 export interface Hypervisor extends MigrationPort, GuestLines {
   capabilities(): Promise<Capabilities>;
-  /** Finds the domains of earlier processes; called once, before anything else. Leaves guests untouched. */
+  /**
+   * Finds the domains of earlier processes without touching their guests. Must be called once, before any other method.
+   */
   adopt(): Promise<void>;
   list(): readonly Domain[];
   get(id: string): Domain | undefined;
-  /** Called with the id after each change of a domain's state; the result ends it. */
+  /**
+   * Calls the listener with the id after each change of a domain's state. Returns a function that removes the listener.
+   */
   onChange(listener: (id: string) => void): () => void;
 
   /**
-   * Starts the guest, or only prepares it with `paused`. Where a domain of this id is there already, nothing happens:
-   * it is never started twice. A start that fails leaves nothing behind.
+   * Starts the guest, or only prepares it with `paused`. Does nothing if a domain with this id exists, so that a guest
+   * never starts twice. A failed start leaves nothing behind.
    */
   create(definition: DomainDefinition, options?: { paused?: boolean; signal?: AbortSignal }): Promise<void>;
   pause(id: string): Promise<void>;
   resume(id: string): Promise<void>;
-  /** Presses the power button. The guest decides; the state changes when it has shut down. */
+  /** Presses the power button. The guest decides what to do; its state changes once it has shut down. */
   powerDown(id: string): Promise<void>;
   /** Asks the guest to restart itself. */
   softReboot(id: string): Promise<void>;
-  /** Presses the reset button: the same domain begins anew. */
+  /** Presses the reset button: the guest restarts in the same domain. */
   reset(id: string): Promise<void>;
-  /** Switches it off; resolves when the guest is no more. Fine where it has ended or is absent. */
+  /** Switches the guest off and resolves once it has ended. Does nothing if the domain has ended or does not exist. */
   destroy(id: string): Promise<void>;
-  /** Clears away what an ended domain left behind; refuses where it still runs. Fine where it is absent. */
+  /**
+   * Removes everything that an ended domain left behind. Refuses if the domain still runs; does nothing if it does not
+   * exist.
+   */
   remove(id: string): Promise<void>;
-  /** Resolves when the guest's hypervisor answers; rejects where it does not in time, or there is no guest that runs. */
+  /**
+   * Resolves when the hypervisor process of the guest answers. Rejects if it does not answer in time or the guest does
+   * not run.
+   */
   ping(id: string, options: { readonly timeoutMs: number }): Promise<void>;
-  /** Every device with the address that the hypervisor itself tells; throws while it cannot tell. */
+  /** Returns every device with the address that the hypervisor reports. Throws while the hypervisor cannot be asked. */
   learn(id: string): Promise<readonly LearnedDevice[]>;
-  /** Undefined where there is no such domain. */
+  /** Returns undefined if the domain does not exist. */
   inspect(id: string): DomainInspection | undefined;
   /**
-   * Plugs a device in at its address while the guest runs or is paused. Where one of this id is there already, nothing
-   * happens. A failure leaves nothing behind; it is `permanent` where the guest has no such place, or it is taken.
+   * Plugs a device in at its address while the guest runs or is paused. Does nothing if the guest has a device with
+   * this id. A failure leaves nothing behind; it is `permanent` if the guest does not have that address or the address
+   * is in use.
    */
   plug(id: string, device: PluggableDevice): Promise<void>;
   /**
-   * Asks the guest to let go of a device; resolves when it was asked. When it has, the device is gone from `inspect` and
-   * `learn`, its medium is closed, and listeners of onChange are called. Fine where there is no such device.
+   * Asks the guest to release a device; resolves when it was asked. Once the guest has released the device, `inspect`
+   * and `learn` no longer contain it, its medium is closed, and listeners of onChange are called. Does nothing if there
+   * is no such device.
    */
   unplug(id: string, deviceId: string): Promise<void>;
   /**
-   * Pulls the cable of an interface, or puts it back, while the guest runs or is paused; `inspect` tells which. Fine where
-   * it is so already, or there is no such interface.
+   * Sets the link of an interface up or down while the guest runs or is paused; `inspect` shows the link. Does nothing
+   * if the link is in that state already or there is no such interface.
    */
   setLink(id: string, deviceId: string, link: 'up' | 'down'): Promise<void>;
-  /** Both directions of the serial console; several may be open at a time, all see the same. Ends with the domain. */
+  /**
+   * Opens the serial console in both directions. Several can be open at a time and show the same output. Ends with the
+   * domain.
+   */
   openConsole(id: string): Promise<Duplex>;
   /**
-   * A connection of its own to the display, which speaks RFB (VNC) without a password; several may be open at a time.
-   * Rejects where the guest has no display. Ends with the domain.
+   * Opens a separate connection to the display, which speaks RFB (VNC) without a password; several can be open at a
+   * time. Rejects if the guest has no display. Ends with the domain.
    */
   openDisplay(id: string): Promise<Duplex>;
   /**
-   * What the display shows now, as PNG of at most SCREENSHOT_BYTES. `moveCursor` moves the pointer there and back before,
-   * which wakes screens up. Rejects where the guest has no display.
+   * Returns a PNG of the display, of at most SCREENSHOT_BYTES. `moveCursor` first moves the pointer forth and back,
+   * which wakes the screen. Rejects if the guest has no display.
    */
   screenshot(id: string, options: { readonly moveCursor: boolean }): Promise<Buffer>;
-  /** The last of what the serial console said, at most CONSOLE_LOG_BYTES, also of ended domains until `remove`. */
+  /**
+   * Returns the end of the serial console's output, at most CONSOLE_LOG_BYTES; also for ended domains until `remove`.
+   */
   readConsoleLog(id: string): Promise<Buffer>;
-  /** The last of what the hypervisor itself said about the domain, at most LOG_BYTES, also of ended ones until `remove`. */
+  /**
+   * Returns the end of the hypervisor's own log of the domain, at most LOG_BYTES; also for ended domains until
+   * `remove`.
+   */
   readLog(id: string): Promise<Buffer>;
-  /** The medium of a disk has grown; the guest is told. */
+  /** Informs the guest that the medium of a disk has grown. */
   resizeDisk(id: string, deviceId: string, bytes: number): Promise<void>;
   /**
-   * Copies disks as they are at one and the same moment, while the guest goes on. Where all of them have begun already,
-   * nothing happens. When one has come to its end, listeners of onChange are called.
+   * Starts to copy disks as of one point in time while the guest keeps running. Does nothing if all of these copies
+   * exist. Listeners of onChange are called when a copy ends.
    */
   startCopies(id: string, copies: readonly DiskCopy[]): Promise<void>;
-  /** Undefined where there is none, or no such domain. What has ended is told until endCopy. */
+  /** Returns undefined if there is no such copy or domain. A finished copy is reported until endCopy. */
   copyState(id: string, copyId: string): Promise<CopyState | undefined>;
-  /** Gives it up where it still goes on, and forgets it. Fine where there is none, or no such domain. */
+  /** Cancels a copy that is still running, and forgets it. Does nothing if there is no such copy or domain. */
   endCopy(id: string, copyId: string): Promise<void>;
-  /** Lets go of everything without touching guests. */
+  /** Releases all resources of this process; the guests keep running. */
   close(): Promise<void>;
 }
 
 export const CONSOLE_LOG_BYTES = 1024 * 1024;
 export const LOG_BYTES = 64 * 1024;
-/** A PNG of noise on the largest screen that QEMU's own cards have. */
+/** The size of a PNG of noise on the largest screen that QEMU's own graphics cards have. */
 export const SCREENSHOT_BYTES = 64 * 1024 * 1024;

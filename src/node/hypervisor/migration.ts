@@ -1,13 +1,15 @@
 /**
- * How a guest goes from one hypervisor to another: the part of the port that hypervisor.ts extends. Each step is on disk
- * before it counts (DomainMigration), so that whoever comes after a kill -9 knows what was promised.
+ * The migration of a guest from one hypervisor to another: the part of the port that hypervisor.ts extends. Every step
+ * is on disk before it takes effect (DomainMigration), so that the next process knows after a kill -9 what was
+ * promised.
  *
  *   source   running ──send──► sending ──switchOver, recordMigrated──► migrated ──leave──► left; ended: migrated
- *                                 └── takeBack ──► aborted: the guest goes on here. Never after `migrated`.
- *   target   (absent) ──receive──► waiting ──store──► stored ──commit──► committed, then arrived: the guest goes on here
- *                                    └── destroy, remove: only `waiting`, or by who knows that the source did not migrate
+ *                                 └── abortMigration ──► aborted: the guest continues here. Never after `migrated`.
+ *   target   (absent) ──receive──► waiting ──store──► stored ──commit──► committed, then arrived: the guest continues here
+ *                                    └── destroy, remove: while `waiting`, or if the source did not migrate
  *
- * The record of the source decides: `migrated` gives the guest to the target, for good. At no time do both run.
+ * The record of the source decides: `migrated` gives the guest to the target for good. The guest never runs on both
+ * sides.
  */
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 
@@ -15,41 +17,44 @@ export type SourceStep = 'sending' | 'aborted' | 'migrated' | 'left';
 export type TargetStep = 'waiting' | 'stored' | 'committed' | 'arrived';
 
 export type DomainMigration = {
-  /** Of the VirtualMachineInstanceMigration. */
+  /** The uid of the VirtualMachineInstanceMigration. */
   readonly uid: string;
   /** The node at the other end. */
   readonly peer: string;
 } & ({ readonly role: 'source'; readonly step: SourceStep } | { readonly role: 'target'; readonly step: TargetStep });
 
-/** A disk whose data goes along. */
+/** A disk whose data is moved with the guest. */
 export interface MovingDisk {
   readonly deviceId: string;
-  /** Of the disk as the guest sees it; that of the target is just as large. */
+  /** The size that the guest sees; the disk at the target has the same size. */
   readonly bytes: number;
-  /** How much of them the source has stored: so many will be at the target. Undefined where nobody can tell. */
+  /** The bytes that the source has allocated, and the target will need; undefined if unknown. */
   readonly usedBytes?: number;
-  /** Only what is above the base image, which both sides reach. */
+  /** Moves only the layer above the base image, which both sides can read. */
   readonly overlay: boolean;
 }
 
-/** How the source's hypervisor reaches the target's. Made by one, read by the other; for everybody else it is JSON. */
+/**
+ * Tells the source's hypervisor how to connect to the target's. Written by the one, read by the other; opaque JSON to
+ * all others.
+ */
 export interface MigrationDoor {
   readonly memory: string;
-  /** Where disks move. */
+  /** Present if disks are moved. */
   readonly disks?: string;
-  /** Known to these two alone; absent where file permissions do. */
+  /** A secret that only these two know; absent if file permissions protect the endpoint. */
   readonly secret?: string;
 }
 
 export interface Incoming {
   readonly uid: string;
   readonly peer: string;
-  /** Of the guest, at its first node. */
+  /** The start time of the guest on its first node. */
   readonly startedAtMs: number;
-  /** Its owner has paused it: it arrives so. */
+  /** The user has paused the guest, so it arrives paused. */
   readonly paused: boolean;
   readonly disks: readonly MovingDisk[];
-  /** `local`: the source's hypervisor sees our files. */
+  /** `local`: the source's hypervisor can open our files. */
   readonly reach: { readonly is: 'local' } | { readonly is: 'network'; readonly host: string };
 }
 
@@ -58,7 +63,7 @@ export interface Outgoing {
   readonly peer: string;
   readonly door: MigrationDoor;
   readonly disks: readonly MovingDisk[];
-  /** 0 is unlimited. */
+  /** 0 means unlimited. */
   readonly bytesPerSecond: number;
   readonly autoConverge: boolean;
 }
@@ -71,43 +76,54 @@ export interface SendProgress {
   readonly memoryRounds: number;
 }
 
-/** What only the source has when all has been sent. */
+/** State that the source can read only after everything else was sent. */
 export interface Sent {
-  /** The EFI variables, where they outlive the guest. */
+  /** The EFI variables, if they are persistent. */
   readonly nvram?: Buffer;
 }
 
+export interface SendOptions {
+  readonly signal: AbortSignal;
+  readonly onProgress?: (progress: SendProgress) => void;
+}
+
 export interface MigrationPort {
-  /** How large each disk is for the guest, by id of the device; without those that have no medium. */
+  /** Returns the size of each disk as the guest sees it, by device id; disks without a medium are left out. */
   diskSizes(id: string): Promise<ReadonlyMap<string, number>>;
-  /** The working directory of the guest's process, for Incoming.reach; undefined where there is none. */
+  /** Returns the working directory of the guest's process, for IncomingMigration; undefined if there is no process. */
   workingDir(id: string): string | undefined;
 
-  /** Source. Resolves when the guest stands still and all but the last of it was sent; rejects where it cannot be, or by
-   *  the signal: takeBack then, whatever the reason. `sending` is on disk before anything is sent. */
-  send(
-    id: string,
-    outgoing: Outgoing,
-    options: { readonly signal: AbortSignal; readonly onProgress?: (progress: SendProgress) => void },
-  ): Promise<void>;
-  /** Source, after send: sends the last of it. Rejects where that fails: takeBack then. */
+  /**
+   * Source: sends the guest. Resolves when the guest is paused and only the last part is left to send. Rejects on
+   * failure, or when the signal aborts; call abortMigration then. `sending` is on disk before anything is sent.
+   */
+  send(id: string, outgoing: Outgoing, options: SendOptions): Promise<void>;
+  /** Source, after send: sends the last part. Rejects on failure; call abortMigration then. */
   switchOver(id: string): Promise<Sent>;
-  /** Source, when the target has stored everything: from now on the guest is the target's. On disk when it resolves. */
+  /**
+   * Source, once the target has stored everything: records that the guest belongs to the target. On disk when it
+   * resolves.
+   */
   recordMigrated(id: string): Promise<void>;
-  /** Source, after `migrated` and when the target has committed: the guest's process ends here. May be repeated. */
+  /** Source, after `migrated` and once the target has committed: ends the guest's process here. May be repeated. */
   leave(id: string): Promise<void>;
-  /** Source, before `migrated`: gives it up; the guest goes on as before, or stays paused where its owner wants it so.
-   *  Fine where nothing is being sent, also after a restart of ours in the middle of anything. Throws after `migrated`. */
+  /**
+   * Source, before `migrated`: aborts the migration. The guest continues, or stays paused if the user has paused it.
+   * Does nothing if nothing is being sent; also works after a restart of this process at any moment. Throws after
+   * `migrated`.
+   */
   takeBack(id: string): Promise<void>;
 
-  /** Target. Prepares a guest that waits for what comes: its state is `incoming`. A failure leaves nothing behind. */
+  /**
+   * Target: prepares a guest that waits for the incoming data, in state `incoming`. A failure leaves nothing behind.
+   */
   receive(
     definition: DomainDefinition,
     incoming: Incoming,
     options: { readonly signal?: AbortSignal },
   ): Promise<MigrationDoor>;
-  /** Target. Waits until all has come, and brings it to disk: state, disks, and that it is so (`stored`). */
+  /** Target: waits until all data has arrived, and makes state, disks and the step `stored` durable. */
   store(id: string, sent: Sent, options: { readonly signal?: AbortSignal }): Promise<void>;
-  /** Target, once the source has migrated: `committed` is on disk, then the guest goes on. May be repeated. */
+  /** Target, once the source has migrated: records `committed`, then lets the guest continue. May be repeated. */
   commit(id: string): Promise<void>;
 }

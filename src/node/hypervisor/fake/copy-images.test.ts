@@ -10,7 +10,7 @@ import { copyImages, realImages } from './copy-images.ts';
 
 const skip = whyNoQemuImg();
 
-test('makes an image of what simulated guests stand on, or says why not', { skip }, async () => {
+test('copies the image behind a simulated guest, or fails with a reason', { skip }, async () => {
   const dir = await mkdtemp(join(tmpdir(), 'selfsame-copy-'));
   try {
     const [source, path, back] = ['source', 'copy', 'back'].map((name) => join(dir, name)) as [string, string, string];
@@ -27,7 +27,7 @@ test('makes an image of what simulated guests stand on, or says why not', { skip
   }
 });
 
-test('moves an image into one that is there, and tells how large it is', { skip }, async () => {
+test('moves an image into an existing one, and returns its size', { skip }, async () => {
   const dir = await mkdtemp(join(tmpdir(), 'selfsame-move-'));
   try {
     const [path, to] = ['source', 'target'].map((name) => join(dir, name)) as [string, string];

@@ -1,6 +1,6 @@
 /**
- * Copies the real images that simulated guests stand on: where the volumes of a node are real, what becomes of a copy
- * expects an image too, and so does a guest that has moved. Nobody writes to the disks of simulated guests, so any moment is the same one.
+ * Copies the real images behind simulated guests. If the volumes of a node are real, copies of disks and moved guests
+ * need real images, too. Simulated guests do not write to their disks, so an image can be copied at any time.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -20,10 +20,10 @@ export async function copyImages(copies: readonly CopiedDisk[]): Promise<void> {
 
 export const realImages: RealImages = {
   async bytes({ path, format }: DiskSource): Promise<number> {
-    const told = await qemuImg('look at', path, ['info', '--output=json', '-U', '-f', format, path]);
-    return (JSON.parse(told) as { 'virtual-size': number })['virtual-size'];
+    const info = await qemuImg('inspect', path, ['info', '--output=json', '-U', '-f', format, path]);
+    return (JSON.parse(info) as { 'virtual-size': number })['virtual-size'];
   },
-  /** The target is there already, and as large. */
+  /** Copies into an existing image of the same size. */
   async move(from: DiskSource, to: DiskSource): Promise<void> {
     await qemuImg('move', from.path, ['convert', '-n', '-f', from.format, '-O', to.format, from.path, to.path]);
   },

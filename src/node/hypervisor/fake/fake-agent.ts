@@ -1,31 +1,32 @@
 /**
- * What is at the other end of a simulated guest's lines: an agent that answers as QEMU's does, and ports that are open.
- * Nobody is there until a test, or whoever plays the guest, starts them.
+ * The guest's side of a simulated guest's connections: an agent that answers as QEMU's does, and open ports. Neither
+ * exists until a test starts it.
  */
 import { duplexPair, type Duplex } from 'node:stream';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { GuestAgentError, type AgentCommand, type GuestPort } from '../guest-lines.ts';
 import { HypervisorError } from '../hypervisor.ts';
 
-/** By command: what the agent answers. An Error is its refusal; a function is asked each time. */
+/** The agent's answers by command. An Error is a refusal; a function is called each time. */
 export type AgentAnswers = Readonly<Record<string, unknown>>;
 
-/** Takes the guest's end of a connection. */
+/** Handles the guest's end of a connection. */
 export type PortServer = (connection: Duplex) => void;
 
 export interface FakeAgentState {
   frozen: boolean;
 }
 
-/** As a small Linux with one address for each interface would answer. */
-export function answerOf(
+/** Answers as a small Linux with one address per interface would. */
+export function answerAgentCommand(
   { execute, arguments: args = {} }: AgentCommand,
   definition: DomainDefinition,
   answers: AgentAnswers,
   state: FakeAgentState,
 ): unknown {
   const own = answers[execute];
-  if (own !== undefined) return said(typeof own === 'function' ? (own as (args: unknown) => unknown)(args) : own);
+  if (own !== undefined)
+    return checkAnswer(typeof own === 'function' ? (own as (args: unknown) => unknown)(args) : own);
   switch (execute) {
     case 'guest-fsfreeze-freeze':
       state.frozen = true;
@@ -36,7 +37,7 @@ export function answerOf(
     case 'guest-fsfreeze-status':
       return state.frozen ? 'frozen' : 'thawed';
     case 'guest-network-get-interfaces':
-      return interfacesOf(definition);
+      return networkInterfaces(definition);
     default: {
       const standard = STANDARD[execute];
       if (standard !== undefined) return standard;
@@ -45,7 +46,7 @@ export function answerOf(
   }
 }
 
-function said(answer: unknown): unknown {
+function checkAnswer(answer: unknown): unknown {
   if (answer instanceof Error) throw new GuestAgentError('Refused', `the guest agent refused: ${answer.message}`);
   return answer;
 }
@@ -71,7 +72,7 @@ const STANDARD: Readonly<Record<string, unknown>> = {
   'guest-exec-status': { exited: true, exitcode: 0 },
 };
 
-function interfacesOf({ devices }: DomainDefinition): unknown[] {
+function networkInterfaces({ devices }: DomainDefinition): unknown[] {
   const nics = devices.flatMap((device) => (device.type === 'interface' ? device : []));
   const loopback = { name: 'lo', 'hardware-address': '00:00:00:00:00:00', 'ip-addresses': [address('127.0.0.1')] };
   return [
@@ -86,7 +87,7 @@ function interfacesOf({ devices }: DomainDefinition): unknown[] {
 
 const address = (ip: string) => ({ 'ip-address-type': 'ipv4', 'ip-address': ip, prefix: 24 });
 
-/** The ports of one guest; they are gone with the process that simulates it. */
+/** The open ports of one guest. They are gone with the process that simulates it. */
 export class FakePorts {
   readonly #servers = new Map<string, PortServer>();
   readonly #open = new Set<Duplex>();
@@ -97,7 +98,7 @@ export class FakePorts {
 
   stop(): void {
     this.#servers.clear();
-    this.end();
+    this.closeConnections();
   }
 
   open(port: GuestPort): Duplex {
@@ -114,7 +115,7 @@ export class FakePorts {
     return ours;
   }
 
-  end(): void {
+  closeConnections(): void {
     for (const connection of this.#open) connection.destroy();
   }
 }

@@ -1,10 +1,12 @@
-/** The display of a simulated guest: it says that it speaks RFB and nothing more, and shows one black point. */
+/**
+ * The display of a simulated guest: it sends an RFB greeting and nothing more, and its screenshot is one black pixel.
+ */
 import { Duplex } from 'node:stream';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { hasDisplay } from '#node/definition/has-display.ts';
 import { HypervisorError } from '../hypervisor.ts';
 
-/** PNG. */
+/** A PNG of one pixel. */
 const SCREEN = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNgAAAAAgABUcdcNAAAAABJRU5ErkJggg==',
   'base64',
@@ -19,7 +21,7 @@ export class FakeDisplay {
   }
 
   open(): Duplex {
-    this.#checkThere('open the display of');
+    this.#checkHasDisplay('open the display of');
     const viewer: Duplex = new Duplex({
       read: () => undefined,
       write: (_chunk, _encoding, done) => done(),
@@ -33,13 +35,14 @@ export class FakeDisplay {
     return viewer;
   }
 
-  picture(): Buffer {
-    this.#checkThere('take a picture of the display of');
+  screenshot(): Buffer {
+    this.#checkHasDisplay('take a screenshot of');
     return SCREEN;
   }
 
-  #checkThere(verb: string): void {
+  #checkHasDisplay(verb: string): void {
     const definition = this.#definition();
-    if (!hasDisplay(definition)) throw new HypervisorError(`Cannot ${verb} domain "${definition.name}": it has none`);
+    if (!hasDisplay(definition))
+      throw new HypervisorError(`Cannot ${verb} domain "${definition.name}": the guest has no display`);
   }
 }

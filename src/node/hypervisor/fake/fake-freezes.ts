@@ -1,4 +1,4 @@
-/** What this process knows of frozen simulated guests: the clocks that thaw them. */
+/** The freezes of simulated guests that this process knows: it runs the timers that thaw them. */
 import type { Clock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { GuestFreeze } from '../guest-freeze.ts';
@@ -7,42 +7,42 @@ import type { FakeHost } from './fake-host.ts';
 export class FakeFreezes {
   readonly #clock: Clock;
   readonly #host: FakeHost;
-  readonly #known = new Map<string, GuestFreeze>();
+  readonly #freezes = new Map<string, GuestFreeze>();
 
   constructor(clock: Clock, host: FakeHost) {
     this.#clock = clock;
     this.#host = host;
   }
 
-  of(id: string): GuestFreeze {
-    const known = this.#known.get(id);
-    if (known !== undefined) return known;
+  freezeOf(id: string): GuestFreeze {
+    const existing = this.#freezes.get(id);
+    if (existing !== undefined) return existing;
     const guest = () => this.#host.guest(id);
-    const made = new GuestFreeze({
+    const freeze = new GuestFreeze({
       clock: this.#clock,
       log: silentLog,
-      ask: async (command) => guest()?.askAgent(command),
-      record: () => guest()?.record.frozen,
-      write: async (frozen) => guest()?.writeFrozen(frozen),
+      askAgent: async (command) => guest()?.askAgent(command),
+      readRecord: () => guest()?.record.frozen,
+      writeRecord: async (frozen) => guest()?.writeFrozen(frozen),
       hasEnded: () => (guest()?.record.current.state ?? 'ended') === 'ended',
     });
-    this.#known.set(id, made);
-    return made;
+    this.#freezes.set(id, freeze);
+    return freeze;
   }
 
-  /** Of guests that an earlier process has left frozen. */
+  /** Takes over freezes that an earlier process left. */
   adopt(): void {
     for (const { record } of this.#host.guests()) {
-      if (record.frozen !== undefined) void this.of(record.id).settle();
+      if (record.frozen !== undefined) void this.freezeOf(record.id).reconcile();
     }
   }
 
   forget(id: string): void {
-    this.#known.get(id)?.close();
-    this.#known.delete(id);
+    this.#freezes.get(id)?.close();
+    this.#freezes.delete(id);
   }
 
   close(): void {
-    for (const id of [...this.#known.keys()]) this.forget(id);
+    for (const id of [...this.#freezes.keys()]) this.forget(id);
   }
 }

@@ -1,7 +1,7 @@
 /**
- * One simulated guest. It says a banner at each boot, gives back what its console is told, and shuts down when the power
- * button is pressed, unless told to ignore that. A paused guest does nothing; a button that was pressed meanwhile takes
- * effect when it goes on. Small while nothing happens: no timers, the definition as text, buffers only for open consoles.
+ * One simulated guest. It prints a banner at each boot, echoes console input, and shuts down when the power button is
+ * pressed, unless it ignores the button. A paused guest does nothing; a button pressed meanwhile takes effect when it
+ * resumes. An idle guest is small: no timers, the definition as text, buffers only for open consoles.
  */
 import { Duplex } from 'node:stream';
 import { invariant } from '#lib/invariant.ts';
@@ -16,56 +16,57 @@ import {
 } from '../hypervisor.ts';
 import { GuestAgentError, type AgentCommand, type GuestPort } from '../guest-lines.ts';
 import type { DomainMigration } from '../migration.ts';
-import { answerOf, FakePorts, type AgentAnswers, type PortServer } from './fake-agent.ts';
-import { copiedDisks, COPYING, type CopiedDisk } from './fake-copies.ts';
+import { answerAgentCommand, FakePorts, type AgentAnswers, type PortServer } from './fake-agent.ts';
+import { resolveCopiedDisks, COPYING, type CopiedDisk } from './fake-copies.ts';
 import { FakeDisplay } from './fake-display.ts';
-import type { Luggage } from './fake-doors.ts';
+import type { TransferredGuest } from './fake-endpoints.ts';
 import { definitionOf, FakeHotplug } from './fake-hotplug.ts';
 import type { FakeStates } from './fake-states.ts';
 import { FakeWatchdog } from './fake-watchdog.ts';
-import { banner, type GuestRecord } from './guest-record.ts';
+import { bootBanner, type GuestRecord } from './guest-record.ts';
 
-/** A send that this process waits for. */
+/** A send that is in progress in this process. */
 export interface PendingSend {
   finish(): void;
   fail(error: Error): void;
 }
 
-/** What a guest does by itself. */
+/** Actions that the guest takes by itself, for tests. */
 export interface GuestControls {
   shutDown(): void;
   crash(message: string): void;
   ignorePowerButton(): void;
   say(text: string): void;
-  /** From now on it does not let go of devices until it is told to. */
+  /** Keeps all devices until releaseDevices is called. */
   holdDevices(): void;
-  /** Of one device that it was asked to let go, or of all. */
+  /** Releases one device that the guest was asked for, or all of them. */
   letGo(deviceId?: string): void;
-  /** It goes along when the guest moves, and is lost when it ends. */
+  /** Writes to the guest's memory, which moves with the guest and is lost when it ends. */
   remember(key: string, value: string): void;
   recall(key: string): string | undefined;
-  /** In its persistent state. Keys that begin with `efi/` are EFI variables. */
+  /** Writes to the persistent state. Keys that begin with `efi/` are EFI variables. */
   keep(key: string, value: string): void;
   kept(key: string): string | undefined;
-  /** Somebody listens to what is said to its agent from now on. It stops when the guest begins anew, and goes along when it moves. */
+  /** Starts the guest agent. It stops when the guest restarts, and moves with the guest. */
   startAgent(answers?: AgentAnswers): void;
   stopAgent(): void;
-  /** Whether it was frozen, as the guest itself knows. */
+  /** True while the guest's file systems are frozen, as the guest itself knows it. */
   readonly isFrozen: boolean;
-  /** From now on the port is open; as long as this process is there. */
+  /** Opens a port, for the lifetime of this process. */
   listen(port: number, server: PortServer): void;
   stopListening(): void;
-  /** It no longer feeds its watchdog: what its definition says of that happens. */
+  /** Stops feeding the watchdog, which triggers the action of the definition. */
   expireWatchdog(): void;
 }
 
-const SAID_MAX = 16 * 1024;
+const MAX_CONSOLE_CHARACTERS = 16 * 1024;
+
 export class FakeGuest implements GuestControls {
   readonly record: GuestRecord;
   sending: PendingSend | undefined;
   readonly #states: FakeStates;
-  /** After each change of the record; `stateChanged` when the state is another one. */
-  readonly #changed: (stateChanged: boolean) => void;
+  /** Called after each change of the record; `stateChanged` is true if the state is a different one. */
+  readonly #onChange: (stateChanged: boolean) => void;
   readonly #hotplug: FakeHotplug;
   #consoles: Set<Duplex> | undefined;
   readonly display = new FakeDisplay(() => this.definition);
@@ -73,13 +74,13 @@ export class FakeGuest implements GuestControls {
   #ports: FakePorts | undefined;
   readonly #watchdog = new FakeWatchdog();
 
-  constructor(record: GuestRecord, states: FakeStates, changed: (stateChanged: boolean) => void) {
+  constructor(record: GuestRecord, states: FakeStates, onChange: (stateChanged: boolean) => void) {
     this.record = record;
     this.#states = states;
-    this.#changed = changed;
+    this.#onChange = onChange;
     this.#hotplug = new FakeHotplug(record, (devicesChanged) => {
       if (devicesChanged) this.#deviceEvents++;
-      changed(devicesChanged);
+      onChange(devicesChanged);
     });
   }
 
@@ -87,7 +88,7 @@ export class FakeGuest implements GuestControls {
     const { id, name, machine, startedAtMs, current, origin, migration } = this.record;
     const optional = { ...(origin !== undefined && { origin }), ...(migration !== undefined && { migration }) };
     const events = { deviceEvents: this.#deviceEvents, ...this.#watchdog.view };
-    return { id, name, machine, startedAtMs, current, ...events, ...optional, ...this.#lines };
+    return { id, name, machine, startedAtMs, current, ...events, ...optional, ...this.#channelStatus };
   }
 
   get definition(): DomainDefinition {
@@ -95,15 +96,15 @@ export class FakeGuest implements GuestControls {
   }
 
   pause(): void {
-    if (this.record.current.state === 'running') this.#become({ state: 'paused' });
+    if (this.record.current.state === 'running') this.#setState({ state: 'paused' });
   }
 
   resume(): void {
     if (this.record.current.state !== 'paused') return;
     const firstTime = this.record.said === '' && this.record.hasBooted !== true;
-    this.#become({ state: 'running' });
-    if (firstTime) this.say(banner(this.definition));
-    if (this.record.holdsDevices !== true) this.#hotplug.letGo();
+    this.#setState({ state: 'running' });
+    if (firstTime) this.say(bootBanner(this.definition));
+    if (this.record.holdsDevices !== true) this.#hotplug.release();
     if (this.record.pressed) this.powerDown();
   }
 
@@ -111,7 +112,7 @@ export class FakeGuest implements GuestControls {
     const { current, ignoresPowerButton } = this.record;
     if (current.state === 'paused') {
       this.record.pressed = true;
-      this.#changed(false);
+      this.#onChange(false);
       return;
     }
     if (current.state === 'running' && !ignoresPowerButton) this.shutDown();
@@ -119,10 +120,10 @@ export class FakeGuest implements GuestControls {
 
   reboot(): void {
     if (this.record.current.state !== 'running') return;
-    this.#hotplug.letGo();
+    this.#hotplug.release();
     this.record.memory = [];
-    this.#forgetLines();
-    this.say(`\r\nRestarting\r\n${banner(this.definition)}`);
+    this.#closeChannels();
+    this.say(`\r\nRestarting\r\n${bootBanner(this.definition)}`);
   }
 
   shutDown(): void {
@@ -140,20 +141,20 @@ export class FakeGuest implements GuestControls {
 
   ignorePowerButton(): void {
     this.record.ignoresPowerButton = true;
-    this.#changed(false);
+    this.#onChange(false);
   }
 
   say(text: string): void {
     const bytes = Buffer.from(text);
-    this.record.said = (this.record.said + bytes.toString('latin1')).slice(-SAID_MAX);
-    this.#changed(false);
+    this.record.said = (this.record.said + bytes.toString('latin1')).slice(-MAX_CONSOLE_CHARACTERS);
+    this.#onChange(false);
     for (const console of this.#consoles ?? []) console.push(bytes);
   }
 
   remember(key: string, value: string): void {
-    this.#checkRuns();
+    this.#assertRunning();
     this.record.memory = [...new Map([...(this.record.memory ?? []), [key, value]])];
-    this.#changed(false);
+    this.#onChange(false);
   }
 
   recall(key: string): string | undefined {
@@ -161,32 +162,33 @@ export class FakeGuest implements GuestControls {
   }
 
   keep(key: string, value: string): void {
-    this.#checkRuns();
-    this.#states.keep(this.#stateDirectory(), key, value);
+    this.#assertRunning();
+    this.#states.write(this.#stateDirectory(), key, value);
   }
 
   kept(key: string): string | undefined {
-    return this.#states.of(this.#stateDirectory()).get(key);
+    return this.#states.read(this.#stateDirectory()).get(key);
   }
 
-  /** Its next step on the way to another host, and with it the state in which it is then. */
-  step(migration: DomainMigration, current: DomainState = this.record.current): void {
+  /** Records the next step of a migration, and the state that comes with it. */
+  recordMigrationStep(migration: DomainMigration, current: DomainState = this.record.current): void {
     this.record.migration = migration;
     const ends = current.state === 'ended' && this.record.current.state !== 'ended';
     if (ends) this.#end(current);
-    else this.#become(current);
+    else this.#setState(current);
   }
 
-  /** As step, to where it goes on as it did before, or stays paused. */
-  goOn(migration: DomainMigration): void {
-    const goesOn = this.record.goesOn === true;
+  /** Records a step after which the guest continues as before the migration, or stays paused. */
+  continueAfterMigration(migration: DomainMigration): void {
+    const wasRunning = this.record.goesOn === true;
     this.record.migration = migration;
     this.record.current = { state: 'paused' };
-    if (goesOn) this.resume();
-    else this.#become({ state: 'paused' });
+    if (wasRunning) this.resume();
+    else this.#setState({ state: 'paused' });
   }
 
-  unpack({ memory, hasBooted, ignoresPowerButton, pressed, letGoOf, holdsDevices, agent }: Luggage): void {
+  restoreTransferred(guest: TransferredGuest): void {
+    const { memory, hasBooted, ignoresPowerButton, pressed, letGoOf, holdsDevices, agent } = guest;
     const optional = {
       ...(letGoOf !== undefined && { letGoOf }),
       ...(holdsDevices !== undefined && { holdsDevices }),
@@ -196,15 +198,15 @@ export class FakeGuest implements GuestControls {
   }
 
   startAgent(answers: AgentAnswers = {}): void {
-    this.#checkRuns();
+    this.#assertRunning();
     this.record.agent = answers;
     this.record.agentState ??= { frozen: false };
-    this.#changed(true);
+    this.#onChange(true);
   }
 
   stopAgent(): void {
     delete this.record.agent;
-    this.#changed(true);
+    this.#onChange(true);
   }
 
   get isFrozen(): boolean {
@@ -221,46 +223,44 @@ export class FakeGuest implements GuestControls {
 
   expireWatchdog(): void {
     const action = this.#watchdog.fire(this.definition);
-    this.#changed(true);
-    if (action === 'poweroff') this.crash('The guest did not feed its watchdog, which has switched it off.');
+    this.#onChange(true);
+    if (action === 'poweroff') this.crash('The guest did not feed its watchdog, so the watchdog switched it off.');
     else if (action === 'shutdown') this.powerDown();
     else this.reboot();
   }
 
   openPort(port: GuestPort): Duplex {
     if (this.record.current.state === 'running' && this.#ports !== undefined) return this.#ports.open(port);
-    throw new HypervisorError(`Cannot reach a port of domain "${this.record.name}": nobody listens on ${port.port}`);
+    throw new HypervisorError(`Cannot reach a port of domain "${this.record.name}": port ${port.port} is not open`);
   }
 
   askAgent(command: AgentCommand): unknown {
     const { current, agent, agentState = { frozen: false } } = this.record;
-    if (!this.#hasChannel) throw new GuestAgentError('NoChannel', 'the guest has no line to a guest agent');
+    if (!this.#hasChannel) throw new GuestAgentError('NoChannel', 'the guest has no agent channel');
     if (agent === undefined) throw new GuestAgentError('NotConnected', 'the guest agent is not connected');
     if (current.state !== 'running') {
-      throw new GuestAgentError(
-        'NoAnswer',
-        `the guest agent did not answer ${command.execute}: the guest is ${current.state}`,
-      );
+      const message = `the guest agent did not answer ${command.execute}: the guest is ${current.state}`;
+      throw new GuestAgentError('NoAnswer', message);
     }
     this.record.agentState = agentState;
-    const answer = answerOf(command, this.definition, agent, agentState);
-    this.#changed(false);
+    const answer = answerAgentCommand(command, this.definition, agent, agentState);
+    this.#onChange(false);
     return answer;
   }
 
   writeFrozen(frozen: GuestRecord['frozen']): void {
     if (frozen === undefined) delete this.record.frozen;
     else this.record.frozen = frozen;
-    this.#changed(true);
+    this.#onChange(true);
   }
 
   get #hasChannel(): boolean {
     return this.definition.devices.some(({ type }) => type === 'agent-channel');
   }
 
-  get #lines(): Pick<Domain, 'agent' | 'frozenUntilMs'> {
+  get #channelStatus(): Pick<Domain, 'agent' | 'frozenUntilMs'> {
     const { agent, frozen, current } = this.record;
-    // Thousands of guests have none; their definitions are not read for it.
+    // Most guests have no agent; with thousands of guests, reading each definition would be slow.
     if (current.state === 'ended') return {};
     return {
       ...(agent !== undefined && { agent: 'connected' as const }),
@@ -268,7 +268,7 @@ export class FakeGuest implements GuestControls {
     };
   }
 
-  #forgetLines(): void {
+  #closeChannels(): void {
     delete this.record.agent;
     delete this.record.agentState;
     this.#ports?.stop();
@@ -276,7 +276,7 @@ export class FakeGuest implements GuestControls {
 
   get inspection(): DomainInspection {
     const hasEnded = this.record.current.state === 'ended';
-    return { definition: this.definition, leaving: hasEnded ? [] : this.#hotplug.leaving };
+    return { definition: this.definition, leaving: hasEnded ? [] : this.#hotplug.unplugging };
   }
 
   plug(device: PluggableDevice): void {
@@ -293,31 +293,31 @@ export class FakeGuest implements GuestControls {
 
   holdDevices(): void {
     this.record.holdsDevices = true;
-    this.#changed(false);
+    this.#onChange(false);
   }
 
   letGo(deviceId?: string): void {
-    this.#hotplug.letGo(deviceId);
+    this.#hotplug.release(deviceId);
   }
 
-  /** `copied` is called before anybody is told, and not at all where they have begun already. */
+  /** `onCopy` is called before the listeners, and not if the copies exist already. */
   startCopies(
     copies: readonly DiskCopy[],
-    { hold, copied }: { hold: boolean; copied: (disks: readonly CopiedDisk[]) => void },
+    { hold, onCopy }: { hold: boolean; onCopy: (disks: readonly CopiedDisk[]) => void },
   ): void {
     const { name, copies: known = [] } = this.record;
-    const begun = copies.filter(({ copyId }) => known.some((copy) => copy.copyId === copyId));
-    if (begun.length === copies.length) return;
-    const [first] = begun;
+    const existing = copies.filter(({ copyId }) => known.some((copy) => copy.copyId === copyId));
+    if (existing.length === copies.length) return;
+    const [first] = existing;
     if (first !== undefined) {
       throw new HypervisorError(
-        `Cannot copy disks of domain "${name}": copy "${first.copyId}" has begun already, others have not`,
+        `Cannot copy disks of domain "${name}": copy "${first.copyId}" exists already, others of the set do not`,
       );
     }
-    copied(copiedDisks(this.definition, copies));
+    onCopy(resolveCopiedDisks(this.definition, copies));
     const state: CopyState = hold ? COPYING : { state: 'done' };
     this.record.copies = [...known, ...copies.map((copy) => ({ ...copy, state }))];
-    this.#changed(!hold);
+    this.#onChange(!hold);
   }
 
   copyState(copyId: string): CopyState | undefined {
@@ -326,15 +326,15 @@ export class FakeGuest implements GuestControls {
 
   endCopy(copyId: string): void {
     const { copies = [] } = this.record;
-    const left = copies.filter((copy) => copy.copyId !== copyId);
-    if (left.length === copies.length) return;
-    this.record.copies = left;
-    this.#changed(false);
+    const remaining = copies.filter((copy) => copy.copyId !== copyId);
+    if (remaining.length === copies.length) return;
+    this.record.copies = remaining;
+    this.#onChange(false);
   }
 
-  /** All that go on come to this end. */
+  /** Ends all running copies with this state. */
   finishCopies(end: CopyState): void {
-    if (this.#settleCopies(end)) this.#changed(true);
+    if (this.#endRunningCopies(end)) this.#onChange(true);
   }
 
   openConsole(): Duplex {
@@ -353,21 +353,21 @@ export class FakeGuest implements GuestControls {
     return console;
   }
 
-  /** The process that looks at it is gone; the guest does not notice. */
-  loseProcess(): void {
-    this.sending?.fail(new HypervisorError(`Cannot send domain "${this.record.name}": nobody holds its host any more`));
-    this.#hotplug.forget();
+  /** Drops everything that belongs to the process that held the host. The guest does not notice. */
+  dropConnections(): void {
+    this.sending?.fail(new HypervisorError(`Cannot send domain "${this.record.name}": the host was lost`));
+    this.#hotplug.forgetRequests();
     for (const open of [...(this.#consoles ?? []), ...this.display.viewers]) open.destroy();
     this.#consoles = undefined;
   }
 
   #end(ended: DomainState): void {
     if (this.record.current.state === 'ended') return;
-    this.sending?.fail(new HypervisorError(`Cannot send domain "${this.record.name}": it ended meanwhile`));
-    this.#settleCopies({ state: 'failed', message: 'the guest ended before the copy was complete' });
-    this.#forgetLines();
+    this.sending?.fail(new HypervisorError(`Cannot send domain "${this.record.name}": the guest ended`));
+    this.#endRunningCopies({ state: 'failed', message: 'the guest ended before the copy was complete' });
+    this.#closeChannels();
     delete this.record.frozen;
-    this.#become(ended);
+    this.#setState(ended);
     for (const open of [...(this.#consoles ?? []), ...this.display.viewers]) {
       open.push(null);
       open.end();
@@ -375,25 +375,25 @@ export class FakeGuest implements GuestControls {
     this.#consoles = undefined;
   }
 
-  #settleCopies(end: CopyState): boolean {
+  #endRunningCopies(end: CopyState): boolean {
     const unfinished = (this.record.copies ?? []).filter(({ state }) => state.state === 'copying');
     for (const copy of unfinished) copy.state = end;
     return unfinished.length > 0;
   }
 
-  #checkRuns(): void {
+  #assertRunning(): void {
     const { name, current } = this.record;
-    invariant(current.state === 'running', `a guest does nothing unless it runs, and "${name}" is ${current.state}`);
+    invariant(current.state === 'running', `only a running guest acts; "${name}" is ${current.state}`);
   }
 
   #stateDirectory(): string {
     const { name, state } = this.definition;
-    invariant(state !== undefined, `"${name}" has no persistent state`);
+    invariant(state !== undefined, `"${name}" has persistent state`);
     return state.directory;
   }
 
-  #become(state: DomainState): void {
+  #setState(state: DomainState): void {
     this.record.current = state;
-    this.#changed(true);
+    this.#onChange(true);
   }
 }

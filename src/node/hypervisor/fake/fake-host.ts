@@ -1,7 +1,7 @@
 /**
- * The machine on which simulated guests live: it outlives the hypervisors that look at it, as QEMU processes outlive an
- * agent. In memory it is shared by handing the same host to the next hypervisor; with a directory each guest has a small
- * file there (<id>.json), and the host of the next process finds them all. One hypervisor holds it at a time.
+ * The simulated host. It outlives the hypervisors that use it, as QEMU processes outlive a node agent. In memory it is
+ * shared by passing the same host to the next hypervisor; with a directory, each guest has a small file there
+ * (<id>.json), and the host of the next process loads them all. One hypervisor holds the host at a time.
  */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,10 +12,10 @@ import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { CopyState, DiskCopy } from '../hypervisor.ts';
 import type { Incoming, SourceStep, TargetStep } from '../migration.ts';
 import type { CopiedDisk } from './fake-copies.ts';
-import { closeDoor, closeUnknownDoors, openDoor, watchRunning } from './fake-doors.ts';
+import { closeFakeEndpoint, closeUnknownEndpoints, openFakeEndpoint, assertRunsOnOneHost } from './fake-endpoints.ts';
 import { FakeGuest } from './fake-guest.ts';
 import { FakeStates } from './fake-states.ts';
-import { newGuest, newIncoming, type GuestRecord } from './guest-record.ts';
+import { newGuestRecord, newIncomingRecord, type GuestRecord } from './guest-record.ts';
 
 const PRIVATE_DIR = 0o700;
 const PRIVATE_FILE = 0o600;
@@ -27,26 +27,28 @@ export interface HostHolder {
   lost(): void;
 }
 
-/** What is on the disks of guests, where tests can read and write it. */
+/** Content of the guests' disks, for tests that read and write it. */
 export interface DiskTexts {
-  /** Undefined where there is nothing to move. */
+  /** Returns undefined if the disk has no content to move. */
   readDisk(path: string): string | undefined;
   writeDisk(path: string, text: string): void;
 }
 
 export class FakeHost {
-  /** Copies of disks that begin while it is set go on until finishCopies or failCopies; others are done at once. */
+  /** Copies that start while this is true run until finishCopies or failCopies; other copies finish at once. */
   holdCopies = false;
-  /** Called at the moment of which disks are copied, with all of one set. */
+  /** Called with all copies of a set at the point in time that they capture. */
   onCopy: ((copies: readonly CopiedDisk[]) => void) | undefined;
-  /** Guests that are sent while it is set are on their way until finishSends; others have been sent at once. */
+  /** Guests that are sent while this is true stay in transit until finishSends; other sends finish at once. */
   holdSends = false;
-  /** What is on disks that move goes along. */
+  /** Content of disks, which moves with the guest. */
   disks: DiskTexts | undefined;
-  /** Called when a step of a migration is on disk; what it throws stops everything right there, as kill -9 would. */
+  /**
+   * Called when a migration step is on disk. An error that it throws stops everything at this point, as kill -9 would.
+   */
   onStep: ((id: string, step: SourceStep | TargetStep) => void) | undefined;
   readonly states: FakeStates;
-  /** Tells this machine from others. */
+  /** Distinguishes this host from others. */
   readonly name: string;
   readonly #dir: string | undefined;
   readonly #guests = new Map<string, FakeGuest>();
@@ -60,26 +62,26 @@ export class FakeHost {
     if (dir === undefined) return;
     for (const file of readdirSync(dir)) {
       const record = file.endsWith('.json') ? readRecord(join(dir, file)) : undefined;
-      if (record !== undefined) this.#add(record);
+      if (record !== undefined) this.#addGuestFor(record);
     }
     const records = [...this.#guests.values()].map(({ record }) => record);
-    for (const record of records) this.#watch(record);
-    closeUnknownDoors(dir, new Set(records.flatMap(({ door }) => door ?? [])));
+    for (const record of records) this.#checkEndpoint(record);
+    closeUnknownEndpoints(dir, new Set(records.flatMap(({ door: endpoint }) => endpoint ?? [])));
   }
 
-  /** From now on this one is told of changes, and whoever held it is not. */
+  /** Makes this holder the one that is notified of changes; the previous holder loses the host. */
   hold(holder: HostHolder): void {
     if (this.#holder === holder) return;
-    const before = this.#holder;
+    const previous = this.#holder;
     this.#holder = holder;
-    for (const guest of this.#guests.values()) guest.loseProcess();
-    before?.lost();
+    for (const guest of this.#guests.values()) guest.dropConnections();
+    previous?.lost();
   }
 
   release(holder: HostHolder): void {
     if (this.#holder !== holder) return;
     this.#holder = undefined;
-    for (const guest of this.#guests.values()) guest.loseProcess();
+    for (const guest of this.#guests.values()) guest.dropConnections();
   }
 
   guests(): Iterable<FakeGuest> {
@@ -91,31 +93,31 @@ export class FakeHost {
   }
 
   begin(definition: DomainDefinition, options: { startedAtMs: number; paused: boolean }): void {
-    this.#begin(newGuest(definition, options));
+    this.#register(newGuestRecord(definition, options));
   }
 
-  /** One that waits for what comes through the door that this gives. */
-  receive(definition: DomainDefinition, incoming: Incoming): string {
-    const door = openDoor(this.#dir);
-    this.#begin(newIncoming(definition, incoming, door));
-    return door;
+  /** Adds a guest that waits for incoming data. Returns the endpoint to which the data must be sent. */
+  addIncomingGuest(definition: DomainDefinition, incoming: Incoming): string {
+    const endpoint = openFakeEndpoint(this.#dir);
+    this.#register(newIncomingRecord(definition, incoming, endpoint));
+    return endpoint;
   }
 
   startCopies(guest: FakeGuest, copies: readonly DiskCopy[]): void {
-    guest.startCopies(copies, { hold: this.holdCopies, copied: (disks) => this.onCopy?.(disks) });
+    guest.startCopies(copies, { hold: this.holdCopies, onCopy: (disks) => this.onCopy?.(disks) });
   }
 
-  /** All copies that go on are complete. */
+  /** Completes all running copies. */
   finishCopies(): void {
     this.#endCopies({ state: 'done' });
   }
 
-  /** All copies that go on end with this message. */
+  /** Fails all running copies with this message. */
   failCopies(message: string): void {
     this.#endCopies({ state: 'failed', message });
   }
 
-  /** All that are on their way stand still, with all but the last of them sent. */
+  /** Completes all sends in transit: their guests are paused, and only the last part is left to send. */
   finishSends(): void {
     for (const guest of this.#guests.values()) guest.sending?.finish();
   }
@@ -123,51 +125,54 @@ export class FakeHost {
   remove(id: string): void {
     const record = this.#guests.get(id)?.record;
     if (record === undefined) return;
-    if (record.migration?.role === 'target' && record.door !== undefined) closeDoor(record.door);
+    if (record.migration?.role === 'target' && record.door !== undefined) closeFakeEndpoint(record.door);
     this.#guests.delete(id);
-    if (this.#dir !== undefined) rmSync(this.#fileOf(id), { force: true });
+    if (this.#dir !== undefined) rmSync(this.#recordFile(id), { force: true });
   }
 
   #endCopies(end: CopyState): void {
     for (const guest of this.#guests.values()) guest.finishCopies(end);
   }
 
-  #begin(record: GuestRecord): void {
-    invariant(ID.test(record.id), `the id of a domain is a uid, not ${JSON.stringify(record.id)}`);
-    this.#save(record);
-    this.#add(record);
+  #register(record: GuestRecord): void {
+    invariant(ID.test(record.id), `the domain id ${JSON.stringify(record.id)} is a uid`);
+    this.#saveRecord(record);
+    this.#addGuestFor(record);
     this.#holder?.changed(record.id);
   }
 
-  #add(record: GuestRecord): void {
+  #addGuestFor(record: GuestRecord): void {
     const guest = new FakeGuest(record, this.states, (stateChanged) => {
-      this.#watch(record);
-      this.#save(record);
+      this.#checkEndpoint(record);
+      this.#saveRecord(record);
       if (stateChanged) this.#holder?.changed(record.id);
     });
     this.#guests.set(record.id, guest);
   }
 
-  #watch({ door, current, migration }: GuestRecord): void {
-    if (door === undefined) return;
-    watchRunning(door, this.name, current.state === 'running');
-    if (migration?.role === 'target' && current.state === 'ended') closeDoor(door);
+  #checkEndpoint({ door: endpoint, current, migration }: GuestRecord): void {
+    if (endpoint === undefined) return;
+    assertRunsOnOneHost(endpoint, this.name, current.state === 'running');
+    if (migration?.role === 'target' && current.state === 'ended') closeFakeEndpoint(endpoint);
   }
 
-  /** Renamed into its place, so that a process killed meanwhile leaves the old one or the new one. */
-  #save(record: GuestRecord): void {
+  /** Replaces the file by a rename, so that a killed process leaves either the old record or the new one. */
+  #saveRecord(record: GuestRecord): void {
     if (this.#dir === undefined) return;
-    const file = this.#fileOf(record.id);
+    const file = this.#recordFile(record.id);
     writeFileSync(`${file}.new`, JSON.stringify(record), { mode: PRIVATE_FILE });
     renameSync(`${file}.new`, file);
   }
 
-  #fileOf(id: string): string {
+  #recordFile(id: string): string {
     return join(this.#dir ?? '', `${id}.json`);
   }
 }
 
-/** Undefined for what is not ours; what we wrote is whole, because it was renamed into its place. */
+/**
+ * Returns undefined for a file that is not a guest record. Our own files are complete, because they are renamed into
+ * place.
+ */
 function readRecord(file: string): GuestRecord | undefined {
   const read: unknown = JSON.parse(readFileSync(file, 'utf8'));
   return isRecord(read) && typeof read['definition'] === 'string' ? (read as unknown as GuestRecord) : undefined;

@@ -1,4 +1,4 @@
-/** What tests can make a simulated guest do with its devices, and the places that it has. */
+/** How tests control the devices of a simulated guest, and which addresses it accepts. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,10 +7,10 @@ import { describe, it } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { driveAddress } from '#node/definition/addresses/drive-address.ts';
 import type { DiskDevice, DomainDefinition } from '#node/definition/domain-definition.ts';
-import { HypervisorError } from '../hypervisor.ts';
+import { HypervisorError, type DomainInspection } from '../hypervisor.ts';
 import { aDefinition, aDisk } from '../testing/a-definition.ts';
 import { createFakeHypervisor, type FakeHypervisorOptions } from './fake-hypervisor.ts';
-import { placeProblem } from './fake-places.ts';
+import { findPlaceError } from './fake-places.ts';
 
 const DISK = aDisk('late', 4, { path: '/disks/late', format: 'raw' }) as DiskDevice;
 const SCSI: DiskDevice = { ...DISK, id: 'disk-scsi', bus: 'scsi', address: driveAddress(3) };
@@ -26,15 +26,15 @@ async function aGuest(options: Partial<FakeHypervisorOptions> = {}) {
 }
 
 describe('devices of simulated guests', () => {
-  it('stay until the guest is told to let go, one or all', async () => {
+  it('are held until the guest releases one or all of them', async () => {
     const { hypervisor, id, idsOf } = await aGuest();
     hypervisor.guest(id).holdDevices();
     await hypervisor.unplug(id, DISK.id);
     await hypervisor.unplug(id, SCSI.id);
     assert.deepEqual(hypervisor.inspect(id)?.leaving, [DISK.id, SCSI.id]);
     assert.equal(hypervisor.get(id)?.deviceEvents, 0);
-    const told: string[] = [];
-    hypervisor.onChange((changed) => told.push(changed));
+    const changes: string[] = [];
+    hypervisor.onChange((changed) => changes.push(changed));
 
     hypervisor.guest(id).letGo(SCSI.id);
     assert.deepEqual(hypervisor.inspect(id)?.leaving, [DISK.id]);
@@ -42,16 +42,16 @@ describe('devices of simulated guests', () => {
 
     assert.ok(!idsOf().includes(DISK.id) && !idsOf().includes(SCSI.id));
     assert.equal(hypervisor.get(id)?.deviceEvents, 2);
-    assert.deepEqual(told, [id, id]);
+    assert.deepEqual(changes, [id, id]);
   });
 
-  it('are not let go where nobody asked', async () => {
+  it('stay plugged without an unplug request', async () => {
     const { hypervisor, id, idsOf } = await aGuest();
     hypervisor.guest(id).letGo();
     assert.ok(idsOf().includes(DISK.id));
   });
 
-  it('go when a paused guest goes on, those on SCSI before', async () => {
+  it('are released when a paused guest resumes, SCSI disks at once', async () => {
     const { hypervisor, id, idsOf } = await aGuest();
     await hypervisor.pause(id);
     await hypervisor.unplug(id, DISK.id);
@@ -63,7 +63,7 @@ describe('devices of simulated guests', () => {
     assert.ok(!idsOf().includes(DISK.id));
   });
 
-  it('are found again by the next process, which has to ask again for those that were held', async () => {
+  it('are found by the next process, which has to repeat unplug requests', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'fake-hotplug-'));
     try {
       const { hypervisor, id } = await aGuest({ dir });
@@ -76,7 +76,8 @@ describe('devices of simulated guests', () => {
       const next = createFakeHypervisor({ clock: new FakeClock(), dir });
       await next.adopt();
 
-      assert.deepEqual(next.inspect(id), { ...before, leaving: [] });
+      const want: DomainInspection = { ...before!, leaving: [] };
+      assert.deepEqual(next.inspect(id), want);
       next.guest(id).letGo();
       assert.ok(next.inspect(id)?.definition.devices.every((device) => device.id !== DISK.id));
     } finally {
@@ -84,12 +85,12 @@ describe('devices of simulated guests', () => {
     }
   });
 
-  it('fail to be plugged in when told to, once', async () => {
+  it('fail to plug once after failNextPlug', async () => {
     const { hypervisor, id, idsOf } = await aGuest();
     const late = { ...DISK, id: 'disk-later', address: { ...DISK.address, bus: '0x07' } };
-    hypervisor.failNextPlug(new HypervisorError('no room'));
+    hypervisor.failNextPlug(new HypervisorError('no free slot'));
 
-    await assert.rejects(hypervisor.plug(id, late), /no room/);
+    await assert.rejects(hypervisor.plug(id, late), /no free slot/);
     await hypervisor.plug(id, late);
 
     assert.ok(idsOf().includes('disk-later'));
@@ -106,23 +107,23 @@ const at = (bus: string, slot = '0x00'): DiskDevice => ({ ...DISK, address: { ..
 
 const places: Record<string, { guest: DomainDefinition; device: DiskDevice; want: RegExp | undefined }> = {
   'an empty port': { guest: q35, device: at('0x06'), want: undefined },
-  'a port that is taken': { guest: q35, device: at('0x04'), want: /in use by disk-late/ },
+  'a port in use': { guest: q35, device: at('0x04'), want: /in use by disk-late/ },
   'a port that the guest does not have': { guest: q35, device: at('0x20'), want: /'rp31' not found/ },
   'the root bus of q35': { guest: q35, device: at('0x00', '0x0c'), want: /does not support hotplugging/ },
-  'no address at all': { guest: q35, device: { ...DISK, address: {} }, want: /no PCI address/ },
+  'no address': { guest: q35, device: { ...DISK, address: {} }, want: /no PCI address/ },
   'an empty slot of i440fx': { guest: i440fx, device: at('0x00', '0x05'), want: undefined },
-  'a slot of i440fx that is taken': { guest: i440fx, device: at('0x00', '0x04'), want: /in use by disk-first/ },
+  'a slot of i440fx in use': { guest: i440fx, device: at('0x00', '0x04'), want: /in use by disk-first/ },
   'a port of i440fx': { guest: i440fx, device: at('0x01'), want: /not found/ },
   'a free unit': { guest: q35, device: { ...SCSI, address: driveAddress(4) }, want: undefined },
-  'a unit that is taken': { guest: q35, device: SCSI, want: /lun already used by 'disk-scsi'/ },
+  'a unit in use': { guest: q35, device: SCSI, want: /lun already used by 'disk-scsi'/ },
   'a unit without a controller': { guest: i440fx, device: SCSI, want: /not found/ },
   'a SATA unit': { guest: q35, device: { ...SCSI, bus: 'sata' }, want: /does not support hotplugging/ },
 };
 
 for (const [name, { guest, device, want }] of Object.entries(places)) {
-  it(`a place for a device: ${name}`, () => {
-    const problem = placeProblem(guest, device);
-    if (want === undefined) assert.equal(problem, undefined);
-    else assert.match(problem ?? 'none', want);
+  it(`checks the address of a device: ${name}`, () => {
+    const error = findPlaceError(guest, device);
+    if (want === undefined) assert.equal(error, undefined);
+    else assert.match(error ?? 'none', want);
   });
 }

@@ -1,48 +1,49 @@
 /**
- * Devices that come and go in a simulated guest. It lets go at once when asked, unless it is paused or was told to hold
- * on; a restart lets go of everything, as with QEMU. SCSI disks are QEMU's alone: they go whatever the guest does.
+ * Hotplug of a simulated guest. The guest releases a device at once when asked, unless it is paused or holds its
+ * devices; a restart releases all of them, as with QEMU. SCSI disks are released by QEMU alone, whatever the guest
+ * does.
  */
 import type { Device, DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
-import { placeProblem } from './fake-places.ts';
+import { findPlaceError } from './fake-places.ts';
 import type { GuestRecord } from './guest-record.ts';
 
 export class FakeHotplug {
   readonly #record: GuestRecord;
-  /** After each change of the record; `devicesChanged` when something came or went. */
-  readonly #changed: (devicesChanged: boolean) => void;
-  /** What the process that holds the host has asked for; the guest itself remembers more (GuestRecord.letGoOf). */
-  #leaving: Set<string> | undefined;
+  /** Called after each change of the record; `devicesChanged` is true if a device was added or removed. */
+  readonly #onChange: (devicesChanged: boolean) => void;
+  /** Devices that the present process has asked for. The guest itself remembers more (GuestRecord.letGoOf). */
+  #unplugging: Set<string> | undefined;
 
-  constructor(record: GuestRecord, changed: (devicesChanged: boolean) => void) {
+  constructor(record: GuestRecord, onChange: (devicesChanged: boolean) => void) {
     this.#record = record;
-    this.#changed = changed;
+    this.#onChange = onChange;
   }
 
-  get leaving(): readonly string[] {
-    return [...(this.#leaving ?? [])];
+  get unplugging(): readonly string[] {
+    return [...(this.#unplugging ?? [])];
   }
 
-  /** Throws where the guest has no such place. */
+  /** Throws if the guest cannot take a device at that address. */
   plug(device: PluggableDevice): void {
     const definition = definitionOf(this.#record);
     if (definition.devices.some(({ id }) => id === device.id)) return;
-    const problem = placeProblem(definition, device);
-    if (problem !== undefined) throw cannot('plug', device.id, definition, problem);
-    this.#become({ ...definition, devices: [...definition.devices, device] });
+    const placeError = findPlaceError(definition, device);
+    if (placeError !== undefined) throw hotplugError('plug', device.id, definition, placeError);
+    this.#setDefinition({ ...definition, devices: [...definition.devices, device] });
   }
 
   unplug(deviceId: string): void {
     const definition = definitionOf(this.#record);
     const device = definition.devices.find(({ id }) => id === deviceId);
     if (device === undefined) return;
-    if (!canGo(device)) throw cannot('unplug', deviceId, definition, 'it does not support hotplugging');
-    (this.#leaving ??= new Set()).add(deviceId);
+    if (!isPluggable(device)) throw hotplugError('unplug', deviceId, definition, 'the device does not support hotplug');
+    (this.#unplugging ??= new Set()).add(deviceId);
     this.#record.letGoOf = [...new Set([...(this.#record.letGoOf ?? []), deviceId])];
     const { holdsDevices, current } = this.#record;
     const isFree = current.state === 'running' || (device.type === 'disk' && device.bus === 'scsi');
-    if (holdsDevices !== true && isFree) this.letGo(deviceId);
-    else this.#changed(false);
+    if (holdsDevices !== true && isFree) this.release(deviceId);
+    else this.#onChange(false);
   }
 
   setLink(deviceId: string, link: 'up' | 'down'): void {
@@ -51,29 +52,32 @@ export class FakeHotplug {
     if (nic?.type !== 'interface' || (nic.link ?? 'up') === link) return;
     const { link: _was, ...rest } = nic;
     const next: Device = link === 'down' ? { ...rest, link } : rest;
-    this.#become({ ...definition, devices: definition.devices.map((device) => (device === nic ? next : device)) });
+    this.#setDefinition({
+      ...definition,
+      devices: definition.devices.map((device) => (device === nic ? next : device)),
+    });
   }
 
-  /** Of one device that it was asked for, or of all: then it holds on to nothing any more. */
-  letGo(deviceId?: string): void {
+  /** Releases one device that the guest was asked for, or all of them; then it no longer holds devices. */
+  release(deviceId?: string): void {
     if (deviceId === undefined) this.#record.holdsDevices = false;
-    const asked = this.#record.letGoOf ?? [];
-    const gone = new Set(deviceId === undefined ? asked : asked.filter((id) => id === deviceId));
-    if (gone.size === 0) return;
+    const requested = this.#record.letGoOf ?? [];
+    const released = new Set(deviceId === undefined ? requested : requested.filter((id) => id === deviceId));
+    if (released.size === 0) return;
     const definition = definitionOf(this.#record);
-    for (const id of gone) this.#leaving?.delete(id);
-    this.#record.letGoOf = asked.filter((id) => !gone.has(id));
-    this.#become({ ...definition, devices: definition.devices.filter(({ id }) => !gone.has(id)) });
+    for (const id of released) this.#unplugging?.delete(id);
+    this.#record.letGoOf = requested.filter((id) => !released.has(id));
+    this.#setDefinition({ ...definition, devices: definition.devices.filter(({ id }) => !released.has(id)) });
   }
 
-  /** What another process has asked for is not known to the next. */
-  forget(): void {
-    this.#leaving = undefined;
+  /** Drops the requests of this process; the next process does not know them. */
+  forgetRequests(): void {
+    this.#unplugging = undefined;
   }
 
-  #become(definition: DomainDefinition): void {
+  #setDefinition(definition: DomainDefinition): void {
     this.#record.definition = JSON.stringify(definition);
-    this.#changed(true);
+    this.#onChange(true);
   }
 }
 
@@ -81,11 +85,11 @@ export function definitionOf({ definition }: GuestRecord): DomainDefinition {
   return JSON.parse(definition) as DomainDefinition;
 }
 
-function canGo(device: Device): device is PluggableDevice {
+function isPluggable(device: Device): device is PluggableDevice {
   if (device.type === 'interface') return true;
   return device.type === 'disk' && (device.bus === 'virtio' || device.bus === 'scsi');
 }
 
-function cannot(verb: string, id: string, { name }: DomainDefinition, why: string): HypervisorError {
+function hotplugError(verb: string, id: string, { name }: DomainDefinition, why: string): HypervisorError {
   return new HypervisorError(`Cannot ${verb} "${id}" of domain "${name}": ${why}`, { permanent: true });
 }

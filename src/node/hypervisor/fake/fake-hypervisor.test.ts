@@ -30,10 +30,10 @@ async function stubborn(): Promise<ConformanceScene> {
     await create(definition, options);
     hypervisor.guest(definition.id).ignorePowerButton();
   };
-  return { ...scene, obeys: false };
+  return { ...scene, shutsDownOnPowerButton: false };
 }
 
-/** `open`: the hypervisor of the scene, or the second. */
+/** Opens the hypervisor of the scene (0) or the second one (1). */
 async function sceneOf(open: (at: 0 | 1) => FakeHypervisor): Promise<ConformanceScene> {
   const last: FakeHypervisor[] = [];
   const opened = (at: 0 | 1) => (last[at] = open(at));
@@ -64,8 +64,8 @@ async function sceneOf(open: (at: 0 | 1) => FakeHypervisor): Promise<Conformance
     diskFile: async () => `/disks/${disks++}.img`,
     copyFile: async () => `/copies/${copies++}`,
     killGuest: async (id) => last[0]?.host.guest(id)?.crash('killed'),
-    obeys: true,
-    talks: true,
+    shutsDownOnPowerButton: true,
+    echoesInput: true,
     end: async () => undefined,
   };
 }
@@ -101,7 +101,7 @@ describe('fake hypervisor', () => {
     assert.deepEqual(hypervisor.get(id)?.current, { state: 'ended', how: 'crashed', message: 'kernel panic' });
   });
 
-  it('acts on the power button only once the guest goes on', async () => {
+  it('acts on the power button only when the guest resumes', async () => {
     const { hypervisor, id } = await aGuest();
     await hypervisor.pause(id);
     await hypervisor.powerDown(id);
@@ -111,7 +111,7 @@ describe('fake hypervisor', () => {
     assert.deepEqual(hypervisor.get(id)?.current, { state: 'ended', how: 'shutdown' });
   });
 
-  it('says its uuid at each boot, and not before it runs', async () => {
+  it('prints the UUID at each boot, and not before the guest runs', async () => {
     const { hypervisor, definition, id } = await aGuest();
     await hypervisor.reset(id);
     const log = String(await hypervisor.readConsoleLog(id));
@@ -124,7 +124,7 @@ describe('fake hypervisor', () => {
     assert.match(String(await hypervisor.readConsoleLog(prepared.id)), /uuid/);
   });
 
-  it('keeps only the last of what a guest said', async () => {
+  it('keeps only the end of the console output', async () => {
     const { hypervisor, id } = await aGuest();
     for (let i = 0; i < 100; i++) hypervisor.guest(id).say(`${i} `.padEnd(1024, '.'));
     const log = await hypervisor.readConsoleLog(id);
@@ -143,7 +143,7 @@ describe('fake hypervisor', () => {
     assert.equal(hypervisor.list().length, 2);
   });
 
-  it('takes the time of a start from the clock', async () => {
+  it('measures the latency of a start with the clock', async () => {
     const clock = new FakeClock();
     const hypervisor = createFakeHypervisor({ clock, latencyMs: 200 });
     await hypervisor.adopt();
@@ -168,7 +168,7 @@ describe('fake hypervisor', () => {
       return { hypervisor, id: definition.id };
     }
 
-    it('tells once what was copied at one moment, before anybody hears that it is done', async () => {
+    it('calls onCopy once with the whole set, before the listeners', async () => {
       const { hypervisor, id } = await aCopier({ hold: false });
       const seen: unknown[] = [];
       hypervisor.host.onCopy = (copies) => seen.push(copies);
@@ -184,7 +184,7 @@ describe('fake hypervisor', () => {
       assert.deepEqual(seen, [copied, 'changed']);
     });
 
-    it('makes files of them where it is to, and begins none where that fails', async () => {
+    it('writes the files with copyImages, and starts no copy if that fails', async () => {
       const definition = definitionWithDisks();
       const made: string[] = [];
       const copyImages = async (copies: readonly { path: string }[]) => {
@@ -202,7 +202,7 @@ describe('fake hypervisor', () => {
       assert.equal(await hypervisor.copyState(definition.id, 'b'), undefined);
     });
 
-    it('holds them until told that they are complete, or why not', async () => {
+    it('holds copies until they are completed or failed', async () => {
       const { hypervisor, id } = await aCopier({ hold: true });
       await hypervisor.startCopies(id, [FIRST]);
       assert.equal((await hypervisor.copyState(id, 'a'))?.state, 'copying');
@@ -215,7 +215,7 @@ describe('fake hypervisor', () => {
     });
   });
 
-  it('belongs to the last that adopted it', async () => {
+  it('belongs to the last hypervisor that adopted the host', async () => {
     const { hypervisor, id } = await aGuest();
     const seen: string[] = [];
     hypervisor.onChange((changed) => seen.push(changed));
@@ -228,7 +228,7 @@ describe('fake hypervisor', () => {
     await assert.rejects(hypervisor.destroy(id), HypervisorError);
   });
 
-  it('passes over what a killed process left half written', async () => {
+  it('ignores files that a killed process left incomplete', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'fake-hypervisor-'));
     try {
       const first = createFakeHypervisor({ clock: new FakeClock(), dir });

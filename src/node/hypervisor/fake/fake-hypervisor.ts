@@ -1,7 +1,7 @@
 /**
- * A hypervisor without guests: it keeps every promise of hypervisor.ts and boots nothing. It carries scenarios and
- * fleets of thousands (`--hypervisor fake`), and is always labelled as simulated. Tests reach the guests' side of it
- * through `guest`, and failures through `failNextCreate` and its like.
+ * A hypervisor without guests: it meets the contract of hypervisor.ts but boots nothing. Scenario tests and fleets of
+ * thousands of VMs use it (`--hypervisor fake`); it is always labelled as simulated. Tests control the guests through
+ * `guest`, and inject failures with `failNextCreate` and similar methods.
  */
 import type { Duplex } from 'node:stream';
 import type { LearnedDevice } from '#api/learned-device.ts';
@@ -19,32 +19,32 @@ import {
   type MachineType,
 } from '../hypervisor.ts';
 import type { AgentCommand, FreezeOptions, GuestPort } from '../guest-lines.ts';
-import type { Incoming, MigrationDoor, Outgoing, SendProgress, Sent } from '../migration.ts';
-import { copiedDisks, type CopiedDisk } from './fake-copies.ts';
+import type { Incoming, MigrationDoor, Outgoing, SendOptions, Sent } from '../migration.ts';
+import { resolveCopiedDisks, type CopiedDisk } from './fake-copies.ts';
 import { FakeFreezes } from './fake-freezes.ts';
 import type { FakeGuest, GuestControls } from './fake-guest.ts';
-import { FakeHost } from './fake-host.ts';
+import { FakeHost, type HostHolder } from './fake-host.ts';
 import { FAKE_MACHINES } from './fake-machines.ts';
 import * as source from './fake-source.ts';
 import type { FakeStates } from './fake-states.ts';
 import * as target from './fake-target.ts';
-import { whyNotHere } from './guest-record.ts';
-import { failures, refusal } from './refusals.ts';
+import { migrationRefusal } from './guest-record.ts';
+import { newFailureQueues, wrongStateError } from './fake-errors.ts';
 
 export interface FakeHypervisorOptions {
   readonly clock: Clock;
-  /** Guests are kept there and found again by the next process. Otherwise they live as long as their host. */
+  /** Directory in which guests are stored for the next process. Without it, guests live as long as their host. */
   readonly dir?: string;
-  /** The host of an earlier hypervisor of this process: its guests are found again. */
+  /** The host of an earlier hypervisor of this process, with its guests. */
   readonly host?: FakeHost;
   readonly machines?: readonly MachineType[];
-  /** How long a start takes; no time unless set. */
+  /** Duration of a start; default: 0. */
   readonly latencyMs?: number;
-  /** Makes the files of copies of disks (copy-images.ts); otherwise they stay as they are. */
+  /** Writes the files of disk copies (copy-images.ts); without it they stay as they are. */
   readonly copyImages?: (copies: readonly CopiedDisk[]) => Promise<void>;
-  /** Moves real images with their guests (realImages of copy-images.ts); otherwise disks are as large as SIMULATED_BYTES. */
+  /** Moves real images with their guests (realImages of copy-images.ts). Without it, all disks have SIMULATED_BYTES. */
   readonly images?: source.RealImages;
-  /** What outlives guests, where hosts have it in common. */
+  /** Persistent state, if several hosts share it. */
   readonly states?: FakeStates;
 }
 
@@ -53,15 +53,11 @@ export const SIMULATED_BYTES = 64 * 2 ** 20;
 export interface FakeHypervisor extends Hypervisor {
   readonly host: FakeHost;
   guest(id: string): GuestControls;
-  /** The next start fails with this; asked several times, the next several. */
+  /** Makes the next start fail with this error. Several calls queue several failures; the same holds for the others. */
   failNextCreate(error: HypervisorError): void;
-  /** The same for the next device that is plugged in. */
   failNextPlug(error: HypervisorError): void;
-  /** The same for the next guest that comes. */
   failNextReceive(error: HypervisorError): void;
-  /** The same for the next guest that is sent: it fails on its way. */
   failNextSend(error: HypervisorError): void;
-  /** The same for the next guest that has come and is to be stored. */
   failNextStore(error: HypervisorError): void;
 }
 
@@ -77,14 +73,14 @@ class SimulatedHypervisor implements FakeHypervisor {
   readonly #copyImages: FakeHypervisorOptions['copyImages'];
   readonly #listeners = new Set<(id: string) => void>();
   readonly #images: source.RealImages | undefined;
-  readonly #failures = failures();
+  readonly #failures = newFailureQueues();
   readonly #freezes: FakeFreezes;
-  #held = false;
-  readonly #holder = {
+  #holdsHost = false;
+  readonly #holder: HostHolder = {
     changed: (id: string) => {
       for (const listener of this.#listeners) listener(id);
     },
-    lost: () => this.#letGo(),
+    lost: () => this.#dropHost(),
   };
 
   constructor({ clock, dir, host, machines, latencyMs, copyImages, images, states }: FakeHypervisorOptions) {
@@ -102,21 +98,21 @@ class SimulatedHypervisor implements FakeHypervisor {
   }
 
   async adopt(): Promise<void> {
-    this.#held = true;
+    this.#holdsHost = true;
     this.host.hold(this.#holder);
     for (const guest of this.host.guests()) {
       const { migration, current } = guest.record;
-      if (migration?.step === 'committed' && current.state === 'incoming') target.commit(this.host, guest);
+      if (migration?.step === 'committed' && current.state === 'incoming') target.commitGuest(this.host, guest);
     }
     this.#freezes.adopt();
   }
 
   list(): readonly Domain[] {
-    return this.#held ? [...this.host.guests()].map(({ domain }) => domain) : [];
+    return this.#holdsHost ? [...this.host.guests()].map(({ domain }) => domain) : [];
   }
 
   get(id: string): Domain | undefined {
-    return this.#held ? this.host.guest(id)?.domain : undefined;
+    return this.#holdsHost ? this.host.guest(id)?.domain : undefined;
   }
 
   onChange(listener: (id: string) => void): () => void {
@@ -131,142 +127,144 @@ class SimulatedHypervisor implements FakeHypervisor {
     signal?.throwIfAborted();
     if (this.#latencyMs > 0) await new Promise<void>((resolve) => this.#clock.after(this.#latencyMs, resolve));
     signal?.throwIfAborted();
-    this.#checkHeld(`start domain "${definition.name}"`);
+    this.#checkHoldsHost(`start domain "${definition.name}"`);
     if (this.host.guest(definition.id) !== undefined) return;
-    this.#failNext('create');
+    this.#throwInjectedFailure('create');
     this.#checkMachine(definition);
     this.host.begin(definition, { startedAtMs: this.#clock.now(), paused });
   }
 
   async pause(id: string): Promise<void> {
-    this.#here(id, 'pause').pause();
+    this.#changeableGuest(id, 'pause').pause();
   }
 
   async resume(id: string): Promise<void> {
-    this.#here(id, 'resume').resume();
+    this.#changeableGuest(id, 'resume').resume();
   }
 
   async powerDown(id: string): Promise<void> {
-    const guest = this.#alive(id, 'power down');
-    if (guest.record.migration?.step !== 'sending') this.#here(id, 'power down');
+    const guest = this.#liveGuest(id, 'power down');
+    if (guest.record.migration?.step !== 'sending') this.#changeableGuest(id, 'power down');
     guest.powerDown();
   }
 
   async softReboot(id: string): Promise<void> {
-    this.#here(id, 'restart').reboot();
+    this.#changeableGuest(id, 'restart').reboot();
   }
 
   async reset(id: string): Promise<void> {
-    this.#here(id, 'reset').reboot();
+    this.#changeableGuest(id, 'reset').reboot();
   }
 
   async destroy(id: string): Promise<void> {
-    this.#checkHeld(`destroy domain ${id}`);
+    this.#checkHoldsHost(`destroy domain ${id}`);
     this.host.guest(id)?.destroy();
   }
 
   async remove(id: string): Promise<void> {
-    this.#checkHeld(`remove domain ${id}`);
+    this.#checkHoldsHost(`remove domain ${id}`);
     const guest = this.host.guest(id);
     if (guest === undefined) return;
-    if (guest.record.current.state !== 'ended') throw refusal('remove', guest, 'ended');
+    if (guest.record.current.state !== 'ended') throw wrongStateError('remove', guest, 'ended');
     this.host.remove(id);
     this.#freezes.forget(id);
   }
 
   async ping(id: string): Promise<void> {
-    this.#alive(id, 'ask');
+    this.#liveGuest(id, 'ping');
   }
 
   async learn(id: string): Promise<readonly LearnedDevice[]> {
-    return learnedFrom(this.#alive(id, 'learn the devices of').definition);
+    return learnedFrom(this.#liveGuest(id, 'learn the devices of').definition);
   }
 
   inspect(id: string): DomainInspection | undefined {
-    return this.#held ? this.host.guest(id)?.inspection : undefined;
+    return this.#holdsHost ? this.host.guest(id)?.inspection : undefined;
   }
 
   async plug(id: string, device: PluggableDevice): Promise<void> {
-    const guest = this.#here(id, 'plug a device into');
-    this.#failNext('plug');
+    const guest = this.#changeableGuest(id, 'plug a device into');
+    this.#throwInjectedFailure('plug');
     guest.plug(device);
   }
 
   async unplug(id: string, deviceId: string): Promise<void> {
-    this.#here(id, 'unplug a device of').unplug(deviceId);
+    this.#changeableGuest(id, 'unplug a device of').unplug(deviceId);
   }
 
   async setLink(id: string, deviceId: string, link: 'up' | 'down'): Promise<void> {
-    this.#here(id, 'set a link of').setLink(deviceId, link);
+    this.#changeableGuest(id, 'set a link of').setLink(deviceId, link);
   }
 
   async openConsole(id: string): Promise<Duplex> {
-    return this.#alive(id, 'open the console of').openConsole();
+    return this.#liveGuest(id, 'open the console of').openConsole();
   }
 
   async openDisplay(id: string): Promise<Duplex> {
-    return this.#alive(id, 'open the display of').display.open();
+    return this.#liveGuest(id, 'open the display of').display.open();
   }
 
   async screenshot(id: string): Promise<Buffer> {
-    return this.#alive(id, 'take a picture of the display of').display.picture();
+    return this.#liveGuest(id, 'take a screenshot of').display.screenshot();
   }
 
   async readConsoleLog(id: string): Promise<Buffer> {
-    return Buffer.from(this.#known(id, 'read the console log of').record.said, 'latin1');
+    return Buffer.from(this.#knownGuest(id, 'read the console log of').record.said, 'latin1');
   }
 
   async readLog(id: string): Promise<Buffer> {
-    const { name, machine, current } = this.#known(id, 'read the log of').record;
-    return Buffer.from(`simulating "${name}" on ${machine}\nit is ${current.state}\n`);
+    const { name, machine, current } = this.#knownGuest(id, 'read the log of').record;
+    return Buffer.from(`simulating "${name}" on ${machine}\nstate: ${current.state}\n`);
   }
 
   async openPort(id: string, port: GuestPort): Promise<Duplex> {
-    return this.#alive(id, 'reach a port of').openPort(port);
+    return this.#liveGuest(id, 'reach a port of').openPort(port);
   }
 
   async askAgent(id: string, command: AgentCommand): Promise<unknown> {
-    return this.#alive(id, 'ask the agent of').askAgent(command);
+    return this.#liveGuest(id, 'ask the agent of').askAgent(command);
   }
 
   async freeze(id: string, options: FreezeOptions): Promise<void> {
-    this.#here(id, 'freeze');
-    await this.#freezes.of(id).freeze(options);
+    this.#changeableGuest(id, 'freeze');
+    await this.#freezes.freezeOf(id).freeze(options);
   }
 
   async thaw(id: string): Promise<void> {
-    this.#known(id, 'thaw');
-    await this.#freezes.of(id).thaw();
+    this.#knownGuest(id, 'thaw');
+    await this.#freezes.freezeOf(id).thaw();
   }
 
   async resizeDisk(id: string, deviceId: string): Promise<void> {
-    const guest = this.#here(id, 'resize a disk of');
+    const guest = this.#changeableGuest(id, 'resize a disk of');
     const isDisk = guest.definition.devices.some((device) => device.type === 'disk' && device.id === deviceId);
     if (isDisk) return;
-    throw new HypervisorError(`Cannot resize disk "${deviceId}" of domain "${guest.record.name}": it has no such disk`);
+    throw new HypervisorError(
+      `Cannot resize disk "${deviceId}" of domain "${guest.record.name}": the guest has no such disk`,
+    );
   }
 
   async startCopies(id: string, copies: readonly DiskCopy[]): Promise<void> {
-    const known = this.#known(id, 'copy disks of');
+    const known = this.#knownGuest(id, 'copy disks of');
     if (copies.every(({ copyId }) => known.copyState(copyId) !== undefined)) return;
-    const guest = this.#here(id, 'copy disks of');
-    if (this.#copyImages !== undefined) await this.#copyImages(copiedDisks(guest.definition, copies));
+    const guest = this.#changeableGuest(id, 'copy disks of');
+    if (this.#copyImages !== undefined) await this.#copyImages(resolveCopiedDisks(guest.definition, copies));
     this.host.startCopies(guest, copies);
   }
 
   async copyState(id: string, copyId: string): Promise<CopyState | undefined> {
-    this.#checkHeld(`look at a copy of domain ${id}`);
+    this.#checkHoldsHost(`read the state of a copy of domain ${id}`);
     return this.host.guest(id)?.copyState(copyId);
   }
 
   async endCopy(id: string, copyId: string): Promise<void> {
-    this.#checkHeld(`end a copy of domain ${id}`);
+    this.#checkHoldsHost(`end a copy of domain ${id}`);
     this.host.guest(id)?.endCopy(copyId);
   }
 
   async diskSizes(id: string): Promise<ReadonlyMap<string, number>> {
     const sizes = new Map<string, number>();
-    for (const [deviceId, medium] of source.mediaOf(this.#alive(id, 'measure the disks of').definition)) {
+    for (const [deviceId, medium] of source.diskSources(this.#liveGuest(id, 'read the disk sizes of').definition)) {
       sizes.set(deviceId, (await this.#images?.bytes(medium)) ?? SIMULATED_BYTES);
     }
     return sizes;
@@ -274,30 +272,26 @@ class SimulatedHypervisor implements FakeHypervisor {
 
   readonly workingDir = (): undefined => undefined;
 
-  async send(
-    id: string,
-    outgoing: Outgoing,
-    options: { signal: AbortSignal; onProgress?: (progress: SendProgress) => void },
-  ): Promise<void> {
-    const guest = this.#here(id, 'send');
+  async send(id: string, outgoing: Outgoing, options: SendOptions): Promise<void> {
+    const guest = this.#changeableGuest(id, 'send');
     const failure = this.#failures.send.shift();
     await source.send(this.host, guest, outgoing, { ...options, images: this.#images, failure });
   }
 
   async switchOver(id: string): Promise<Sent> {
-    return source.switchOver(this.host, this.#known(id, 'switch over'));
+    return source.switchOver(this.host, this.#knownGuest(id, 'switch over'));
   }
 
   async recordMigrated(id: string): Promise<void> {
-    source.recordMigrated(this.host, this.#known(id, 'give up'));
+    source.recordMigrated(this.host, this.#knownGuest(id, 'record the migration of'));
   }
 
   async leave(id: string): Promise<void> {
-    source.leave(this.host, this.#known(id, 'end'));
+    source.leave(this.host, this.#knownGuest(id, 'end'));
   }
 
   async takeBack(id: string): Promise<void> {
-    source.takeBack(this.host, this.#known(id, 'take back'));
+    source.abortMigration(this.host, this.#knownGuest(id, 'abort the migration of'));
   }
 
   async receive(
@@ -306,32 +300,32 @@ class SimulatedHypervisor implements FakeHypervisor {
     { signal }: { signal?: AbortSignal },
   ): Promise<MigrationDoor> {
     signal?.throwIfAborted();
-    this.#checkHeld(`receive domain "${definition.name}"`);
-    const there = this.host.guest(definition.id);
-    if (there !== undefined) throw refusal('receive', there, 'absent');
-    this.#failNext('receive');
+    this.#checkHoldsHost(`receive domain "${definition.name}"`);
+    const existing = this.host.guest(definition.id);
+    if (existing !== undefined) throw wrongStateError('receive', existing, 'absent');
+    this.#throwInjectedFailure('receive');
     this.#checkMachine(definition);
     return target.receive(this.host, definition, incoming);
   }
 
   async store(id: string, sent: Sent, { signal }: { signal?: AbortSignal }): Promise<void> {
     signal?.throwIfAborted();
-    const guest = this.#known(id, 'store');
-    this.#failNext('store');
+    const guest = this.#knownGuest(id, 'store');
+    this.#throwInjectedFailure('store');
     target.store(this.host, guest, sent);
   }
 
   async commit(id: string): Promise<void> {
-    target.commit(this.host, this.#known(id, 'commit'));
+    target.commitGuest(this.host, this.#knownGuest(id, 'commit'));
   }
 
   async close(): Promise<void> {
     this.host.release(this.#holder);
-    this.#letGo();
+    this.#dropHost();
   }
 
   guest(id: string): GuestControls {
-    return this.#known(id, 'reach the guest of');
+    return this.#knownGuest(id, 'reach the guest of');
   }
 
   failNextCreate(error: HypervisorError): void {
@@ -354,47 +348,46 @@ class SimulatedHypervisor implements FakeHypervisor {
     this.#failures.store.push(error);
   }
 
-  #letGo(): void {
-    this.#held = false;
+  #dropHost(): void {
+    this.#holdsHost = false;
     this.#freezes.close();
     this.#listeners.clear();
   }
 
-  #known(id: string, verb: string): FakeGuest {
-    this.#checkHeld(`${verb} domain ${id}`);
+  #knownGuest(id: string, verb: string): FakeGuest {
+    this.#checkHoldsHost(`${verb} domain ${id}`);
     const guest = this.host.guest(id);
-    if (guest === undefined) throw new HypervisorError(`Cannot ${verb} domain ${id}: there is none`);
+    if (guest === undefined) throw new HypervisorError(`Cannot ${verb} domain ${id}: it does not exist`);
     return guest;
   }
 
-  #alive(id: string, verb: string): FakeGuest {
-    const guest = this.#known(id, verb);
-    if (guest.record.current.state === 'ended') throw refusal(verb, guest, 'running or paused');
+  #liveGuest(id: string, verb: string): FakeGuest {
+    const guest = this.#knownGuest(id, verb);
+    if (guest.record.current.state === 'ended') throw wrongStateError(verb, guest, 'running or paused');
     return guest;
   }
 
-  /** Alive, and not about to be elsewhere. */
-  #here(id: string, verb: string): FakeGuest {
-    const guest = this.#alive(id, verb);
-    const why = whyNotHere(guest.record);
-    if (why !== undefined) throw source.cannot(verb, guest, why);
+  /** Returns a guest that has not ended and does not take part in a migration. */
+  #changeableGuest(id: string, verb: string): FakeGuest {
+    const guest = this.#liveGuest(id, verb);
+    const why = migrationRefusal(guest.record);
+    if (why !== undefined) throw source.migrationError(verb, guest, why);
     return guest;
   }
 
-  #failNext(what: keyof ReturnType<typeof failures>): void {
-    const failure = this.#failures[what].shift();
+  #throwInjectedFailure(method: keyof ReturnType<typeof newFailureQueues>): void {
+    const failure = this.#failures[method].shift();
     if (failure !== undefined) throw failure;
   }
 
   #checkMachine({ name, machine }: DomainDefinition): void {
     if (this.#machines.some((known) => known.name === machine)) return;
-    throw new HypervisorError(`Cannot start domain "${name}": unsupported machine type "${machine}"`, {
-      permanent: true,
-    });
+    const message = `Cannot start domain "${name}": unsupported machine type "${machine}"`;
+    throw new HypervisorError(message, { permanent: true });
   }
 
-  /** As with a real one: without adopt it knows nothing, and one at a time has the guests. */
-  #checkHeld(what: string): void {
-    if (!this.#held) throw new HypervisorError(`Cannot ${what}: this hypervisor does not hold its host; adopt first`);
+  /** Throws before adopt, and after another hypervisor has acquired the host, as with real guests. */
+  #checkHoldsHost(action: string): void {
+    if (!this.#holdsHost) throw new HypervisorError(`Cannot ${action}: the host is not acquired; call adopt first`);
   }
 }

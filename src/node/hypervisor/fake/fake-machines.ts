@@ -1,6 +1,7 @@
 /**
- * The machine types of simulated nodes: those of RHEL exactly as the proposal of the transition lists them (qemu-kvm of
- * CentOS Stream 9: 7.6 and all of 8 are deprecated, `q35` and `pc` stand for RHEL's types), and those of QEMU 7.2.
+ * The machine types of simulated nodes: RHEL's types as the proposal of the machine type transition lists them
+ * (qemu-kvm of CentOS Stream 9: 7.6 and all of 8 are deprecated, `q35` and `pc` are aliases of RHEL's types), and those
+ * of QEMU 7.2.
  */
 import type { MachineType } from '../hypervisor.ts';
 

@@ -1,4 +1,4 @@
-/** What tests can see of simulated guests that move, beyond the conformance of hypervisors. */
+/** What tests can observe of migrating simulated guests, beyond the conformance suite. */
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,7 @@ import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { Incoming, MovingDisk, Outgoing, Sent } from '../migration.ts';
 import { aDefinition, aDisk } from '../testing/a-definition.ts';
-import { watchRunning } from './fake-doors.ts';
+import { assertRunsOnOneHost } from './fake-endpoints.ts';
 import type { FakeHost } from './fake-host.ts';
 import { createFakeHypervisor, type FakeHypervisor } from './fake-hypervisor.ts';
 
@@ -19,10 +19,10 @@ const EFI: DomainDefinition['firmware'] = {
   loader: { type: 'efi', secureBoot: false, persistent: true },
 };
 const DEFINITION = aDefinition({ firmware: EFI, state: { directory: '/state/a' } });
-const REFUSED = new HypervisorError('told to');
+const REFUSED = new HypervisorError('injected failure');
 
-describe('a simulated guest that moves', () => {
-  it('takes its memory along, also what it learned on its way', async () => {
+describe('a migrating simulated guest', () => {
+  it('moves with its memory, including changes during the send', async () => {
     const scene = await aScene();
     const { source, target, id } = scene;
     source.host.holdSends = true;
@@ -40,7 +40,7 @@ describe('a simulated guest that moves', () => {
     assert.equal(target.guest(id).recall('never'), undefined);
   });
 
-  it('has its persistent state in the directory of the target, and only there what it keeps from then on', async () => {
+  it('moves its persistent state to the target, and writes only there afterwards', async () => {
     const scene = await aScene();
     const { source, target, id } = scene;
     source.guest(id).keep('tpm', 'secret');
@@ -48,15 +48,15 @@ describe('a simulated guest that moves', () => {
     await scene.send();
     const sent = await source.switchOver(id);
     assert.ok(sent.nvram?.includes('BootOrder') === true && !sent.nvram.includes('tpm'));
-    assert.equal(target.host.states.of('/state/b').size, 0);
+    assert.equal(target.host.states.read('/state/b').size, 0);
     await scene.arrive(sent);
     target.guest(id).keep('tpm', 'newer');
 
     assert.deepEqual([target.guest(id).kept('tpm'), target.guest(id).kept('efi/BootOrder')], ['newer', '0001']);
-    assert.equal(source.host.states.of('/state/a').get('tpm'), 'secret');
+    assert.equal(source.host.states.read('/state/a').get('tpm'), 'secret');
   });
 
-  it('does not begin anew', async () => {
+  it('does not boot again', async () => {
     const scene = await aScene();
     const { source, target, id } = scene;
     await scene.send();
@@ -64,10 +64,10 @@ describe('a simulated guest that moves', () => {
     await target.pause(id);
     await target.resume(id);
     assert.equal((await target.readConsoleLog(id)).toString(), '');
-    assert.throws(() => source.guest(id).remember('a', 'b'), /a guest does nothing unless it runs/);
+    assert.throws(() => source.guest(id).remember('a', 'b'), /only a running guest acts/);
   });
 
-  it('begins where it has come to, if it never did before', async () => {
+  it('boots on the target if it never ran before', async () => {
     const scene = await aScene({ paused: true });
     const { source, target, id } = scene;
     await scene.send();
@@ -76,7 +76,7 @@ describe('a simulated guest that moves', () => {
     assert.match((await target.readConsoleLog(id)).toString(), /^Simulated guest/);
   });
 
-  it('forgets when it begins anew', async () => {
+  it('loses its memory on a restart', async () => {
     const { source, id } = await aScene();
     source.guest(id).remember('a', '1');
     source.guest(id).keep('b', '2');
@@ -84,7 +84,7 @@ describe('a simulated guest that moves', () => {
     assert.deepEqual([source.guest(id).recall('a'), source.guest(id).kept('b')], [undefined, '2']);
   });
 
-  it('acts at the target on the button that was pressed while it stood still', async () => {
+  it('acts on the target on a power button pressed during the switchover', async () => {
     const scene = await aScene();
     const { source, target, id } = scene;
     await scene.send();
@@ -93,7 +93,7 @@ describe('a simulated guest that moves', () => {
     assert.deepEqual(target.get(id)?.current, { state: 'ended', how: 'shutdown' });
   });
 
-  it('takes what is on its disks along, of those that move', async () => {
+  it('moves the content of its moving disks', async () => {
     const disks = ['first', 'second'].map((name, i) => aDisk(name, 2 + i, { path: `/a/${name}`, format: 'raw' }));
     const scene = await aScene({
       definition: { ...DEFINITION, devices: [...DEFINITION.devices, ...disks] },
@@ -108,41 +108,41 @@ describe('a simulated guest that moves', () => {
   });
 
   const failures: Record<string, (scene: Scene) => Promise<unknown>> = {
-    'the target is told not to receive': async ({ target, incoming }) => {
+    'the target fails to receive': async ({ target, incoming }) => {
       target.failNextReceive(REFUSED);
       await target.receive(aDefinition(), incoming, {});
     },
-    'the source is told to fail on the way': async ({ source, send }) => {
+    'the source fails to send': async ({ source, send }) => {
       source.failNextSend(REFUSED);
       await send();
     },
-    'the target is told to fail when it stores': async ({ source, target, send, id }) => {
+    'the target fails to store': async ({ source, target, send, id }) => {
       target.failNextStore(REFUSED);
       await send();
       await target.store(id, await source.switchOver(id), {});
     },
-    'the EFI variables do not come': async ({ source, target, send, id }) => {
+    'the EFI variables are missing': async ({ source, target, send, id }) => {
       await send();
       await source.switchOver(id);
       await target.store(id, {}, {});
     },
-    'nothing has come': async ({ target, id }) => target.store(id, {}, {}),
-    'it was not sent to its end': async ({ source, send, id }) => {
+    'no data has arrived': async ({ target, id }) => target.store(id, {}, {}),
+    'the guest was not sent completely': async ({ source, send, id }) => {
       await send();
       await source.recordMigrated(id);
     },
-    'the target is another machine': async () => {
+    'the target expects another machine': async () => {
       const other = await aScene({ change: { memoryKib: 32 * 1024 } });
       await other.send();
       await other.target.store(other.id, await other.source.switchOver(other.id), {});
     },
-    'a disk is to come that the target does not have': async ({ target, incoming }) => {
+    'the target has no such disk': async ({ target, incoming }) => {
       const disks = [{ deviceId: 'disk-none', bytes: 1, overlay: false }];
       await target.receive(aDefinition(), { ...incoming, disks }, {});
     },
   };
   for (const [why, run] of Object.entries(failures)) {
-    it(`goes on at the source where ${why}`, async () => {
+    it(`continues at the source if ${why}`, async () => {
       const scene = await aScene();
       await assert.rejects(run(scene), HypervisorError);
       await scene.source.takeBack(scene.id);
@@ -154,7 +154,7 @@ describe('a simulated guest that moves', () => {
   const cuts = ['sending', 'stored', 'migrated', 'committed', 'arrived', 'left'] as const;
   for (const inFiles of [false, true]) {
     for (const cut of cuts) {
-      it(`is found where the process of a host ${inFiles ? 'in files' : 'in memory'} ended: ${cut}`, async () => {
+      it(`survives a kill after step ${cut}, with a host ${inFiles ? 'in files' : 'in memory'}`, async () => {
         const dir = inFiles ? mkdtempSync(join(tmpdir(), 'fake-migration-')) : undefined;
         try {
           const scene = await aScene(dir === undefined ? {} : { dir });
@@ -191,7 +191,7 @@ describe('a simulated guest that moves', () => {
     }
   }
 
-  it('goes on by itself where the target had committed', async () => {
+  it('continues by itself if the target had committed', async () => {
     const scene = await aScene();
     scene.target.host.onStep = (_, step) => {
       if (step === 'committed') throw new Error('killed');
@@ -205,7 +205,7 @@ describe('a simulated guest that moves', () => {
     assert.equal(target.get(scene.id)?.migration?.step, 'arrived');
   });
 
-  it('is the target’s for good once it is committed, also where it had died', async () => {
+  it('belongs to the target once committed, even if it has ended', async () => {
     const scene = await aScene();
     const { source, target, id } = scene;
     await scene.send();
@@ -217,32 +217,32 @@ describe('a simulated guest that moves', () => {
     assert.equal(target.get(id)?.current.state, 'ended');
   });
 
-  it('fails loudly where a guest would run on both hosts', async () => {
+  it('fails an invariant if the guest would run on both hosts', async () => {
     const scene = await aScene();
     const { source, target, id } = scene;
     await scene.send();
     await target.store(id, await source.switchOver(id), {});
     await source.takeBack(id);
-    await assert.rejects(target.commit(id), /a guest runs on two hosts at the same time/);
+    await assert.rejects(target.commit(id), /a guest runs on one host at a time/);
   });
 
-  it('leaves no door behind, and closes those that nobody knows', async () => {
+  it('closes its endpoint, and endpoints without a record', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'fake-migration-'));
-    const doors = join(dir, 'target', 'doors');
+    const directory = join(dir, 'target', 'doors');
     try {
       const scene = await aScene({ dir });
-      assert.equal(readdirSync(doors).length, 1);
-      mkdirSync(join(doors, 'door-bcdfghjklmnpqrst'));
+      assert.equal(readdirSync(directory).length, 1);
+      mkdirSync(join(directory, 'door-bcdfghjklmnpqrst'));
       const target = await scene.reopen('target');
-      assert.equal(readdirSync(doors).length, 1);
+      assert.equal(readdirSync(directory).length, 1);
       await target.destroy(scene.id);
-      assert.equal(readdirSync(doors).length, 0);
+      assert.equal(readdirSync(directory).length, 0);
     } finally {
       rmSync(dir, { recursive: true });
     }
   });
 
-  it('goes through no door that a host did not make', async () => {
+  it('refuses an endpoint that no host opened', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'fake-migration-'));
     try {
       const scene = await aScene();
@@ -257,20 +257,20 @@ describe('a simulated guest that moves', () => {
   });
 });
 
-it('who runs behind a door is told by the hosts on both sides', () => {
-  const door = newUid();
-  watchRunning(door, 'a', true);
-  watchRunning(door, 'a', true);
-  watchRunning(door, 'b', false);
-  assert.throws(() => watchRunning(door, 'b', true));
-  watchRunning(door, 'a', false);
-  watchRunning(door, 'b', true);
-  assert.throws(() => watchRunning(door, 'a', true));
+it('asserts that the guest of an endpoint runs on one host at a time', () => {
+  const endpoint = newUid();
+  assertRunsOnOneHost(endpoint, 'a', true);
+  assertRunsOnOneHost(endpoint, 'a', true);
+  assertRunsOnOneHost(endpoint, 'b', false);
+  assert.throws(() => assertRunsOnOneHost(endpoint, 'b', true));
+  assertRunsOnOneHost(endpoint, 'a', false);
+  assertRunsOnOneHost(endpoint, 'b', true);
+  assert.throws(() => assertRunsOnOneHost(endpoint, 'a', true));
 });
 
 interface SceneOptions {
   readonly definition?: DomainDefinition;
-  /** What the target makes of it. */
+  /** Changes of the definition at the target. */
   readonly change?: Partial<DomainDefinition>;
   readonly moving?: readonly MovingDisk[];
   readonly dir?: string;
@@ -279,7 +279,7 @@ interface SceneOptions {
 
 type Scene = Awaited<ReturnType<typeof aScene>>;
 
-/** A guest that runs at the source and is awaited at the target. */
+/** A guest that runs at the source, and a target that waits for it. */
 async function aScene({ definition = DEFINITION, change, moving = [], dir, paused = false }: SceneOptions = {}) {
   const own = { ...definition, id: newUid() };
   const { id } = own;
@@ -288,9 +288,9 @@ async function aScene({ definition = DEFINITION, change, moving = [], dir, pause
   await source.create(own, { paused });
   const reach: Incoming['reach'] = { is: 'network', host: '127.0.0.1' };
   const incoming: Incoming = { uid: newUid(), peer: 'a', startedAtMs: 0, paused, disks: moving, reach };
-  const door = await target.receive({ ...retargeted(own), ...change }, incoming, {});
+  const endpoint = await target.receive({ ...retargeted(own), ...change }, incoming, {});
   const outgoing: Outgoing = {
-    ...{ uid: incoming.uid, peer: 'b', door, disks: moving },
+    ...{ uid: incoming.uid, peer: 'b', door: endpoint, disks: moving },
     ...{ bytesPerSecond: 0, autoConverge: false },
   };
   const send = () => source.send(id, outgoing, { signal: new AbortController().signal });
@@ -306,7 +306,7 @@ async function aScene({ definition = DEFINITION, change, moving = [], dir, pause
       await send();
       await arrive(await source.switchOver(id));
     },
-    /** Over the same files, or the same memory. */
+    /** Opens the next hypervisor on the same files or the same host. */
     reopen: (which: 'source' | 'target') =>
       open(dir && join(dir, which), dir === undefined ? opened[which].host : undefined),
   };

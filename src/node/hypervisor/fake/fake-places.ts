@@ -1,13 +1,13 @@
-/** Whether a simulated guest has the place that a device is to be plugged into, told as QEMU would. Pure. */
+/** Checks whether a device can be plugged into a simulated guest at its address, with QEMU's error texts. Pure. */
 import { chipsetOf } from '#api/chipset.ts';
 import type { DeviceAddress } from '#api/learned-device.ts';
 import { portOf } from '#node/definition/addresses/layout-q35.ts';
 import { pciAddressFromMap } from '#api/pci-address.ts';
 import type { Device, DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 
-/** Undefined where nothing is in the way. */
-export function placeProblem(definition: DomainDefinition, device: PluggableDevice): string | undefined {
-  if (device.type === 'interface' || device.bus === 'virtio') return pciProblem(definition, device);
+/** Returns why the device cannot be plugged in, or undefined if it can. */
+export function findPlaceError(definition: DomainDefinition, device: PluggableDevice): string | undefined {
+  if (device.type === 'interface' || device.bus === 'virtio') return findPciError(definition, device);
   if (device.bus !== 'scsi') return `bus "${device.bus}" does not support hotplugging`;
   if (!definition.devices.some(({ type }) => type === 'scsi-controller')) return "Bus 'scsi0.0' not found";
   const holder = definition.devices.find(
@@ -16,7 +16,7 @@ export function placeProblem(definition: DomainDefinition, device: PluggableDevi
   return holder && `lun already used by '${holder.id}'`;
 }
 
-function pciProblem({ machine, devices }: DomainDefinition, { id, address }: PluggableDevice): string | undefined {
+function findPciError({ machine, devices }: DomainDefinition, { id, address }: PluggableDevice): string | undefined {
   const pci = address && pciAddressFromMap(address);
   if (address === undefined || pci === undefined) return `${id} has no PCI address`;
   if (chipsetOf(machine) === 'i440fx') {
@@ -27,7 +27,7 @@ function pciProblem({ machine, devices }: DomainDefinition, { id, address }: Plu
     if (!devices.some((other) => other.type === 'root-port' && other.index === port))
       return `Bus 'rp${port}' not found`;
   }
-  const holder = devices.find((other) => other.address !== undefined && isSame(other.address, address));
+  const holder = devices.find((other) => other.address !== undefined && isSameAddress(other.address, address));
   return holder && `PCI: slot ${pci.slot} function ${pci.function} not available, in use by ${holder.id}`;
 }
 
@@ -35,7 +35,7 @@ function isScsi(device: Device): boolean {
   return device.type === 'disk' && device.bus === 'scsi';
 }
 
-function isSame(one: DeviceAddress, other: DeviceAddress): boolean {
+function isSameAddress(one: DeviceAddress, other: DeviceAddress): boolean {
   const [a, b] = [pciAddressFromMap(one), pciAddressFromMap(other)];
   return a !== undefined && b !== undefined && a.bus === b.bus && a.slot === b.slot && a.function === b.function;
 }

@@ -1,4 +1,4 @@
-/** The watchdog of a simulated guest, which fires when a test says so. */
+/** The watchdog of a simulated guest, which fires when a test triggers it. */
 import { invariant } from '#lib/invariant.ts';
 import type { WatchdogAction } from '#api/domain/hardware.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
@@ -11,7 +11,7 @@ export class FakeWatchdog {
     return this.#fired === undefined ? {} : { watchdog: this.#fired };
   }
 
-  /** What is to happen now. */
+  /** Counts the event and returns the action to take. */
   fire({ name, devices }: DomainDefinition): WatchdogAction {
     const [watchdog] = devices.flatMap((device) => (device.type === 'watchdog' ? device : []));
     invariant(watchdog !== undefined, `"${name}" has a watchdog`);

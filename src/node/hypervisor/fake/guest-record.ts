@@ -1,54 +1,54 @@
-/** What is kept of a simulated guest, in memory and on disk: all that the next process needs. */
+/** The record of a simulated guest, in memory and on disk: everything that the next process needs. */
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { FreezeRecord } from '../guest-freeze.ts';
 import type { DomainState } from '../hypervisor.ts';
 import type { DomainMigration, Incoming } from '../migration.ts';
 import type { AgentAnswers, FakeAgentState } from './fake-agent.ts';
 import type { FakeCopy } from './fake-copies.ts';
-import type { Entry } from './fake-doors.ts';
+import type { StateEntry } from './fake-endpoints.ts';
 
-/** All that is kept of a guest, also on disk. */
+/** Stored as JSON, so its member names must not change. */
 export interface GuestRecord {
   readonly id: string;
   readonly name: string;
   readonly machine: string;
   readonly startedAtMs: number;
   readonly origin?: DomainDefinition['origin'];
-  /** JSON of the DomainDefinition as it is now: a third of the memory of the parsed one. */
+  /** JSON of the current DomainDefinition. It takes a third of the memory of the parsed one. */
   definition: string;
   current: DomainState;
-  /** What the serial console said, the last SAID_MAX characters, one for each byte. */
+  /** The last MAX_CONSOLE_CHARACTERS characters of the serial console's output, one character per byte. */
   said: string;
   ignoresPowerButton: boolean;
   /** The power button was pressed while the guest was paused. */
   pressed: boolean;
-  /** Of its disks; those that have ended too, until they are forgotten. */
+  /** Copies of disks, including finished ones until they are forgotten. */
   copies?: FakeCopy[];
-  /** Ids of devices that the guest was asked to let go, and has not. */
+  /** Ids of devices that the guest was asked to release and still has. */
   letGoOf?: readonly string[];
-  /** It does not let go until it is told to. */
+  /** The guest keeps its devices until releaseDevices is called. */
   holdsDevices?: boolean;
-  /** Elsewhere: what it said then is not known here. */
+  /** The guest has booted on another host; its console output of then is not known here. */
   hasBooted?: boolean;
-  /** What it would lose if it began anew. */
-  memory?: readonly Entry[];
-  /** Its agent listens, with what it answers other than any; functions are forgotten with their process. */
+  /** The guest's memory, which a restart clears. */
+  memory?: readonly StateEntry[];
+  /** Present while the agent runs: its special answers. Functions among them are lost with their process. */
   agent?: AgentAnswers;
-  /** What the guest knows, and what its hypervisor has written down of it. */
+  /** The agent's own state. `frozen` is the hypervisor's record of it. */
   agentState?: FakeAgentState;
   frozen?: FreezeRecord | undefined;
   migration?: DomainMigration;
-  /** Through which it came, or goes. */
+  /** The endpoint to which the guest is sent, or at which it arrived. */
   door?: string;
-  /** Source: it ran when it began to be sent. Target: it is to run when it has come. */
+  /** Source: the guest was running when the send began. Target: the guest shall run once it has arrived. */
   goesOn?: boolean;
-  /** Source: ids of the disks whose data goes along. */
+  /** Source: ids of the disks whose data is moved. */
   movingDisks?: readonly string[];
-  /** Source: the last of it was sent. */
+  /** Source: everything was sent. */
   handedOver?: boolean;
 }
 
-export function newGuest(
+export function newGuestRecord(
   definition: DomainDefinition,
   { startedAtMs, paused }: { startedAtMs: number; paused: boolean },
 ): GuestRecord {
@@ -61,42 +61,42 @@ export function newGuest(
     ...(origin !== undefined && { origin }),
     definition: JSON.stringify(definition),
     current: { state: paused ? 'paused' : 'running' },
-    said: paused ? '' : banner(definition),
+    said: paused ? '' : bootBanner(definition),
     ignoresPowerButton: false,
     pressed: false,
   };
 }
 
-export function newIncoming(
+export function newIncomingRecord(
   definition: DomainDefinition,
   { uid, peer, startedAtMs, paused }: Incoming,
-  door: string,
+  endpoint: string,
 ): GuestRecord {
   return {
-    ...newGuest(definition, { startedAtMs, paused: true }),
+    ...newGuestRecord(definition, { startedAtMs, paused: true }),
     current: { state: 'incoming' },
     migration: { uid, peer, role: 'target', step: 'waiting' },
-    door,
+    door: endpoint,
     goesOn: !paused,
   };
 }
 
-const COMING = 'it is still coming from node';
-const WHY_NOT_HERE: Partial<Record<DomainMigration['step'], string>> = {
-  sending: 'it is being sent to node',
-  migrated: 'it has migrated to node',
-  waiting: COMING,
-  stored: COMING,
-  committed: COMING,
+const NOT_ARRIVED = 'the guest has not arrived yet from node';
+const REFUSAL_BY_STEP: Partial<Record<DomainMigration['step'], string>> = {
+  sending: 'the guest is migrating to node',
+  migrated: 'the guest has migrated to node',
+  waiting: NOT_ARRIVED,
+  stored: NOT_ARRIVED,
+  committed: NOT_ARRIVED,
 };
 
-/** Why nobody may change the guest at this host now; undefined where it is here and stays. */
-export function whyNotHere({ migration }: GuestRecord): string | undefined {
-  const why = migration && WHY_NOT_HERE[migration.step];
+/** Returns why the guest must not be changed on this host now, or undefined if it may. */
+export function migrationRefusal({ migration }: GuestRecord): string | undefined {
+  const why = migration && REFUSAL_BY_STEP[migration.step];
   return why && `${why} "${migration.peer}"`;
 }
 
-/** What it says when it boots. */
-export function banner({ firmware, machine, name }: DomainDefinition): string {
+/** Returns the text that the guest prints when it boots. */
+export function bootBanner({ firmware, machine, name }: DomainDefinition): string {
   return `Simulated guest ${name} on ${machine}, uuid ${firmware.uuid}\r\nlogin: `;
 }

@@ -1,25 +1,28 @@
-/** Waiting for something that events announce, and that is looked at to be known: an event that got lost costs a moment. */
+/**
+ * Waits for a state that QEMU's events announce and that a query confirms. A lost event only delays the result until
+ * the next poll.
+ */
 import type { Clock } from '#lib/clock.ts';
 
 export class Bell {
-  readonly #waiting = new Set<() => void>();
-  #rings = 0;
+  readonly #waiters = new Set<() => void>();
+  #count = 0;
 
-  get rings(): number {
-    return this.#rings;
+  get count(): number {
+    return this.#count;
   }
 
-  ring(): void {
-    this.#rings++;
-    for (const wake of [...this.#waiting]) wake();
+  notify(): void {
+    this.#count++;
+    for (const wake of [...this.#waiters]) wake();
   }
 
-  /** Resolves when it is rung for the next time, or when the time is over; rejects by the signal. */
+  /** Resolves on the next event, or after the given time; rejects when the signal aborts. */
   wait(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const stop = () => {
         cancel();
-        this.#waiting.delete(wake);
+        this.#waiters.delete(wake);
         signal?.removeEventListener('abort', abort);
       };
       const wake = () => {
@@ -31,32 +34,35 @@ export class Bell {
         reject(signal?.reason as Error);
       };
       const cancel = clock.after(ms, wake);
-      this.#waiting.add(wake);
+      this.#waiters.add(wake);
       if (signal?.aborted === true) abort();
       else signal?.addEventListener('abort', abort);
     });
   }
 }
 
-export interface Waiting {
+export interface WaitContext {
   readonly clock: Clock;
   readonly bell: Bell;
 }
 
-/** Looks until `look` finds something: with each ring, and every so often. Undefined when the time is over. */
-export async function whenRung<T>(
-  { clock, bell }: Waiting,
+/**
+ * Calls `query` after each event, and at a fixed interval, until it returns a value. Returns undefined after the
+ * timeout.
+ */
+export async function pollOnEvents<T>(
+  { clock, bell }: WaitContext,
   { timeoutMs, everyMs, signal }: { timeoutMs: number; everyMs: number; signal?: AbortSignal | undefined },
-  look: () => Promise<T | undefined>,
+  query: () => Promise<T | undefined>,
 ): Promise<T | undefined> {
   const deadline = clock.elapsed() + timeoutMs;
   for (;;) {
     signal?.throwIfAborted();
-    const { rings } = bell;
-    const found = await look();
+    const { count } = bell;
+    const found = await query();
     if (found !== undefined) return found;
     if (clock.elapsed() >= deadline) return undefined;
-    // What happened during the look counts: it is looked at once more.
-    if (bell.rings === rings) await bell.wait(clock, everyMs, signal);
+    // An event during the query may have changed its result, so query again.
+    if (bell.count === count) await bell.wait(clock, everyMs, signal);
   }
 }

@@ -1,4 +1,4 @@
-/** What the installed QEMU offers, asked from a QEMU without a machine that lives for that long. */
+/** Reads the capabilities of the installed QEMU from a short-lived QEMU without a machine. */
 import { spawn } from 'node:child_process';
 import { Duplex } from 'node:stream';
 import type { Clock } from '#lib/clock.ts';
@@ -8,10 +8,10 @@ import { GUEST_ENVIRONMENT } from './process.ts';
 import { QmpClient } from './qmp.ts';
 
 const ARGUMENTS = ['-S', '-nodefaults', '-no-user-config', '-display', 'none', '-qmp', 'stdio'];
-/** No machines for guests: the empty one, and one half of a split QEMU. */
+/** Machine types that cannot run a guest: the empty one, and one half of a split QEMU. */
 const NO_GUESTS = new Set(['none', 'x-remote']);
 
-export async function askCapabilities(binary: string, accelerator: Accelerator, clock: Clock): Promise<Capabilities> {
+export async function readCapabilities(binary: string, accelerator: Accelerator, clock: Clock): Promise<Capabilities> {
   const machine = ['-machine', `none,accel=${accelerator}`];
   const child = spawn(binary, [...machine, ...ARGUMENTS], {
     stdio: ['pipe', 'pipe', 'ignore'],
@@ -20,7 +20,7 @@ export async function askCapabilities(binary: string, accelerator: Accelerator, 
   });
   const failed = new Promise<never>((_resolve, reject) => {
     child.on('error', (cause) =>
-      reject(new HypervisorError(`Cannot start ${binary}: ${cause.message}; expected QEMU to be installed`, { cause })),
+      reject(new HypervisorError(`Cannot start ${binary}: ${cause.message}; install QEMU`, { cause })),
     );
   });
   try {
@@ -29,11 +29,11 @@ export async function askCapabilities(binary: string, accelerator: Accelerator, 
     const [version, machines, model] = await Promise.all([
       qmp.execute('query-version'),
       qmp.execute('query-machines'),
-      // An older QEMU cannot tell: then nobody knows.
+      // Older versions of QEMU do not have this command.
       qmp.execute('query-cpu-model-expansion', { type: 'full', model: { name: 'max' } }).catch(() => undefined),
     ]);
     qmp.close();
-    const cpuFeatures = featuresOf(model);
+    const cpuFeatures = parseCpuFeatures(model);
     return {
       ...{ accelerator, version: versionText(version), machines: machineTypes(machines) },
       ...(cpuFeatures !== undefined && { cpuFeatures }),
@@ -48,8 +48,8 @@ export function versionText(answer: unknown): string {
   return `QEMU ${major}.${minor}.${micro}`;
 }
 
-/** Those that the best processor here has; undefined where that was not told. */
-export function featuresOf(answer: unknown): string[] | undefined {
+/** Returns the features of the best CPU model of this host, or undefined if QEMU did not report them. */
+export function parseCpuFeatures(answer: unknown): string[] | undefined {
   const { props } = (answer as { model?: { props?: Record<string, unknown> } } | undefined)?.model ?? {};
   if (props === undefined) return undefined;
   return Object.keys(props).filter((name) => props[name] === true);

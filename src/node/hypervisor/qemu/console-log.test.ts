@@ -13,12 +13,12 @@ interface Case {
 }
 
 const cases: Record<string, Case> = {
-  'nothing was said': { said: [], want: '' },
-  'all of a few words': { said: ['ab', 'cd'], want: 'abcd' },
+  'no output': { said: [], want: '' },
+  'all of a short output': { said: ['ab', 'cd'], want: 'abcd' },
   'exactly one half': { said: ['01234567'], want: '01234567' },
   'both halves': { said: ['01234567', '89ab'], want: '0123456789ab' },
-  'the older half goes when the newer is full': { said: ['01234567', '89abcdef', 'gh'], want: '89abcdefgh' },
-  'more than all at once': { said: ['0123456789abcdefghijkl'], want: '89abcdefghijkl' },
+  'drops the older half when the newer one is full': { said: ['01234567', '89abcdef', 'gh'], want: '89abcdefgh' },
+  'one chunk that exceeds both halves': { said: ['0123456789abcdefghijkl'], want: '89abcdefghijkl' },
 };
 
 for (const [name, { said, want }] of Object.entries(cases)) {
@@ -26,7 +26,7 @@ for (const [name, { said, want }] of Object.entries(cases)) {
     inDirectory(async (dir) => {
       const path = join(dir, 'console.log');
       for (const text of said) {
-        // Another agent each time.
+        // Each node agent opens its own log.
         const log = new ConsoleLog(path, { halfBytes: HALF });
         await log.append(Buffer.from(text));
         await log.close();

@@ -1,6 +1,6 @@
 /**
- * The last of what a serial console said, on disk: two files of half the size each. The newer one grows; when it is
- * full it takes the place of the older one. One writer.
+ * The end of a serial console's output, on disk in two files of half the size each. The newer file grows; when it is
+ * full, it replaces the older one. One writer.
  */
 import { open, readFile, rename, type FileHandle } from 'node:fs/promises';
 import { CONSOLE_LOG_BYTES } from '../hypervisor.ts';
@@ -19,7 +19,7 @@ export class ConsoleLog {
     this.#halfBytes = halfBytes;
   }
 
-  /** Goes on where an earlier agent stopped. */
+  /** Appends after the output that an earlier node agent wrote. */
   async append(chunk: Buffer): Promise<void> {
     for (let rest = chunk; rest.length > 0;) {
       const file = await this.#open();
@@ -27,7 +27,7 @@ export class ConsoleLog {
       await file.appendFile(part);
       this.#bytes += part.length;
       rest = rest.subarray(part.length);
-      if (this.#bytes >= this.#halfBytes) await this.#turn();
+      if (this.#bytes >= this.#halfBytes) await this.#rotate();
     }
   }
 
@@ -45,13 +45,15 @@ export class ConsoleLog {
     return this.#file;
   }
 
-  async #turn(): Promise<void> {
+  async #rotate(): Promise<void> {
     await this.close();
     await rename(this.#path, olderPath(this.#path));
   }
 }
 
-/** Also while somebody appends, and after the guest is gone. Empty where it never said anything. */
+/**
+ * Reads the log, also during an append and after the guest has ended. Returns an empty buffer if there is no output.
+ */
 export async function readConsoleLogFile(path: string): Promise<Buffer> {
   const parts: Buffer[] = [];
   for (const name of [olderPath(path), path]) {

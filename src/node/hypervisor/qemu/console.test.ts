@@ -15,7 +15,7 @@ interface Scene {
   readonly clock: FakeClock;
   /** The guest's end of the newest connection. */
   guest(): Duplex;
-  readonly lines: { refuse: boolean; count: number };
+  readonly connections: { refuse: boolean; count: number };
   log(): Promise<string>;
 }
 
@@ -23,23 +23,23 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
   const dir = await mkdtemp(join(tmpdir(), 'selfsame-serial-'));
   const path = join(dir, 'console.log');
   const clock = new FakeClock();
-  const lines = { refuse: false, count: 0 };
+  const connections = { refuse: false, count: 0 };
   let guest: Duplex | undefined;
   const connect = async () => {
-    if (lines.refuse) throw new Error('refused');
-    lines.count++;
+    if (connections.refuse) throw new Error('refused');
+    connections.count++;
     const [ours, theirs] = duplexPair();
     guest = theirs;
     return ours as Socket;
   };
-  const console = new SerialConsole({ connect, log: new ConsoleLog(path), clock, report: silentLog });
+  const console = new SerialConsole({ connect, consoleLog: new ConsoleLog(path), clock, log: silentLog });
   try {
     await console.connect();
     await run({
       console,
       clock,
       guest: () => guest as Duplex,
-      lines,
+      connections,
       log: async () => (await readConsoleLogFile(path)).toString(),
     });
   } finally {
@@ -48,23 +48,23 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
   }
 }
 
-test('all see what the guest says, and the log has it before they do', () =>
+test('shows the output to all viewers, after it is in the log', () =>
   scene(async ({ console, guest, log }) => {
     const viewers = [console.open(), console.open()];
-    const heard = viewers.map((viewer) => next(viewer));
+    const received = viewers.map((viewer) => next(viewer));
     guest().write('hello');
-    assert.deepEqual(await Promise.all(heard), ['hello', 'hello']);
+    assert.deepEqual(await Promise.all(received), ['hello', 'hello']);
     assert.equal(await log(), 'hello');
   }));
 
-test('the guest hears whoever types', () =>
+test('sends the input of every viewer to the guest', () =>
   scene(async ({ console, guest }) => {
-    const heard = next(guest());
+    const received = next(guest());
     console.open().write('root\n');
-    assert.equal(await heard, 'root\n');
+    assert.equal(await received, 'root\n');
   }));
 
-test('who does not read is cut off, and the others go on', () =>
+test('disconnects a viewer that does not read, and keeps the others', () =>
   scene(async ({ console, guest, log }) => {
     const asleep = console.open();
     const failed = new Promise<Error>((resolve) => asleep.once('error', resolve));
@@ -78,31 +78,31 @@ test('who does not read is cut off, and the others go on', () =>
     );
     for (let i = 0; i < 20; i++) guest().write(Buffer.alloc(65_536, 0x61));
     await all;
-    assert.match((await failed).message, /left unread/);
+    assert.match((await failed).message, /were not read/);
     assert.equal((await log()).length <= 1024 * 1024, true);
   }));
 
-test('a connection that broke is made again, as often as it takes', () =>
-  scene(async ({ console, clock, guest, lines }) => {
+test('reconnects until it succeeds', () =>
+  scene(async ({ console, clock, guest, connections }) => {
     const viewer = console.open();
     const broken = guest();
-    lines.refuse = true;
+    connections.refuse = true;
     const closed = new Promise((resolve) => broken.once('close', resolve));
     broken.destroy();
     await closed;
     await clock.advance(3000);
-    assert.equal(lines.count, 1);
-    lines.refuse = false;
+    assert.equal(connections.count, 1);
+    connections.refuse = false;
     await clock.advance(1000);
-    assert.equal(lines.count, 2);
-    const heard = next(viewer);
+    assert.equal(connections.count, 2);
+    const received = next(viewer);
     guest().write('back');
-    assert.equal(await heard, 'back');
+    assert.equal(await received, 'back');
   }));
 
-test('typing at a guest that is not connected is an error, not silence', () =>
-  scene(async ({ console, guest, clock, lines }) => {
-    lines.refuse = true;
+test('fails input while the guest is not connected', () =>
+  scene(async ({ console, guest, clock, connections }) => {
+    connections.refuse = true;
     const broken = guest();
     const closed = new Promise((resolve) => broken.once('close', resolve));
     broken.destroy();
@@ -114,21 +114,21 @@ test('typing at a guest that is not connected is an error, not silence', () =>
     assert.match((await failed).message, /not connected/);
   }));
 
-test('the last words of a guest are shown before its console ends', () =>
+test('shows the last output before the console ends', () =>
   scene(async ({ console, guest, log }) => {
     const viewer = console.open();
-    let said = '';
-    viewer.on('data', (chunk: Buffer) => (said += chunk.toString()));
+    let output = '';
+    viewer.on('data', (chunk: Buffer) => (output += chunk.toString()));
     const ended = new Promise((resolve) => viewer.once('close', resolve));
     guest().end('bye');
     await console.finish(1000);
     await ended;
-    assert.equal(said, 'bye');
+    assert.equal(output, 'bye');
     assert.equal(await log(), 'bye');
-    assert.throws(() => console.open(), /has ended/);
+    assert.throws(() => console.open(), /is closed/);
   }));
 
-test('there are no more consoles than there may be', () =>
+test('limits the number of open consoles', () =>
   scene(async ({ console }) => {
     const viewers = Array.from({ length: 32 }, () => console.open());
     assert.throws(() => console.open(), /32 consoles/);

@@ -1,6 +1,6 @@
 /**
- * The serial console of one domain: one connection to QEMU, which takes no second one, shared by all who look. What the
- * guest says is written to the log first and shown then, so that nobody saw what the log does not have.
+ * The serial console of one domain: QEMU accepts a single connection, which all viewers share. Output is written to the
+ * log before it is shown, so that the log contains everything a viewer saw.
  */
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
@@ -8,18 +8,18 @@ import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { ConsoleLog } from './console-log.ts';
-import { within } from './timing.ts';
+import { waitAtMost } from './timing.ts';
 
 const MAX_VIEWERS = 32;
-/** Who has left more than that unread is cut off; the others do not wait. */
+/** A viewer with more unread bytes than this is disconnected; the others do not wait for it. */
 const MAX_UNREAD_BYTES = 1024 * 1024;
 const RECONNECT_MS = 1000;
 
 export interface SerialConsoleOptions {
   readonly connect: () => Promise<Socket>;
-  readonly log: ConsoleLog;
+  readonly consoleLog: ConsoleLog;
   readonly clock: Clock;
-  readonly report: Log;
+  readonly log: Log;
 }
 
 export class SerialConsole {
@@ -29,13 +29,13 @@ export class SerialConsole {
   #reading: Promise<void> = Promise.resolve();
   #cancelReconnect: (() => void) | undefined;
   #closed = false;
-  #logFails = false;
+  #isLogFailing = false;
 
   constructor(options: SerialConsoleOptions) {
     this.#options = options;
   }
 
-  /** Once, before the guest runs where it is new: else its first words are lost. */
+  /** Connects once. For a new guest this must happen before it runs, or its first output is lost. */
   async connect(): Promise<void> {
     const socket = await this.#options.connect();
     if (this.#closed) {
@@ -46,92 +46,98 @@ export class SerialConsole {
     this.#reading = this.#read(socket);
   }
 
-  /** Tries until it works or the console is closed; for guests that run already. */
-  async connectEventually(): Promise<void> {
-    await this.connect().catch(() => this.#connectLater());
+  /** Retries until connected or closed; for guests that run already. */
+  async connectWithRetry(): Promise<void> {
+    await this.connect().catch(() => this.#scheduleReconnect());
   }
 
   open(): Duplex {
-    if (this.#closed) throw new HypervisorError('the console has ended');
-    if (this.#viewers.size >= MAX_VIEWERS) throw new HypervisorError(`${MAX_VIEWERS} consoles are open already`);
+    if (this.#closed) throw new HypervisorError('the console is closed');
+    if (this.#viewers.size >= MAX_VIEWERS)
+      throw new HypervisorError(`${MAX_VIEWERS} consoles are open already; close one of them`);
     const viewer = new Duplex({
       read: () => undefined,
-      write: (chunk: Buffer, _encoding, done) => this.#say(chunk, done),
+      write: (chunk: Buffer, _encoding, done) => this.#sendInput(chunk, done),
     });
     this.#viewers.add(viewer);
     viewer.once('close', () => this.#viewers.delete(viewer));
     return viewer;
   }
 
-  /** The guest is gone: waits for its last words, then ends all who look. */
+  /** Called after the guest has ended: waits for its last output, then disconnects all viewers. */
   async finish(timeoutMs: number): Promise<void> {
     this.#closed = true;
     this.#cancelReconnect?.();
-    await within(this.#options.clock, timeoutMs, this.#reading);
-    await this.#letGo();
+    await waitAtMost(this.#options.clock, timeoutMs, this.#reading);
+    await this.#disconnect();
   }
 
-  /** Hangs up; the guest goes on. */
+  /** Closes the connection; the guest keeps running. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancelReconnect?.();
-    await this.#letGo();
+    await this.#disconnect();
   }
 
-  async #letGo(): Promise<void> {
+  async #disconnect(): Promise<void> {
     this.#socket?.destroy();
     await this.#reading;
     for (const viewer of this.#viewers) {
       viewer.push(null);
       viewer.end();
     }
-    await this.#options.log.close().catch(() => undefined);
+    await this.#options.consoleLog.close().catch(() => undefined);
   }
 
-  /** One chunk at a time: a guest that shouts is slowed down by the socket, not by our memory. */
+  /**
+   * Reads one chunk at a time, so that a guest with much output is slowed down by the socket instead of filling our
+   * memory.
+   */
   async #read(socket: Socket): Promise<void> {
     try {
       for await (const chunk of socket) {
-        await this.#remember(chunk as Buffer);
-        this.#show(chunk as Buffer);
+        await this.#writeLog(chunk as Buffer);
+        this.#broadcast(chunk as Buffer);
       }
     } catch {
-      // Hung up on either side; what follows is the same.
+      // Either side closed the connection; both cases continue below.
     }
     this.#socket = undefined;
-    if (!this.#closed) this.#connectLater();
+    if (!this.#closed) this.#scheduleReconnect();
   }
 
-  async #remember(chunk: Buffer): Promise<void> {
+  async #writeLog(chunk: Buffer): Promise<void> {
     try {
-      await this.#options.log.append(chunk);
-      this.#logFails = false;
+      await this.#options.consoleLog.append(chunk);
+      this.#isLogFailing = false;
     } catch (err) {
-      // A full disk is no reason to leave people without a console.
-      if (!this.#logFails) this.#options.report.warn({ err }, 'cannot write the console log');
-      this.#logFails = true;
+      // A full disk must not take the console away from its users.
+      if (!this.#isLogFailing) this.#options.log.warn({ err }, 'cannot write the console log');
+      this.#isLogFailing = true;
     }
   }
 
-  #show(chunk: Buffer): void {
+  #broadcast(chunk: Buffer): void {
     for (const viewer of this.#viewers) {
       if (viewer.destroyed) continue;
       viewer.push(chunk);
       if (viewer.readableLength > MAX_UNREAD_BYTES) {
-        viewer.destroy(new HypervisorError('the console was cut off: too much of it was left unread'));
+        viewer.destroy(
+          new HypervisorError(`the console was closed: more than ${MAX_UNREAD_BYTES} bytes were not read`),
+        );
       }
     }
   }
 
-  #say(chunk: Buffer, done: (error?: Error | null) => void): void {
+  #sendInput(chunk: Buffer, done: (error?: Error | null) => void): void {
     if (this.#socket === undefined) done(new HypervisorError('the console is not connected to the guest'));
     else this.#socket.write(chunk, done);
   }
 
-  #connectLater(): void {
+  #scheduleReconnect(): void {
     if (this.#closed) return;
     this.#cancelReconnect = this.#options.clock.after(RECONNECT_MS, () => {
-      void this.connectEventually();
+      void this.connectWithRetry();
     });
   }
 }

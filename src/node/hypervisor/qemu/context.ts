@@ -3,16 +3,16 @@ import type { Log } from '#lib/log.ts';
 import type { Accelerator } from './accelerator.ts';
 import type { User } from './process.ts';
 
-/** What all domains of one hypervisor share. */
+/** The settings that all domains of one hypervisor share. */
 export interface QemuContext {
   readonly clock: Clock;
   readonly log: Log;
-  /** Runs QEMU and swtpm; undefined: we do. */
+  /** The user that runs QEMU and swtpm; undefined for our own user. */
   readonly user: User | undefined;
   readonly qemuBinary: string;
   readonly swtpmBinary: string;
   readonly ovmfDir: string;
   readonly accelerator: Accelerator;
-  /** Of each copy of a disk; unlimited where undefined. */
+  /** The bandwidth of each disk copy; undefined for unlimited. */
   readonly copyBytesPerSecond?: number | undefined;
 }

@@ -1,13 +1,13 @@
 /**
- * Copies of disks as QEMU makes them: for each a new qcow2 image (two block nodes) and a backup job. All jobs of a set
- * begin in one transaction, between two requests of the guest, so that they show the same moment.
+ * Disk copies in QEMU: for each copy a new qcow2 image (two block nodes) and a backup job. All jobs of a set start in
+ * one transaction, between two requests of the guest, so that they capture the same point in time.
  *
  *   (nothing) ──addTarget──► image ──startJobs──► job runs ──► job concluded ──closeTarget──► file complete
- *                                                                        └──── clear, from anywhere ────► (nothing)
+ *                                                                        └──── clearCopy, from any state ────► (nothing)
  *
- * Names are derived from the id of the copy: whoever comes later finds its jobs again. QEMU keeps concluded jobs until
- * they are dismissed. While a job runs, what the guest overwrites is copied first: its writes wait for that, and QEMU 7.2
- * fails them where the copy cannot be written (later ones may be told to fail the copy alone).
+ * Names are derived from the copy id, so that a later process finds its jobs. QEMU keeps concluded jobs until they are
+ * dismissed. While a job runs, QEMU copies data before the guest overwrites it: the guest's write waits for that, and
+ * QEMU 7.2 fails the write if the copy cannot be written (later versions can be configured to fail only the copy).
  */
 import type { Clock } from '#lib/clock.ts';
 import { HypervisorError } from '../hypervisor.ts';
@@ -15,15 +15,15 @@ import { copyFileName, copyName } from './arguments/block-nodes.ts';
 import { QmpError, type QmpClient } from './qmp.ts';
 import { poll } from './timing.ts';
 
-/** Until all requests that were under way have ended. */
+/** Time for all pending requests to finish. */
 const TRANSACTION_MS = 60_000;
 const CREATE_MS = 30_000;
 const CANCEL_MS = 30_000;
-const LOOK_EVERY_MS = 10;
+const POLL_INTERVAL_MS = 10;
 
 export interface CopyTarget {
   readonly copyId: string;
-  /** As QEMU sees it; there, and empty. */
+  /** The path as QEMU opens it. The file exists and is empty. */
   readonly filename: string;
   readonly bytes: number;
 }
@@ -47,19 +47,20 @@ export async function readJobs(qmp: QmpClient): Promise<ReadonlyMap<string, JobI
   return new Map(jobs.map((job) => [job.id, job]));
 }
 
-/** Makes an empty image of that size in the file, and opens it. */
+/** Creates an empty image of that size in the file, and opens it. */
 export async function addTarget(qmp: QmpClient, clock: Clock, { copyId, filename, bytes }: CopyTarget): Promise<void> {
   const file = copyFileName(copyId);
   await qmp.execute('blockdev-add', { driver: 'file', 'node-name': file, filename });
-  const job = createJob(copyId);
+  const job = createJobName(copyId);
   await qmp.execute('blockdev-create', { 'job-id': job, options: { driver: 'qcow2', file, size: bytes } });
-  const created = await concluded(qmp, clock, job, CREATE_MS);
+  const created = await waitForConclusion(qmp, clock, job, CREATE_MS);
   await qmp.execute('job-dismiss', { id: job });
-  if (created.error !== undefined) throw new HypervisorError(`QEMU cannot make an image: ${created.error}`);
+  if (created.error !== undefined)
+    throw new HypervisorError(`QEMU cannot create an image for the copy: ${created.error}`);
   await qmp.execute('blockdev-add', targetOptions(copyId));
 }
 
-/** All at one moment, or none. */
+/** Starts all jobs at the same point in time, or none. */
 export async function startJobs(
   qmp: QmpClient,
   jobs: readonly CopyJob[],
@@ -79,52 +80,52 @@ export async function startJobs(
   await qmp.execute('transaction', { actions }, { timeoutMs: TRANSACTION_MS });
 }
 
-/** After its job has concluded: all that QEMU still has in memory is on disk when this resolves. May be repeated. */
+/** Closes the image of a concluded job. Everything is on disk when it resolves. May be repeated. */
 export async function closeTarget(qmp: QmpClient, copyId: string): Promise<void> {
-  const nodes = await readNodes(qmp);
-  // Only this says whether writing out has failed: closing alone keeps it to itself.
+  const nodes = await readBlockNodes(qmp);
+  // Only reopening reports a failed flush; closing alone does not.
   if (nodes.has(copyName(copyId))) {
     await qmp.execute('blockdev-reopen', { options: [{ ...targetOptions(copyId), 'read-only': true }] });
   }
   await removeNodes(qmp, copyId, nodes);
 }
 
-/** Whatever there is of it, also where it still goes on. */
-export async function clear(qmp: QmpClient, clock: Clock, copyId: string): Promise<void> {
+/** Removes a copy in any state, even if its job still runs. */
+export async function clearCopy(qmp: QmpClient, clock: Clock, copyId: string): Promise<void> {
   const jobs = await readJobs(qmp);
-  for (const id of [createJob(copyId), copyName(copyId)]) {
+  for (const id of [createJobName(copyId), copyName(copyId)]) {
     const job = jobs.get(id);
     if (job === undefined) continue;
     if (job.status !== 'concluded') {
-      // It may conclude in the same moment, and is then past cancelling.
-      await qmp.execute('job-cancel', { id }).catch(unlessLost);
-      await concluded(qmp, clock, id, CANCEL_MS);
+      // The job may conclude at the same moment and can then no longer be cancelled.
+      await qmp.execute('job-cancel', { id }).catch(ignoreRefusal);
+      await waitForConclusion(qmp, clock, id, CANCEL_MS);
     }
     await qmp.execute('job-dismiss', { id });
   }
-  await removeNodes(qmp, copyId, await readNodes(qmp));
+  await removeNodes(qmp, copyId, await readBlockNodes(qmp));
 }
 
-/** Whether QEMU has refused: otherwise nobody knows what it did. */
-export function isRefused(error: unknown): boolean {
+/** Reports whether QEMU refused a command. Otherwise it is unknown whether QEMU executed it. */
+export function isQemuRefusal(error: unknown): boolean {
   return !(error instanceof QmpError) || !['Disconnected', 'Timeout', 'Busy'].includes(error.class);
 }
 
-/** For what QEMU may refuse, because it was done already. */
-export function unlessLost(error: unknown): void {
-  if (!isRefused(error)) throw error;
+/** Ignores a refusal, for commands whose effect may exist already; rethrows other errors. */
+export function ignoreRefusal(error: unknown): void {
+  if (!isQemuRefusal(error)) throw error;
 }
 
-async function concluded(qmp: QmpClient, clock: Clock, id: string, timeoutMs: number): Promise<JobInfo> {
-  const job = await poll(clock, { timeoutMs, everyMs: LOOK_EVERY_MS }, async () => {
+async function waitForConclusion(qmp: QmpClient, clock: Clock, id: string, timeoutMs: number): Promise<JobInfo> {
+  const job = await poll(clock, { timeoutMs, everyMs: POLL_INTERVAL_MS }, async () => {
     const found = (await readJobs(qmp)).get(id);
     return found?.status === 'concluded' ? found : undefined;
   });
-  if (job === undefined) throw new HypervisorError(`job "${id}" of QEMU did not end within ${timeoutMs} ms`);
+  if (job === undefined) throw new HypervisorError(`QEMU's job "${id}" did not end within ${timeoutMs} ms`);
   return job;
 }
 
-export async function readNodes(qmp: QmpClient): Promise<ReadonlySet<string>> {
+export async function readBlockNodes(qmp: QmpClient): Promise<ReadonlySet<string>> {
   const nodes = (await qmp.execute('query-named-block-nodes', { flat: true })) as { 'node-name': string }[];
   return new Set(nodes.map((node) => node['node-name']));
 }
@@ -135,7 +136,10 @@ async function removeNodes(qmp: QmpClient, copyId: string, nodes: ReadonlySet<st
   }
 }
 
-/** Block devices and files without holes are copied whole: zeros are looked for, so that the copy has holes. */
+/**
+ * Returns the options of the image. Zeros are detected, because block devices and files without holes are copied in
+ * full and the copy shall be sparse.
+ */
 function targetOptions(copyId: string): object {
   return {
     driver: 'qcow2',
@@ -145,6 +149,6 @@ function targetOptions(copyId: string): object {
   };
 }
 
-function createJob(copyId: string): string {
+function createJobName(copyId: string): string {
   return `create-${copyName(copyId)}`;
 }

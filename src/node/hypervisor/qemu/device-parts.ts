@@ -1,29 +1,29 @@
 /**
- * What QEMU has of one disk or interface: its medium (two block nodes) or its network (netdev, tap device), and the
- * device itself. The same options as on a command line (arguments/).
+ * QEMU's objects for one disk or interface: its medium (two block nodes) or its network (netdev, tap device), and the
+ * device itself. The options are those of the command line (arguments/).
  */
 import type { DiskDevice, InterfaceDevice, PluggableDevice } from '#node/definition/domain-definition.ts';
 import { formatNodeName } from './arguments/block-nodes.ts';
 import { diskBlockdev, diskDevice } from './arguments/disk.ts';
 import { interfaceDevice, interfaceNetdev, netdevName } from './arguments/interface.ts';
-import { boardOf } from './arguments/qemu-arguments.ts';
-import { readNodes } from './copy-jobs.ts';
+import { requireChipset } from './arguments/qemu-arguments.ts';
+import { readBlockNodes } from './copy-jobs.ts';
 import type { User } from './process.ts';
 import { QmpError, type QmpClient } from './qmp.ts';
-import type { FileReach } from './reach-file.ts';
+import type { FileAccess } from './file-access.ts';
 import { addTap, removeTap, tapName } from './tap.ts';
 
 export interface DeviceParts {
-  /** Everything, the device last. A failure may leave some of it. */
+  /** Adds everything, the device last. A failure may leave some parts behind. */
   add(qmp: QmpClient, device: PluggableDevice, machine: string): Promise<void>;
-  /** Everything but the device, which is no more: whatever there is. */
+  /** Removes all parts that exist, except for the device, which is gone already. */
   clear(qmp: QmpClient, device: PluggableDevice): Promise<void>;
 }
 
 export interface DevicePartsOptions {
   readonly domainId: string;
   readonly user: User | undefined;
-  readonly files: FileReach;
+  readonly files: FileAccess;
 }
 
 export function deviceParts(options: DevicePartsOptions): DeviceParts {
@@ -45,16 +45,16 @@ async function addDisk(
   if (source !== undefined) {
     const filename = await files.pathOf(formatNodeName(id), source.path);
     await qmp.execute('blockdev-add', diskBlockdev(disk, source, filename));
-    await files.forget(formatNodeName(id));
+    await files.release(formatNodeName(id));
   }
-  await qmp.execute('device_add', diskDevice(disk, boardOf({ machine })));
+  await qmp.execute('device_add', diskDevice(disk, requireChipset({ machine })));
 }
 
-/** The node of the file goes with that of the format. */
+/** Removes the format node and, with it, its file node. */
 async function clearDisk(qmp: QmpClient, { id }: DiskDevice, { files }: DevicePartsOptions): Promise<void> {
   const node = formatNodeName(id);
-  if ((await readNodes(qmp)).has(node)) await qmp.execute('blockdev-del', { 'node-name': node });
-  await files.forget(node);
+  if ((await readBlockNodes(qmp)).has(node)) await qmp.execute('blockdev-del', { 'node-name': node });
+  await files.release(node);
 }
 
 async function addInterface(
@@ -67,11 +67,11 @@ async function addInterface(
   if (nic.backend.type === 'bridge')
     await addTap({ name: tapOf(nic.id), bridge: nic.backend.bridge, queues: nic.queues }, user);
   await qmp.execute('netdev_add', interfaceNetdev(nic, tapOf));
-  await qmp.execute('device_add', interfaceDevice(nic, boardOf({ machine })));
+  await qmp.execute('device_add', interfaceDevice(nic, requireChipset({ machine })));
   if (nic.link === 'down') await setLink(qmp, nic.id, false);
 }
 
-/** As a cable that is pulled, or put back. */
+/** Sets the link state that the guest sees, as if its cable were pulled or plugged in. */
 export async function setLink(qmp: QmpClient, deviceId: string, up: boolean): Promise<void> {
   await qmp.execute('set_link', { name: deviceId, up });
 }

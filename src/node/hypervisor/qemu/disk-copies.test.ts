@@ -1,16 +1,16 @@
-/** Copies that go wrong, with a QEMU that only keeps its books. Real ones are in test/e2e/hypervisor-qemu.test.ts. */
+/** Copies that fail, with a simulated QEMU. Real copies are in test/e2e/hypervisor-qemu.test.ts. */
 import assert from 'node:assert/strict';
 import { duplexPair } from 'node:stream';
 import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { HypervisorError, type DiskCopy } from '../hypervisor.ts';
 import { copyName } from './arguments/block-nodes.ts';
-import { checkRoom, roomFor } from './copy-room.ts';
+import { checkFreeSpace, copySpaceBytes } from './copy-space.ts';
 import { DiskCopies } from './disk-copies.ts';
 import type { CopyRecord } from './domain-record.ts';
 import { QmpClient } from './qmp.ts';
 
-/** There, and never written: the QEMU here opens nothing. */
+/** An existing file, which is never written: the simulated QEMU opens nothing. */
 const path = import.meta.filename;
 const COPIES: readonly DiskCopy[] = [
   { copyId: 'a', deviceId: 'disk-a', path },
@@ -29,10 +29,10 @@ interface Job {
   error?: string;
 }
 
-class BookQemu {
+class SimulatedQemu {
   readonly nodes = new Set<string>();
   readonly jobs = new Map<string, Job>();
-  /** Commands that are refused, with the reason. */
+  /** Reasons by refused command. */
   readonly refused = new Map<string, string>();
 
   answer({ execute, arguments: args = {} }: Command): unknown {
@@ -79,39 +79,40 @@ class BookQemu {
 
 async function scene() {
   const clock = new FakeClock();
-  const qemu = new BookQemu();
+  const qemu = new SimulatedQemu();
   const [ours, theirs] = duplexPair();
   theirs.on('data', (bytes: Buffer) => {
     for (const line of bytes.toString().trim().split('\n')) {
       const command = JSON.parse(line) as Command;
       const desc = qemu.refused.get(command.execute);
-      const said = desc === undefined ? { return: qemu.answer(command) } : { error: { class: 'GenericError', desc } };
-      theirs.write(`${JSON.stringify({ ...said, id: command.id })}\n`);
+      const response =
+        desc === undefined ? { return: qemu.answer(command) } : { error: { class: 'GenericError', desc } };
+      theirs.write(`${JSON.stringify({ ...response, id: command.id })}\n`);
     }
   });
   theirs.write('{"QMP": {}}\n');
   const qmp = await QmpClient.open(ours, { clock });
-  const told = { failures: 0, ended: false };
+  const observed = { failures: 0, ended: false };
   let records: readonly CopyRecord[] = [];
   const copies = new DiskCopies({
     ...{ clock, bytesPerSecond: undefined },
-    hasEnded: () => told.ended,
-    ask: (_verb, work) => work(qmp),
+    hasEnded: () => observed.ended,
+    withQmp: (_verb, work) => work(qmp),
     pathOf: async (_copyId, file) => file,
-    forgetPath: async () => undefined,
-    failed: async () => void told.failures++,
+    releasePath: async () => undefined,
+    onFailure: async () => void observed.failures++,
     records: () => records,
     write: async (next) => void (records = next),
   });
-  return { qemu, copies, told, records: () => records };
+  return { qemu, copies, observed, records: () => records };
 }
 
 for (const command of ['blockdev-add', 'blockdev-create', 'transaction']) {
-  test(`a set of copies that cannot begin leaves nothing behind: ${command}`, async () => {
+  test(`a set of copies that cannot start leaves nothing behind: ${command}`, async () => {
     const { qemu, copies, records } = await scene();
-    qemu.refused.set(command, 'not today');
+    qemu.refused.set(command, 'injected refusal');
 
-    await assert.rejects(copies.start(COPIES), /not today/);
+    await assert.rejects(copies.start(COPIES), /injected refusal/);
 
     assert.deepEqual([[...qemu.nodes], [...qemu.jobs], records()], [[], [], []]);
     qemu.refused.clear();
@@ -120,30 +121,30 @@ for (const command of ['blockdev-add', 'blockdev-create', 'transaction']) {
   });
 }
 
-test('a copy that fails says why, and the guest may go on', async () => {
-  const { qemu, copies, told } = await scene();
+test('reports why a copy failed, and lets the guest continue', async () => {
+  const { qemu, copies, observed } = await scene();
   await copies.start(COPIES);
   qemu.conclude(copyName('a'), 'No space left on device');
 
   assert.deepEqual(await copies.state('a'), { state: 'failed', message: 'No space left on device' });
-  assert.equal(told.failures, 1);
+  assert.equal(observed.failures, 1);
   assert.equal((await copies.state('b'))?.state, 'copying');
 });
 
-test('a guest goes on when a copy is given up with which its write has failed', async () => {
-  const { qemu, copies, told } = await scene();
+test('lets the guest continue after a cancelled copy that may have failed a write', async () => {
+  const { qemu, copies, observed } = await scene();
   await copies.start(COPIES);
   qemu.conclude(copyName('a'), 'No space left on device');
   await copies.end('a');
-  assert.equal(told.failures, 1);
+  assert.equal(observed.failures, 1);
 
   qemu.conclude(copyName('b'));
   await copies.state('b');
   await copies.end('b');
-  assert.equal(told.failures, 1, 'one that is done took no write with it');
+  assert.equal(observed.failures, 1, 'a finished copy cannot have failed a write');
 });
 
-test('a copy that cannot be written out has failed, although its job has not', async () => {
+test('reports a copy as failed if its image cannot be flushed', async () => {
   const { qemu, copies } = await scene();
   await copies.start(COPIES);
   qemu.conclude(copyName('a'));
@@ -154,7 +155,7 @@ test('a copy that cannot be written out has failed, although its job has not', a
   assert.ok(state?.state === 'failed' && state.message.includes('Error flushing drive'));
 });
 
-test('the file of a copy is closed before it is told as done', async () => {
+test('closes the file of a copy before reporting it as done', async () => {
   const { qemu, copies } = await scene();
   await copies.start(COPIES);
   qemu.conclude(copyName('a'));
@@ -165,10 +166,10 @@ test('the file of a copy is closed before it is told as done', async () => {
   assert.ok(!qemu.nodes.has(copyName('a')));
 });
 
-test('what was written down and never begun is no copy, and may begin', async () => {
+test('a recorded copy without a job does not exist and can be started', async () => {
   const { qemu, copies } = await scene();
   await copies.start(COPIES);
-  // As after a kill between writing down and beginning.
+  // The state after a kill between the record and the start.
   qemu.jobs.clear();
 
   assert.equal(await copies.state('a'), undefined);
@@ -176,28 +177,28 @@ test('what was written down and never begun is no copy, and may begin', async ()
   assert.equal((await copies.state('a'))?.state, 'copying');
 });
 
-test('looks and ends side by side do not get in each other’s way', async () => {
+test('handles concurrent queries and ends', async () => {
   const { qemu, copies, records } = await scene();
   await copies.start(COPIES);
   for (const { copyId } of COPIES) qemu.conclude(copyName(copyId));
 
-  const looks = COPIES.flatMap(({ copyId }) => [copies.state(copyId), copies.state(copyId)]);
+  const queries = COPIES.flatMap(({ copyId }) => [copies.state(copyId), copies.state(copyId)]);
   const ends = COPIES.map(({ copyId }) => copies.end(copyId));
 
-  for (const look of looks) assert.deepEqual(await look, { state: 'done' });
+  for (const query of queries) assert.deepEqual(await query, { state: 'done' });
   await Promise.all(ends);
   assert.deepEqual([[...qemu.nodes], [...qemu.jobs], records()], [[], [], []]);
 });
 
-test('copies have a bound', async () => {
+test('limits the number of copies', async () => {
   const { copies } = await scene();
   const many = Array.from({ length: 257 }, (_, i) => ({ copyId: String(i), deviceId: 'disk-a', path }));
   await assert.rejects(copies.start(many), HypervisorError);
 });
 
-test('room is counted for all copies of a file system together', async () => {
+test('adds up the space of all copies on a file system', async () => {
   const half = { path, bytes: Number.MAX_SAFE_INTEGER / 2 };
-  await assert.rejects(checkRoom([half, half]), { permanent: true, message: /no room for/ });
-  await checkRoom([{ path, bytes: 1 }]);
-  assert.equal(roomFor({ bytes: 2 ** 30, allocatedBytes: 5 }), 5 + 1024 * 256 + 2 ** 20);
+  await assert.rejects(checkFreeSpace([half, half]), { permanent: true, message: /not enough space for/ });
+  await checkFreeSpace([{ path, bytes: 1 }]);
+  assert.equal(copySpaceBytes({ bytes: 2 ** 30, allocatedBytes: 5 }), 5 + 1024 * 256 + 2 ** 20);
 });

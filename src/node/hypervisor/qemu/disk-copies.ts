@@ -1,44 +1,44 @@
 /**
- * The copies of one domain's disks: which there are, and how they ended. QEMU makes them (copy-jobs.ts); what must be
- * known after its end is written down with the domain.
+ * The copies of one domain's disks and their outcomes. QEMU makes the copies (copy-jobs.ts); what must be known after
+ * QEMU's end is in the domain record.
  *
- *   written down ──► QEMU has its job ──► the job concluded ──► file complete, outcome written down ──endCopy──► forgotten
- *        │ QEMU has none: never begun           └────────── the guest ends before: failed
+ *   recorded ──► QEMU runs the job ──► the job concluded ──► file complete, outcome recorded ──endCopy──► forgotten
+ *        │ QEMU has no job: not started          └────────── the guest ends before: failed
  *
- * `done` is told only after QEMU has written the file out and closed it.
+ * `done` is reported only after QEMU has flushed and closed the file.
  */
 import type { Clock } from '#lib/clock.ts';
 import { HypervisorError, type CopyState, type DiskCopy } from '../hypervisor.ts';
 import { copyName, formatNodeName } from './arguments/block-nodes.ts';
-import { addTarget, clear, closeTarget, isRefused, readJobs, startJobs, type JobInfo } from './copy-jobs.ts';
-import { checkRoom, roomFor } from './copy-room.ts';
+import { addTarget, clearCopy, closeTarget, isQemuRefusal, readJobs, startJobs, type JobInfo } from './copy-jobs.ts';
+import { checkFreeSpace, copySpaceBytes } from './copy-space.ts';
 import { readMedium } from './disk-size.ts';
 import type { CopyRecord } from './domain-record.ts';
 import type { QmpClient } from './qmp.ts';
 
-/** Far more than a guest has disks. */
+/** Far more than the number of a guest's disks. */
 const MAX_COPIES = 256;
 
 export interface DiskCopiesParts {
   readonly clock: Clock;
-  /** Unlimited where undefined. */
+  /** Bandwidth of each copy; undefined for unlimited. */
   readonly bytesPerSecond: number | undefined;
   readonly hasEnded: () => boolean;
-  /** Rejects where QEMU cannot be asked, or refuses. */
-  readonly ask: <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => Promise<T>;
-  /** The path of a file as QEMU can open it, until the file is forgotten. */
+  /** Rejects if QEMU cannot be reached or refuses. */
+  readonly withQmp: <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => Promise<T>;
+  /** Returns a path by which QEMU can open the file, until releasePath. */
   readonly pathOf: (copyId: string, path: string) => Promise<string>;
-  readonly forgetPath: (copyId: string) => Promise<void>;
-  /** A copy has failed, or was given up, and with it perhaps a write of the guest. */
-  readonly failed: () => Promise<void>;
+  readonly releasePath: (copyId: string) => Promise<void>;
+  /** Called when a copy failed or was cancelled, which may have failed a write of the guest. */
+  readonly onFailure: () => Promise<void>;
   readonly records: () => readonly CopyRecord[];
-  /** They are on disk when it resolves. */
+  /** The records are on disk when it resolves. */
   readonly write: (records: readonly CopyRecord[]) => Promise<void>;
 }
 
 export class DiskCopies {
   readonly #parts: DiskCopiesParts;
-  /** Steps of several copies would get in each other's way. */
+  /** Serialises the steps of all copies. */
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(parts: DiskCopiesParts) {
@@ -46,63 +46,67 @@ export class DiskCopies {
   }
 
   start(copies: readonly DiskCopy[]): Promise<void> {
-    return this.#oneByOne(() => this.#start(copies));
+    return this.#enqueue(() => this.#start(copies));
   }
 
   state(copyId: string): Promise<CopyState | undefined> {
-    return this.#oneByOne(() => this.#state(copyId));
+    return this.#enqueue(() => this.#state(copyId));
   }
 
   end(copyId: string): Promise<void> {
-    return this.#oneByOne(async () => {
-      const { hasEnded, ask, clock, forgetPath, failed } = this.#parts;
+    return this.#enqueue(async () => {
+      const { hasEnded, withQmp, clock, releasePath, onFailure } = this.#parts;
       const record = this.#find(copyId);
       if (record === undefined) return;
       if (!hasEnded()) {
-        await ask('end a copy of', (qmp) => clear(qmp, clock, copyId));
-        // It may have failed since it was last looked at, and nobody will look again.
-        if (record.outcome === undefined) await failed();
+        await withQmp('end a copy of', (qmp) => clearCopy(qmp, clock, copyId));
+        // The copy may have failed since the last query, and there will be no further query.
+        if (record.outcome === undefined) await onFailure();
       }
-      await forgetPath(copyId);
+      await releasePath(copyId);
       await this.#forget([copyId]);
     });
   }
 
   async #start(copies: readonly DiskCopy[]): Promise<void> {
-    const { ask, clock, bytesPerSecond, pathOf, records, write } = this.#parts;
+    const { withQmp, clock, bytesPerSecond, pathOf, records, write } = this.#parts;
     const ids = copies.map(({ copyId }) => copyId);
     if (this.#parts.hasEnded() && ids.every((id) => this.#find(id) !== undefined)) return;
-    await ask('copy disks of', async (qmp) => {
+    await withQmp('copy disks of', async (qmp) => {
       const jobs = await readJobs(qmp);
-      const begun = ids.filter((id) => this.#hasBegun(id, jobs));
-      if (begun.length === ids.length) return;
-      if (begun.length > 0) throw new HypervisorError(`copy "${begun[0]}" has begun already, others have not`);
-      if (records().length + ids.length > MAX_COPIES) throw new HypervisorError('it has too many copies already');
+      const existing = ids.filter((id) => this.#hasStarted(id, jobs));
+      if (existing.length === ids.length) return;
+      if (existing.length > 0)
+        throw new HypervisorError(`copy "${existing[0]}" exists already, others of the set do not`);
+      if (records().length + ids.length > MAX_COPIES)
+        throw new HypervisorError(
+          `the domain has ${records().length} copies already; at most ${MAX_COPIES} are possible`,
+        );
       const media = await Promise.all(copies.map(({ deviceId }) => readMedium(qmp, deviceId)));
-      await checkRoom(copies.map(({ path }, i) => ({ path, bytes: roomFor(media[i]!) })));
-      // Written down first: a job of which nobody knows would go on for ever.
+      await checkFreeSpace(copies.map(({ path }, i) => ({ path, bytes: copySpaceBytes(media[i]!) })));
+      // Recorded before the start: a job without a record would run forever.
       await write([...records().filter(({ copyId }) => !ids.includes(copyId)), ...copies]);
       try {
         for (const [i, { copyId, path }] of copies.entries()) {
-          await clear(qmp, clock, copyId);
+          await clearCopy(qmp, clock, copyId);
           await addTarget(qmp, clock, { copyId, filename: await pathOf(copyId, path), bytes: media[i]!.bytes });
         }
-        const wanted = copies.map(({ copyId, deviceId }) => ({ copyId, source: formatNodeName(deviceId) }));
-        await startJobs(qmp, wanted, { bytesPerSecond });
+        const newJobs = copies.map(({ copyId, deviceId }) => ({ copyId, source: formatNodeName(deviceId) }));
+        await startJobs(qmp, newJobs, { bytesPerSecond });
       } catch (error) {
-        // Where it is not known what became of them, the next look at its jobs tells.
-        if (isRefused(error)) await this.#undo(qmp, ids);
+        // If it is unknown whether QEMU started them, the next query of its jobs tells.
+        if (isQemuRefusal(error)) await this.#undo(qmp, ids);
         throw error;
       }
     });
   }
 
   async #state(copyId: string): Promise<CopyState | undefined> {
-    const { hasEnded, ask } = this.#parts;
+    const { hasEnded, withQmp } = this.#parts;
     const record = this.#find(copyId);
     if (record === undefined || record.outcome !== undefined) return record?.outcome;
     if (hasEnded()) return { state: 'failed', message: 'the guest ended before the copy was complete' };
-    return ask('look at a copy of', async (qmp) => {
+    return withQmp('read the state of a copy of', async (qmp) => {
       const job = (await readJobs(qmp)).get(copyName(copyId));
       if (job === undefined) return undefined;
       if (job.status !== 'concluded') {
@@ -115,34 +119,34 @@ export class DiskCopies {
   }
 
   async #conclude(qmp: QmpClient, copyId: string, { error }: JobInfo): Promise<NonNullable<CopyRecord['outcome']>> {
-    const { forgetPath, failed } = this.#parts;
+    const { releasePath, onFailure } = this.#parts;
     try {
       if (error !== undefined) throw new HypervisorError(error);
       await closeTarget(qmp, copyId);
-      await forgetPath(copyId);
+      await releasePath(copyId);
       return { state: 'done' };
     } catch (cause) {
-      if (!isRefused(cause)) throw cause;
-      await failed();
+      if (!isQemuRefusal(cause)) throw cause;
+      await onFailure();
       return { state: 'failed', message: (cause as Error).message };
     }
   }
 
-  #hasBegun(copyId: string, jobs: ReadonlyMap<string, JobInfo>): boolean {
+  #hasStarted(copyId: string, jobs: ReadonlyMap<string, JobInfo>): boolean {
     const record = this.#find(copyId);
     return record !== undefined && (record.outcome !== undefined || jobs.has(copyName(copyId)));
   }
 
-  /** What cannot be cleared away now is, when they are started again or ended. */
+  /** Undoes a failed start. What cannot be removed now is removed at the next start or end of the copies. */
   async #undo(qmp: QmpClient, ids: readonly string[]): Promise<void> {
     try {
       for (const id of ids) {
-        await clear(qmp, this.#parts.clock, id);
-        await this.#parts.forgetPath(id);
+        await clearCopy(qmp, this.#parts.clock, id);
+        await this.#parts.releasePath(id);
       }
       await this.#forget(ids);
     } catch {
-      // The caller is told why they could not begin.
+      // The caller reports why the copies could not start.
     }
   }
 
@@ -154,7 +158,7 @@ export class DiskCopies {
     await this.#parts.write(this.#parts.records().filter(({ copyId }) => !ids.includes(copyId)));
   }
 
-  #oneByOne<T>(work: () => Promise<T>): Promise<T> {
+  #enqueue<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#queue.then(work);
     this.#queue = done.catch(() => undefined);
     return done;

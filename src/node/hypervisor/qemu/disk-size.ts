@@ -1,4 +1,4 @@
-/** The medium of a disk of a running guest: how large it is, and that it has grown. */
+/** The size of a running guest's disks, and how they grow. */
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { QmpClient } from './qmp.ts';
@@ -14,31 +14,31 @@ interface ImageInfo {
   readonly 'backing-image'?: ImageInfo;
 }
 
-export interface Medium {
+export interface DiskMedium {
   readonly node: string;
   readonly bytes: number;
-  /** On the host, in all layers together; 0 for block devices. */
+  /** Bytes allocated on the host in all layers; 0 for block devices. */
   readonly allocatedBytes: number;
 }
 
-/** Throws where the guest has no such disk, or nothing is in it. */
-export async function readMedium(qmp: QmpClient, deviceId: string): Promise<Medium> {
+/** Throws if the guest has no such disk or the disk has no medium. */
+export async function readMedium(qmp: QmpClient, deviceId: string): Promise<DiskMedium> {
   const blocks = (await qmp.execute('query-block')) as BlockInfo[];
-  const inserted = blocks.find((block) => isDevice(block, deviceId))?.inserted;
-  if (inserted === undefined) throw new HypervisorError(`it has no disk "${deviceId}" with a medium`);
+  const inserted = blocks.find((block) => belongsToDevice(block, deviceId))?.inserted;
+  if (inserted === undefined) throw new HypervisorError(`the guest has no disk "${deviceId}" with a medium`);
   const { image } = inserted;
   return { node: inserted['node-name'], bytes: image['virtual-size'], allocatedBytes: allocatedBytes(image) };
 }
 
-/** Of all of them that have a medium, by id of the device. */
-export async function readSizes(
+/** Returns the size of each disk with a medium, by device id. */
+export async function readDiskSizes(
   qmp: QmpClient,
   { devices }: Pick<DomainDefinition, 'devices'>,
 ): Promise<ReadonlyMap<string, number>> {
   const blocks = (await qmp.execute('query-block')) as BlockInfo[];
   const sizes = new Map<string, number>();
   for (const { id } of devices.filter(({ type }) => type === 'disk')) {
-    const inserted = blocks.find((block) => isDevice(block, id))?.inserted;
+    const inserted = blocks.find((block) => belongsToDevice(block, id))?.inserted;
     if (inserted !== undefined) sizes.set(id, inserted.image['virtual-size']);
   }
   return sizes;
@@ -52,13 +52,13 @@ function allocatedBytes(image: ImageInfo): number {
   return sum;
 }
 
-/** Never shrinks: QEMU would cut the medium off. */
+/** Grows a disk. Never shrinks it: QEMU would truncate the medium. */
 export async function growDisk(qmp: QmpClient, deviceId: string, bytes: number): Promise<void> {
   const medium = await readMedium(qmp, deviceId);
   if (bytes > medium.bytes) await qmp.execute('block_resize', { 'node-name': medium.node, size: bytes });
 }
 
-/** The id itself, or the path of what it is made of. */
-function isDevice({ qdev = '' }: BlockInfo, id: string): boolean {
+/** Compares with the device id and with its path in QEMU's object tree. */
+function belongsToDevice({ qdev = '' }: BlockInfo, id: string): boolean {
   return qdev === id || qdev === `/machine/peripheral/${id}` || qdev.startsWith(`/machine/peripheral/${id}/`);
 }

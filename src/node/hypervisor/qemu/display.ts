@@ -1,7 +1,7 @@
 /**
- * The display of one domain: a VNC server in its QEMU, on a socket in the directory of the domain that only the agent
- * hands out. Each who looks has a connection of their own; all see the same picture. The server is found by its socket,
- * so the next agent finds it as this one does.
+ * The display of one domain: a VNC server in its QEMU, on a socket in the domain directory that only the node agent
+ * hands out. Each viewer has its own connection; all see the same picture. The server is found by its socket, so the
+ * next node agent finds it in the same way.
  */
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -14,13 +14,13 @@ import { takeScreenshot } from './screenshot.ts';
 
 const MAX_VIEWERS = 32;
 const OPEN = 'open the display of';
-const PICTURE = 'take a picture of the display of';
+const SCREENSHOT = 'take a screenshot of';
 
 export interface DisplayParts {
   readonly dir: DomainDir;
   readonly definition: () => DomainDefinition;
   readonly hasEnded: () => boolean;
-  readonly ask: <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => Promise<T>;
+  readonly withQmp: <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => Promise<T>;
 }
 
 export class GuestDisplay {
@@ -34,14 +34,15 @@ export class GuestDisplay {
 
   async open(): Promise<Duplex> {
     const { dir, hasEnded } = this.#parts;
-    this.#checkThere(OPEN);
-    if (hasEnded() || this.#closed) throw this.#cannot(OPEN, 'it has ended');
-    if (this.#viewers.size >= MAX_VIEWERS) throw this.#cannot(OPEN, `${MAX_VIEWERS} are open already`);
+    this.#checkHasDisplay(OPEN);
+    if (hasEnded() || this.#closed) throw this.#error(OPEN, 'the guest has ended');
+    if (this.#viewers.size >= MAX_VIEWERS)
+      throw this.#error(OPEN, `${MAX_VIEWERS} connections are open already; close one of them`);
     if (!(await dir.hasSocket(DISPLAY_SOCKET))) {
-      throw this.#cannot(OPEN, 'it was started by a version without displays; restart the VM');
+      throw this.#error(OPEN, 'the guest was started by a version without displays; restart the VM');
     }
     const socket = await dir.connect(DISPLAY_SOCKET).catch((cause: unknown) => {
-      throw this.#cannot(OPEN, (cause as Error).message, cause);
+      throw this.#error(OPEN, (cause as Error).message, cause);
     });
     this.#viewers.add(socket);
     socket.once('close', () => this.#viewers.delete(socket));
@@ -49,23 +50,23 @@ export class GuestDisplay {
     return socket;
   }
 
-  async picture({ moveCursor }: { readonly moveCursor: boolean }): Promise<Buffer> {
-    this.#checkThere(PICTURE);
-    const { ask, dir } = this.#parts;
-    return await ask(PICTURE, (qmp) => takeScreenshot(qmp, { run: dir.run, moveCursor }));
+  async screenshot({ moveCursor }: { readonly moveCursor: boolean }): Promise<Buffer> {
+    this.#checkHasDisplay(SCREENSHOT);
+    const { withQmp, dir } = this.#parts;
+    return await withQmp(SCREENSHOT, (qmp) => takeScreenshot(qmp, { run: dir.run, moveCursor }));
   }
 
-  /** Hangs up; the guest goes on. */
+  /** Closes all connections; the guest keeps running. */
   close(): void {
     this.#closed = true;
     for (const socket of this.#viewers) socket.destroy();
   }
 
-  #checkThere(verb: string): void {
-    if (!hasDisplay(this.#parts.definition())) throw this.#cannot(verb, 'it has none');
+  #checkHasDisplay(verb: string): void {
+    if (!hasDisplay(this.#parts.definition())) throw this.#error(verb, 'the guest has no display');
   }
 
-  #cannot(verb: string, why: string, cause?: unknown): HypervisorError {
+  #error(verb: string, why: string, cause?: unknown): HypervisorError {
     return new HypervisorError(`Cannot ${verb} domain "${this.#parts.definition().name}": ${why}`, { cause });
   }
 }

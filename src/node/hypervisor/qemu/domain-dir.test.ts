@@ -24,12 +24,12 @@ async function inRoot(run: (root: string) => Promise<void>): Promise<void> {
 }
 
 for (const id of ['', '.', '..', '../x', 'a/b', '/etc', 'a\0b', '-x', 'x'.repeat(200)]) {
-  test(`${JSON.stringify(id.slice(0, 10))} is no id of a domain`, () => {
+  test(`${JSON.stringify(id.slice(0, 10))} is not a domain id`, () => {
     assert.throws(() => new DomainDir('/x', id), HypervisorError);
   });
 }
 
-test('what an earlier attempt left is gone, volumes stay', () =>
+test('prepare removes what an earlier attempt left, except for volumes', () =>
   inRoot(async (root) => {
     const dir = new DomainDir(root, 'a-uid');
     await mkdir(join(dir.path, 'volumes'), { recursive: true });
@@ -45,7 +45,7 @@ test('what an earlier attempt left is gone, volumes stay', () =>
     assert.equal((await stat(dir.run)).mode & 0o777, 0o700);
   }));
 
-test('a record is read as it was written', () =>
+test('reads a record as it was written', () =>
   inRoot(async (root) => {
     const dir = new DomainDir(root, 'a-uid');
     assert.equal(await dir.readRecord(), 'none');
@@ -57,10 +57,10 @@ test('a record is read as it was written', () =>
   }));
 
 const damaged: Record<string, string> = {
-  'half a record': '{"version":1,',
+  'an incomplete record': '{"version":1,',
   'the record of another domain': JSON.stringify({ ...record, definition: { ...definition, id: 'other' } }),
   'a record of a later version': JSON.stringify({ ...record, version: 2 }),
-  'no object': 'null',
+  'a value that is not an object': 'null',
 };
 
 for (const [name, text] of Object.entries(damaged)) {
@@ -73,7 +73,7 @@ for (const [name, text] of Object.entries(damaged)) {
     }));
 }
 
-test('after a failed start only volumes are left, and nothing where there are none', () =>
+test('clear leaves only volumes, and nothing if there are none', () =>
   inRoot(async (root) => {
     const [bare, withVolumes] = [new DomainDir(root, 'bare'), new DomainDir(root, 'with-volumes')];
     await mkdir(join(withVolumes.path, 'volumes'), { recursive: true });
@@ -88,7 +88,7 @@ test('after a failed start only volumes are left, and nothing where there are no
     assert.deepEqual(await readdir(root), []);
   }));
 
-test('a log begins anew, and its beginning and its end are read', () =>
+test('opens a log empty, and reads its beginning and its end', () =>
   inRoot(async (root) => {
     const dir = new DomainDir(root, 'a-uid');
     await dir.prepare(undefined);
@@ -103,7 +103,7 @@ test('a log begins anew, and its beginning and its end are read', () =>
     assert.equal((await dir.readLogEnd('qemu.log', 10)).toString(), 'xxxthe end');
   }));
 
-test('a socket is reached however deep the directory is', () =>
+test('connects to a socket in a deep directory', () =>
   inRoot(async (root) => {
     const dir = new DomainDir(join(root, 'd'.repeat(120)), 'a-uid');
     await dir.prepare(undefined);
@@ -122,7 +122,7 @@ test('a socket is reached however deep the directory is', () =>
     await new Promise((resolve) => server.close(resolve));
   }));
 
-test('only what looks like a domain is listed', () =>
+test('lists only directories with a domain id', () =>
   inRoot(async (root) => {
     await mkdir(join(root, 'a-uid'));
     await mkdir(join(root, '.hidden'));
@@ -133,7 +133,7 @@ test('only what looks like a domain is listed', () =>
     );
   }));
 
-/** Listens on a socket, accepts nobody, and ends when it is told to, as a QEMU does that cannot start. */
+/** Listens on a socket without accepting, and exits on input, as a QEMU that cannot start does. */
 const DEAF_SERVER = `
   require('node:net').createServer().listen(process.argv[1], () => {
     process.stdout.write('listening');

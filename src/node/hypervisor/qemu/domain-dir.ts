@@ -1,14 +1,14 @@
 /**
- * The directory of one domain: who owns what in it, and nothing about what it means.
+ * The directory of one domain: which files it has and who owns them. Their meaning belongs to other modules.
  *
  *   <id>/              ours, 0711          domain.json, qemu.log, swtpm.log, console.log
  *   <id>/run/          the guest user's    working directory of QEMU and swtpm: sockets, nvram.fd, tpm/
- *   <id>/key/          ours, 0711          while it moves over a network: the key, which QEMU may read
+ *   <id>/key/          ours, 0711          during a migration over the network: the key, which QEMU may read
  *   <id>/volumes/      made by volumes/    disks that live as long as the domain
  *
- * What outlives the domain is elsewhere (kept-state.ts): this directory is removed with all that is in it.
- * QEMU may write only below run/: a guest that has taken it over can neither change what we remember about it nor make
- * us write through a link. Processes get relative paths, so the depth of the data directory does not matter to them.
+ * Persistent state is elsewhere (persistent-state.ts), because this directory is removed with the domain. QEMU can
+ * write only below run/: a guest that has compromised it can neither change our records nor make us write through a
+ * link. Processes get relative paths, so the depth of the data directory does not matter to them.
  */
 import { once } from 'node:events';
 import { constants } from 'node:fs';
@@ -19,7 +19,7 @@ import { HypervisorError } from '../hypervisor.ts';
 import { parseRecord, type DomainRecord } from './domain-record.ts';
 import type { User } from './process.ts';
 
-/** Names below run/, as QEMU is to see them. */
+/** Names below run/, as QEMU sees them. */
 export const QMP_SOCKET = 'qmp.sock';
 export const SERIAL_SOCKET = 'serial.sock';
 export const DISPLAY_SOCKET = 'vnc.sock';
@@ -36,9 +36,9 @@ const OWN_FILES = [RECORD, `${RECORD}.tmp`, 'qemu.log', 'swtpm.log', 'console.lo
 const PASSABLE = 0o711;
 const PRIVATE_DIR = 0o700;
 const PRIVATE_FILE = 0o600;
-/** Holds the longest command line, which comes first, and the complaint behind it. */
+/** Enough for the longest command line, which comes first, and for the error after it. */
 const MAX_LOG_READ_BYTES = 64 * 1024;
-/** The uid of a VMI; never a path. */
+/** The uid of a VMI. Anything else could be a path. */
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
 type LogName = 'qemu.log' | 'swtpm.log';
@@ -51,7 +51,7 @@ export class DomainDir {
   /** Throws for an id that could be a path. */
   constructor(root: string, id: string) {
     if (!ID.test(id)) {
-      const message = `Cannot use ${JSON.stringify(id)} as the id of a domain: expected a uid`;
+      const message = `Cannot use ${JSON.stringify(id)} as a domain id: expected a uid`;
       throw new HypervisorError(message, { permanent: true });
     }
     this.id = id;
@@ -71,11 +71,11 @@ export class DomainDir {
     return [join(this.path, 'qemu.log'), join(this.path, 'swtpm.log')];
   }
 
-  /** Fresh, whatever an earlier attempt left; volumes stay. */
+  /** Creates empty directories and removes what an earlier attempt left, except for volumes. */
   async prepare(user: User | undefined): Promise<void> {
     await mkdir(this.path, { recursive: true, mode: PASSABLE });
     if (user !== undefined) await chown(this.path, 0, 0);
-    // mkdir heeds the umask, and volumes/ may have made the directory before us.
+    // mkdir applies the umask, and volumes/ may have created the directory before.
     await chmod(this.path, PASSABLE);
     await this.#removeOwnFiles();
     await mkdir(this.run, { mode: PRIVATE_DIR });
@@ -92,7 +92,10 @@ export class DomainDir {
     if (user !== undefined) await chown(target, user.uid, user.gid);
   }
 
-  /** Never half of it, whenever we are killed. `durable`: also when the power fails right afterwards. */
+  /**
+   * Replaces the record atomically, even if this process is killed. `durable`: also if the power fails right
+   * afterwards.
+   */
   async writeRecord(record: DomainRecord, { durable }: { durable: boolean }): Promise<void> {
     const temporary = join(this.path, `${RECORD}.tmp`);
     const file = await open(temporary, 'w', PRIVATE_FILE);
@@ -106,7 +109,7 @@ export class DomainDir {
     if (durable) await syncDirectory(this.path);
   }
 
-  /** `none` where nothing was ever started here. */
+  /** Returns 'none' if nothing was ever started here. */
   async readRecord(): Promise<DomainRecord | 'none' | 'damaged'> {
     try {
       return parseRecord(await readFile(join(this.path, RECORD), 'utf8'), this.id) ?? 'damaged';
@@ -115,23 +118,23 @@ export class DomainDir {
     }
   }
 
-  /** For standard error of a process; begins anew. The caller closes it. */
+  /** Opens an empty log for a process's output. The caller closes it. */
   openLog(name: LogName): ReturnType<typeof open> {
     const { O_APPEND, O_CREAT, O_TRUNC, O_WRONLY } = constants;
     return open(join(this.path, name), O_APPEND | O_CREAT | O_TRUNC | O_WRONLY, PRIVATE_FILE);
   }
 
-  /** The beginning of it: that is where a process that cannot start says why. */
+  /** Reads the beginning of a log, where a process that cannot start reports why. */
   async readLog(name: LogName): Promise<string> {
     return (await this.#readPart(name, MAX_LOG_READ_BYTES, () => 0)).toString('utf8');
   }
 
-  /** The last of it, at most so much. */
+  /** Reads the end of a log, at most `maxBytes`. */
   readLogEnd(name: LogName, maxBytes: number): Promise<Buffer> {
     return this.#readPart(name, maxBytes, (size) => Math.max(0, size - maxBytes));
   }
 
-  /** Empty where there is none. */
+  /** Returns an empty buffer if there is no log. */
   async #readPart(name: LogName, maxBytes: number, from: (size: number) => number): Promise<Buffer> {
     const file = await open(join(this.path, name), 'r').catch(() => undefined);
     if (file === undefined) return Buffer.alloc(0);
@@ -152,8 +155,8 @@ export class DomainDir {
   }
 
   /**
-   * Connects through a descriptor of the directory, because the path of a socket may have 107 bytes only. An error of the
-   * socket never goes unhandled: QEMU may end at any moment, and whoever holds the socket sees `close`.
+   * Connects through a descriptor of the directory, because a socket path has at most 107 bytes. Errors of the socket
+   * are always handled: QEMU may end at any moment, and the owner of the socket sees `close`.
    */
   async connect(name: string): Promise<Socket> {
     const directory = await open(this.run, constants.O_RDONLY | constants.O_DIRECTORY);
@@ -169,7 +172,7 @@ export class DomainDir {
     return socket;
   }
 
-  /** After a start that failed: only what is ours goes, the volumes belong to who made them. */
+  /** Cleans up after a failed start: removes our own files; volumes belong to volumes/. */
   async clear(): Promise<void> {
     await this.#removeOwnFiles();
     await rmdir(this.path).catch(() => undefined);
@@ -184,7 +187,7 @@ export class DomainDir {
   }
 }
 
-/** The directories of all domains, of whatever state; what does not look like one is left alone. */
+/** Returns the directories of all domains in any state. Ignores other entries. */
 export async function listDomainDirs(root: string): Promise<DomainDir[]> {
   await mkdir(root, { recursive: true, mode: PASSABLE });
   await chmod(root, PASSABLE);

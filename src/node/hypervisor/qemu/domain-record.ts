@@ -1,14 +1,15 @@
 /**
- * What one agent leaves for the next about a domain: domain.json.
+ * The record of a domain, which one node agent leaves for the next: domain.json. Its member names are stored and must
+ * not change.
  *
- *   before QEMU is started      definition                    a start that was cut off: nothing of it ran yet
- *   after it, before it runs    + startedAtMs, qemu, swtpm    QEMU knows whether the guest ran
+ *   before QEMU starts          definition                    an interrupted start: nothing of it ran yet
+ *   after that, before it runs  + startedAtMs, qemu, swtpm    QEMU knows whether the guest ran
  *   once it ends                + ended                       final; QEMU may still have to quit
- *   while disks are copied      + copies                      QEMU knows how far those without an outcome are
- *   before it is frozen         + frozen                      whoever finds it thaws the guest, at the latest then
- *   once it moves, or comes     + migration                   each step before it counts (../migration.ts)
+ *   while disks are copied      + copies                      QEMU knows the progress of those without an outcome
+ *   before a freeze             + frozen                      the next node agent thaws the guest then, at the latest
+ *   during a migration          + migration                   every step before it takes effect (../migration.ts)
  *
- * The definition changes with devices that are plugged in and let go: what QEMU may have anything of is in it.
+ * The definition changes with hotplug: it contains every device of which QEMU may have any part.
  */
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { CopyState, DiskCopy, DomainState } from '../hypervisor.ts';
@@ -32,7 +33,7 @@ export interface CopyRecord extends DiskCopy {
 export interface DomainRecord {
   readonly version: 1;
   readonly definition: DomainDefinition;
-  /** Made to wait: a guest that never ran is as it should be. */
+  /** Created paused: a guest that never ran is in its intended state. */
   readonly paused: boolean;
   readonly started?: StartedProcesses;
   readonly ended?: EndedState;
@@ -41,7 +42,10 @@ export interface DomainRecord {
   readonly frozen?: FreezeRecord | undefined;
 }
 
-/** Undefined for what is no record of ours. It was written whole by an agent, in a place where no guest can write. */
+/**
+ * Returns undefined if the text is not a record of this domain. Records are written atomically, where guests cannot
+ * write.
+ */
 export function parseRecord(text: string, id: string): DomainRecord | undefined {
   try {
     const value = JSON.parse(text) as Partial<DomainRecord> | null;

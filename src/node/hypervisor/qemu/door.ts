@@ -1,8 +1,9 @@
 /**
- * The way from the source's QEMU to the target's: where it is, how it is told, and the key to it.
+ * The endpoint at which the source's QEMU connects to the target's: its address, how the address is written, and its
+ * key.
  *
- *   unix:<absolute path>     both QEMUs run as the same user, and nobody else may enter the target's run directory
- *   tcp:<host>:<port>        TLS with a key that is made for this one migration and known to both ends alone
+ *   unix:<absolute path>     both QEMUs run as the same user, and only that user can enter the target's run directory
+ *   tcp:<host>:<port>        TLS with a key that is created for this migration and known only to its two ends
  */
 import { getDiffieHellman } from 'node:crypto';
 import { link, mkdir, open, realpath, rm } from 'node:fs/promises';
@@ -11,57 +12,58 @@ import { newUid } from '#lib/ids.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { DomainDir } from './domain-dir.ts';
 import type { User } from './process.ts';
-import { unlessLost } from './copy-jobs.ts';
+import { ignoreRefusal } from './copy-jobs.ts';
 import type { QmpClient } from './qmp.ts';
-import { directoriesBetween, isOpen } from './reach-file.ts';
+import { directoriesBetween, canSearchAll } from './file-access.ts';
 
-export type DoorAddress =
+export type EndpointAddress =
   | { readonly type: 'unix'; readonly path: string }
   | { readonly type: 'inet'; readonly host: string; readonly port: string };
 
 const FIRST_PORT = 49_152;
 const PORTS = 256;
-/** What the kernel takes, without the byte that ends it. */
+/** The kernel's limit, without the terminating byte. */
 const MAX_SOCKET_PATH_BYTES = 107;
 const KEY_FILE = 'keys.psk';
-const GROUP_FILE = 'dh-params.pem';
+const PARAMETERS_FILE = 'dh-params.pem';
 const KEY_USER = 'qemu';
 const KEY_OBJECT = 'migration-key';
 const SECRET = /^[0-9a-f]{64}$/;
 
-export function doorText(address: DoorAddress): string {
-  return address.type === 'unix' ? `unix:${address.path}` : `tcp:${hostText(address.host)}:${address.port}`;
+export function formatEndpointAddress(address: EndpointAddress): string {
+  return address.type === 'unix' ? `unix:${address.path}` : `tcp:${formatHost(address.host)}:${address.port}`;
 }
 
-/** Throws for what is none. */
-export function parseDoor(text: string): DoorAddress {
+/** Parses an address; throws if the text is not one. */
+export function parseDoor(text: string): EndpointAddress {
   const [, path] = /^unix:(\/[^\0]+)$/.exec(text) ?? [];
   if (path !== undefined) return { type: 'unix', path };
   const [, v6, host, port] = /^tcp:(?:\[([0-9A-Fa-f:.%\w]+)\]|([\w.-]+)):(\d{1,5})$/.exec(text) ?? [];
   const name = v6 ?? host;
   if (name === undefined || port === undefined) {
-    throw new HypervisorError(`${JSON.stringify(text)} is no way to another QEMU`, { permanent: true });
+    throw new HypervisorError(`${JSON.stringify(text)} is not a migration address`, { permanent: true });
   }
   return { type: 'inet', host: name, port };
 }
 
-function hostText(host: string): string {
+function formatHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }
 
-/** Enough that nobody guesses it. */
+/** Returns a secret of 256 bits. */
 export function newSecret(): string {
   return `${newUid()}${newUid()}`.replaceAll('-', '');
 }
 
-/** Gives QEMU its end of the key; the object's name. What an earlier migration left is replaced. */
-export async function addKey(
+/** Installs the key in QEMU and returns the name of its object. Replaces the key of an earlier migration. */
+export async function installKey(
   qmp: QmpClient,
   secret: string,
   { dir, user, endpoint }: { dir: DomainDir; user: User | undefined; endpoint: 'client' | 'server' },
 ): Promise<string> {
-  if (!SECRET.test(secret)) throw new HypervisorError('the key is no key of ours', { permanent: true });
-  await dropKey(qmp, dir);
+  if (!SECRET.test(secret))
+    throw new HypervisorError('the migration key has an unexpected format', { permanent: true });
+  await uninstallKey(qmp, dir);
   await writeKey(dir, secret, user);
   try {
     await qmp.execute('object-add', {
@@ -72,29 +74,29 @@ export async function addKey(
       ...(endpoint === 'client' && { username: KEY_USER }),
     });
   } finally {
-    // Who listens looks it up for each that comes.
-    if (endpoint === 'client') await removeKey(dir);
+    // A server reads the file at each connection, a client only once.
+    if (endpoint === 'client') await removeKeyFiles(dir);
   }
   return KEY_OBJECT;
 }
 
-/** Fine where there is none. */
-export async function dropKey(qmp: QmpClient, dir: DomainDir): Promise<void> {
-  await qmp.execute('object-del', { id: KEY_OBJECT }).catch(unlessLost);
-  await removeKey(dir);
+/** Removes the key from QEMU and from disk. Does nothing if there is none. */
+export async function uninstallKey(qmp: QmpClient, dir: DomainDir): Promise<void> {
+  await qmp.execute('object-del', { id: KEY_OBJECT }).catch(ignoreRefusal);
+  await removeKeyFiles(dir);
 }
 
-/** Fine where there is none. */
-export async function removeKey(dir: DomainDir): Promise<void> {
+/** Removes the key's files. Does nothing if there are none. */
+export async function removeKeyFiles(dir: DomainDir): Promise<void> {
   await rm(dir.key, { recursive: true, force: true });
 }
 
-/** Beside run/: in there, whoever has taken QEMU over could make us write elsewhere. */
+/** Writes the key's files beside run/: below run/ a compromised QEMU could redirect our writes. */
 async function writeKey(dir: DomainDir, secret: string, user: User | undefined): Promise<void> {
   await mkdir(dir.key, { mode: 0o711 });
   for (const [name, text] of [
     [KEY_FILE, `${KEY_USER}:${secret}\n`],
-    [GROUP_FILE, groupText()],
+    [PARAMETERS_FILE, diffieHellmanPem()],
   ] as const) {
     const file = await open(join(dir.key, name), 'wx', 0o600);
     try {
@@ -106,8 +108,8 @@ async function writeKey(dir: DomainDir, secret: string, user: User | undefined):
   }
 }
 
-/** A group for the exchange of keys that everybody knows: without one, QEMU looks for primes, which takes seconds. */
-function groupText(): string {
+/** Returns well-known Diffie-Hellman parameters: without them, QEMU searches for primes, which takes seconds. */
+function diffieHellmanPem(): string {
   const prime = getDiffieHellman('modp14').getPrime();
   const integer = Buffer.concat([Buffer.from([0x02, 0x82, 0x01, 0x01, 0x00]), prime]);
   const both = Buffer.concat([integer, Buffer.from([0x02, 0x01, 0x02])]);
@@ -119,13 +121,13 @@ function groupText(): string {
   return ['-----BEGIN DH PARAMETERS-----', ...lines, '-----END DH PARAMETERS-----', ''].join('\n');
 }
 
-/** Listens at the first port that is free. `listen` rejects where it is taken. */
-export async function atFreePort(
+/** Listens on the first free port. `listen` rejects if a port is in use. */
+export async function listenOnFreePort(
   host: string,
-  listen: (address: DoorAddress) => Promise<unknown>,
-): Promise<DoorAddress> {
+  listen: (address: EndpointAddress) => Promise<unknown>,
+): Promise<EndpointAddress> {
   for (let i = 0; i < PORTS; i++) {
-    const address: DoorAddress = { type: 'inet', host, port: String(FIRST_PORT + i) };
+    const address: EndpointAddress = { type: 'inet', host, port: String(FIRST_PORT + i) };
     try {
       await listen(address);
       return address;
@@ -133,45 +135,47 @@ export async function atFreePort(
       if (!/in use|available port/i.test((error as Error).message)) throw error;
     }
   }
-  throw new HypervisorError(`no port from ${FIRST_PORT} to ${FIRST_PORT + PORTS - 1} is free on ${host}`);
+  throw new HypervisorError(
+    `no migration port is free on ${host}: all of ${FIRST_PORT} to ${FIRST_PORT + PORTS - 1} are in use`,
+  );
 }
 
 /**
- * The address as the source's QEMU is to be told it: relative to its working directory, because socket paths are short
- * and it may not enter all directories from the root down. Where no way is open to it, the socket gets a second name in
- * its working directory.
+ * Returns the address as the source's QEMU can open it: relative to its working directory, because socket paths are
+ * short and its user may not enter all directories from the root. If neither path is usable, the socket is linked into
+ * the working directory.
  */
 export async function fromHere(
-  address: DoorAddress,
+  address: EndpointAddress,
   { dir, user }: { dir: DomainDir; user: User | undefined },
-): Promise<DoorAddress> {
+): Promise<EndpointAddress> {
   if (address.type === 'inet') return address;
   const run = await realpath(dir.run);
-  const there = join(await realpath(dirname(address.path)), basename(address.path));
+  const socketPath = join(await realpath(dirname(address.path)), basename(address.path));
   for (const [path, from] of [
-    [relative(run, there), run],
-    [there, '/'],
+    [relative(run, socketPath), run],
+    [socketPath, '/'],
   ] as const) {
     const fits = Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES;
-    if (fits && (user === undefined || (await isOpen(directoriesBetween(from, there), user)))) {
+    if (fits && (user === undefined || (await canSearchAll(directoriesBetween(from, socketPath), user)))) {
       return { type: 'unix', path };
     }
   }
-  const name = secondName(address);
+  const name = socketLinkName(address);
   await rm(join(dir.run, name), { force: true });
-  await link(there, join(dir.run, name)).catch((cause: unknown) => {
-    throw new HypervisorError(`the user of guests cannot reach "${address.path}"`, { cause });
+  await link(socketPath, join(dir.run, name)).catch((cause: unknown) => {
+    throw new HypervisorError(`the guests' user cannot access "${address.path}"`, { cause });
   });
   return { type: 'unix', path: name };
 }
 
-/** Takes second names away again. Fine where there are none. */
-export async function forgetDoors(dir: DomainDir, addresses: readonly DoorAddress[]): Promise<void> {
+/** Removes links to sockets. Does nothing if there are none. */
+export async function removeSocketLinks(dir: DomainDir, addresses: readonly EndpointAddress[]): Promise<void> {
   for (const address of addresses) {
-    if (address.type === 'unix') await rm(join(dir.run, secondName(address)), { force: true });
+    if (address.type === 'unix') await rm(join(dir.run, socketLinkName(address)), { force: true });
   }
 }
 
-function secondName({ path }: { path: string }): string {
+function socketLinkName({ path }: { path: string }): string {
   return `to-${basename(path)}`;
 }

@@ -1,4 +1,4 @@
-/** Where the UEFI firmware of guests is on this machine, and which pair of files a guest gets. */
+/** Finds the UEFI firmware of this host and selects the pair of files that a guest gets. */
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { FirmwareDefinition } from '#node/definition/domain-definition.ts';
@@ -9,11 +9,14 @@ export const DEFAULT_OVMF_DIR = '/usr/share/OVMF';
 export interface FirmwareFiles {
   /** Read only, shared by all guests. */
   readonly code: string;
-  /** What the variables of a new guest begin with; each gets its own copy. */
+  /** The template of the EFI variables; each guest gets its own copy. */
   readonly variables: string;
 }
 
-/** The variables for secure boot hold Microsoft's keys, as physical machines have them. Undefined for BIOS. */
+/**
+ * Returns the files for a loader, or undefined for BIOS. The secure boot variables contain Microsoft's keys, as on
+ * physical machines.
+ */
 export function firmwareFiles(loader: FirmwareDefinition['loader'], ovmfDir: string): FirmwareFiles | undefined {
   if (loader.type === 'bios') return undefined;
   const [code, variables] = loader.secureBoot
@@ -30,7 +33,7 @@ export async function findFirmware(
   if (files === undefined) return undefined;
   for (const path of [files.code, files.variables]) {
     await access(path).catch((cause: unknown) => {
-      throw new HypervisorError(`the firmware "${path}" is missing; install the package ovmf`, { cause });
+      throw new HypervisorError(`firmware file "${path}" is missing; install the package ovmf`, { cause });
     });
   }
   return files;

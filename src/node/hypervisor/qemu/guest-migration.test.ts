@@ -1,4 +1,6 @@
-/** Steps of a migration that go wrong, with a QEMU that only keeps its books. Real ones are in test/e2e/hypervisor-qemu-migration.test.ts. */
+/**
+ * Migration steps that fail, with a simulated QEMU. Real migrations are in test/e2e/hypervisor-qemu-migration.test.ts.
+ */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,8 +13,8 @@ import { mirrorName } from './arguments/block-nodes.ts';
 import { DomainDir } from './domain-dir.ts';
 import { GuestMigration } from './guest-migration.ts';
 import type { MigrationRecord } from './migration-record.ts';
-import { bookMonitor, type Command } from './testing/book-monitor.ts';
-import { untilWith } from './testing/until.ts';
+import { openScriptedMonitor, type Command } from './testing/scripted-monitor.ts';
+import { waitWithClock } from './testing/wait-with-clock.ts';
 
 const DISKS = [{ deviceId: 'disk-a', bytes: 4096, overlay: false }];
 const base = { uid: 'u', peer: 'other', disks: DISKS, goesOn: true };
@@ -25,12 +27,12 @@ const OUTGOING: Outgoing = {
 };
 const { signal } = new AbortController();
 
-class BookQemu {
+class SimulatedQemu {
   status = 'running';
   migrate: { status?: string; 'error-desc'?: string } = {};
   readonly jobs = new Map<string, { id: string; status: string; error?: string }>();
   readonly nodes = new Set<string>();
-  /** What happened, in order: commands that change something, and records that were written. */
+  /** Commands that change something, and written records, in order. */
   readonly done: string[] = [];
 
   answer({ execute, arguments: args = {} }: Command): unknown {
@@ -82,10 +84,10 @@ class BookQemu {
 }
 
 interface Scene {
-  readonly qemu: BookQemu;
+  readonly qemu: SimulatedQemu;
   readonly migration: GuestMigration;
-  readonly books: { record: MigrationRecord | undefined; unwritable: boolean; changing: boolean };
-  /** The step that is written down. */
+  readonly state: { record: MigrationRecord | undefined; unwritable: boolean; changing: boolean };
+  /** The recorded step. */
   step(): string | undefined;
   event(name: string): void;
   until(isSo: () => boolean): Promise<void>;
@@ -93,137 +95,142 @@ interface Scene {
 
 async function scene(record: MigrationRecord | undefined, run: (scene: Scene) => Promise<void>): Promise<void> {
   const root = await mkdtemp(join(tmpdir(), 'selfsame-move-'));
-  const [clock, qemu, dir] = [new FakeClock(), new BookQemu(), new DomainDir(root, 'a-uid')];
+  const [clock, qemu, dir] = [new FakeClock(), new SimulatedQemu(), new DomainDir(root, 'a-uid')];
   await mkdir(dir.run, { recursive: true });
-  const qmp = await bookMonitor(clock, (command) => qemu.answer(command));
-  const books = { record, unwritable: false, changing: false };
+  const qmp = await openScriptedMonitor(clock, (command) => qemu.answer(command));
+  const state = { record, unwritable: false, changing: false };
   const migration = new GuestMigration({
     ...{ clock, dir, user: undefined },
-    files: { pathOf: async (_name, path) => path, forget: async () => undefined },
+    files: { pathOf: async (_name, path) => path, release: async () => undefined },
     definition: () => aDefinition(),
-    record: () => books.record,
+    record: () => state.record,
     write: async (next) => {
-      books.record = next;
-      if (books.unwritable) throw new Error('no space left');
+      state.record = next;
+      if (state.unwritable) throw new Error('no space left');
       qemu.done.push(`write ${next.step}`);
     },
-    assume: (next) => void (books.record = next),
-    ask: (_verb, work) => work(qmp),
+    setInMemory: (next) => void (state.record = next),
+    withQmp: (_verb, work) => work(qmp),
     hasEnded: () => qemu.status === 'ended',
-    isChanging: () => books.changing,
+    isChanging: () => state.changing,
     refresh: async () => undefined,
     quit: async () => void qemu.done.push('quit'),
   });
   try {
-    const event = (name: string) => migration.heard({ name, data: {} });
-    await run({ qemu, migration, books, step: () => books.record?.step, event, until: untilWith(clock) });
+    const event = (name: string) => migration.onEvent({ name, data: {} });
+    await run({ qemu, migration, state, step: () => state.record?.step, event, until: waitWithClock(clock) });
   } finally {
     qmp.close();
     await rm(root, { recursive: true });
   }
 }
 
-test('a guest that its owner keeps paused since it was taken back is not sent', () =>
+test('refuses to send a guest that stays paused since an aborted migration', () =>
   scene({ ...SENDING, step: 'aborted', goesOn: false }, async ({ qemu, migration, step }) => {
     qemu.status = 'postmigrate';
-    await assert.rejects(migration.send(OUTGOING, { signal }), /can be sent again only after it has gone on/);
+    await assert.rejects(migration.send(OUTGOING, { signal }), /resume it before the next migration/);
     assert.deepEqual([qemu.done, step()], [[], 'aborted']);
   }));
 
 const takenBack: Record<string, { migrate: string | undefined; status: string; cancels: boolean; resumes: boolean }> = {
-  'nothing was sent yet': { migrate: undefined, status: 'running', cancels: false, resumes: false },
-  'it is being connected': { migrate: 'setup', status: 'running', cancels: true, resumes: false },
-  'memory is being sent': { migrate: 'active', status: 'running', cancels: true, resumes: false },
-  'it stands still': { migrate: 'pre-switchover', status: 'finish-migrate', cancels: true, resumes: false },
-  'the last of it is being sent': { migrate: 'device', status: 'finish-migrate', cancels: true, resumes: false },
-  'all was sent': { migrate: 'completed', status: 'postmigrate', cancels: false, resumes: true },
-  'it has failed': { migrate: 'failed', status: 'running', cancels: false, resumes: false },
-  'it has failed at last': { migrate: 'failed', status: 'postmigrate', cancels: false, resumes: true },
-  'it is given up already': { migrate: 'cancelled', status: 'running', cancels: false, resumes: false },
+  'before anything was sent': { migrate: undefined, status: 'running', cancels: false, resumes: false },
+  'while connecting': { migrate: 'setup', status: 'running', cancels: true, resumes: false },
+  'while memory is sent': { migrate: 'active', status: 'running', cancels: true, resumes: false },
+  'while paused for the switchover': {
+    migrate: 'pre-switchover',
+    status: 'finish-migrate',
+    cancels: true,
+    resumes: false,
+  },
+  'while the last part is sent': { migrate: 'device', status: 'finish-migrate', cancels: true, resumes: false },
+  'after everything was sent': { migrate: 'completed', status: 'postmigrate', cancels: false, resumes: true },
+  'after a failure': { migrate: 'failed', status: 'running', cancels: false, resumes: false },
+  'after a failure of the switchover': { migrate: 'failed', status: 'postmigrate', cancels: false, resumes: true },
+  'after a cancellation': { migrate: 'cancelled', status: 'running', cancels: false, resumes: false },
 };
 
 for (const [moment, { migrate, status, cancels, resumes }] of Object.entries(takenBack)) {
-  test(`a guest is taken back: ${moment}`, () =>
+  test(`aborts a migration ${moment}`, () =>
     scene(SENDING, async ({ qemu, migration, step }) => {
       Object.assign(qemu, { status, migrate: migrate === undefined ? {} : { status: migrate } });
       const name = mirrorName('disk-a');
       qemu.jobs.set(name, { id: name, status: 'running' });
       qemu.nodes.add(name).add('fmt-a');
 
-      await migration.takeBack();
+      await migration.abort();
 
       assert.deepEqual([qemu.done.includes('migrate_cancel'), qemu.done.includes('cont')], [cancels, resumes]);
       assert.deepEqual([qemu.status, [...qemu.jobs], [...qemu.nodes], step()], ['running', [], ['fmt-a'], 'aborted']);
     }));
 }
 
-test('a guest that its owner paused stays so when it is taken back', () =>
+test('keeps a guest paused that the user has paused', () =>
   scene({ ...SENDING, goesOn: false }, async ({ qemu, migration, step }) => {
     Object.assign(qemu, { status: 'postmigrate', migrate: { status: 'completed' } });
-    await migration.takeBack();
+    await migration.abort();
     assert.deepEqual([qemu.done.includes('cont'), step()], [false, 'aborted']);
   }));
 
-test('a guest that has ended is taken back in the books alone', () =>
+test('only records the abort if the guest has ended', () =>
   scene(SENDING, async ({ qemu, migration, step }) => {
     qemu.status = 'ended';
-    await migration.takeBack();
+    await migration.abort();
     assert.deepEqual([qemu.done, step()], [['write aborted'], 'aborted']);
   }));
 
-test('a guest that has gone is not taken back', () =>
+test('refuses to abort after the guest has migrated', () =>
   scene(MIGRATED, async ({ qemu, migration }) => {
-    await assert.rejects(migration.takeBack(), /it is migrated, as source; expected sending or aborted/);
+    await assert.rejects(migration.abort(), /its migration is in step migrated as source; expected sending or aborted/);
     assert.deepEqual(qemu.done, []);
   }));
 
-test('where nobody knows whether it was given away, that it was not is on disk before the guest goes on', () =>
-  scene(SENDING, async ({ qemu, migration, books, step }) => {
+test('records the abort before the guest runs if `migrated` may be on disk', () =>
+  scene(SENDING, async ({ qemu, migration, state, step }) => {
     qemu.jobs.set(mirrorName('disk-a'), { id: mirrorName('disk-a'), status: 'ready' });
     await migration.switchOver();
     qemu.done.length = 0;
-    books.unwritable = true;
+    state.unwritable = true;
     await assert.rejects(migration.recordMigrated(), /no space left/);
     assert.equal(step(), 'sending');
-    await assert.rejects(migration.takeBack(), /no space left/);
-    assert.deepEqual(qemu.done, [], 'it does not go on before');
+    await assert.rejects(migration.abort(), /no space left/);
+    assert.deepEqual(qemu.done, [], 'the guest does not run before');
 
-    books.unwritable = false;
-    await migration.takeBack();
+    state.unwritable = false;
+    await migration.abort();
 
     assert.deepEqual([qemu.done[0], qemu.done.at(-1), step()], ['write aborted', 'cont', 'aborted']);
   }));
 
-test('a guest of which this process has not sent all is not given away', () =>
+test('refuses to record a migration that this process has not sent', () =>
   scene(SENDING, async ({ qemu, migration }) => {
     Object.assign(qemu, { status: 'postmigrate', migrate: { status: 'completed' } });
-    await assert.rejects(migration.recordMigrated(), /not all of it was sent/);
+    await assert.rejects(migration.recordMigrated(), /this process has not sent everything/);
     assert.deepEqual(qemu.done, []);
   }));
 
-test('what keeps a guest from being sent is said, and nothing is written down', async () => {
+test('reports why a guest cannot be sent, and records nothing', async () => {
   for (const [record, changing, want] of [
-    [SENDING, false, /it is moving to node "other"/],
-    [STORED, false, /it has not arrived/],
+    [SENDING, false, /the guest is migrating to node "other"/],
+    [STORED, false, /has not arrived yet/],
     [undefined, true, /being copied/],
   ] as const) {
-    await scene(record, async ({ qemu, migration, books }) => {
-      books.changing = changing;
+    await scene(record, async ({ qemu, migration, state }) => {
+      state.changing = changing;
       await assert.rejects(migration.send(OUTGOING, { signal }), want);
-      assert.deepEqual([qemu.done, books.record], [[], record]);
+      assert.deepEqual([qemu.done, state.record], [[], record]);
     });
   }
 });
 
-test('a guest is sent after that is written down, disks before memory, and switched over', () =>
+test('records the step, sends disks before memory, and switches over', () =>
   scene(undefined, async ({ qemu, migration, step, event, until }) => {
     const sending = migration.send(OUTGOING, { signal });
     await until(() => qemu.done.includes('migrate'));
     Object.assign(qemu, { status: 'finish-migrate', migrate: { status: 'pre-switchover' } });
     event('MIGRATION');
     await sending;
-    const begun = ['write sending', 'migrate-set-capabilities', 'migrate-set-parameters'];
-    assert.deepEqual(qemu.done, [...begun, 'blockdev-add', 'blockdev-mirror', 'migrate']);
+    const startCommands = ['write sending', 'migrate-set-capabilities', 'migrate-set-parameters'];
+    assert.deepEqual(qemu.done, [...startCommands, 'blockdev-add', 'blockdev-mirror', 'migrate']);
     qemu.done.length = 0;
 
     assert.deepEqual(await migration.switchOver(), {});
@@ -234,9 +241,9 @@ test('a guest is sent after that is written down, disks before memory, and switc
     assert.deepEqual([qemu.done.slice(-3), step()], [['write migrated', 'quit', 'write left'], 'left']);
   }));
 
-test('QEMU’s words for what went wrong are told', () =>
+test('reports QEMU’s error', () =>
   scene(undefined, async ({ qemu, migration, step, until }) => {
-    const sending = assert.rejects(migration.send(OUTGOING, { signal }), /the migration has failed: no route to host/);
+    const sending = assert.rejects(migration.send(OUTGOING, { signal }), /the migration failed: no route to host/);
     await until(() => qemu.done.includes('migrate'));
     qemu.migrate = { status: 'failed', 'error-desc': 'no route to host' };
     await until(settled(sending));
@@ -244,9 +251,12 @@ test('QEMU’s words for what went wrong are told', () =>
     assert.equal(step(), 'sending');
   }));
 
-test('a disk that cannot be sent ends it, also when memory is on its way', () =>
+test('fails on a disk error, also while memory is sent', () =>
   scene(undefined, async ({ qemu, migration, until }) => {
-    const sending = assert.rejects(migration.send(OUTGOING, { signal }), /disk "disk-a" cannot be sent: Input\/output/);
+    const sending = assert.rejects(
+      migration.send(OUTGOING, { signal }),
+      /the transfer of disk "disk-a" failed: Input\/output/,
+    );
     await until(() => qemu.done.includes('migrate'));
     const name = mirrorName('disk-a');
     qemu.jobs.set(name, { id: name, status: 'concluded', error: 'Input/output error' });
@@ -254,29 +264,29 @@ test('a disk that cannot be sent ends it, also when memory is on its way', () =>
     await sending;
   }));
 
-test('nothing is switched over where a disk has not been sent', () =>
+test('refuses the switchover while a disk is not sent completely', () =>
   scene(SENDING, async ({ qemu, migration }) => {
     const name = mirrorName('disk-a');
     qemu.jobs.set(name, { id: name, status: 'running' });
-    await assert.rejects(migration.switchOver(), /a disk has not been sent yet/);
+    await assert.rejects(migration.switchOver(), /a disk has not been sent completely/);
     qemu.jobs.clear();
-    await assert.rejects(migration.switchOver(), /its job is gone/);
+    await assert.rejects(migration.switchOver(), /QEMU has no job for it/);
     assert.deepEqual(qemu.done, []);
   }));
 
-test('a guest goes on only after it is written down that it is ours', () =>
-  scene(STORED, async ({ qemu, migration, books, step }) => {
-    books.unwritable = true;
+test('continues the guest only after `committed` is recorded', () =>
+  scene(STORED, async ({ qemu, migration, state, step }) => {
+    state.unwritable = true;
     await assert.rejects(migration.commit(), /no space left/);
     assert.deepEqual(qemu.done, []);
-    books.unwritable = false;
+    state.unwritable = false;
     await migration.commit();
     assert.deepEqual([qemu.done, step()], [['write committed', 'cont', 'object-del', 'write arrived'], 'arrived']);
     await migration.commit();
     assert.equal(qemu.done.length, 4);
   }));
 
-test('what was decided before a restart is done after it, and nothing else', async () => {
+test('completes decided steps after a restart, and nothing else', async () => {
   const cases: [MigrationRecord | undefined, status: string, want: string[]][] = [
     [undefined, 'running', []],
     [SENDING, 'postmigrate', []],
@@ -291,13 +301,13 @@ test('what was decided before a restart is done after it, and nothing else', asy
   for (const [record, status, want] of cases) {
     await scene(record, async ({ qemu, migration }) => {
       qemu.status = status;
-      await migration.settle();
+      await migration.reconcile();
       assert.deepEqual(qemu.done, want, JSON.stringify(record));
     });
   }
 });
 
-/** Whether it is over, whichever way. */
+/** Returns a function that reports whether the work has settled. */
 function settled(work: Promise<unknown>): () => boolean {
   let over = false;
   const end = () => void (over = true);

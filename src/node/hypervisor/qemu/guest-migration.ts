@@ -1,56 +1,55 @@
 /**
- * One domain's part in a migration: its steps, each on disk before it counts (../migration.ts). What QEMU does about it
- * is in send.ts, take-back.ts and receive.ts.
+ * The migration of one domain: its steps, each of which is on disk before it takes effect (../migration.ts). The
+ * commands to QEMU are in send.ts, abort-send.ts and receive.ts.
  */
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
-import type { Incoming, MigrationDoor, Outgoing, Sent, SourceStep, TargetStep } from '../migration.ts';
+import type { Incoming, MigrationDoor, Outgoing, SendOptions, Sent, SourceStep, TargetStep } from '../migration.ts';
 import { Bell } from './bell.ts';
-import { readKeptNvram } from './carried-state.ts';
+import { readNvram } from './move-state.ts';
 import {
-  standsStill,
-  whyAbsent,
-  whyBusy,
+  isPausedByMigration,
+  accessRefusal,
+  changeRefusal,
   type MigrationRecord,
   type SourceRecord,
   type TargetRecord,
 } from './migration-record.ts';
 import type { QmpClient, QmpEvent } from './qmp.ts';
-import { closeDoor, openDoor, storeGuest } from './receive.ts';
-import { runState } from './run-state.ts';
-import { forgetDoor, sendGuest, switchOver, type MovingContext, type SendOptions } from './send.ts';
-import { goOn, takeBackGuest } from './take-back.ts';
+import { closeEndpoint, openEndpoint, storeGuest } from './receive.ts';
+import { parseRunState } from './run-state.ts';
+import { removeEndpointLinks, sendGuest, finishSend, type GuestMigrationContext } from './send.ts';
+import { resumeAfterMigration, abortSend } from './abort-send.ts';
 
 const EVENTS: ReadonlySet<string> = new Set(['MIGRATION', 'JOB_STATUS_CHANGE', 'BLOCK_JOB_READY', 'STOP']);
 
-const NOT_SINCE =
-  'it is paused since an earlier migration was given up, and can be sent again only after it has gone on';
+const PAUSED_SINCE_ABORT = 'the guest is paused since an aborted migration; resume it before the next migration';
 
-export interface GuestMigrationParts extends Omit<MovingContext, 'bell'> {
+export interface GuestMigrationParts extends Omit<GuestMigrationContext, 'bell'> {
   readonly definition: () => DomainDefinition;
   readonly record: () => MigrationRecord | undefined;
-  /** It is on disk when it resolves. */
+  /** The record is on disk when it resolves. */
   readonly write: (record: MigrationRecord) => Promise<void>;
-  /** As write, but in memory only. */
-  readonly assume: (record: MigrationRecord) => void;
-  /** Rejects where QEMU cannot be asked, or refuses. */
-  readonly ask: <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => Promise<T>;
+  /** Sets the record in memory only. */
+  readonly setInMemory: (record: MigrationRecord) => void;
+  /** Rejects if QEMU cannot be reached or refuses. */
+  readonly withQmp: <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => Promise<T>;
   readonly hasEnded: () => boolean;
-  /** Its disks are being copied, or a device is being unplugged. */
+  /** Its disks are being copied, a device is being unplugged, or the guest is frozen. */
   readonly isChanging: () => boolean;
-  /** Looks at QEMU once more: its state may be another. */
+  /** Reads the state from QEMU again. */
   readonly refresh: () => Promise<unknown>;
-  /** Ends QEMU, for a guest that lives on elsewhere. */
+  /** Ends QEMU, for a guest that runs on another node. */
   readonly quit: () => Promise<void>;
 }
 
 export class GuestMigration {
   readonly #parts: GuestMigrationParts;
-  readonly #context: MovingContext;
-  /** All was sent, by this process: whoever finds a guest so cannot know what the other side has. */
-  #hasSent = false;
-  /** Nobody knows whether `migrated` is on disk. */
-  #inDoubt = false;
+  readonly #context: GuestMigrationContext;
+  /** This process has sent everything. Another process cannot know what the target has received. */
+  #hasSentAll = false;
+  /** A write of `migrated` failed, so it may or may not be on disk. */
+  #mayBeMigrated = false;
 
   constructor(parts: GuestMigrationParts) {
     this.#parts = parts;
@@ -58,163 +57,170 @@ export class GuestMigration {
     this.#context = { clock, dir, user, files, bell: new Bell() };
   }
 
-  heard({ name }: QmpEvent): void {
-    if (EVENTS.has(name)) this.#context.bell.ring();
+  onEvent({ name }: QmpEvent): void {
+    if (EVENTS.has(name)) this.#context.bell.notify();
   }
 
-  /** Throws while it moves, or is not here: nothing about it may change then. */
-  checkSettled(verb: string): void {
-    this.#unless(verb, whyBusy(this.#parts.record()));
+  /** Throws while the guest migrates or is on another node: nothing about it may change then. */
+  checkNotMigrating(verb: string): void {
+    this.#throwRefusal(verb, changeRefusal(this.#parts.record()));
   }
 
-  /** Throws while it is not here. */
+  /** Throws while the guest is on another node. */
   checkPresent(verb: string): void {
-    this.#unless(verb, whyAbsent(this.#parts.record()));
+    this.#throwRefusal(verb, accessRefusal(this.#parts.record()));
   }
 
   async send(outgoing: Outgoing, options: SendOptions): Promise<void> {
     options.signal.throwIfAborted();
-    this.#hasSent = false;
-    const { ask, write, refresh, dir, record, isChanging } = this.#parts;
+    this.#hasSentAll = false;
+    const { withQmp, write, refresh, dir, record, isChanging } = this.#parts;
     const { uid, peer, disks, door } = outgoing;
-    await ask('send', async (qmp) => {
-      const why = whyBusy(record()) ?? (isChanging() ? 'its disks are being copied, or a device unplugged' : undefined);
+    await withQmp('send', async (qmp) => {
+      const why =
+        changeRefusal(record()) ??
+        (isChanging()
+          ? 'its disks are being copied, a device is being unplugged, or it is frozen; try again later'
+          : undefined);
       if (why !== undefined) throw new HypervisorError(why);
-      const found = runState(await qmp.execute('query-status'));
-      // QEMU would refuse in words that help nobody.
-      if (standsStill(found)) throw new HypervisorError(NOT_SINCE);
+      const found = parseRunState(await qmp.execute('query-status'));
+      // QEMU's own refusal does not explain this.
+      if (isPausedByMigration(found)) throw new HypervisorError(PAUSED_SINCE_ABORT);
       await write({ uid, peer, disks, role: 'source', step: 'sending', goesOn: found.state === 'running' });
       try {
         await sendGuest(qmp, this.#context, outgoing, options);
       } finally {
-        // Whoever is connected stays so.
-        await forgetDoor(dir, [door.memory, door.disks]).catch(() => undefined);
+        // Existing connections are not affected.
+        await removeEndpointLinks(dir, [door.memory, door.disks]).catch(() => undefined);
       }
     });
     await refresh();
   }
 
   async switchOver(): Promise<Sent> {
-    const { disks } = this.#source('send the last of', ['sending']);
-    return this.#parts.ask('send the last of', async (qmp) => {
-      await switchOver(qmp, this.#context, disks);
-      this.#hasSent = true;
-      const nvram = await readKeptNvram(this.#parts.definition());
+    const { disks } = this.#sourceRecord('switch over', ['sending']);
+    return this.#parts.withQmp('switch over', async (qmp) => {
+      await finishSend(qmp, this.#context, disks);
+      this.#hasSentAll = true;
+      const nvram = await readNvram(this.#parts.definition());
       return nvram === undefined ? {} : { nvram };
     });
   }
 
   async recordMigrated(): Promise<void> {
-    const record = this.#source('give away', ['sending', 'migrated']);
+    const record = this.#sourceRecord('record the migration of', ['sending', 'migrated']);
     if (record.step === 'migrated') return;
-    if (!this.#hasSent) throw this.#cannot('give away', 'not all of it was sent');
-    this.#inDoubt = true;
+    if (!this.#hasSentAll) throw this.#error('record the migration of', 'this process has not sent everything');
+    this.#mayBeMigrated = true;
     await this.#write(record, { ...record, step: 'migrated' });
-    this.#inDoubt = false;
+    this.#mayBeMigrated = false;
   }
 
   async leave(): Promise<void> {
-    const record = this.#source('leave', ['migrated', 'left']);
+    const record = this.#sourceRecord('leave', ['migrated', 'left']);
     await this.#parts.quit();
     if (record.step !== 'left') await this.#write(record, { ...record, step: 'left' });
   }
 
-  async takeBack(): Promise<void> {
-    const { ask, hasEnded, refresh } = this.#parts;
+  async abort(): Promise<void> {
+    const { withQmp, hasEnded, refresh } = this.#parts;
     if (this.#parts.record()?.role !== 'source') return;
-    const record = this.#source('take back', ['sending', 'aborted']);
-    this.#hasSent = false;
-    // Should the other step be on disk, somebody would take it for the outcome: the guest must not run before.
+    const record = this.#sourceRecord('abort the migration of', ['sending', 'aborted']);
+    this.#hasSentAll = false;
+    // If `migrated` is on disk, it would be taken for the outcome: overwrite it before the guest runs.
     const aborted: SourceRecord = { ...record, step: 'aborted' };
-    if (this.#inDoubt) await this.#write(record, aborted);
-    this.#inDoubt = false;
+    if (this.#mayBeMigrated) await this.#write(record, aborted);
+    this.#mayBeMigrated = false;
     if (!hasEnded()) {
-      await ask('take back', (qmp) => takeBackGuest(qmp, this.#context, record));
+      await withQmp('abort the migration of', (qmp) => abortSend(qmp, this.#context, record));
     }
     if (this.#parts.record()?.step !== 'aborted') await this.#write(record, aborted);
     if (!hasEnded()) await refresh();
   }
 
-  /** For a QEMU that waits: the record is on disk already. */
-  open(incoming: Incoming): Promise<MigrationDoor> {
-    return this.#parts.ask('receive', (qmp) => openDoor(qmp, this.#context, this.#parts.definition(), incoming));
+  /** Opens the endpoint of a waiting QEMU. The record is on disk already. */
+  openEndpoint(incoming: Incoming): Promise<MigrationDoor> {
+    return this.#parts.withQmp('receive', (qmp) =>
+      openEndpoint(qmp, this.#context, this.#parts.definition(), incoming),
+    );
   }
 
   async store(sent: Sent, { signal }: { signal?: AbortSignal }): Promise<void> {
-    const record = this.#target('store', ['waiting', 'stored']);
+    const record = this.#targetRecord('store', ['waiting', 'stored']);
     if (record.step === 'stored') return;
-    await this.#parts.ask('store', async (qmp) => {
+    await this.#parts.withQmp('store', async (qmp) => {
       await storeGuest(qmp, this.#context, this.#parts.definition(), record.disks, { ...sent, signal });
       await this.#write(record, { ...record, step: 'stored' });
     });
   }
 
   async commit(): Promise<void> {
-    const record = this.#target('commit', ['stored', 'committed', 'arrived']);
+    const record = this.#targetRecord('commit', ['stored', 'committed', 'arrived']);
     if (record.step === 'arrived') return;
     const committed: TargetRecord = { ...record, step: 'committed' };
     if (record.step !== 'committed') await this.#write(record, committed);
-    await this.#parts.ask('commit', async (qmp) => {
-      if (record.goesOn) await this.#goOnHere(qmp);
-      // Not before: it has no hurry, and a guest that stands still has.
-      await closeDoor(qmp, this.#context).catch(() => undefined);
+    await this.#parts.withQmp('commit', async (qmp) => {
+      if (record.goesOn) await this.#resumeHere(qmp);
+      // After the guest continues, because the paused guest is more urgent.
+      await closeEndpoint(qmp, this.#context).catch(() => undefined);
     });
     await this.#write(committed, { ...committed, step: 'arrived' });
     await this.#parts.refresh();
   }
 
-  /** What an agent was about to do when it was cut off, and what nobody may keep from happening any more. */
-  async settle(): Promise<void> {
+  /** Completes a step that an earlier node agent began and that can no longer be undone. */
+  async reconcile(): Promise<void> {
     const record = this.#parts.record();
     if (record?.step === 'committed') await this.commit();
     if (record?.step !== 'aborted' || !record.goesOn) return;
-    await this.#parts.ask('take back', goOn);
+    await this.#parts.withQmp('abort the migration of', resumeAfterMigration);
     await this.#parts.refresh();
   }
 
-  async #goOnHere(qmp: QmpClient): Promise<void> {
+  async #resumeHere(qmp: QmpClient): Promise<void> {
     try {
       await qmp.execute('cont');
     } catch (error) {
-      // It may have shut down in its last moment there: then that is what has come.
+      // The guest may have shut down at the source just before, so its state has to be read.
       await this.#parts.refresh().catch(() => undefined);
       throw error;
     }
   }
 
-  /** A step that cannot be written down is not taken. */
+  /** A step that cannot be recorded is not taken. */
   async #write(before: MigrationRecord, next: MigrationRecord): Promise<void> {
     try {
       await this.#parts.write(next);
     } catch (error) {
-      this.#parts.assume(before);
+      this.#parts.setInMemory(before);
       throw error;
     }
   }
 
-  #source(verb: string, steps: readonly SourceStep[]): SourceRecord {
+  #sourceRecord(verb: string, steps: readonly SourceStep[]): SourceRecord {
     const record = this.#parts.record();
     if (record?.role === 'source' && steps.includes(record.step)) return record;
-    throw this.#outOfTurn(verb, steps);
+    throw this.#wrongStepError(verb, steps);
   }
 
-  #target(verb: string, steps: readonly TargetStep[]): TargetRecord {
+  #targetRecord(verb: string, steps: readonly TargetStep[]): TargetRecord {
     const record = this.#parts.record();
     if (record?.role === 'target' && steps.includes(record.step)) return record;
-    throw this.#outOfTurn(verb, steps);
+    throw this.#wrongStepError(verb, steps);
   }
 
-  #outOfTurn(verb: string, steps: readonly string[]): HypervisorError {
+  #wrongStepError(verb: string, steps: readonly string[]): HypervisorError {
     const record = this.#parts.record();
-    const now = record === undefined ? 'it does not migrate' : `it is ${record.step}, as ${record.role}`;
-    return this.#cannot(verb, `${now}; expected ${steps.join(' or ')}`);
+    const now =
+      record === undefined ? 'the guest does not migrate' : `its migration is in step ${record.step} as ${record.role}`;
+    return this.#error(verb, `${now}; expected ${steps.join(' or ')}`);
   }
 
-  #unless(verb: string, why: string | undefined): void {
-    if (why !== undefined) throw this.#cannot(verb, why);
+  #throwRefusal(verb: string, why: string | undefined): void {
+    if (why !== undefined) throw this.#error(verb, why);
   }
 
-  #cannot(verb: string, why: string): HypervisorError {
+  #error(verb: string, why: string): HypervisorError {
     return new HypervisorError(`Cannot ${verb} domain "${this.#parts.definition().name}": ${why}`);
   }
 }

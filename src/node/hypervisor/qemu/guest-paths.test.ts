@@ -9,33 +9,33 @@ import { GuestPaths } from './guest-paths.ts';
 
 const dir = new DomainDir('/node/domains', 'a-uid');
 
-test('paths of the domain itself are relative to where QEMU works', () => {
+test('makes paths of the domain relative to QEMU’s working directory', () => {
   const paths = new GuestPaths(dir, { inherit: true });
-  assert.equal(paths.of('/node/domains/a-uid/volumes/x.img'), '../volumes/x.img');
-  assert.equal(paths.of('/node/domains/a-uid/run/nvram.fd'), 'nvram.fd');
+  assert.equal(paths.pathFor('/node/domains/a-uid/volumes/x.img'), '../volumes/x.img');
+  assert.equal(paths.pathFor('/node/domains/a-uid/run/nvram.fd'), 'nvram.fd');
 });
 
-test('others go through their directory, each of which is inherited once', () => {
+test('reaches other paths through inherited directories, each opened once', () => {
   const paths = new GuestPaths(dir, { inherit: true });
-  assert.equal(paths.of('/node/volumes/a/disk.img'), '/proc/self/fd/3/disk.img');
-  assert.equal(paths.of('/dev/loop1'), '/proc/self/fd/4/loop1');
-  assert.equal(paths.of('/node/volumes/a/other.img'), '/proc/self/fd/3/other.img');
-  // Begins with the same letters only.
-  assert.equal(paths.of('/node/domains/a-uid-2/x.img'), '/proc/self/fd/5/x.img');
+  assert.equal(paths.pathFor('/node/volumes/a/disk.img'), '/proc/self/fd/3/disk.img');
+  assert.equal(paths.pathFor('/dev/loop1'), '/proc/self/fd/4/loop1');
+  assert.equal(paths.pathFor('/node/volumes/a/other.img'), '/proc/self/fd/3/other.img');
+  // Only a prefix of the domain directory's name.
+  assert.equal(paths.pathFor('/node/domains/a-uid-2/x.img'), '/proc/self/fd/5/x.img');
 });
 
-test('as ourselves, they stay what they are', () => {
+test('keeps absolute paths if QEMU runs as our own user', () => {
   const paths = new GuestPaths(dir, { inherit: false });
-  assert.equal(paths.of('/node/volumes/a/disk.img'), '/node/volumes/a/disk.img');
+  assert.equal(paths.pathFor('/node/volumes/a/disk.img'), '/node/volumes/a/disk.img');
 });
 
-test('directories are opened in the order of their numbers, and closed again', async () => {
+test('opens directories in the order of their numbers, and closes them', async () => {
   const root = await mkdtemp(join(tmpdir(), 'selfsame-paths-'));
   try {
     await writeFile(join(root, 'disk.img'), 'content');
     const paths = new GuestPaths(dir, { inherit: true });
-    paths.of('/dev/null');
-    paths.of(join(root, 'disk.img'));
+    paths.pathFor('/dev/null');
+    paths.pathFor(join(root, 'disk.img'));
     const fds = await paths.open();
     assert.equal(fds.length, 2);
     assert.equal(readFileSync(`/proc/self/fd/${fds[1]}/disk.img`, 'utf8'), 'content');
@@ -46,9 +46,9 @@ test('directories are opened in the order of their numbers, and closed again', a
   }
 });
 
-test('a directory that is missing is an error', async () => {
+test('fails for a missing directory', async () => {
   const paths = new GuestPaths(dir, { inherit: true });
-  paths.of('/no/such/disk.img');
+  paths.pathFor('/no/such/disk.img');
   await assert.rejects(paths.open(), /ENOENT/);
   await paths.close();
 });

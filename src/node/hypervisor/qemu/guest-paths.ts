@@ -1,7 +1,7 @@
 /**
- * Paths as QEMU (and swtpm) is to be told them. Below the directory of the domain they are relative to its working directory. All
- * others go through a descriptor of their directory that QEMU inherits: its user need not be able to pass the private
- * directories above, only to open the file itself.
+ * Paths for QEMU and swtpm. Paths below the domain directory are relative to their working directory. All others go
+ * through a descriptor of the file's directory that the process inherits: its user then needs access only to the file
+ * itself, not to the private directories above.
  */
 import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
@@ -16,13 +16,13 @@ export class GuestPaths {
   readonly #directories: string[] = [];
   #handles: FileHandle[] = [];
 
-  /** Without `inherit` QEMU runs as we do and gets those paths as they are. */
+  /** Without `inherit` the process runs as our own user and gets absolute paths. */
   constructor(dir: DomainDir, { inherit }: { inherit: boolean }) {
     this.#dir = dir;
     this.#inherit = inherit;
   }
 
-  of(absolute: string): string {
+  pathFor(absolute: string): string {
     if (absolute.startsWith(`${this.#dir.path}/`)) return relative(this.#dir.run, absolute);
     if (!this.#inherit) return absolute;
     const directory = dirname(absolute);
@@ -31,7 +31,7 @@ export class GuestPaths {
     return join('/proc/self/fd', String(FIRST_FD + index), basename(absolute));
   }
 
-  /** Opens the directories of all paths that were asked for, in the order of their numbers. */
+  /** Opens the directories of all requested paths, in the order of their descriptor numbers. */
   async open(): Promise<number[]> {
     for (const path of this.#directories) {
       this.#handles.push(await open(path, constants.O_RDONLY | constants.O_DIRECTORY));

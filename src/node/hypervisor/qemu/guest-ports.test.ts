@@ -4,10 +4,10 @@ import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
 import { GuestPorts } from '#node/hypervisor/qemu/guest-ports.ts';
-import { bookMonitor } from '#node/hypervisor/qemu/testing/book-monitor.ts';
+import { openScriptedMonitor } from '#node/hypervisor/qemu/testing/scripted-monitor.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
 
-/** A monitor that forwards to a port of this machine, and says of a connection what it is told to say. */
+/** A monitor that forwards to a port of this host, and reports connections in the given state. */
 async function scene(t: TestContext, { state, left = false }: { state: string; left?: boolean }) {
   const sockets: Socket[] = [];
   const server = createServer((socket) => {
@@ -18,12 +18,12 @@ async function scene(t: TestContext, { state, left = false }: { state: string; l
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const said: string[] = [];
+  const commands: string[] = [];
   let isForwarded = left;
   const row = (what: string) => `  TCP[${what}]  12  127.0.0.1 ${port}  10.0.2.15  8080  0  0\r\n`;
-  const qmp = await bookMonitor(systemClock, ({ arguments: args }) => {
+  const qmp = await openScriptedMonitor(systemClock, ({ arguments: args }) => {
     const line = String(args?.['command-line']);
-    if (line.startsWith('hostfwd_')) said.push(line);
+    if (line.startsWith('hostfwd_')) commands.push(line);
     if (line.startsWith('hostfwd_add')) isForwarded = true;
     if (line.startsWith('hostfwd_remove')) isForwarded = false;
     if (line !== 'info usernet') return '';
@@ -36,56 +36,60 @@ async function scene(t: TestContext, { state, left = false }: { state: string; l
     server.close();
   });
   const definition = aDefinition();
-  const ports = new GuestPorts({ clock: systemClock, ask: (_verb, work) => work(qmp), definition: () => definition });
+  const ports = new GuestPorts({
+    clock: systemClock,
+    withQmp: (_verb, work) => work(qmp),
+    definition: () => definition,
+  });
   const removed = `hostfwd_remove net-default tcp:127.0.0.1:${port}`;
-  return { ports, said, removed };
+  return { ports, commands, removed };
 }
 const PORT = { port: 8080, protocol: 'tcp' as const };
 const ADDED = 'hostfwd_add net-default tcp:127.0.0.1:0-:8080';
 
-test('a connection that the guest has accepted is handed over with what it said first, and nobody finds the forward', async (t) => {
-  const { ports, said, removed } = await scene(t, { state: 'ESTABLISHED' });
+test('returns an accepted connection with its first data, and removes the forward', async (t) => {
+  const { ports, commands, removed } = await scene(t, { state: 'ESTABLISHED' });
   const stream = await ports.open(PORT);
-  assert.deepEqual(said, [ADDED, removed]);
-  const [heard] = (await once(stream, 'data')) as [Buffer];
-  assert.equal(heard.toString(), 'hello\n');
+  assert.deepEqual(commands, [ADDED, removed]);
+  const [data] = (await once(stream, 'data')) as [Buffer];
+  assert.equal(data.toString(), 'hello\n');
   ports.close();
   await once(stream, 'close');
 });
 
-test('a guest that refuses is told as such, and the forward is taken away', async (t) => {
-  const { ports, said, removed } = await scene(t, { state: 'refused' });
+test('reports a refused connection, and removes the forward', async (t) => {
+  const { ports, commands, removed } = await scene(t, { state: 'refused' });
   await assert.rejects(ports.open(PORT), /the guest refused the connection to port 8080/);
-  assert.deepEqual(said, [ADDED, removed]);
+  assert.deepEqual(commands, [ADDED, removed]);
 });
 
-test('a guest that does not answer is not waited for longer than asked', async (t) => {
-  const { ports, said, removed } = await scene(t, { state: 'SYN_SENT' });
+test('stops waiting for the guest after the timeout', async (t) => {
+  const { ports, commands, removed } = await scene(t, { state: 'SYN_SENT' });
   await assert.rejects(ports.open(PORT, { timeoutMs: 120 }), /port 8080 did not answer within 120 ms/);
-  assert.deepEqual(said, [ADDED, removed]);
+  assert.deepEqual(commands, [ADDED, removed]);
 });
 
-test('what an agent of the node that died has left is taken away', async (t) => {
-  const { ports, said, removed } = await scene(t, { state: 'refused', left: true });
-  await ports.settle();
-  assert.deepEqual(said, [removed]);
+test('removes forwards that an earlier node agent left', async (t) => {
+  const { ports, commands, removed } = await scene(t, { state: 'refused', left: true });
+  await ports.reconcile();
+  assert.deepEqual(commands, [removed]);
 });
 
-test('what this agent itself has made is not', async (t) => {
-  const { ports, said, removed } = await scene(t, { state: 'SYN_SENT' });
+test('keeps forwards of this node agent', async (t) => {
+  const { ports, commands, removed } = await scene(t, { state: 'SYN_SENT' });
   const opening = assert.rejects(ports.open(PORT, { timeoutMs: 500 }), /did not answer/);
-  while (said.length === 0) await new Promise((resolve) => setImmediate(resolve));
-  await ports.settle();
-  assert.deepEqual(said, [ADDED]);
+  while (commands.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  await ports.reconcile();
+  assert.deepEqual(commands, [ADDED]);
   await opening;
-  assert.deepEqual(said, [ADDED, removed]);
+  assert.deepEqual(commands, [ADDED, removed]);
 });
 
-test('only so many are opened at a time', async (t) => {
+test('limits the number of connections', async (t) => {
   const { ports } = await scene(t, { state: 'SYN_SENT' });
   const ended = new AbortController();
   const opening = Array.from({ length: 257 }, () => ports.open(PORT, { signal: ended.signal }));
-  await assert.rejects(opening.at(-1)!, /256 connections are open already/);
+  await assert.rejects(opening.at(-1)!, /256 connections to the guest are open already/);
   ended.abort();
   for (const one of await Promise.allSettled(opening)) assert.equal(one.status, 'rejected');
 });

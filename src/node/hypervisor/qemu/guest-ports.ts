@@ -1,9 +1,9 @@
 /**
- * Ports of a guest whose network is inside QEMU: QEMU listens on the loopback of this machine and passes on what comes.
- * A forward is made for one connection and taken away as soon as that is there, so that nobody else finds it; what is
- * left of an agent that died in between is cleared by the next (`settle`).
+ * Connections to ports of a guest whose network is inside QEMU: QEMU listens on this host's loopback and forwards to
+ * the guest. A forward is added for one connection and removed as soon as the connection exists, so that no other
+ * process can use it. `reconcile` removes forwards that an earlier node agent left.
  *
- *   hostfwd_add port 0 ─► which one did it get? (info usernet) ─► connect ─► accepted by the guest? (info usernet)
+ *   hostfwd_add port 0 ─► read the chosen port (info usernet) ─► connect ─► wait until the guest accepts (info usernet)
  *                                                                              ─► hostfwd_remove
  */
 import { createSocket } from 'node:dgram';
@@ -16,29 +16,29 @@ import type { GuestPort, OpenPortOptions } from '../guest-lines.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import { netdevName } from './arguments/interface.ts';
 import type { QmpClient } from './qmp.ts';
-import { parseUsernet, type Forwarded } from './usernet.ts';
+import { parseUsernet, type UsernetEntry } from './usernet.ts';
 
 const LOOPBACK = '127.0.0.1';
 const ACCEPT_MS = 10_000;
-const LOOK_MS = 50;
-/** More would be no use that we know of, and each costs QEMU a socket. */
+const POLL_INTERVAL_MS = 50;
+/** Each connection costs QEMU a socket, and no known use needs more. */
 const MAX_OPEN = 256;
 
 export interface GuestPortsOptions {
   readonly clock: Clock;
-  readonly ask: <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => Promise<T>;
+  readonly withQmp: <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => Promise<T>;
   readonly definition: () => DomainDefinition;
 }
 
 export class GuestPorts {
   readonly #options: GuestPortsOptions;
   readonly #open = new Set<Duplex>();
-  /** That are on their way. */
+  /** The number of connections that are being opened. */
   #opening = 0;
-  /** Forwards of this process, by their keys. */
+  /** Keys of the forwards of this process. */
   readonly #forwards = new Set<string>();
-  /** Forwards are found by their guest port: one is made at a time. */
-  #turn: Promise<unknown> = Promise.resolve();
+  /** Serialises the changes: a new forward is found by its guest port, so only one may be added at a time. */
+  #queue: Promise<unknown> = Promise.resolve();
 
   constructor(options: GuestPortsOptions) {
     this.#options = options;
@@ -46,7 +46,7 @@ export class GuestPorts {
 
   async open(wanted: GuestPort, options: OpenPortOptions = {}): Promise<Duplex> {
     if (this.#open.size + this.#opening >= MAX_OPEN)
-      throw new HypervisorError(`${MAX_OPEN} connections are open already`);
+      throw new HypervisorError(`${MAX_OPEN} connections to the guest are open already; close one of them`);
     this.#opening++;
     try {
       return await this.#openNow(wanted, options);
@@ -56,9 +56,9 @@ export class GuestPorts {
   }
 
   async #openNow(wanted: GuestPort, { timeoutMs = ACCEPT_MS, signal }: OpenPortOptions): Promise<Duplex> {
-    const netdev = this.#netdev();
-    const host = await this.#inTurn(async () => {
-      // It may have waited for others.
+    const netdev = this.#chooseNetdev();
+    const host = await this.#enqueue(async () => {
+      // The signal may have aborted while other forwards were added.
       signal?.throwIfAborted();
       const hostPort = await this.#forward(netdev, wanted);
       this.#forwards.add(forwardKey({ ...wanted, hostPort }));
@@ -68,7 +68,10 @@ export class GuestPorts {
       this.#forwards.delete(forwardKey({ ...wanted, hostPort: host }));
       await this.#remove(netdev, { ...wanted, port: host });
     };
-    const opened = wanted.protocol === 'udp' ? datagrams(host) : this.#accepted(host, wanted, { timeoutMs, signal });
+    const opened =
+      wanted.protocol === 'udp'
+        ? openDatagramStream(host)
+        : this.#waitUntilAccepted(host, wanted, { timeoutMs, signal });
     let stream: Duplex;
     try {
       stream = await opened;
@@ -81,16 +84,16 @@ export class GuestPorts {
       this.#open.delete(stream);
       if (wanted.protocol === 'udp') void remove().catch(() => undefined);
     });
-    // A forward of datagrams is the connection itself; of a stream it has done its work.
+    // A UDP forward is needed as long as the connection; a TCP forward is needed only to connect.
     if (wanted.protocol === 'tcp') await remove().catch(() => undefined);
     return stream;
   }
 
-  /** Takes away what an earlier agent has left: connections of its time are gone with it. Ours go on. */
-  async settle(): Promise<void> {
+  /** Removes forwards that an earlier node agent left; its connections are gone. Keeps our own. */
+  async reconcile(): Promise<void> {
     if (this.#userInterfaces().length === 0) return;
-    await this.#inTurn(async () => {
-      for (const entry of await this.#look()) {
+    await this.#enqueue(async () => {
+      for (const entry of await this.#readUsernet()) {
         const { netdev, protocol, hostPort } = entry;
         if (!isForward(entry) || netdev === undefined || this.#forwards.has(forwardKey(entry))) continue;
         await this.#remove(netdev, { port: hostPort, protocol });
@@ -107,52 +110,61 @@ export class GuestPorts {
     return devices.flatMap((device) => (device.type === 'interface' && device.backend.type === 'user' ? device : []));
   }
 
-  #netdev(): string {
+  #chooseNetdev(): string {
     const interfaces = this.#userInterfaces();
     const first = interfaces.find(({ link }) => link !== 'down') ?? interfaces[0];
     if (first !== undefined) return netdevName(first);
-    const why = 'it has no interface in user mode; what is on a bridge is reached by its own address';
+    const why = 'the guest has no interface in user mode; connect to its own address on the bridge';
     throw new HypervisorError(why, { permanent: true });
   }
 
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#turn.then(work);
-    this.#turn = result.catch(() => undefined);
+  #enqueue<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#queue.then(work);
+    this.#queue = result.catch(() => undefined);
     return result;
   }
 
-  /** The port of this machine that was chosen for it. */
+  /** Adds a forward and returns the port of this host that QEMU chose. */
   async #forward(netdev: string, { port, protocol }: GuestPort): Promise<number> {
-    const before = new Set((await this.#look()).map(forwardKey));
-    const said = await this.#human(`hostfwd_add ${netdev} ${protocol}:${LOOPBACK}:0-:${port}`);
-    if (said.trim() !== '') throw new HypervisorError(`QEMU does not forward port ${port}: ${said.trim()}`);
-    const made = (await this.#look()).find(
+    const before = new Set((await this.#readUsernet()).map(forwardKey));
+    const output = await this.#runMonitorCommand(`hostfwd_add ${netdev} ${protocol}:${LOOPBACK}:0-:${port}`);
+    if (output.trim() !== '') throw new HypervisorError(`QEMU cannot forward port ${port}: ${output.trim()}`);
+    const added = (await this.#readUsernet()).find(
       (entry) => isForward(entry, protocol) && entry.guestPort === port && !before.has(forwardKey(entry)),
     );
-    if (made === undefined) throw new HypervisorError(`QEMU does not say where it forwards port ${port}`);
-    return made.hostPort;
+    if (added === undefined) throw new HypervisorError(`QEMU does not report its forward to port ${port}`);
+    return added.hostPort;
   }
 
-  /** The kernel of this machine accepts for QEMU; only QEMU knows whether the guest did. */
-  async #accepted(host: number, { port }: GuestPort, { timeoutMs, signal }: OpenPortOptions & { timeoutMs: number }) {
+  /**
+   * Waits until the guest accepts. The kernel of this host accepts for QEMU, so only QEMU knows whether the guest did.
+   */
+  async #waitUntilAccepted(
+    host: number,
+    { port }: GuestPort,
+    { timeoutMs, signal }: OpenPortOptions & { timeoutMs: number },
+  ) {
     const { clock } = this.#options;
     const socket = connect({ host: LOOPBACK, port: host, noDelay: true });
     let closed = false;
     socket.on('error', () => socket.destroy());
     socket.once('close', () => (closed = true));
-    // Without anybody who reads, the end of it would not be told; what the guest says first stays for who uses it.
-    const looks = () => undefined;
-    socket.on('readable', looks);
+    // Without a listener for `readable`, the end of the stream is not reported. The data stays in the buffer for the
+    // caller.
+    const onReadable = () => undefined;
+    socket.on('readable', onReadable);
     const endAt = clock.elapsed() + timeoutMs;
     try {
       for (;;) {
         signal?.throwIfAborted();
         if (closed) throw new HypervisorError(`the guest refused the connection to port ${port}`);
-        const entries = await this.#look();
-        const mine = entries.find((entry) => entry.hostPort === host && entry.protocol === 'tcp' && !isForward(entry));
-        if (mine !== undefined && ACCEPTED.has(mine.state)) return letGo(socket, looks);
+        const entries = await this.#readUsernet();
+        const connection = entries.find(
+          (entry) => entry.hostPort === host && entry.protocol === 'tcp' && !isForward(entry),
+        );
+        if (connection !== undefined && ACCEPTED.has(connection.state)) return releaseSocket(socket, onReadable);
         if (clock.elapsed() >= endAt) throw new HypervisorError(`port ${port} did not answer within ${timeoutMs} ms`);
-        await new Promise<void>((resolve) => clock.after(LOOK_MS, resolve));
+        await new Promise<void>((resolve) => clock.after(POLL_INTERVAL_MS, resolve));
       }
     } catch (error) {
       socket.destroy();
@@ -161,22 +173,22 @@ export class GuestPorts {
   }
 
   async #remove(netdev: string, { port, protocol }: GuestPort): Promise<void> {
-    await this.#human(`hostfwd_remove ${netdev} ${protocol}:${LOOPBACK}:${port}`);
+    await this.#runMonitorCommand(`hostfwd_remove ${netdev} ${protocol}:${LOOPBACK}:${port}`);
   }
 
-  async #look(): Promise<Forwarded[]> {
-    return parseUsernet(await this.#human('info usernet'));
+  async #readUsernet(): Promise<UsernetEntry[]> {
+    return parseUsernet(await this.#runMonitorCommand('info usernet'));
   }
 
-  #human(line: string): Promise<string> {
+  #runMonitorCommand(line: string): Promise<string> {
     const args = { 'command-line': line };
-    return this.#options.ask('reach a port of', async (qmp) =>
+    return this.#options.withQmp('reach a port of', async (qmp) =>
       String(await qmp.execute('human-monitor-command', args)),
     );
   }
 }
 
-/** A guest that has already hung up did accept. */
+/** Includes closing states: a guest that closed the connection had accepted it. */
 const ACCEPTED: ReadonlySet<string> = new Set([
   'ESTABLISHED',
   'CLOSE_WAIT',
@@ -187,19 +199,19 @@ const ACCEPTED: ReadonlySet<string> = new Set([
   'LAST_ACK',
 ]);
 
-const forwardKey = ({ protocol, hostPort }: Pick<Forwarded, 'protocol' | 'hostPort'>) => `${protocol} ${hostPort}`;
+const forwardKey = ({ protocol, hostPort }: Pick<UsernetEntry, 'protocol' | 'hostPort'>) => `${protocol} ${hostPort}`;
 
-function isForward({ state, protocol }: Forwarded, of = protocol): boolean {
+function isForward({ state, protocol }: UsernetEntry, of = protocol): boolean {
   return state === 'HOST_FORWARD' && protocol === of;
 }
 
-/** It is for who uses it from now on; an error of which nobody wants to know ends nothing but the connection. */
-function letGo(socket: Socket, looks: () => void): Socket {
-  socket.removeListener('readable', looks);
+/** Hands the socket to the caller. Its errors are handled already. */
+function releaseSocket(socket: Socket, onReadable: () => void): Socket {
+  socket.removeListener('readable', onReadable);
   return socket;
 }
 
-async function datagrams(port: number): Promise<Duplex> {
+async function openDatagramStream(port: number): Promise<Duplex> {
   const socket = createSocket('udp4');
   const connected = once(socket, 'connect');
   socket.connect(port, LOOPBACK);
@@ -218,7 +230,7 @@ async function datagrams(port: number): Promise<Duplex> {
       done(error);
     },
   });
-  // What is not read is lost, as datagrams are.
+  // Unread datagrams are dropped, as usual for UDP.
   socket.on('message', (message) => stream.readableLength < MAX_DATAGRAMS && stream.push(message));
   socket.on('error', (error) => stream.destroy(error));
   stream.on('error', () => undefined);

@@ -1,29 +1,29 @@
-/** What QEMU tells of a guest's watchdog: that it has fired, and what it does then. */
+/** Tracks the watchdog of a guest: QEMU's events that it has fired, and the action it took. */
 import type { Domain } from '../hypervisor.ts';
 import type { QmpEvent } from './qmp.ts';
 
 export class GuestWatchdog {
-  readonly #changed: () => void;
+  readonly #onChange: () => void;
   #fired: Domain['watchdog'];
 
   constructor(changed: () => void) {
-    this.#changed = changed;
+    this.#onChange = changed;
   }
 
   get view(): Pick<Domain, 'watchdog'> {
     return this.#fired === undefined ? {} : { watchdog: this.#fired };
   }
 
-  /** Why QEMU has ended, where that was it: it does so without a word more. */
-  get end(): string | undefined {
+  /** Returns why QEMU ended, if the watchdog ended it; QEMU does not report that in its log. */
+  get endMessage(): string | undefined {
     return this.#fired?.action === 'poweroff'
-      ? 'The guest did not feed its watchdog, which has switched it off.'
+      ? 'The guest did not feed its watchdog, so the watchdog switched it off.'
       : undefined;
   }
 
-  heard({ name, data }: QmpEvent): void {
+  onEvent({ name, data }: QmpEvent): void {
     if (name !== 'WATCHDOG') return;
     this.#fired = { times: (this.#fired?.times ?? 0) + 1, action: String(data['action']) };
-    this.#changed();
+    this.#onChange();
   }
 }

@@ -1,4 +1,4 @@
-/** Plugs and unplugs that go wrong, with a QEMU that only keeps its books. Real ones are in test/e2e/hypervisor-qemu.test.ts. */
+/** Hotplug that fails, with a simulated QEMU. Real hotplug is in test/e2e/hypervisor-qemu.test.ts. */
 import assert from 'node:assert/strict';
 import { duplexPair } from 'node:stream';
 import { test } from 'node:test';
@@ -27,11 +27,11 @@ const NIC: InterfaceDevice = {
   address: { ...DISK.address, bus: '0x05' },
 };
 
-class BookQemu {
+class SimulatedQemu {
   readonly nodes = new Set<string>();
   readonly netdevs = new Set<string>();
   readonly devices: Set<string>;
-  /** Commands that are refused, with the reason; never answered where it is undefined. */
+  /** Reasons by refused command; undefined for a command that is not answered. */
   readonly refused = new Map<string, string | undefined>();
 
   constructor(devices: Iterable<string>) {
@@ -74,7 +74,7 @@ const plain = aDefinition();
 
 async function scene(definition: DomainDefinition = plain) {
   const clock = new FakeClock();
-  const qemu = new BookQemu(definition.devices.map(({ id }) => id));
+  const qemu = new SimulatedQemu(definition.devices.map(({ id }) => id));
   const [ours, theirs] = duplexPair();
   theirs.on('data', (bytes: Buffer) => {
     for (const line of bytes.toString().trim().split('\n')) {
@@ -89,26 +89,26 @@ async function scene(definition: DomainDefinition = plain) {
   });
   theirs.write('{"QMP": {}}\n');
   const qmp = await QmpClient.open(ours, { clock });
-  const books = { record: definition, told: 0, settles: 0, unwritable: false };
+  const state = { record: definition, changes: 0, reconciles: 0, unwritable: false };
   const hotplug = new Hotplug({
     parts: deviceParts({
       ...{ domainId: 'a-uid', user: undefined },
-      files: { pathOf: async (_name, path) => path, forget: async () => undefined },
+      files: { pathOf: async (_name, path) => path, release: async () => undefined },
     }),
-    definition: () => books.record,
+    definition: () => state.record,
     write: async (next) => {
-      books.record = next;
-      if (books.unwritable) throw new Error('no space left');
+      state.record = next;
+      if (state.unwritable) throw new Error('no space left');
     },
-    ask: (_verb, work) => work(qmp),
-    changed: () => void books.told++,
-    settleSoon: () => void books.settles++,
+    withQmp: (_verb, work) => work(qmp),
+    onChange: () => void state.changes++,
+    reconcileSoon: () => void state.reconciles++,
   });
-  const guestLetsGo = (id: string) => {
+  const releaseDevice = (id: string) => {
     qemu.devices.delete(id);
-    hotplug.heard({ name: 'DEVICE_DELETED', data: { device: id, path: `/machine/peripheral/${id}` } });
+    hotplug.onEvent({ name: 'DEVICE_DELETED', data: { device: id, path: `/machine/peripheral/${id}` } });
   };
-  return { clock, qemu, hotplug, books, guestLetsGo };
+  return { clock, qemu, hotplug, state, releaseDevice };
 }
 
 for (const [device, command] of [
@@ -118,12 +118,12 @@ for (const [device, command] of [
   [NIC, 'device_add'],
 ] as const) {
   test(`a ${device.type} that cannot be plugged in leaves nothing behind: ${command}`, async () => {
-    const { qemu, hotplug, books } = await scene();
-    qemu.refused.set(command, 'not today');
+    const { qemu, hotplug, state } = await scene();
+    qemu.refused.set(command, 'injected refusal');
 
-    await assert.rejects(hotplug.plug(device), /not today/);
+    await assert.rejects(hotplug.plug(device), /injected refusal/);
 
-    assert.deepEqual([qemu.left, books.record.devices, books.told], [[[], []], plain.devices, 0]);
+    assert.deepEqual([qemu.left, state.record.devices, state.changes], [[[], []], plain.devices, 0]);
     qemu.refused.clear();
     await hotplug.plug(device);
     assert.deepEqual(hotplug.inspection.definition.devices.at(-1), device);
@@ -131,34 +131,34 @@ for (const [device, command] of [
   });
 }
 
-test('what cannot be written down is not plugged in', async () => {
-  const { qemu, hotplug, books } = await scene();
-  books.unwritable = true;
+test('does not plug a device that cannot be recorded', async () => {
+  const { qemu, hotplug, state } = await scene();
+  state.unwritable = true;
   await assert.rejects(hotplug.plug(DISK), /no space left/);
-  assert.deepEqual([qemu.left, books.record.devices], [[[], []], plain.devices]);
+  assert.deepEqual([qemu.left, state.record.devices], [[[], []], plain.devices]);
 });
 
-test('a plug of which nobody knows how it ended is told once QEMU tells', async () => {
-  const { clock, qemu, hotplug, books } = await scene();
+test('reports a plug with an unknown outcome once QEMU has the device', async () => {
+  const { clock, qemu, hotplug, state } = await scene();
   qemu.refused.set('device_add', undefined);
   const plugged = assert.rejects(hotplug.plug(DISK), /did not answer/);
   await clock.advance(10_000);
   await plugged;
 
-  assert.equal(books.settles, 1);
+  assert.equal(state.reconciles, 1);
   assert.ok(
-    books.record.devices.some(({ id }) => id === DISK.id),
-    'the next process is to know',
+    state.record.devices.some(({ id }) => id === DISK.id),
+    'the next process must know the device',
   );
   assert.deepEqual(hotplug.inspection.definition.devices, plain.devices);
 
   qemu.devices.add(DISK.id);
-  await hotplug.settle();
+  await hotplug.reconcile();
   assert.deepEqual(hotplug.inspection.definition.devices.at(-1), DISK);
-  assert.equal(books.told, 1);
+  assert.equal(state.changes, 1);
 });
 
-test('a plug of which nobody knows how it ended, and that QEMU knows nothing of, begins anew', async () => {
+test('repeats a plug with an unknown outcome that QEMU did not execute', async () => {
   const { clock, qemu, hotplug } = await scene();
   qemu.refused.set('device_add', undefined);
   const plugged = assert.rejects(hotplug.plug(DISK), /did not answer/);
@@ -174,111 +174,111 @@ test('a plug of which nobody knows how it ended, and that QEMU knows nothing of,
 });
 
 for (const device of [DISK, NIC]) {
-  test(`what a killed process left of a ${device.type} without its device is cleared away`, async () => {
-    const { qemu, hotplug, books } = await scene({ ...plain, devices: [...plain.devices, device] });
+  test(`removes the parts of a ${device.type} that a killed process left without a device`, async () => {
+    const { qemu, hotplug, state } = await scene({ ...plain, devices: [...plain.devices, device] });
     qemu.devices.delete(device.id);
     if (device === DISK) qemu.nodes.add(formatNodeName(DISK.id));
     else qemu.netdevs.add('net-late');
 
-    await hotplug.settle();
+    await hotplug.reconcile();
 
-    assert.deepEqual([qemu.left, books.record.devices, books.told], [[[], []], plain.devices, 1]);
-    await hotplug.settle();
-    assert.equal(books.told, 1, 'nothing is told where nothing changed');
+    assert.deepEqual([qemu.left, state.record.devices, state.changes], [[[], []], plain.devices, 1]);
+    await hotplug.reconcile();
+    assert.equal(state.changes, 1, 'listeners are not called without a change');
   });
 
-  test(`a ${device.type} goes when the guest lets go, with all that it stood on`, async () => {
-    const { qemu, hotplug, books, guestLetsGo } = await scene();
+  test(`removes a ${device.type} and its parts when the guest releases it`, async () => {
+    const { qemu, hotplug, state, releaseDevice } = await scene();
     await hotplug.plug(device);
     await hotplug.unplug(device.id);
     assert.deepEqual(hotplug.inspection.leaving, [device.id]);
-    assert.equal(books.told, 1);
+    assert.equal(state.changes, 1);
 
-    guestLetsGo(device.id);
-    assert.equal(books.settles, 1);
-    await hotplug.settle();
+    releaseDevice(device.id);
+    assert.equal(state.reconciles, 1);
+    await hotplug.reconcile();
 
-    assert.deepEqual([qemu.left, books.record.devices], [[[], []], plain.devices]);
-    assert.deepEqual([hotplug.inspection.leaving, hotplug.events, books.told], [[], 2, 2]);
+    assert.deepEqual([qemu.left, state.record.devices], [[[], []], plain.devices]);
+    assert.deepEqual([hotplug.inspection.leaving, hotplug.events, state.changes], [[], 2, 2]);
   });
 }
 
-test('a device that the guest does not let go stays, and may be asked for again', async () => {
-  const { qemu, hotplug, books } = await scene();
+test('keeps a device that the guest does not release, which can be requested again', async () => {
+  const { qemu, hotplug, state } = await scene();
   await hotplug.plug(DISK);
   await hotplug.unplug(DISK.id);
   qemu.refused.set('device_del', `Device ${DISK.id} is already in the process of unplug`);
   await hotplug.unplug(DISK.id);
   assert.deepEqual(hotplug.inspection.leaving, [DISK.id]);
 
-  hotplug.heard({ name: 'DEVICE_UNPLUG_GUEST_ERROR', data: { device: DISK.id, path: '' } });
+  hotplug.onEvent({ name: 'DEVICE_UNPLUG_GUEST_ERROR', data: { device: DISK.id, path: '' } });
 
   assert.deepEqual(hotplug.inspection.leaving, []);
   assert.deepEqual(hotplug.inspection.definition.devices.at(-1), DISK);
-  assert.deepEqual([hotplug.events, books.told], [2, 2]);
+  assert.deepEqual([hotplug.events, state.changes], [2, 2]);
 });
 
-test('a device that is gone already is dropped when it is asked for', async () => {
-  const { qemu, hotplug, books } = await scene();
+test('drops a device that QEMU no longer has', async () => {
+  const { qemu, hotplug, state } = await scene();
   await hotplug.plug(DISK);
   qemu.devices.delete(DISK.id);
 
   await hotplug.unplug(DISK.id);
 
-  assert.deepEqual([qemu.left, books.record.devices, hotplug.inspection.leaving], [[[], []], plain.devices, []]);
+  assert.deepEqual([qemu.left, state.record.devices, hotplug.inspection.leaving], [[[], []], plain.devices, []]);
 });
 
-test('a medium that QEMU has not closed yet keeps its device in the books', async () => {
-  const { qemu, hotplug, books, guestLetsGo } = await scene();
+test('keeps a device in the record until QEMU has closed its medium', async () => {
+  const { qemu, hotplug, state, releaseDevice } = await scene();
   await hotplug.plug(DISK);
   await hotplug.unplug(DISK.id);
-  guestLetsGo(DISK.id);
+  releaseDevice(DISK.id);
   qemu.refused.set('blockdev-del', 'Node is in use');
-  await assert.rejects(hotplug.settle(), /in use/);
-  assert.deepEqual(books.record.devices.at(-1), DISK);
+  await assert.rejects(hotplug.reconcile(), /in use/);
+  assert.deepEqual(state.record.devices.at(-1), DISK);
 
   qemu.refused.clear();
-  await hotplug.settle();
-  assert.deepEqual([qemu.left, books.record.devices], [[[], []], plain.devices]);
+  await hotplug.reconcile();
+  assert.deepEqual([qemu.left, state.record.devices], [[[], []], plain.devices]);
 });
 
-test('a medium that QEMU has not closed yet keeps nothing else', async () => {
-  const { qemu, hotplug, books, guestLetsGo } = await scene();
+test('removes other devices although QEMU has not closed a medium', async () => {
+  const { qemu, hotplug, state, releaseDevice } = await scene();
   await hotplug.plug(DISK);
   await hotplug.plug({ ...NIC, address: { ...DISK.address, bus: '0x06' } });
-  for (const { id } of [DISK, NIC]) guestLetsGo(id);
+  for (const { id } of [DISK, NIC]) releaseDevice(id);
   qemu.refused.set('blockdev-del', 'Node is in use');
 
-  await assert.rejects(hotplug.settle(), /in use/);
+  await assert.rejects(hotplug.reconcile(), /in use/);
 
-  assert.deepEqual([books.record.devices.at(-1), [...qemu.netdevs]], [DISK, []]);
+  assert.deepEqual([state.record.devices.at(-1), [...qemu.netdevs]], [DISK, []]);
 });
 
 const refusals: Record<string, { desc: string; permanent: boolean; want?: RegExp }> = {
   'no such port': { desc: "Bus 'rp9' not found", permanent: true },
-  'a port that is taken': { desc: 'PCI: slot 0 function 0 not available for x, in use by y,id=z', permanent: true },
-  'a unit that is taken': { desc: "lun already used by 'disk-a'", permanent: true },
-  'a bus that is soldered': { desc: "Bus 'ide.0' does not support hotplugging", permanent: true },
-  'a LUN that is none': {
+  'a port in use': { desc: 'PCI: slot 0 function 0 not available for x, in use by y,id=z', permanent: true },
+  'a unit in use': { desc: "lun already used by 'disk-a'", permanent: true },
+  'a bus without hotplug': { desc: "Bus 'ide.0' does not support hotplugging", permanent: true },
+  'a LUN that is not a SCSI device': {
     desc: 'cannot get SG_IO version number: Invalid argument',
     permanent: true,
-    want: /expected a SCSI device of this node/,
+    want: /a LUN needs a SCSI device of this node/,
   },
-  'an image that another process has': { desc: 'Failed to get "write" lock', permanent: false },
+  'an image that another process uses': { desc: 'Failed to get "write" lock', permanent: false },
 };
 
 for (const [name, { desc, permanent, want = /refused/ }] of Object.entries(refusals)) {
-  test(`whether trying again is of use: ${name}`, async () => {
+  test(`knows whether a retry is useful: ${name}`, async () => {
     const { qemu, hotplug } = await scene();
     qemu.refused.set('device_add', desc);
     await assert.rejects(hotplug.plug(DISK), { permanent, message: want });
   });
 }
 
-test('what other devices of ours do is told, what nobody knows is not', async () => {
-  const { hotplug, books } = await scene();
-  hotplug.heard({ name: 'DEVICE_TRAY_MOVED', data: { device: '', id: 'disk-tray', 'tray-open': true } });
-  hotplug.heard({ name: 'DEVICE_DELETED', data: { path: '/machine/peripheral/rng0/virtio-backend' } });
-  hotplug.heard({ name: 'RESET', data: { device: 'disk-tray' } });
-  assert.deepEqual([hotplug.events, books.told], [1, 1]);
+test('reports events of other known devices only', async () => {
+  const { hotplug, state } = await scene();
+  hotplug.onEvent({ name: 'DEVICE_TRAY_MOVED', data: { device: '', id: 'disk-tray', 'tray-open': true } });
+  hotplug.onEvent({ name: 'DEVICE_DELETED', data: { path: '/machine/peripheral/rng0/virtio-backend' } });
+  hotplug.onEvent({ name: 'RESET', data: { device: 'disk-tray' } });
+  assert.deepEqual([hotplug.events, state.changes], [1, 1]);
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Chipset } from '#api/chipset.ts';
-import { addressOf, learnDevices, type QomDevice } from './learn.ts';
+import { qomAddress, learnDevices, type QomDevice } from './learn.ts';
 
 const pci = (bus: string, slot: string, fn: string) => ({
   type: 'pci',
@@ -16,27 +16,30 @@ function device(bus: string, properties: QomDevice['properties'] = {}, type = 'v
   return { id: 'x', type, bus, properties };
 }
 
-/** Paths as QEMU 7.2 tells them. */
+/** Paths as in QEMU 7.2. */
 const addresses: Record<string, [QomDevice, object | undefined, Chipset?]> = {
   'the first root port': [device('/machine/q35/pcie.0', { addr: 0x10 }), pci('0x00', '0x02', '0x0')],
-  'a root port that is no first function': [device('/machine/q35/pcie.0', { addr: 0x2f }), pci('0x00', '0x05', '0x7')],
-  'what stands behind the first root port': [
+  'a root port in a later function': [device('/machine/q35/pcie.0', { addr: 0x2f }), pci('0x00', '0x05', '0x7')],
+  'a device behind the first root port': [
     device('/machine/peripheral/rp0/rp0', { addr: 0 }),
     pci('0x01', '0x00', '0x0'),
   ],
-  'what stands behind the last one': [device('/machine/peripheral/rp31/rp31', { addr: 0 }), pci('0x20', '0x00', '0x0')],
+  'a device behind the last root port': [
+    device('/machine/peripheral/rp31/rp31', { addr: 0 }),
+    pci('0x20', '0x00', '0x0'),
+  ],
   'a sata disk': [device('/machine/unattached/device[15]/ide.2', { unit: 0 }), drive('2')],
   'a scsi disk': [
     device('/machine/peripheral/scsi0/virtio-backend/scsi0.0', { channel: 0, 'scsi-id': 0, lun: 255 }),
     drive('255'),
   ],
   'a device of i440fx': [device('/machine/i440fx/pci.0', { addr: 0x1a }), pci('0x00', '0x03', '0x2'), 'i440fx'],
-  'the second drive on the first cable': [
+  'the second drive on the first IDE bus': [
     device('/machine/unattached/device[17]/ide.0', { unit: 1 }),
     drive('1', '0'),
     'i440fx',
   ],
-  'the first drive on the second cable': [
+  'the first drive on the second IDE bus': [
     device('/machine/unattached/device[17]/ide.1', { unit: 0 }),
     drive('0', '1'),
     'i440fx',
@@ -50,16 +53,16 @@ const addresses: Record<string, [QomDevice, object | undefined, Chipset?]> = {
     device('/machine/peripheral/usb/usb.0', { port: '1.2' }, 'usb-tablet'),
     { type: 'usb', bus: '0', port: '1.2' },
   ],
-  'a serial line': [device('/machine/unattached/device[9]/isa.0'), undefined],
+  'a serial port': [device('/machine/unattached/device[9]/isa.0'), undefined],
   'a TPM': [device(''), undefined],
 };
 
 for (const [name, [qom, want, chipset = 'q35']] of Object.entries(addresses)) {
-  test(`address of ${name}`, () => assert.deepEqual(addressOf(qom, chipset), want));
+  test(`address of ${name}`, () => assert.deepEqual(qomAddress(qom, chipset), want));
 }
 
-test('what was asked for is told at the address that QEMU tells', () => {
-  const asked = [
+test('learns requested devices at the addresses that QEMU reports', () => {
+  const requested = [
     {
       id: 'disk-a',
       type: 'disk',
@@ -75,7 +78,7 @@ test('what was asked for is told at the address that QEMU tells', () => {
     { id: 'disk-a', type: 'virtio-blk-pci', bus: '/machine/peripheral/rp4/rp4', properties: { addr: 0 } },
     { id: 'usb9', type: 'qemu-xhci', bus: '/machine/q35/pcie.0', properties: { addr: 0x50 } },
   ];
-  assert.deepEqual(learnDevices(asked, found, 'q35'), [
+  assert.deepEqual(learnDevices(requested, found, 'q35'), [
     {
       id: 'disk-a',
       type: 'disk',

@@ -1,6 +1,6 @@
 /**
- * Where the devices of a running guest are, as QEMU itself tells: from its object tree, which knows it from the first
- * moment on (the PCI view of QEMU has bus numbers only after the firmware gave them). Addresses in libvirt's shape.
+ * Learns the devices of a running guest from QEMU's object tree. The tree has all addresses from the start, whereas
+ * QEMU's PCI view has bus numbers only after the firmware assigned them. Addresses have libvirt's form.
  *
  *   pcie.0, pci.0      bus 0              rpN              bus N + 1, behind root port N
  *   ide.N of q35       SATA unit N        ide.N of i440fx  bus N, unit 0 or 1
@@ -12,31 +12,31 @@ import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 import { pciAddressToMap } from '#api/pci-address.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { learnedFrom } from '#node/definition/learned-from.ts';
-import { boardOf } from './arguments/qemu-arguments.ts';
+import { requireChipset } from './arguments/qemu-arguments.ts';
 import type { QmpClient } from './qmp.ts';
 
 const PERIPHERAL = '/machine/peripheral';
 
-/** A device of ours in the object tree. */
+/** A device with an id in QEMU's object tree. */
 export interface QomDevice {
   readonly id: string;
   /** `virtio-blk-pci`. */
   readonly type: string;
-  /** Path of the bus that it is on. */
+  /** The path of the device's bus. */
   readonly bus: string;
   readonly properties: Readonly<Record<string, string | number>>;
 }
 
 interface BusKind {
-  /** The last part of the path of a bus of this kind; what is in parentheses is its number. */
+  /** Matches the last part of the bus path; the group captures the bus number. */
   readonly bus: RegExp;
-  /** The devices that it is for, where the name of the bus does not tell. */
+  /** Matches the device type, if the bus name is ambiguous. */
   readonly device?: RegExp;
   readonly properties: readonly string[];
   addressOf(bus: number, properties: QomDevice['properties'], chipset: Chipset): DeviceAddress;
 }
 
-const KINDS: readonly BusKind[] = [
+const BUS_KINDS: readonly BusKind[] = [
   { bus: /^pcie?\.0$/, properties: ['addr'], addressOf: (_bus, { addr }) => pciAddress(0, addr) },
   { bus: /^rp(\d+)$/, properties: ['addr'], addressOf: (port, { addr }) => pciAddress(port + 1, addr) },
   {
@@ -70,17 +70,17 @@ const KINDS: readonly BusKind[] = [
   },
 ];
 
-function kindOf({ type, bus }: Pick<QomDevice, 'type' | 'bus'>): BusKind | undefined {
-  return KINDS.find((kind) => kind.bus.test(busName(bus)) && (kind.device?.test(type) ?? true));
+function busKind({ type, bus }: Pick<QomDevice, 'type' | 'bus'>): BusKind | undefined {
+  return BUS_KINDS.find((kind) => kind.bus.test(busName(bus)) && (kind.device?.test(type) ?? true));
 }
 
-export async function readDevices(qmp: QmpClient): Promise<QomDevice[]> {
+export async function readQomDevices(qmp: QmpClient): Promise<QomDevice[]> {
   const devices: QomDevice[] = [];
   for (const [id, type] of await readDeviceTypes(qmp)) devices.push(await readDevice(qmp, id, type));
   return devices;
 }
 
-/** What QEMU has of ours, by its id. */
+/** Returns the types of all devices with an id, by id. */
 export async function readDeviceTypes(qmp: QmpClient): Promise<ReadonlyMap<string, string>> {
   const entries = (await qmp.execute('qom-list', { path: PERIPHERAL })) as { name: string; type: string }[];
   const types = new Map<string, string>();
@@ -94,60 +94,58 @@ export async function readDeviceTypes(qmp: QmpClient): Promise<ReadonlyMap<strin
 async function readDevice(qmp: QmpClient, id: string, type: string): Promise<QomDevice> {
   const get = (property: string) => qmp.execute('qom-get', { path: `${PERIPHERAL}/${id}`, property });
   const bus = String(await get('parent_bus'));
-  const wanted = kindOf({ type, bus })?.properties ?? [];
+  const wanted = busKind({ type, bus })?.properties ?? [];
   const values = await Promise.all(wanted.map(async (name) => [name, (await get(name)) as string | number] as const));
   return { id, type, bus, properties: Object.fromEntries(values) };
 }
 
-/** Undefined for what has no address: serial lines, TPMs. */
-export function addressOf(device: QomDevice, chipset: Chipset): DeviceAddress | undefined {
-  const kind = kindOf(device);
+/** Returns undefined for devices without an address, such as serial ports and TPMs. */
+export function qomAddress(device: QomDevice, chipset: Chipset): DeviceAddress | undefined {
+  const kind = busKind(device);
   const number = kind?.bus.exec(busName(device.bus))?.[1];
   return kind?.addressOf(Number(number ?? 0), device.properties, chipset);
 }
 
 /**
- * What was asked for, at the addresses that QEMU tells. A device that QEMU does not have is left out: the guest does
- * not have it either. One that nobody asked for is told too, as what QEMU calls it.
+ * Returns the requested devices with the addresses that QEMU reports. A device that QEMU does not have is left out,
+ * because the guest does not have it either. A device that was not requested is included under QEMU's type name.
  */
 export function learnDevices(
-  asked: readonly LearnedDevice[],
+  requested: readonly LearnedDevice[],
   found: readonly QomDevice[],
   chipset: Chipset,
 ): LearnedDevice[] {
   const byId = new Map(found.map((device) => [device.id, device]));
-  const known = new Set(asked.map(({ id }) => id));
-  const learned = asked.flatMap(({ address: _asked, ...device }) => {
+  const known = new Set(requested.map(({ id }) => id));
+  const learned = requested.flatMap(({ address: _asked, ...device }) => {
     const qom = byId.get(device.id);
-    return qom === undefined ? [] : [withAddress(device, qom, chipset)];
+    return qom === undefined ? [] : [addAddress(device, qom, chipset)];
   });
   const others = found.filter(({ id }) => !known.has(id));
   return [
     ...learned,
-    ...others.map((qom) =>
-      withAddress({ id: qom.id, type: 'unknown', device: qom.type, managed: false }, qom, chipset),
-    ),
+    ...others.map((qom) => addAddress({ id: qom.id, type: 'unknown', device: qom.type, managed: false }, qom, chipset)),
   ];
 }
 
-/** All of it, as the guest of this definition has it now. */
+/** Learns all devices of the guest with this definition. */
 export async function learnGuest(qmp: QmpClient, definition: DomainDefinition): Promise<LearnedDevice[]> {
-  return learnDevices(learnedFrom(definition), await readDevices(qmp), boardOf(definition));
+  return learnDevices(learnedFrom(definition), await readQomDevices(qmp), requireChipset(definition));
 }
 
-function withAddress(device: LearnedDevice, qom: QomDevice, chipset: Chipset): LearnedDevice {
-  const address = addressOf(qom, chipset);
+function addAddress(device: LearnedDevice, qom: QomDevice, chipset: Chipset): LearnedDevice {
+  const address = qomAddress(qom, chipset);
   return address === undefined ? device : { ...device, address };
 }
 
-type Told = string | number | undefined;
+type QomValue = string | number | undefined;
 
-function pciAddress(bus: number, addr: Told): DeviceAddress {
+function pciAddress(bus: number, addr: QomValue): DeviceAddress {
   const devfn = Number(addr ?? 0);
   return pciAddressToMap({ domain: 0, bus, slot: devfn >> 3, function: devfn & 7 });
 }
 
-function driveAddress(controller: number, bus: Told = 0, target: Told = 0, unit: Told = 0): DeviceAddress {
+function driveAddress(controller: number, bus: QomValue = 0, target: QomValue = 0, unit: QomValue = 0): DeviceAddress {
   return {
     type: 'drive',
     controller: String(controller),

@@ -1,10 +1,10 @@
-/** What QEMU says about the migration under way, on either side. */
+/** The state of a migration as QEMU reports it, on either side. */
 import { HypervisorError } from '../hypervisor.ts';
-import { whenRung, type Waiting } from './bell.ts';
+import { pollOnEvents, type WaitContext } from './bell.ts';
 import type { QmpClient } from './qmp.ts';
 
-export interface MigrateInfo {
-  /** Absent where there was never one. */
+export interface MigrationInfo {
+  /** Absent if there was no migration. */
   readonly status?: string;
   readonly 'error-desc'?: string;
   readonly ram?: {
@@ -16,41 +16,41 @@ export interface MigrateInfo {
   };
 }
 
-const LOOK_EVERY_MS = 100;
+const POLL_INTERVAL_MS = 100;
 const ANSWER_MS = 60_000;
-/** In which QEMU does nothing about it any more. */
-const OVER: ReadonlySet<string> = new Set(['none', 'completed', 'failed', 'cancelled']);
+/** States in which the migration has ended. */
+const ENDED_STATES: ReadonlySet<string> = new Set(['none', 'completed', 'failed', 'cancelled']);
 
-export async function readMigrate(qmp: QmpClient): Promise<MigrateInfo> {
-  // While it sends the last of a guest, QEMU answers nobody.
-  return (await qmp.execute('query-migrate', undefined, { timeoutMs: ANSWER_MS })) as MigrateInfo;
+export async function readMigrationInfo(qmp: QmpClient): Promise<MigrationInfo> {
+  // QEMU does not answer while it sends the last part of a guest.
+  return (await qmp.execute('query-migrate', undefined, { timeoutMs: ANSWER_MS })) as MigrationInfo;
 }
 
-export function isOver({ status = 'none' }: MigrateInfo): boolean {
-  return OVER.has(status);
+export function hasMigrationEnded({ status = 'none' }: MigrationInfo): boolean {
+  return ENDED_STATES.has(status);
 }
 
-/** Throws where it has failed, with QEMU's words for it. */
-export function checkMigrate(info: MigrateInfo): void {
+/** Throws QEMU's error if the migration failed or was cancelled. */
+export function checkMigrationInfo(info: MigrationInfo): void {
   const { status, 'error-desc': reason } = info;
   if (status !== 'failed' && status !== 'cancelled') return;
-  throw new HypervisorError(`the migration has ${status === 'failed' ? 'failed' : 'been cancelled'}${tail(reason)}`);
+  throw new HypervisorError(`the migration ${status === 'failed' ? 'failed' : 'was cancelled'}${formatReason(reason)}`);
 }
 
-/** Throws where it fails, or where it takes longer. */
-export async function untilCompleted(
+/** Throws if the migration fails or takes longer than the timeout. */
+export async function waitUntilCompleted(
   qmp: QmpClient,
-  waiting: Waiting,
+  waiting: WaitContext,
   { timeoutMs, signal }: { timeoutMs: number; signal?: AbortSignal | undefined },
 ): Promise<void> {
-  const done = await whenRung(waiting, { timeoutMs, everyMs: LOOK_EVERY_MS, signal }, async () => {
-    const info = await readMigrate(qmp);
-    checkMigrate(info);
+  const done = await pollOnEvents(waiting, { timeoutMs, everyMs: POLL_INTERVAL_MS, signal }, async () => {
+    const info = await readMigrationInfo(qmp);
+    checkMigrationInfo(info);
     return info.status === 'completed' ? true : undefined;
   });
-  if (done === undefined) throw new HypervisorError(`the last of it was not there after ${timeoutMs} ms`);
+  if (done === undefined) throw new HypervisorError(`the migration did not complete within ${timeoutMs} ms`);
 }
 
-function tail(reason: string | undefined): string {
+function formatReason(reason: string | undefined): string {
   return reason === undefined ? '' : `: ${reason}`;
 }

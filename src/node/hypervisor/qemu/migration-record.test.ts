@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SourceStep, TargetStep } from '../migration.ts';
-import { migrationView, stateWith, whyAbsent, whyBusy, type MigrationRecord } from './migration-record.ts';
-import { runState } from './run-state.ts';
+import {
+  migrationView,
+  combineStates,
+  accessRefusal,
+  changeRefusal,
+  type MigrationRecord,
+} from './migration-record.ts';
+import { parseRunState } from './run-state.ts';
 
 const base = { uid: 'u', peer: 'other', disks: [] };
 const source = (step: SourceStep, goesOn = true): MigrationRecord => ({ ...base, role: 'source', step, goesOn });
@@ -13,50 +19,58 @@ const STILL = { state: 'paused', why: 'migration' };
 const RUNNING = { state: 'running' };
 const INCOMING = { state: 'incoming' };
 
-/** What QEMU says, and what follows from it. */
+/** The record, QEMU's status, and the resulting state. */
 const states: Record<string, [MigrationRecord | undefined, string, object]> = {
-  'a guest that has nothing to do with any runs': [undefined, 'running', RUNNING],
-  'a guest that is sent runs': [source('sending'), 'running', RUNNING],
-  'a guest that is sent stands still at last': [source('sending'), 'finish-migrate', STILL],
-  'a guest that was sent stands still': [source('sending'), 'postmigrate', STILL],
-  'a paused guest that is sent is paused by its owner': [source('sending', false), 'finish-migrate', PAUSED],
-  'a paused guest that was taken back is paused by its owner': [source('aborted', false), 'postmigrate', PAUSED],
-  'a guest that was taken back and is paused later is paused by its owner': [source('aborted'), 'paused', PAUSED],
-  'a guest whose disk is full while it is sent': [source('sending'), 'io-error', { state: 'paused', why: 'ioError' }],
-  'a guest that ends while it is sent has ended': [source('sending'), 'shutdown', { state: 'ended', how: 'shutdown' }],
-  'a guest that has gone is not here, whatever QEMU says': [source('migrated'), 'running', STILL],
-  'the end of a QEMU whose guest has gone is not the guest’s': [source('left'), 'internal-error', STILL],
-  'a guest that is awaited is not here': [target('waiting'), 'inmigrate', INCOMING],
-  'a guest that has come, and waits': [target('stored'), 'paused', INCOMING],
-  'a guest that has come, and never ran before': [target('stored'), 'prelaunch', INCOMING],
-  'a guest that was committed is not here before it runs': [target('committed'), 'paused', INCOMING],
-  'a guest that was committed runs': [target('committed'), 'running', RUNNING],
-  'a guest that has arrived and is paused': [target('arrived'), 'paused', PAUSED],
+  'a guest without a migration runs': [undefined, 'running', RUNNING],
+  'a guest that is being sent runs': [source('sending'), 'running', RUNNING],
+  'a guest is paused for the switchover': [source('sending'), 'finish-migrate', STILL],
+  'a guest that was sent is paused by the migration': [source('sending'), 'postmigrate', STILL],
+  'a paused guest that is being sent is paused by the user': [source('sending', false), 'finish-migrate', PAUSED],
+  'a paused guest after an abort is paused by the user': [source('aborted', false), 'postmigrate', PAUSED],
+  'a guest that is paused after an abort is paused by the user': [source('aborted'), 'paused', PAUSED],
+  'a guest whose disk is full while it is being sent is paused by the error': [
+    source('sending'),
+    'io-error',
+    { state: 'paused', why: 'ioError' },
+  ],
+  'a guest that ends while it is being sent has ended': [
+    source('sending'),
+    'shutdown',
+    { state: 'ended', how: 'shutdown' },
+  ],
+  'a guest that has migrated is paused, whatever QEMU reports': [source('migrated'), 'running', STILL],
+  'the end of QEMU is not the end of a guest that has migrated': [source('left'), 'internal-error', STILL],
+  'a guest that has not arrived is incoming': [target('waiting'), 'inmigrate', INCOMING],
+  'a stored guest is incoming': [target('stored'), 'paused', INCOMING],
+  'a stored guest that never ran is incoming': [target('stored'), 'prelaunch', INCOMING],
+  'a committed guest is incoming until it runs': [target('committed'), 'paused', INCOMING],
+  'a committed guest runs': [target('committed'), 'running', RUNNING],
+  'a guest that has arrived can be paused': [target('arrived'), 'paused', PAUSED],
 };
 
 for (const [sentence, [record, status, want]] of Object.entries(states)) {
-  test(sentence, () => assert.deepEqual(stateWith(record, runState({ status })), want));
+  test(sentence, () => assert.deepEqual(combineStates(record, parseRunState({ status })), want));
 }
 
 const free: Record<string, [MigrationRecord | undefined, busy: boolean, absent: boolean]> = {
   'without a migration': [undefined, false, false],
-  'while it is sent': [source('sending'), true, false],
-  'taken back': [source('aborted'), false, false],
-  gone: [source('migrated'), true, true],
-  left: [source('left'), true, true],
-  awaited: [target('waiting'), true, true],
-  stored: [target('stored'), true, true],
-  committed: [target('committed'), true, true],
-  arrived: [target('arrived'), false, false],
+  'that is being sent': [source('sending'), true, false],
+  'after an abort': [source('aborted'), false, false],
+  'that has migrated': [source('migrated'), true, true],
+  'that has left': [source('left'), true, true],
+  'that is expected': [target('waiting'), true, true],
+  'that is stored': [target('stored'), true, true],
+  'that is committed': [target('committed'), true, true],
+  'that has arrived': [target('arrived'), false, false],
 };
 
 for (const [moment, [record, busy, absent]] of Object.entries(free)) {
-  test(`a guest ${moment} is ${busy ? '' : 'not '}busy, and ${absent ? 'not ' : ''}here`, () => {
-    assert.deepEqual([whyBusy(record) !== undefined, whyAbsent(record) !== undefined], [busy, absent]);
+  test(`a guest ${moment} can${busy ? 'not' : ''} be changed, and is ${absent ? 'absent' : 'present'}`, () => {
+    assert.deepEqual([changeRefusal(record) !== undefined, accessRefusal(record) !== undefined], [busy, absent]);
   });
 }
 
-test('only what everybody may know is told', () => {
+test('the view contains only the public part', () => {
   assert.deepEqual(migrationView(target('stored')), { uid: 'u', peer: 'other', role: 'target', step: 'stored' });
   assert.deepEqual(migrationView(source('sending')), { uid: 'u', peer: 'other', role: 'source', step: 'sending' });
 });

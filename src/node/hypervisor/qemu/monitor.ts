@@ -1,14 +1,14 @@
-/** The way to the monitor of a QEMU that has just begun, or that we have lost sight of. */
+/** Connects to the monitor of a QEMU that has just started, or whose connection was lost. */
 import type { Clock } from '#lib/clock.ts';
 import { HypervisorError } from '../hypervisor.ts';
-import { firstComplaint, isPermanent } from './complaint.ts';
+import { findFirstError, isPermanentError } from './process-log.ts';
 import { QMP_SOCKET, type DomainDir } from './domain-dir.ts';
 import type { OutlivingProcess } from './process.ts';
 import { QmpClient, type QmpOptions } from './qmp.ts';
 import { poll } from './timing.ts';
 
-const LOOK_EVERY_MS = 5;
-/** From closing its socket to its exit. */
+const POLL_INTERVAL_MS = 5;
+/** Time from closing its socket to its exit. */
 const EXIT_MS = 2000;
 
 export interface MonitorOptions extends Pick<QmpOptions, 'onEvent' | 'onClose'> {
@@ -17,15 +17,18 @@ export interface MonitorOptions extends Pick<QmpOptions, 'onEvent' | 'onClose'> 
   readonly signal?: AbortSignal;
 }
 
-/** Where QEMU is no more, the error says what it said. `onClose` is called only for what was open. */
+/**
+ * Connects to the monitor. If QEMU has exited, the error contains QEMU's own text. `onClose` is called only for a
+ * connection that was open.
+ */
 export async function openMonitor(
   dir: DomainDir,
   qemu: OutlivingProcess,
   { clock, timeoutMs, signal, onEvent, onClose }: MonitorOptions,
 ): Promise<QmpClient> {
-  const socket = await poll(clock, { timeoutMs, everyMs: LOOK_EVERY_MS }, async () => {
+  const socket = await poll(clock, { timeoutMs, everyMs: POLL_INTERVAL_MS }, async () => {
     signal?.throwIfAborted();
-    if (!(await qemu.alive())) throw await obituary(dir, qemu);
+    if (!(await qemu.isAlive())) throw await exitError(dir, qemu);
     return dir.connect(QMP_SOCKET).catch(() => undefined);
   });
   if (socket === undefined) throw new HypervisorError(`QEMU did not open its monitor within ${timeoutMs} ms`);
@@ -36,24 +39,24 @@ export async function openMonitor(
   try {
     const qmp = await QmpClient.open(socket, { clock, greetingTimeoutMs: timeoutMs, onEvent, onClose: closed });
     isOpen = true;
-    // It may have hung up in the same breath, with nobody told.
+    // QEMU may have closed the connection before `isOpen` was set, so that onClose was not called.
     if (qmp.isClosed) throw new HypervisorError('QEMU closed the connection');
     return qmp;
   } catch (error) {
-    if (await qemu.gone(EXIT_MS)) throw await obituary(dir, qemu);
+    if (await qemu.gone(EXIT_MS)) throw await exitError(dir, qemu);
     throw error;
   }
 }
 
-async function obituary(dir: DomainDir, qemu: OutlivingProcess): Promise<HypervisorError> {
-  const complaint = await complaintOf(dir);
-  return new HypervisorError(endText(qemu, complaint), { permanent: isPermanent(complaint) });
+async function exitError(dir: DomainDir, qemu: OutlivingProcess): Promise<HypervisorError> {
+  const errorText = await readQemuError(dir);
+  return new HypervisorError(qemuExitText(qemu, errorText), { permanent: isPermanentError(errorText) });
 }
 
-export async function complaintOf(dir: DomainDir): Promise<string> {
-  return firstComplaint(await dir.readLog('qemu.log').catch(() => ''), 'qemu-system-x86_64');
+export async function readQemuError(dir: DomainDir): Promise<string> {
+  return findFirstError(await dir.readLog('qemu.log').catch(() => ''), 'qemu-system-x86_64');
 }
 
-export function endText(qemu: OutlivingProcess, complaint: string): string {
-  return `QEMU ${qemu.exitText() ?? 'is gone'}${complaint === '' ? '' : `: ${complaint}`}`;
+export function qemuExitText(qemu: OutlivingProcess, errorText: string): string {
+  return `QEMU ${qemu.exitText() ?? 'has exited'}${errorText === '' ? '' : `: ${errorText}`}`;
 }

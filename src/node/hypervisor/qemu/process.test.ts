@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
-import { isRunning, OutlivingProcess, parseStat, processesBelow, spawnOutliving } from './process.ts';
+import { isRunning, OutlivingProcess, parseStat, findProcessesBelow, spawnDetached } from './process.ts';
 
 const LONG_MS = 20_000;
 
@@ -16,7 +16,7 @@ async function spawned(
   const file = await open(join(cwd, 'log'), 'a');
   const [program = '', ...args] = command;
   const options = { command: program, args, cwd, user: undefined, logFd: file.fd };
-  const child = await spawnOutliving(options, systemClock);
+  const child = await spawnDetached(options, systemClock);
   await file.close();
   try {
     await run(child, () => readFile(join(cwd, 'log'), 'utf8'), cwd);
@@ -27,7 +27,7 @@ async function spawned(
   }
 }
 
-test('a process is known by its pid and its beginning', () =>
+test('identifies a process by pid, start time and boot', () =>
   spawned(['sleep', '60'], async (child) => {
     const { identity } = child;
     assert.equal(await isRunning(identity), true);
@@ -36,17 +36,17 @@ test('a process is known by its pid and its beginning', () =>
     assert.notEqual(identity.startTicks, '');
   }));
 
-test('a stranger with the pid of a dead process is not killed', () =>
+test('does not kill another process with a reused pid', () =>
   spawned(['sleep', '60'], async (child) => {
     const mistaken = new OutlivingProcess({ ...child.identity, startTicks: '1' }, systemClock);
     await mistaken.kill('SIGKILL');
-    assert.equal(await child.alive(), true);
+    assert.equal(await child.isAlive(), true);
   }));
 
-test('the end of a process is seen by who did not start it', () =>
+test('notices the exit of a process that another process started', () =>
   spawned(['sleep', '60'], async (child) => {
     const other = new OutlivingProcess(child.identity, systemClock);
-    assert.equal(await other.alive(), true);
+    assert.equal(await other.isAlive(), true);
     assert.equal(await other.gone(0), false);
     await other.kill('SIGKILL');
     assert.equal(await other.gone(LONG_MS), true);
@@ -56,14 +56,14 @@ test('the end of a process is seen by who did not start it', () =>
     await other.kill('SIGKILL');
   }));
 
-test('what a process says goes to its log, and how it ended is known', () =>
+test('writes output to the log, and knows the exit code', () =>
   spawned(['sh', '-c', 'echo out; echo err >&2; exit 3'], async (child, log) => {
     assert.equal(await child.gone(LONG_MS), true);
     assert.equal(child.exitText(), 'exited with code 3');
     assert.equal(await log(), 'out\nerr\n');
   }));
 
-test('a process gets nothing of our environment and a session of its own', () =>
+test('starts a process with a clean environment in its own session', () =>
   spawned(['sh', '-c', 'env; cut -d" " -f6 /proc/self/stat; echo $$; exit 0'], async (child, log) => {
     await child.gone(LONG_MS);
     const lines = (await log()).trim().split('\n');
@@ -74,24 +74,24 @@ test('a process gets nothing of our environment and a session of its own', () =>
     assert.equal(lines.at(-2), lines.at(-1));
   }));
 
-test('a program that is not there is an error', async () => {
+test('fails for a missing program', async () => {
   const options = { command: 'no-such-program', args: [], cwd: '/', user: undefined, logFd: 2 };
-  await assert.rejects(spawnOutliving(options, systemClock), /ENOENT/);
+  await assert.rejects(spawnDetached(options, systemClock), /ENOENT/);
 });
 
-test('a process is found by where it works, also when that is gone', () =>
+test('finds a process by its working directory, even if that was removed', () =>
   spawned(['sleep', '60', '0.0419'], async (child, _log, cwd) => {
     const [root, words] = [await realpath(tmpdir()), ['sleep', '60', '0.0419', '']];
     const found = async () =>
-      (await processesBelow(root)).filter(({ identity }) => identity.pid === child.identity.pid);
+      (await findProcessesBelow(root)).filter(({ identity }) => identity.pid === child.identity.pid);
     const want = [{ identity: child.identity, cwd: await realpath(cwd), words }];
     assert.deepEqual(await found(), want);
-    assert.deepEqual(await processesBelow(join(cwd, 'deeper')), []);
+    assert.deepEqual(await findProcessesBelow(join(cwd, 'deeper')), []);
     await rm(cwd, { recursive: true });
     assert.deepEqual(await found(), want);
   }));
 
-test('a program may be named so that it looks like more fields', () => {
+test('parses a stat whose program name looks like fields', () => {
   const rest = `R ${Array.from({ length: 40 }, (_, i) => i + 4).join(' ')}`;
   assert.deepEqual(parseStat(`7 (a) Z 1 2 (b)) ${rest}`), { state: 'R', startTicks: '22' });
   assert.equal(parseStat(''), undefined);

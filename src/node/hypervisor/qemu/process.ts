@@ -1,14 +1,14 @@
 /**
- * Processes that outlive us: QEMU and swtpm. A pid alone may be somebody else's by now; together with the moment it
- * began (and the boot of the machine) it is one process for ever. Zombies are dead: their parent may be an init that
- * does not reap.
+ * Processes that outlive the node agent: QEMU and swtpm. The kernel reuses pids, but a pid with its start time and the
+ * boot id identifies one process for good. Zombies count as dead, because their parent may be an init that does not
+ * reap.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { readFile, readdir, readlink } from 'node:fs/promises';
 import type { Clock } from '#lib/clock.ts';
-import { poll, within } from './timing.ts';
+import { poll, waitAtMost } from './timing.ts';
 
-/** Which process, also after it is gone. */
+/** Identifies a process, also after its exit. */
 export interface ProcessIdentity {
   readonly pid: number;
   /** Clock ticks since boot. */
@@ -26,20 +26,20 @@ export interface SpawnOptions {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly user: User | undefined;
-  /** For standard output and error. */
+  /** Receives standard output and standard error. */
   readonly logFd: number;
-  /** Become 3, 4 ... in the process. */
+  /** Descriptors that become 3, 4 ... in the process. */
   readonly fds?: readonly number[];
 }
 
-/** Nothing of our own environment: it may hold secrets, and a guest can take QEMU over. */
+/** Excludes our own environment: it may contain secrets, and a guest may compromise QEMU. */
 export const GUEST_ENVIRONMENT = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
-const LOOK_EVERY_MS = 20;
+const POLL_INTERVAL_MS = 20;
 
 export class OutlivingProcess {
   readonly identity: ProcessIdentity;
   readonly #clock: Clock;
-  /** Only where we started it ourselves. */
+  /** Set only if this process started it. */
   readonly #child: ChildProcess | undefined;
   readonly #exited: Promise<true> | undefined;
 
@@ -53,14 +53,14 @@ export class OutlivingProcess {
       : new Promise((done) => child.once('exit', () => done(true)));
   }
 
-  async alive(): Promise<boolean> {
+  async isAlive(): Promise<boolean> {
     if (this.#child !== undefined) return !hasExited(this.#child);
     return isRunning(this.identity);
   }
 
-  /** Fine where it is gone. */
+  /** Does nothing if the process has exited. */
   async kill(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
-    if (!(await this.alive())) return;
+    if (!(await this.isAlive())) return;
     try {
       process.kill(this.identity.pid, signal);
     } catch (error) {
@@ -68,14 +68,14 @@ export class OutlivingProcess {
     }
   }
 
-  /** Whether it is gone within that time. */
+  /** Waits for the exit; returns whether the process exited within that time. */
   async gone(timeoutMs: number): Promise<boolean> {
-    if (this.#exited !== undefined) return (await within(this.#clock, timeoutMs, this.#exited)) === true;
-    const look = async () => ((await isRunning(this.identity)) ? undefined : true);
-    return (await poll(this.#clock, { timeoutMs, everyMs: LOOK_EVERY_MS }, look)) === true;
+    if (this.#exited !== undefined) return (await waitAtMost(this.#clock, timeoutMs, this.#exited)) === true;
+    const checkExit = async () => ((await isRunning(this.identity)) ? undefined : true);
+    return (await poll(this.#clock, { timeoutMs, everyMs: POLL_INTERVAL_MS }, checkExit)) === true;
   }
 
-  /** How it ended, where that is known: only its parent is told. */
+  /** Describes the exit if it is known: only the parent learns the exit code. */
   exitText(): string | undefined {
     if (this.#child === undefined) return undefined;
     const { signalCode, exitCode } = this.#child;
@@ -83,14 +83,17 @@ export class OutlivingProcess {
     return exitCode === null ? undefined : `exited with code ${exitCode}`;
   }
 
-  /** Our event loop no longer waits for it. */
-  letGo(): void {
+  /** Stops the event loop from waiting for the process. */
+  unref(): void {
     this.#child?.unref();
   }
 }
 
-/** In a session of its own, so that nothing that is sent to us reaches it. Rejects where it cannot be executed. */
-export async function spawnOutliving(options: SpawnOptions, clock: Clock): Promise<OutlivingProcess> {
+/**
+ * Starts a process in its own session, so that signals sent to us do not reach it. Rejects if the command cannot be
+ * executed.
+ */
+export async function spawnDetached(options: SpawnOptions, clock: Clock): Promise<OutlivingProcess> {
   const { command, args, cwd, user, logFd, fds = [] } = options;
   const child = spawn(command, args, {
     cwd,
@@ -105,7 +108,7 @@ export async function spawnOutliving(options: SpawnOptions, clock: Clock): Promi
   });
   const pid = child.pid as number;
   const stat = await readStat(pid);
-  // Gone and reaped before we could look: the exit code says the rest.
+  // Without a stat, the process has exited and was reaped; its exit code is known.
   return new OutlivingProcess({ pid, startTicks: stat?.startTicks ?? '', bootId: await readBootId() }, clock, child);
 }
 
@@ -117,13 +120,15 @@ export async function isRunning({ pid, startTicks, bootId }: ProcessIdentity): P
 
 export interface FoundProcess {
   readonly identity: ProcessIdentity;
-  /** Its working directory, as it was named while it was there. */
+  /** The working directory, also if it has been removed. */
   readonly cwd: string;
   readonly words: readonly string[];
 }
 
-/** Processes that work below a directory (its real path). A walk over all processes: not for every day. */
-export async function processesBelow(directory: string): Promise<FoundProcess[]> {
+/**
+ * Returns the processes whose working directory is below the given real path. Slow: walks all processes of the host.
+ */
+export async function findProcessesBelow(directory: string): Promise<FoundProcess[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const bootId = await readBootId();
   const found: FoundProcess[] = [];
@@ -138,7 +143,10 @@ export async function processesBelow(directory: string): Promise<FoundProcess[]>
   return found;
 }
 
-/** The name of the program is in parentheses and may hold anything, so the fields are counted from the last one on. */
+/**
+ * Parses /proc/<pid>/stat. The program name is in parentheses and may contain anything, so fields are counted after the
+ * last one.
+ */
 export function parseStat(text: string): { state: string; startTicks: string } | undefined {
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const [state, startTicks] = [fields[0], fields[19]];

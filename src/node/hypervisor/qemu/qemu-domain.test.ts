@@ -1,4 +1,4 @@
-/** One domain over a monitor that a test answers itself, and a process that only lives. */
+/** One domain with a monitor that the test answers, and `sleep` as its process. */
 import assert from 'node:assert/strict';
 import { mkdtemp, open, rm } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
@@ -9,19 +9,19 @@ import { FakeClock } from '#client/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { aDefinition } from '../testing/a-definition.ts';
 import { DomainDir } from './domain-dir.ts';
-import { spawnOutliving } from './process.ts';
-import { untilWith } from './testing/until.ts';
+import { spawnDetached } from './process.ts';
+import { waitWithClock } from './testing/wait-with-clock.ts';
 import { QemuDomain } from './qemu-domain.ts';
 
 interface Scene {
   readonly domain: QemuDomain;
-  /** What query-status answers; undefined: it does not answer. */
+  /** The answer to query-status; undefined for no answer. */
   status: string | undefined;
-  readonly asked: string[];
-  /** What other commands answer. */
+  readonly commands: string[];
+  /** Answers to other commands. */
   readonly answers: Map<string, unknown>;
-  say(event: string): void;
-  /** Lets time pass until it is so; the time limit of the test is the limit. */
+  emit(event: string): void;
+  /** Advances the clock until the condition holds; the test's timeout is the limit. */
   until(isSo: () => boolean): Promise<void>;
 }
 
@@ -31,17 +31,17 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
   await dir.prepare(undefined);
   const clock = new FakeClock();
   const log = await open(join(root, 'log'), 'a');
-  const qemu = await spawnOutliving(
+  const qemu = await spawnDetached(
     { command: 'sleep', args: ['60'], cwd: root, user: undefined, logFd: log.fd },
     clock,
   );
   const sockets: Socket[] = [];
   const answer = (socket: Socket, command: string, id: number) => {
-    made.asked.push(command);
+    made.commands.push(command);
     if (command === 'quit') void qemu.kill('SIGKILL');
     if (command === 'query-status' && made.status === undefined) return;
-    const said = made.answers.get(command) ?? { status: made.status };
-    socket.write(`${JSON.stringify({ return: said, id })}\n`);
+    const result = made.answers.get(command) ?? { status: made.status };
+    socket.write(`${JSON.stringify({ return: result, id })}\n`);
   };
   const server = createServer((socket) => {
     sockets.push(socket);
@@ -58,7 +58,7 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
   const definition = aDefinition({ id: 'a-uid', devices: [] });
   const started = { startedAtMs: 0, qemu: qemu.identity };
   const domain = new QemuDomain({
-    ...{ dir, qemu, swtpm: undefined, changed: () => undefined },
+    ...{ dir, qemu, swtpm: undefined, onChange: () => undefined },
     record: { version: 1, definition, paused: false, started },
     context: {
       ...{ clock, log: silentLog, user: undefined, accelerator: 'tcg' },
@@ -68,10 +68,10 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
   const made: Scene = {
     domain,
     status: 'running',
-    asked: [],
+    commands: [],
     answers: new Map(),
-    say: (event) => void sockets.at(-1)?.write(`${JSON.stringify({ event })}\n`),
-    until: untilWith(clock),
+    emit: (event) => void sockets.at(-1)?.write(`${JSON.stringify({ event })}\n`),
+    until: waitWithClock(clock),
   };
   try {
     await run(made);
@@ -87,26 +87,26 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
 
 const timeout = 20_000;
 
-test('the end of a guest is noticed also where its QEMU was too busy to tell', { timeout }, () =>
+test('notices the end of a guest although its QEMU was too busy to answer', { timeout }, () =>
   scene(async (it) => {
-    await it.domain.takeOver({ timeoutMs: 1000 });
+    await it.domain.adopt({ timeoutMs: 1000 });
     assert.deepEqual(it.domain.view.current, { state: 'running' });
     it.status = undefined;
-    it.asked.length = 0;
-    it.say('SHUTDOWN');
-    await it.until(() => it.asked.length >= 2);
+    it.commands.length = 0;
+    it.emit('SHUTDOWN');
+    await it.until(() => it.commands.length >= 2);
     it.status = 'shutdown';
     await it.until(() => it.domain.view.current.state === 'ended');
     assert.deepEqual(it.domain.view.current, { state: 'ended', how: 'shutdown' });
   }),
 );
 
-test('a guest whose QEMU is too busy when it is taken over counts as running until it tells', { timeout }, () =>
+test('counts an adopted guest as running until its QEMU answers', { timeout }, () =>
   scene(async (it) => {
     it.status = undefined;
-    const taken = it.domain.takeOver({ timeoutMs: 1000 });
+    const adopted = it.domain.adopt({ timeoutMs: 1000 });
     let done = false;
-    void taken.then(() => (done = true));
+    void adopted.then(() => (done = true));
     await it.until(() => done);
     assert.deepEqual(it.domain.view.current, { state: 'running' });
     it.status = 'paused';
@@ -114,27 +114,27 @@ test('a guest whose QEMU is too busy when it is taken over counts as running unt
   }),
 );
 
-test('a guest that cannot write its disk is paused for that reason, and for another one later', { timeout }, () =>
+test('reports why a guest is paused, also when the reason changes', { timeout }, () =>
   scene(async (it) => {
-    await it.domain.takeOver({ timeoutMs: 1000 });
+    await it.domain.adopt({ timeoutMs: 1000 });
     for (const [status, want] of [
       ['io-error', { state: 'paused', why: 'ioError' }],
       ['paused', { state: 'paused' }],
     ] as const) {
       it.status = status;
-      it.say('STOP');
+      it.emit('STOP');
       await it.until(() => JSON.stringify(it.domain.view.current) === JSON.stringify(want));
     }
   }),
 );
 
-test('that there is no room for a copy is said to be final', { timeout }, () =>
+test('reports missing space for a copy as permanent', { timeout }, () =>
   scene(async (it) => {
-    await it.domain.takeOver({ timeoutMs: 1000 });
+    await it.domain.adopt({ timeoutMs: 1000 });
     const image = { 'virtual-size': 2 ** 50, 'actual-size': 2 ** 50 };
     it.answers.set('query-jobs', []);
     it.answers.set('query-block', [{ qdev: 'disk-a', inserted: { 'node-name': 'a', image } }]);
     const copy = { copyId: 'a', deviceId: 'disk-a', path: import.meta.filename };
-    await assert.rejects(it.domain.copies.start([copy]), { permanent: true, message: /no room for/ });
+    await assert.rejects(it.domain.copies.start([copy]), { permanent: true, message: /not enough space for/ });
   }),
 );

@@ -1,10 +1,9 @@
 /**
- * One domain from its first process to its last word: its state and its end. The line to QEMU is qemu-link.ts; devices
- * that come and go are hotplug.ts's, its moves to other nodes and from there guest-migration.ts's.
+ * One domain from its start to its end. See also qemu-connection.ts, hotplug.ts and guest-migration.ts.
  *
- * Its state is what QEMU says, never what we asked for. It ends in one place (#end), whoever notices first. A guest that
- * shut down is written down before QEMU quits, so that the next agent knows it too; the state changes after QEMU is gone
- * and has let go of its disks.
+ * The state is what QEMU reports, never what was requested. All ends go through #end, whichever event is noticed first.
+ * A shutdown of the guest is recorded before QEMU quits, so that the next node agent knows it; the state changes after
+ * QEMU has exited and released its disks.
  */
 import type { Duplex } from 'node:stream';
 import type { LearnedDevice } from '#api/learned-device.ts';
@@ -17,28 +16,28 @@ import { deviceParts } from './device-parts.ts';
 import { GuestDisplay } from './display.ts';
 import { DiskCopies } from './disk-copies.ts';
 import type { DomainDir } from './domain-dir.ts';
-import { removeKey } from './door.ts';
+import { removeKeyFiles } from './door.ts';
 import type { EndedState } from './domain-record.ts';
-import { growDisk, readSizes } from './disk-size.ts';
+import { growDisk, readDiskSizes } from './disk-size.ts';
 import { GuestMigration } from './guest-migration.ts';
 import { GuestWatchdog } from './guest-watchdog.ts';
 import { Hotplug } from './hotplug.ts';
-import { KeptRecord, type StartedRecord } from './kept-record.ts';
+import { RecordStore, type StartedRecord } from './record-store.ts';
 import { learnGuest } from './learn.ts';
-import { Lines } from './lines.ts';
-import { hasGone, migrationView, stateWith } from './migration-record.ts';
-import { complaintOf, endText } from './monitor.ts';
+import { GuestChannels } from './guest-channels.ts';
+import { hasMigratedAway, migrationView, combineStates } from './migration-record.ts';
+import { readQemuError, qemuExitText } from './monitor.ts';
 import type { OutlivingProcess } from './process.ts';
-import { QemuLink } from './qemu-link.ts';
+import { QemuConnection } from './qemu-connection.ts';
 import type { QmpClient, QmpEvent } from './qmp.ts';
 import { killQemu, quitOrKill } from './quit.ts';
-import { fileReach } from './reach-file.ts';
-import { PAUSED, runState, RUNNING, STATE_EVENTS, type RunState } from './run-state.ts';
+import { createFileAccess } from './file-access.ts';
+import { PAUSED, parseRunState, RUNNING, STATE_EVENTS, type QemuRunState } from './run-state.ts';
 import { removeTaps } from './tap.ts';
 
 const SWTPM_MS = 1000;
-const LAST_WORDS_MS = 1000;
-const LOOK_AGAIN_MS = 1000;
+const LAST_OUTPUT_MS = 1000;
+const REFRESH_RETRY_MS = 1000;
 
 export interface QemuDomainParts {
   readonly dir: DomainDir;
@@ -47,76 +46,76 @@ export interface QemuDomainParts {
   readonly swtpm: OutlivingProcess | undefined;
   readonly context: QemuContext;
   /** Called after each change of the state. */
-  readonly changed: (id: string) => void;
+  readonly onChange: (id: string) => void;
 }
 
 export class QemuDomain {
   readonly copies: DiskCopies;
   readonly display: GuestDisplay;
   readonly hotplug: Hotplug;
-  readonly lines: Lines;
+  readonly channels: GuestChannels;
   readonly migration: GuestMigration;
   readonly #parts: QemuDomainParts;
   readonly #log: Log;
-  readonly #link: QemuLink;
-  readonly #kept: KeptRecord;
-  /** Until QEMU said otherwise. */
+  readonly #connection: QemuConnection;
+  readonly #store: RecordStore;
+  /** An assumption until QEMU reports the state. */
   #current: DomainState;
   #destroying = false;
   #quitting: Promise<void> | undefined;
   #ending: Promise<void> | undefined;
-  #looksLater = false;
+  #isRefreshScheduled = false;
   #closed = false;
-  readonly #watchdog = new GuestWatchdog(() => this.#tell());
+  readonly #watchdog = new GuestWatchdog(() => this.#notify());
 
   constructor(parts: QemuDomainParts) {
     this.#parts = parts;
-    this.#current = stateWith(parts.record.migration, PAUSED);
+    this.#current = combineStates(parts.record.migration, PAUSED);
     const { dir, qemu, context } = parts;
-    const kept = (this.#kept = new KeptRecord(dir, parts.record));
+    const store = (this.#store = new RecordStore(dir, parts.record));
     const { clock, user } = context;
     this.#log = context.log.child({ domain: dir.id });
-    this.#link = new QemuLink({
+    this.#connection = new QemuConnection({
       ...{ dir, qemu, clock, log: this.#log },
-      onEvent: (event) => this.#heard(event),
-      onBack: () => this.#back(),
-      onGone: () => this.#died(),
+      onEvent: (event) => this.#onEvent(event),
+      onReconnect: () => this.#resynchronize(),
+      onExit: () => this.#onExit(),
     });
-    const ask = <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => this.#ask(verb, work);
-    const files = fileReach({ user, run: dir.run, pid: qemu.identity.pid });
+    const withQmp = <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => this.#withQmp(verb, work);
+    const files = createFileAccess({ user, run: dir.run, pid: qemu.identity.pid });
     const hasEnded = () => this.#current.state === 'ended';
-    this.display = new GuestDisplay({ dir, definition: () => kept.now.definition, hasEnded, ask });
+    this.display = new GuestDisplay({ dir, definition: () => store.current.definition, hasEnded, withQmp });
     this.copies = new DiskCopies({
-      ...{ clock, ask, hasEnded, bytesPerSecond: context.copyBytesPerSecond },
+      ...{ clock, withQmp, hasEnded, bytesPerSecond: context.copyBytesPerSecond },
       pathOf: (copyId, path) => files.pathOf(copyName(copyId), path),
-      forgetPath: (copyId) => files.forget(copyName(copyId)),
-      failed: () => this.#goOnAfterCopy(),
-      records: () => kept.now.copies ?? [],
-      write: (copies) => kept.write({ copies }),
+      releasePath: (copyId) => files.release(copyName(copyId)),
+      onFailure: () => this.#resumeAfterCopy(),
+      records: () => store.current.copies ?? [],
+      write: (copies) => store.write({ copies }),
     });
     this.hotplug = new Hotplug({
-      ...{ ask, parts: deviceParts({ domainId: dir.id, user, files }) },
-      definition: () => kept.now.definition,
-      write: (definition) => kept.write({ definition }),
-      changed: () => this.#tell(),
-      settleSoon: () => void this.#eventually(() => this.hotplug.settle()),
+      ...{ withQmp, parts: deviceParts({ domainId: dir.id, user, files }) },
+      definition: () => store.current.definition,
+      write: (definition) => store.write({ definition }),
+      onChange: () => this.#notify(),
+      reconcileSoon: () => void this.#withRetry(() => this.hotplug.reconcile()),
     });
     this.migration = new GuestMigration({
-      ...{ clock, dir, user, files, ask, hasEnded },
-      definition: () => kept.now.definition,
-      record: () => kept.now.migration,
-      write: (migration) => kept.write({ migration }).then(() => this.#tell()),
-      assume: (migration) => kept.assume({ migration }),
+      ...{ clock, dir, user, files, withQmp, hasEnded },
+      definition: () => store.current.definition,
+      record: () => store.current.migration,
+      write: (migration) => store.write({ migration }).then(() => this.#notify()),
+      setInMemory: (migration) => store.setInMemory({ migration }),
       isChanging: () =>
-        this.#isCopied || this.hotplug.inspection.leaving.length > 0 || this.lines.freeze.untilMs !== undefined,
+        this.#isBeingCopied || this.hotplug.inspection.leaving.length > 0 || this.channels.freeze.untilMs !== undefined,
       refresh: () => this.#refresh(),
       quit: () => this.destroy(),
     });
-    this.lines = new Lines({
-      ...{ dir, context, log: this.#log, ask, hasEnded, changed: () => this.#tell() },
-      definition: () => kept.now.definition,
-      frozen: () => kept.now.frozen,
-      writeFrozen: (frozen) => kept.write({ frozen }).then(() => this.#tell()),
+    this.channels = new GuestChannels({
+      ...{ dir, context, log: this.#log, withQmp, hasEnded, onChange: () => this.#notify() },
+      definition: () => store.current.definition,
+      frozen: () => store.current.frozen,
+      writeFrozen: (frozen) => store.write({ frozen }).then(() => this.#notify()),
     });
   }
 
@@ -128,7 +127,7 @@ export class QemuDomain {
       ...(this.#current.state !== 'ended' && { pid: started.qemu.pid }),
       ...(origin !== undefined && { origin }),
       deviceEvents: this.hotplug.events,
-      ...this.lines.view,
+      ...this.channels.view,
       ...this.#watchdog.view,
       ...(migration !== undefined && { migration: migrationView(migration) }),
     };
@@ -147,61 +146,61 @@ export class QemuDomain {
     return this.#current.state === 'ended' ? [] : this.#parts.dir.logs;
   }
 
-  /** Connects to a QEMU that has just been started; its guest waits. */
-  async attach(options: { timeoutMs: number; signal?: AbortSignal | undefined }): Promise<void> {
-    await this.#link.connect(options);
-    await this.lines.attach();
+  /** Connects to a QEMU that has just been started and whose guest does not run yet. */
+  async connect(options: { timeoutMs: number; signal?: AbortSignal | undefined }): Promise<void> {
+    await this.#connection.connect(options);
+    await this.channels.connect();
   }
 
   /**
-   * Takes over what an earlier agent left, and says what it found: a start that was cut off before the guest ran is
-   * for the caller to clear away. A QEMU that does not answer now is asked again later; until then its guest counts as
-   * running, because it may well be.
+   * Adopts a domain of an earlier node agent. Returns 'never ran' for a start that was interrupted before the guest
+   * ran, which the caller removes. A QEMU that does not answer now is asked again later; until then its guest counts as
+   * running, because it probably is.
    */
-  async takeOver(options: { timeoutMs: number }): Promise<'domain' | 'never ran'> {
+  async adopt(options: { timeoutMs: number }): Promise<'domain' | 'never ran'> {
     const { qemu } = this.#parts;
-    if (this.#record.ended !== undefined || !(await qemu.alive())) {
+    if (this.#record.ended !== undefined || !(await qemu.isAlive())) {
       await killQemu(qemu);
-      await this.#end({ state: 'ended', how: 'crashed', message: 'QEMU ended while no agent watched it' });
+      await this.#end({ state: 'ended', how: 'crashed', message: 'QEMU ended while no node agent was running' });
       return 'domain';
     }
     try {
-      await this.#link.connect(options);
-      const found = await this.#refresh();
-      if (found.state === 'never ran' && !this.#record.paused) return 'never ran';
-      if (found.state !== 'ended') await this.#eventually(() => this.#catchUp());
+      await this.#connection.connect(options);
+      const runState = await this.#refresh();
+      if (runState.state === 'never ran' && !this.#record.paused) return 'never ran';
+      if (runState.state !== 'ended') await this.#withRetry(() => this.#reconcile());
     } catch (err) {
-      this.#log.warn({ err }, 'QEMU does not answer; trying again');
-      this.#current = stateWith(this.#record.migration, RUNNING);
-      if (this.#link.qmp === undefined) this.#link.watch();
-      else this.#later();
+      this.#log.warn({ err }, 'QEMU does not answer; retrying');
+      this.#current = combineStates(this.#record.migration, RUNNING);
+      if (this.#connection.qmp === undefined) this.#connection.watch();
+      else this.#scheduleRefresh();
     }
-    if (this.#ending === undefined) await this.lines.attachEventually();
+    if (this.#ending === undefined) await this.channels.connectWithRetry();
     return 'domain';
   }
 
   async pause(): Promise<void> {
-    await this.#ask('pause', (qmp) => qmp.execute('stop'));
+    await this.#withQmp('pause', (qmp) => qmp.execute('stop'));
     await this.#refresh();
   }
 
   async resume(): Promise<void> {
-    await this.#ask('resume', (qmp) => qmp.execute('cont'));
+    await this.#withQmp('resume', (qmp) => qmp.execute('cont'));
     await this.#refresh();
   }
 
   async powerDown(): Promise<void> {
-    await this.#ask('shut down', (qmp) => qmp.execute('system_powerdown'));
+    await this.#withQmp('shut down', (qmp) => qmp.execute('system_powerdown'));
   }
 
-  /** QEMU has no button for that. What a guest does with the three keys is its own setting; Linux and firmware restart. */
+  /** Sends Ctrl+Alt+Delete, because QEMU has no restart button. Linux and firmware restart by default. */
   async softReboot(): Promise<void> {
     const keys = ['ctrl', 'alt', 'delete'].map((data) => ({ type: 'qcode', data }));
-    await this.#ask('restart', (qmp) => qmp.execute('send-key', { keys }));
+    await this.#withQmp('restart', (qmp) => qmp.execute('send-key', { keys }));
   }
 
   async reset(): Promise<void> {
-    await this.#ask('reset', (qmp) => qmp.execute('system_reset'));
+    await this.#withQmp('reset', (qmp) => qmp.execute('system_reset'));
   }
 
   async destroy(): Promise<void> {
@@ -212,21 +211,21 @@ export class QemuDomain {
   }
 
   learn(): Promise<LearnedDevice[]> {
-    return this.#ask('learn', (qmp) => learnGuest(qmp, this.#record.definition));
+    return this.#withQmp('learn the devices of', (qmp) => learnGuest(qmp, this.#record.definition));
   }
 
   resizeDisk(deviceId: string, bytes: number): Promise<void> {
-    return this.#ask('resize', (qmp) => growDisk(qmp, deviceId, bytes));
+    return this.#withQmp('resize a disk of', (qmp) => growDisk(qmp, deviceId, bytes));
   }
 
   diskSizes(): Promise<ReadonlyMap<string, number>> {
-    return this.#ask('look at the disks of', (qmp) => readSizes(qmp, this.#record.definition));
+    return this.#withQmp('read the disk sizes of', (qmp) => readDiskSizes(qmp, this.#record.definition));
   }
 
   openConsole(): Duplex {
-    if (this.#current.state === 'ended') throw this.#cannot('open the console of', 'it has ended');
-    const console = this.lines.openConsole();
-    if (console === undefined) throw this.#cannot('open the console of', 'it has none');
+    if (this.#current.state === 'ended') throw this.#error('open the console of', 'the guest has ended');
+    const console = this.channels.openConsole();
+    if (console === undefined) throw this.#error('open the console of', 'the guest has no serial console');
     return console;
   }
 
@@ -235,120 +234,120 @@ export class QemuDomain {
   }
 
   async remove(): Promise<void> {
-    if (this.#current.state !== 'ended') throw this.#cannot('remove', `it is ${this.#current.state}`);
+    if (this.#current.state !== 'ended') throw this.#error('remove', `the guest is ${this.#current.state}`);
     await this.#parts.dir.remove();
   }
 
-  /** Leaves the guest as it is. */
+  /** Releases all resources of this process; the guest keeps running. */
   async close(): Promise<void> {
     this.#closed = true;
-    this.#link.close();
+    this.#connection.close();
     await this.#ending?.catch(() => undefined);
     this.display.close();
-    await this.lines.close();
-    this.#parts.qemu.letGo();
-    this.#parts.swtpm?.letGo();
+    await this.channels.close();
+    this.#parts.qemu.unref();
+    this.#parts.swtpm?.unref();
   }
 
   get #record(): StartedRecord {
-    return this.#kept.now;
+    return this.#store.current;
   }
 
-  get #isCopied(): boolean {
+  get #isBeingCopied(): boolean {
     return this.#record.copies?.some(({ outcome }) => outcome === undefined) === true;
   }
 
-  #cannot(verb: string, why: string, cause?: unknown): HypervisorError {
+  #error(verb: string, why: string, cause?: unknown): HypervisorError {
     const permanent = cause instanceof HypervisorError && cause.permanent;
     return new HypervisorError(`Cannot ${verb} domain "${this.#record.definition.name}": ${why}`, { cause, permanent });
   }
 
-  async #ask<T>(verb: string, work: (qmp: QmpClient) => Promise<T>): Promise<T> {
-    if (this.#current.state === 'ended') throw this.#cannot(verb, 'it has ended');
-    const { qmp } = this.#link;
-    if (qmp === undefined) throw this.#cannot(verb, 'QEMU cannot be reached');
+  async #withQmp<T>(verb: string, work: (qmp: QmpClient) => Promise<T>): Promise<T> {
+    if (this.#current.state === 'ended') throw this.#error(verb, 'the guest has ended');
+    const { qmp } = this.#connection;
+    if (qmp === undefined) throw this.#error(verb, 'QEMU does not answer; it is asked again automatically');
     try {
       return await work(qmp);
     } catch (cause) {
-      throw this.#cannot(verb, (cause as Error).message, cause);
+      throw this.#error(verb, (cause as Error).message, cause);
     }
   }
 
-  #heard({ name, data }: QmpEvent): void {
-    if (STATE_EVENTS.has(name)) void this.#eventually(() => this.#refresh());
-    for (const part of [this.hotplug, this.migration, this.lines, this.#watchdog]) part.heard({ name, data });
+  #onEvent({ name, data }: QmpEvent): void {
+    if (STATE_EVENTS.has(name)) void this.#withRetry(() => this.#refresh());
+    for (const part of [this.hotplug, this.migration, this.channels, this.#watchdog]) part.onEvent({ name, data });
     if (name !== 'JOB_STATUS_CHANGE' || data['status'] !== 'concluded') return;
-    if (isCopyName(String(data['id']))) this.#tell();
+    if (isCopyName(String(data['id']))) this.#notify();
   }
 
-  async #refresh(): Promise<RunState> {
-    const said = await this.#ask('look at', async (qmp) => runState(await qmp.execute('query-status')));
-    const found = stateWith(this.#record.migration, said);
-    if (this.#destroying || this.#ending !== undefined) return found;
-    if (found.state === 'ended') await this.#endAfter(found);
-    else this.#set(found.state === 'never ran' ? PAUSED : found);
-    return found;
+  async #refresh(): Promise<QemuRunState> {
+    const answer = await this.#withQmp('read the state of', (qmp) => qmp.execute('query-status'));
+    const runState = combineStates(this.#record.migration, parseRunState(answer));
+    if (this.#destroying || this.#ending !== undefined) return runState;
+    if (runState.state === 'ended') await this.#endGuest(runState);
+    else this.#setState(runState.state === 'never ran' ? PAUSED : runState);
+    return runState;
   }
 
-  /** What an event tells is told once: a QEMU that is too busy to answer now is asked until it does. */
-  async #eventually(look: () => Promise<unknown>): Promise<void> {
+  /** Retries after a failure: an event comes only once, and QEMU may be too busy to answer now. */
+  async #withRetry(work: () => Promise<unknown>): Promise<void> {
     try {
-      await look();
+      await work();
     } catch {
-      this.#later();
+      this.#scheduleRefresh();
     }
   }
 
-  #later(): void {
-    // Where QEMU cannot be reached any more, its hanging up says the rest. One look tells all that was missed.
-    if (this.#closed || this.#looksLater || this.#link.qmp === undefined) return;
-    this.#looksLater = true;
-    this.#parts.context.clock.after(LOOK_AGAIN_MS, () => {
-      this.#looksLater = false;
-      void this.#eventually(() => this.#back());
+  #scheduleRefresh(): void {
+    // Without a connection, reconnecting refreshes everything. One refresh covers all missed events.
+    if (this.#closed || this.#isRefreshScheduled || this.#connection.qmp === undefined) return;
+    this.#isRefreshScheduled = true;
+    this.#parts.context.clock.after(REFRESH_RETRY_MS, () => {
+      this.#isRefreshScheduled = false;
+      void this.#withRetry(() => this.#resynchronize());
     });
   }
 
-  /** The guest is over, its QEMU not yet. */
-  async #endAfter(ended: EndedState): Promise<void> {
-    await this.#keep(ended);
+  /** Ends a domain whose guest has ended but whose QEMU still runs. */
+  async #endGuest(ended: EndedState): Promise<void> {
+    await this.#recordEnd(ended);
     await this.#quit();
     await this.#end(ended);
   }
 
-  /** A guest whose write failed with a copy waits; now that the copy is given up, the write may succeed. */
-  async #goOnAfterCopy(): Promise<void> {
-    const found = await this.#refresh();
-    if (found.state === 'paused' && found.why === 'ioError') await this.resume();
+  /** Resumes a guest whose write failed because of a copy; without the copy the write may succeed. */
+  async #resumeAfterCopy(): Promise<void> {
+    const runState = await this.#refresh();
+    if (runState.state === 'paused' && runState.why === 'ioError') await this.resume();
   }
 
-  async #back(): Promise<void> {
-    const found = await this.#refresh();
-    // A start that was cut off, noticed too late to clear it away: it counted as running already.
-    if (found.state === 'never ran' && !this.#record.paused) await this.resume();
-    // It may have ended meanwhile.
-    if (this.#isCopied) this.#tell();
-    if (found.state !== 'ended') await this.#eventually(() => this.#catchUp());
+  async #resynchronize(): Promise<void> {
+    const runState = await this.#refresh();
+    // An interrupted start that was noticed too late to be removed: it already counted as running.
+    if (runState.state === 'never ran' && !this.#record.paused) await this.resume();
+    // A copy may have ended meanwhile.
+    if (this.#isBeingCopied) this.#notify();
+    if (runState.state !== 'ended') await this.#withRetry(() => this.#reconcile());
   }
 
-  /** What was begun before anybody was here to end it. */
-  async #catchUp(): Promise<void> {
-    await this.migration.settle();
-    await this.hotplug.settle();
-    await this.lines.settle();
+  /** Completes what an earlier process began. */
+  async #reconcile(): Promise<void> {
+    await this.migration.reconcile();
+    await this.hotplug.reconcile();
+    await this.channels.reconcile();
   }
 
-  async #died(): Promise<void> {
+  async #onExit(): Promise<void> {
     const { qemu, dir } = this.#parts;
     const how = this.#destroying ? 'destroyed' : 'crashed';
-    const why = this.#watchdog.end ?? endText(qemu, await complaintOf(dir));
+    const why = this.#watchdog.endMessage ?? qemuExitText(qemu, await readQemuError(dir));
     await this.#end({ state: 'ended', how, ...(how === 'crashed' && { message: why }) });
   }
 
   #quit(): Promise<void> {
-    this.#quitting ??= quitOrKill(this.#parts.qemu, this.#link.qmp)
+    this.#quitting ??= quitOrKill(this.#parts.qemu, this.#connection.qmp)
       .catch((cause: unknown) => {
-        throw this.#cannot('end', (cause as Error).message, cause);
+        throw this.#error('stop', (cause as Error).message, cause);
       })
       .finally(() => {
         this.#quitting = undefined;
@@ -357,42 +356,41 @@ export class QemuDomain {
   }
 
   #end(ended: EndedState): Promise<void> {
-    // The next agent, or who undoes a failed start, takes it from here.
+    // The next node agent, or the cleanup of a failed start, takes over.
     if (this.#closed && this.#ending === undefined) return Promise.resolve();
-    // Whatever ends its process: the guest is elsewhere.
-    const how: EndedState = hasGone(this.#record.migration) ? { state: 'ended', how: 'migrated' } : ended;
-    this.#ending ??= this.#settle(this.#record.ended ?? how);
+    // However the process ends, the guest runs on the target.
+    const how: EndedState = hasMigratedAway(this.#record.migration) ? { state: 'ended', how: 'migrated' } : ended;
+    this.#ending ??= this.#cleanUp(this.#record.ended ?? how);
     return this.#ending;
   }
 
-  async #settle(ended: EndedState): Promise<void> {
+  async #cleanUp(ended: EndedState): Promise<void> {
     const { swtpm, dir } = this.#parts;
-    this.#link.close();
-    await this.lines.finish(LAST_WORDS_MS);
+    this.#connection.close();
+    await this.channels.finish(LAST_OUTPUT_MS);
     if (swtpm !== undefined && !(await swtpm.gone(SWTPM_MS))) await swtpm.kill('SIGKILL');
-    // Its interface may still be on its way.
+    // A hotplug of an interface may still be running.
     await this.hotplug.idle;
-    await Promise.all([removeTaps(this.#record.definition, this.#log), removeKey(dir)]);
-    await this.#keep(ended);
-    this.#set(ended);
+    await Promise.all([removeTaps(this.#record.definition, this.#log), removeKeyFiles(dir)]);
+    await this.#recordEnd(ended);
+    this.#setState(ended);
   }
 
-  /** A full disk must not keep an ended guest among the living; the next agent finds out by itself. */
-  async #keep(ended: EndedState): Promise<void> {
+  /** Records the end. The domain also ends if that fails, as on a full disk; the next node agent notices it by itself. */
+  async #recordEnd(ended: EndedState): Promise<void> {
     if (this.#record.ended !== undefined) return;
-    await this.#kept
+    await this.#store
       .write({ ended })
-      .catch((err: unknown) => this.#log.error({ err }, 'cannot write down the end of a domain'));
+      .catch((err: unknown) => this.#log.error({ err }, 'cannot record the end of a domain'));
   }
 
-  #set(next: DomainState): void {
-    const before = this.#current;
-    if (before.state === 'ended' || deepEqual(before, next)) return;
+  #setState(next: DomainState): void {
+    if (this.#current.state === 'ended' || deepEqual(this.#current, next)) return;
     this.#current = next;
-    this.#tell();
+    this.#notify();
   }
 
-  #tell(): void {
-    this.#parts.changed(this.#parts.dir.id);
+  #notify(): void {
+    this.#parts.onChange(this.#parts.dir.id);
   }
 }

@@ -1,4 +1,4 @@
-/** Starts that fail, with programs that only pretend to be QEMU. Real guests are in test/e2e/hypervisor-qemu.test.ts. */
+/** Failing starts, with shell scripts instead of QEMU. Real guests are in test/e2e/hypervisor-qemu.test.ts. */
 import assert from 'node:assert/strict';
 import { chmod, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,13 +11,13 @@ import { HypervisorError } from '../hypervisor.ts';
 import { aDefinition } from '../testing/a-definition.ts';
 import { machineTypes, versionText } from './capabilities.ts';
 import { firmwareFiles } from './firmware.ts';
-import { processesBelow } from './process.ts';
+import { findProcessesBelow } from './process.ts';
 import { createQemuHypervisor } from './qemu-hypervisor.ts';
-import { runState } from './run-state.ts';
+import { parseRunState } from './run-state.ts';
 import { tapName, tapsOf } from './tap.ts';
 
 interface FailedStart {
-  /** Of shell scripts; absent where there is no such program. */
+  /** The text of a shell script; absent if the program is missing. */
   readonly qemu?: string;
   readonly swtpm?: string;
   readonly change?: (definition: DomainDefinition) => DomainDefinition;
@@ -38,7 +38,7 @@ const failedStarts: Record<string, FailedStart> = {
     permanent: true,
   },
   'QEMU is killed': { qemu: 'kill -9 $$', want: /QEMU was killed by SIGKILL/ },
-  'QEMU ends without a word': { qemu: 'exit 0', want: /QEMU exited with code 0$/ },
+  'QEMU exits without output': { qemu: 'exit 0', want: /QEMU exited with code 0$/ },
   'the TPM does not start': {
     qemu: 'sleep 60',
     swtpm: 'echo "swtpm: no way" >&2; exit 2',
@@ -53,7 +53,7 @@ const failedStarts: Record<string, FailedStart> = {
     }),
     want: /OVMF_CODE_4M\.fd" is missing; install the package ovmf/,
   },
-  'QEMU ends after the TPM began': {
+  'QEMU exits after the TPM has started': {
     qemu: 'exit 1',
     swtpm: `exec ${process.execPath} -e 'require("net").createServer().listen("tpm.sock")' -- "$@"`,
     change: withTpm,
@@ -62,7 +62,7 @@ const failedStarts: Record<string, FailedStart> = {
 };
 
 for (const [name, { qemu, swtpm, change, want, permanent = false }] of Object.entries(failedStarts)) {
-  test(`a start that fails leaves nothing behind: ${name}`, async () => {
+  test(`a failed start leaves nothing behind: ${name}`, async () => {
     const root = await mkdtemp(join(tmpdir(), 'selfsame-failed-start-'));
     const dir = join(root, 'domains');
     const hypervisor = createQemuHypervisor({
@@ -83,7 +83,7 @@ for (const [name, { qemu, swtpm, change, want, permanent = false }] of Object.en
 
       assert.deepEqual(hypervisor.list(), []);
       assert.deepEqual(await readdir(dir), []);
-      assert.deepEqual(await processesBelow(await realpath(dir)), []);
+      assert.deepEqual(await findProcessesBelow(await realpath(dir)), []);
     } finally {
       await hypervisor.close();
       await rm(root, { recursive: true });
@@ -91,13 +91,13 @@ for (const [name, { qemu, swtpm, change, want, permanent = false }] of Object.en
   });
 }
 
-test('an id that is a path starts nothing', async () => {
+test('refuses an id that is a path', async () => {
   const hypervisor = createQemuHypervisor({ dir: '/nowhere', accel: 'tcg', clock: systemClock, log: silentLog });
   const isPermanent = (error: unknown) => error instanceof HypervisorError && error.permanent;
   await assert.rejects(hypervisor.create(aDefinition({ id: '../../etc' })), isPermanent);
 });
 
-test('QEMU tells what it has', () => {
+test('parses the machine types and the version of QEMU', () => {
   const answer = [
     { name: 'pc-q35-7.2', alias: 'q35', 'cpu-max': 288, 'is-default': false },
     { name: 'pc-i440fx-1.4', 'cpu-max': 255, deprecated: true },
@@ -120,14 +120,14 @@ const runStates: Record<string, object> = {
   'finish-migrate': { state: 'paused', why: 'migration' },
   postmigrate: { state: 'paused', why: 'migration' },
   shutdown: { state: 'ended', how: 'shutdown' },
-  'internal-error': { state: 'ended', how: 'crashed', message: 'QEMU met an internal error' },
+  'internal-error': { state: 'ended', how: 'crashed', message: 'QEMU had an internal error' },
 };
 
 for (const [status, want] of Object.entries(runStates)) {
-  test(`a guest that QEMU calls ${status}`, () => assert.deepEqual(runState({ status }), want));
+  test(`translates the run state ${status}`, () => assert.deepEqual(parseRunState({ status }), want));
 }
 
-test('guests with secure boot get the keys, others do not', () => {
+test('only guests with secure boot get its keys', () => {
   assert.equal(firmwareFiles({ type: 'bios' }, '/o'), undefined);
   assert.deepEqual(firmwareFiles({ type: 'efi', secureBoot: false }, '/o'), {
     code: '/o/OVMF_CODE_4M.fd',
@@ -139,7 +139,7 @@ test('guests with secure boot get the keys, others do not', () => {
   });
 });
 
-test('only interfaces of bridges have a tap device, each its own, with a name that the kernel takes', () => {
+test('only bridged interfaces have a tap device, with a unique name that the kernel accepts', () => {
   const user = aDefinition().devices.find((device) => device.type === 'interface');
   assert.ok(user !== undefined);
   const bridged = { ...user, id: 'nic-lan', backend: { type: 'bridge', bridge: 'br0' } } as const;

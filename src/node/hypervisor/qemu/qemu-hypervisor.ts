@@ -1,6 +1,6 @@
 /**
- * Real guests: a QEMU (and a swtpm where there is a TPM) for each domain, driven over QMP. This file keeps the domains
- * by their ids; what one does is in qemu-domain.ts, how one begins in start.ts, how one is found again in adopt.ts.
+ * The hypervisor of real guests: a QEMU per domain (and a swtpm if it has a TPM), controlled over QMP. This file holds
+ * the domains by id. One domain is qemu-domain.ts, its start start.ts, its adoption adopt.ts.
  */
 import { resolve } from 'node:path';
 import type { Clock } from '#lib/clock.ts';
@@ -8,19 +8,18 @@ import { invariant } from '#lib/invariant.ts';
 import type { Log } from '#lib/log.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 import { HypervisorError, type Capabilities, type CopyState, type DiskCopy, type Hypervisor } from '../hypervisor.ts';
-import type { Incoming, MigrationDoor, Outgoing, Sent } from '../migration.ts';
+import type { Incoming, MigrationDoor, Outgoing, SendOptions, Sent } from '../migration.ts';
 import { chooseAccelerator } from './accelerator.ts';
 import { adoptDomains } from './adopt.ts';
-import { askCapabilities } from './capabilities.ts';
+import { readCapabilities } from './capabilities.ts';
 import type { QemuContext } from './context.ts';
 import type { AgentCommand, AskAgentOptions, FreezeOptions, GuestPort, OpenPortOptions } from '../guest-lines.ts';
 import { DomainDir } from './domain-dir.ts';
 import { DEFAULT_OVMF_DIR } from './firmware.ts';
-import { LogKeeper } from './log-keeper.ts';
+import { LogTruncator } from './log-truncator.ts';
 import type { User } from './process.ts';
 import type { QemuDomain } from './qemu-domain.ts';
-import type { SendOptions } from './send.ts';
-import { startDomain, type StartOptions } from './start.ts';
+import { startQemuDomain, type StartOptions } from './start.ts';
 
 export interface QemuHypervisorOptions {
   /** `<node dir>/domains`. */
@@ -30,10 +29,10 @@ export interface QemuHypervisorOptions {
   readonly log: Log;
   readonly qemuBinary?: string;
   readonly swtpmBinary?: string;
-  /** Whom QEMU and swtpm run as; needs root. Undefined: as we do. */
+  /** The user that QEMU and swtpm run as, which needs root; undefined for our own user. */
   readonly guestUser?: User | undefined;
   readonly ovmfDir?: string;
-  /** How fast each copy of a disk may go; unlimited unless set. */
+  /** Bandwidth of each disk copy; default: unlimited. */
   readonly copyBytesPerSecond?: number;
 }
 
@@ -43,9 +42,9 @@ export function createQemuHypervisor(options: QemuHypervisorOptions): Hypervisor
 
 class QemuHypervisor implements Hypervisor {
   readonly #options: QemuHypervisorOptions;
-  /** Absolute. */
+  /** The absolute path of `options.dir`. */
   readonly #dir: string;
-  readonly #logKeeper: LogKeeper;
+  readonly #logKeeper: LogTruncator;
   readonly #domains = new Map<string, QemuDomain>();
   readonly #starting = new Map<string, Promise<void>>();
   readonly #listeners = new Set<(id: string) => void>();
@@ -55,11 +54,11 @@ class QemuHypervisor implements Hypervisor {
   constructor(options: QemuHypervisorOptions) {
     this.#options = options;
     this.#dir = resolve(options.dir);
-    this.#logKeeper = new LogKeeper(options.clock, () => [...this.#domains.values()].flatMap(({ logs }) => logs));
+    this.#logKeeper = new LogTruncator(options.clock, () => [...this.#domains.values()].flatMap(({ logs }) => logs));
   }
 
   capabilities(): Promise<Capabilities> {
-    this.#capabilities ??= this.#askCapabilities().catch((error: unknown) => {
+    this.#capabilities ??= this.#readCapabilities().catch((error: unknown) => {
       this.#capabilities = undefined;
       throw error;
     });
@@ -67,8 +66,8 @@ class QemuHypervisor implements Hypervisor {
   }
 
   async adopt(): Promise<void> {
-    const context = await this.#shared();
-    for (const domain of await adoptDomains(this.#dir, context, this.#changed)) {
+    const context = await this.#getContext();
+    for (const domain of await adoptDomains(this.#dir, context, this.#onDomainChange)) {
       this.#domains.set(domain.view.id, domain);
     }
     this.#logKeeper.start();
@@ -93,30 +92,30 @@ class QemuHypervisor implements Hypervisor {
   ): Promise<void> {
     const { id } = definition;
     if (this.#domains.has(id)) return;
-    const begin = async (domain: QemuDomain) => (paused ? undefined : domain.resume());
-    await (this.#starting.get(id) ?? this.#start(definition, { paused, signal, begin }));
+    const onReady = async (domain: QemuDomain) => (paused ? undefined : domain.resume());
+    await (this.#starting.get(id) ?? this.#start(definition, { paused, signal, onReady }));
   }
 
   async pause(id: string): Promise<void> {
-    await this.#settled(id, 'pause').pause();
+    await this.#changeableDomain(id, 'pause').pause();
   }
 
   async resume(id: string): Promise<void> {
-    await this.#settled(id, 'resume').resume();
+    await this.#changeableDomain(id, 'resume').resume();
   }
 
   async powerDown(id: string): Promise<void> {
-    const domain = this.#known(id, 'shut down');
+    const domain = this.#knownDomain(id, 'shut down');
     domain.migration.checkPresent('shut down');
     await domain.powerDown();
   }
 
   async softReboot(id: string): Promise<void> {
-    await this.#settled(id, 'restart').softReboot();
+    await this.#changeableDomain(id, 'restart').softReboot();
   }
 
   async reset(id: string): Promise<void> {
-    await this.#settled(id, 'reset').reset();
+    await this.#changeableDomain(id, 'reset').reset();
   }
 
   async destroy(id: string): Promise<void> {
@@ -128,15 +127,15 @@ class QemuHypervisor implements Hypervisor {
     if (domain === undefined) return;
     await domain.remove();
     this.#domains.delete(id);
-    this.#tell(id);
+    this.#notify(id);
   }
 
   async ping(id: string, { timeoutMs }: { readonly timeoutMs: number }) {
-    await this.#known(id, 'ask').lines.ping(timeoutMs);
+    await this.#knownDomain(id, 'ping').channels.ping(timeoutMs);
   }
 
   async learn(id: string) {
-    return this.#known(id, 'learn').learn();
+    return this.#knownDomain(id, 'learn the devices of').learn();
   }
 
   inspect(id: string) {
@@ -144,60 +143,60 @@ class QemuHypervisor implements Hypervisor {
   }
 
   async plug(id: string, device: PluggableDevice): Promise<void> {
-    await this.#settled(id, 'plug a device into').hotplug.plug(device);
+    await this.#changeableDomain(id, 'plug a device into').hotplug.plug(device);
   }
 
   async unplug(id: string, deviceId: string): Promise<void> {
-    await this.#settled(id, 'unplug a device of').hotplug.unplug(deviceId);
+    await this.#changeableDomain(id, 'unplug a device of').hotplug.unplug(deviceId);
   }
 
   async setLink(id: string, deviceId: string, link: 'up' | 'down'): Promise<void> {
-    await this.#settled(id, 'set a link of').hotplug.setLink(deviceId, link);
+    await this.#changeableDomain(id, 'set a link of').hotplug.setLink(deviceId, link);
   }
 
   async openConsole(id: string) {
-    return this.#known(id, 'open the console of').openConsole();
+    return this.#knownDomain(id, 'open the console of').openConsole();
   }
 
   async openDisplay(id: string) {
-    return this.#known(id, 'open the display of').display.open();
+    return this.#knownDomain(id, 'open the display of').display.open();
   }
 
   async screenshot(id: string, options: { readonly moveCursor: boolean }): Promise<Buffer> {
-    return this.#known(id, 'take a picture of').display.picture(options);
+    return this.#knownDomain(id, 'take a screenshot of').display.screenshot(options);
   }
 
   async readConsoleLog(id: string): Promise<Buffer> {
-    return this.#known(id, 'read the console of').lines.readConsoleLog();
+    return this.#knownDomain(id, 'read the console log of').channels.readConsoleLog();
   }
 
   async readLog(id: string): Promise<Buffer> {
-    return this.#known(id, 'read the log of').readLog();
+    return this.#knownDomain(id, 'read the log of').readLog();
   }
 
   async openPort(id: string, port: GuestPort, options?: OpenPortOptions) {
-    return this.#alive(id, 'reach a port of').lines.ports.open(port, options);
+    return this.#liveDomain(id, 'reach a port of').channels.ports.open(port, options);
   }
 
   async askAgent(id: string, command: AgentCommand, options?: AskAgentOptions): Promise<unknown> {
-    return this.#alive(id, 'ask the agent of').lines.askAgent(command, options);
+    return this.#liveDomain(id, 'ask the agent of').channels.askAgent(command, options);
   }
 
   async freeze(id: string, options: FreezeOptions): Promise<void> {
-    this.#alive(id, 'freeze');
-    await this.#settled(id, 'freeze').lines.freeze.freeze(options);
+    this.#liveDomain(id, 'freeze');
+    await this.#changeableDomain(id, 'freeze').channels.freeze.freeze(options);
   }
 
   async thaw(id: string): Promise<void> {
-    await this.#known(id, 'thaw').lines.freeze.thaw();
+    await this.#knownDomain(id, 'thaw').channels.freeze.thaw();
   }
 
   async resizeDisk(id: string, deviceId: string, bytes: number): Promise<void> {
-    await this.#settled(id, 'resize').resizeDisk(deviceId, bytes);
+    await this.#changeableDomain(id, 'resize a disk of').resizeDisk(deviceId, bytes);
   }
 
   async startCopies(id: string, copies: readonly DiskCopy[]): Promise<void> {
-    await this.#settled(id, 'copy disks of').copies.start(copies);
+    await this.#changeableDomain(id, 'copy disks of').copies.start(copies);
   }
 
   async copyState(id: string, copyId: string): Promise<CopyState | undefined> {
@@ -209,7 +208,7 @@ class QemuHypervisor implements Hypervisor {
   }
 
   async diskSizes(id: string): Promise<ReadonlyMap<string, number>> {
-    return this.#known(id, 'look at the disks of').diskSizes();
+    return this.#knownDomain(id, 'read the disk sizes of').diskSizes();
   }
 
   workingDir(id: string): string | undefined {
@@ -217,23 +216,23 @@ class QemuHypervisor implements Hypervisor {
   }
 
   async send(id: string, outgoing: Outgoing, options: SendOptions): Promise<void> {
-    await this.#known(id, 'send').migration.send(outgoing, options);
+    await this.#knownDomain(id, 'send').migration.send(outgoing, options);
   }
 
   async switchOver(id: string): Promise<Sent> {
-    return this.#known(id, 'send the last of').migration.switchOver();
+    return this.#knownDomain(id, 'switch over').migration.switchOver();
   }
 
   async recordMigrated(id: string): Promise<void> {
-    await this.#known(id, 'give away').migration.recordMigrated();
+    await this.#knownDomain(id, 'record the migration of').migration.recordMigrated();
   }
 
   async leave(id: string): Promise<void> {
-    await this.#known(id, 'leave').migration.leave();
+    await this.#knownDomain(id, 'leave').migration.leave();
   }
 
   async takeBack(id: string): Promise<void> {
-    await this.#known(id, 'take back').migration.takeBack();
+    await this.#knownDomain(id, 'abort the migration of').migration.abort();
   }
 
   async receive(
@@ -243,23 +242,23 @@ class QemuHypervisor implements Hypervisor {
   ): Promise<MigrationDoor> {
     const { id, name } = definition;
     if (this.#domains.has(id) || this.#starting.has(id)) {
-      throw new HypervisorError(`Cannot receive domain "${name}": there is one already`);
+      throw new HypervisorError(`Cannot receive domain "${name}": a domain with this id exists already`);
     }
-    let door: MigrationDoor | undefined;
-    const begin = async ({ migration }: QemuDomain) => {
-      door = await migration.open(incoming);
+    let endpoint: MigrationDoor | undefined;
+    const onReady = async ({ migration }: QemuDomain) => {
+      endpoint = await migration.openEndpoint(incoming);
     };
-    await this.#start(definition, { paused: incoming.paused, incoming, signal, begin });
-    invariant(door !== undefined, 'a guest that waits has a door');
-    return door;
+    await this.#start(definition, { paused: incoming.paused, incoming, signal, onReady });
+    invariant(endpoint !== undefined, 'a waiting guest has an endpoint');
+    return endpoint;
   }
 
   async store(id: string, sent: Sent, options: { signal?: AbortSignal }): Promise<void> {
-    await this.#known(id, 'store').migration.store(sent, options);
+    await this.#knownDomain(id, 'store').migration.store(sent, options);
   }
 
   async commit(id: string): Promise<void> {
-    await this.#known(id, 'commit').migration.commit();
+    await this.#knownDomain(id, 'commit').migration.commit();
   }
 
   async close(): Promise<void> {
@@ -269,60 +268,63 @@ class QemuHypervisor implements Hypervisor {
     await Promise.all([...this.#domains.values()].map((domain) => domain.close()));
   }
 
-  #start(definition: DomainDefinition, options: Omit<StartOptions, 'changed'>): Promise<void> {
+  #start(definition: DomainDefinition, options: Omit<StartOptions, 'onChange'>): Promise<void> {
     const { id } = definition;
     const starting = this.#startNow(definition, options).finally(() => this.#starting.delete(id));
     this.#starting.set(id, starting);
     return starting;
   }
 
-  async #startNow(definition: DomainDefinition, options: Omit<StartOptions, 'changed'>): Promise<void> {
+  async #startNow(definition: DomainDefinition, options: Omit<StartOptions, 'onChange'>): Promise<void> {
     const dir = new DomainDir(this.#dir, definition.id);
-    const domain = await startDomain(dir, definition, await this.#shared(), { ...options, changed: this.#changed });
+    const domain = await startQemuDomain(dir, definition, await this.#getContext(), {
+      ...options,
+      onChange: this.#onDomainChange,
+    });
     this.#domains.set(definition.id, domain);
-    this.#tell(definition.id);
+    this.#notify(definition.id);
   }
 
-  /** For what would get in the way of a migration. */
-  #settled(id: string, verb: string): QemuDomain {
-    const domain = this.#known(id, verb);
-    domain.migration.checkSettled(verb);
+  /** Returns a domain that does not migrate, for changes that a migration would conflict with. */
+  #changeableDomain(id: string, verb: string): QemuDomain {
+    const domain = this.#knownDomain(id, verb);
+    domain.migration.checkNotMigrating(verb);
     return domain;
   }
 
-  #alive(id: string, verb: string): QemuDomain {
-    const domain = this.#known(id, verb);
+  #liveDomain(id: string, verb: string): QemuDomain {
+    const domain = this.#knownDomain(id, verb);
     const { name, current } = domain.view;
-    if (current.state === 'ended') throw new HypervisorError(`Cannot ${verb} domain "${name}": it has ended`);
+    if (current.state === 'ended') throw new HypervisorError(`Cannot ${verb} domain "${name}": the guest has ended`);
     return domain;
   }
 
-  #known(id: string, verb: string): QemuDomain {
+  #knownDomain(id: string, verb: string): QemuDomain {
     const domain = this.#domains.get(id);
-    if (domain === undefined) throw new HypervisorError(`Cannot ${verb} domain "${id}": there is none`);
+    if (domain === undefined) throw new HypervisorError(`Cannot ${verb} domain "${id}": it does not exist`);
     return domain;
   }
 
-  /** Domains that are still being started or taken over are nobody's business yet. */
-  readonly #changed = (id: string) => {
-    if (this.#domains.has(id)) this.#tell(id);
+  /** Not called for domains that are still being started or adopted: they are not listed yet. */
+  readonly #onDomainChange = (id: string) => {
+    if (this.#domains.has(id)) this.#notify(id);
   };
 
-  #tell(id: string): void {
+  #notify(id: string): void {
     for (const listener of [...this.#listeners]) listener(id);
   }
 
-  async #askCapabilities(): Promise<Capabilities> {
-    const { qemuBinary, accelerator, clock } = await this.#shared();
-    return askCapabilities(qemuBinary, accelerator, clock);
+  async #readCapabilities(): Promise<Capabilities> {
+    const { qemuBinary, accelerator, clock } = await this.#getContext();
+    return readCapabilities(qemuBinary, accelerator, clock);
   }
 
-  #shared(): Promise<QemuContext> {
-    this.#context ??= this.#makeContext();
+  #getContext(): Promise<QemuContext> {
+    this.#context ??= this.#createContext();
     return this.#context;
   }
 
-  async #makeContext(): Promise<QemuContext> {
+  async #createContext(): Promise<QemuContext> {
     const { accel, clock, log, guestUser, qemuBinary, swtpmBinary, ovmfDir, copyBytesPerSecond } = this.#options;
     return {
       clock,

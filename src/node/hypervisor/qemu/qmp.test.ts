@@ -6,101 +6,101 @@ import { QmpClient, QmpError, type QmpEvent } from './qmp.ts';
 
 const GREETING = { QMP: { version: {}, capabilities: [] } };
 
-interface Heard {
+interface Command {
   readonly execute: string;
   readonly arguments?: unknown;
   readonly id: number;
 }
 
-/** The side of QEMU: says what it is told to, and keeps what it hears. */
+/** The side of QEMU: sends what the test tells it to, and collects the commands. */
 function scene() {
   const clock = new FakeClock();
   const [ours, qemu] = duplexPair();
-  const heard: Heard[] = [];
+  const commands: Command[] = [];
   const events: QmpEvent[] = [];
   const closed = { times: 0 };
   let answering = true;
   qemu.on('data', (bytes: Buffer) => {
     for (const line of bytes.toString().trim().split('\n')) {
-      const command = JSON.parse(line) as Heard;
-      heard.push(command);
-      if (answering && command.execute === 'qmp_capabilities') say(qemu, { return: {}, id: command.id });
+      const command = JSON.parse(line) as Command;
+      commands.push(command);
+      if (answering && command.execute === 'qmp_capabilities') send(qemu, { return: {}, id: command.id });
     }
   });
   const open = () =>
     QmpClient.open(ours, { clock, onEvent: (event) => events.push(event), onClose: () => closed.times++ });
   const mute = () => (answering = false);
-  return { clock, qemu, heard, events, closed, open, mute };
+  return { clock, qemu, commands, events, closed, open, mute };
 }
 
-function say(qemu: Duplex, message: unknown): void {
+function send(qemu: Duplex, message: unknown): void {
   qemu.write(`${JSON.stringify(message)}\r\n`);
 }
 
 async function opened() {
-  const it = scene();
-  say(it.qemu, GREETING);
-  return { ...it, client: await it.open() };
+  const made = scene();
+  send(made.qemu, GREETING);
+  return { ...made, client: await made.open() };
 }
 
-test('commands wait for the greeting and the capabilities', async () => {
-  const { qemu, heard, open } = scene();
+test('sends commands only after the greeting and the capabilities', async () => {
+  const { qemu, commands, open } = scene();
   const opening = open();
   await settle();
-  assert.deepEqual(heard, []);
-  say(qemu, GREETING);
+  assert.deepEqual(commands, []);
+  send(qemu, GREETING);
   await opening;
   assert.deepEqual(
-    heard.map(({ execute }) => execute),
+    commands.map(({ execute }) => execute),
     ['qmp_capabilities'],
   );
 });
 
-test('answers find their commands in whatever order they come', async () => {
-  const { client, qemu, heard } = await opened();
+test('assigns answers to commands in any order', async () => {
+  const { client, qemu, commands } = await opened();
   const [first, second] = [client.execute('query-status'), client.execute('query-pci', { a: 1 })];
   await settle();
-  assert.deepEqual(heard[2]?.arguments, { a: 1 });
-  say(qemu, { return: 'pci', id: heard[2]?.id });
-  say(qemu, { return: 'status', id: heard[1]?.id });
+  assert.deepEqual(commands[2]?.arguments, { a: 1 });
+  send(qemu, { return: 'pci', id: commands[2]?.id });
+  send(qemu, { return: 'status', id: commands[1]?.id });
   assert.deepEqual(await Promise.all([first, second]), ['status', 'pci']);
 });
 
-test('a message may come in pieces, and several at once', async () => {
-  const { client, qemu, heard, events } = await opened();
+test('accepts messages in pieces, and several at once', async () => {
+  const { client, qemu, commands, events } = await opened();
   const answer = client.execute('query-status');
   await settle();
-  const text = `${JSON.stringify({ event: 'STOP', data: {} })}\n${JSON.stringify({ return: 'é', id: heard[1]?.id })}\n`;
+  const text = `${JSON.stringify({ event: 'STOP', data: {} })}\n${JSON.stringify({ return: 'é', id: commands[1]?.id })}\n`;
   for (const byte of Buffer.from(text)) qemu.write(Buffer.from([byte]));
   assert.equal(await answer, 'é');
   assert.deepEqual(events, [{ name: 'STOP', data: {} }]);
 });
 
-test('a refusal has the class and the words of QEMU', async () => {
-  const { client, qemu, heard } = await opened();
+test('reports a refusal with the class and text of QEMU', async () => {
+  const { client, qemu, commands } = await opened();
   const answer = client.execute('cont');
   await settle();
-  say(qemu, { error: { class: 'GenericError', desc: 'no way' }, id: heard[1]?.id });
+  send(qemu, { error: { class: 'GenericError', desc: 'no way' }, id: commands[1]?.id });
   await assert.rejects(answer, new QmpError('GenericError', 'QEMU refused "cont": no way'));
 });
 
-test('a command that is not answered fails in time, and its late answer is nobody else’s', async () => {
-  const { client, clock, qemu, heard } = await opened();
+test('fails a command after its timeout, and drops its late answer', async () => {
+  const { client, clock, qemu, commands } = await opened();
   const late = client.execute('query-status', undefined, { timeoutMs: 100 });
   const rejected = assert.rejects(late, (error) => error instanceof QmpError && error.class === 'Timeout');
   await clock.advance(100);
   await rejected;
   const next = client.execute('query-pci');
   await settle();
-  say(qemu, { return: 'late', id: heard[1]?.id });
-  say(qemu, { return: 'in time', id: heard[2]?.id });
+  send(qemu, { return: 'late', id: commands[1]?.id });
+  send(qemu, { return: 'in time', id: commands[2]?.id });
   assert.equal(await next, 'in time');
 });
 
-test('what is asked when QEMU hangs up fails, and so does what is asked later', async () => {
+test('fails pending and later commands when QEMU disconnects', async () => {
   const { client, qemu, closed } = await opened();
-  const asked = client.execute('query-status');
-  const rejected = assert.rejects(asked, (error) => error instanceof QmpError && error.class === 'Disconnected');
+  const pending = client.execute('query-status');
+  const rejected = assert.rejects(pending, (error) => error instanceof QmpError && error.class === 'Disconnected');
   qemu.end();
   await rejected;
   await assert.rejects(client.execute('quit'), /not connected/);
@@ -108,21 +108,21 @@ test('what is asked when QEMU hangs up fails, and so does what is asked later', 
   assert.equal(closed.times, 1);
 });
 
-test('hanging up ourselves is no news', async () => {
+test('does not call onClose after close', async () => {
   const { client, closed } = await opened();
   client.close();
   await settle();
   assert.equal(closed.times, 0);
 });
 
-test('nonsense ends the connection', async () => {
+test('disconnects after invalid JSON', async () => {
   const { qemu, closed } = await opened();
   qemu.write('{ "return": \n');
   await settle();
   assert.equal(closed.times, 1);
 });
 
-test('a line without end is not kept', async () => {
+test('disconnects if a line does not end', async () => {
   const { qemu, closed } = await opened();
   const chunk = Buffer.alloc(1024 * 1024, 0x20);
   for (let i = 0; i < 5; i++) qemu.write(chunk);
@@ -131,32 +131,32 @@ test('a line without end is not kept', async () => {
   assert.equal(closed.times, 1);
 });
 
-test('no more commands wait than there may', async () => {
+test('limits the number of pending commands', async () => {
   const { client } = await opened();
-  const asked = Array.from({ length: 128 }, () => client.execute('query-status'));
+  const pending = Array.from({ length: 128 }, () => client.execute('query-status'));
   await assert.rejects(client.execute('query-status'), /too many commands/);
   client.close();
-  assert.ok((await Promise.allSettled(asked)).every(({ status }) => status === 'rejected'));
+  assert.ok((await Promise.allSettled(pending)).every(({ status }) => status === 'rejected'));
 });
 
-test('a QEMU that never greets is given up', async () => {
+test('fails without a greeting', async () => {
   const { clock, open } = scene();
-  const rejected = assert.rejects(open(), /did not greet/);
+  const rejected = assert.rejects(open(), /did not send its greeting/);
   await clock.advance(10_000);
   await rejected;
 });
 
-test('a QEMU that hangs up before its greeting is not waited for', async () => {
+test('fails at once if QEMU disconnects before its greeting', async () => {
   const { qemu, open } = scene();
   const rejected = assert.rejects(open(), /closed the connection/);
   qemu.destroy();
   await rejected;
 });
 
-test('a QEMU that does not take the capabilities is given up', async () => {
+test('fails if QEMU does not answer qmp_capabilities', async () => {
   const { clock, qemu, open, mute } = scene();
   mute();
-  say(qemu, GREETING);
+  send(qemu, GREETING);
   const rejected = assert.rejects(open(), /did not answer "qmp_capabilities"/);
   await clock.advance(10_000);
   await rejected;

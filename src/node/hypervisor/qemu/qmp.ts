@@ -1,7 +1,7 @@
 /**
- * The QEMU Machine Protocol over one stream: greeting, capabilities, commands with ids, events. Where the stream comes
- * from and what the answers mean is others' business. Buffers and commands in flight are bounded: a QEMU that a guest
- * has taken over can say nonsense, but not fill our memory.
+ * A client of the QEMU Machine Protocol over one stream: greeting, capabilities, commands with ids, and events. Callers
+ * provide the stream and interpret the answers. Buffers and pending commands are limited: a QEMU that a guest has
+ * compromised can send nonsense, but not fill our memory.
  */
 import type { Duplex } from 'node:stream';
 import type { Clock } from '#lib/clock.ts';
@@ -12,7 +12,7 @@ const GREETING_TIMEOUT_MS = 10_000;
 const COMMAND_TIMEOUT_MS = 10_000;
 const NEWLINE = 0x0a;
 
-/** QEMU refused a command, or could not be asked. */
+/** QEMU refused a command or could not be reached. */
 export class QmpError extends Error {
   override readonly name = 'QmpError';
   /** `GenericError`, `DeviceNotFound`, `CommandNotFound` ...; `Disconnected` and `Timeout` are our own. */
@@ -33,7 +33,7 @@ export interface QmpOptions {
   readonly clock: Clock;
   readonly greetingTimeoutMs?: number;
   readonly onEvent?: (event: QmpEvent) => void;
-  /** Called once, when the stream has ended for whatever reason but `close`. */
+  /** Called once when the stream has ended for any reason other than `close`. */
   readonly onClose?: () => void;
 }
 
@@ -52,8 +52,8 @@ export class QmpClient {
   #bufferedBytes = 0;
   #nextId = 1;
   #closed = false;
-  #greeted: (() => void) | undefined;
-  #refused: ((error: Error) => void) | undefined;
+  #onGreeting: (() => void) | undefined;
+  #onFailure: ((error: Error) => void) | undefined;
 
   private constructor(stream: Duplex, options: QmpOptions) {
     this.#stream = stream;
@@ -64,11 +64,11 @@ export class QmpClient {
     stream.on('close', () => this.#end(new QmpError('Disconnected', 'QEMU closed the connection'), true));
   }
 
-  /** Resolves when QEMU takes commands. */
+  /** Resolves when QEMU accepts commands. */
   static async open(stream: Duplex, options: QmpOptions): Promise<QmpClient> {
     const client = new QmpClient(stream, options);
     try {
-      await client.#greeting();
+      await client.#waitForGreeting();
       await client.execute('qmp_capabilities');
     } catch (error) {
       client.close();
@@ -77,12 +77,12 @@ export class QmpClient {
     return client;
   }
 
-  /** Late answers to commands that ran into their timeout are dropped. */
+  /** Runs a command and returns its result. Answers after the timeout are dropped. */
   execute(command: string, args?: object, { timeoutMs = COMMAND_TIMEOUT_MS } = {}): Promise<unknown> {
     if (this.#closed)
-      return Promise.reject(new QmpError('Disconnected', `Cannot ask QEMU "${command}": not connected`));
+      return Promise.reject(new QmpError('Disconnected', `Cannot run QMP command "${command}": not connected`));
     if (this.#pending.size >= MAX_IN_FLIGHT) {
-      return Promise.reject(new QmpError('Busy', `Cannot ask QEMU "${command}": too many commands wait already`));
+      return Promise.reject(new QmpError('Busy', `Cannot run QMP command "${command}": too many commands are pending`));
     }
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
@@ -99,23 +99,23 @@ export class QmpClient {
     return this.#closed;
   }
 
-  /** Hangs up; QEMU goes on. */
+  /** Closes the connection; QEMU keeps running. */
   close(): void {
     this.#end(new QmpError('Disconnected', 'the connection to QEMU was closed'), false);
     this.#stream.destroy();
   }
 
-  #greeting(): Promise<void> {
+  #waitForGreeting(): Promise<void> {
     const timeoutMs = this.#options.greetingTimeoutMs ?? GREETING_TIMEOUT_MS;
     return new Promise((resolve, reject) => {
       const cancel = this.#options.clock.after(timeoutMs, () => {
-        reject(new QmpError('Timeout', `QEMU did not greet within ${timeoutMs} ms`));
+        reject(new QmpError('Timeout', `QEMU did not send its greeting within ${timeoutMs} ms`));
       });
-      this.#greeted = () => {
+      this.#onGreeting = () => {
         cancel();
         resolve();
       };
-      this.#refused = (error) => {
+      this.#onFailure = (error) => {
         cancel();
         reject(error);
       };
@@ -130,7 +130,7 @@ export class QmpClient {
       const line = Buffer.concat(this.#chunks).toString('utf8');
       this.#chunks = [];
       this.#bufferedBytes = 0;
-      this.#line(line);
+      this.#onLine(line);
     }
     if (rest.length === 0) return;
     this.#chunks.push(rest);
@@ -138,7 +138,7 @@ export class QmpClient {
     if (this.#bufferedBytes > MAX_LINE_BYTES) this.#stream.destroy();
   }
 
-  #line(text: string): void {
+  #onLine(text: string): void {
     if (text.trim() === '') return;
     const message = parseObject(text);
     if (message === undefined) {
@@ -146,13 +146,13 @@ export class QmpClient {
     } else if (typeof message.event === 'string') {
       this.#options.onEvent?.({ name: message.event, data: asObject(message.data) });
     } else if (message.QMP !== undefined) {
-      this.#greeted?.();
+      this.#onGreeting?.();
     } else if (typeof message.id === 'number') {
-      this.#answer(message.id, message);
+      this.#onAnswer(message.id, message);
     }
   }
 
-  #answer(id: number, message: Record<string, unknown>): void {
+  #onAnswer(id: number, message: Record<string, unknown>): void {
     const pending = this.#pending.get(id);
     if (pending === undefined) return;
     this.#pending.delete(id);
@@ -165,16 +165,16 @@ export class QmpClient {
     pending.reject(new QmpError(String(errorClass), `QEMU refused "${pending.command}": ${String(desc)}`));
   }
 
-  #end(error: QmpError, tell: boolean): void {
+  #end(error: QmpError, shouldNotify: boolean): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#refused?.(error);
+    this.#onFailure?.(error);
     for (const { cancel, reject } of this.#pending.values()) {
       cancel();
       reject(error);
     }
     this.#pending.clear();
-    if (tell) this.#options.onClose?.();
+    if (shouldNotify) this.#options.onClose?.();
   }
 }
 

@@ -1,4 +1,4 @@
-/** The end of a QEMU that we want to end. */
+/** Ends a QEMU process. */
 import { HypervisorError } from '../hypervisor.ts';
 import type { OutlivingProcess } from './process.ts';
 import type { QmpClient } from './qmp.ts';
@@ -7,16 +7,17 @@ const QUIT_ANSWER_MS = 2000;
 const QUIT_MS = 10_000;
 const KILL_MS = 10_000;
 
-/** Rather than with a signal: it writes out what its disks have in memory. Where it cannot be asked, with one. */
+/** Asks QEMU to quit, so that it flushes its disks; kills it if it does not. */
 export async function quitOrKill(qemu: OutlivingProcess, qmp: QmpClient | undefined): Promise<void> {
-  const asked = qmp?.execute('quit', undefined, { timeoutMs: QUIT_ANSWER_MS });
-  // It may hang up before it answers.
-  await asked?.catch(() => undefined);
-  if (asked !== undefined && (await qemu.gone(QUIT_MS))) return;
+  const quitting = qmp?.execute('quit', undefined, { timeoutMs: QUIT_ANSWER_MS });
+  // QEMU may close the connection before it answers.
+  await quitting?.catch(() => undefined);
+  if (quitting !== undefined && (await qemu.gone(QUIT_MS))) return;
   await killQemu(qemu);
 }
 
 export async function killQemu(qemu: OutlivingProcess): Promise<void> {
   await qemu.kill('SIGKILL');
-  if (!(await qemu.gone(KILL_MS))) throw new HypervisorError(`process ${qemu.identity.pid} does not die`);
+  if (!(await qemu.gone(KILL_MS)))
+    throw new HypervisorError(`process ${qemu.identity.pid} did not exit within ${KILL_MS} ms after SIGKILL`);
 }

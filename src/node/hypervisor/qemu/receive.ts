@@ -1,29 +1,36 @@
 /**
- * The target's half of a migration: a QEMU that waits for a guest (`-incoming defer`), the door through which it comes,
- * and bringing to disk what came. Measured: when all has come, QEMU has the EFI variables in memory only and writes them
- * when the guest goes on; what swtpm keeps is in its files, but perhaps not on the disk yet.
+ * The target side of a migration in QEMU: a QEMU that waits for a guest (`-incoming defer`), the endpoint at which the
+ * guest arrives, and storing what arrived. When everything has arrived, QEMU has the EFI variables only in memory and
+ * writes them when the guest continues; the TPM state is in swtpm's files, but may not be on disk yet.
  */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DiskDevice, DiskSource, DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { Incoming, MigrationDoor, MovingDisk, Sent } from '../migration.ts';
-import { fillName, formatNodeName } from './arguments/block-nodes.ts';
+import { fillNodeName, formatNodeName } from './arguments/block-nodes.ts';
 import { diskBlockdev } from './arguments/disk.ts';
-import { readNodes, unlessLost } from './copy-jobs.ts';
-import { addKey, atFreePort, doorText, dropKey, newSecret, type DoorAddress } from './door.ts';
+import { readBlockNodes, ignoreRefusal } from './copy-jobs.ts';
+import {
+  installKey,
+  listenOnFreePort,
+  formatEndpointAddress,
+  uninstallKey,
+  newSecret,
+  type EndpointAddress,
+} from './door.ts';
 import { DISKS_SOCKET, MIGRATION_SOCKET, type DomainDir } from './domain-dir.ts';
-import { syncFile, syncKeptState, writeKeptNvram } from './carried-state.ts';
-import { untilCompleted } from './migrate-status.ts';
+import { syncFile, syncPersistentState, writeNvram } from './move-state.ts';
+import { waitUntilCompleted } from './migrate-status.ts';
 import type { QmpClient } from './qmp.ts';
-import type { MovingContext } from './send.ts';
+import type { GuestMigrationContext } from './send.ts';
 
 const COMPLETE_MS = 60_000;
 
-/** QEMU listens, for the source alone, when it resolves. */
-export async function openDoor(
+/** Opens the endpoint. QEMU listens, for the source only, when it resolves. */
+export async function openEndpoint(
   qmp: QmpClient,
-  context: MovingContext,
+  context: GuestMigrationContext,
   definition: DomainDefinition,
   { disks, reach }: Incoming,
 ): Promise<MigrationDoor> {
@@ -32,85 +39,98 @@ export async function openDoor(
   const capabilities = ['events', 'late-block-activate'].map((capability) => ({ capability, state: true }));
   await qmp.execute('migrate-set-capabilities', { capabilities });
   const secret = isNetwork ? newSecret() : undefined;
-  const tlsCreds = secret === undefined ? undefined : await addKey(qmp, secret, { dir, user, endpoint: 'server' });
+  const tlsCreds = secret === undefined ? undefined : await installKey(qmp, secret, { dir, user, endpoint: 'server' });
   if (tlsCreds !== undefined) await qmp.execute('migrate-set-parameters', { 'tls-creds': tlsCreds });
-  const place = (socket: string, listen: (address: DoorAddress) => Promise<unknown>) =>
-    reach.is === 'network' ? atFreePort(reach.host, listen) : atSocket(dir, socket, listen);
+  const listenAt = (socket: string, listen: (address: EndpointAddress) => Promise<unknown>) =>
+    reach.is === 'network' ? listenOnFreePort(reach.host, listen) : listenOnSocket(dir, socket, listen);
 
-  const memory = await place(MIGRATION_SOCKET, (address) =>
-    qmp.execute('migrate-incoming', { uri: doorText(address) }),
+  const memory = await listenAt(MIGRATION_SOCKET, (address) =>
+    qmp.execute('migrate-incoming', { uri: formatEndpointAddress(address) }),
   );
-  if (disks.length === 0) return { memory: doorText(memory), ...(secret !== undefined && { secret }) };
-  const nbd = await place(DISKS_SOCKET, ({ type, ...data }) =>
+  if (disks.length === 0) return { memory: formatEndpointAddress(memory), ...(secret !== undefined && { secret }) };
+  const nbd = await listenAt(DISKS_SOCKET, ({ type, ...data }) =>
     qmp.execute('nbd-server-start', { addr: { type, data }, ...(tlsCreds !== undefined && { 'tls-creds': tlsCreds }) }),
   );
   for (const { deviceId } of disks) {
-    const [name, node] = [formatNodeName(deviceId), await writableNode(qmp, context, diskOf(definition, deviceId))];
+    const [name, node] = [
+      formatNodeName(deviceId),
+      await ensureWritableNode(qmp, context, findDisk(definition, deviceId)),
+    ];
     await qmp.execute('block-export-add', { type: 'nbd', id: name, name, 'node-name': node, writable: true });
   }
-  return { memory: doorText(memory), disks: doorText(nbd), ...(secret !== undefined && { secret }) };
+  return {
+    memory: formatEndpointAddress(memory),
+    disks: formatEndpointAddress(nbd),
+    ...(secret !== undefined && { secret }),
+  };
 }
 
-/** What the guest may only read is written all the same while it comes, through a node beside its own. */
-async function writableNode(qmp: QmpClient, { files }: MovingContext, disk: FilledDisk): Promise<string> {
+/**
+ * Returns the node to which a disk's data is written. A read-only disk gets a second, writable node for the transfer.
+ */
+async function ensureWritableNode(
+  qmp: QmpClient,
+  { files }: GuestMigrationContext,
+  disk: DiskWithMedium,
+): Promise<string> {
   if (!disk.readonly) return formatNodeName(disk.id);
-  const node = fillName(disk.id);
+  const node = fillNodeName(disk.id);
   const filename = await files.pathOf(node, disk.source.path);
   const { 'node-name': _format, file, ...format } = diskBlockdev({ ...disk, readonly: false }, disk.source, filename);
   const { 'node-name': _file, ...rest } = file as Record<string, unknown>;
-  // Its own node has the file open, too; it looks at it only when the guest goes on.
+  // The disk's own node has the file open, too, but reads it only when the guest continues.
   await qmp.execute('blockdev-add', { ...format, 'node-name': node, file: { ...rest, locking: 'off' } });
-  await files.forget(node);
+  await files.release(node);
   return node;
 }
 
-/** QEMU gets the name alone, which is in its working directory; the other one needs to know where that is. */
-async function atSocket(
+/** Listens on a socket in QEMU's working directory: QEMU gets the bare name, the source needs the whole path. */
+async function listenOnSocket(
   dir: DomainDir,
   name: string,
-  listen: (address: DoorAddress) => Promise<unknown>,
-): Promise<DoorAddress> {
+  listen: (address: EndpointAddress) => Promise<unknown>,
+): Promise<EndpointAddress> {
   await listen({ type: 'unix', path: name });
   return { type: 'unix', path: join(dir.run, name) };
 }
 
-/** All of it is on disk when it resolves, whatever happens to QEMU and to the machine. */
+/** Waits for the guest and makes everything durable, independently of QEMU. */
 export async function storeGuest(
   qmp: QmpClient,
-  context: MovingContext,
+  context: GuestMigrationContext,
   definition: DomainDefinition,
   disks: readonly MovingDisk[],
   { nvram, signal }: Sent & { signal?: AbortSignal | undefined },
 ): Promise<void> {
-  await untilCompleted(qmp, context, { timeoutMs: COMPLETE_MS, signal });
+  await waitUntilCompleted(qmp, context, { timeoutMs: COMPLETE_MS, signal });
   if (disks.length > 0) await closeExports(qmp, disks);
   await Promise.all([
-    writeKeptNvram(definition, nvram),
-    syncKeptState(definition),
-    ...disks.map(({ deviceId }) => syncFile(diskOf(definition, deviceId).source.path)),
+    writeNvram(definition, nvram),
+    syncPersistentState(definition),
+    ...disks.map(({ deviceId }) => syncFile(findDisk(definition, deviceId).source.path)),
   ]);
 }
 
-/** What QEMU has of them in memory is written out when it resolves. */
+/** Stops the NBD server and closes the extra nodes. The data of the disks is flushed when it resolves. */
 async function closeExports(qmp: QmpClient, disks: readonly MovingDisk[]): Promise<void> {
-  await qmp.execute('nbd-server-stop').catch(unlessLost);
-  const nodes = await readNodes(qmp);
+  await qmp.execute('nbd-server-stop').catch(ignoreRefusal);
+  const nodes = await readBlockNodes(qmp);
   for (const { deviceId } of disks) {
-    const node = fillName(deviceId);
+    const node = fillNodeName(deviceId);
     if (nodes.has(node)) await qmp.execute('blockdev-del', { 'node-name': node });
   }
 }
 
-/** What nobody needs any more once the guest is here. */
-export async function closeDoor(qmp: QmpClient, { dir }: MovingContext): Promise<void> {
-  await dropKey(qmp, dir);
+/** Removes what is not needed once the guest has arrived. */
+export async function closeEndpoint(qmp: QmpClient, { dir }: GuestMigrationContext): Promise<void> {
+  await uninstallKey(qmp, dir);
   for (const name of [MIGRATION_SOCKET, DISKS_SOCKET]) await rm(join(dir.run, name), { force: true });
 }
 
-type FilledDisk = DiskDevice & { readonly source: DiskSource };
+type DiskWithMedium = DiskDevice & { readonly source: DiskSource };
 
-function diskOf({ devices }: DomainDefinition, deviceId: string): FilledDisk {
+function findDisk({ devices }: DomainDefinition, deviceId: string): DiskWithMedium {
   const disk = devices.find((device): device is DiskDevice => device.type === 'disk' && device.id === deviceId);
-  if (disk?.source === undefined) throw new HypervisorError(`it has no disk "${deviceId}" with a medium`);
+  if (disk?.source === undefined) throw new HypervisorError(`the guest has no disk "${deviceId}" with a medium`);
   return { ...disk, source: disk.source };
 }

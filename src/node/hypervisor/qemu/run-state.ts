@@ -1,21 +1,21 @@
-/** QEMU's words for what a guest does, in ours. Pure. */
+/** Translates QEMU's run states to domain states. Pure. */
 import type { DomainState } from '../hypervisor.ts';
 
-/** `never ran` is a guest that waits for its first instruction. */
-export type RunState = DomainState | { readonly state: 'never ran' };
+/** `never ran`: the guest has not executed its first instruction. */
+export type QemuRunState = DomainState | { readonly state: 'never ran' };
 
 export const PAUSED: DomainState = { state: 'paused' };
 export const RUNNING: DomainState = { state: 'running' };
 
-/** Events after which the state may be another. */
+/** Events after which the state may have changed. */
 export const STATE_EVENTS: ReadonlySet<string> = new Set(['STOP', 'RESUME', 'SHUTDOWN', 'GUEST_PANICKED']);
 
-/** From the answer to query-status. */
-export function runState(answer: unknown): RunState {
+/** Parses the answer to query-status. */
+export function parseRunState(answer: unknown): QemuRunState {
   const { status } = answer as { status: string };
   switch (status) {
     case 'running':
-    case 'suspended': // The guest sleeps (ACPI S3); it wakes without us.
+    case 'suspended': // The guest sleeps (ACPI S3) and wakes up by itself.
       return RUNNING;
     case 'prelaunch':
       return { state: 'never ran' };
@@ -29,11 +29,11 @@ export function runState(answer: unknown): RunState {
     case 'guest-panicked':
       return { state: 'ended', how: 'crashed', message: 'the guest panicked' };
     case 'internal-error':
-      return { state: 'ended', how: 'crashed', message: 'QEMU met an internal error' };
+      return { state: 'ended', how: 'crashed', message: 'QEMU had an internal error' };
     case 'io-error':
       return { state: 'paused', why: 'ioError' };
     default:
-      // watchdog among them: resume goes on from there.
+      // Includes `watchdog`, from which resume continues.
       return PAUSED;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A picture of the display, as QEMU itself writes it: a file in its working directory, read and removed again. QEMU may
- * write anything there, so what is read is a plain file of bounded size that begins as a PNG does.
+ * Takes a screenshot of the display: QEMU writes it to a file in its working directory, which is read and removed. A
+ * compromised QEMU may write anything, so only a regular file of limited size with a PNG signature is accepted.
  */
 import { constants } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
@@ -18,34 +18,34 @@ export interface ScreenshotOptions {
 }
 
 export async function takeScreenshot(qmp: QmpClient, { run, moveCursor }: ScreenshotOptions): Promise<Buffer> {
-  if (moveCursor) await wakeUp(qmp);
+  if (moveCursor) await wakeScreen(qmp);
   const name = `screenshot-${newUid()}.png`;
   const path = join(run, name);
   try {
     await qmp.execute('screendump', { filename: name, format: 'png' });
-    return await readPicture(path);
+    return await readScreenshot(path);
   } finally {
     await rm(path, { force: true });
   }
 }
 
-/** There and back again: enough for a screensaver, and the pointer is where it was. */
-async function wakeUp(qmp: QmpClient): Promise<void> {
+/** Moves the pointer forth and back, which is enough to end a screensaver. */
+async function wakeScreen(qmp: QmpClient): Promise<void> {
   for (const value of [1, -1]) {
     await qmp.execute('input-send-event', { events: [{ type: 'rel', data: { axis: 'x', value } }] });
   }
 }
 
-/** Neither through a link nor from a pipe that would keep us waiting. */
-async function readPicture(path: string): Promise<Buffer> {
+/** Follows no links and does not block on a pipe. */
+async function readScreenshot(path: string): Promise<Buffer> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const stats = await file.stat();
-    if (!stats.isFile()) throw new Error('what QEMU wrote is no file');
-    if (stats.size > SCREENSHOT_BYTES) throw new Error(`the picture is larger than ${SCREENSHOT_BYTES} bytes`);
+    if (!stats.isFile()) throw new Error('the screenshot from QEMU is not a regular file');
+    if (stats.size > SCREENSHOT_BYTES) throw new Error(`the screenshot is larger than ${SCREENSHOT_BYTES} bytes`);
     const { buffer, bytesRead } = await file.read(Buffer.alloc(stats.size), 0, stats.size, 0);
     const picture = buffer.subarray(0, bytesRead);
-    if (!picture.subarray(0, PNG.length).equals(PNG)) throw new Error('what QEMU wrote is no PNG');
+    if (!picture.subarray(0, PNG.length).equals(PNG)) throw new Error('the screenshot from QEMU is not a PNG');
     return picture;
   } finally {
     await file.close();

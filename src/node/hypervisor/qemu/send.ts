@@ -1,80 +1,86 @@
 /**
- * The source's half of a migration, as QEMU does it. Disks are sent first, because they are large; then memory, round
- * after round, until little is left; then the guest stands still (pre-switchover) and waits for us.
+ * The source side of a migration in QEMU. Disks are sent first, because they are large; then memory, in rounds, until
+ * little is left; then QEMU pauses the guest (pre-switchover) and waits for us.
  */
 import { HypervisorError } from '../hypervisor.ts';
-import type { MovingDisk, Outgoing, SendProgress } from '../migration.ts';
-import { whenRung, type Waiting } from './bell.ts';
+import type { MovingDisk, Outgoing, SendOptions, SendProgress } from '../migration.ts';
+import { pollOnEvents, type WaitContext } from './bell.ts';
 import { readJobs, type JobInfo } from './copy-jobs.ts';
-import { addKey, doorText, forgetDoors, fromHere, parseDoor, type DoorAddress } from './door.ts';
+import {
+  installKey,
+  formatEndpointAddress,
+  removeSocketLinks,
+  fromHere,
+  parseDoor,
+  type EndpointAddress,
+} from './door.ts';
 import type { DomainDir } from './domain-dir.ts';
 import { isMirrorName } from './arguments/block-nodes.ts';
-import { checkMigrate, readMigrate, untilCompleted, type MigrateInfo } from './migrate-status.ts';
+import { checkMigrationInfo, readMigrationInfo, waitUntilCompleted, type MigrationInfo } from './migrate-status.ts';
 import { areReady, finishMirrors, startMirrors } from './mirror.ts';
 import type { User } from './process.ts';
 import type { QmpClient } from './qmp.ts';
-import type { FileReach } from './reach-file.ts';
+import type { FileAccess } from './file-access.ts';
 
 const PROGRESS_MS = 500;
-const LAST_OF_IT_MS = 60_000;
+const COMPLETE_MS = 60_000;
 const DOWNTIME_MS = 300;
-/** How long one may take is for the caller to say, with its signal. */
+/** The caller limits the duration with its signal. */
 const NO_LIMIT_MS = Number.POSITIVE_INFINITY;
-const BYTES_OF_MEGABIT = 125_000;
+const BYTES_PER_MEGABIT = 125_000;
 
-export interface MovingContext extends Waiting {
+export interface GuestMigrationContext extends WaitContext {
   readonly dir: DomainDir;
   readonly user: User | undefined;
-  readonly files: FileReach;
+  readonly files: FileAccess;
 }
 
-export interface SendOptions {
-  readonly signal: AbortSignal;
-  readonly onProgress?: (progress: SendProgress) => void;
-}
-
-/** Until the guest stands still. A failure leaves everything to take-back.ts. */
+/** Sends the guest until it is paused for the switchover. After a failure, abort-send.ts cleans up. */
 export async function sendGuest(
   qmp: QmpClient,
-  context: MovingContext,
+  context: GuestMigrationContext,
   { door, disks, bytesPerSecond, autoConverge }: Outgoing,
   options: SendOptions,
 ): Promise<void> {
   const { signal } = options;
   const [memory, nbd] = [parseDoor(door.memory), door.disks === undefined ? undefined : parseDoor(door.disks)];
   const tlsCreds =
-    door.secret === undefined ? undefined : await addKey(qmp, door.secret, { ...context, endpoint: 'client' });
+    door.secret === undefined ? undefined : await installKey(qmp, door.secret, { ...context, endpoint: 'client' });
   await prepareToSend(qmp, { tlsCreds, bytesPerSecond, autoConverge });
   if (disks.length > 0) {
-    if (nbd === undefined) throw new HypervisorError('the other side takes no disks');
+    if (nbd === undefined) throw new HypervisorError('the target has no endpoint for disks');
     const server = await fromHere(nbd, context);
     await startMirrors(qmp, disks, { server, tlsCreds }, { bytesPerSecond });
-    await follow(qmp, context, disks, options, ({ jobs }) => areReady(jobs, disks));
+    await followProgress(qmp, context, disks, options, ({ jobs }) => areReady(jobs, disks));
   }
   signal.throwIfAborted();
-  await qmp.execute('migrate', { uri: doorText(await fromHere(memory, context)) });
-  await follow(qmp, context, disks, options, ({ info, jobs }) => {
-    checkMigrate(info);
+  await qmp.execute('migrate', { uri: formatEndpointAddress(await fromHere(memory, context)) });
+  await followProgress(qmp, context, disks, options, ({ info, jobs }) => {
+    checkMigrationInfo(info);
     areReady(jobs, disks);
     return info.status === 'pre-switchover';
   });
 }
 
-/** After sendGuest: all has been sent when it resolves. */
-export async function switchOver(qmp: QmpClient, context: MovingContext, disks: readonly MovingDisk[]): Promise<void> {
+/** Sends the last part, after sendGuest. Everything has been sent when it resolves. */
+export async function finishSend(
+  qmp: QmpClient,
+  context: GuestMigrationContext,
+  disks: readonly MovingDisk[],
+): Promise<void> {
   await finishMirrors(qmp, context, disks);
   await qmp.execute('migrate-continue', { state: 'pre-switchover' });
-  await untilCompleted(qmp, context, { timeoutMs: LAST_OF_IT_MS });
+  await waitUntilCompleted(qmp, context, { timeoutMs: COMPLETE_MS });
 }
 
-export async function forgetDoor(dir: DomainDir, door: readonly (string | undefined)[]): Promise<void> {
-  await forgetDoors(
+export async function removeEndpointLinks(dir: DomainDir, addresses: readonly (string | undefined)[]): Promise<void> {
+  await removeSocketLinks(
     dir,
-    door.flatMap((text): DoorAddress[] => (text === undefined ? [] : [parseDoor(text)])),
+    addresses.flatMap((text): EndpointAddress[] => (text === undefined ? [] : [parseDoor(text)])),
   );
 }
 
-/** Everything is said each time: QEMU keeps what an earlier migration was told. */
+/** Sets all parameters each time, because QEMU keeps those of an earlier migration. */
 async function prepareToSend(
   qmp: QmpClient,
   {
@@ -102,27 +108,27 @@ async function prepareToSend(
   });
 }
 
-interface Look {
-  readonly info: MigrateInfo;
+interface SendStatus {
+  readonly info: MigrationInfo;
   readonly jobs: ReadonlyMap<string, JobInfo>;
 }
 
-async function follow(
+async function followProgress(
   qmp: QmpClient,
-  context: MovingContext,
+  context: GuestMigrationContext,
   disks: readonly MovingDisk[],
   { signal, onProgress }: SendOptions,
-  isThere: (look: Look) => boolean,
+  isDone: (status: SendStatus) => boolean,
 ): Promise<void> {
   const { clock } = context;
-  let toldAt = Number.NEGATIVE_INFINITY;
-  await whenRung(context, { timeoutMs: NO_LIMIT_MS, everyMs: PROGRESS_MS, signal }, async () => {
-    const info = await readMigrate(qmp);
+  let reportedAt = Number.NEGATIVE_INFINITY;
+  await pollOnEvents(context, { timeoutMs: NO_LIMIT_MS, everyMs: PROGRESS_MS, signal }, async () => {
+    const info = await readMigrationInfo(qmp);
     const jobs = disks.length === 0 ? NO_JOBS : await readJobs(qmp);
-    const done = isThere({ info, jobs });
-    if (done || clock.elapsed() - toldAt >= PROGRESS_MS) {
-      toldAt = clock.elapsed();
-      onProgress?.(progressOf({ info, jobs }));
+    const done = isDone({ info, jobs });
+    if (done || clock.elapsed() - reportedAt >= PROGRESS_MS) {
+      reportedAt = clock.elapsed();
+      onProgress?.(sendProgress({ info, jobs }));
     }
     return done || undefined;
   });
@@ -130,16 +136,16 @@ async function follow(
 
 const NO_JOBS: ReadonlyMap<string, JobInfo> = new Map();
 
-/** Disks and memory together. */
-export function progressOf({ info: { ram }, jobs }: Look): SendProgress {
+/** Returns the progress of disks and memory together. */
+export function sendProgress({ info: { ram }, jobs }: SendStatus): SendProgress {
   const mirrors = [...jobs.values()].filter(({ id }) => isMirrorName(id));
   const sum = (of: (job: JobInfo) => number) => mirrors.reduce((all, job) => all + of(job), 0);
-  const [doneOfDisks, allOfDisks] = [sum((job) => job['current-progress']), sum((job) => job['total-progress'])];
+  const [diskDoneBytes, diskTotalBytes] = [sum((job) => job['current-progress']), sum((job) => job['total-progress'])];
   return {
-    processedBytes: doneOfDisks + (ram?.transferred ?? 0),
-    remainingBytes: Math.max(0, allOfDisks - doneOfDisks) + (ram?.remaining ?? 0),
-    totalBytes: allOfDisks + (ram?.total ?? 0),
-    bytesPerSecond: Math.round((ram?.mbps ?? 0) * BYTES_OF_MEGABIT),
+    processedBytes: diskDoneBytes + (ram?.transferred ?? 0),
+    remainingBytes: Math.max(0, diskTotalBytes - diskDoneBytes) + (ram?.remaining ?? 0),
+    totalBytes: diskTotalBytes + (ram?.total ?? 0),
+    bytesPerSecond: Math.round((ram?.mbps ?? 0) * BYTES_PER_MEGABIT),
     memoryRounds: ram?.['dirty-sync-count'] ?? 0,
   };
 }

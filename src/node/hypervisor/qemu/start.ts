@@ -1,15 +1,16 @@
 /**
- * The start of a domain, step by step; whatever was begun is undone when a step fails. The record is on disk before the
- * first process, and knows the processes before the guest runs: killed at any moment, the next agent can tell.
+ * Starts a domain step by step; if a step fails, the earlier ones are undone. The record is on disk before the first
+ * process starts, and contains the processes before the guest runs, so that the next node agent can continue after a
+ * kill at any time.
  */
 import type { FileHandle } from 'node:fs/promises';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { Incoming } from '../migration.ts';
-import { userWithKvm } from './accelerator.ts';
+import { addKvmGroup } from './accelerator.ts';
 import { qemuArguments } from './arguments/qemu-arguments.ts';
-import { emptyTpm } from './carried-state.ts';
-import { startLine } from './complaint.ts';
+import { clearTpmState } from './move-state.ts';
+import { startLine } from './process-log.ts';
 import type { QemuContext } from './context.ts';
 import {
   AGENT_SOCKET,
@@ -23,30 +24,30 @@ import {
 import type { DomainRecord } from './domain-record.ts';
 import { findFirmware, type FirmwareFiles } from './firmware.ts';
 import { GuestPaths } from './guest-paths.ts';
-import { ensureKeptState, type KeptState } from './kept-state.ts';
+import { ensurePersistentState, type PersistentState } from './persistent-state.ts';
 import type { MigrationRecord } from './migration-record.ts';
-import { spawnOutliving, type OutlivingProcess } from './process.ts';
+import { spawnDetached, type OutlivingProcess } from './process.ts';
 import { QemuDomain } from './qemu-domain.ts';
 import { lockState } from './state-lock.ts';
 import { startSwtpm } from './swtpm.ts';
 import { addTap, removeTap, tapName, tapsOf } from './tap.ts';
 
-/** Emulated machines with much memory, on a busy host. */
+/** Enough for emulated machines with much memory on a busy host. */
 const MONITOR_TIMEOUT_MS = 60_000;
 const KILL_MS = 5000;
 
 export interface StartOptions {
-  /** It is not to run by itself, also not after a restart of ours. */
+  /** The guest must not start to run by itself, not even after a restart of the node agent. */
   readonly paused: boolean;
-  /** It waits for a guest that comes from elsewhere. */
+  /** Set if the domain waits for a guest from another node. */
   readonly incoming?: Incoming;
-  /** What its QEMU is to do once it can be asked; the guest has not run yet. */
-  readonly begin: (domain: QemuDomain) => Promise<void>;
+  /** Called once QEMU can be used; the guest has not run yet. */
+  readonly onReady: (domain: QemuDomain) => Promise<void>;
   readonly signal: AbortSignal | undefined;
-  readonly changed: (id: string) => void;
+  readonly onChange: (id: string) => void;
 }
 
-export async function startDomain(
+export async function startQemuDomain(
   dir: DomainDir,
   definition: DomainDefinition,
   context: QemuContext,
@@ -70,14 +71,14 @@ async function start(
   dir: DomainDir,
   definition: DomainDefinition,
   context: QemuContext,
-  { paused, signal, changed, incoming, begin }: StartOptions,
+  { paused, signal, onChange, incoming, onReady }: StartOptions,
   undo: (() => Promise<void>)[],
 ): Promise<QemuDomain> {
   signal?.throwIfAborted();
   const firmware = await findFirmware(definition.firmware.loader, context.ovmfDir);
   undo.push(() => dir.clear());
   await dir.prepare(context.user);
-  const migration = incoming === undefined ? {} : { migration: waiting(incoming) };
+  const migration = incoming === undefined ? {} : { migration: waitingRecord(incoming) };
   const record: DomainRecord = { version: 1, definition, paused, ...migration };
   await dir.writeRecord(record, { durable: false });
 
@@ -86,44 +87,44 @@ async function start(
     undo.push(() => removeTap(tap.name));
   }
   await using lock = await lockState(definition);
-  const kept = await ensureKeptState(definition, firmware, context.user);
-  if (firmware !== undefined && kept.nvram === undefined) {
+  const persistent = await ensurePersistentState(definition, firmware, context.user);
+  if (firmware !== undefined && persistent.nvram === undefined) {
     await dir.copyIntoRun(firmware.variables, NVRAM, context.user);
   }
 
-  if (incoming !== undefined && kept.tpm !== undefined) await emptyTpm(kept.tpm);
+  if (incoming !== undefined && persistent.tpm !== undefined) await clearTpmState(persistent.tpm);
 
-  const begun = (process: OutlivingProcess) => undo.push(() => end(process));
+  const killOnUndo = (process: OutlivingProcess) => undo.push(() => killProcess(process));
   let swtpm: OutlivingProcess | undefined;
   if (needsTpm(definition)) {
-    await startSwtpm(dir, { ...context, binary: context.swtpmBinary, keptAt: kept.tpm }, (process) => {
+    await startSwtpm(dir, { ...context, binary: context.swtpmBinary, stateDirectory: persistent.tpm }, (process) => {
       swtpm = process;
-      begun(process);
+      killOnUndo(process);
     });
   }
   signal?.throwIfAborted();
-  const qemu = await spawnQemu(dir, definition, { firmware, kept, lock, incoming }, context);
-  begun(qemu);
+  const qemu = await spawnQemu(dir, definition, { firmware, persistent, lock, incoming }, context);
+  killOnUndo(qemu);
 
   const startedAtMs = incoming?.startedAtMs ?? context.clock.now();
   const started = { startedAtMs, qemu: qemu.identity, swtpm: swtpm?.identity };
   await dir.writeRecord({ ...record, started }, { durable: true });
-  const domain = new QemuDomain({ dir, record: { ...record, started }, qemu, swtpm, context, changed });
+  const domain = new QemuDomain({ dir, record: { ...record, started }, qemu, swtpm, context, onChange });
   undo.push(() => domain.close());
-  await domain.attach({ timeoutMs: MONITOR_TIMEOUT_MS, signal });
-  await domain.hotplug.pullCables();
+  await domain.connect({ timeoutMs: MONITOR_TIMEOUT_MS, signal });
+  await domain.hotplug.setLinksDown();
   signal?.throwIfAborted();
-  await begin(domain);
+  await onReady(domain);
   return domain;
 }
 
-function waiting({ uid, peer, disks, paused }: Incoming): MigrationRecord {
+function waitingRecord({ uid, peer, disks, paused }: Incoming): MigrationRecord {
   return { uid, peer, disks, role: 'target', step: 'waiting', goesOn: !paused };
 }
 
 interface QemuFiles {
   readonly firmware: FirmwareFiles | undefined;
-  readonly kept: KeptState;
+  readonly persistent: PersistentState;
   readonly lock: FileHandle | undefined;
   readonly incoming: Incoming | undefined;
 }
@@ -131,7 +132,7 @@ interface QemuFiles {
 async function spawnQemu(
   dir: DomainDir,
   definition: DomainDefinition,
-  { firmware, kept, lock, incoming }: QemuFiles,
+  { firmware, persistent, lock, incoming }: QemuFiles,
   { accelerator, user, qemuBinary, clock }: QemuContext,
 ): Promise<OutlivingProcess> {
   const paths = new GuestPaths(dir, { inherit: user !== undefined });
@@ -144,26 +145,28 @@ async function spawnQemu(
     redirectionSocket: (deviceId) => `${deviceId}.sock`,
     nowMs: () => clock.now(),
     ...(needsTpm(definition) ? { tpmSocket: TPM_SOCKET } : {}),
-    ...(firmware === undefined ? {} : { nvram: kept.nvram ? paths.of(kept.nvram) : NVRAM, ovmfCode: firmware.code }),
-    pathOf: (absolute) => paths.of(absolute),
+    ...(firmware === undefined
+      ? {}
+      : { nvram: persistent.nvram ? paths.pathFor(persistent.nvram) : NVRAM, ovmfCode: firmware.code }),
+    pathOf: (absolute) => paths.pathFor(absolute),
     tapOf: (deviceId) => tapName(definition.id, deviceId),
   });
   const log = await dir.openLog('qemu.log');
   try {
     const defer = incoming === undefined ? [] : ['-incoming', 'defer'];
-    const words = [...args, ...defer, '-chardev', qemuMark(dir.id)];
+    const words = [...args, ...defer, '-chardev', qemuMarker(dir.id)];
     await log.write(startLine(qemuBinary, words));
     const { nice } = definition;
-    return await spawnOutliving(
+    return await spawnDetached(
       {
-        // Its threads are as nice as it was when they began; `nice` becomes the QEMU that it starts.
+        // Threads inherit the niceness of their process, so it must be set before QEMU starts; `nice` execs QEMU.
         ...(nice === undefined
           ? { command: qemuBinary, args: words }
           : { command: 'nice', args: ['-n', String(nice), qemuBinary, ...words] }),
         cwd: dir.run,
-        user: await userWithKvm(user, accelerator),
+        user: await addKvmGroup(user, accelerator),
         logFd: log.fd,
-        // What it is not told of, it only holds.
+        // QEMU only holds the descriptor of the lock; it does not use it.
         fds: [...(await paths.open()), ...(lock === undefined ? [] : [lock.fd])],
       },
       clock,
@@ -174,8 +177,8 @@ async function spawnQemu(
   }
 }
 
-/** The word by which a QEMU is found whose pid nobody wrote down: a character device that nothing uses. */
-export function qemuMark(id: string): string {
+/** Returns the argument by which a QEMU is found if its pid was not recorded: an unused character device. */
+export function qemuMarker(id: string): string {
   return `null,id=domain-${id}`;
 }
 
@@ -183,7 +186,7 @@ function needsTpm({ devices }: DomainDefinition): boolean {
   return devices.some(({ type }) => type === 'tpm');
 }
 
-async function end(process: OutlivingProcess): Promise<void> {
+async function killProcess(process: OutlivingProcess): Promise<void> {
   await process.kill('SIGKILL');
   await process.gone(KILL_MS);
 }

@@ -13,31 +13,31 @@ function aState(t: TestContext) {
   return { state: { directory } };
 }
 
-const TAKEN = { name: 'HypervisorError', permanent: false, message: /another guest uses the state/ };
+const TAKEN = { name: 'HypervisorError', permanent: false, message: /another guest uses the persistent state/ };
 
-test('what is kept is locked until the last that has inherited the lock ends', async (t) => {
-  const kept = aState(t);
-  const lock = await lockState(kept);
+test('locks the persistent state until the last process that inherited the lock exits', async (t) => {
+  const definition = aState(t);
+  const lock = await lockState(definition);
   assert.ok(lock !== undefined);
-  await assert.rejects(lockState(kept), TAKEN);
+  await assert.rejects(lockState(definition), TAKEN);
 
   const guest = spawn('sleep', ['60'], { stdio: ['ignore', 'ignore', 'ignore', lock.fd] });
   t.after(() => guest.kill('SIGKILL'));
   await once(guest, 'spawn');
   await lock.close();
-  await assert.rejects(lockState(kept), TAKEN);
+  await assert.rejects(lockState(definition), TAKEN);
   guest.kill('SIGKILL');
   await once(guest, 'exit');
 
-  await (await lockState(kept))?.close();
+  await (await lockState(definition))?.close();
 });
 
-test('where nothing is kept there is nothing to lock', async () => {
+test('locks nothing without persistent state', async () => {
   assert.equal(await lockState({}), undefined);
 });
 
-test('a link in place of the lock is not followed', async (t) => {
-  const kept = aState(t);
-  symlinkSync('/dev/null', join(kept.state.directory, 'lock'));
-  await assert.rejects(lockState(kept), { code: 'ELOOP' });
+test('does not follow a link in place of the lock', async (t) => {
+  const definition = aState(t);
+  symlinkSync('/dev/null', join(definition.state.directory, 'lock'));
+  await assert.rejects(lockState(definition), { code: 'ELOOP' });
 });

@@ -1,4 +1,7 @@
-/** Tap devices of interfaces that are ports of a bridge of this machine. Named by the domain and device, so that the next agent finds them. */
+/**
+ * Tap devices of interfaces on a bridge of this host. Their names are derived from domain and device, so that the next
+ * node agent finds them.
+ */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { access } from 'node:fs/promises';
@@ -9,7 +12,7 @@ import { HypervisorError } from '../hypervisor.ts';
 import type { User } from './process.ts';
 
 const run = promisify(execFile);
-/** Never an option of `ip`, never a path. */
+/** Excludes options of `ip` and paths. */
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$/;
 const TIMEOUT_MS = 10_000;
 const MAX_OUTPUT_BYTES = 64 * 1024;
@@ -17,11 +20,11 @@ const MAX_OUTPUT_BYTES = 64 * 1024;
 export interface Tap {
   readonly name: string;
   readonly bridge: string;
-  /** Of the guest's interface; absent: one. */
+  /** Queues of the guest's interface; absent for one queue. */
   readonly queues?: number | undefined;
 }
 
-/** At most 15 characters: the kernel takes no more. */
+/** Returns a name of at most 15 characters, the kernel's limit. */
 export function tapName(domainId: string, deviceId: string): string {
   return `ss-${createHash('sha256').update(`${domainId}/${deviceId}`).digest('hex').slice(0, 12)}`;
 }
@@ -38,27 +41,36 @@ function queuesOf({ queues }: InterfaceDevice): Pick<Tap, 'queues'> {
   return queues === undefined ? {} : { queues };
 }
 
-/** Anew, where one of this name was left over. */
+/** Creates the tap device; replaces one that was left over. */
 export async function addTap({ name, bridge, queues }: Tap, user: User | undefined): Promise<void> {
   const found = NAME.test(bridge) && (await exists(`/sys/class/net/${bridge}/bridge`));
-  if (!found) throw new HypervisorError(`there is no bridge "${bridge}" on this node`);
+  if (!found) throw new HypervisorError(`this node has no bridge "${bridge}"`);
   await removeTap(name);
   const owner = user === undefined ? [] : ['user', String(user.uid)];
-  await ip(['tuntap', 'add', 'dev', name, 'mode', 'tap', ...owner, ...(queues === undefined ? [] : ['multi_queue'])]);
+  await runIp([
+    'tuntap',
+    'add',
+    'dev',
+    name,
+    'mode',
+    'tap',
+    ...owner,
+    ...(queues === undefined ? [] : ['multi_queue']),
+  ]);
   try {
-    await ip(['link', 'set', 'dev', name, 'master', bridge, 'up']);
+    await runIp(['link', 'set', 'dev', name, 'master', bridge, 'up']);
   } catch (error) {
     await removeTap(name);
     throw error;
   }
 }
 
-/** Fine where there is none. */
+/** Does nothing if the device does not exist. */
 export async function removeTap(name: string): Promise<void> {
-  if (await exists(`/sys/class/net/${name}`)) await ip(['link', 'delete', 'dev', name]);
+  if (await exists(`/sys/class/net/${name}`)) await runIp(['link', 'delete', 'dev', name]);
 }
 
-/** Those of a domain that has ended; one that stays is no reason to keep the domain. */
+/** Removes the tap devices of an ended domain. A failure must not keep the domain, so it is only logged. */
 export async function removeTaps(definition: DomainDefinition, log: Log): Promise<void> {
   for (const { name } of tapsOf(definition)) {
     await removeTap(name).catch((err: unknown) => log.warn({ err }, 'cannot remove a tap device'));
@@ -72,7 +84,7 @@ function exists(path: string): Promise<boolean> {
   );
 }
 
-async function ip(args: string[]): Promise<void> {
+async function runIp(args: string[]): Promise<void> {
   try {
     await run('ip', args, { timeout: TIMEOUT_MS, maxBuffer: MAX_OUTPUT_BYTES });
   } catch (cause) {

@@ -1,31 +1,31 @@
-/** Waiting, always with an end and always by the Clock. */
+/** Waiting with a limit, by the Clock. */
 import type { Clock } from '#lib/clock.ts';
 
-export function delay(clock: Clock, ms: number): Promise<void> {
+export function sleep(clock: Clock, ms: number): Promise<void> {
   return new Promise((resolve) => {
     clock.after(ms, resolve);
   });
 }
 
-/** Undefined where the work takes longer than that; the work itself goes on, and its failure is nobody's any more. */
-export function within<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | undefined> {
+/** Returns undefined if the work takes longer. The work continues, and its failure is ignored. */
+export function waitAtMost<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const cancel = clock.after(ms, () => resolve(undefined));
     work.then(resolve, reject).finally(cancel);
   });
 }
 
-/** Looks again and again until `look` finds something; undefined when the time is over. */
+/** Calls `query` at an interval until it returns a value. Returns undefined after the timeout. */
 export async function poll<T>(
   clock: Clock,
   { timeoutMs, everyMs }: { timeoutMs: number; everyMs: number },
-  look: () => Promise<T | undefined> | T | undefined,
+  query: () => Promise<T | undefined> | T | undefined,
 ): Promise<T | undefined> {
   const deadline = clock.elapsed() + timeoutMs;
   for (;;) {
-    const found = await look();
+    const found = await query();
     if (found !== undefined) return found;
     if (clock.elapsed() >= deadline) return undefined;
-    await delay(clock, everyMs);
+    await sleep(clock, everyMs);
   }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseUsernet } from '#node/hypervisor/qemu/usernet.ts';
 
-test('forwards and connections are told by the port of this machine and of the guest', () => {
+test('parses forwards and connections with the ports of host and guest', () => {
   const text = [
     'Hub -1 (net-default):\r',
     '  Protocol[State]    FD  Source Address  Port   Dest. Address  Port RecvQ SendQ\r',

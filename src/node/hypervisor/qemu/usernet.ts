@@ -1,15 +1,15 @@
 /**
- * What QEMU's monitor says about the network inside it (`info usernet`):
+ * Parses QEMU's view of its user-mode network (`info usernet`). Pure.
  *
  *   Hub -1 (net-default):
  *     Protocol[State]    FD  Source Address  Port   Dest. Address  Port RecvQ SendQ
  *     TCP[HOST_FORWARD]  12       127.0.0.1 40231       10.0.2.15  8080     0     0
  *     TCP[ESTABLISHED]   13       127.0.0.1 40231       10.0.2.15  8080     0     0
  *
- * Of what comes from outside, the source is the port of this machine that was connected to. Pure.
+ * For connections from outside, the source port is the port of this host to which the client connected.
  */
-export interface Forwarded {
-  /** Undefined where the text does not say. */
+export interface UsernetEntry {
+  /** Absent if the text does not name it. */
   readonly netdev?: string;
   readonly protocol: 'tcp' | 'udp';
   readonly state: string;
@@ -21,8 +21,8 @@ const HEADING = /\((?<netdev>[^()]+)\):\s*$/;
 const ROW =
   /^\s*(?<protocol>TCP|UDP)\[(?<state>[A-Z0-9_]+)[^\]]*\]\s+-?\d+\s+127\.0\.0\.1\s+(?<host>\d+)\s+\S+\s+(?<guest>\d+)\s/;
 
-export function parseUsernet(text: string): Forwarded[] {
-  const found: Forwarded[] = [];
+export function parseUsernet(text: string): UsernetEntry[] {
+  const found: UsernetEntry[] = [];
   let netdev: string | undefined;
   for (const line of text.split(/\r?\n/)) {
     const heading = HEADING.exec(line)?.groups?.['netdev'];

@@ -1,4 +1,4 @@
-/** A small guest with one device of most sorts, at the addresses of our layout. */
+/** A small guest with one device of most types, at the addresses of our layout. */
 import type { DeviceAddress } from '#api/learned-device.ts';
 import { newUid } from '#lib/ids.ts';
 import type { Device, DiskSource, DomainDefinition } from '#node/definition/domain-definition.ts';
@@ -18,7 +18,7 @@ export function aDefinition(overrides: Partial<DomainDefinition> = {}): DomainDe
   };
 }
 
-/** A disk on virtio with this medium; `port` from 2 on, below 8. */
+/** A virtio disk with this medium; `port` is between 2 and 7. */
 export function aDisk(name: string, port: number, source: DiskSource): Device {
   return {
     type: 'disk',

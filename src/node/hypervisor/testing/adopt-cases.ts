@@ -1,20 +1,20 @@
 /** Guests outlive the process that started them. */
 import assert from 'node:assert/strict';
 import { newUid } from '#lib/ids.ts';
-import { hasEnded, started, stateOf, until, type Cases } from './scene.ts';
+import { hasEnded, startGuest, stateOf, until, type Cases } from './scene.ts';
 
 export const adoptCases: Cases = {
-  'finds nothing where nothing was': async (scene) => {
+  'finds no domains in an empty directory': async (scene) => {
     const next = await scene.reopen();
     await next.adopt();
     assert.deepEqual(next.list(), []);
   },
 
-  'finds each guest again as it was': async (scene) => {
+  'finds each guest in its present state': async (scene) => {
     const ids = [newUid(), newUid(), newUid()] as const;
-    await started(scene, { id: ids[0] });
-    await started(scene, { id: ids[1], paused: true });
-    await started(scene, { id: ids[2] });
+    await startGuest(scene, { id: ids[0] });
+    await startGuest(scene, { id: ids[1], paused: true });
+    await startGuest(scene, { id: ids[2] });
     await scene.hypervisor.destroy(ids[2]);
     const before = ids.map((id) => scene.hypervisor.get(id));
 
@@ -32,7 +32,7 @@ export const adoptCases: Cases = {
     assert.equal(next.list().length, 3);
   },
 
-  'has every power over a guest that it found': async (scene) => {
+  'controls an adopted guest completely': async (scene) => {
     const wanted = scene.definition();
     await scene.hypervisor.create(wanted);
     const next = await scene.reopen();
@@ -54,8 +54,8 @@ export const adoptCases: Cases = {
     assert.deepEqual(next.list(), []);
   },
 
-  'finds that a guest died while nobody looked': async (scene) => {
-    const id = await started(scene);
+  'reports a guest that died while no hypervisor was open': async (scene) => {
+    const id = await startGuest(scene);
 
     const next = await scene.reopen(() => scene.killGuest(id));
     await next.adopt();
@@ -66,8 +66,8 @@ export const adoptCases: Cases = {
     assert.deepEqual(next.list(), []);
   },
 
-  'notices the end of a guest that it found': async (scene) => {
-    const id = await started(scene);
+  'notices the end of an adopted guest': async (scene) => {
+    const id = await startGuest(scene);
     const next = await scene.reopen();
     await next.adopt();
 
@@ -77,8 +77,8 @@ export const adoptCases: Cases = {
     assert.equal(current.state === 'ended' && current.how, 'crashed');
   },
 
-  'does not find what was removed': async (scene) => {
-    const id = await started(scene);
+  'does not find removed domains': async (scene) => {
+    const id = await startGuest(scene);
     await scene.hypervisor.destroy(id);
     await scene.hypervisor.remove(id);
 
@@ -88,8 +88,8 @@ export const adoptCases: Cases = {
     assert.deepEqual(next.list(), []);
   },
 
-  'lets go of guests without touching them': async (scene) => {
-    const id = await started(scene);
+  'closes without touching the guests': async (scene) => {
+    const id = await startGuest(scene);
     const before = scene.hypervisor.get(id);
     await scene.hypervisor.close();
 
@@ -100,8 +100,8 @@ export const adoptCases: Cases = {
     assert.equal(stateOf(next, id), 'running');
   },
 
-  'keeps what a guest said for the next process': async (scene) => {
-    const id = await started(scene);
+  'keeps the console log for the next process': async (scene) => {
+    const id = await startGuest(scene);
     const before = await scene.hypervisor.readConsoleLog(id);
 
     const next = await scene.reopen();

@@ -3,39 +3,39 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { CONSOLE_LOG_BYTES, HypervisorError, LOG_BYTES } from '../hypervisor.ts';
-import { hasEnded, started, until, type Cases } from './scene.ts';
+import { hasEnded, startGuest, until, type Cases } from './scene.ts';
 
 export const consoleCases: Cases = {
-  'shows all that look at a console the same': async (scene) => {
-    const id = await started(scene);
+  'shows the same output on all consoles': async (scene) => {
+    const id = await startGuest(scene);
     const consoles = await Promise.all([scene.hypervisor.openConsole(id), scene.hypervisor.openConsole(id)]);
-    if (scene.talks) {
-      const heard = consoles.map((console) => hears(console, 'hello there'));
+    if (scene.echoesInput) {
+      const received = consoles.map((console) => waitForText(console, 'hello there'));
       consoles[0].write('hello there\r');
-      await Promise.all(heard);
+      await Promise.all(received);
     }
     for (const console of consoles) console.destroy();
   },
 
   'keeps the guest and the other consoles when one is closed': async (scene) => {
-    const id = await started(scene);
+    const id = await startGuest(scene);
     const [left, stays] = await Promise.all([scene.hypervisor.openConsole(id), scene.hypervisor.openConsole(id)]);
 
     left.destroy();
     await once(left, 'close');
 
     assert.equal(stays.destroyed, false);
-    if (scene.talks) {
-      const heard = hears(stays, 'still here');
+    if (scene.echoesInput) {
+      const received = waitForText(stays, 'still here');
       stays.write('still here\r');
-      await heard;
+      await received;
     }
     assert.deepEqual(scene.hypervisor.get(id)?.current, { state: 'running' });
     stays.destroy();
   },
 
   'ends consoles with the guest': async (scene) => {
-    const id = await started(scene);
+    const id = await startGuest(scene);
     const console = await scene.hypervisor.openConsole(id);
     console.resume();
     const closed = once(console, 'close');
@@ -46,9 +46,9 @@ export const consoleCases: Cases = {
   },
 
   'ends consoles when the guest dies': async (scene) => {
-    const id = await started(scene);
+    const id = await startGuest(scene);
     const console = await scene.hypervisor.openConsole(id);
-    // Some tell it as an error, some as the end.
+    // Some hypervisors report it as an error, some as the end.
     console.on('error', () => undefined).resume();
     const closed = new Promise((resolve) => console.once('close', resolve));
 
@@ -57,13 +57,13 @@ export const consoleCases: Cases = {
     await closed;
   },
 
-  'keeps what a guest said, until it is removed': async (scene) => {
-    const id = await started(scene);
-    if (scene.talks) {
+  'keeps the console log until the domain is removed': async (scene) => {
+    const id = await startGuest(scene);
+    if (scene.echoesInput) {
       const console = await scene.hypervisor.openConsole(id);
-      const heard = hears(console, 'remember me');
+      const received = waitForText(console, 'remember me');
       console.write('remember me\r');
-      await heard;
+      await received;
     }
 
     await scene.hypervisor.destroy(id);
@@ -71,11 +71,11 @@ export const consoleCases: Cases = {
 
     const log = await scene.hypervisor.readConsoleLog(id);
     assert.ok(log.length <= CONSOLE_LOG_BYTES);
-    assert.equal(log.includes('remember me'), scene.talks);
+    assert.equal(log.includes('remember me'), scene.echoesInput);
   },
 
-  'tells what the hypervisor itself said, within its bounds, until the domain is removed': async (scene) => {
-    const id = await started(scene);
+  'returns the hypervisor log, limited in size, until the domain is removed': async (scene) => {
+    const id = await startGuest(scene);
     assert.ok((await scene.hypervisor.readLog(id)).length <= LOG_BYTES);
 
     await scene.hypervisor.destroy(id);
@@ -86,8 +86,8 @@ export const consoleCases: Cases = {
   },
 };
 
-/** Resolves when the text came; the time limit of the test is the limit. */
-function hears(console: Duplex, text: string): Promise<void> {
+/** Resolves when the text has arrived; the test's timeout is the limit. */
+function waitForText(console: Duplex, text: string): Promise<void> {
   let all = '';
   return new Promise((resolve, reject) => {
     console.on('data', (bytes: Buffer) => {

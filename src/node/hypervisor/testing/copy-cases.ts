@@ -1,11 +1,11 @@
-/** Copies of disks of a guest that goes on. */
+/** Copies of disks while the guest keeps running. */
 import assert from 'node:assert/strict';
 import { newUid } from '#lib/ids.ts';
 import { HypervisorError, type CopyState, type DiskCopy, type Hypervisor } from '../hypervisor.ts';
 import { hasEnded, stateOf, until, type Cases, type ConformanceScene } from './scene.ts';
 
 export const copyCases: Cases = {
-  'copies several disks while the guest goes on, and tells when they are done': async (scene) => {
+  'copies several disks while the guest runs, and reports when they are done': async (scene) => {
     const { hypervisor } = scene;
     const { id, copies, ids } = await aGuest(scene);
 
@@ -33,7 +33,7 @@ export const copyCases: Cases = {
     for (const copyId of ids) assert.equal((await hypervisor.copyState(id, copyId))?.state, 'copying');
   },
 
-  'starts no copy twice that is done': async (scene) => {
+  'does not start a finished copy again': async (scene) => {
     const { hypervisor } = scene;
     const { id, copies, ids } = await aGuest(scene);
     await hypervisor.startCopies(id, copies);
@@ -44,7 +44,7 @@ export const copyCases: Cases = {
     for (const copyId of ids) assert.deepEqual(await hypervisor.copyState(id, copyId), { state: 'done' });
   },
 
-  'adds no copy to others that belong to an earlier moment': async (scene) => {
+  'refuses to add a copy to an earlier set': async (scene) => {
     const { hypervisor } = scene;
     const { id, copies, ids } = await aGuest(scene);
     await hypervisor.startCopies(id, copies.slice(0, 1));
@@ -55,7 +55,7 @@ export const copyCases: Cases = {
     assert.equal(await hypervisor.copyState(id, ids[1]), undefined);
   },
 
-  'tells of a copy until it is ended, and may then make it anew': async (scene) => {
+  'reports a copy until endCopy, after which it can be made again': async (scene) => {
     const { hypervisor } = scene;
     const { id, copies, ids } = await aGuest(scene);
     await hypervisor.startCopies(id, copies);
@@ -73,7 +73,7 @@ export const copyCases: Cases = {
     assert.deepEqual(await copyEnd(hypervisor, id, ids[1]), { state: 'done' });
   },
 
-  'gives a copy up that goes on, and leaves the others': async (scene) => {
+  'cancels one running copy and keeps the others': async (scene) => {
     const { id, copies, ids } = await aGuest(scene);
     const hypervisor = await slow(scene);
     await hypervisor.startCopies(id, copies);
@@ -86,7 +86,7 @@ export const copyCases: Cases = {
     assert.equal(stateOf(hypervisor, id), 'running');
   },
 
-  'names a disk that it cannot copy, and copies none of the set': async (scene) => {
+  'names the disk that cannot be copied, and copies none of the set': async (scene) => {
     const { hypervisor } = scene;
     const { id, copies, ids } = await aGuest(scene);
     for (const deviceId of ['disk-missing', 'disk-tray', 'nic-default']) {
@@ -101,7 +101,7 @@ export const copyCases: Cases = {
     assert.deepEqual(await copyEnd(hypervisor, id, ids[0]), { state: 'done' });
   },
 
-  'knows no copies of guests that nobody started': async ({ hypervisor, copyFile }) => {
+  'has no copies of unknown guests': async ({ hypervisor, copyFile }) => {
     const [id, path] = [newUid(), await copyFile()];
     const copies = [{ copyId: 'a', deviceId: 'disk-first', path }];
     await assert.rejects(hypervisor.startCopies(id, copies), HypervisorError);
@@ -109,7 +109,7 @@ export const copyCases: Cases = {
     await hypervisor.endCopy(id, 'a');
   },
 
-  'finds copies again that an earlier process began': async (scene) => {
+  'finds copies that an earlier process started': async (scene) => {
     const { id, copies, ids } = await aGuest(scene);
     const before = await slow(scene);
     await before.startCopies(id, copies);
@@ -123,7 +123,7 @@ export const copyCases: Cases = {
     assert.equal(await next.copyState(id, ids[0]), undefined);
   },
 
-  'finds again that copies are done': async (scene) => {
+  'finds finished copies of an earlier process': async (scene) => {
     const { id, copies, ids } = await aGuest(scene);
     await scene.hypervisor.startCopies(id, copies);
     await copyEnd(scene.hypervisor, id, ids[0]);
@@ -134,7 +134,7 @@ export const copyCases: Cases = {
     for (const copyId of ids) assert.deepEqual(await copyEnd(next, id, copyId), { state: 'done' });
   },
 
-  'calls a copy failed whose guest ended before it was complete': async (scene) => {
+  'reports a copy as failed if its guest ended before': async (scene) => {
     const { id, copies, ids } = await aGuest(scene);
     const hypervisor = await slow(scene);
     await hypervisor.startCopies(id, copies);
@@ -152,7 +152,7 @@ export const copyCases: Cases = {
     assert.equal(await next.copyState(id, ids[1]), undefined);
   },
 
-  'switches a guest off whose disks are being copied': async (scene) => {
+  'switches off a guest whose disks are being copied': async (scene) => {
     const { id, copies, ids } = await aGuest(scene);
     const hypervisor = await slow(scene);
     await hypervisor.startCopies(id, copies);
@@ -164,7 +164,7 @@ export const copyCases: Cases = {
     assert.equal((await hypervisor.copyState(id, ids[0]))?.state, 'failed');
   },
 
-  'keeps that a copy is done when its guest ends': async (scene) => {
+  'still reports a finished copy after its guest has ended': async (scene) => {
     const { hypervisor } = scene;
     const { id, copies, ids } = await aGuest(scene);
     await hypervisor.startCopies(id, copies);
@@ -180,7 +180,7 @@ export const copyCases: Cases = {
   },
 };
 
-/** With a copy of each of its two disks to be made. */
+/** Starts a guest, and returns a copy request for each of its two disks. */
 async function aGuest(
   scene: ConformanceScene,
   options: { paused?: boolean } = {},
@@ -201,19 +201,19 @@ async function slow(scene: ConformanceScene): Promise<Hypervisor> {
   return hypervisor;
 }
 
-/** Looks after each change; how long is up to the time limit of the test. */
+/** Waits for the end of a copy, checking after each change; the test's timeout is the limit. */
 export function copyEnd(hypervisor: Hypervisor, id: string, copyId: string): Promise<CopyState> {
   return new Promise((resolve, reject) => {
-    const look = async () => {
+    const check = async () => {
       const state = await hypervisor.copyState(id, copyId);
       if (state?.state === 'copying') return;
       stop();
-      if (state === undefined) throw new Error(`there is no copy ${copyId}`);
+      if (state === undefined) throw new Error(`copy ${copyId} does not exist`);
       resolve(state);
     };
     const stop = hypervisor.onChange((changed) => {
-      if (changed === id) look().catch(reject);
+      if (changed === id) check().catch(reject);
     });
-    look().catch(reject);
+    check().catch(reject);
   });
 }

@@ -4,20 +4,20 @@ import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { HypervisorError, SCREENSHOT_BYTES } from '../hypervisor.ts';
 import type { VideoDevice } from '#node/definition/domain-definition.ts';
-import { started, type Cases, type ConformanceScene } from './scene.ts';
+import { startGuest, type Cases, type ConformanceScene } from './scene.ts';
 
 export const displayCases: Cases = {
-  'shows the display to all that look, each by themselves': async (scene) => {
-    const id = await startedWithCard(scene);
+  'opens separate connections to the display': async (scene) => {
+    const id = await startGuestWithCard(scene);
     const displays = await Promise.all([scene.hypervisor.openDisplay(id), scene.hypervisor.openDisplay(id)]);
 
-    for (const display of displays) assert.match(await firstWords(display), /^RFB 003\.00[378]\n$/);
+    for (const display of displays) assert.match(await readFirstText(display), /^RFB 003\.00[378]\n$/);
     for (const display of displays) display.destroy();
     assert.deepEqual(scene.hypervisor.get(id)?.current, { state: 'running' });
   },
 
   'ends displays with the guest': async (scene) => {
-    const id = await startedWithCard(scene);
+    const id = await startGuestWithCard(scene);
     const display = await scene.hypervisor.openDisplay(id);
     display.on('error', () => undefined).resume();
     const closed = new Promise((resolve) => display.once('close', resolve));
@@ -28,41 +28,44 @@ export const displayCases: Cases = {
     await assert.rejects(scene.hypervisor.openDisplay(id), HypervisorError);
   },
 
-  'finds the display of a guest that another process started': async (scene) => {
-    const id = await startedWithCard(scene);
+  'opens the display of a guest that another process started': async (scene) => {
+    const id = await startGuestWithCard(scene);
     const next = await scene.reopen();
     await next.adopt();
 
     const display = await next.openDisplay(id);
-    assert.match(await firstWords(display), /^RFB /);
+    assert.match(await readFirstText(display), /^RFB /);
     display.destroy();
   },
 
-  'has no display for a guest without a card': async (scene) => {
-    const id = await started(scene);
+  'refuses the display of a guest without a graphics card': async (scene) => {
+    const id = await startGuest(scene);
 
-    await assert.rejects(scene.hypervisor.openDisplay(id), /Cannot open the display of domain ".*": it has none/);
+    await assert.rejects(
+      scene.hypervisor.openDisplay(id),
+      /Cannot open the display of domain ".*": the guest has no display/,
+    );
     await assert.rejects(
       scene.hypervisor.screenshot(id, { moveCursor: false }),
-      /Cannot take a picture of the display of domain ".*": it has none/,
+      /Cannot take a screenshot of domain ".*": the guest has no display/,
     );
   },
 
-  'takes a picture of the display, also of a guest that is paused': async (scene) => {
-    const id = await startedWithCard(scene);
+  'takes screenshots, also of a paused guest': async (scene) => {
+    const id = await startGuestWithCard(scene);
     for (const moveCursor of [false, true]) {
-      checkPicture(await scene.hypervisor.screenshot(id, { moveCursor }));
+      checkScreenshot(await scene.hypervisor.screenshot(id, { moveCursor }));
     }
     await scene.hypervisor.pause(id);
 
-    checkPicture(await scene.hypervisor.screenshot(id, { moveCursor: false }));
+    checkScreenshot(await scene.hypervisor.screenshot(id, { moveCursor: false }));
   },
 
-  'takes pictures side by side': async (scene) => {
-    const id = await startedWithCard(scene);
+  'takes several screenshots at the same time': async (scene) => {
+    const id = await startGuestWithCard(scene);
     const pictures = [1, 2, 3].map(() => scene.hypervisor.screenshot(id, { moveCursor: false }));
 
-    for (const picture of await Promise.all(pictures)) checkPicture(picture);
+    for (const picture of await Promise.all(pictures)) checkScreenshot(picture);
   },
 };
 
@@ -73,21 +76,21 @@ const CARD: VideoDevice = {
   address: { type: 'pci', domain: '0x0000', bus: '0x00', slot: '0x01', function: '0x0' },
 };
 
-async function startedWithCard({ hypervisor, definition }: ConformanceScene): Promise<string> {
+async function startGuestWithCard({ hypervisor, definition }: ConformanceScene): Promise<string> {
   const plain = definition();
   await hypervisor.create({ ...plain, devices: [...plain.devices, CARD] });
   return plain.id;
 }
 
-/** A PNG, of at least one point; how large the screen is is the firmware's. */
-function checkPicture(picture: Buffer): void {
+/** Checks for a PNG of at least one pixel; the firmware decides the size of the screen. */
+function checkScreenshot(picture: Buffer): void {
   assert.equal(picture.toString('latin1', 1, 4), 'PNG');
   assert.equal(picture.toString('latin1', 12, 16), 'IHDR');
   assert.ok(picture.readUInt32BE(16) > 0 && picture.readUInt32BE(20) > 0);
   assert.ok(picture.length <= SCREENSHOT_BYTES);
 }
 
-async function firstWords(display: Duplex): Promise<string> {
+async function readFirstText(display: Duplex): Promise<string> {
   const [bytes] = (await once(display, 'data')) as [Buffer];
   return bytes.toString('latin1');
 }

@@ -1,16 +1,16 @@
-/** Guests that end, each in its way, and what is left of them. */
+/** The ways in which guests end, and what is left of them. */
 import assert from 'node:assert/strict';
 import { newUid } from '#lib/ids.ts';
 import { HypervisorError } from '../hypervisor.ts';
-import { hasEnded, started, stateOf, until, type Cases } from './scene.ts';
+import { hasEnded, startGuest, stateOf, until, type Cases } from './scene.ts';
 
 export const endCases: Cases = {
-  'presses the power button, and leaves it to the guest': async (scene) => {
-    const id = await started(scene);
+  'presses the power button, and lets the guest decide': async (scene) => {
+    const id = await startGuest(scene);
 
     await scene.hypervisor.powerDown(id);
 
-    if (!scene.obeys) {
+    if (!scene.shutsDownOnPowerButton) {
       await scene.hypervisor.powerDown(id);
       assert.equal(stateOf(scene.hypervisor, id), 'running');
       return;
@@ -19,8 +19,8 @@ export const endCases: Cases = {
     assert.equal(current.state === 'ended' && current.how, 'shutdown');
   },
 
-  'switches a guest off': async (scene) => {
-    const id = await started(scene);
+  'switches off a guest': async (scene) => {
+    const id = await startGuest(scene);
 
     await scene.hypervisor.destroy(id);
 
@@ -28,8 +28,8 @@ export const endCases: Cases = {
     assert.equal(current?.state === 'ended' && current.how, 'destroyed');
   },
 
-  'switches a paused guest off, which answers until then': async (scene) => {
-    const id = await started(scene, { paused: true });
+  'switches off a paused guest, whose hypervisor answers until then': async (scene) => {
+    const id = await startGuest(scene, { paused: true });
     const ping = () => scene.hypervisor.ping(id, { timeoutMs: 10_000 });
     await ping();
     await scene.hypervisor.destroy(id);
@@ -37,14 +37,14 @@ export const endCases: Cases = {
     await assert.rejects(ping(), HypervisorError);
   },
 
-  'has nothing to switch off or to remove where there is nothing': async ({ hypervisor }) => {
+  'ignores destroy and remove of unknown domains': async ({ hypervisor }) => {
     await hypervisor.destroy(newUid());
     await hypervisor.remove(newUid());
     assert.deepEqual(hypervisor.list(), []);
   },
 
-  'tells that a guest died': async (scene) => {
-    const id = await started(scene);
+  'reports that a guest died': async (scene) => {
+    const id = await startGuest(scene);
 
     await scene.killGuest(id);
 
@@ -52,7 +52,7 @@ export const endCases: Cases = {
     assert.equal(current.state === 'ended' && current.how, 'crashed');
   },
 
-  'keeps how a guest ended, whatever is asked of it later': async (scene) => {
+  'keeps the way a guest ended, whatever is requested later': async (scene) => {
     const { hypervisor, definition, killGuest } = scene;
     const wanted = definition();
     await hypervisor.create(wanted);
@@ -67,8 +67,8 @@ export const endCases: Cases = {
     assert.deepEqual(hypervisor.get(wanted.id)?.current, current);
   },
 
-  'does not remove a guest that still runs': async (scene) => {
-    const id = await started(scene);
+  'refuses to remove a guest that still runs': async (scene) => {
+    const id = await startGuest(scene);
     await assert.rejects(scene.hypervisor.remove(id), HypervisorError);
     assert.equal(stateOf(scene.hypervisor, id), 'running');
 
@@ -77,8 +77,8 @@ export const endCases: Cases = {
     assert.equal(stateOf(scene.hypervisor, id), 'paused');
   },
 
-  'forgets a guest that is removed, and may start it anew': async (scene) => {
-    const id = await started(scene);
+  'forgets a removed guest, which can be started again': async (scene) => {
+    const id = await startGuest(scene);
     await scene.hypervisor.destroy(id);
 
     await scene.hypervisor.remove(id);
@@ -86,13 +86,13 @@ export const endCases: Cases = {
 
     assert.equal(scene.hypervisor.get(id), undefined);
     await assert.rejects(scene.hypervisor.readConsoleLog(id), HypervisorError);
-    await started(scene, { id });
+    await startGuest(scene, { id });
     assert.equal(stateOf(scene.hypervisor, id), 'running');
   },
 
-  'ends one guest and leaves the others': async (scene) => {
-    const kept = await started(scene, { id: newUid() });
-    const ended = await started(scene, { id: newUid() });
+  'ends one guest and keeps the others': async (scene) => {
+    const kept = await startGuest(scene, { id: newUid() });
+    const ended = await startGuest(scene, { id: newUid() });
 
     await scene.hypervisor.destroy(ended);
     await scene.hypervisor.remove(ended);

@@ -1,22 +1,22 @@
-/** Devices that come and go while the guest runs. */
+/** Devices that are plugged and unplugged while the guest runs. */
 import assert from 'node:assert/strict';
 import { pciAddressToMap } from '#api/pci-address.ts';
 import { behindPort } from '#node/definition/addresses/layout-q35.ts';
 import { driveAddress } from '#node/definition/addresses/drive-address.ts';
 import type { DiskDevice, InterfaceDevice, PluggableDevice } from '#node/definition/domain-definition.ts';
-import { HypervisorError, type Hypervisor } from '../hypervisor.ts';
-import { started, stateOf, type Cases, type ConformanceScene } from './scene.ts';
+import { HypervisorError, type DomainInspection, type Hypervisor } from '../hypervisor.ts';
+import { startGuest, stateOf, type Cases, type ConformanceScene } from './scene.ts';
 
-/** Empty in every guest of a scene, as is SCSI unit 7; port 0 has the interface, and there are eight. */
+/** Free in every guest of a scene, as is SCSI unit 7. Port 0 has the interface, and there are eight ports. */
 const FREE_PORT = 5;
 const TAKEN_PORT = 0;
 const MISSING_PORT = 20;
 const UNIT = 7;
 
 export const hotplugCases: Cases = {
-  'plugs in disks and interfaces, each at its address': async (scene) => {
+  'plugs disks and interfaces at their addresses': async (scene) => {
     const { hypervisor } = scene;
-    const id = await started(scene);
+    const id = await startGuest(scene);
     const before = eventsOf(hypervisor, id);
     const changed: string[] = [];
     hypervisor.onChange((one) => changed.push(one));
@@ -24,15 +24,15 @@ export const hotplugCases: Cases = {
 
     for (const device of devices) await hypervisor.plug(id, device);
 
-    for (const device of devices) await assertThere(hypervisor, id, device);
+    for (const device of devices) await assertPlugged(hypervisor, id, device);
     assert.ok(eventsOf(hypervisor, id) >= before + devices.length);
     assert.ok(changed.length >= devices.length && changed.every((one) => one === id));
     assert.equal(stateOf(hypervisor, id), 'running');
   },
 
-  'pulls the cable of an interface and puts it back, and remembers which': async (scene) => {
+  'sets the link of an interface down and up, and remembers it': async (scene) => {
     const { hypervisor } = scene;
-    const id = await started(scene);
+    const id = await startGuest(scene);
     const linkOf = (of: Hypervisor) => {
       const found = of.inspect(id)?.definition.devices.find((device) => device.type === 'interface');
       return found?.type === 'interface' ? [found.id, found.link] : [];
@@ -42,7 +42,7 @@ export const hotplugCases: Cases = {
     await hypervisor.setLink(id, nicId, 'down');
     await hypervisor.setLink(id, nicId, 'down');
     assert.deepEqual(linkOf(hypervisor), [nicId, 'down']);
-    await hypervisor.setLink(id, 'nic-nobody', 'down');
+    await hypervisor.setLink(id, 'nic-missing', 'down');
 
     const next = await scene.reopen();
     await next.adopt();
@@ -52,16 +52,16 @@ export const hotplugCases: Cases = {
   },
 
   'plugs a device into a paused guest': async (scene) => {
-    const id = await started(scene, { paused: true });
+    const id = await startGuest(scene, { paused: true });
     const disk = await virtioDisk(scene);
     await scene.hypervisor.plug(id, disk);
-    await assertThere(scene.hypervisor, id, disk);
+    await assertPlugged(scene.hypervisor, id, disk);
     assert.equal(stateOf(scene.hypervisor, id), 'paused');
   },
 
-  'plugs nothing in twice': async (scene) => {
+  'plugs no device twice': async (scene) => {
     const { hypervisor } = scene;
-    const id = await started(scene);
+    const id = await startGuest(scene);
     const disk = await virtioDisk(scene);
     await hypervisor.plug(id, disk);
     const events = eventsOf(hypervisor, id);
@@ -75,9 +75,9 @@ export const hotplugCases: Cases = {
     );
   },
 
-  'refuses a place that is taken or not there for good, and leaves nothing behind': async (scene) => {
+  'refuses an address in use or out of range permanently, and leaves nothing behind': async (scene) => {
     const { hypervisor } = scene;
-    const id = await started(scene);
+    const id = await startGuest(scene);
     await hypervisor.plug(id, await scsiDisk(scene));
     const before = { ids: idsOf(hypervisor, id), learned: await hypervisor.learn(id) };
     const disk = await virtioDisk(scene);
@@ -97,31 +97,31 @@ export const hotplugCases: Cases = {
     }
 
     assert.deepEqual({ ids: idsOf(hypervisor, id), learned: await hypervisor.learn(id) }, before);
-    // What was left of the attempts would be in the way now.
+    // Leftovers of the attempts would now be in the way.
     for (const device of [disk, nic(FREE_PORT + 1)]) {
       await hypervisor.plug(id, device);
-      await assertThere(hypervisor, id, device);
+      await assertPlugged(hypervisor, id, device);
     }
   },
 
-  'lets a disk go, and takes it back at its place': async (scene) => {
+  'unplugs a disk, and plugs it again at its address': async (scene) => {
     const { hypervisor } = scene;
-    const id = await started(scene);
+    const id = await startGuest(scene);
     const disk = await scsiDisk(scene);
     await hypervisor.plug(id, disk);
     const events = eventsOf(hypervisor, id);
 
     await hypervisor.unplug(id, disk.id);
-    await untilGone(hypervisor, id, disk.id);
+    await waitUntilUnplugged(hypervisor, id, disk.id);
 
     assert.ok(eventsOf(hypervisor, id) > events);
     await hypervisor.plug(id, disk);
-    await assertThere(hypervisor, id, disk);
+    await assertPlugged(hypervisor, id, disk);
   },
 
-  'lets go of what it was asked for when the guest restarts, if not before': async (scene) => {
+  'releases requested devices at a restart of the guest at the latest': async (scene) => {
     const { hypervisor } = scene;
-    const id = await started(scene);
+    const id = await startGuest(scene);
     const devices = [await virtioDisk(scene), nic(FREE_PORT + 1)];
     for (const device of devices) await hypervisor.plug(id, device);
 
@@ -130,14 +130,14 @@ export const hotplugCases: Cases = {
       await hypervisor.unplug(id, device.id);
     }
     await hypervisor.reset(id);
-    for (const device of devices) await untilGone(hypervisor, id, device.id);
+    for (const device of devices) await waitUntilUnplugged(hypervisor, id, device.id);
 
     for (const device of devices) await hypervisor.plug(id, device);
   },
 
-  'tells what a paused guest was asked to let go, which stays until it has': async (scene) => {
+  'reports devices that a paused guest was asked to release, which stay until then': async (scene) => {
     const { hypervisor } = scene;
-    const id = await started(scene, { paused: true });
+    const id = await startGuest(scene, { paused: true });
 
     await hypervisor.unplug(id, 'nic-default');
 
@@ -146,16 +146,16 @@ export const hotplugCases: Cases = {
     assert.ok((await hypervisor.learn(id)).some((device) => device.id === 'nic-default'));
   },
 
-  'has nothing to let go where there is no such device': async (scene) => {
-    const id = await started(scene);
+  'ignores an unplug of an unknown device': async (scene) => {
+    const id = await startGuest(scene);
     const events = eventsOf(scene.hypervisor, id);
     await scene.hypervisor.unplug(id, 'disk-missing');
     assert.deepEqual(scene.hypervisor.inspect(id)?.leaving, []);
     assert.equal(eventsOf(scene.hypervisor, id), events);
   },
 
-  'refuses for good to let go of what belongs to the machine': async (scene) => {
-    const id = await started(scene);
+  'permanently refuses to unplug devices that belong to the machine': async (scene) => {
+    const id = await startGuest(scene);
     for (const deviceId of ['rng0', 'disk-tray']) {
       await assert.rejects(
         scene.hypervisor.unplug(id, deviceId),
@@ -165,7 +165,7 @@ export const hotplugCases: Cases = {
     }
   },
 
-  'has the buses of i440fx, where devices come straight onto the bus': async (scene) => {
+  'plugs devices directly on the buses of i440fx': async (scene) => {
     const { hypervisor } = scene;
     const ide = { type: 'drive', controller: '0', bus: '1', target: '0', unit: '0' };
     const guest = scene.definition({
@@ -185,7 +185,7 @@ export const hotplugCases: Cases = {
     const late = { ...(await virtioDisk(scene)), address: slot('0x09') };
     for (const device of [late, await scsiDisk(scene)]) {
       await hypervisor.plug(guest.id, device);
-      await assertThere(hypervisor, guest.id, device);
+      await assertPlugged(hypervisor, guest.id, device);
     }
     await assert.rejects(
       hypervisor.plug(guest.id, { ...nic(0), address: slot('0x09') }),
@@ -193,40 +193,41 @@ export const hotplugCases: Cases = {
     );
     await hypervisor.unplug(guest.id, late.id);
     await hypervisor.reset(guest.id);
-    await untilGone(hypervisor, guest.id, late.id);
+    await waitUntilUnplugged(hypervisor, guest.id, late.id);
   },
 
-  'finds again what was plugged in, and not what was let go': async (scene) => {
-    const id = await started(scene);
+  'finds plugged devices again, but not released ones': async (scene) => {
+    const id = await startGuest(scene);
     const [stays, goes] = [await virtioDisk(scene), await scsiDisk(scene)];
     for (const device of [stays, goes]) await scene.hypervisor.plug(id, device);
     await scene.hypervisor.unplug(id, goes.id);
 
-    // Perhaps before it has heard that the disk is gone.
+    // Possibly before the event that the disk was released.
     const next = await scene.reopen();
     await next.adopt();
 
-    await untilGone(next, id, goes.id);
-    await assertThere(next, id, stays);
+    await waitUntilUnplugged(next, id, goes.id);
+    await assertPlugged(next, id, stays);
     await next.plug(id, goes);
-    await assertThere(next, id, goes);
+    await assertPlugged(next, id, goes);
   },
 
-  'shows what a domain is made of, also once it has ended': async (scene) => {
+  'returns the definition of a domain, also after it has ended': async (scene) => {
     const { hypervisor } = scene;
     const wanted = scene.definition({ origin: 'host-api' });
     assert.equal(hypervisor.inspect(wanted.id), undefined);
     await hypervisor.create(wanted);
     assert.equal(hypervisor.get(wanted.id)?.origin, 'host-api');
-    assert.deepEqual(hypervisor.inspect(wanted.id), { definition: wanted, leaving: [] });
+    const want: DomainInspection = { definition: wanted, leaving: [] };
+    assert.deepEqual(hypervisor.inspect(wanted.id), want);
 
     await hypervisor.destroy(wanted.id);
 
     assert.deepEqual(hypervisor.inspect(wanted.id)?.definition, wanted);
     const disk = await virtioDisk(scene);
     await assert.rejects(hypervisor.plug(wanted.id, disk), HypervisorError);
-    await assert.rejects(hypervisor.plug('nobody', disk), HypervisorError);
-    await assert.rejects(hypervisor.unplug('nobody', disk.id), HypervisorError);
+    await assert.rejects(hypervisor.plug('missing', disk), HypervisorError);
+    await assert.rejects(hypervisor.unplug('missing', disk.id), HypervisorError);
   },
 };
 
@@ -238,7 +239,7 @@ function idsOf(hypervisor: Hypervisor, id: string): string[] {
   return (hypervisor.inspect(id)?.definition.devices ?? []).map((device) => device.id);
 }
 
-async function assertThere(hypervisor: Hypervisor, id: string, device: PluggableDevice): Promise<void> {
+async function assertPlugged(hypervisor: Hypervisor, id: string, device: PluggableDevice): Promise<void> {
   const { definition, leaving } = hypervisor.inspect(id) ?? {};
   assert.deepEqual(
     definition?.devices.find((one) => one.id === device.id),
@@ -250,16 +251,16 @@ async function assertThere(hypervisor: Hypervisor, id: string, device: Pluggable
   assert.equal(learned?.name, device.name);
 }
 
-/** The time limit of the test is the limit. */
-async function untilGone(hypervisor: Hypervisor, id: string, deviceId: string): Promise<void> {
+/** The test's timeout is the limit. */
+async function waitUntilUnplugged(hypervisor: Hypervisor, id: string, deviceId: string): Promise<void> {
   await new Promise<void>((resolve) => {
-    const look = () => {
+    const check = () => {
       if (idsOf(hypervisor, id).includes(deviceId)) return;
       stop();
       resolve();
     };
-    const stop = hypervisor.onChange(look);
-    look();
+    const stop = hypervisor.onChange(check);
+    check();
   });
   assert.equal(hypervisor.inspect(id)?.leaving.includes(deviceId), false);
   assert.ok((await hypervisor.learn(id)).every((one) => one.id !== deviceId));

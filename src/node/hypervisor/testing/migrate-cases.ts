@@ -1,26 +1,30 @@
-/** Guests that go to another hypervisor: each sentence of migration.ts, where nothing goes wrong. */
+/** Migrations that succeed: the statements of migration.ts about them. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { readFile, truncate } from 'node:fs/promises';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { MovingDisk, SendProgress } from '../migration.ts';
-import { beginMove, moveTo, SOURCE_NODE, stepsOf, TARGET_NODE, told } from './move.ts';
+import { beginMove, moveTo, SOURCE_NODE, stepsOf, TARGET_NODE, migrationStatusOf } from './move.ts';
 import { stateOf, type Cases, type ConformanceScene } from './scene.ts';
 
 export const migrateCases: Cases = {
-  'waits for a guest that comes': async (scene) => {
+  'waits for an incoming guest': async (scene) => {
     const move = await beginMove(scene);
     const { target, id, uid, source } = move;
-    assert.deepEqual(told(target, id), {
+    assert.deepEqual(migrationStatusOf(target, id), {
       current: { state: 'incoming' },
       migration: { uid, peer: SOURCE_NODE, role: 'target', step: 'waiting' },
       startedAtMs: source.get(id)?.startedAtMs,
     });
-    assert.deepEqual(told(source, id), { ...told(source, id), current: { state: 'running' }, migration: undefined });
+    assert.deepEqual(migrationStatusOf(source, id), {
+      ...migrationStatusOf(source, id),
+      current: { state: 'running' },
+      migration: undefined,
+    });
   },
 
-  'moves a guest, and tells each step on both sides': async (scene) => {
+  'moves a guest, and reports each step on both sides': async (scene) => {
     const move = await beginMove(scene);
     const { source, target, id, uid } = move;
     const learned = await source.learn(id);
@@ -40,12 +44,16 @@ export const migrateCases: Cases = {
       ['left', 'ended', 'running', 'left', 'arrived'],
     ]);
     const migration = { uid, peer: TARGET_NODE, role: 'source', step: 'left' };
-    assert.deepEqual(told(source, id), { current: { state: 'ended', how: 'migrated' }, migration, startedAtMs });
+    assert.deepEqual(migrationStatusOf(source, id), {
+      current: { state: 'ended', how: 'migrated' },
+      migration,
+      startedAtMs,
+    });
     assert.equal(target.get(id)?.startedAtMs, startedAtMs);
     assert.deepEqual(await target.learn(id), learned);
   },
 
-  'has every power over a guest that has come': async (scene) => {
+  'controls a guest completely after it has arrived': async (scene) => {
     const move = await beginMove(scene);
     await moveTo(move, 'left');
     const { source, target, id } = move;
@@ -61,7 +69,7 @@ export const migrateCases: Cases = {
     assert.equal(stateOf(target, id), 'absent');
   },
 
-  'says that a guest stands still for its move': async (scene) => {
+  'reports that a guest is paused for its migration': async (scene) => {
     const move = await beginMove(scene);
     await moveTo(move, 'sent');
     assert.deepEqual(move.source.get(move.id)?.current, { state: 'paused', why: 'migration' });
@@ -69,7 +77,7 @@ export const migrateCases: Cases = {
     assert.deepEqual(move.source.get(move.id)?.current, { state: 'paused', why: 'migration' });
   },
 
-  'brings a paused guest paused': async (scene) => {
+  'keeps a paused guest paused': async (scene) => {
     const move = await beginMove(scene, { paused: true });
     const { source, target, id } = move;
     await moveTo(move, 'left');
@@ -79,7 +87,7 @@ export const migrateCases: Cases = {
     assert.equal(stateOf(target, id), 'running');
   },
 
-  'commits and leaves as often as it is told to': async (scene) => {
+  'commits and leaves repeatedly': async (scene) => {
     const move = await beginMove(scene);
     const { source, target, id } = move;
     await moveTo(move, 'committed');
@@ -94,13 +102,13 @@ export const migrateCases: Cases = {
     assert.deepEqual(stepsOf(move), ['left', 'arrived']);
   },
 
-  'moves a guest back to where it was': async (scene) => {
+  'moves a guest back to its first hypervisor': async (scene) => {
     const there = await beginMove(scene);
     const { id } = there;
     await moveTo(there, 'left');
     await there.source.remove(id);
     const back: ConformanceScene = { ...scene, hypervisor: there.target, second: async () => there.source };
-    // It is there already: create does nothing.
+    // The guest exists, so create does nothing.
     const move = await beginMove(back, { definition: there.definition });
 
     await moveTo(move, 'left');
@@ -109,7 +117,7 @@ export const migrateCases: Cases = {
     assert.deepEqual(there.target.get(id)?.current, { state: 'ended', how: 'migrated' });
   },
 
-  'receives nothing where a domain of this id is': async (scene) => {
+  'refuses to receive a domain with an existing id': async (scene) => {
     const { target, definition, uid } = await beginMove(scene);
     const incoming = { uid, peer: SOURCE_NODE, startedAtMs: 0, paused: false, disks: [] };
     const again = target.receive(definition, { ...incoming, reach: { is: 'network', host: '127.0.0.1' } }, {});
@@ -117,23 +125,23 @@ export const migrateCases: Cases = {
     assert.equal(stateOf(target, definition.id), 'incoming');
   },
 
-  'tells how much was sent': async (scene) => {
+  'reports the progress of a send': async (scene) => {
     const move = await beginMove(scene);
-    const told: SendProgress[] = [];
+    const reports: SendProgress[] = [];
     const { signal } = new AbortController();
-    await move.source.send(move.id, move.outgoing, { signal, onProgress: (progress) => told.push(progress) });
-    for (const { processedBytes, remainingBytes, totalBytes, memoryRounds } of told) {
+    await move.source.send(move.id, move.outgoing, { signal, onProgress: (progress) => reports.push(progress) });
+    for (const { processedBytes, remainingBytes, totalBytes, memoryRounds } of reports) {
       for (const number of [processedBytes, remainingBytes, totalBytes, memoryRounds]) {
         assert.ok(Number.isSafeInteger(number) && number >= 0);
       }
     }
     assert.deepEqual(
-      told.map(({ processedBytes }) => processedBytes),
-      told.map(({ processedBytes }) => processedBytes).toSorted((a, b) => a - b),
+      reports.map(({ processedBytes }) => processedBytes),
+      reports.map(({ processedBytes }) => processedBytes).toSorted((a, b) => a - b),
     );
   },
 
-  'tells how large each disk is, without those that have no medium': async (scene) => {
+  'returns the size of each disk that has a medium': async (scene) => {
     const definition = await scene.definitionWithDisks();
     await scene.hypervisor.create(definition, { paused: true });
     const sizes = await scene.hypervisor.diskSizes(definition.id);
@@ -143,7 +151,7 @@ export const migrateCases: Cases = {
     }
   },
 
-  'moves a guest whose disks both sides reach': async (scene) => {
+  'moves a guest whose disks both sides can open': async (scene) => {
     const move = await beginMove(scene, { definition: await scene.definitionWithDisks() });
     await moveTo(move, 'left');
     assert.equal(stateOf(move.target, move.id), 'running');
@@ -160,7 +168,7 @@ export const migrateCases: Cases = {
     }
   },
 
-  'leaves the disks of a guest that it takes back as they were': async (scene) => {
+  'keeps the disks at the source if the migration is aborted': async (scene) => {
     const { move, from } = await withMovingDisks(scene);
     await moveTo(move, 'stored');
     await move.source.takeBack(move.id);
@@ -168,7 +176,7 @@ export const migrateCases: Cases = {
     assert.equal(stateOf(move.source, move.id), 'running');
     assert.deepEqual(paths(move.source.inspect(move.id)!.definition), from);
     await move.target.destroy(move.id);
-    // Nothing of the move is left that a second one would stumble over.
+    // No leftovers of this migration may disturb the next one.
     await move.target.remove(move.id);
     assert.equal(stateOf(move.source, move.id), 'running');
   },

@@ -1,4 +1,4 @@
-/** A guest that goes from the hypervisor of a scene to the second one, as far as a case wants it to. */
+/** Moves a guest from the hypervisor of a scene to the second one, up to the step that a case wants. */
 import assert from 'node:assert/strict';
 import { newUid } from '#lib/ids.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
@@ -9,20 +9,20 @@ import { stateOf, type ConformanceScene } from './scene.ts';
 export const SOURCE_NODE = 'here';
 export const TARGET_NODE = 'there';
 
-/** In this order; `received` is at the target before anything is sent. */
+/** The points of a migration in order. `received`: the target waits and nothing was sent. */
 export const POINTS = ['received', 'sent', 'switched', 'stored', 'migrated', 'committed', 'left'] as const;
 export type Point = (typeof POINTS)[number];
 
 export interface MoveOptions {
   readonly definition?: DomainDefinition;
-  /** As the target is to have it. */
+  /** The definition at the target, if it differs. */
   readonly retargeted?: DomainDefinition;
   readonly disks?: readonly MovingDisk[];
   readonly paused?: boolean;
   readonly bytesPerSecond?: number;
 }
 
-/** Where a case opens another hypervisor, it puts it here. */
+/** A migration in progress. A case that reopens a hypervisor replaces it here. */
 export interface Move {
   readonly id: string;
   readonly uid: string;
@@ -34,14 +34,14 @@ export interface Move {
   at: Point;
 }
 
-/** The guest runs here, and is awaited there. */
+/** Starts a guest at the source, and lets the target wait for it. */
 export async function beginMove(scene: ConformanceScene, options: MoveOptions = {}): Promise<Move> {
   const { definition = scene.definition(), disks = [], paused = false, bytesPerSecond = 0 } = options;
   const [source, target, uid] = [scene.hypervisor, await scene.second(), newUid()];
   const { id } = definition;
   await source.create(definition, { paused });
   const startedAtMs = source.get(id)?.startedAtMs ?? 0;
-  const door = await target.receive(
+  const endpoint = await target.receive(
     options.retargeted ?? definition,
     {
       ...{ uid, peer: SOURCE_NODE, startedAtMs, paused, disks },
@@ -49,11 +49,11 @@ export async function beginMove(scene: ConformanceScene, options: MoveOptions = 
     },
     {},
   );
-  const outgoing = { uid, peer: TARGET_NODE, door, disks, bytesPerSecond, autoConverge: false };
+  const outgoing: Outgoing = { uid, peer: TARGET_NODE, door: endpoint, disks, bytesPerSecond, autoConverge: false };
   return { id, uid, definition, source, target, outgoing, sent: {}, at: 'received' };
 }
 
-/** From where the move is up to this point; the two never run at the same time. */
+/** Continues the migration up to this point, and asserts that the guest never runs on both sides. */
 export async function moveTo(move: Move, point: Point): Promise<void> {
   while (POINTS.indexOf(move.at) < POINTS.indexOf(point)) {
     const next = POINTS[POINTS.indexOf(move.at) + 1] as Point;
@@ -74,13 +74,13 @@ const steps: Record<Point, (move: Move) => Promise<void>> = {
   left: ({ source, id }) => source.leave(id),
 };
 
-/** What a domain tells of its state and its migration. */
-export function told(hypervisor: Hypervisor, id: string): Told {
+/** Returns what a domain reports of its state and its migration. */
+export function migrationStatusOf(hypervisor: Hypervisor, id: string): MigrationStatus {
   const { current, migration, startedAtMs } = hypervisor.get(id) ?? {};
   return { current, migration, startedAtMs };
 }
 
-export type Told = Partial<Pick<Domain, 'current' | 'migration' | 'startedAtMs'>>;
+export type MigrationStatus = Partial<Pick<Domain, 'current' | 'migration' | 'startedAtMs'>>;
 
 export function stepsOf({ source, target, id }: Move): (DomainMigration['step'] | undefined)[] {
   return [source.get(id)?.migration?.step, target.get(id)?.migration?.step];

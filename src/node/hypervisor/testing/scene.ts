@@ -1,49 +1,51 @@
-/** A hypervisor under test, and what its tests must be able to do to it from outside. */
+/** A hypervisor under test, and what its tests can do to it from outside. */
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { Domain, DomainState, Hypervisor } from '../hypervisor.ts';
 
 export interface ConformanceScene {
-  /** Adopted, and without domains. */
+  /** Already adopted, without domains. */
   readonly hypervisor: Hypervisor;
   /**
-   * Drops the hypervisor that is open as kill -9 of its process would (guests live on, connections are gone), does
-   * `meanwhile`, and opens a new one over the same state. The new one has not adopted yet.
+   * Drops the open hypervisor as kill -9 of its process would (guests live on, connections are gone), runs `meanwhile`,
+   * and opens a new one on the same state. The new one has not adopted yet.
    */
   reopen(meanwhile?: () => Promise<void>): Promise<Hypervisor>;
-  /** One that works here, with at least a disk, an interface and a serial console. */
+  /** A definition that works in this scene, with at least a disk, an interface and a serial console. */
   definition(overrides?: Partial<DomainDefinition>): DomainDefinition;
-  /** The same with two disks that have a medium, `disk-first` and `disk-second`. */
+  /** The same with two disks that have a medium: `disk-first` and `disk-second`. */
   definitionWithDisks(): Promise<DomainDefinition>;
-  /** An empty file that the hypervisor may write. */
+  /** Creates an empty file that the hypervisor may write. */
   copyFile(): Promise<string>;
-  /** A raw image that guests may write, another one each time. */
+  /** Creates a new raw image that guests may write. */
   diskFile(): Promise<string>;
-  /** As reopen; copies that the new one begins go on and on, and guests that it sends at SLOW_BYTES_PER_SECOND. */
+  /** Reopens the hypervisor so that its copies do not finish, and guests are sent at SLOW_BYTES_PER_SECOND. */
   reopenSlow(): Promise<Hypervisor>;
-  /** The guest dies without a word, also while no hypervisor is open. */
+  /** Kills the guest, also while no hypervisor is open. */
   killGuest(id: string): Promise<void>;
-  /** Another one beside it that guests can go to: adopted, and without domains. The same one each time. */
+  /**
+   * Returns a second hypervisor to which guests can migrate: adopted, at first without domains, the same one each time.
+   */
   second(): Promise<Hypervisor>;
-  /** As reopen, of the second. */
+  /** Reopens the second hypervisor. */
   reopenSecond(): Promise<Hypervisor>;
-  /** As killGuest, at the second: the one here lives on. */
+  /** Kills the guest at the second hypervisor only. */
   killAtSecond(id: string): Promise<void>;
-  /** Whether the guests of `definition` shut down when the power button is pressed; others ignore it. */
-  readonly obeys: boolean;
-  /** Whether they say back what their serial console is told; others are mute. */
-  readonly talks: boolean;
-  /** Leaves no guest and no file. */
+  /** True if the guests shut down when the power button is pressed; otherwise they ignore it. */
+  readonly shutsDownOnPowerButton: boolean;
+  /** True if the guests echo input of their serial console; otherwise they print nothing. */
+  readonly echoesInput: boolean;
+  /** Removes all guests and files. */
   end(): Promise<void>;
 }
 
-/** So slow that a guest is not sent while a test runs, and not so slow that it counts as unlimited. */
+/** Slow enough that a send does not finish during a test. 0 would mean unlimited. */
 export const SLOW_BYTES_PER_SECOND = 1000;
 
-/** A sentence about hypervisors and the function that fails when it is not true of the one in the scene. */
+/** Tests by the statement about hypervisors that they check. */
 export type Cases = Readonly<Record<string, (scene: ConformanceScene) => Promise<void>>>;
 
-/** Starts a guest and gives its id. */
-export async function started(
+/** Starts a guest and returns its id. */
+export async function startGuest(
   { hypervisor, definition }: ConformanceScene,
   options: { id?: string; paused?: boolean } = {},
 ): Promise<string> {
@@ -56,19 +58,19 @@ export function stateOf(hypervisor: Hypervisor, id: string): DomainState['state'
   return hypervisor.get(id)?.current.state ?? 'absent';
 }
 
-/** Waits for the domain to look so; how long is up to the time limit of the test. */
-export function until(hypervisor: Hypervisor, id: string, looksSo: (domain: Domain) => boolean): Promise<Domain> {
+/** Waits until the condition holds for the domain; the test's timeout is the limit. */
+export function until(hypervisor: Hypervisor, id: string, condition: (domain: Domain) => boolean): Promise<Domain> {
   return new Promise((resolve) => {
-    const look = () => {
+    const check = () => {
       const domain = hypervisor.get(id);
-      if (domain === undefined || !looksSo(domain)) return;
+      if (domain === undefined || !condition(domain)) return;
       stop();
       resolve(domain);
     };
     const stop = hypervisor.onChange((changed) => {
-      if (changed === id) look();
+      if (changed === id) check();
     });
-    look();
+    check();
   });
 }
 

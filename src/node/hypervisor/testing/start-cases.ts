@@ -1,11 +1,11 @@
-/** Guests that begin, pause, go on, and tell what they have. */
+/** Start, pause and resume of guests, and what the hypervisor reports of them. */
 import assert from 'node:assert/strict';
 import { newUid } from '#lib/ids.ts';
 import { HypervisorError } from '../hypervisor.ts';
-import { started, stateOf, type Cases } from './scene.ts';
+import { startGuest, stateOf, type Cases } from './scene.ts';
 
 export const startCases: Cases = {
-  'tells which machine types it has, each once, with its version': async ({ hypervisor, definition }) => {
+  'lists each machine type once, and its version': async ({ hypervisor, definition }) => {
     const { machines, version } = await hypervisor.capabilities();
     const names = machines.flatMap(({ name, alias }) => (alias === undefined ? [name] : [name, alias]));
 
@@ -15,7 +15,7 @@ export const startCases: Cases = {
     assert.notEqual(version, '');
   },
 
-  'knows a guest that it started': async ({ hypervisor, definition }) => {
+  'lists a started guest': async ({ hypervisor, definition }) => {
     const wanted = definition();
     assert.equal(hypervisor.get(wanted.id), undefined);
 
@@ -33,8 +33,8 @@ export const startCases: Cases = {
     );
   },
 
-  'prepares a guest without letting it run': async (scene) => {
-    const id = await started(scene, { paused: true });
+  'prepares a guest without running it': async (scene) => {
+    const id = await startGuest(scene, { paused: true });
     assert.equal(stateOf(scene.hypervisor, id), 'paused');
 
     await scene.hypervisor.resume(id);
@@ -52,8 +52,8 @@ export const startCases: Cases = {
     assert.equal(hypervisor.list().length, 1);
   },
 
-  'runs several guests side by side': async (scene) => {
-    const ids = await Promise.all([started(scene, { id: newUid() }), started(scene, { id: newUid() })]);
+  'runs several guests at the same time': async (scene) => {
+    const ids = await Promise.all([startGuest(scene, { id: newUid() }), startGuest(scene, { id: newUid() })]);
 
     await scene.hypervisor.pause(ids[0]);
 
@@ -63,7 +63,7 @@ export const startCases: Cases = {
     );
   },
 
-  'leaves nothing behind when a guest cannot start, and says that trying again is no use': async (scene) => {
+  'leaves nothing behind after a failed start, and reports that a retry is useless': async (scene) => {
     const impossible = scene.definition({ machine: 'pc-q35-99.0' });
 
     await assert.rejects(
@@ -76,13 +76,13 @@ export const startCases: Cases = {
     assert.equal(stateOf(scene.hypervisor, impossible.id), 'running');
   },
 
-  'starts nothing for who has given up already': async ({ hypervisor, definition }) => {
+  'starts nothing if the signal is aborted': async ({ hypervisor, definition }) => {
     await assert.rejects(hypervisor.create(definition(), { signal: AbortSignal.abort() }));
     assert.deepEqual(hypervisor.list(), []);
   },
 
-  'pauses and resumes, also when asked twice': async (scene) => {
-    const id = await started(scene);
+  'pauses and resumes, also repeatedly': async (scene) => {
+    const id = await startGuest(scene);
     for (const [verb, state] of [
       ['pause', 'paused'],
       ['pause', 'paused'],
@@ -94,12 +94,12 @@ export const startCases: Cases = {
     }
   },
 
-  'tells of each change of a state, until told to stop': async (scene) => {
+  'calls listeners after each change of the state until they are removed': async (scene) => {
     const { hypervisor } = scene;
     const seen: string[] = [];
     const stop = hypervisor.onChange((id) => seen.push(`${id} ${stateOf(hypervisor, id)}`));
 
-    const id = await started(scene);
+    const id = await startGuest(scene);
     await hypervisor.pause(id);
     await hypervisor.resume(id);
     stop();
@@ -112,8 +112,8 @@ export const startCases: Cases = {
     );
   },
 
-  'keeps a guest that is reset or asked to restart itself': async (scene) => {
-    const id = await started(scene);
+  'keeps the process of a guest that is reset or restarted': async (scene) => {
+    const id = await startGuest(scene);
     const pid = scene.hypervisor.get(id)?.pid;
 
     await scene.hypervisor.reset(id);
@@ -139,7 +139,7 @@ export const startCases: Cases = {
     }
   },
 
-  'does not know guests that nobody started': async ({ hypervisor }) => {
+  'refuses actions on unknown guests': async ({ hypervisor }) => {
     const id = newUid();
     const asked = {
       pause: () => hypervisor.pause(id),

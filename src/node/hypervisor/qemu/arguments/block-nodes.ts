@@ -1,17 +1,17 @@
-/** Names of QEMU's block nodes. They may have 31 characters at most, less than our ids: so they are derived. */
+/** Names of QEMU's block nodes. They are hashes of our ids, because QEMU allows only 31 characters. */
 import { createHash } from 'node:crypto';
 
-/** The node that the device stands on: its format, and what is resized. */
+/** The format node: used by the device, and the one to resize. */
 export function formatNodeName(deviceId: string): string {
   return `fmt-${digest(deviceId)}`;
 }
 
-/** The node below: the file or block device. */
+/** The file node below the format node: the file or block device. */
 export function fileNodeName(deviceId: string): string {
   return `file-${digest(deviceId)}`;
 }
 
-/** The node that a copy of a disk is written to, and the job that writes it. */
+/** The node to which a disk is copied, and the copy job. */
 export function copyName(copyId: string): string {
   return `${COPY_PREFIX}${digest(copyId)}`;
 }
@@ -20,12 +20,12 @@ export function isCopyName(name: string): boolean {
   return name.startsWith(COPY_PREFIX);
 }
 
-/** The node below: the file of the copy. */
+/** The file node below the node of a copy. */
 export function copyFileName(copyId: string): string {
   return `copyfile-${digest(copyId)}`;
 }
 
-/** The node of a disk at the other end of a migration, and the job that writes it. */
+/** The node of a disk on the target of a migration, and the mirror job. */
 export function mirrorName(deviceId: string): string {
   return `${MIRROR_PREFIX}${digest(deviceId)}`;
 }
@@ -34,8 +34,8 @@ export function isMirrorName(name: string): boolean {
   return name.startsWith(MIRROR_PREFIX);
 }
 
-/** The node through which a disk is filled that its guest may only read. */
-export function fillName(deviceId: string): string {
+/** The writable node through which a read-only disk is received. */
+export function fillNodeName(deviceId: string): string {
   return `fill-${digest(deviceId)}`;
 }
 

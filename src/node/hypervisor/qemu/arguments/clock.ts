@@ -1,4 +1,4 @@
-/** The clock of the machine: where it starts, and how it goes on. */
+/** The clock of the machine: its start time, and how it advances. */
 import type { ClockDefinition } from '#node/definition/domain-definition.ts';
 import { optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
@@ -6,7 +6,7 @@ import type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
 export function clockArguments(clock: ClockDefinition | undefined, { nowMs, accelerator }: QemuHost): string[] {
   const { rtcTickPolicy, rtcTrack, pitTickPolicy } = clock ?? {};
   const options = {
-    base: baseOf(clock ?? {}, nowMs),
+    base: clockBase(clock ?? {}, nowMs),
     ...(rtcTrack !== undefined && { clock: rtcTrack === 'guest' ? 'vm' : 'host' }),
     ...(rtcTickPolicy !== undefined && { driftfix: rtcTickPolicy === 'catchup' ? 'slew' : 'none' }),
   };
@@ -14,17 +14,17 @@ export function clockArguments(clock: ClockDefinition | undefined, { nowMs, acce
   return [
     '-rtc',
     optionText('', options),
-    // Only KVM's own has policies.
+    // Only KVM's PIT has tick policies.
     ...(pitTickPolicy !== undefined && accelerator === 'kvm' ? ['-global', optionText('', pit)] : []),
   ];
 }
 
-/** Timers that the machine has not, as options of the machine. */
+/** Returns the machine options that disable timers. */
 export function timerOptions(clock: ClockDefinition | undefined): { hpet?: boolean; pit?: boolean } {
   return { ...(clock?.hpet === false && { hpet: false }), ...(clock?.pit === false && { pit: false }) };
 }
 
-function baseOf({ offsetSeconds, timezone }: ClockDefinition, nowMs: () => number): string {
+function clockBase({ offsetSeconds, timezone }: ClockDefinition, nowMs: () => number): string {
   if (timezone !== undefined) return dateText(nowMs() + zoneOffsetMs(timezone, nowMs()));
   return offsetSeconds === undefined ? 'utc' : dateText(nowMs() + offsetSeconds * 1000);
 }
@@ -41,6 +41,6 @@ function zoneOffsetMs(timeZone: string, nowMs: number): number {
   });
   const parts = new Map(format.formatToParts(nowMs).map(({ type, value }) => [type, Number(value)]));
   const at = (type: Intl.DateTimeFormatPartTypes) => parts.get(type) ?? 0;
-  const there = Date.UTC(at('year'), at('month') - 1, at('day'), at('hour'), at('minute'), at('second'));
-  return there - Math.floor(nowMs / 1000) * 1000;
+  const localMs = Date.UTC(at('year'), at('month') - 1, at('day'), at('hour'), at('minute'), at('second'));
+  return localMs - Math.floor(nowMs / 1000) * 1000;
 }

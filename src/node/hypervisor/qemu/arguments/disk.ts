@@ -1,9 +1,9 @@
-/** A disk is two things for QEMU: where its bytes are (blockdev), and what the guest sees (device). */
+/** Arguments of a disk. QEMU has two objects for it: its data (blockdev), and the device that the guest sees. */
 import type { Chipset } from '#api/chipset.ts';
 import type { DiskDevice, DiskSource } from '#node/definition/domain-definition.ts';
 import { fileNodeName, formatNodeName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
 import { ioThreadName } from '#node/hypervisor/qemu/arguments/machine.ts';
-import { diskPlace, unitIn } from '#node/hypervisor/qemu/arguments/disk-place.ts';
+import { diskPlace, driveUnit } from '#node/hypervisor/qemu/arguments/disk-place.ts';
 import {
   blockdevArguments,
   deviceArguments,
@@ -22,7 +22,10 @@ export function diskArguments(disk: DiskDevice, chipset: Chipset, host: QemuHost
   ];
 }
 
-/** The node of the format with that of the file in it: they come and go together. `filename` as QEMU is to open it. */
+/**
+ * Returns the format node with its file node inside, so that both are added and removed together. `filename` is the
+ * path as QEMU opens it.
+ */
 export function diskBlockdev(
   { id, readonly, cache, media }: DiskDevice,
   source: DiskSource,
@@ -46,12 +49,12 @@ export function diskBlockdev(
   };
 }
 
-/** QEMU wants to be told. Files of volumes are never below /dev, but for those that lie in its shared memory. */
+/** QEMU has a different driver for block devices. Files of volumes are never below /dev, except for /dev/shm. */
 function isBlockDevice(path: string): boolean {
   return path.startsWith('/dev/') && !path.startsWith('/dev/shm/');
 }
 
-/** A full disk stops the guest with either: it can go on when there is room again. */
+/** Both policies pause the guest when the disk is full, so that it can continue once there is space. */
 const ERROR_OPTIONS = {
   report: { werror: 'enospc', rerror: 'report' },
   stop: { werror: 'stop', rerror: 'stop' },
@@ -64,7 +67,7 @@ export function diskDevice(disk: DiskDevice, chipset: Chipset): DeviceOptions {
     ...diskPlace(disk, chipset),
     id,
     ...(source !== undefined && { drive: formatNodeName(id) }),
-    // A LUN says itself who it is, a floppy nothing at all.
+    // A LUN has its own serial number, a floppy has none.
     ...(isOurs && serial !== undefined && { serial }),
     ...(media !== 'floppy' && bootOrder !== undefined && { bootindex: bootOrder }),
     ...(queues !== undefined && { 'num-queues': queues }),
@@ -74,9 +77,9 @@ export function diskDevice(disk: DiskDevice, chipset: Chipset): DeviceOptions {
   };
 }
 
-/** The boot order of floppies is the controller's, which comes with the chipset. */
+/** Sets the boot order of a floppy, which is a property of the chipset's controller. */
 function floppyBootOrder(disk: DiskDevice): string[] {
   if (disk.media !== 'floppy' || disk.bootOrder === undefined) return [];
-  const property = unitIn(disk) === 0 ? 'bootindexA' : 'bootindexB';
+  const property = driveUnit(disk) === 0 ? 'bootindexA' : 'bootindexB';
   return ['-global', optionText('', { driver: 'isa-fdc', property, value: disk.bootOrder })];
 }

@@ -1,6 +1,7 @@
 /**
- * Command lines word by word: guests remember their hardware, so whatever changes here changes machines that exist. A
- * new text is printed where it differs; put it into the file only where the change is meant, and no running VM moves.
+ * Compares whole command lines with golden files. Guests remember their hardware, so a change here changes existing
+ * machines. The new text is printed if it differs; store it only if the change is intended and no device of a running
+ * VM moves.
  */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -31,11 +32,11 @@ for (const [name, spec] of Object.entries(SPECS)) {
       tapOf: (deviceId) => `tap-${deviceId}`,
     });
     const text = textOf(args);
-    assert.ok(text === kept(name), `golden/${name}.txt is not what it is now:\n${text}`);
+    assert.ok(text === readGolden(name), `golden/${name}.txt differs from the present command line:\n${text}`);
   });
 }
 
-test('there is a file for each guest, and no other', () => {
+test('there is exactly one golden file per guest', () => {
   const files = readdirSync(DIR).filter((file) => file.endsWith('.txt'));
   assert.deepEqual(
     files.sort(),
@@ -46,7 +47,7 @@ test('there is a file for each guest, and no other', () => {
   assert.ok(files.length >= 30);
 });
 
-/** An option with its value on each line. */
+/** Formats the arguments with one option and its value per line. */
 function textOf(args: readonly string[]): string {
   const lines: string[] = [];
   for (const arg of args) {
@@ -56,7 +57,7 @@ function textOf(args: readonly string[]): string {
   return `${lines.join('\n')}\n`;
 }
 
-function kept(name: string): string {
+function readGolden(name: string): string {
   try {
     return readFileSync(join(DIR, `${name}.txt`), 'utf8');
   } catch {

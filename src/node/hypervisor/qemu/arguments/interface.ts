@@ -1,4 +1,7 @@
-/** A network interface is two things for QEMU: the network behind it (netdev), and what the guest sees (device). */
+/**
+ * Arguments of a network interface. QEMU has two objects for it: the network (netdev), and the device that the guest
+ * sees.
+ */
 import type { Chipset } from '#api/chipset.ts';
 import type { InterfaceModel } from '#api/domain/interface.ts';
 import { invariant } from '#lib/invariant.ts';
@@ -34,7 +37,7 @@ export function interfaceNetdev(nic: InterfaceDevice, tapOf: QemuHost['tapOf']):
   const id = netdevName(nic);
   if (nic.backend.type === 'user') return { type: 'user', id };
   const ifname = tapOf(nic.id);
-  // Longer names would be cut by the kernel, and another device be taken.
+  // The kernel would truncate a longer name and use another device.
   invariant(ifname.length > 0 && ifname.length <= 15, `${ifname} is a name of a tap device`);
   return { type: 'tap', id, ifname, script: 'no', downscript: 'no', vhost: false, ...queuesOf(nic) };
 }
@@ -56,7 +59,7 @@ function queuesOf({ queues }: InterfaceDevice): { queues?: number } {
   return queues === undefined ? {} : { queues };
 }
 
-/** An interrupt for each queue in either direction, and two more. */
+/** Two interrupt vectors per queue, one for each direction, and two more. */
 function multiQueue({ queues }: InterfaceDevice): DeviceOptions {
   return queues === undefined ? {} : { mq: true, vectors: 2 * queues + 2 };
 }

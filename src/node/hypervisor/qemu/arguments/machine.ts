@@ -1,4 +1,4 @@
-/** The machine without its devices: chipset, processors, memory, firmware and what it says of itself. */
+/** Arguments of the machine without its devices: chipset, processors, memory, firmware and SMBIOS values. */
 import { invariant } from '#lib/invariant.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { timerOptions } from '#node/hypervisor/qemu/arguments/clock.ts';
@@ -61,7 +61,7 @@ function flashArguments({ firmware: { loader } }: DomainDefinition, { ovmfCode, 
   return [
     ...blockdevArguments({ driver: 'file', 'node-name': CODE_NODE, filename: ovmfCode, 'read-only': true }),
     ...blockdevArguments({ driver: 'file', 'node-name': VARS_NODE, filename: nvram, 'read-only': false }),
-    // Only code in system management mode may then write the variables.
+    // With this, only code in system management mode can write the variables.
     ...(isSecure ? ['-global', optionText('', { driver: 'cfi.pflash01', property: 'secure', value: true })] : []),
   ];
 }

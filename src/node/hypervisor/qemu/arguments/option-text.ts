@@ -1,19 +1,19 @@
 /**
- * How options are written for QEMU: `kind,key=value` with commas in values doubled, or JSON where QEMU takes it, which is
- * everywhere but in the older options. Values never become keys, whatever they contain.
+ * Formats options for QEMU: `kind,key=value` with doubled commas in values, or JSON, which all but the older options
+ * accept. A value can never become a key, whatever it contains.
  */
 
 export type OptionValue = string | number | boolean;
 export type DeviceOptions = Readonly<Record<string, OptionValue>>;
 export type JsonOptions = { readonly [key: string]: OptionValue | JsonOptions };
 
-/** `on` and `off` for booleans. */
+/** Formats options as `kind,key=value`, with `on` and `off` for booleans. */
 export function optionText(kind: string, options: Readonly<Record<string, OptionValue>>): string {
-  const pairs = Object.entries(options).map(([key, value]) => `${key}=${textOf(value)}`);
+  const pairs = Object.entries(options).map(([key, value]) => `${key}=${formatValue(value)}`);
   return [...(kind === '' ? [] : [kind]), ...pairs].join(',');
 }
 
-function textOf(value: OptionValue): string {
+function formatValue(value: OptionValue): string {
   if (typeof value === 'boolean') return value ? 'on' : 'off';
   return String(value).replaceAll(',', ',,');
 }

@@ -1,10 +1,10 @@
-/** Hardware of a machine that came from elsewhere, at the place that it had there. */
+/** Arguments of a device that came with an imported machine, at its original address. */
 import type { Chipset } from '#api/chipset.ts';
 import type { OtherDevice } from '#node/definition/domain-definition.ts';
 import { deviceArguments, optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
 
-/** Sound cards that want to know where their sound goes; otherwise QEMU would look for loudspeakers of the node. */
+/** Sound cards that need an audio backend; without it, QEMU would look for sound devices of the host. */
 const WITH_SOUND: ReadonlySet<string> = new Set(['AC97']);
 
 export function otherArguments({ id, driver, ...device }: OtherDevice, chipset: Chipset): string[] {

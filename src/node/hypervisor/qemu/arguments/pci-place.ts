@@ -1,4 +1,4 @@
-/** Where QEMU is to plug in a PCI device: on the root bus, or into the port behind which the guest will see it. */
+/** The place of a PCI device for QEMU: on the root bus, or in the port behind which the guest sees it. */
 import type { Chipset } from '#api/chipset.ts';
 import type { DeviceAddress } from '#api/learned-device.ts';
 import { invariant } from '#lib/invariant.ts';
@@ -16,7 +16,7 @@ export function pciPlace(
   const addr = `0x${address.slot.toString(16)}.0x${address.function.toString(16)}`;
   if (address.bus === 0) return { bus: ROOT_BUS[chipset], addr };
   const port = chipset === 'q35' ? portOf(address) : undefined;
-  // QEMU accepts other slots behind a port without complaint, but no guest ever sees what is there.
+  // QEMU accepts other slots behind a port without an error, but guests never see a device there.
   invariant(port !== undefined, `${device.id} is behind a root port`);
   return { bus: `rp${port}`, addr };
 }

@@ -22,7 +22,7 @@ const host: QemuHost = {
 
 const definition = everyDevice();
 
-/** What follows each of an option. */
+/** Returns the values of all occurrences of an option. */
 function valuesOf(args: readonly string[], option: string): string[] {
   return args.flatMap((arg, i) => (arg === option ? [args[i + 1] ?? ''] : []));
 }
@@ -30,7 +30,7 @@ function valuesOf(args: readonly string[], option: string): string[] {
 function deviceIn(from: DomainDefinition, id: string): Record<string, unknown> {
   const devices = valuesOf(qemuArguments(from, host), '-device').map((text) => JSON.parse(text) as { id: string });
   const found = devices.find((device) => device.id === id);
-  assert.ok(found !== undefined, `${id} is there`);
+  assert.ok(found !== undefined, `${id} exists`);
   return { ...found };
 }
 
@@ -54,7 +54,7 @@ function drive(unit: string, bus = '0'): Record<string, string> {
 }
 
 const devices: Record<string, { id: string; want: Record<string, unknown> }> = {
-  'the first port of a slot opens its other functions': {
+  'the first port of a slot is multifunction': {
     id: 'rp8',
     want: { driver: 'pcie-root-port', bus: 'pcie.0', addr: '0x3.0x0', chassis: 9, multifunction: true },
   },
@@ -66,7 +66,7 @@ const devices: Record<string, { id: string; want: Record<string, unknown> }> = {
     id: 'scsi0',
     want: { driver: 'virtio-scsi-pci', bus: 'pcie.0', addr: '0x6.0x0', num_queues: 2 },
   },
-  'a USB disk has a port of its controller': {
+  'a USB disk has a port on its controller': {
     id: 'disk-stick',
     want: {
       ...{ driver: 'usb-storage', bus: 'xhci0.0', port: '1', removable: false },
@@ -100,7 +100,7 @@ const devices: Record<string, { id: string; want: Record<string, unknown> }> = {
       'write-cache': 'on',
     },
   },
-  'a sata disk is on its port of the chipset': {
+  'a sata disk is on a port of the chipset': {
     id: 'disk-sata',
     want: { driver: 'ide-hd', bus: 'ide.0', unit: 0, drive: formatNodeName('disk-sata'), 'write-cache': 'on' },
   },
@@ -109,7 +109,7 @@ const devices: Record<string, { id: string; want: Record<string, unknown> }> = {
     want: { driver: 'ide-cd', bus: 'ide.1', unit: 0, drive: formatNodeName('disk-iso') },
   },
   'a drive without a medium': { id: 'disk-tray', want: { driver: 'ide-cd', bus: 'ide.2', unit: 0 } },
-  'a scsi disk that writes through': {
+  'a scsi disk with a writethrough cache': {
     id: 'disk-scsi',
     want: {
       driver: 'scsi-hd',
@@ -155,24 +155,24 @@ const machine: Record<string, { given?: Partial<DomainDefinition>; option: strin
   },
   'memory in KiB': { option: '-m', want: ['size=262136k'] },
   'the topology': { option: '-smp', want: ['cpus=2,sockets=1,cores=2,threads=1,maxcpus=2'] },
-  'the serial of the machine keeps its commas': {
+  'commas in the serial number of the machine are escaped': {
     given: { firmware: { uuid: definition.firmware.uuid, serial: 'a,uuid=b', loader: { type: 'bios' } } },
     option: '-smbios',
     want: ['type=1,serial=a,,uuid=b'],
   },
-  'no serial, no word about it': {
+  'no option without a serial number': {
     given: { firmware: { uuid: definition.firmware.uuid, loader: { type: 'bios' } } },
     option: '-smbios',
     want: [],
   },
-  'EFI runs from flash': {
+  'EFI uses flash': {
     given: { firmware: { uuid: definition.firmware.uuid, loader: { type: 'efi', secureBoot: false } } },
     option: '-machine',
     want: [
       'type=pc-q35-7.2,accel=tcg,usb=off,smm=off,acpi=on,dump-guest-core=off,hpet=off,pflash0=pflash-code,pflash1=pflash-vars',
     ],
   },
-  'secure boot locks the flash': {
+  'secure boot protects the flash': {
     given: { smm: true, firmware: { uuid: definition.firmware.uuid, loader: { type: 'efi', secureBoot: true } } },
     option: '-global',
     want: ['driver=cfi.pflash01,property=secure,value=on'],
@@ -182,7 +182,7 @@ const machine: Record<string, { given?: Partial<DomainDefinition>; option: strin
     option: '-append',
     want: ['a=1, b'],
   },
-  'the name keeps its commas': { given: { name: 'ns/a,b' }, option: '-name', want: ['guest=ns/a,,b'] },
+  'commas in the name are escaped': { given: { name: 'ns/a,b' }, option: '-name', want: ['guest=ns/a,,b'] },
   'user-mode and tap networks': {
     option: '-netdev',
     want: [
@@ -197,9 +197,9 @@ for (const [name, { given, option, want }] of Object.entries(machine)) {
 }
 
 const policies: Record<string, { policy: DiskDevice['errorPolicy']; want: object }> = {
-  'errors of a disk are handled as QEMU does by itself': { policy: undefined, want: {} },
-  'errors of a disk reach the guest': { policy: 'report', want: { werror: 'enospc', rerror: 'report' } },
-  'errors of a disk stop the guest': { policy: 'stop', want: { werror: 'stop', rerror: 'stop' } },
+  'disk errors use QEMU’s default policy': { policy: undefined, want: {} },
+  'disk errors are reported to the guest': { policy: 'report', want: { werror: 'enospc', rerror: 'report' } },
+  'disk errors pause the guest': { policy: 'stop', want: { werror: 'stop', rerror: 'stop' } },
 };
 for (const [name, { policy, want }] of Object.entries(policies)) {
   test(name, () => {
@@ -211,12 +211,12 @@ for (const [name, { policy, want }] of Object.entries(policies)) {
   });
 }
 
-test('the guest waits to be started, and QEMU stays when it has shut down', () => {
+test('the guest does not run by itself, and QEMU stays after a shutdown', () => {
   const args = qemuArguments(definition, host);
   for (const flag of ['-S', '-no-shutdown', '-nodefaults', '-no-user-config']) assert.ok(args.includes(flag), flag);
 });
 
-test('a raw file past the page cache', () => {
+test('a raw file bypasses the page cache', () => {
   const shared = { 'read-only': false, cache: { direct: true, 'no-flush': false }, discard: 'unmap' };
   assert.deepEqual(blockdevIn(definition, 'disk-root'), {
     driver: 'raw',
@@ -232,8 +232,8 @@ test('a raw file past the page cache', () => {
 });
 
 const files: Record<string, { path: string; want: string }> = {
-  'a block device is one': { path: '/dev/loop3', want: 'host_device' },
-  'a file in shared memory is none': { path: '/dev/shm/disk.img', want: 'file' },
+  'a block device uses host_device': { path: '/dev/loop3', want: 'host_device' },
+  'a file in shared memory is not a block device': { path: '/dev/shm/disk.img', want: 'file' },
 };
 for (const [name, { path, want }] of Object.entries(files)) {
   test(name, () => {
@@ -248,15 +248,15 @@ test('a hostile path stays a path', () => {
   assert.equal((file as { filename: string }).filename, '../../volumes/x",driver=nbd,"');
 });
 
-test('block nodes have names that QEMU takes, however long the id is', () => {
+test('block nodes have valid names for ids of any length', () => {
   const id = `disk-${'x'.repeat(63)}`;
   for (const name of [formatNodeName(id), fileNodeName(id)]) assert.match(name, /^[a-z][a-z0-9-]{1,30}$/);
   assert.notEqual(formatNodeName('disk-a'), formatNodeName('disk-b'));
 });
 
-test('ids, buses and addresses leave QEMU nothing to choose', () => {
+test('every device has an explicit id, bus and address', () => {
   const parsed = valuesOf(qemuArguments(definition, host), '-device').map((text) => JSON.parse(text) as object);
-  // The codec of a sound card is a part of it.
+  // The codec of a sound card is part of the card.
   const ids = parsed.filter((device) => !('cad' in device)).map((device) => ('id' in device ? device.id : undefined));
   assert.deepEqual(
     ids,
@@ -266,25 +266,25 @@ test('ids, buses and addresses leave QEMU nothing to choose', () => {
 });
 
 const onI440fx: Record<string, { given: Partial<DiskDevice>; want: Record<string, unknown> | RegExp }> = {
-  'a virtio disk is straight on the bus': {
+  'a virtio disk is directly on the bus': {
     given: { address: { ...diskIn(definition).address, bus: '0x00', slot: '0x07' } },
     want: { driver: 'virtio-blk-pci', bus: 'pci.0', addr: '0x7.0x0' },
   },
-  'an IDE disk is one of two on its cable': {
+  'an IDE disk has a bus and a unit': {
     given: { bus: 'ide', address: drive('1', '1') },
     want: { driver: 'ide-hd', bus: 'ide.1', unit: 1 },
   },
-  'a floppy has neither serial nor order of its own': {
+  'a floppy has neither a serial number nor a boot order': {
     given: { bus: 'fdc', media: 'floppy', address: drive('1') },
     want: { driver: 'floppy', bus: 'floppy-bus.0', unit: 1, serial: undefined, bootindex: undefined },
   },
-  'a LUN says itself who it is': {
+  'a LUN has no serial number from us': {
     given: { bus: 'scsi', media: 'lun', address: drive('4') },
     want: { driver: 'scsi-block', bus: 'scsi0.0', lun: 4, serial: undefined, device_id: undefined, bootindex: 1 },
   },
-  'there are no ports': { given: {}, want: /is behind a root port/ },
-  'there is no SATA': { given: { bus: 'sata', address: drive('0') }, want: /SATA controller of q35/ },
-  'a disk on a controller has its unit': { given: { bus: 'ide', address: {} }, want: /has a drive address/ },
+  'root ports do not exist': { given: {}, want: /is behind a root port/ },
+  'SATA does not exist': { given: { bus: 'sata', address: drive('0') }, want: /SATA controller of q35/ },
+  'a disk on a controller needs a unit': { given: { bus: 'ide', address: {} }, want: /has a drive address/ },
 };
 for (const [name, { given, want }] of Object.entries(onI440fx)) {
   test(`i440fx: ${name}`, () => {
@@ -298,19 +298,19 @@ for (const [name, { given, want }] of Object.entries(onI440fx)) {
   });
 }
 
-test('the boot order of a floppy is told to its controller', () => {
+test('the boot order of a floppy is set on its controller', () => {
   const floppy = { ...withDisk({ bus: 'fdc', media: 'floppy', address: drive('1') }), machine: 'pc-i440fx-7.2' };
   const args = qemuArguments(floppy, host);
   assert.deepEqual(valuesOf(args, '-global'), ['driver=isa-fdc,property=bootindexB,value=1']);
 });
 
-test('IDE and floppies on q35 are our own mistake', () => {
+test('IDE and floppies on q35 violate an invariant', () => {
   for (const bus of ['ide', 'fdc'] as const) {
     assert.throws(() => qemuArguments(withDisk({ bus, address: drive('0') }), host), /controller of i440fx/);
   }
 });
 
-test('what is behind a port but not in its first slot is our own mistake', () => {
+test('a device behind a port but not in its first slot violates an invariant', () => {
   const nic = definition.devices.find((device): device is InterfaceDevice => device.type === 'interface');
   const stray = { ...nic!, address: { ...nic!.address, slot: '0x01' } };
   assert.throws(() => qemuArguments({ ...definition, devices: [stray] }, host), /is behind a root port/);

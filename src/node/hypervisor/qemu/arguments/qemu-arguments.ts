@@ -1,6 +1,6 @@
 /**
- * From a definition to QEMU's command line. Pure; one file per device. Every device has its id, bus and address here, so
- * that QEMU has nothing left to choose. Starting it is process.ts's.
+ * Builds QEMU's command line from a definition. Pure; one file per device. Every device has an explicit id, bus and
+ * address, so that QEMU chooses nothing. start.ts runs the command.
  */
 import { chipsetOf, type Chipset } from '#api/chipset.ts';
 import { invariant, unreachable } from '#lib/invariant.ts';
@@ -27,9 +27,12 @@ import { tpmArguments } from '#node/hypervisor/qemu/arguments/tpm.ts';
 
 export type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
 
-/** The guest waits (-S) until it is told to run, and QEMU stays when the guest has shut down, to be asked how. */
+/**
+ * Builds the arguments. The guest does not run until it is started (-S), and QEMU stays after a shutdown, so that its
+ * state can be read.
+ */
 export function qemuArguments(definition: DomainDefinition, host: QemuHost): string[] {
-  const chipset = boardOf(definition);
+  const chipset = requireChipset(definition);
   return [
     '-name',
     optionText('', { guest: definition.name }),
@@ -43,25 +46,25 @@ export function qemuArguments(definition: DomainDefinition, host: QemuHost): str
     'none',
     ...machineArguments(definition, host),
     ...clockArguments(definition.clock, host),
-    // Only what has a boot order is booted from.
+    // Boot only from devices with a boot order.
     '-boot',
     'strict=on',
     '-chardev',
     optionText('socket', { id: 'qmp', path: host.qmpSocket, server: true, wait: false }),
     '-mon',
     'chardev=qmp,mode=control',
-    ...(hasDisplay(definition) ? ['-vnc', displayText(host.displaySocket)] : []),
+    ...(hasDisplay(definition) ? ['-vnc', vncOption(host.displaySocket)] : []),
     ...definition.devices.flatMap((device) => argumentsOf(device, chipset, host)),
   ];
 }
 
-/** Nobody but the agent can reach the socket; whoever asks for the display of a guest is asked who they are there. */
-function displayText(socket: string): string {
+/** Only the node agent can open the socket, and it authenticates the users of the display. */
+function vncOption(socket: string): string {
   return optionText(`unix:${socket}`, { share: 'force-shared' });
 }
 
-/** What decides on which bus things are. */
-export function boardOf({ machine }: Pick<DomainDefinition, 'machine'>): Chipset {
+/** Returns the chipset, which decides on which bus a device is. Throws for an unknown machine type. */
+export function requireChipset({ machine }: Pick<DomainDefinition, 'machine'>): Chipset {
   const chipset = chipsetOf(machine);
   invariant(chipset !== undefined, `${machine} has a chipset that we know`);
   return chipset;

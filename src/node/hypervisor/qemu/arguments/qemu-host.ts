@@ -1,20 +1,20 @@
-/** What of the machine around it a QEMU is told. */
+/** The host's side of a QEMU command line: paths, sockets and time. */
 export interface QemuHost {
   readonly accelerator: 'kvm' | 'tcg';
-  /** Paths are as QEMU is to see them, relative to its working directory. */
+  /** Paths are relative to QEMU's working directory. */
   readonly qmpSocket: string;
   readonly serialSocket: string;
-  /** Where a guest with a display shows it. */
+  /** The socket of the VNC server, for guests with a display. */
   readonly displaySocket: string;
   readonly agentSocket: string;
-  /** Where a USB redirection slot waits for a device. */
+  /** The socket at which a USB redirection slot waits for a device. */
   redirectionSocket(deviceId: string): string;
   nowMs(): number;
   readonly tpmSocket?: string;
-  /** EFI variables of this guest, and the firmware that they are for. */
+  /** The EFI variables of this guest; `ovmfCode` is the firmware that uses them. */
   readonly nvram?: string;
   readonly ovmfCode?: string;
   pathOf(absolute: string): string;
-  /** The tap device that was made for an interface with a bridge. */
+  /** Returns the tap device of an interface on a bridge. */
   tapOf(deviceId: string): string;
 }

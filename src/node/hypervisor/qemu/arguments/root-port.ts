@@ -2,7 +2,10 @@ import type { RootPort } from '#node/definition/domain-definition.ts';
 import { deviceArguments } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
 
-/** `slot` stays 0 as in libvirt's guests: with numbers there, guests would name interfaces after them (ens1, not enp1s0). */
+/**
+ * Keeps `slot` at 0, as libvirt does: with other values, guests would name interfaces after them (ens1 instead of
+ * enp1s0).
+ */
 export function rootPortArguments(port: RootPort): string[] {
   const place = pciPlace(port, 'q35');
   return deviceArguments({

@@ -3,7 +3,7 @@ import type { SoundDevice } from '#node/definition/domain-definition.ts';
 import { deviceArguments, optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
 
-/** What is played goes nowhere: otherwise QEMU would look for loudspeakers of the node. */
+/** Discards the sound: otherwise QEMU would look for sound devices of the host. */
 export function soundArguments(sound: SoundDevice, chipset: Chipset): string[] {
   const audiodev = `snd-${sound.id}`;
   const place = pciPlace(sound, chipset);
@@ -13,7 +13,7 @@ export function soundArguments(sound: SoundDevice, chipset: Chipset): string[] {
   return [
     ...nowhere,
     ...deviceArguments({ driver: 'ich9-intel-hda', id: sound.id, ...place }),
-    // The codec is part of the card: it has no id of its own, and no row.
+    // The codec is part of the card, so it has no id and no row in the identity record.
     ...deviceArguments({ driver: 'hda-duplex', bus: `${sound.id}.0`, cad: 0, audiodev }),
   ];
 }

@@ -1,4 +1,4 @@
-/** The USB controller, and what is plugged into its ports. */
+/** Arguments of the USB controller and of the devices on its ports. */
 import type { Chipset } from '#api/chipset.ts';
 import { USB_ID } from '#api/fixtures.ts';
 import type { DeviceAddress } from '#api/learned-device.ts';
@@ -21,7 +21,7 @@ export function inputArguments(input: InputDevice, chipset: Chipset): string[] {
   return deviceArguments({ driver: 'usb-tablet', id, ...usbPlace(input) });
 }
 
-/** Empty until somebody connects to its socket. */
+/** Arguments of a USB redirection slot, which is empty until a client connects to its socket. */
 export function redirectionArguments(slot: RedirectionDevice, { redirectionSocket }: QemuHost): string[] {
   const chardev = `chr-${slot.id}`;
   return [
@@ -31,13 +31,13 @@ export function redirectionArguments(slot: RedirectionDevice, { redirectionSocke
   ];
 }
 
-type Plugged = { readonly id: string; readonly address?: DeviceAddress };
+type UsbDevice = { readonly id: string; readonly address?: DeviceAddress };
 
-function usbPlace(device: Plugged): DeviceOptions {
-  return { bus: `${USB_ID}.0`, port: String(usbPortIn(device)) };
+function usbPlace(device: UsbDevice): DeviceOptions {
+  return { bus: `${USB_ID}.0`, port: String(usbPort(device)) };
 }
 
-export function usbPortIn({ id, address }: Plugged): number {
+export function usbPort({ id, address }: UsbDevice): number {
   const port = address && usbPortOf(address);
   invariant(port !== undefined, `${id} has a USB port`);
   return port;

@@ -4,7 +4,7 @@ import type { VideoDevice } from '#node/definition/domain-definition.ts';
 import { deviceArguments } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
 
-/** `virtio` with the registers of a VGA, so that firmware and boot loaders have a picture, too. */
+/** `virtio` has VGA registers, so that firmware and boot loaders can use the display, too. */
 const DRIVERS: Readonly<Record<VideoType, string>> = {
   vga: 'VGA',
   virtio: 'virtio-vga',

@@ -1,4 +1,4 @@
-/** A hypervisor of real guests in a directory of its own, and what a test does to its guests from outside. */
+/** A hypervisor with real guests in its own directory, and what a test can do to its guests from outside. */
 import { accessSync, constants } from 'node:fs';
 import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
@@ -16,12 +16,12 @@ import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 
 const GUEST_USER = { uid: 64_055, gid: 64_055 };
 const GONE_MS = 10_000;
-/** More than QEMU copies in one go, however slowly. */
+/** More than QEMU copies in one step, at any speed. */
 const DISK_BYTES = 8 * 2 ** 20;
 
 export const guestUser = process.getuid?.() === 0 ? GUEST_USER : undefined;
 
-/** Why real guests cannot be had here; false where they can. */
+/** Returns why real guests cannot run here, or false if they can. */
 export function whyNoQemu(): string | false {
   for (const path of ['/usr/bin/qemu-system-x86_64', '/usr/bin/swtpm', '/usr/share/OVMF/OVMF_CODE_4M.fd']) {
     try {
@@ -42,11 +42,11 @@ export interface QemuScene extends ConformanceScene {
   readonly nodeDir: string;
   readonly secondDir: string;
   record(id: string): Promise<DomainRecord & { started: StartedProcesses }>;
-  /** Straight to the serial line, past any hypervisor. */
+  /** Connects directly to the serial port, without a hypervisor. */
   serialLine(id: string): Socket;
 }
 
-/** The node directory is closed to everybody else: guests must get at their files all the same. */
+/** Closes the directory above the node to other users: guests must be able to open their files anyway. */
 export async function qemuScene(): Promise<QemuScene> {
   const root = await mkdtemp(join(tmpdir(), 'selfsame-qemu-'));
   await chmod(root, 0o700);
@@ -97,8 +97,8 @@ export async function qemuScene(): Promise<QemuScene> {
       await openedSecond.at(-1)?.close();
       return openSecond();
     },
-    obeys: false,
-    talks: false,
+    shutsDownOnPowerButton: false,
+    echoesInput: false,
     reopen,
     reopenSlow: () => reopen(undefined, { copyBytesPerSecond: 1 }),
     definition,
@@ -113,7 +113,7 @@ export async function qemuScene(): Promise<QemuScene> {
     copyFile: () => guestFile(nodeDir, `snapshots/${copies++}/disk.img`, Buffer.alloc(0)),
     serialLine: (id) => {
       const line = connect(join(nodeDir, 'domains', id, 'run', 'serial.sock'));
-      // It breaks when the guest ends; the one who listens sees that from what it heard.
+      // The connection breaks when the guest ends; the test notices that by the output.
       line.on('error', () => undefined);
       return line;
     },
@@ -140,7 +140,7 @@ async function killIn(dir: string, id: string): Promise<void> {
   await qemu.gone(GONE_MS);
 }
 
-/** In directories that guests may pass; it belongs to their user. */
+/** Creates a file of the guests' user, in directories that this user may search. */
 export async function guestFile(nodeDir: string, name: string, content: Buffer): Promise<string> {
   const path = join(nodeDir, name);
   await mkdir(dirname(path), { recursive: true, mode: 0o711 });

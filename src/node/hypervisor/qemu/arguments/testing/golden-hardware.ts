@@ -1,4 +1,4 @@
-/** Guests with the hardware of docs/hardware.md, for the command lines that are kept word by word. */
+/** Guests with the hardware of docs/hardware.md, for the golden command lines. */
 import type { Interface } from '#api/domain/interface.ts';
 import { SMBIOS_ANNOTATION } from '#api/smbios-annotation.ts';
 import { someCapabilities } from '#node/definition/testing/a-vmi.ts';
@@ -80,7 +80,7 @@ export const HARDWARE_SPECS: Readonly<Record<string, Spec>> = {
       },
     },
   },
-  'clock-of-a-zone': { domain: { clock: { timezone: 'Asia/Kolkata' } } },
+  'clock-in-a-timezone': { domain: { clock: { timezone: 'Asia/Kolkata' } } },
   'windows-with-kvm': {
     domain: {
       cpu: { cores: 2, features: [{ name: 'vmx', policy: 'disable' }, { name: 'invtsc' }] },
@@ -103,7 +103,7 @@ export const HARDWARE_SPECS: Readonly<Record<string, Spec>> = {
       features: { hyperv: { relaxed: {}, synictimer: {} }, kvm: { hidden: true } },
     },
   },
-  'what-firmware-says': {
+  'smbios-values': {
     domain: {
       firmware: { serial: 'S-1' },
       chassis: { manufacturer: 'Case, Inc.', version: '2', serial: 'C-1', asset: 'A-1', sku: 'K-1' },

@@ -1,4 +1,7 @@
-/** Guests whose command lines are kept word by word (golden/*.txt): every bus, model and firmware, and where devices stay. */
+/**
+ * Guests for the golden command lines (golden/*.txt): every bus, model and firmware, and devices with recorded
+ * addresses.
+ */
 import type { Domain } from '#api/domain/domain.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
@@ -14,17 +17,17 @@ export interface Spec {
   readonly devices?: Devices;
   readonly domain?: Omit<Domain, 'devices'>;
   readonly networks?: VmiSpec['networks'];
-  /** Volumes of disks that are not as usual: a raw file that can be written. */
+  /** Volumes that differ from the default, a writable raw file. */
   readonly media?: Readonly<Record<string, Partial<Medium>>>;
   readonly known?: KnownDevices;
   readonly input?: Partial<DefineInput>;
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** By the name of the file; those of i440fx say so. */
+/** Specs by the name of their golden file; those of i440fx begin with it. */
 export const SPECS: Readonly<Record<string, Spec>> = {
   ...HARDWARE_SPECS,
-  'nothing-asked-for': {},
+  minimal: {},
   'virtio-disk': { devices: { disks: [{ name: 'root', serial: 'ROOT-1' }] } },
   'sata-disk-and-cdrom': {
     devices: {
@@ -44,7 +47,7 @@ export const SPECS: Readonly<Record<string, Spec>> = {
   },
   'scsi-cdrom': { devices: { disks: [{ name: 'iso', cdrom: { bus: 'scsi' } }] } },
   'drive-without-a-medium': { devices: { disks: [{ name: 'tray', cdrom: {} }] } },
-  'disk-that-is-only-read': { devices: { disks: [{ name: 'root', disk: { readonly: true } }] } },
+  'read-only-disk': { devices: { disks: [{ name: 'root', disk: { readonly: true } }] } },
   'image-with-layers': {
     devices: { disks: [{ name: 'root' }] },
     media: { root: { source: { path: '/data/root.qcow2', format: 'qcow2' } } },
@@ -53,7 +56,7 @@ export const SPECS: Readonly<Record<string, Spec>> = {
     devices: { disks: [{ name: 'root' }] },
     media: { root: { source: { path: '/dev/loop3', format: 'raw' } } },
   },
-  'caches-of-disks': {
+  'disk-caches': {
     devices: {
       disks: [
         { name: 'a', cache: 'none' },
@@ -81,7 +84,7 @@ export const SPECS: Readonly<Record<string, Spec>> = {
       { name: 'c', multus: { networkName: 'br1' } },
     ],
   },
-  'places-that-the-spec-names': {
+  'addresses-in-the-spec': {
     devices: {
       disks: [{ name: 'root', disk: { pciAddress: '0000:09:00.0' } }, { name: 'data' }],
       interfaces: [{ ...nic('default', 1), pciAddress: '0000:03:00.0' }],
@@ -99,7 +102,7 @@ export const SPECS: Readonly<Record<string, Spec>> = {
   'secure-boot': { domain: { firmware: { bootloader: { efi: {} } } }, devices: { disks: [{ name: 'root' }] } },
   tpm: { devices: { tpm: {} } },
   'secure-boot-with-tpm': { domain: { firmware: { bootloader: { efi: {} } } }, devices: { tpm: {}, rng: {} } },
-  'rng-and-nothing-else': { devices: { rng: {}, autoattachMemBalloon: false, autoattachSerialConsole: false } },
+  'rng-only': { devices: { rng: {}, autoattachMemBalloon: false, autoattachSerialConsole: false } },
   'kernel-of-the-built-in-guest': {
     domain: {
       firmware: { kernelBoot: { kernelArgs: 'console=ttyS0, quiet', container: { image: 'selfsame/guest' } } },
@@ -123,7 +126,7 @@ export const SPECS: Readonly<Record<string, Spec>> = {
       { name: 'b', multus: { networkName: 'br0' } },
     ],
   },
-  'places-that-are-remembered': {
+  'recorded-addresses': {
     devices: {
       disks: [{ name: 'new' }, { name: 'root' }, { name: 's', disk: { bus: 'scsi' } }],
       interfaces: [nic('default', 1)],
@@ -140,7 +143,7 @@ export const SPECS: Readonly<Record<string, Spec>> = {
       ],
     },
   },
-  'hardware-that-was-found': {
+  'recorded-hardware': {
     known: {
       machine: 'pc-q35-7.2',
       devices: [
@@ -157,7 +160,7 @@ export const SPECS: Readonly<Record<string, Spec>> = {
     domain: i440fx(),
     devices: { autoattachGraphicsDevice: undefined, disks: [{ name: 'root' }] },
   },
-  'i440fx-nothing-asked-for': { domain: i440fx() },
+  'i440fx-minimal': { domain: i440fx() },
   'i440fx-ide': {
     domain: i440fx(),
     devices: {
@@ -193,7 +196,7 @@ export const SPECS: Readonly<Record<string, Spec>> = {
     devices: { disks: [{ name: 'root' }, { name: 's', disk: { bus: 'scsi' } }], rng: {} },
   },
   'i440fx-efi': { domain: { ...i440fx(), firmware: { bootloader: { efi: { secureBoot: false } } } } },
-  'i440fx-places-that-are-remembered': {
+  'i440fx-recorded-addresses': {
     domain: i440fx(),
     devices: {
       disks: [{ name: 'new' }, { name: 'root' }, { name: 'iso', cdrom: { bus: 'ide' } }],
@@ -212,7 +215,7 @@ export const SPECS: Readonly<Record<string, Spec>> = {
       ],
     },
   },
-  'i440fx-from-another-manager-without-places': {
+  'i440fx-imported-without-addresses': {
     domain: i440fx(),
     devices: {
       disks: [{ name: 'second' }, { name: 'first', bootOrder: 1 }, { name: 'iso', cdrom: {} }],

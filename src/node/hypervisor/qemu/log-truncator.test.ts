@@ -4,15 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import { LogKeeper } from './log-keeper.ts';
+import { LogTruncator } from './log-truncator.ts';
 
 const LIMIT = 4 * 1024 * 1024;
 
-test('a log that grew too long is cut off, each time, and others are left', async () => {
+test('truncates logs that grew too long each time, and keeps the others', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'selfsame-logs-'));
   const [long, short] = [join(dir, 'long'), join(dir, 'short')];
   const clock = new FakeClock();
-  const keeper = new LogKeeper(clock, () => [join(dir, 'gone'), long, short]);
+  const keeper = new LogTruncator(clock, () => [join(dir, 'gone'), long, short]);
   try {
     await appendFile(short, 'kept');
     keeper.start();

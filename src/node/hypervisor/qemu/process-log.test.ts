@@ -1,25 +1,25 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { firstComplaint, isPermanent, startLine } from './complaint.ts';
+import { findFirstError, isPermanentError, startLine } from './process-log.ts';
 
 const cases: Record<string, { log: string; want: string; permanent: boolean }> = {
-  'nothing said': { log: '\n', want: '', permanent: false },
+  'an empty log': { log: '\n', want: '', permanent: false },
   'an unknown machine': {
     log: 'qemu-system-x86_64: unsupported machine type\nUse -machine help to list supported machines\n',
     want: 'unsupported machine type',
     permanent: true,
   },
-  'warnings are not the reason': {
+  'skips warnings': {
     log: 'qemu-system-x86_64: warning: nic has no peer\nqemu-system-x86_64: -blockdev x: Could not open: No such file\n',
     want: '-blockdev x: Could not open: No such file',
     permanent: false,
   },
-  'a warning is better than nothing': {
+  'falls back to a warning': {
     log: 'qemu-system-x86_64: warning: odd\n',
     want: 'warning: odd',
     permanent: false,
   },
-  'what we wrote ourselves is not the reason': {
+  'skips our own line': {
     log: `${startLine('qemu', ['-append', "it's quiet"])}qemu-system-x86_64: unsupported machine type\n`,
     want: 'unsupported machine type',
     permanent: true,
@@ -29,19 +29,19 @@ const cases: Record<string, { log: string; want: string; permanent: boolean }> =
     want: '-device x: PCI: slot 0 function 0 not available for virtio-blk-pci, in use by virtio-blk-pci,id=disk0',
     permanent: true,
   },
-  'a device is told by its id': {
+  'names a device by its id': {
     log: `qemu-system-x86_64: -device {"driver":"x","id":"disk-a"}: lun already used by 'disk-b'\n`,
     want: `-device disk-a: lun already used by 'disk-b'`,
     permanent: true,
   },
-  'a medium is told by its file': {
+  'names a medium by its file': {
     log: 'qemu-system-x86_64: -blockdev {"driver":"raw","file":{"filename":"/d/a.img"}}: Could not open: No such file\n',
     want: '-blockdev /d/a.img: Could not open: No such file',
     permanent: false,
   },
-  'a LUN that is no SCSI device': {
+  'a LUN that is not a SCSI device': {
     log: 'qemu-system-x86_64: -device x: cannot get SG_IO version number: Invalid argument\nIs this a SCSI device?\n',
-    want: '-device x: cannot get SG_IO version number: Invalid argument; expected a SCSI device of this node for a LUN',
+    want: '-device x: cannot get SG_IO version number: Invalid argument; a LUN needs a SCSI device of this node',
     permanent: true,
   },
   'a disk that is being copied': {
@@ -57,16 +57,16 @@ const cases: Record<string, { log: string; want: string; permanent: boolean }> =
 };
 
 for (const [name, { log, want, permanent }] of Object.entries(cases)) {
-  test(`complaint: ${name}`, () => {
-    const complaint = firstComplaint(log, 'qemu-system-x86_64');
-    assert.equal(complaint, want);
-    assert.equal(isPermanent(complaint), permanent);
+  test(`finds the error in a log: ${name}`, () => {
+    const error = findFirstError(log, 'qemu-system-x86_64');
+    assert.equal(error, want);
+    assert.equal(isPermanentError(error), permanent);
   });
 }
 
-test('a long complaint is cut', () => assert.equal(firstComplaint('x'.repeat(10_000), 'qemu').length, 403));
+test('shortens a long error', () => assert.equal(findFirstError('x'.repeat(10_000), 'qemu').length, 403));
 
-test('a log begins with a line for a shell', () => {
+test('formats the first line of a log for a shell', () => {
   const line = startLine('qemu', ['-name', 'default/a,b=c', '-append', "it's quiet"]);
   assert.equal(line, `selfsame: qemu -name default/a,b=c -append 'it'\\''s quiet'\n`);
 });

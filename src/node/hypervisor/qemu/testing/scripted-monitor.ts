@@ -1,4 +1,4 @@
-/** A monitor whose answers a test gives: the other end of a QmpClient, without a QEMU. */
+/** A QMP monitor whose answers a test provides: the other end of a QmpClient, without a QEMU. */
 import { duplexPair } from 'node:stream';
 import type { Clock } from '#lib/clock.ts';
 import { QmpClient } from '#node/hypervisor/qemu/qmp.ts';
@@ -9,14 +9,15 @@ export interface Command {
   readonly arguments?: Readonly<Record<string, unknown>>;
 }
 
-/** An answer that is an Error is a refusal. */
-export async function bookMonitor(clock: Clock, answer: (command: Command) => unknown): Promise<QmpClient> {
+/** Opens a client whose commands `answer` answers. A returned Error is a refusal. */
+export async function openScriptedMonitor(clock: Clock, answer: (command: Command) => unknown): Promise<QmpClient> {
   const [ours, theirs] = duplexPair();
   theirs.on('data', (bytes: Buffer) => {
     for (const line of bytes.toString().trim().split('\n')) {
       const command = JSON.parse(line) as Command;
-      const said = answer(command);
-      const body = said instanceof Error ? { error: { class: 'GenericError', desc: said.message } } : { return: said };
+      const result = answer(command);
+      const body =
+        result instanceof Error ? { error: { class: 'GenericError', desc: result.message } } : { return: result };
       theirs.write(`${JSON.stringify({ ...body, id: command.id })}\n`);
     }
   });

@@ -14,22 +14,22 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { aDefinition } from '../testing/a-definition.ts';
-import { ensureKeptState } from './kept-state.ts';
+import { ensurePersistentState } from './persistent-state.ts';
 
 const isRoot = process.getuid?.() === 0;
 const USER = isRoot ? { uid: 64_055, gid: 64_055 } : undefined;
 
-interface Wish {
+interface StateOptions {
   readonly tpm?: boolean;
   readonly efi?: boolean;
 }
 
-function aScene(t: TestContext, { tpm = true, efi = true }: Wish = {}) {
+function aScene(t: TestContext, { tpm = true, efi = true }: StateOptions = {}) {
   const root = mkdtempSync(join(tmpdir(), 'kept-state-'));
   t.after(() => rmSync(root, { recursive: true, force: true }));
   const [directory, template] = [join(root, 'state'), join(root, 'template.fd')];
   mkdirSync(directory);
-  writeFileSync(template, 'as the firmware comes');
+  writeFileSync(template, 'as delivered');
   const plain = aDefinition();
   const definition: DomainDefinition = {
     ...plain,
@@ -40,17 +40,17 @@ function aScene(t: TestContext, { tpm = true, efi = true }: Wish = {}) {
   return {
     directory,
     nvram: join(directory, 'nvram.fd'),
-    ensure: () => ensureKeptState(definition, { code: '/code.fd', variables: template }, USER),
+    ensure: () => ensurePersistentState(definition, { code: '/code.fd', variables: template }, USER),
   };
 }
 
-test('what is kept is made once, for the user of guests', async (t) => {
+test('creates the persistent state once, for the guests’ user', async (t) => {
   const { directory, nvram, ensure } = aScene(t);
   assert.deepEqual(await ensure(), { tpm: join(directory, 'tpm'), nvram });
-  assert.equal(readFileSync(nvram, 'utf8'), 'as the firmware comes');
-  const told = [nvram, join(directory, 'tpm')].map((path) => statSync(path));
+  assert.equal(readFileSync(nvram, 'utf8'), 'as delivered');
+  const stats = [nvram, join(directory, 'tpm')].map((path) => statSync(path));
   assert.deepEqual(
-    told.map(({ uid, mode }) => [uid, mode & 0o777]),
+    stats.map(({ uid, mode }) => [uid, mode & 0o777]),
     [0o600, 0o700].map((mode) => [USER?.uid ?? process.getuid?.(), mode]),
   );
 
@@ -60,15 +60,15 @@ test('what is kept is made once, for the user of guests', async (t) => {
   assert.equal(readFileSync(nvram, 'utf8'), 'what the guest wrote');
 });
 
-test('a copy that was cut off is made anew', async (t) => {
+test('repeats an interrupted copy', async (t) => {
   const { directory, nvram, ensure } = aScene(t);
-  writeFileSync(`${nvram}.new`, 'as the');
+  writeFileSync(`${nvram}.new`, 'as del');
   await ensure();
-  assert.equal(readFileSync(nvram, 'utf8'), 'as the firmware comes');
+  assert.equal(readFileSync(nvram, 'utf8'), 'as delivered');
   assert.deepEqual(readdirSync(directory).sort(), ['nvram.fd', 'tpm']);
 });
 
-test('what is not kept is not made', async (t) => {
+test('creates nothing that is not persistent', async (t) => {
   const onlyTpm = aScene(t, { efi: false });
   assert.deepEqual(await onlyTpm.ensure(), { tpm: join(onlyTpm.directory, 'tpm') });
   const onlyEfi = aScene(t, { tpm: false });
@@ -78,10 +78,10 @@ test('what is not kept is not made', async (t) => {
   assert.deepEqual(readdirSync(none.directory), []);
 });
 
-test('links are refused for good: they lead elsewhere', async (t) => {
+test('refuses links permanently', async (t) => {
   for (const name of ['tpm', 'nvram.fd']) {
     const { directory, ensure } = aScene(t);
     symlinkSync(join(directory, '..'), join(directory, name));
-    await assert.rejects(ensure(), { permanent: true, message: /is no (file|directory)$/ });
+    await assert.rejects(ensure(), { permanent: true, message: /is not a (file|directory)$/ });
   }
 });

@@ -1,14 +1,14 @@
 /**
- * Keeps the logs of running processes small: a guest can make its QEMU complain for ever. They are opened for appending,
- * so cutting them off from outside is safe.
+ * Truncates the logs of running processes: a guest can make its QEMU log errors forever. The logs are opened for
+ * appending, so truncating them from outside is safe.
  */
 import { stat, truncate } from 'node:fs/promises';
 import type { Clock } from '#lib/clock.ts';
 
-const LOOK_EVERY_MS = 60_000;
+const INTERVAL_MS = 60_000;
 const MAX_BYTES = 4 * 1024 * 1024;
 
-export class LogKeeper {
+export class LogTruncator {
   readonly #clock: Clock;
   readonly #paths: () => Iterable<string>;
   #cancel: (() => void) | undefined;
@@ -19,7 +19,7 @@ export class LogKeeper {
   }
 
   start(): void {
-    this.#cancel ??= this.#later();
+    this.#cancel ??= this.#schedule();
   }
 
   stop(): void {
@@ -27,20 +27,20 @@ export class LogKeeper {
     this.#cancel = () => undefined;
   }
 
-  #later(): () => void {
-    return this.#clock.after(LOOK_EVERY_MS, () => void this.#look());
+  #schedule(): () => void {
+    return this.#clock.after(INTERVAL_MS, () => void this.#truncateLogs());
   }
 
-  async #look(): Promise<void> {
+  async #truncateLogs(): Promise<void> {
     const before = this.#cancel;
     for (const path of this.#paths()) {
-      // One that is not there has just been removed with its domain.
+      // A missing log was removed with its domain just now.
       const size = await stat(path).then(
         (stats) => stats.size,
         () => 0,
       );
       if (size > MAX_BYTES) await truncate(path).catch(() => undefined);
     }
-    if (this.#cancel === before) this.#cancel = this.#later();
+    if (this.#cancel === before) this.#cancel = this.#schedule();
   }
 }

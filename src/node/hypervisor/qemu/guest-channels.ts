@@ -1,9 +1,9 @@
-/** Everything that leads into one guest besides QEMU's monitor: its console, its agent, its ports. */
+/** All connections to one guest besides QEMU's monitor: its console, its agent and its ports. */
 import type { Duplex } from 'node:stream';
 import type { Log } from '#lib/log.ts';
 import { GuestAgentError, type AgentCommand, type AskAgentOptions } from '../guest-lines.ts';
 import type { Domain } from '../hypervisor.ts';
-import { AgentLine } from './agent-line.ts';
+import { AgentConnection } from './agent-connection.ts';
 import { ConsoleLog, readConsoleLogFile } from './console-log.ts';
 import { SerialConsole } from './console.ts';
 import type { QemuContext } from './context.ts';
@@ -12,45 +12,45 @@ import { GuestFreeze, type FreezeRecord } from '../guest-freeze.ts';
 import { GuestPorts, type GuestPortsOptions } from './guest-ports.ts';
 import type { QmpClient, QmpEvent } from './qmp.ts';
 
-export interface LinesOptions extends Omit<GuestPortsOptions, 'clock'> {
+export interface GuestChannelsOptions extends Omit<GuestPortsOptions, 'clock'> {
   readonly dir: DomainDir;
   readonly context: QemuContext;
   readonly log: Log;
   readonly frozen: () => FreezeRecord | undefined;
   readonly writeFrozen: (frozen: FreezeRecord | undefined) => Promise<void>;
   readonly hasEnded: () => boolean;
-  /** Somebody in the guest began or stopped to listen to what is said to its agent. */
-  readonly changed: () => void;
+  /** Called when an agent in the guest starts or stops listening. */
+  readonly onChange: () => void;
 }
 
-export class Lines {
+export class GuestChannels {
   readonly ports: GuestPorts;
   readonly freeze: GuestFreeze;
-  readonly #agent: AgentLine | undefined;
+  readonly #agent: AgentConnection | undefined;
   readonly #console: SerialConsole | undefined;
-  readonly #options: LinesOptions;
+  readonly #options: GuestChannelsOptions;
 
-  constructor(options: LinesOptions) {
+  constructor(options: GuestChannelsOptions) {
     this.#options = options;
-    const { dir, context, log, ask, definition, hasEnded, changed } = options;
+    const { dir, context, log, withQmp, definition, hasEnded, onChange } = options;
     const { clock } = context;
-    this.ports = new GuestPorts({ clock, ask, definition });
+    this.ports = new GuestPorts({ clock, withQmp, definition });
     this.freeze = new GuestFreeze({
-      ...{ clock, log, hasEnded, record: options.frozen, write: options.writeFrozen },
-      ask: (command, how) => this.askAgent(command, how),
+      ...{ clock, log, hasEnded, readRecord: options.frozen, writeRecord: options.writeFrozen },
+      askAgent: (command, how) => this.askAgent(command, how),
     });
     const { devices } = definition();
     const channel = devices.find(({ type }) => type === 'agent-channel');
     if (channel !== undefined) {
       const connect = () => dir.connect(AGENT_SOCKET);
-      this.#agent = new AgentLine({ deviceId: channel.id, connect, clock, changed });
+      this.#agent = new AgentConnection({ deviceId: channel.id, connect, clock, onChange });
     }
     if (!devices.some(({ type }) => type === 'serial')) return;
     this.#console = new SerialConsole({
       connect: () => dir.connect(SERIAL_SOCKET),
-      log: new ConsoleLog(dir.consoleLog),
+      consoleLog: new ConsoleLog(dir.consoleLog),
       clock,
-      report: log,
+      log,
     });
   }
 
@@ -61,27 +61,29 @@ export class Lines {
     return { agent, ...(untilMs !== undefined && { frozenUntilMs: untilMs }) };
   }
 
-  heard(event: QmpEvent): void {
-    this.#agent?.heard(event);
+  onEvent(event: QmpEvent): void {
+    this.#agent?.onEvent(event);
     if (event.name === 'RESET')
       void this.freeze
-        .forget()
-        .catch((err: unknown) => this.#options.log.warn({ err }, 'cannot write down that a guest is thawed'));
+        .clearRecord()
+        .catch((err: unknown) =>
+          this.#options.log.warn({ err }, 'cannot record that the file systems of a guest are thawed'),
+        );
   }
 
-  async attach(): Promise<void> {
+  async connect(): Promise<void> {
     await this.#console?.connect();
   }
 
-  async attachEventually(): Promise<void> {
-    await this.#console?.connectEventually();
+  async connectWithRetry(): Promise<void> {
+    await this.#console?.connectWithRetry();
   }
 
-  /** What nobody was here to see, or to end. */
-  async settle(): Promise<void> {
-    await this.#lookAtAgent();
-    await this.freeze.settle();
-    await this.ports.settle();
+  /** Handles what happened while no node agent was connected. */
+  async reconcile(): Promise<void> {
+    await this.#refreshAgent();
+    await this.freeze.reconcile();
+    await this.ports.reconcile();
   }
 
   openConsole(): Duplex | undefined {
@@ -94,41 +96,41 @@ export class Lines {
 
   askAgent(command: AgentCommand, options?: AskAgentOptions): Promise<unknown> {
     if (this.#agent !== undefined) return this.#agent.ask(command, options);
-    return Promise.reject(new GuestAgentError('NoChannel', 'the guest has no line to a guest agent'));
+    return Promise.reject(new GuestAgentError('NoChannel', 'the guest has no agent channel'));
   }
 
-  /** Rejects where QEMU cannot be reached or does not answer in time. */
+  /** Rejects if QEMU cannot be reached or does not answer in time. */
   async ping(timeoutMs: number): Promise<void> {
-    await this.#options.ask('ask', (qmp) => qmp.execute('query-status', undefined, { timeoutMs }));
+    await this.#options.withQmp('ping', (qmp) => qmp.execute('query-status', undefined, { timeoutMs }));
   }
 
-  /** The guest is gone. */
-  async finish(lastWordsMs: number): Promise<void> {
-    this.#hangUp();
-    await this.#console?.finish(lastWordsMs);
+  /** Called after the guest has ended. */
+  async finish(timeoutMs: number): Promise<void> {
+    this.#disconnect();
+    await this.#console?.finish(timeoutMs);
   }
 
-  /** The guest goes on. */
+  /** Closes all connections; the guest keeps running. */
   async close(): Promise<void> {
-    this.#hangUp();
+    this.#disconnect();
     await this.#console?.close();
   }
 
-  #hangUp(): void {
+  #disconnect(): void {
     this.freeze.close();
     this.#agent?.close();
     this.ports.close();
   }
 
-  async #lookAtAgent(): Promise<void> {
+  async #refreshAgent(): Promise<void> {
     const agent = this.#agent;
     if (agent === undefined) return;
-    const found = await this.#options.ask('look at the agent of', (qmp) => readOpen(qmp));
-    if (found !== undefined) agent.tell(found);
+    const found = await this.#options.withQmp('read the agent state of', (qmp) => readAgentOpen(qmp));
+    if (found !== undefined) agent.setOpen(found);
   }
 }
 
-async function readOpen(qmp: QmpClient): Promise<boolean | undefined> {
+async function readAgentOpen(qmp: QmpClient): Promise<boolean | undefined> {
   const chardevs = (await qmp.execute('query-chardev')) as { label: string; 'frontend-open': boolean }[];
   return chardevs.find(({ label }) => label === 'chr-agent0')?.['frontend-open'];
 }

@@ -1,13 +1,13 @@
-/** Moves that are given up or cut off, each sentence of migration.ts about them. */
+/** Migrations that are aborted or interrupted: the statements of migration.ts about them. */
 import assert from 'node:assert/strict';
 import { driveAddress } from '#node/definition/addresses/drive-address.ts';
 import type { PluggableDevice } from '#node/definition/domain-definition.ts';
 import { HypervisorError, type Hypervisor } from '../hypervisor.ts';
-import { beginMove, moveTo, POINTS, stepsOf, told, type Move, type Point } from './move.ts';
+import { beginMove, moveTo, POINTS, stepsOf, migrationStatusOf, type Move, type Point } from './move.ts';
 import {
   hasEnded,
   SLOW_BYTES_PER_SECOND,
-  started,
+  startGuest,
   stateOf,
   until,
   type Cases,
@@ -16,61 +16,65 @@ import {
 
 const BEFORE_MIGRATED: readonly Point[] = ['received', 'sent', 'switched', 'stored'];
 
-export const takeBackCases: Cases = {
-  ...casesOf(BEFORE_MIGRATED, 'takes a guest back that is', async (scene, point) => {
+export const abortCases: Cases = {
+  ...casesAt(BEFORE_MIGRATED, 'aborts a migration at point', async (scene, point) => {
     const move = await beginMove(scene);
     await moveTo(move, point);
-    await assertTakenBack(move, { hasBegun: point !== 'received' });
+    await assertAborted(move, { hasBegun: point !== 'received' });
   }),
 
-  ...casesOf(BEFORE_MIGRATED, 'takes a guest back after a restart that is', async (scene, point) => {
+  ...casesAt(BEFORE_MIGRATED, 'aborts a migration after a restart at point', async (scene, point) => {
     const move = await beginMove(scene);
     await moveTo(move, point);
-    move.source = await reopened(scene);
-    await assertTakenBack(move, { hasBegun: point !== 'received' });
+    move.source = await reopenSource(scene);
+    await assertAborted(move, { hasBegun: point !== 'received' });
   }),
 
-  ...casesOf(['migrated', 'committed', 'left'], 'takes nothing back that is', async (scene, point) => {
+  ...casesAt(['migrated', 'committed', 'left'], 'refuses to abort a migration at point', async (scene, point) => {
     const move = await beginMove(scene);
     await moveTo(move, point);
-    const before = told(move.source, move.id);
+    const before = migrationStatusOf(move.source, move.id);
     await assert.rejects(move.source.takeBack(move.id), HypervisorError);
-    assert.deepEqual(told(move.source, move.id), before);
+    assert.deepEqual(migrationStatusOf(move.source, move.id), before);
     assert.notEqual(stateOf(move.source, move.id), 'running');
   }),
 
-  ...casesOf(POINTS, 'finds both sides of a move again that is', async (scene, point) => {
+  ...casesAt(POINTS, 'finds both sides of a migration again at point', async (scene, point) => {
     const move = await beginMove(scene);
     await moveTo(move, point);
-    const before = [told(move.source, move.id), told(move.target, move.id)];
+    const before = [migrationStatusOf(move.source, move.id), migrationStatusOf(move.target, move.id)];
 
-    move.source = await reopened(scene);
-    move.target = await reopenedSecond(scene);
+    move.source = await reopenSource(scene);
+    move.target = await reopenTarget(scene);
 
-    assert.deepEqual([told(move.source, move.id), told(move.target, move.id)], before);
+    assert.deepEqual([migrationStatusOf(move.source, move.id), migrationStatusOf(move.target, move.id)], before);
   }),
 
-  ...casesOf(['migrated', 'committed'], 'ends a move after a restart of both sides that is', async (scene, point) => {
-    const move = await beginMove(scene);
-    await moveTo(move, point);
-    move.source = await reopened(scene);
-    move.target = await reopenedSecond(scene);
+  ...casesAt(
+    ['migrated', 'committed'],
+    'completes a migration after a restart of both sides at point',
+    async (scene, point) => {
+      const move = await beginMove(scene);
+      await moveTo(move, point);
+      move.source = await reopenSource(scene);
+      move.target = await reopenTarget(scene);
 
-    await move.target.commit(move.id);
-    await move.source.leave(move.id);
+      await move.target.commit(move.id);
+      await move.source.leave(move.id);
 
-    assert.equal(stateOf(move.target, move.id), 'running');
-    assert.deepEqual(move.source.get(move.id)?.current, { state: 'ended', how: 'migrated' });
-    assert.deepEqual(stepsOf(move), ['left', 'arrived']);
-  }),
+      assert.equal(stateOf(move.target, move.id), 'running');
+      assert.deepEqual(move.source.get(move.id)?.current, { state: 'ended', how: 'migrated' });
+      assert.deepEqual(stepsOf(move), ['left', 'arrived']);
+    },
+  ),
 
-  'takes nothing back where nothing is sent': async (scene) => {
-    const id = await started(scene);
+  'ignores an abort without a migration': async (scene) => {
+    const id = await startGuest(scene);
     await scene.hypervisor.takeBack(id);
     assert.deepEqual(scene.hypervisor.get(id)?.current, { state: 'running' });
   },
 
-  'leaves a guest paused that its owner has paused': async (scene) => {
+  'keeps a guest paused that the user has paused': async (scene) => {
     const move = await beginMove(scene, { paused: true });
     await moveTo(move, 'switched');
     await move.source.takeBack(move.id);
@@ -79,7 +83,7 @@ export const takeBackCases: Cases = {
     assert.equal(stateOf(move.source, move.id), 'running');
   },
 
-  'moves a guest that was taken back before': async (scene) => {
+  'moves a guest after an aborted migration': async (scene) => {
     const first = await beginMove(scene);
     await moveTo(first, 'stored');
     await first.source.takeBack(first.id);
@@ -92,24 +96,24 @@ export const takeBackCases: Cases = {
     assert.equal(move.target.get(move.id)?.migration?.uid, move.uid);
   },
 
-  'stops sending when it is told to': async (scene) => {
-    const { move, sending, abort } = await slowly(scene);
+  'stops sending when the signal aborts': async (scene) => {
+    const { move, sending, abort } = await startSlowSend(scene);
     abort.abort(new Error('enough'));
     await assert.rejects(sending);
-    await assertTakenBack(move, { hasBegun: true });
+    await assertAborted(move, { hasBegun: true });
   },
 
-  'has on disk that it sends before anything is sent': async (scene) => {
-    const { move, sending } = await slowly(scene);
+  'records the step sending before anything is sent': async (scene) => {
+    const { move, sending } = await startSlowSend(scene);
     sending.catch(() => undefined);
-    const next = await reopened(scene);
+    const next = await reopenSource(scene);
     assert.deepEqual(next.get(move.id)?.migration?.step, 'sending');
     move.source = next;
-    await assertTakenBack(move, { hasBegun: true });
+    await assertAborted(move, { hasBegun: true });
   },
 
-  'cannot send to one that dies, and the guest goes on': async (scene) => {
-    const { move, sending } = await slowly(scene);
+  'fails to send to a target that dies, and the guest continues': async (scene) => {
+    const { move, sending } = await startSlowSend(scene);
     const rejected = assert.rejects(sending);
     await scene.killAtSecond(move.id);
     await rejected;
@@ -119,8 +123,8 @@ export const takeBackCases: Cases = {
     await move.target.remove(move.id);
   },
 
-  'cannot send a guest that dies': async (scene) => {
-    const { move, sending } = await slowly(scene);
+  'fails to send a guest that dies': async (scene) => {
+    const { move, sending } = await startSlowSend(scene);
     const rejected = assert.rejects(sending);
     await scene.killGuest(move.id);
     await rejected;
@@ -130,7 +134,7 @@ export const takeBackCases: Cases = {
     assert.equal(stateOf(move.source, move.id), 'ended');
   },
 
-  'cannot send to where nobody waits any more': async (scene) => {
+  'fails to send to a target that no longer waits': async (scene) => {
     const move = await beginMove(scene);
     await clearTarget(move);
     await assert.rejects(moveTo(move, 'sent'));
@@ -138,28 +142,28 @@ export const takeBackCases: Cases = {
     assert.equal(stateOf(move.source, move.id), 'running');
   },
 
-  'changes nothing of a guest while it is sent': async (scene) => {
-    const { move, sending } = await slowly(scene);
+  'refuses changes of a guest while it is sent': async (scene) => {
+    const { move, sending } = await startSlowSend(scene);
     const { source, id } = move;
     const rejected = assert.rejects(sending);
-    await assertUntouchable(scene, source, id);
+    await assertRefusesChanges(scene, source, id);
     assert.equal(source.get(id)?.migration?.step, 'sending');
     await source.takeBack(id);
     await rejected;
     await source.plug(id, await aScsiDisk(scene));
   },
 
-  'changes nothing of a guest that has gone or has not come': async (scene) => {
+  'refuses changes of a guest that has migrated or has not arrived': async (scene) => {
     const move = await beginMove(scene);
-    await assertUntouchable(scene, move.target, move.id);
+    await assertRefusesChanges(scene, move.target, move.id);
     await moveTo(move, 'migrated');
-    await assertUntouchable(scene, move.source, move.id);
-    await assertUntouchable(scene, move.target, move.id);
+    await assertRefusesChanges(scene, move.source, move.id);
+    await assertRefusesChanges(scene, move.target, move.id);
     assert.deepEqual([stateOf(move.source, move.id), stateOf(move.target, move.id)], ['paused', 'incoming']);
   },
 
-  'switches a guest off that is being sent': async (scene) => {
-    const { move, sending } = await slowly(scene);
+  'switches off a guest that is being sent': async (scene) => {
+    const { move, sending } = await startSlowSend(scene);
     const rejected = assert.rejects(sending);
     await move.source.destroy(move.id);
     await rejected;
@@ -168,7 +172,7 @@ export const takeBackCases: Cases = {
     await move.source.remove(move.id);
   },
 
-  'tells a guest that died while it was awaited, with its migration': async (scene) => {
+  'reports the migration of an incoming guest that died': async (scene) => {
     const move = await beginMove(scene);
     await moveTo(move, 'stored');
     await scene.killAtSecond(move.id);
@@ -177,7 +181,7 @@ export const takeBackCases: Cases = {
     assert.equal(migration?.step, 'stored');
   },
 
-  'commits nothing that was not stored': async (scene) => {
+  'refuses to commit before the guest is stored': async (scene) => {
     const move = await beginMove(scene);
     await assert.rejects(move.target.commit(move.id), HypervisorError);
     await moveTo(move, 'switched');
@@ -185,15 +189,15 @@ export const takeBackCases: Cases = {
     assert.equal(stateOf(move.target, move.id), 'incoming');
   },
 
-  'leaves no guest that has not migrated': async (scene) => {
+  'refuses to leave before the guest has migrated': async (scene) => {
     const move = await beginMove(scene);
     await assert.rejects(move.source.leave(move.id), HypervisorError);
     await moveTo(move, 'stored');
     await assert.rejects(move.source.leave(move.id), HypervisorError);
-    await assertTakenBack(move, { hasBegun: true });
+    await assertAborted(move, { hasBegun: true });
   },
 
-  'records nothing as migrated that was taken back': async (scene) => {
+  'refuses to record an aborted migration as migrated': async (scene) => {
     const move = await beginMove(scene);
     await moveTo(move, 'stored');
     await move.source.takeBack(move.id);
@@ -202,7 +206,7 @@ export const takeBackCases: Cases = {
   },
 };
 
-function casesOf(
+function casesAt(
   points: readonly Point[],
   sentence: string,
   run: (scene: ConformanceScene, point: Point) => Promise<void>,
@@ -210,14 +214,14 @@ function casesOf(
   return Object.fromEntries(points.map((point) => [`${sentence} ${point}`, (scene) => run(scene, point)]));
 }
 
-/** The guest goes on here, twice told; then there is nothing there. */
-async function assertTakenBack(move: Move, { hasBegun }: { hasBegun: boolean }): Promise<void> {
+/** Aborts twice, asserts that the guest continues at the source, and removes it at the target. */
+async function assertAborted(move: Move, { hasBegun }: { hasBegun: boolean }): Promise<void> {
   const { source, target, id } = move;
   await source.takeBack(id);
   await source.takeBack(id);
   assert.deepEqual(source.get(id)?.current, { state: 'running' });
   assert.equal(source.get(id)?.migration?.step, hasBegun ? 'aborted' : undefined);
-  // What waits there may end by itself when the source hangs up.
+  // A waiting QEMU may exit by itself when the source disconnects.
   assert.ok(['incoming', 'ended'].includes(stateOf(target, id)));
   await clearTarget(move);
   assert.equal(stateOf(target, id), 'absent');
@@ -231,31 +235,31 @@ async function clearTarget({ target, id }: Move): Promise<void> {
   await target.remove(id);
 }
 
-/** On its way, and not there while the case runs. */
-async function slowly(scene: ConformanceScene) {
+/** Starts a send that does not finish during the case. */
+async function startSlowSend(scene: ConformanceScene) {
   const source = await scene.reopenSlow();
   await source.adopt();
   const move = await beginMove({ ...scene, hypervisor: source }, { bytesPerSecond: SLOW_BYTES_PER_SECOND });
   const abort = new AbortController();
-  const begun = Promise.withResolvers<void>();
-  const sending = source.send(move.id, move.outgoing, { signal: abort.signal, onProgress: () => begun.resolve() });
-  await Promise.race([begun.promise, sending]);
+  const started = Promise.withResolvers<void>();
+  const sending = source.send(move.id, move.outgoing, { signal: abort.signal, onProgress: () => started.resolve() });
+  await Promise.race([started.promise, sending]);
   return { move, sending, abort };
 }
 
-async function reopened(scene: ConformanceScene): Promise<Hypervisor> {
+async function reopenSource(scene: ConformanceScene): Promise<Hypervisor> {
   const next = await scene.reopen();
   await next.adopt();
   return next;
 }
 
-async function reopenedSecond(scene: ConformanceScene): Promise<Hypervisor> {
+async function reopenTarget(scene: ConformanceScene): Promise<Hypervisor> {
   const next = await scene.reopenSecond();
   await next.adopt();
   return next;
 }
 
-async function assertUntouchable(scene: ConformanceScene, hypervisor: Hypervisor, id: string): Promise<void> {
+async function assertRefusesChanges(scene: ConformanceScene, hypervisor: Hypervisor, id: string): Promise<void> {
   const disk = await aScsiDisk(scene);
   await assert.rejects(hypervisor.plug(id, disk), HypervisorError);
   await assert.rejects(hypervisor.pause(id), HypervisorError);
@@ -264,7 +268,7 @@ async function assertUntouchable(scene: ConformanceScene, hypervisor: Hypervisor
   assert.ok(hypervisor.inspect(id)?.definition.devices.every((device) => device.id !== disk.id));
 }
 
-/** At unit 7, which is free in every guest of a scene. */
+/** A disk at unit 7, which is free in every guest of a scene. */
 async function aScsiDisk(scene: ConformanceScene): Promise<PluggableDevice> {
   return {
     type: 'disk',

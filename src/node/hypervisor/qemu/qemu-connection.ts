@@ -1,9 +1,9 @@
 /**
- * The line to one QEMU, kept up as long as its process lives.
+ * The connection to one QEMU, kept up as long as its process lives.
  *
- *   open ──QEMU hangs up──► is the process gone? ── yes ─► onGone
+ *   open ──QEMU closes it──► has the process exited? ── yes ─► onExit
  *    ▲                             │ no
- *    └──────── try again ◄─────────┘
+ *    └──────── reconnect ◄─────────┘
  */
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
@@ -12,33 +12,33 @@ import { openMonitor } from './monitor.ts';
 import type { OutlivingProcess } from './process.ts';
 import type { QmpClient, QmpEvent } from './qmp.ts';
 
-const HANG_UP_MS = 3000;
+const EXIT_MS = 3000;
 const RECONNECT_MS = 1000;
 const RECONNECT_TIMEOUT_MS = 10_000;
 
-export interface QemuLinkOptions {
+export interface QemuConnectionOptions {
   readonly dir: DomainDir;
   readonly qemu: OutlivingProcess;
   readonly clock: Clock;
   readonly log: Log;
   readonly onEvent: (event: QmpEvent) => void;
-  /** Events were missed meanwhile. */
-  readonly onBack: () => Promise<void>;
-  /** The process is no more. */
-  readonly onGone: () => Promise<void>;
+  /** Called after a reconnect; events may have been missed. */
+  readonly onReconnect: () => Promise<void>;
+  /** Called after the process has exited. */
+  readonly onExit: () => Promise<void>;
 }
 
-export class QemuLink {
-  readonly #options: QemuLinkOptions;
+export class QemuConnection {
+  readonly #options: QemuConnectionOptions;
   #qmp: QmpClient | undefined;
   #closed = false;
   #cancelReconnect: (() => void) | undefined;
 
-  constructor(options: QemuLinkOptions) {
+  constructor(options: QemuConnectionOptions) {
     this.#options = options;
   }
 
-  /** Undefined while QEMU cannot be reached. */
+  /** The QMP client; undefined while there is no connection. */
   get qmp(): QmpClient | undefined {
     return this.#qmp;
   }
@@ -54,12 +54,12 @@ export class QemuLink {
     else this.#qmp = qmp;
   }
 
-  /** Comes back to it when it can be reached again, or says that it is gone. */
+  /** Reconnects as soon as possible, or reports that the process has exited. */
   watch(): void {
     this.#watch().catch((err: unknown) => this.#options.log.error({ err }, 'cannot watch QEMU'));
   }
 
-  /** For good; QEMU goes on. */
+  /** Closes the connection for good; QEMU keeps running. */
   close(): void {
     this.#closed = true;
     this.#cancelReconnect?.();
@@ -68,11 +68,11 @@ export class QemuLink {
   }
 
   async #watch(): Promise<void> {
-    const { qemu, clock, onGone } = this.#options;
+    const { qemu, clock, onExit } = this.#options;
     if (this.#closed) return;
-    const gone = await qemu.gone(HANG_UP_MS);
+    const gone = await qemu.gone(EXIT_MS);
     if (this.#closed) return;
-    if (gone) await onGone();
+    if (gone) await onExit();
     else this.#cancelReconnect = clock.after(RECONNECT_MS, () => void this.#reconnect());
   }
 
@@ -83,7 +83,9 @@ export class QemuLink {
       this.watch();
       return;
     }
-    // Where that fails it has hung up once more, and we come again.
-    await this.#options.onBack().catch((err: unknown) => this.#options.log.warn({ err }, 'cannot ask QEMU'));
+    // After a failure the connection is closed again, which leads to the next reconnect.
+    await this.#options
+      .onReconnect()
+      .catch((err: unknown) => this.#options.log.warn({ err }, 'cannot query QEMU after reconnecting'));
   }
 }

@@ -5,58 +5,58 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { aDefinition } from '../testing/a-definition.ts';
-import { emptyTpm, readKeptNvram, syncFile, syncKeptState, writeKeptNvram } from './carried-state.ts';
+import { clearTpmState, readNvram, syncFile, syncPersistentState, writeNvram } from './move-state.ts';
 
 const timeout = 10_000;
 
-test('EFI variables are written over those that are there, in the same file', { timeout }, () =>
+test('overwrites EFI variables in the same file', { timeout }, () =>
   withState(async ({ directory, definition }) => {
     const path = join(directory, 'nvram.fd');
     const before = await stat(path);
-    await writeKeptNvram(definition, Buffer.alloc(4096, 7));
+    await writeNvram(definition, Buffer.alloc(4096, 7));
     assert.ok((await readFile(path)).equals(Buffer.alloc(4096, 7)));
     assert.equal((await stat(path)).ino, before.ino);
-    assert.ok((await readKeptNvram(definition))?.equals(Buffer.alloc(4096, 7)));
+    assert.ok((await readNvram(definition))?.equals(Buffer.alloc(4096, 7)));
   }),
 );
 
-test('EFI variables that do not fit, or did not come, change nothing', { timeout }, () =>
+test('refuses EFI variables of another size, and missing ones', { timeout }, () =>
   withState(async ({ directory, definition }) => {
-    await assert.rejects(writeKeptNvram(definition, Buffer.alloc(4097)), /have 4097 bytes; expected 4096/);
-    await assert.rejects(writeKeptNvram(definition, undefined), /did not come along/);
+    await assert.rejects(writeNvram(definition, Buffer.alloc(4097)), /have 4097 bytes; expected 4096/);
+    await assert.rejects(writeNvram(definition, undefined), /did not send the EFI variables/);
     assert.ok((await readFile(join(directory, 'nvram.fd'))).equals(Buffer.alloc(4096)));
   }),
 );
 
-test('EFI variables of no outliving guest are neither read nor written', { timeout }, async () => {
+test('ignores EFI variables that are not persistent', { timeout }, async () => {
   const plain = aDefinition({ state: { directory: '/nowhere' } });
-  assert.equal(await readKeptNvram(plain), undefined);
-  await writeKeptNvram(plain, undefined);
+  assert.equal(await readNvram(plain), undefined);
+  await writeNvram(plain, undefined);
 });
 
-test('a link in the place of EFI variables leads nowhere', { timeout }, () =>
+test('does not follow a link in place of the EFI variables', { timeout }, () =>
   withState(async ({ directory, definition }) => {
     const [path, other] = [join(directory, 'nvram.fd'), join(directory, 'other')];
     await writeFile(other, Buffer.alloc(4096));
     await rm(path);
     await symlink(other, path);
-    await assert.rejects(writeKeptNvram(definition, Buffer.alloc(4096, 1)), { code: 'ELOOP' });
-    await assert.rejects(readKeptNvram(definition), { code: 'ELOOP' });
+    await assert.rejects(writeNvram(definition, Buffer.alloc(4096, 1)), { code: 'ELOOP' });
+    await assert.rejects(readNvram(definition), { code: 'ELOOP' });
     assert.ok((await readFile(other)).equals(Buffer.alloc(4096)));
   }),
 );
 
-test('a TPM begins without what an earlier try left', { timeout }, () =>
+test('clears the TPM state of an earlier attempt', { timeout }, () =>
   withState(async ({ directory, definition }) => {
     const tpm = join(directory, 'tpm');
-    await syncKeptState(definition);
-    await emptyTpm(tpm);
+    await syncPersistentState(definition);
+    await clearTpmState(tpm);
     assert.deepEqual(await readdir(tpm), []);
-    await syncKeptState(definition);
+    await syncPersistentState(definition);
   }),
 );
 
-test('a file that was replaced meanwhile is no fault', { timeout }, () => syncFile('/nowhere/at/all'));
+test('ignores a file that was replaced meanwhile', { timeout }, () => syncFile('/nowhere/at/all'));
 
 async function withState(
   run: (at: { directory: string; definition: DomainDefinition }) => Promise<void>,

@@ -1,32 +1,35 @@
-/** What is in the log of a process: how it was started, and what it said when it could not. Pure. */
+/** The log of a QEMU or swtpm process: its first line with the command, and the error text of a failed start. Pure. */
 
 const MAX_LENGTH = 400;
 
-/** Begins the one line of a log that is ours. */
-const OURS = 'selfsame: ';
+/** The prefix of the line that we write ourselves. */
+const OWN_PREFIX = 'selfsame: ';
 
-/** The first line of the log of a process: how it was started. Nothing secret is among its words. */
+/** Returns the first line of a process log: the command line. It contains no secrets. */
 export function startLine(command: string, args: readonly string[]): string {
-  return `${OURS}${[command, ...args].map(shellWord).join(' ')}\n`;
+  return `${OWN_PREFIX}${[command, ...args].map(shellWord).join(' ')}\n`;
 }
 
 function shellWord(text: string): string {
   return /^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** The first line that is no mere warning, without the name of the program; options are told by what they name. */
-export function firstComplaint(log: string, program: string): string {
+/**
+ * Returns the first line that is not a warning, without the program's name; options are shortened to the id or file
+ * they name.
+ */
+export function findFirstError(log: string, program: string): string {
   const lines = log
     .split('\n')
     .map((line) => line.trim())
-    .filter((line) => line !== '' && !line.startsWith(OURS));
+    .filter((line) => line !== '' && !line.startsWith(OWN_PREFIX));
   const line = lines.find((text) => !/\bwarning:/.test(text)) ?? lines[0] ?? '';
-  const own = withShortOption(line.startsWith(`${program}: `) ? line.slice(program.length + 2) : line);
+  const own = shortenOption(line.startsWith(`${program}: `) ? line.slice(program.length + 2) : line);
   return `${own.length > MAX_LENGTH ? `${own.slice(0, MAX_LENGTH)}...` : own}${hintFor(own)}`;
 }
 
-/** QEMU repeats the whole option, and what is wrong with it comes last. */
-function withShortOption(line: string): string {
+/** Shortens the option that QEMU repeats in full before the reason. */
+function shortenOption(line: string): string {
   const [, option, json, reason] = /^(-[a-z]+) (\{.*\}): (.*)$/.exec(line) ?? [];
   if (option === undefined || json === undefined || reason === undefined) return line;
   try {
@@ -43,14 +46,14 @@ interface OptionNames {
   readonly file?: { readonly filename?: string };
 }
 
-/** What people can do about it, where QEMU's own words do not say. */
-export function hintFor(complaint: string): string {
-  return NO_SCSI_DEVICE.test(complaint) ? '; expected a SCSI device of this node for a LUN' : '';
+/** Returns advice for errors whose text in QEMU does not say what to do. */
+export function hintFor(errorText: string): string {
+  return NO_SCSI_DEVICE.test(errorText) ? '; a LUN needs a SCSI device of this node' : '';
 }
 
 const NO_SCSI_DEVICE = /cannot get SG_IO version number|'host_device' driver requires/;
 
-const PERMANENT = [
+const PERMANENT_ERRORS = [
   /unsupported machine type/,
   /is not a valid device model name/,
   /unable to find CPU model/,
@@ -68,7 +71,7 @@ const PERMANENT = [
   NO_SCSI_DEVICE,
 ];
 
-/** Whether the same command line would fail in the same way again, on this machine, at any time. */
-export function isPermanent(complaint: string): boolean {
-  return PERMANENT.some((pattern) => pattern.test(complaint));
+/** Reports whether the same command line would always fail in the same way on this machine. */
+export function isPermanentError(errorText: string): boolean {
+  return PERMANENT_ERRORS.some((pattern) => pattern.test(errorText));
 }

@@ -1,12 +1,13 @@
 /**
- * What of a guest outlives it, in the directory that its definition names: made at its first start, only used later.
+ * The persistent state of a guest, in the directory that its definition names. Created at the first start, reused
+ * later.
  *
- *   <directory>/          ours, and nobody else's to write
- *   <directory>/tpm/      the guest user's    what swtpm keeps
+ *   <directory>/          ours; only we can write to it
+ *   <directory>/tpm/      the guest user's    state of swtpm
  *   <directory>/nvram.fd  the guest user's    EFI variables
  *   <directory>/lock      held by QEMU (state-lock.ts)
  *
- * What is not to outlive the guest is in the domain's own directory (domain-dir.ts).
+ * State that is not persistent is in the domain directory (domain-dir.ts).
  */
 import { chown, lstat, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -18,55 +19,55 @@ import type { FirmwareFiles } from './firmware.ts';
 import type { User } from './process.ts';
 
 /** Names below the directory. */
-export const KEPT_TPM = 'tpm';
-export const KEPT_NVRAM = 'nvram.fd';
+export const PERSISTENT_TPM = 'tpm';
+export const PERSISTENT_NVRAM = 'nvram.fd';
 
 const PRIVATE_DIR = 0o700;
 const PRIVATE_FILE = 0o600;
 
-/** Absolute paths; absent where it is not kept. */
-export interface KeptState {
+/** Absolute paths; absent if that part is not persistent. */
+export interface PersistentState {
   readonly tpm?: string;
   readonly nvram?: string;
 }
 
-/** May be repeated: what is there stays as it is. */
-export async function ensureKeptState(
+/** Creates the missing parts of the persistent state; existing parts stay as they are. */
+export async function ensurePersistentState(
   definition: DomainDefinition,
   firmware: FirmwareFiles | undefined,
   user: User | undefined,
-): Promise<KeptState> {
-  const variables = keepsNvram(definition) ? firmware?.variables : undefined;
+): Promise<PersistentState> {
+  const variables = hasPersistentNvram(definition) ? firmware?.variables : undefined;
   const { state } = definition;
-  if (!keepsTpm(definition) && variables === undefined) return {};
-  invariant(state !== undefined, 'what outlives a guest has a place');
+  if (!hasPersistentTpm(definition) && variables === undefined) return {};
+  invariant(state !== undefined, 'a guest with persistent state has a state directory');
   return {
-    ...(keepsTpm(definition) && { tpm: await ensureTpm(state.directory, user) }),
+    ...(hasPersistentTpm(definition) && { tpm: await ensureTpm(state.directory, user) }),
     ...(variables !== undefined && { nvram: await ensureNvram(state.directory, variables, user) }),
   };
 }
 
-export function keepsTpm({ devices }: DomainDefinition): boolean {
+export function hasPersistentTpm({ devices }: DomainDefinition): boolean {
   return devices.some((device) => device.type === 'tpm' && device.persistent === true);
 }
 
-export function keepsNvram({ firmware: { loader } }: DomainDefinition): boolean {
+export function hasPersistentNvram({ firmware: { loader } }: DomainDefinition): boolean {
   return loader.type === 'efi' && loader.persistent === true;
 }
 
 async function ensureTpm(directory: string, user: User | undefined): Promise<string> {
-  const path = join(directory, KEPT_TPM);
-  if (await isThere(path, 'directory')) return path;
+  const path = join(directory, PERSISTENT_TPM);
+  if (await existsAs(path, 'directory')) return path;
   await mkdir(path, { mode: PRIVATE_DIR });
   if (user !== undefined) await chown(path, user.uid, user.gid);
   await syncDirectory(directory);
   return path;
 }
 
-/** All of it or none, whenever we are killed, and whenever the machine is. */
+/** Creates the file atomically, even if this process or the machine stops. */
 async function ensureNvram(directory: string, template: string, user: User | undefined): Promise<string> {
-  const path = join(directory, KEPT_NVRAM);
-  if (await isThere(path, 'file')) return path;
+  const path = join(directory, PERSISTENT_NVRAM);
+  if (await existsAs(path, 'file')) return path;
   const temporary = `${path}.new`;
   await rm(temporary, { force: true });
   const file = await open(temporary, 'wx', PRIVATE_FILE);
@@ -82,13 +83,13 @@ async function ensureNvram(directory: string, template: string, user: User | und
   return path;
 }
 
-/** Anything else in its place would lead the guest to what is not its own. */
-async function isThere(path: string, wanted: 'file' | 'directory'): Promise<boolean> {
+/** Reports whether the path exists. Throws if it is of another type, such as a link that leads out of the directory. */
+async function existsAs(path: string, wanted: 'file' | 'directory'): Promise<boolean> {
   const stats = await lstat(path).catch((error: unknown) => {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   });
   if (stats === undefined) return false;
   if (wanted === 'file' ? stats.isFile() : stats.isDirectory()) return true;
-  throw new HypervisorError(`"${path}" is no ${wanted}`, { permanent: true });
+  throw new HypervisorError(`"${path}" is not a ${wanted}`, { permanent: true });
 }
