@@ -1,10 +1,10 @@
-/** Finds the contents of snapshots by the VM that they were taken of. Pure. */
+/** Index functions: the contents of snapshots by the VM of which they were taken. Pure. */
 import { vmInContent } from '#api/virtual-machine-identity/record-state.ts';
 import type { VirtualMachineSnapshotContent } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { keyOf } from '#client/object-key.ts';
 import type { Stored } from '#kube/meta.ts';
 
-/** An index by the uid of the VM; contentVmUids fills it. */
+/** The name of an index of contents by contentVmUids. */
 export const CONTENTS_BY_VM = 'source-vm-uid';
 
 export function contentVmUids(content: VirtualMachineSnapshotContent): string[] {
@@ -12,7 +12,7 @@ export function contentVmUids(content: VirtualMachineSnapshotContent): string[] 
   return uid === undefined ? [] : [uid];
 }
 
-/** Returns the key of the VM, which is that of its record, too. */
+/** Returns the key of the VM, which is also the key of its identity record. */
 export function contentVmKeys(content: Stored<VirtualMachineSnapshotContent>): string[] {
   const { name } = vmInContent(content);
   return name === undefined ? [] : [keyOf({ namespace: content.metadata.namespace, name })];
