@@ -169,7 +169,7 @@ test('only unfinished work that names a VM is in the index', () => {
   assert.deepEqual(unfinishedSnapshotOf(other), []);
   const restore = aRestore('r', 1);
   assert.deepEqual(unfinishedRestoreOf(restore), ['ns/db']);
-  assert.deepEqual(unfinishedRestoreOf({ ...restore, status: { restores: [] } }), ['ns/db'], 'it makes its target');
+  assert.deepEqual(unfinishedRestoreOf({ ...restore, status: { restores: [] } }), ['ns/db'], 'it creates its target');
   assert.deepEqual(unfinishedRestoreOf({ ...restore, status: { complete: true } }), []);
   const failed = { conditions: [{ type: 'Failure', status: 'True' as const }] };
   assert.deepEqual(unfinishedRestoreOf({ ...restore, status: failed }), []);

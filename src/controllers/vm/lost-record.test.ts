@@ -26,16 +26,17 @@ function lostVm(runStrategy: RunStrategy, annotations: Record<string, string> = 
   return aVm({ runStrategy, metadata: { annotations }, status: { ...REMEMBERED, ...status } });
 }
 
-const did = ({ changes }: ReturnType<typeof decideVm>) => changes.map((change) => `${change.do} ${change.type.kind}`);
+const describeChanges = ({ changes }: ReturnType<typeof decideVm>) =>
+  changes.map((change) => `${change.do} ${change.type.kind}`);
 const conditionOf = (status: VmStatus | undefined, type: string) =>
   status?.conditions?.find((condition) => condition.type === type);
 
 interface Case {
   readonly world: Partial<VmWorld>;
   /** The changes after the loss was reported. */
-  readonly does: readonly string[];
+  readonly changes: readonly string[];
   /** The reason of the condition. */
-  readonly says: string;
+  readonly reason: string;
 }
 
 const accepted = { [NEW_LAYOUT_ANNOTATION]: 'record-uid' };
@@ -47,80 +48,80 @@ const empty = { identity: aRecord(lostVm('Always'), { uid: 'new-record' }) };
 const cases: Record<string, Case> = {
   'a lost record is created again from a running guest': {
     world: { vm: lostVm('Always'), vmi: aVmi('Running'), ...nothing },
-    does: ['create VirtualMachineIdentity'],
-    says: 'Rebuilding',
+    changes: ['create VirtualMachineIdentity'],
+    reason: 'Rebuilding',
   },
   'a lost record is created again while the guest stops': {
     world: { vm: lostVm('Always'), vmi: aVmi('Running', { metadata: { ...DELETED, finalizers: [] } }), ...nothing },
-    does: ['create VirtualMachineIdentity'],
-    says: 'Rebuilding',
+    changes: ['create VirtualMachineIdentity'],
+    reason: 'Rebuilding',
   },
   'a lost record is created again from a snapshot before a start': {
     world: { vm: lostVm('Always'), ...inSnapshot },
-    does: ['create VirtualMachineIdentity'],
-    says: 'Rebuilding',
+    changes: ['create VirtualMachineIdentity'],
+    reason: 'Rebuilding',
   },
   'a start waits for the devices of the rebuilt record': {
     world: { vm: lostVm('Always'), ...inSnapshot, ...empty },
-    does: [],
-    says: 'Rebuilding',
+    changes: [],
+    reason: 'Rebuilding',
   },
   'a lost record is created again from a snapshot without a start': {
     world: { vm: lostVm('Halted'), ...inSnapshot },
-    does: ['create VirtualMachineIdentity'],
-    says: 'Rebuilding',
+    changes: ['create VirtualMachineIdentity'],
+    reason: 'Rebuilding',
   },
   'a restore that holds the VM writes the record itself': {
     world: { vm: lostVm('Halted'), ...inSnapshot, lock: { kind: 'restore', name: 'r' } },
-    does: [],
-    says: 'Rebuilding',
+    changes: [],
+    reason: 'Rebuilding',
   },
   'an import is used like a snapshot': {
     world: { vm: lostVm('Always', { [IMPORTED_DEVICES_ANNOTATION]: IMPORTED }), ...nothing },
-    does: ['create VirtualMachineIdentity'],
-    says: 'Rebuilding',
+    changes: ['create VirtualMachineIdentity'],
+    reason: 'Rebuilding',
   },
   'a VM does not start if there is no source for its record': {
     world: { vm: lostVm('Always'), ...nothing },
-    does: [],
-    says: 'DecisionRequired',
+    changes: [],
+    reason: 'DecisionRequired',
   },
   'an instance that has ended has no addresses': {
     world: { vm: lostVm('Manual'), vmi: aVmi('Succeeded', { status: RAN }), ...nothing, ...empty },
-    does: [],
-    says: 'DecisionRequired',
+    changes: [],
+    reason: 'DecisionRequired',
   },
   'a decision about another record does not count': {
     world: { vm: lostVm('Always', { [NEW_LAYOUT_ANNOTATION]: 'earlier-record' }), ...nothing },
-    does: [],
-    says: 'DecisionRequired',
+    changes: [],
+    reason: 'DecisionRequired',
   },
   'the decision about this record allows a start': {
     world: { vm: lostVm('Always', accepted), ...nothing },
-    does: ['create VirtualMachineIdentity'],
-    says: 'NewLayoutAccepted',
+    changes: ['create VirtualMachineIdentity'],
+    reason: 'NewLayoutAccepted',
   },
   'the instance is created after the decision': {
     world: { vm: lostVm('Always', accepted), ...nothing, ...empty },
-    does: ['create VirtualMachineInstance'],
-    says: 'NewLayoutAccepted',
+    changes: ['create VirtualMachineInstance'],
+    reason: 'NewLayoutAccepted',
   },
 };
 
-for (const [sentence, { world, does, says }] of Object.entries(cases)) {
+for (const [sentence, { world, changes, reason }] of Object.entries(cases)) {
   test(sentence, () => {
     const first = decideVm(aWorld(world));
     assert.deepEqual(first.changes, [], 'the loss is reported before anything is done about it');
     const [event, ...more] = first.events ?? [];
     assert.deepEqual([event?.type, event?.reason, more.length], ['Warning', 'IdentityRecordLost', 0]);
     const condition = conditionOf(first.status, 'IdentityRecordLost');
-    assert.deepEqual([condition?.status, condition?.reason], ['True', says]);
+    assert.deepEqual([condition?.status, condition?.reason], ['True', reason]);
     assert.equal(condition?.message, event?.message);
 
     const vm = { ...world.vm!, status: first.status as VmStatus };
     const second = decideVm(aWorld({ ...world, vm }));
-    assert.deepEqual(did(second), does);
-    assert.deepEqual(second.events ?? [], [], 'once');
+    assert.deepEqual(describeChanges(second), changes);
+    assert.deepEqual(second.events ?? [], [], 'the Event is sent once');
   });
 }
 
@@ -151,7 +152,7 @@ test('a rebuilt record is reported before the next start', () => {
   assert.equal(conditionOf(plan.status, 'IdentityRecordLost'), undefined);
   assert.equal(plan.status?.['identityRecordUID'], 'new-record');
   const next = decideVm(aWorld({ vm: { ...vm, status: plan.status }, identity }));
-  assert.deepEqual(did(next), ['create VirtualMachineInstance']);
+  assert.deepEqual(describeChanges(next), ['create VirtualMachineInstance']);
 });
 
 test('the uid of the record is stored once it has devices', () => {
@@ -161,7 +162,7 @@ test('the uid of the record is stored once it has devices', () => {
   const filled = { ...aRecord(vm), status: { devices: [] } };
   assert.equal(uidOf(aRecord(vm)), undefined);
   assert.equal(uidOf(filled), 'record-uid');
-  assert.equal(uidOf(undefined, REMEMBERED), 'record-uid', 'it stays when the record is lost');
+  assert.equal(uidOf(undefined, REMEMBERED), 'record-uid', 'the uid stays when the record is lost');
   assert.equal(uidOf({ ...filled, metadata: { ...filled.metadata, ownerReferences: [] } }), undefined);
 });
 
@@ -192,11 +193,11 @@ test('the running guest has precedence over the snapshot, which has the unplugge
   ]);
   const [change] = recordIdentity(world);
   const { smbios } = (change?.do === 'create' ? change.object['spec'] : {}) as IdentitySpec;
-  assert.deepEqual(smbios, { manufacturer: 'Old' }, 'it says of its maker what it has said');
+  assert.deepEqual(smbios, { manufacturer: 'Old' }, 'the manufacturer does not change');
 });
 
 test('a VM under deletion reports no lost record', () => {
   const vm = aVm({ metadata: DELETED, status: REMEMBERED });
   const plan = decideVm(aWorld({ vm, ...nothing }));
-  assert.deepEqual([did(plan), plan.events ?? []], [['patch VirtualMachine'], []]);
+  assert.deepEqual([describeChanges(plan), plan.events ?? []], [['patch VirtualMachine'], []]);
 });

@@ -78,8 +78,16 @@ test('a record of an older version gets the finalizer under every run strategy',
     const bodies = changes.map((change) => (change.do === 'patch' ? change.patch.body : undefined));
     assert.deepEqual(bodies, [{ metadata: { resourceVersion: '1', finalizers: ['x', RECORD_FINALIZER] } }]);
   }
-  assert.deepEqual(addRecordFinalizer(aVm(), aRecord(another, { finalizers: [] })), [], 'but not that of another VM');
-  assert.deepEqual(addRecordFinalizer(aVm(), aRecord(aVm(), { ...DELETED, finalizers: [] })), [], 'nor one that goes');
+  assert.deepEqual(
+    addRecordFinalizer(aVm(), aRecord(another, { finalizers: [] })),
+    [],
+    'the record of another VM is not changed',
+  );
+  assert.deepEqual(
+    addRecordFinalizer(aVm(), aRecord(aVm(), { ...DELETED, finalizers: [] })),
+    [],
+    'a record under deletion is not changed',
+  );
 });
 
 test('an adopted record gets owner and finalizer at once', () => {

@@ -172,12 +172,12 @@ test('a VM without an instance is not ready, and keeps the time of that transiti
     status,
     lastTransitionTime,
   });
-  const says = { reason: 'VMINotExists', message: 'VMI does not exist' };
+  const notExists = { reason: 'VMINotExists', message: 'VMI does not exist' };
   const seen = [ready('True', before), ready('False', before)].map((old) => {
     const vm = aVm({ runStrategy: 'Halted', status: { conditions: [old] } });
     return JSON.parse(JSON.stringify(vmStatusOf(aWorld({ vm })).conditions));
   });
-  assert.deepEqual(seen, [[{ ...ready('False', NOW), ...says }], [{ ...ready('False', before), ...says }]]);
+  assert.deepEqual(seen, [[{ ...ready('False', NOW), ...notExists }], [{ ...ready('False', before), ...notExists }]]);
 });
 
 test('the conditions of the instance are copied, those of the VM are its own', () => {

@@ -1,4 +1,4 @@
-/** The pod to which the guest of an instance is to move. */
+/** The target pod of a migration. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { LOCAL_DRIVER } from '#api/names.ts';
@@ -8,7 +8,7 @@ import {
   type MigrationTarget,
   targetPodName,
 } from '#controllers/vmi/launcher-pod.ts';
-import { aClaim, aPod, aVmi, aVolume, UID, type VmiWish } from '#controllers/vmi/vmi-world.fixture.ts';
+import { aClaim, aPod, aVmi, aVolume, UID, type VmiOverrides } from '#controllers/vmi/vmi-world.fixture.ts';
 import type { ClaimView } from '#controllers/vmi/vmi-world.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 
@@ -28,7 +28,7 @@ const everywhere = (name: string): ClaimView => {
 const claimVolume = (name: string) => ({ name, persistentVolumeClaim: { claimName: `${name}-claim` } });
 
 interface Wish {
-  readonly vmi?: VmiWish;
+  readonly vmi?: VmiOverrides;
   readonly claims?: readonly ClaimView[];
   /** Names of the volumes that the source pod has. */
   readonly named?: readonly string[];
@@ -52,7 +52,7 @@ interface Affinity {
   };
 }
 
-/** For each alternative. */
+/** Returns the expressions of each alternative. */
 function expressionsOf({ spec }: Pod): string[][] {
   const { nodeAffinity } = spec.affinity as Affinity;
   const { nodeSelectorTerms } = nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution;
@@ -64,7 +64,7 @@ function expressionsOf({ spec }: Pod): string[][] {
 const disks = (...names: string[]) => ({ devices: { disks: names.map((name) => ({ name })) } });
 
 describe('the target pod', () => {
-  it('is named after the migration, and is another one than the first', () => {
+  it('has a name that depends on the migration and differs from the first pod', () => {
     const { metadata } = build({});
     assert.equal(metadata.name, targetPodName(aVmi(), MIGRATION));
     assert.notEqual(metadata.name, launcherPodName(aVmi()));
@@ -73,7 +73,7 @@ describe('the target pod', () => {
     assert.equal(long.length, 63);
   });
 
-  it('is known by its migration, is held, and belongs to the instance', () => {
+  it('has the migration in a label, our finalizer, and the instance as owner', () => {
     const meta = { labels: { team: 'a', 'kubevirt.io/nodeName': 'node-1' } };
     const { metadata } = build({ vmi: { meta } });
     assert.deepEqual(metadata.labels, {
@@ -90,12 +90,12 @@ describe('the target pod', () => {
     );
   });
 
-  it('asks for as much as the first did', () => {
+  it('requests the same resources as the first pod', () => {
     const first = buildLauncherPod(aVmi(), new Map());
     assert.deepEqual(build({}).spec.containers, first.spec.containers);
   });
 
-  it('goes where the guest is not, whatever people prefer', () => {
+  it('requires another node than the source, whatever the affinity says', () => {
     assert.deepEqual(expressionsOf(build({})), [['NotIn node-1']]);
     const within = (value: string) => ({
       matchExpressions: [{ key: 'zone', operator: 'In' as const, values: [value] }],
@@ -108,7 +108,7 @@ describe('the target pod', () => {
     ]);
   });
 
-  it('goes where the very machine of the guest can run; more may be asked for, but nothing else', () => {
+  it('requires the exact machine type of the guest; labels can be added but not changed', () => {
     const spec = { nodeSelector: { disk: 'ssd' }, domain: { machine: { type: 'q35' } } };
     const addedNodeSelector = { rack: '7', disk: 'hdd', 'kubevirt.io/schedulable': 'false' };
     const status = { machine: { type: 'pc-q35-7.2' } };
@@ -126,7 +126,7 @@ describe('the volumes of the target pod', () => {
   const names = ({ spec }: Pod) => spec.volumes?.map(({ persistentVolumeClaim: claim }) => claim?.claimName);
   const spec = { domain: disks('root', 'late'), volumes: [claimVolume('root'), claimVolume('late')] };
 
-  it('are those of the source: what came late is late there, too, and what has gone is gone', () => {
+  it('are those of the source pod; hotplugged volumes are hotplugged again, removed ones are gone', () => {
     const claims = [everywhere('root-claim'), everywhere('late-claim')];
     const pod = build({ vmi: { spec }, claims, named: ['root', 'gone'] });
     assert.deepEqual(names(pod), ['root-claim']);
@@ -136,21 +136,21 @@ describe('the volumes of the target pod', () => {
     );
   });
 
-  it('have the claim that was made for the state in place of the old one', () => {
+  it('have the new state claim instead of the old one', () => {
     assert.deepEqual(names(build({ state: { claim: aClaim('new-state') } })), ['new-state']);
     assert.equal(names(build({})), undefined);
   });
 
   const pins: Record<string, { wish: Wish; want: string[] }> = {
-    'data that moves along does not hold it back': {
+    'are not required on the node if they are migrated': {
       wish: { vmi: { spec }, claims: [onNode('root-claim', 'node-1')], named: ['root'] },
       want: ['NotIn node-1'],
     },
-    'nor does data that all nodes reach': {
+    'are not required on the node if all nodes can reach them': {
       wish: { vmi: { spec }, claims: [everywhere('root-claim')], named: ['root'] },
       want: ['NotIn node-1'],
     },
-    'data that stays does, and the scheduler says so': {
+    'require their node if they cannot be migrated, and the scheduler reports that': {
       wish: {
         vmi: {
           spec: { domain: { devices: { disks: [{ name: 'root', cdrom: {} }] } }, volumes: [claimVolume('root')] },
@@ -160,7 +160,7 @@ describe('the volumes of the target pod', () => {
       },
       want: ['In node-1', 'NotIn node-1'],
     },
-    'it goes where the claim for the state is, if that is somewhere': {
+    'require the node of the state claim, if it is local': {
       wish: { state: onNode('new-state', 'node-2') },
       want: ['In node-2', 'NotIn node-1'],
     },
