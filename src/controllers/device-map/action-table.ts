@@ -1,6 +1,7 @@
 /**
- * Decides the fate of each row of a record: the action table of the seed, with amendments (action-table.test.ts lists its
- * rows). A device that the template still requests keeps its row and address; only a detached device loses them. Pure.
+ * Decides the fate of each row of a record: the action table of the seed, with amendments (action-table.test.ts lists
+ * its rows). A device that the template still requests keeps its row and address; only a detached device loses them.
+ * Pure.
  *
  *   a reading of the guest   decideReadRows      all actions
  *   the guest runs           decideRunningRows   only changes whether a device is plugged
@@ -77,8 +78,8 @@ export function losesAddress({ action }: RowDecision): boolean {
 }
 
 /**
- * Returns a reported device as a row. An empty address keeps the recorded one. A device that is to be unplugged is marked
- * as unplugged although the guest still has it.
+ * Returns a reported device as a row. An empty address keeps the recorded one. A device that is to be unplugged is
+ * marked as unplugged although the guest still has it.
  */
 function toRow(device: LearnedDevice, row: LearnedDevice | undefined, { requests, special }: ReadRowsInput) {
   const managedBefore = row !== undefined && isManagedWithoutList(row);

@@ -1,7 +1,7 @@
 /**
  * Finds the cause of a change of an identity record. A change that the template requests is caused by the user who last
- * edited that part of it, which admission records on the VM (api/identity-edits.ts). Other changes are caused by the event
- * during which they were found: a start, a migration or an import. Pure.
+ * edited that part of it, which admission records on the VM (api/identity-edits.ts). Other changes are caused by the
+ * event during which they were found: a start, a migration or an import. Pure.
  */
 import { chipsetOf } from '#api/chipset.ts';
 import { devicePartOf, macField } from '#api/identity-changes.ts';

@@ -1,8 +1,8 @@
 /**
- * Decisions about records. They include the cases of oVirt's tests of its monitoring: an older report is ignored; the same
- * hash causes no call; with a new hash, rows and hash are stored together. Two of its rules are overridden: events for
- * single devices, and storing the hash of a list from another source. With us a change always has a new hash, and all
- * devices are read.
+ * Decisions about records. They include the cases of oVirt's tests of its monitoring: an older report is ignored; the
+ * same hash causes no call; with a new hash, rows and hash are stored together. Two of its rules are overridden: events
+ * for single devices, and storing the hash of a list from another source. With us a change always has a new hash, and
+ * all devices are read.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -87,7 +87,9 @@ function retryAfterMs(world: DeviceMapWorld): number | undefined {
   return isCurrent ? undefined : REREAD_MS;
 }
 
-/** Reports whether the template makes a stopped VM lose rows or addresses; the VM must be read from the server first. */
+/**
+ * Reports whether the template makes a stopped VM lose rows or addresses; the VM must be read from the server first.
+ */
 export function losesAddressesWhenStopped(world: DeviceMapWorld): boolean {
   const vm = ownVm(world);
   if (vm === undefined || !isStopped(world)) return false;

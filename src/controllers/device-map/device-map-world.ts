@@ -38,8 +38,8 @@ export function ownInstance({ vm, vmi }: DeviceMapWorld): Stored<VirtualMachineI
 }
 
 /**
- * Reports whether the VM has no instance and none is about to be created. An instance that is being created already has its
- * addresses, and between two instances the addresses of the next one must not depend on timing.
+ * Reports whether the VM has no instance and none is about to be created. An instance that is being created already has
+ * its addresses, and between two instances the addresses of the next one must not depend on timing.
  */
 export function isStopped(world: DeviceMapWorld): boolean {
   const vm = ownVm(world);

@@ -1,7 +1,7 @@
 /**
- * The controller that writes the status of identity records: the devices with which each VM ran last, so that the next start
- * gives every device the same address. It reads changed devices from the nodes (device-reports.ts); controllers/vm writes
- * the spec of a record.
+ * The controller that writes the status of identity records: the devices with which each VM ran last, so that the next
+ * start gives every device the same address. It reads changed devices from the nodes (device-reports.ts);
+ * controllers/vm writes the spec of a record.
  *
  *   VMI status.deviceHash ≠ the record's ──► list, one call for all VMs of a node ──► rows and hash, in one write
  *   VMI status.deviceHash = the record's ──► no call
@@ -167,8 +167,8 @@ function definition(
 }
 
 /**
- * Wakes the records whose devices a changed `specialManagedDevices` classifies differently. No node is called: the rows are
- * classified from the record.
+ * Wakes the records whose devices a changed `specialManagedDevices` classifies differently. No node is called: the rows
+ * are classified from the record.
  */
 function specialListChanges(kubevirts: Informer<KubeVirt>, identities: Informer<VirtualMachineIdentity>): Source {
   return {

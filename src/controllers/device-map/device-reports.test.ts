@@ -126,7 +126,7 @@ test('pending reads are rejected when the controller stops, and no call follows'
   const read = reports.read('n1', 'a');
   stopping.abort();
   await assert.rejects(read, /stopping/);
-  await assert.rejects(reports.read('n1', 'b'), /stops/);
+  await assert.rejects(reports.read('n1', 'b'), /stopping/);
   await clock.advance(GATHER_MS);
   assert.deepEqual(describeCalls(), []);
   assert.equal(clock.pendingTimers, 0);

@@ -1,6 +1,6 @@
 /**
- * Reads the devices of changed VMs from their nodes, in batches: one call per node at a time. Reads that arrive meanwhile
- * share the next call. Without changes there are no calls.
+ * Reads the devices of changed VMs from their nodes, in batches: one call per node at a time. Reads that arrive
+ * meanwhile share the next call. Without changes there are no calls.
  *
  *   idle ──read──► gathering ──no more reads──► calling ──response──► idle
  *                                                 ▲          │ more reads have arrived

@@ -1,7 +1,7 @@
 /**
  * Builds the entries that a write of the status of a record adds to its history: all changes since the last entry.
- * controllers/vm writes the spec separately; `status.recorded` is the spec as of the last entry, so that a crash between the
- * two writes loses no entry. Pure.
+ * controllers/vm writes the spec separately; `status.recorded` is the spec as of the last entry, so that a crash
+ * between the two writes loses no entry. Pure.
  */
 import { identityChanges, identityState, type IdentityState } from '#api/identity-changes.ts';
 import { type Cause, historyEntries, textOf } from '#api/identity-history.ts';
@@ -54,8 +54,8 @@ export function buildHistoryEntries(
 }
 
 /**
- * Returns the record whose history is continued. A record that was created again continues that of the snapshot; a record
- * with entries from before the snapshot has lost only its devices and continues its own.
+ * Returns the record whose history is continued. A record that was created again continues that of the snapshot; a
+ * record with entries from before the snapshot has lost only its devices and continues its own.
  */
 export function previousRecord(
   identity: VirtualMachineIdentity,
@@ -72,8 +72,8 @@ function withInstance(cause: Cause, { instance }: Cause): Cause {
 }
 
 /**
- * Returns the state after the last entry of the history. Records of versions that did not record the spec start with their
- * current spec and claim.
+ * Returns the state after the last entry of the history. Records of versions that did not record the spec start with
+ * their current spec and claim.
  */
 function accountedState(record: SnapshotIdentity, next: IdentityStatus): IdentityState {
   const { recorded, history, devices, ...status } = record.status ?? {};

@@ -1,6 +1,6 @@
 /**
- * Reads the devices of guests from a node with the verb `list` of the host API. plane/host-reader.ts sends the request; this
- * module builds it, and parses and validates the response.
+ * Reads the devices of guests from a node with the verb `list` of the host API. plane/host-reader.ts sends the request;
+ * this module builds it, and parses and validates the response.
  */
 import { HOST_CODES, type HostDevice, type HostVm, type ListParameters } from '#api/host-api.ts';
 import type { DeviceAddress, SpecParams } from '#api/learned-device.ts';

@@ -1,4 +1,6 @@
-/** One reading of the devices of a guest, as reported by a host: hash, revision and devices that belong together. Pure. */
+/**
+ * One reading of the devices of a guest, as reported by a host: hash, revision and devices that belong together. Pure.
+ */
 import { type HostVm, learnedDeviceOf } from '#api/host-api.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 

@@ -1,13 +1,15 @@
 /**
- * Classifies special managed devices: `specialManagedDevices` of the KubeVirt object lists them, although no spec requests
- * them. A row that is managed only for that reason has `specialManaged`, so that it can be reclassified from the record
- * alone when the list changes. Pure.
+ * Classifies special managed devices: `specialManagedDevices` of the KubeVirt object lists them, although no spec
+ * requests them. A row that is managed only for that reason has `specialManaged`, so that it can be reclassified from
+ * the record alone when the list changes. Pure.
  */
 import type { LearnedDevice } from '#api/learned-device.ts';
 
 export type SpecialDevices = readonly { readonly type: string; readonly device: string }[];
 
-/** Reports whether the device is managed because the spec requests it or its import says so, not because of the list. */
+/**
+ * Reports whether the device is managed because the spec requests it or its import says so, not because of the list.
+ */
 export function isManagedWithoutList({ managed = false, specialManaged }: LearnedDevice): boolean {
   return managed && specialManaged !== true;
 }

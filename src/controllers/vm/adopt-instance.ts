@@ -1,6 +1,6 @@
 /**
- * Adopts an instance that an earlier VM of the same name orphaned, as KubeVirt does; it continues to run. An instance that
- * a user created directly is never adopted or stopped by a VM of the same name. Pure.
+ * Adopts an instance that an earlier VM of the same name orphaned, as KubeVirt does; it continues to run. An instance
+ * that a user created directly is never adopted or stopped by a VM of the same name. Pure.
  */
 import { VM_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -9,7 +9,9 @@ import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import type { Change } from '#runtime/plan.ts';
 
-/** Reports whether the instance belonged to a VM, which its finalizer shows, has no owner now and is not being deleted. */
+/**
+ * Reports whether the instance belonged to a VM, which its finalizer shows, has no owner now and is not being deleted.
+ */
 export function isOrphan(vmi: Stored<VirtualMachineInstance>): boolean {
   const hasVmFinalizer = vmi.metadata.finalizers?.includes(VM_FINALIZER) === true;
   return hasVmFinalizer && controllerUid(vmi) === undefined && !isDeleting(vmi);

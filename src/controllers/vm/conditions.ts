@@ -54,8 +54,8 @@ function notReady(world: VmWorld): NextCondition {
 }
 
 /**
- * Returns the condition. Its message has no count, so that it does not change with each additional duplicate, and no names
- * from other namespaces, which the reader may not be allowed to see.
+ * Returns the condition. Its message has no count, so that it does not change with each additional duplicate, and no
+ * names from other namespaces, which the reader may not be allowed to see.
  */
 function duplicateUuid({ vm }: VmWorld, { names, hasMore }: UuidSharers): NextCondition {
   const { uuid } = templateSpec(vm).domain.firmware ?? {};

@@ -22,8 +22,8 @@ import { isDeleting } from '#kube/meta.ts';
 type Rule = (world: VmWorld) => Plan | undefined;
 
 /**
- * The rules in order; the first that returns a plan wins. A plan contains the status, except if its own writes would make
- * that status obsolete.
+ * The rules in order; the first that returns a plan wins. A plan contains the status, except if its own writes would
+ * make that status obsolete.
  */
 const rules: readonly Rule[] = [
   releaseDeletedRecord, // Precedes removeDeleted: a VM that is deleted in the foreground waits for its record.

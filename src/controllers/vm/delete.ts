@@ -1,7 +1,7 @@
 /**
  * The deletion of VMs and of their instances. A VM under deletion stops its instance and waits until it is gone, unless
- * the instance is to be orphaned. The finalizer of this controller on an instance guarantees that the controller observes
- * the start of its deletion; it is removed right after that.
+ * the instance is to be orphaned. The finalizer of this controller on an instance guarantees that the controller
+ * observes the start of its deletion; it is removed right after that.
  */
 import { VM_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';

@@ -1,6 +1,6 @@
 /**
- * Decides which interfaces to plug into and unplug from a running instance, so that it matches the template. An unplugged
- * interface remains in the spec of the instance as `absent` and keeps its MAC and PCI address. Pure.
+ * Decides which interfaces to plug into and unplug from a running instance, so that it matches the template. An
+ * unplugged interface remains in the spec of the instance as `absent` and keeps its MAC and PCI address. Pure.
  */
 import {
   type Interface,
@@ -91,9 +91,9 @@ function interfacesByName({ domain, networks = [] }: VmiSpec): Map<string, Attac
 }
 
 /**
- * Reports whether the record has the interface as plugged or unplugged, as given, or undefined if it has no row for it. The
- * record must have the new state before the guest is changed: otherwise a crash in between would make the interface look
- * like one that the guest lost by itself.
+ * Reports whether the record has the interface as plugged or unplugged, as given, or undefined if it has no row for it.
+ * The record must have the new state before the guest is changed: otherwise a crash in between would make the interface
+ * look like one that the guest lost by itself.
  */
 function isRecordedAs(rows: readonly LearnedDevice[], name: string, plugged: boolean): boolean | undefined {
   const row = rows.find(({ id }) => id === `nic-${name}`);

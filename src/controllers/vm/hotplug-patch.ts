@@ -1,4 +1,7 @@
-/** Builds the patch that applies hotplug steps to an instance. It fails if the lists have changed since they were read. Pure. */
+/**
+ * Builds the patch that applies hotplug steps to an instance. It fails if the lists have changed since they were read.
+ * Pure.
+ */
 import type { JsonPatchOperation } from '#api/can.ts';
 import type { Interface } from '#api/domain/interface.ts';
 import { formatEphemeralVolumes } from '#api/ephemeral-volumes.ts';
@@ -47,7 +50,9 @@ function withState(nic: Interface, { unplug, links }: DeviceSteps['interfaces'])
   return link === 'down' ? { ...rest, state: link } : rest;
 }
 
-/** Replaces a list, unless both have the same items. Items are compared by reference: unchanged items are not copied. */
+/**
+ * Replaces a list, unless both have the same items. Items are compared by reference: unchanged items are not copied.
+ */
 function setList<T>(path: readonly string[], before: readonly T[] | undefined, after: readonly T[]): Patch {
   const old = before ?? [];
   if (old.length === after.length && old.every((item, i) => item === after[i])) return [];

@@ -1,8 +1,8 @@
 /**
- * Decides which disks to plug into and unplug from a running instance, so that it matches the template. Only hotpluggable
- * volumes of claims are considered. A disk that moves to another claim is unplugged first and plugged in again when the
- * guest has released it. A disk in use is not unplugged to change, for example, its serial or cache: that needs a restart.
- * Volumes that were plugged into the instance for this run only are left alone. Pure.
+ * Decides which disks to plug into and unplug from a running instance, so that it matches the template. Only
+ * hotpluggable volumes of claims are considered. A disk that moves to another claim is unplugged first and plugged in
+ * again when the guest has released it. A disk in use is not unplugged to change, for example, its serial or cache:
+ * that needs a restart. Volumes that were plugged into the instance for this run only are left alone. Pure.
  */
 import { isMovable, isPlugged } from '#api/disk-bus.ts';
 import { disk as diskSchema, type Disk } from '#api/domain/disk.ts';

@@ -1,7 +1,7 @@
 /**
- * Applies changes of disks and interfaces in the template to the running instance, where that is possible: updates the spec
- * of the instance, and the node agent plugs and unplugs the devices. Other changes need a restart (restart-required.ts).
- * Pure.
+ * Applies changes of disks and interfaces in the template to the running instance, where that is possible: updates the
+ * spec of the instance, and the node agent plugs and unplugs the devices. Other changes need a restart
+ * (restart-required.ts). Pure.
  */
 import { readEphemeralVolumes } from '#api/ephemeral-volumes.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';

@@ -1,7 +1,7 @@
 /**
- * Resolves the identity of a VM, which is its firmware uuid and serial and the MAC addresses of its interfaces, and writes
- * it to the identity record. Values come from the template, then the record, then the instance; missing ones are derived
- * from the uid and name of the VM, so that a repetition after a lost write gives the same values. Pure.
+ * Resolves the identity of a VM, which is its firmware uuid and serial and the MAC addresses of its interfaces, and
+ * writes it to the identity record. Values come from the template, then the record, then the instance; missing ones are
+ * derived from the uid and name of the VM, so that a repetition after a lost write gives the same values. Pure.
  */
 import { derivedMac } from '#api/derived-mac.ts';
 import type { Smbios } from '#api/domain/chassis.ts';
@@ -67,8 +67,9 @@ export function ownRecord({
 }
 
 /**
- * Returns the identity that the VM has had so far: from its record, otherwise from the instance, otherwise from the newest
- * snapshot. The MAC addresses of a record are complete: an interface without one had the address of the template.
+ * Returns the identity that the VM has had so far: from its record, otherwise from the instance, otherwise from the
+ * newest snapshot. The MAC addresses of a record are complete: an interface without one had the address of the
+ * template.
  */
 export function knownIdentity(world: VmWorld): IdentitySpec | undefined {
   const { vmi, lostRecord } = world;
@@ -88,8 +89,8 @@ export function knownIdentity(world: VmWorld): IdentitySpec | undefined {
 }
 
 /**
- * Reports whether the record belongs to an earlier VM of this name; the garbage collector will delete it. A record of this
- * VM that is being deleted stays usable while it has our finalizer.
+ * Reports whether the record belongs to an earlier VM of this name; the garbage collector will delete it. A record of
+ * this VM that is being deleted stays usable while it has our finalizer.
  */
 export function isForeignRecord(vm: Stored<VirtualMachine>, identity: Stored<VirtualMachineIdentity>): boolean {
   const owner = controllerUid(identity);

@@ -1,6 +1,7 @@
 /**
- * Decides which snapshot or restore holds a VM: one at a time, until it is finished. The holder is written to the status of
- * the VM before it begins; meanwhile the VM does not start. controllers/snapshot and controllers/restore do the work. Pure.
+ * Decides which snapshot or restore holds a VM: one at a time, until it is finished. The holder is written to the
+ * status of the VM before it begins; meanwhile the VM does not start. controllers/snapshot and controllers/restore do
+ * the work. Pure.
  */
 import { isMigrating } from '#api/migration-state.ts';
 import { VM_RESTORE_FINALIZER, VM_SNAPSHOT_FINALIZER } from '#api/names.ts';
@@ -43,7 +44,9 @@ interface Candidate {
   readonly holds: boolean;
 }
 
-/** Returns the current holder until it is finished or gone, then the oldest that waits. `vmi` is the instance of the VM. */
+/**
+ * Returns the current holder until it is finished or gone, then the oldest that waits. `vmi` is the instance of the VM.
+ */
 export function lockOf(
   vm: Stored<VirtualMachine>,
   { snapshots, restores }: UnfinishedWork,

@@ -1,8 +1,8 @@
 /**
- * Handles VMs whose identity record is lost (api/virtual-machine-identity/record-state.ts). The record is created again at
- * once, and controllers/device-map writes the devices to it. The VM reports the loss in a condition and an Event and does
- * not start before the record is rebuilt. If there is no source to rebuild it from, the start waits for a decision of the
- * user. Pure.
+ * Handles VMs whose identity record is lost (api/virtual-machine-identity/record-state.ts). The record is created again
+ * at once, and controllers/device-map writes the devices to it. The VM reports the loss in a condition and an Event and
+ * does not start before the record is rebuilt. If there is no source to rebuild it from, the start waits for a decision
+ * of the user. Pure.
  */
 import { isFinal } from '#api/can.ts';
 import { NEW_LAYOUT_ANNOTATION } from '#api/names.ts';

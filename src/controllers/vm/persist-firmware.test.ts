@@ -1,4 +1,6 @@
-/** Rows of the seed's table (000) and cases U3 to U11 of KubeVirt's acceptance list, as far as this controller decides. */
+/**
+ * Rows of the seed's table (000) and cases U3 to U11 of KubeVirt's acceptance list, as far as this controller decides.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Firmware } from '#api/domain/firmware.ts';

@@ -1,7 +1,7 @@
 /**
- * Writes the firmware uuid into the template of a VM that was stored without one: that of its record or instance, otherwise
- * the legacy uuid, or a random one if the VM is younger than uuid admission (api/uuid-admission.ts). A serial that the VM
- * had is restored as well; serials are never generated. Pure.
+ * Writes the firmware uuid into the template of a VM that was stored without one: that of its record or instance,
+ * otherwise the legacy uuid, or a random one if the VM is younger than uuid admission (api/uuid-admission.ts). A serial
+ * that the VM had is restored as well; serials are never generated. Pure.
  */
 import { legacyUuid } from '#api/legacy-uuid.ts';
 import { isYoungerThanAdmission } from '#api/uuid-admission.ts';

@@ -1,6 +1,6 @@
 /**
- * The finalizer on identity records. It is added when a record is created or adopted, and removed when the record is being
- * deleted and its VM no longer needs it. Pure.
+ * The finalizer on identity records. It is added when a record is created or adopted, and removed when the record is
+ * being deleted and its VM no longer needs it. Pure.
  */
 import { RECORD_FINALIZER, VM_FINALIZER } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -42,9 +42,9 @@ export function awaitsRelease(record: Stored<VirtualMachineIdentity> | undefined
 }
 
 /**
- * Reports whether the VM no longer needs a record that is being deleted. `vm` is the VM of the record's name, as read from
- * the server. A VM under deletion no longer needs it once its own finalizer is removed: it cannot start any more, and a
- * deletion in the foreground waits for the record.
+ * Reports whether the VM no longer needs a record that is being deleted. `vm` is the VM of the record's name, as read
+ * from the server. A VM under deletion no longer needs it once its own finalizer is removed: it cannot start any more,
+ * and a deletion in the foreground waits for the record.
  */
 export function isReleasable(record: Stored<VirtualMachineIdentity>, vm: Stored<VirtualMachine> | undefined): boolean {
   if (!awaitsRelease(record)) return false;

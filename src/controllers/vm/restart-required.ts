@@ -28,9 +28,9 @@ interface LiveUpdatable {
 }
 
 /**
- * Returns the spec in a form that deepEqual can compare. The grace period and the start strategy concern how an instance
- * starts and stops, not the machine, and subresources change them on the instance. The order of devices does not matter:
- * each keeps its own address.
+ * Returns the spec in a form that deepEqual can compare. The grace period and the start strategy concern how an
+ * instance starts and stops, not the machine, and subresources change them on the instance. The order of devices does
+ * not matter: each keeps its own address.
  */
 function comparable(spec: VmiSpec, liveUpdatable: LiveUpdatable): unknown {
   const { terminationGracePeriodSeconds: _grace, startStrategy: _start, ...machine } = spec;

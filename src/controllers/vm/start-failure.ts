@@ -1,6 +1,6 @@
 /**
- * Counts the consecutive failed starts of a VM and decides when it may try again. Only instances that never ran count: a VM
- * whose guest ran and crashed is started again at once, as in KubeVirt. Pure.
+ * Counts the consecutive failed starts of a VM and decides when it may try again. Only instances that never ran count:
+ * a VM whose guest ran and crashed is started again at once, as in KubeVirt. Pure.
  */
 import { createHash } from 'node:crypto';
 import { isFinal, runStrategyOf } from '#api/can.ts';

@@ -1,7 +1,7 @@
 /**
- * Plans a start, as writes that must be durable in this order: the VM has our finalizer, machine type and firmware uuid;
- * its identity, with the devices of an import, is recorded; the instance is created. After an interruption the next
- * reconcile continues at the first missing write.
+ * Plans a start, as writes that must be durable in this order: the VM has our finalizer, machine type and firmware
+ * uuid; its identity, with the devices of an import, is recorded; the instance is created. After an interruption the
+ * next reconcile continues at the first missing write.
  */
 import { VM_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';

@@ -1,7 +1,7 @@
 /**
  * Reads the queue in status.stateChangeRequests, to which subresources/ and transition/ append, and removes completed
- * requests. A request is complete when the observed state is what it requests, so a crash between the action and the write
- * is harmless. Pure.
+ * requests. A request is complete when the observed state is what it requests, so a crash between the action and the
+ * write is harmless. Pure.
  */
 import { isFinal, runStrategyOf } from '#api/can.ts';
 import type { StateChangeRequest } from '#api/virtual-machine/schema.ts';

@@ -1,8 +1,8 @@
 /**
- * The controller of VirtualMachines. It observes a VM, its instance, its identity record, the claims of its template, claims
- * of other owners that are marked as its state, unfinished snapshots and restores (lock.ts) and VMs with the same firmware
- * uuid, and decides (decide-vm.ts). It creates and deletes the instance; controllers/vmi and the node agent run it. After
- * the end of a VM it releases the instance and the record.
+ * The controller of VirtualMachines. It observes a VM, its instance, its identity record, the claims of its template,
+ * claims of other owners that are marked as its state, unfinished snapshots and restores (lock.ts) and VMs with the
+ * same firmware uuid, and decides (decide-vm.ts). It creates and deletes the instance; controllers/vmi and the node
+ * agent run it. After the end of a VM it releases the instance and the record.
  */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { firmwareUuidOf } from '#api/firmware-uuid-index.ts';
@@ -121,14 +121,19 @@ function definition({
     return uuid === undefined ? undefined : holders.sharersOf(uuid, objectKey(vm));
   }
 
-  /** Reads the VM from the server before it becomes an owner: an instance whose owner is gone would be garbage-collected. */
+  /**
+   * Reads the VM from the server before it becomes an owner: an instance whose owner is gone would be
+   * garbage-collected.
+   */
   async function exists({ metadata }: Stored<VirtualMachine>, signal: AbortSignal): Promise<boolean> {
     const { name, namespace, uid } = metadata;
     const live = await readLive(VIRTUAL_MACHINES, { name, namespace }, { signal });
     return live?.metadata.uid === uid && !isDeleting(live);
   }
 
-  /** Reads the instance from the server before the mark is removed: the cache of instances may lag behind that of VMs. */
+  /**
+   * Reads the instance from the server before the mark is removed: the cache of instances may lag behind that of VMs.
+   */
   async function markedInstanceOf(
     vm: Stored<VirtualMachine>,
     vmi: Stored<VirtualMachineInstance> | undefined,

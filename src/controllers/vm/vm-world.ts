@@ -35,7 +35,10 @@ export interface VmWorld {
   readonly sharers?: UuidSharers;
   /** The claims that a start needs. */
   readonly claims: readonly NeededClaim[];
-  /** Claims that are marked as the state of the VM but have another owner, if the VM needs state and has no claim for it. */
+  /**
+   * Claims that are marked as the state of the VM but have another owner, if the VM needs state and has no claim for
+   * it.
+   */
   readonly stateConflicts?: readonly Stored<PersistentVolumeClaim>[];
   /** Milliseconds since the epoch. */
   readonly now: number;

@@ -1,6 +1,6 @@
 /**
- * Finds active migrations: node agents know of them, and they are not over. Meanwhile it is not certain on which node the
- * guest is and which claim has its newest state. A migration may outlive its instance.
+ * Finds active migrations: node agents know of them, and they are not over. Meanwhile it is not certain on which node
+ * the guest is and which claim has its newest state. A migration may outlive its instance.
  */
 import {
   isFinalPhase,

@@ -1,6 +1,6 @@
 /**
- * Holds claims whose disk is hotplugged. Kubernetes protects and binds the claims in the spec of a pod; a pod cannot change,
- * so this controller does the same for hotplugged claims:
+ * Holds claims whose disk is hotplugged. Kubernetes protects and binds the claims in the spec of a pod; a pod cannot
+ * change, so this controller does the same for hotplugged claims:
  *
  *   - a finalizer holds the claim from the moment the instance names it until the guest has released it or is gone;
  *   - a claim that waits for its first consumer gets the annotation with the node of the guest.

@@ -1,6 +1,6 @@
 /**
- * Computes the conditions of an instance that this controller owns; wording follows KubeVirt. Conditions of the node agent
- * and of other components keep their place and content.
+ * Computes the conditions of an instance that this controller owns; wording follows KubeVirt. Conditions of the node
+ * agent and of other components keep their place and content.
  */
 import { isMigrating } from '#api/migration-state.ts';
 import type { VmiPhase, VmiStatus } from '#api/virtual-machine-instance/status.ts';

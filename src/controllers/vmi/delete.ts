@@ -1,6 +1,6 @@
 /**
- * The deletion of an instance: all its launcher pods are deleted, the node agents shut down the guest and remove the pods,
- * and then the finalizer of the instance is removed.
+ * The deletion of an instance: all its launcher pods are deleted, the node agents shut down the guest and remove the
+ * pods, and then the finalizer of the instance is removed.
  */
 import { VMI_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';

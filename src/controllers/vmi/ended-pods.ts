@@ -1,6 +1,6 @@
 /**
- * Remembers the final state of launcher pods that are gone: an evicted pod is removed as soon as its guest has shut down,
- * and the next reconcile may come too late to see how it ended. Kept in memory; a restart loses only that detail.
+ * Remembers the final state of launcher pods that are gone: an evicted pod is removed as soon as its guest has shut
+ * down, and the next reconcile may come too late to see how it ended. Kept in memory; a restart loses only that detail.
  */
 import { APP_LABEL, CREATED_BY_LABEL, LAUNCHER_APP } from '#api/names.ts';
 import type { Informer } from '#client/informer.ts';

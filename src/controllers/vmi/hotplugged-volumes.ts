@@ -1,6 +1,6 @@
 /**
- * Finds hotplugged volumes: those that were added after the launcher pod was created. The pod does not name their claims,
- * and so does not protect them from deletion. Pure.
+ * Finds hotplugged volumes: those that were added after the launcher pod was created. The pod does not name their
+ * claims, and so does not protect them from deletion. Pure.
  */
 import { claimNameOf } from '#api/claim-names.ts';
 import type { Volume } from '#api/domain/volume.ts';

@@ -17,7 +17,9 @@ export function findLaunchRefusal(view: View): LaunchRefusal | undefined {
   return checkActiveMigration(view) ?? findLastingRefusal(view) ?? checkStateBound(view);
 }
 
-/** Refuses a launch during a migration: only afterwards is it known where the newest state is and whether it is in use. */
+/**
+ * Refuses a launch during a migration: only afterwards is it known where the newest state is and whether it is in use.
+ */
 function checkActiveMigration({ isMigrationActive }: View): LaunchRefusal | undefined {
   return isMigrationActive ? { reason: 'ActiveMigration', message: 'active migration exists' } : undefined;
 }

@@ -20,7 +20,9 @@ export function launcherNodeSelector(
   };
 }
 
-/** Returns the nodes that have local volumes. With two of them the pod fits on no node, and the scheduler reports that. */
+/**
+ * Returns the nodes that have local volumes. With two of them the pod fits on no node, and the scheduler reports that.
+ */
 export function dataNodesOf(claims: Iterable<ClaimView>): string[] {
   const nodes = new Set<string>();
   for (const { volume } of claims) {
@@ -30,15 +32,17 @@ export function dataNodesOf(claims: Iterable<ClaimView>): string[] {
   return [...nodes].sort();
 }
 
-/** Returns the selector for nodes with the exact machine type of the running guest: an alias may differ between nodes. */
+/**
+ * Returns the selector for nodes with the exact machine type of the running guest: an alias may differ between nodes.
+ */
 export function machineSelector({ status }: VirtualMachineInstance): Record<string, string> {
   const machine = status?.machine?.type;
   return machine ? { [MACHINE_TYPE_LABEL_PREFIX + machine]: 'true' } : {};
 }
 
 /**
- * Returns the affinity of the spec with two more requirements: the nodes of the data, and not `excludedNode`. Node selector
- * terms are alternatives, so each of them gets the requirements.
+ * Returns the affinity of the spec with two more requirements: the nodes of the data, and not `excludedNode`. Node
+ * selector terms are alternatives, so each of them gets the requirements.
  */
 export function launcherAffinity(affinity: unknown, dataNodes: readonly string[], excludedNode?: string): unknown {
   const notOnExcluded =

@@ -36,8 +36,8 @@ const ROOT_CA = 'kube-root-ca.crt';
 const MAX_VOLUME_NAME = 63;
 
 /**
- * Returns volumes for the objects that become the content of disks. No container mounts them: the node agent reads them,
- * and a node may read the objects that its pods name.
+ * Returns volumes for the objects that become the content of disks. No container mounts them: the node agent reads
+ * them, and a node may read the objects that its pods name.
  */
 export function objectVolumes({ volumes = [] }: VmiSpec): PodVolume[] {
   return volumes.flatMap(({ name, configMap, secret, serviceAccount, cloudInitNoCloud }): PodVolume[] => [

@@ -1,6 +1,6 @@
 /**
- * Estimates the memory that a guest needs beyond its own; the pod requests both. Measured with QEMU 7.2 and q35, rounded
- * up:
+ * Estimates the memory that a guest needs beyond its own; the pod requests both. Measured with QEMU 7.2 and q35,
+ * rounded up:
  *
  *   fixed      64 MiB   QEMU itself: code, device models, I/O buffers, firmware
  *   vcpus       2 MiB   each: stack and thread

@@ -9,7 +9,10 @@ export interface LaunchRefusal {
   readonly message: string;
 }
 
-/** Returns the first missing claim, or undefined. Unbound claims are not missing: the scheduler and the node wait for them. */
+/**
+ * Returns the first missing claim, or undefined. Unbound claims are not missing: the scheduler and the node wait for
+ * them.
+ */
 export function findMissingClaim({ vmi, claims }: Pick<VmiWorld, 'vmi' | 'claims'>): LaunchRefusal | undefined {
   for (const name of neededClaimNames(vmi.spec)) {
     const missing = checkClaim(`${vmi.metadata.namespace}/${name}`, claims.get(name));
@@ -25,7 +28,9 @@ export function checkClaim(key: string, view: ClaimView | undefined): LaunchRefu
   return { reason: 'FailedPvcNotFound', message: `PVC ${key} ${state}` };
 }
 
-/** Reports whether the cache lacks a volume of a bound claim. The volume may be local to a node that the pod then needs. */
+/**
+ * Reports whether the cache lacks a volume of a bound claim. The volume may be local to a node that the pod then needs.
+ */
 export function awaitsVolumes({ vmi, claims, state }: Pick<VmiWorld, 'vmi' | 'claims' | 'state'>): boolean {
   const named = claimNamesOf({ volumes: podVolumes(vmi.spec, claims) }).flatMap((name) => claims.get(name) ?? []);
   const all = state?.kind === 'exists' ? [...named, state] : named;

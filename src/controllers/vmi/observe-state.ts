@@ -1,7 +1,7 @@
 /**
- * Observes the claim with the persistent state of an instance: the one that its pod names; before there is a pod, the claim
- * of its VM. If the VM has none, selects the storage for a new one, unless a claim that is marked as its state has another
- * owner.
+ * Observes the claim with the persistent state of an instance: the one that its pod names; before there is a pod, the
+ * claim of its VM. If the VM has none, selects the storage for a new one, unless a claim that is marked as its state
+ * has another owner.
  */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
@@ -76,8 +76,8 @@ export function createStateObserver({ client, informer }: Pick<ControllerParts, 
   }
 
   /**
-   * Reads all claims of the namespace from the server: a claim that the cache does not show yet would be missed, and the
-   * guest would start with empty state. A selector cannot find annotations, so all claims are listed.
+   * Reads all claims of the namespace from the server: a claim that the cache does not show yet would be missed, and
+   * the guest would start with empty state. A selector cannot find annotations, so all claims are listed.
    */
   async function findLive(vmi: Vmi, options: { signal: AbortSignal }): Promise<VmiStateView> {
     const { namespace } = vmi.metadata;

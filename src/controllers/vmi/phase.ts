@@ -1,7 +1,7 @@
 /**
- * Computes the phase of an instance from its launcher pod. A phase only goes forward, and a final phase never changes. If
- * the guest has migrated, or may have, the end of its pod does not count: the phase stays until the migration is decided,
- * and the instance then has another pod.
+ * Computes the phase of an instance from its launcher pod. A phase only goes forward, and a final phase never changes.
+ * If the guest has migrated, or may have, the end of its pod does not count: the phase stays until the migration is
+ * decided, and the instance then has another pod.
  *
  *   Pending ──pod created──► Scheduling ──bound to a node──► Scheduled ──guest runs──► Running
  *      claims are missing       └──────────────┴──────────────────┴─────┴──► Succeeded: the guest shut down
@@ -60,7 +60,9 @@ function phaseOfEndedPod(pod: Pod): PhaseView {
   return { phase: 'Failed', reason: reason || ended?.reason, message: message || ended?.message };
 }
 
-/** Reports whether a migration must decide the phase: the guest is on the target, or its source node is not reachable. */
+/**
+ * Reports whether a migration must decide the phase: the guest is on the target, or its source node is not reachable.
+ */
 function isMigrationUndecided(world: VmiWorld): boolean {
   const { migrationState } = world.vmi.status ?? {};
   if (!isMigrating(migrationState)) return false;

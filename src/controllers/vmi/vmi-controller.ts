@@ -1,9 +1,9 @@
 /**
- * The controller of VirtualMachineInstances. It observes an instance, its launcher pods, its claims and the claim with its
- * persistent state (observe-state.ts), and decides (decide-vmi.ts). It creates and deletes the pod, creates the state claim
- * and reports the phase. The node agent runs the guest and reports in the status of the pod and in its own fields of the
- * instance's status. claim-holds.ts holds the claims that the pod does not name. controllers/migration creates target pods
- * and records in the status of the instance which pod has the guest.
+ * The controller of VirtualMachineInstances. It observes an instance, its launcher pods, its claims and the claim with
+ * its persistent state (observe-state.ts), and decides (decide-vmi.ts). It creates and deletes the pod, creates the
+ * state claim and reports the phase. The node agent runs the guest and reports in the status of the pod and in its own
+ * fields of the instance's status. claim-holds.ts holds the claims that the pod does not name. controllers/migration
+ * creates target pods and records in the status of the instance which pod has the guest.
  */
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';

@@ -1,6 +1,6 @@
 /**
- * Computes the status of the volumes of an instance, with the progress of hotplug; wording follows KubeVirt. The node agent
- * reports the progress in `hotplug`, by device. Pure.
+ * Computes the status of the volumes of an instance, with the progress of hotplug; wording follows KubeVirt. The node
+ * agent reports the progress in `hotplug`, by device. Pure.
  */
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { claimNameOf } from '#api/claim-names.ts';
@@ -79,7 +79,9 @@ function progress(volume: Volume, entry: HotplugEntry | undefined, { vmi, claims
   }
 }
 
-/** Returns volumes that the spec no longer has and the guest has not released, with the claim that was reported before. */
+/**
+ * Returns volumes that the spec no longer has and the guest has not released, with the claim that was reported before.
+ */
 function detachingVolumes({ vmi: { spec, status } }: View): VolumeStatus[] {
   const named = new Set(spec.volumes?.map(({ name }) => name));
   const reported = new Map((status?.volumeStatus ?? []).map((one) => [one.name, one.persistentVolumeClaimInfo]));
