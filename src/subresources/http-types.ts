@@ -26,12 +26,12 @@ export interface BytesAnswer {
 }
 
 /** A response that takes over the connection; `takeOver` writes everything, including the status line. */
-export interface UpgradeResponse {
+export interface SubresourceUpgrade {
   readonly status: 101;
   takeOver(connection: Duplex, head: Buffer): void;
 }
 
-export type SubresourceResponse = BytesAnswer | UpgradeResponse;
+export type SubresourceResponse = BytesAnswer | SubresourceUpgrade;
 export type SubresourceHandler = (request: SubresourceRequest) => Promise<SubresourceResponse>;
 
 export function jsonAnswer(status: number, value: unknown): BytesAnswer {

@@ -1,13 +1,13 @@
 /** Relays bytes between the WebSocket of a client and that of a node, without interpreting frames, pings or closes. */
 import type { Duplex } from 'node:stream';
-import type { UpgradeResponse } from '#subresources/http-types.ts';
+import type { SubresourceUpgrade } from '#subresources/http-types.ts';
 import type { NodeUpgrade } from '#subresources/node-connections.ts';
 
 const KEEP_ALIVE_MS = 30_000;
 /** The time for one side to read the last bytes of the other. */
 const LINGER_MS = 5000;
 
-export function relayNodeUpgrade({ responseHead, connection: node, head: nodeHead }: NodeUpgrade): UpgradeResponse {
+export function relayNodeUpgrade({ responseHead, connection: node, head: nodeHead }: NodeUpgrade): SubresourceUpgrade {
   return {
     status: 101,
     takeOver(client, head) {

@@ -102,7 +102,7 @@ function serveDocument({ method }: SubresourceRequest, value: unknown): BytesAns
 async function serveVerb(
   parts: SubresourcesParts,
   request: SubresourceRequest,
-  { resource, verb: verb, method, namespace, name, forward }: Extract<SubresourceRoute, { kind: 'verb' }>,
+  { resource, verb, method, namespace, name, forward }: Extract<SubresourceRoute, { kind: 'verb' }>,
 ): Promise<SubresourceResponse> {
   if (request.method !== method) throw methodNotAllowed();
   const text = method === 'GET' ? '' : await readBodyText(request);
@@ -144,7 +144,7 @@ async function serveGuestRead(parts: SubresourcesParts, request: VerbRequest): P
 async function serveDisk(
   parts: SubresourcesParts,
   request: SubresourceRequest,
-  { verb: verb, namespace, name }: Extract<SubresourceRoute, { kind: 'disk' }>,
+  { verb, namespace, name }: Extract<SubresourceRoute, { kind: 'disk' }>,
 ): Promise<SubresourceResponse> {
   if (request.method !== 'GET') throw methodNotAllowed();
   expectUpgrade(request, verb);
@@ -152,7 +152,7 @@ async function serveDisk(
   const attempt = startAttempt(parts.clock, { timeoutMs: VERB_TIMEOUT_MS, error, signal: request.signal });
   const volume = request.query.get('volume') ?? '';
   try {
-    const target = await routeDiskRequest(parts, { verb: verb, namespace, name, volume, signal: attempt.signal });
+    const target = await routeDiskRequest(parts, { verb, namespace, name, volume, signal: attempt.signal });
     return await relayToNode(parts, request, target);
   } finally {
     attempt.release();

@@ -182,8 +182,8 @@ function limitMs({ vm }: EntryWorld): number {
 }
 
 function recheckLater(world: EntryWorld, note: EntryNote): EntryDecision {
-  const againAfterMs = restartLeftMs({ ...world, note });
-  return { note, ...(againAfterMs !== undefined && { recheckAfterMs: againAfterMs }) };
+  const recheckAfterMs = restartLeftMs({ ...world, note });
+  return { note, ...(recheckAfterMs !== undefined && { recheckAfterMs }) };
 }
 
 const settle = (world: EntryWorld, state: 'done' | 'failed' | 'skipped', reason?: string): EntryDecision => ({

@@ -138,8 +138,8 @@ export class DeviceReports {
 }
 
 function newPendingRead(): PendingRead {
-  const { promise: answer, resolve, reject } = Promise.withResolvers<DeviceReport>();
-  return { report: answer, resolve, reject };
+  const { promise: report, resolve, reject } = Promise.withResolvers<DeviceReport>();
+  return { report, resolve, reject };
 }
 
 function stoppingError(): Error {

@@ -62,7 +62,8 @@ export function decideVolumeSteps(view: VolumeHotplugInput): VolumeSteps {
     if (present.has(name) || !canHotplug(want)) continue;
     const holder = isPlugged(want.disk) ? claims.otherHolder(want) : undefined;
     // The current holder keeps the claim for this run, so only a restart can give it to this disk.
-    if (holder !== undefined && !wanted.has(holder) && !unplug.some((going) => going.name === holder)) continue;
+    if (holder !== undefined && !wanted.has(holder) && !unplug.some(({ name: unplugged }) => unplugged === holder))
+      continue;
     live.add(name);
     if (holder === undefined && isPlugged(want.disk) && !inProgress.has(`disk-${name}`)) plug.push(want);
   }

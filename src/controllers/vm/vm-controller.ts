@@ -212,9 +212,9 @@ function definition({
     },
     decide(world) {
       if ('vm' in world) return decideVm(world);
-      const { vmi: leftover, record, recordIsReleasable } = world;
+      const { vmi, record, recordIsReleasable } = world;
       const changes = [
-        releaseInstance(leftover),
+        releaseInstance(vmi),
         recordIsReleasable && record !== undefined ? releaseRecord(record) : undefined,
       ].filter((change) => change !== undefined);
       return changes.length === 0 ? NOTHING : { changes, goOn: true };

@@ -8,7 +8,7 @@
 import { isMigrating } from '#api/migration-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { hotpluggableClaims, usesHotplugged } from '#controllers/vmi/hotplugged-volumes.ts';
+import { hotpluggableClaimNames, usesHotplugged } from '#controllers/vmi/hotplugged-volumes.ts';
 import { launcherIndexKeys, launcherNodes, launcherOf, LAUNCHERS_BY_NODE } from '#controllers/vmi/launcher-of.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { NODES, PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim, type Pod, PODS } from '#kube/core-kinds.ts';
@@ -73,7 +73,7 @@ export function defineClaimHolds({ informer }: ControllerParts): ControllerDefin
   const pods = informer(PODS);
   const nodes = informer(NODES);
   vmis.addIndex(BY_HOTPLUGGABLE_CLAIM, hotpluggableClaimKeys);
-  vmis.addIndex(WITH_HOTPLUGGABLE_CLAIMS, (vmi) => (hotpluggableClaims(vmi).length > 0 ? [vmi.metadata.uid] : []));
+  vmis.addIndex(WITH_HOTPLUGGABLE_CLAIMS, (vmi) => (hotpluggableClaimNames(vmi).length > 0 ? [vmi.metadata.uid] : []));
   pods.addIndex(LAUNCHERS_BY_NODE, launcherNodes);
   const ofPod = (pod: Stored<Pod>) =>
     launcherIndexKeys(pod).flatMap((uid) => vmis.byIndex(WITH_HOTPLUGGABLE_CLAIMS, uid).flatMap(hotpluggableClaimKeys));
@@ -114,5 +114,5 @@ function hasFinalizer({ metadata }: Stored<PersistentVolumeClaim>): boolean {
 
 function hotpluggableClaimKeys(vmi: Stored<VirtualMachineInstance>): string[] {
   const { namespace } = vmi.metadata;
-  return hotpluggableClaims(vmi).map((name) => keyOf({ namespace, name }));
+  return hotpluggableClaimNames(vmi).map((name) => keyOf({ namespace, name }));
 }

@@ -31,7 +31,7 @@ export function usesHotplugged(view: View, claimName: string): boolean {
 }
 
 /** Returns the claims of hotpluggable volumes: those in the spec, and those that the guest has not released. */
-export function hotpluggableClaims(vmi: VirtualMachineInstance): string[] {
+export function hotpluggableClaimNames(vmi: VirtualMachineInstance): string[] {
   const names = hotpluggableVolumes(vmi.spec).flatMap((volume) => claimNameOf(volume) ?? []);
   return [...new Set([...names, ...detachingClaims(vmi)])];
 }

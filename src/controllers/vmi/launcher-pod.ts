@@ -135,9 +135,9 @@ function podSpec(
   const serviceAccountName = serviceAccountOf(spec);
   const { hostname, subdomain, priorityClassName, schedulerName } = spec;
   const tolerations = [...(spec.tolerations ?? []), NODE_TOLERATION];
-  const asked = { serviceAccountName, affinity, tolerations, hostname, subdomain, priorityClassName, schedulerName };
+  const fields = { serviceAccountName, affinity, tolerations, hostname, subdomain, priorityClassName, schedulerName };
   return {
-    ...withoutUndefined(asked),
+    ...withoutUndefined(fields),
     restartPolicy: 'Never',
     terminationGracePeriodSeconds: (spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS) + GRACE_EXTRA_SECONDS,
     automountServiceAccountToken: false,

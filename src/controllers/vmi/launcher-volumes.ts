@@ -57,8 +57,8 @@ function optionalField({ optional }: { readonly optional?: boolean | undefined }
 /** Returns the volume of a cloud-init secret, with the name that KubeVirt gives it. */
 function secretVolume(volume: string, part: string, secretName: string | undefined): PodVolume[] {
   if (secretName === undefined) return [];
-  const begin = volume.slice(0, MAX_VOLUME_NAME - part.length - 1).replace(/[^a-z0-9]+$/, '');
-  return [{ name: `${begin}-${part}`, secret: { secretName } }];
+  const prefix = volume.slice(0, MAX_VOLUME_NAME - part.length - 1).replace(/[^a-z0-9]+$/, '');
+  return [{ name: `${prefix}-${part}`, secret: { secretName } }];
 }
 
 /** Returns the service account of the pod, which is the one on a disk: a node may request tokens only for its pods. */

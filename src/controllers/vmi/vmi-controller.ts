@@ -15,7 +15,7 @@ import { concludeVmi, decideVmi } from '#controllers/vmi/decide-vmi.ts';
 import { EndedPods } from '#controllers/vmi/ended-pods.ts';
 import { defineClaimHolds } from '#controllers/vmi/claim-holds.ts';
 import { createStateObserver } from '#controllers/vmi/observe-state.ts';
-import { hotpluggableClaims } from '#controllers/vmi/hotplugged-volumes.ts';
+import { hotpluggableClaimNames } from '#controllers/vmi/hotplugged-volumes.ts';
 import { observeActiveMigrations } from '#controllers/vmi/active-migrations.ts';
 import {
   currentLauncherName,
@@ -142,7 +142,7 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
 
 /** Returns the claims in the spec, and those that the guest has not released yet. */
 function claimNames(vmi: Vmi): Set<string> {
-  return new Set([...claimNamesOf(vmi.spec), ...hotpluggableClaims(vmi)]);
+  return new Set([...claimNamesOf(vmi.spec), ...hotpluggableClaimNames(vmi)]);
 }
 
 function claimKeysOf(vmi: Vmi): string[] {
