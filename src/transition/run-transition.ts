@@ -101,7 +101,7 @@ async function loadPlan(parts: TransitionParts, { vms, vmis, records }: Informer
   await Promise.all([vms.synced(), vmis.synced(), records.synced()]).catch((error: unknown) => {
     throw parts.signal.aborted ? parts.signal.reason : error;
   });
-  return await withRetries(parts, 'make the plan', () =>
+  return await withRetries(parts, 'create the plan', () =>
     loadOrCreatePlan(parts, async () => {
       const context = await readSelectContext(parts);
       return buildPlan(vms.list(), (key) => vmis.get(key), parts.options, context);

@@ -35,22 +35,20 @@ export interface ReadRowsInput {
 const WITHOUT_ADDRESS: ReadonlySet<string> = new Set(['graphics', 'console', 'tpm', 'mdev']);
 
 /** Returns decisions for the reported devices, in the order of the report, followed by the other rows. */
-export function decideReadRows(reading: ReadRowsInput): RowDecision[] {
-  const rows = reading.chipsetChanged ? reading.rows.map(withoutAddress) : reading.rows;
+export function decideReadRows(input: ReadRowsInput): RowDecision[] {
+  const rows = input.chipsetChanged ? input.rows.map(withoutAddress) : input.rows;
   const known = new Map(rows.map((row) => [row.id, row]));
   const decisions = new Map<string, RowDecision>();
-  for (const device of reading.reported) {
+  for (const device of input.reported) {
     const { id } = device;
     // Two devices with the same id cannot be distinguished: the first counts.
     if (decisions.has(id)) continue;
     const row = known.get(id);
-    decisions.set(id, { id, action: row === undefined ? 'insert' : 'update', row: toRow(device, row, reading) });
+    decisions.set(id, { id, action: row === undefined ? 'insert' : 'update', row: toRow(device, row, input) });
   }
-  const places = new Set(
-    reading.reported.flatMap(({ address }) => (isPciAddress(address) ? [addressKey(address)] : [])),
-  );
+  const places = new Set(input.reported.flatMap(({ address }) => (isPciAddress(address) ? [addressKey(address)] : [])));
   for (const row of rows) {
-    if (!decisions.has(row.id)) decisions.set(row.id, releaseIfTaken(decideUnreported(row, reading), places));
+    if (!decisions.has(row.id)) decisions.set(row.id, releaseIfTaken(decideUnreported(row, input), places));
   }
   return [...decisions.values()];
 }

@@ -144,7 +144,7 @@ function isChipsetChange({ field, from, to }: IdentityChange): boolean {
   return before !== undefined && after !== undefined && before !== after;
 }
 
-/** Returns the edit that requested the change, or undefined if there is none. */
+/** Returns the cause of a change of a device, or undefined if no edit requested it. */
 function deviceCause(known: CauseInputs, change: IdentityChange, id: string): Cause | undefined {
   const { edits, parts, history, occasion } = known;
   const part = partOf(id);

@@ -48,7 +48,7 @@ export function decideInterfaceSteps({ next, now, rows, isRecordCurrent }: Inter
   const plug: AttachedInterface[] = [];
   const unplug: string[] = [];
   const bringBack: string[] = [];
-  const live = new Set<string>();
+  const liveUpdatable = new Set<string>();
   const links = new Map<string, 'up' | 'down'>();
   for (const [name, want] of wanted) {
     const has = present.get(name);
@@ -58,21 +58,21 @@ export function decideInterfaceSteps({ next, now, rows, isRecordCurrent }: Inter
         if (has.nic.bootOrder !== undefined) continue;
         if (isRecordedAs(rows, name, false) ?? isRecordCurrent) unplug.push(name);
       }
-      live.add(name);
+      liveUpdatable.add(name);
     } else if (has === undefined) {
       if (want.nic.bootOrder !== undefined) continue;
       plug.push(want);
-      live.add(name);
+      liveUpdatable.add(name);
     } else if (isAbsent(has.nic) && deepEqual(comparable(has), comparable(want))) {
       if (isRecordedAs(rows, name, true) ?? true) {
         bringBack.push(name);
         links.set(name, linkOf(want.nic));
       }
-      live.add(name);
+      liveUpdatable.add(name);
     } else if (!isAbsent(has.nic) && linkOf(has.nic) !== linkOf(want.nic)) links.set(name, linkOf(want.nic));
   }
-  for (const [name, has] of present) if (!wanted.has(name) && isAbsent(has.nic)) live.add(name);
-  return { plug, unplug, bringBack, links, liveUpdatable: live };
+  for (const [name, has] of present) if (!wanted.has(name) && isAbsent(has.nic)) liveUpdatable.add(name);
+  return { plug, unplug, bringBack, links, liveUpdatable };
 }
 
 function linkOf({ state }: Interface): 'up' | 'down' {

@@ -42,19 +42,19 @@ export interface VolumeUnplug {
   readonly returns: boolean;
 }
 
-export function decideVolumeSteps(view: VolumeHotplugInput): VolumeSteps {
-  const { next, now, isEphemeral, hotplug = [] } = view;
+export function decideVolumeSteps(input: VolumeHotplugInput): VolumeSteps {
+  const { next, now, isEphemeral, hotplug = [] } = input;
   const [wanted, present] = [attachedOf(next), attachedOf(now)];
   const inProgress = new Set(hotplug.map(({ device }) => device));
   const plug: AttachedVolume[] = [];
   const unplug: VolumeUnplug[] = [];
-  const live = new Set<string>();
+  const liveUpdatable = new Set<string>();
   for (const [name, has] of present) {
     const want = wanted.get(name);
     if (!canHotplug(has) || (want !== undefined && !canHotplug(want))) continue;
     const stays = want === undefined ? isEphemeral(name) : deepEqual(comparable(has), comparable(want));
     if (!stays && want !== undefined && isSameDisk(has, want)) continue;
-    live.add(name);
+    liveUpdatable.add(name);
     if (!stays) unplug.push({ name, returns: want !== undefined && isPlugged(want.disk) });
   }
   const claims = new ClaimHolders(present);
@@ -64,10 +64,10 @@ export function decideVolumeSteps(view: VolumeHotplugInput): VolumeSteps {
     // The current holder keeps the claim for this run, so only a restart can give it to this disk.
     if (holder !== undefined && !wanted.has(holder) && !unplug.some(({ name: unplugged }) => unplugged === holder))
       continue;
-    live.add(name);
+    liveUpdatable.add(name);
     if (holder === undefined && isPlugged(want.disk) && !inProgress.has(`disk-${name}`)) plug.push(want);
   }
-  return { plug, unplug, liveUpdatable: live };
+  return { plug, unplug, liveUpdatable };
 }
 
 /** Returns the volumes with a disk, by name, in the order of the disks. */

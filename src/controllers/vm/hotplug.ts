@@ -58,8 +58,8 @@ function recordedInterfaces(
 ): Pick<InterfaceHotplugInput, 'rows' | 'isRecordCurrent'> {
   const record = ownRecord(world);
   const { deviceHash: hash } = status ?? {};
-  const isRead = record === undefined || hash === undefined || record.status?.deviceHash === hash;
-  return { rows: record?.status?.devices ?? [], isRecordCurrent: isRead };
+  const isRecordCurrent = record === undefined || hash === undefined || record.status?.deviceHash === hash;
+  return { rows: record?.status?.devices ?? [], isRecordCurrent };
 }
 
 /** Returns the plan for the next change, or undefined if there is none or the instance cannot be changed now. */

@@ -4,8 +4,8 @@ import { isMovable, isPlugged } from '#api/disk-bus.ts';
 import { vmiSpec, type VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { VM_GENERATION_ANNOTATION } from '#controllers/vm/build-vmi.ts';
 import { type DeviceSteps, decideDeviceSteps } from '#controllers/vm/hotplug.ts';
-import { normalizeInterface as nicAsHardware } from '#controllers/vm/hotplug-interfaces.ts';
-import { normalizeDisk as diskAsHardware } from '#controllers/vm/hotplug-volumes.ts';
+import { normalizeInterface } from '#controllers/vm/hotplug-interfaces.ts';
+import { normalizeDisk } from '#controllers/vm/hotplug-volumes.ts';
 import { normalizeValue } from '#controllers/vm/normalize-value.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { deepEqual } from '#kube/deep.ts';
@@ -37,8 +37,8 @@ function comparable(spec: VmiSpec, liveUpdatable: LiveUpdatable): unknown {
   const { devices } = machine.domain;
   const changed = {
     ...devices,
-    disks: byName(devices?.disks?.map(diskAsHardware), liveUpdatable.volumes),
-    interfaces: byName(devices?.interfaces?.map(nicAsHardware), liveUpdatable.interfaces),
+    disks: byName(devices?.disks?.map(normalizeDisk), liveUpdatable.volumes),
+    interfaces: byName(devices?.interfaces?.map(normalizeInterface), liveUpdatable.interfaces),
   };
   const isEmpty = Object.values(changed).every((value) => value === undefined);
   return normalizeValue(vmiSpec, {

@@ -26,7 +26,7 @@ export function findStartRefusal(world: VmWorld): VmFailure | undefined {
     return { reason: FAILED_INSTANCE_CREATE, message };
   }
   if (runActionOf(world).kind === 'start' && identity !== undefined && isForeignRecord(vm, identity)) {
-    const message = `Cannot start the VM: the VirtualMachineIdentity "${name}" of an earlier VM still exists; the VM starts when it is deleted`;
+    const message = `Cannot start the VM: the VirtualMachineIdentity "${name}" of an earlier VM still exists; the VM starts when that record is deleted`;
     return { reason: FAILED_INSTANCE_CREATE, message };
   }
   const loss = runActionOf(world).kind === 'start' ? findLossRefusal(world) : undefined;

@@ -75,7 +75,7 @@ export function defineClaimHolds({ informer }: ControllerParts): ControllerDefin
   vmis.addIndex(BY_HOTPLUGGABLE_CLAIM, hotpluggableClaimKeys);
   vmis.addIndex(WITH_HOTPLUGGABLE_CLAIMS, (vmi) => (hotpluggableClaimNames(vmi).length > 0 ? [vmi.metadata.uid] : []));
   pods.addIndex(LAUNCHERS_BY_NODE, launcherNodes);
-  const ofPod = (pod: Stored<Pod>) =>
+  const claimKeysOfPod = (pod: Stored<Pod>) =>
     launcherIndexKeys(pod).flatMap((uid) => vmis.byIndex(WITH_HOTPLUGGABLE_CLAIMS, uid).flatMap(hotpluggableClaimKeys));
   const usersOf = (key: string) => vmis.byIndex(BY_HOTPLUGGABLE_CLAIM, key);
 
@@ -89,8 +89,8 @@ export function defineClaimHolds({ informer }: ControllerParts): ControllerDefin
         hasFinalizer(claim) || usersOf(objectKey(claim)).length > 0 ? [objectKey(claim)] : [],
       ),
       source(vmis, hotpluggableClaimKeys),
-      source(pods, ofPod),
-      source(nodes, ({ metadata }) => pods.byIndex(LAUNCHERS_BY_NODE, metadata.name).flatMap(ofPod), {
+      source(pods, claimKeysOfPod),
+      source(nodes, ({ metadata }) => pods.byIndex(LAUNCHERS_BY_NODE, metadata.name).flatMap(claimKeysOfPod), {
         part: presence,
       }),
     ],

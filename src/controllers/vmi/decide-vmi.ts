@@ -23,17 +23,17 @@ const NODE_RECHECK_MS = 30_000;
 
 export function decideVmi(world: VmiWorld): Plan {
   const { vmi } = world;
-  const view = vmiPhaseOf(world);
-  const events = eventsOf(world, view);
+  const phaseView = vmiPhaseOf(world);
+  const events = eventsOf(world, phaseView);
   if (vmi.metadata.deletionTimestamp !== undefined) {
     const changes = removeVmi(world);
     // Without pods this write removes the instance, so its status is not written.
-    return podsOf(world).length === 0 ? { changes } : { changes, status: vmiStatusOf(world, view), events };
+    return podsOf(world).length === 0 ? { changes } : { changes, status: vmiStatusOf(world, phaseView), events };
   }
-  const creation = view.phase === 'Pending' ? planLaunch(world) : [];
+  const creation = phaseView.phase === 'Pending' ? planLaunch(world) : [];
   return {
-    status: vmiStatusOf(world, view),
-    changes: [...creation, ...labelWithNode(world, view)],
+    status: vmiStatusOf(world, phaseView),
+    changes: [...creation, ...labelWithNode(world, phaseView)],
     goOn: creation.length > 0,
     events,
     requeueAfterMs: awaitsNode(world) ? NODE_RECHECK_MS : undefined,

@@ -91,6 +91,6 @@ function phaseOfLivePod({ spec, status }: Pod): 'Scheduling' | 'Scheduled' | 'Ru
   if (!spec.nodeName) return 'Scheduling';
   const ready = findCondition(status?.conditions, 'Ready');
   // A guest that fails its readiness probe still runs.
-  const runs = ready?.status === 'True' || ready?.reason === UNREADY_REASON;
-  return status?.phase === 'Running' && runs ? 'Running' : 'Scheduled';
+  const isRunning = ready?.status === 'True' || ready?.reason === UNREADY_REASON;
+  return status?.phase === 'Running' && isRunning ? 'Running' : 'Scheduled';
 }

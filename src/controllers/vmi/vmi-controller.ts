@@ -70,7 +70,7 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
   pods.addIndex(LAUNCHERS_BY_NODE, launcherNodes);
   const readLive = liveLook(client);
   /** Returns the keys of the instance of a pod, even if the pod has lost its owner reference. */
-  const ofPod = (pod: Stored<Pod>) => [
+  const keysOfPod = (pod: Stored<Pod>) => [
     ...controllerKeys(VIRTUAL_MACHINE_INSTANCES)(pod),
     ...launcherIndexKeys(pod).flatMap((uid) => vmis.byIndex(BY_UID, uid).map(objectKey)),
   ];
@@ -101,10 +101,10 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
     concurrency: CONCURRENCY,
     sources: [
       source(vmis),
-      source(pods, ofPod),
+      source(pods, keysOfPod),
       source(claims, (claim) => usersOf(objectKey(claim))),
       source(volumes, (volume) => claimKeysOfVolume(volume).flatMap(usersOf)),
-      source(nodes, ({ metadata }) => pods.byIndex(LAUNCHERS_BY_NODE, metadata.name).flatMap(ofPod), {
+      source(nodes, ({ metadata }) => pods.byIndex(LAUNCHERS_BY_NODE, metadata.name).flatMap(keysOfPod), {
         part: isReachable,
       }),
       ...states.sources,
