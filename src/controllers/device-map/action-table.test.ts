@@ -272,16 +272,16 @@ test('an empty report neither deletes nor inserts requested devices', () => {
 const ROWS = [disk(), nic({ address: B }), usb(), port];
 
 test('without a guest only the template decides, and devices of the machine stay', () => {
-  const acts = (requests: DeviceRequests) => decideStoppedRows(ROWS, requests);
-  assert.deepEqual(rowsOf(acts(WANTED)), ROWS);
-  assert.deepEqual(plain(acts(UNPLUGGED)), [
+  const decideStopped = (requests: DeviceRequests) => decideStoppedRows(ROWS, requests);
+  assert.deepEqual(rowsOf(decideStopped(WANTED)), ROWS);
+  assert.deepEqual(plain(decideStopped(UNPLUGGED)), [
     decided('release', plain(disk({ plugged: false, address: undefined })) as LearnedDevice),
     decided('keep', nic({ address: B, plugged: false })),
     decided('keep', usb()),
     decided('keep', port),
   ]);
-  assert.deepEqual(rowsOf(acts(DETACHED)), [usb(), port]);
-  assert.deepEqual(rowsOf(decideStoppedRows(rowsOf(acts(UNPLUGGED)), WANTED))[1], nic({ address: B }));
+  assert.deepEqual(rowsOf(decideStopped(DETACHED)), [usb(), port]);
+  assert.deepEqual(rowsOf(decideStoppedRows(rowsOf(decideStopped(UNPLUGGED)), WANTED))[1], nic({ address: B }));
 });
 
 test('without a new reading only the plugged state of a running guest changes', () => {

@@ -346,20 +346,20 @@ test('changes of the template are recorded while the node does not respond', () 
 
 test('an interface is unplugged in the record before the guest is asked, and returns to its address', () => {
   const vm = aVm({ ...DEVICES, ...ABSENT });
-  const gone = statusOf({ identity: aRecord(RAN), vm, now: LATER });
-  assert.deepEqual(gone?.devices?.[1], UNPLUGGED_NIC);
+  const unplugged = statusOf({ identity: aRecord(RAN), vm, now: LATER });
+  assert.deepEqual(unplugged?.devices?.[1], UNPLUGGED_NIC);
   assert.deepEqual(
-    [gone?.deviceHash, gone?.instance, gone?.learnedAt],
+    [unplugged?.deviceHash, unplugged?.instance, unplugged?.learnedAt],
     ['h1', 'vmi-1', NOW],
     'hash, instance and time do not change',
   );
-  assert.deepEqual(sentences(gone), ['nic-default is unplugged and keeps its address']);
+  assert.deepEqual(sentences(unplugged), ['nic-default is unplugged and keeps its address']);
   const reading = aReading([disk('root', '0x01'), port], { hash: 'h2', revision: 11 });
-  const letGo = statusOf({ identity: aRecord(gone), vm, vmi: LATE, reading });
-  assert.deepEqual(letGo?.devices?.at(-1), UNPLUGGED_NIC);
-  const back = statusOf({ identity: aRecord(letGo), vm: aVm({ ...DEVICES, ...LAN }), vmi: LATE });
+  const released = statusOf({ identity: aRecord(unplugged), vm, vmi: LATE, reading });
+  assert.deepEqual(released?.devices?.at(-1), UNPLUGGED_NIC);
+  const back = statusOf({ identity: aRecord(released), vm: aVm({ ...DEVICES, ...LAN }), vmi: LATE });
   assert.deepEqual(back?.devices?.at(-1), nic);
-  assert.deepEqual(sentences(back, letGo), ['nic-default is plugged in']);
+  assert.deepEqual(sentences(back, released), ['nic-default is plugged in']);
 });
 
 test('without a guest interfaces keep their address, disks release it, and detached devices are removed', () => {
@@ -390,11 +390,11 @@ test('no row is removed while there is an instance, which may use its address', 
     assert.equal(decideDeviceMap(world).status, undefined, phase);
     assert.equal(losesAddressesWhenStopped(world), false);
   }
-  const isForgotten = (more: VmMore) =>
+  const losesRow = (more: VmMore) =>
     losesAddressesWhenStopped(aWorld({ identity: aRecord(FIRST), vm: aVm({ disks: [] }, more), vmi: undefined }));
-  assert.deepEqual([isForgotten({}), isForgotten({ runStrategy: 'Halted' })], [true, true]);
-  assert.equal(isForgotten({ runStrategy: 'Always' }), false, 'the next instance is about to be created');
-  assert.equal(isForgotten({ requested: 'Start' }), false);
+  assert.deepEqual([losesRow({}), losesRow({ runStrategy: 'Halted' })], [true, true]);
+  assert.equal(losesRow({ runStrategy: 'Always' }), false, 'the next instance is about to be created');
+  assert.equal(losesRow({ requested: 'Start' }), false);
   assert.equal(losesAddressesWhenStopped(aWorld({ identity: aRecord(FIRST), vmi: undefined })), false);
 });
 

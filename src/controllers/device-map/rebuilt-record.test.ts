@@ -147,10 +147,10 @@ test('the entries of a rebuilt record lead from the state in the snapshot to the
 test('the snapshot is recorded before the guest, whose devices then count; unplugged devices keep their place', () => {
   const world = { snapshot, vmi };
   assert.equal(dueReading(aWorld(world)), undefined);
-  const seeded = aRecord(statusOf(world));
-  assert.deepEqual(dueReading(aWorld({ identity: seeded, vmi })), { node: 'node-1', vmId: 'vmi-1' });
+  const initial = aRecord(statusOf(world));
+  assert.deepEqual(dueReading(aWorld({ identity: initial, vmi })), { node: 'node-1', vmId: 'vmi-1' });
   const moved = { ...reading, devices: [disk('root', '0x04')] };
-  const read = statusOf({ identity: seeded, vmi, reading: moved });
+  const read = statusOf({ identity: initial, vmi, reading: moved });
   assert.deepEqual(read?.devices, [disk('root', '0x04'), { ...nic('0x05'), plugged: false }]);
   assert.deepEqual(read?.freed, [disk('old', '0x03')]);
 });

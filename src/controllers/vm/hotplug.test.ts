@@ -39,7 +39,7 @@ test('a write requires the lists that were read', () => {
 });
 
 const asked: Scene = { runs: [root], template: [root, data('a')] };
-const moments: Record<string, VmWorld> = {
+const worlds: Record<string, VmWorld> = {
   'while the VM is held': worldOf(asked, { lock: { kind: 'snapshot', name: 'nightly' } }),
   'into an instance under deletion': worldOf(asked, {
     vmi: aVmi('Running', { vm: aVm({ template: template([root]) }), metadata: { ...DELETED, finalizers: [] } }),
@@ -48,7 +48,7 @@ const moments: Record<string, VmWorld> = {
   'after its end': worldOf(asked, { vmi: aVmi('Succeeded', { vm: aVm({ template: template([root]) }) }) }),
   'without an instance': worldOf(asked, { vmi: undefined }),
 };
-for (const [name, world] of Object.entries(moments)) {
+for (const [name, world] of Object.entries(worlds)) {
   test(`nothing is plugged ${name}, and no restart is required`, () => {
     assert.equal(planHotplug(world), undefined);
     assert.equal(requiresRestart(world), false);

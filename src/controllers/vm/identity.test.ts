@@ -36,9 +36,9 @@ interface Case {
 
 const noInterface = { autoattachPodInterface: false };
 const nics = { interfaces: [{ name: 'a' }, { name: 'b', macAddress: 'de:ad:00:00:be:ef' }] };
-const MADE = [{ name: 'a', macAddress: derivedMac('vm-uid', 'a') }];
+const DERIVED = [{ name: 'a', macAddress: derivedMac('vm-uid', 'a') }];
 
-const NAMED = { name: 'b', macAddress: 'de:ad:00:00:be:ef', fromTemplate: true };
+const FROM_TEMPLATE = { name: 'b', macAddress: 'de:ad:00:00:be:ef', fromTemplate: true };
 
 const cases: Record<string, Case> = {
   'the template has precedence': {
@@ -57,17 +57,17 @@ const cases: Record<string, Case> = {
   },
   'interfaces without a MAC address get a derived one': {
     template: { domain: { firmware: { uuid: UUID }, devices: nics } },
-    want: { firmware: { uuid: UUID }, interfaces: [...MADE, NAMED] },
+    want: { firmware: { uuid: UUID }, interfaces: [...DERIVED, FROM_TEMPLATE] },
   },
   'a recorded MAC address is kept': {
     template: { domain: { firmware: { uuid: UUID }, devices: nics } },
     known: { interfaces: [{ name: 'a', macAddress: '02:00:00:00:00:01' }] },
-    want: { firmware: { uuid: UUID }, interfaces: [{ name: 'a', macAddress: '02:00:00:00:00:01' }, NAMED] },
+    want: { firmware: { uuid: UUID }, interfaces: [{ name: 'a', macAddress: '02:00:00:00:00:01' }, FROM_TEMPLATE] },
   },
   'a MAC address that was removed from the template is not kept': {
     template: { domain: { firmware: { uuid: UUID }, devices: nics } },
     known: { interfaces: [{ name: 'a', macAddress: '02:00:00:00:00:01', fromTemplate: true }] },
-    want: { firmware: { uuid: UUID }, interfaces: [...MADE, NAMED] },
+    want: { firmware: { uuid: UUID }, interfaces: [...DERIVED, FROM_TEMPLATE] },
   },
   'a new VM gets the manufacturer of the KubeVirt object': {
     template: { domain: { firmware: { uuid: UUID }, devices: noInterface } },

@@ -53,8 +53,8 @@ interface Case {
   readonly want: string | undefined;
 }
 
-const going = { ...DELETED, finalizers: [VM_SNAPSHOT_FINALIZER] };
-const restoreGoing = { ...DELETED, finalizers: [VM_RESTORE_FINALIZER] };
+const underDeletion = { ...DELETED, finalizers: [VM_SNAPSHOT_FINALIZER] };
+const restoreUnderDeletion = { ...DELETED, finalizers: [VM_RESTORE_FINALIZER] };
 
 const cases: Record<string, Case> = {
   'a VM without snapshots and restores is free': { want: undefined },
@@ -95,12 +95,12 @@ const cases: Record<string, Case> = {
     want: 'snapshot b',
   },
   'a holder under deletion keeps the VM while its controller cleans up': {
-    snapshots: [aSnapshot('a', 2, going), aSnapshot('b', 1)],
+    snapshots: [aSnapshot('a', 2, underDeletion), aSnapshot('b', 1)],
     status: { snapshotInProgress: 'a' },
     want: 'snapshot a',
   },
   'a restore under deletion keeps the VM while its controller cleans up': {
-    restores: [aRestore('r', 2, restoreGoing)],
+    restores: [aRestore('r', 2, restoreUnderDeletion)],
     status: { restoreInProgress: 'r' },
     want: 'restore r',
   },
@@ -109,7 +109,10 @@ const cases: Record<string, Case> = {
     status: { snapshotInProgress: 'a' },
     want: 'snapshot b',
   },
-  'a snapshot under deletion does not become the holder': { snapshots: [aSnapshot('a', 1, going)], want: undefined },
+  'a snapshot under deletion does not become the holder': {
+    snapshots: [aSnapshot('a', 1, underDeletion)],
+    want: undefined,
+  },
   'no work begins on a VM under deletion': {
     snapshots: [aSnapshot('a', 1)],
     restores: [aRestore('r', 1)],
@@ -156,8 +159,8 @@ test('a restore that waits for its snapshot does not hold the VM', () => {
 
 test('a finished snapshot under deletion does not hold the VM', () => {
   const conditions = [{ type: 'Progressing', status: 'False' as const, reason: 'Completed' }];
-  assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1, going, { phase: 'Deleting', conditions })), []);
-  assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1, going, { phase: 'Deleting' })), ['ns/db']);
+  assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1, underDeletion, { phase: 'Deleting', conditions })), []);
+  assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1, underDeletion, { phase: 'Deleting' })), ['ns/db']);
 });
 
 test('only unfinished work that names a VM is in the index', () => {

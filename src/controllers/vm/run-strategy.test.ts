@@ -9,31 +9,31 @@ import { timestamp } from '#lib/clock.ts';
 const PHASES = [undefined, 'Scheduling', 'Running', 'Succeeded', 'Failed'] as const;
 
 // No instance at first, then: unseen, Scheduling, Running, Succeeded, Failed.
-const QUIET: Record<RunStrategy, string[]> = {
+const WITHOUT_REQUEST: Record<RunStrategy, string[]> = {
   Always: ['start', 'stay', 'stay', 'stay', 'stop', 'stop'],
   Halted: ['stay', 'stop', 'stop', 'stop', 'stop', 'stop'],
   Manual: ['stay', 'stay', 'stay', 'stay', 'stay', 'stay'],
   RerunOnFailure: ['stay', 'stay', 'stay', 'stay', 'stop', 'stop'],
   Once: ['start', 'stay', 'stay', 'stay', 'stay', 'stay'],
 };
-const STOP_ASKED: Record<RunStrategy, string[]> = {
-  ...QUIET,
+const STOP_REQUESTED: Record<RunStrategy, string[]> = {
+  ...WITHOUT_REQUEST,
   Always: ['start', 'stop', 'stop', 'stop', 'stop', 'stop'],
   Manual: ['stay', 'stop', 'stop', 'stop', 'stop', 'stop'],
   RerunOnFailure: ['stay', 'stop', 'stop', 'stop', 'stop', 'stop'],
 };
-const START_ASKED: Record<RunStrategy, string[]> = {
-  ...QUIET,
+const START_REQUESTED: Record<RunStrategy, string[]> = {
+  ...WITHOUT_REQUEST,
   Halted: ['setAlways', 'stop', 'stop', 'stop', 'stop', 'stop'],
   Manual: ['start', 'stay', 'stay', 'stay', 'stop', 'stop'],
   RerunOnFailure: ['start', 'stay', 'stay', 'stay', 'stop', 'stop'],
 };
 
 const tables: Record<string, [StateChangeRequest[], Record<RunStrategy, string[]>]> = {
-  'nothing is requested': [[], QUIET],
-  'a stop is requested': [[{ action: 'Stop', uid: 'vmi-uid' }], STOP_ASKED],
-  'a start is requested': [[{ action: 'Start' }], START_ASKED],
-  'a stop of an earlier instance is requested': [[{ action: 'Stop', uid: 'earlier' }], QUIET],
+  'nothing is requested': [[], WITHOUT_REQUEST],
+  'a stop is requested': [[{ action: 'Stop', uid: 'vmi-uid' }], STOP_REQUESTED],
+  'a start is requested': [[{ action: 'Start' }], START_REQUESTED],
+  'a stop of an earlier instance is requested': [[{ action: 'Stop', uid: 'earlier' }], WITHOUT_REQUEST],
 };
 
 for (const [name, [stateChangeRequests, table]] of Object.entries(tables)) {
@@ -72,14 +72,14 @@ test('a finished instance is deleted for a restore, because users cannot stop it
 });
 
 test('a VM waits for an instance under deletion', () => {
-  for (const runStrategy of Object.keys(QUIET) as RunStrategy[]) {
+  for (const runStrategy of Object.keys(WITHOUT_REQUEST) as RunStrategy[]) {
     const vmi = aVmi('Failed', { metadata: DELETED });
     assert.equal(runActionOf(aWorld({ vm: aVm({ runStrategy }), vmi })).kind, 'stay', runStrategy);
   }
 });
 
 test('an instance of another owner prevents every action', () => {
-  for (const runStrategy of Object.keys(QUIET) as RunStrategy[]) {
+  for (const runStrategy of Object.keys(WITHOUT_REQUEST) as RunStrategy[]) {
     assert.equal(
       runActionOf(aWorld({ vm: aVm({ runStrategy }), foreignVmi: aVmi('Running') })).kind,
       'stay',

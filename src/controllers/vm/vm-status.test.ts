@@ -12,7 +12,9 @@ import { timestamp } from '#lib/clock.ts';
 
 const MIGRATING = { migrationState: { migrationUid: 'm' } };
 const PAUSED = { conditions: [{ type: 'Paused', status: 'True' as const }] };
-const heldUp = (type: string, reason: string) => ({ conditions: [{ type, status: 'False' as const, reason }] });
+const withFalseCondition = (type: string, reason: string) => ({
+  conditions: [{ type, status: 'False' as const, reason }],
+});
 const claim = (phase: 'Pending' | 'Bound'): PersistentVolumeClaim => ({
   apiVersion: 'v1',
   kind: 'PersistentVolumeClaim',
@@ -22,7 +24,7 @@ const claim = (phase: 'Pending' | 'Bound'): PersistentVolumeClaim => ({
 });
 const failure = { consecutiveFailCount: 2, lastFailedVMIUID: 'earlier', retryAfterTimestamp: timestamp(NOW_MS + 9000) };
 
-const words: Record<string, [PrintableStatus, Partial<VmWorld>]> = {
+const printableCases: Record<string, [PrintableStatus, Partial<VmWorld>]> = {
   'a VM under deletion': ['Terminating', { vm: aVm({ metadata: DELETED }), vmi: aVmi('Running') }],
   'an instance under deletion': ['Stopping', { vmi: aVmi('Running', { metadata: DELETED }) }],
   'an instance that is to be deleted': ['Stopping', { vm: aVm({ runStrategy: 'Halted' }), vmi: aVmi('Running') }],
@@ -46,11 +48,11 @@ const words: Record<string, [PrintableStatus, Partial<VmWorld>]> = {
   'an instance whose claim is missing': ['ErrorPvcNotFound', { vmi: aVmi('Pending'), claims: [{ name: 'root' }] }],
   'an instance that reports a missing claim': [
     'ErrorPvcNotFound',
-    { vmi: aVmi('Pending', { status: heldUp('Synchronized', 'FailedPvcNotFound') }) },
+    { vmi: aVmi('Pending', { status: withFalseCondition('Synchronized', 'FailedPvcNotFound') }) },
   ],
   'an instance that fits on no node': [
     'ErrorUnschedulable',
-    { vmi: aVmi('Scheduling', { status: heldUp('PodScheduled', 'Unschedulable') }) },
+    { vmi: aVmi('Scheduling', { status: withFalseCondition('PodScheduled', 'Unschedulable') }) },
   ],
   'an instance whose claim is not bound': [
     'WaitingForVolumeBinding',
@@ -58,11 +60,11 @@ const words: Record<string, [PrintableStatus, Partial<VmWorld>]> = {
   ],
   'an instance whose image cannot be pulled': [
     'ErrImagePull',
-    { vmi: aVmi('Scheduled', { status: heldUp('Synchronized', 'ErrImagePull') }) },
+    { vmi: aVmi('Scheduled', { status: withFalseCondition('Synchronized', 'ErrImagePull') }) },
   ],
   'an instance whose image still cannot be pulled': [
     'ImagePullBackOff',
-    { vmi: aVmi('Scheduled', { status: heldUp('Synchronized', 'ImagePullBackOff') }) },
+    { vmi: aVmi('Scheduled', { status: withFalseCondition('Synchronized', 'ImagePullBackOff') }) },
   ],
   'an instance without a phase': ['Starting', { vmi: aVmi(undefined) }],
   'an instance that has all it needs': [
@@ -85,7 +87,7 @@ const words: Record<string, [PrintableStatus, Partial<VmWorld>]> = {
   'an instance on a node that does not answer': ['Unknown', { vmi: aVmi('Unknown') }],
 };
 
-for (const [name, [want, overrides]] of Object.entries(words)) {
+for (const [name, [want, overrides]] of Object.entries(printableCases)) {
   test(`${name}: ${want}`, () => assert.equal(vmStatusOf(aWorld(overrides)).printableStatus, want));
 }
 
@@ -217,7 +219,7 @@ test('a start that waits for imported devices is reported, a stopped VM is not',
 });
 
 const NO_IMPORT = aVm({ metadata: { annotations: { [IMPORTED_DEVICES_ANNOTATION]: '{}' } } });
-const troubles: Record<string, [RegExp | undefined, Partial<VmWorld>]> = {
+const refusalCases: Record<string, [RegExp | undefined, Partial<VmWorld>]> = {
   'an import that cannot be read fails a start': [
     /imported-devices from is missing; correct or remove the annotation$/,
     { vm: NO_IMPORT },
@@ -248,7 +250,7 @@ const troubles: Record<string, [RegExp | undefined, Partial<VmWorld>]> = {
   ],
 };
 
-for (const [name, [want, overrides]] of Object.entries(troubles)) {
+for (const [name, [want, overrides]] of Object.entries(refusalCases)) {
   test(name, () => {
     const { conditions, created } = vmStatusOf(aWorld(overrides));
     const reported = conditions?.find(({ type }) => type === 'Failure')?.message;
@@ -292,14 +294,14 @@ test('an instance that ran, and a strategy that does not start by itself, reset 
 });
 
 test('the backoff grows with the square of the failures, is extended by up to a half and ends at 300 seconds', () => {
-  for (const [failures, least] of [
+  for (const [failures, minimum] of [
     [1, 10],
     [2, 40],
     [3, 90],
     [4, 160],
   ] as const) {
     const times = Array.from({ length: 50 }, (_, n) => backoffSeconds(failures, `uid-${n}`));
-    assert.ok(Math.min(...times) >= least && Math.max(...times) <= least * 1.5, `${failures}: ${times.join()}`);
+    assert.ok(Math.min(...times) >= minimum && Math.max(...times) <= minimum * 1.5, `${failures}: ${times.join()}`);
     assert.ok(new Set(times).size > 2, 'spread');
   }
   assert.equal(backoffSeconds(6, 'uid'), 300);

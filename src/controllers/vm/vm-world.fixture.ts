@@ -57,11 +57,11 @@ export function aVmi(
   phase: VmiPhase | undefined,
   { vm = aVm(), metadata, status, spec }: VmiOverrides = {},
 ): Stored<VirtualMachineInstance> {
-  const made = buildVmi(vm, resolveIdentity(vm, undefined), CONFIGURATION);
+  const built = buildVmi(vm, resolveIdentity(vm, undefined), CONFIGURATION);
   return {
-    ...made,
-    metadata: { ...made.metadata, ...stored, name: 'db', uid: 'vmi-uid', ...metadata },
-    spec: { ...made.spec, ...spec },
+    ...built,
+    metadata: { ...built.metadata, ...stored, name: 'db', uid: 'vmi-uid', ...metadata },
+    spec: { ...built.spec, ...spec },
     status: { ...(phase === undefined ? {} : { phase }), ...status },
   };
 }

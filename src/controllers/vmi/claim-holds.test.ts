@@ -10,7 +10,7 @@ const FREE = { finalizers: [FOREIGN] };
 const BOUND = { volumeName: 'pv' };
 const HELD = { finalizers: [FOREIGN, HOTPLUGGED_FINALIZER] };
 
-interface Wish {
+interface UserOverrides {
   readonly hotpluggable?: boolean;
   readonly plugged?: boolean;
   readonly inPod?: boolean;
@@ -19,7 +19,13 @@ interface Wish {
 }
 
 /** Returns an instance with the claim `data` in its spec and, if `inPod`, in its pod. */
-function user({ hotpluggable = true, plugged = true, inPod = false, hasPod = true, status }: Wish = {}): ClaimUser {
+function user({
+  hotpluggable = true,
+  plugged = true,
+  inPod = false,
+  hasPod = true,
+  status,
+}: UserOverrides = {}): ClaimUser {
   const volume = { name: 'd', persistentVolumeClaim: { claimName: 'data', hotpluggable } };
   const spec = { domain: { devices: { disks: [{ name: 'd', plugged }] } }, volumes: [volume] };
   const pod = aPod({ nodeName: 'n' });

@@ -15,7 +15,7 @@ const evicted: Condition = { type: 'DisruptionTarget', status: 'True', reason: '
 const running = () => aPod({ phase: 'Running', nodeName: 'node-1', conditions: ready });
 const inPhase = (phase: VmiPhase, more: VmiStatus = {}) => aVmi({ status: { phase, ...more } });
 const onClaim = { volumes: [{ name: 'root', persistentVolumeClaim: { claimName: 'disk' } }] };
-const dispensable = {
+const optionalSpec = {
   domain: {
     devices: {
       disks: [
@@ -88,7 +88,7 @@ describe('the phase', () => {
 });
 
 describe('the changes', () => {
-  const going = { meta: { deletionTimestamp: NOW, finalizers: ['other', VMI_FINALIZER] } };
+  const underDeletion = { meta: { deletionTimestamp: NOW, finalizers: ['other', VMI_FINALIZER] } };
   const cases: Record<string, { world: VmiWorld; want: string[] }> = {
     'create the pod': { world: aWorld(), want: ['create Pod'] },
     'do not create the pod while a claim is missing': {
@@ -112,12 +112,12 @@ describe('the changes', () => {
       want: [],
     },
     'create the pod without missing optional claims and claims that are only attached': {
-      world: aWorld({ vmi: aVmi({ spec: dispensable }), claims: new Map() }),
+      world: aWorld({ vmi: aVmi({ spec: optionalSpec }), claims: new Map() }),
       want: ['create Pod'],
     },
     'create the pod without waiting for the location of such claims': {
       world: aWorld({
-        vmi: aVmi({ spec: dispensable }),
+        vmi: aVmi({ spec: optionalSpec }),
         claims: new Map([
           ['off', { claim: aClaim('off', { spec: { volumeName: 'pv' }, status: { phase: 'Bound' } }) }],
         ]),
@@ -147,15 +147,15 @@ describe('the changes', () => {
       want: [],
     },
     'delete the pod of an instance under deletion': {
-      world: aWorld({ vmi: aVmi(going), pod: running() }),
+      world: aWorld({ vmi: aVmi(underDeletion), pod: running() }),
       want: ['delete Pod'],
     },
     'wait for the pod of an instance under deletion': {
-      world: aWorld({ vmi: aVmi(going), pod: aPod({ phase: 'Running' }, { deletionTimestamp: NOW }) }),
+      world: aWorld({ vmi: aVmi(underDeletion), pod: aPod({ phase: 'Running' }, { deletionTimestamp: NOW }) }),
       want: [],
     },
     'release the instance when its pod is gone': {
-      world: aWorld({ vmi: aVmi(going) }),
+      world: aWorld({ vmi: aVmi(underDeletion) }),
       want: ['patch VirtualMachineInstance'],
     },
     'are none for an instance that has only other finalizers': {
@@ -167,7 +167,7 @@ describe('the changes', () => {
     it(name, () => assert.deepEqual(describeChanges(decideVmi(world)), want));
   }
   it('remove only our own finalizer, at its position', () => {
-    const [change] = decideVmi(aWorld({ vmi: aVmi(going) })).changes;
+    const [change] = decideVmi(aWorld({ vmi: aVmi(underDeletion) })).changes;
     assert.ok(change?.do === 'patch');
     assert.deepEqual(change.patch.body, [
       { op: 'test', path: '/metadata/finalizers/1', value: VMI_FINALIZER },
@@ -231,8 +231,8 @@ describe('the status', () => {
     assert.equal(findCondition(failed.conditions, 'Synchronized')?.message, message);
     const next = decideVmi(aWorld({ vmi: aVmi({ status: failed }) }));
     assert.equal(conditionOf(next, 'Synchronized')?.message, message);
-    const made = decideVmi(aWorld({ vmi: aVmi({ status: failed }), pod: aPod() }));
-    assert.equal(conditionOf(made, 'Synchronized'), undefined);
+    const withPod = decideVmi(aWorld({ vmi: aVmi({ status: failed }), pod: aPod() }));
+    assert.equal(conditionOf(withPod, 'Synchronized'), undefined);
     assert.equal(concludeVmi(world, []), undefined);
   });
 });

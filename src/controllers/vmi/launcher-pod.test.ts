@@ -11,8 +11,8 @@ import type { PodSpec } from '#kube/core-kinds.ts';
 const MIB = 1024 * 1024;
 const LONG = 'a-very-long-name-of-a-virtual-machine-that-nobody-can-type-twice.example';
 
-function specOf(wish: VmiOverrides, claims?: Record<string, ClaimView>): PodSpec {
-  const vmi = aVmi(wish);
+function specOf(overrides: VmiOverrides, claims?: Record<string, ClaimView>): PodSpec {
+  const vmi = aVmi(overrides);
   const views = claims === undefined ? aWorld({ vmi }).claims : new Map(Object.entries(claims));
   return buildLauncherPod(vmi, views).spec;
 }
@@ -60,7 +60,7 @@ describe('the launcher pod', () => {
   });
 
   it('has a container for the console, if the guest has a console', () => {
-    const names = (wish: VmiOverrides) => specOf(wish).containers.map(({ name }) => name);
+    const names = (overrides: VmiOverrides) => specOf(overrides).containers.map(({ name }) => name);
     assert.deepEqual(names({}), ['compute', 'guest-console-log']);
     assert.deepEqual(names({ spec: { domain: { devices: { autoattachSerialConsole: false } } } }), ['compute']);
   });
@@ -75,10 +75,10 @@ describe('the launcher pod', () => {
   });
 
   it('takes over the scheduling fields of the spec and tolerates our nodes', () => {
-    const wish = { tolerations: [{ key: 'a' }], priorityClassName: 'p', schedulerName: 's', hostname: 'h' };
-    const { tolerations, priorityClassName, schedulerName, hostname, ...rest } = specOf({ spec: wish });
+    const overrides = { tolerations: [{ key: 'a' }], priorityClassName: 'p', schedulerName: 's', hostname: 'h' };
+    const { tolerations, priorityClassName, schedulerName, hostname, ...rest } = specOf({ spec: overrides });
     const ours = { key: 'selfsame.io/vms-only', operator: 'Exists', effect: 'NoSchedule' };
-    const wanted = { ...wish, tolerations: [...wish.tolerations, ours] };
+    const wanted = { ...overrides, tolerations: [...overrides.tolerations, ours] };
     assert.deepEqual({ tolerations, priorityClassName, schedulerName, hostname }, wanted);
     assert.equal('affinity' in rest, false);
   });
@@ -177,13 +177,16 @@ describe('the location of the data', () => {
   const volumes = [{ name: 'root', persistentVolumeClaim: { claimName: 'one' } }];
   const onNode1 = { one: { claim: aClaim('one'), volume: aVolume('pv', { 'selfsame.io/volume-node': 'node-1' }) } };
   const within = (key: string, value: string) => ({ key, operator: 'In' as const, values: [value] });
-  const here = within('kubernetes.io/hostname', 'node-1');
+  const onNode1Expression = within('kubernetes.io/hostname', 'node-1');
   const required = <T>(nodeSelectorTerms: T[]) => ({
     nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } },
   });
 
   it('is required of the node', () => {
-    assert.deepEqual(specOf({ spec: { volumes } }, onNode1).affinity, required([{ matchExpressions: [here] }]));
+    assert.deepEqual(
+      specOf({ spec: { volumes } }, onNode1).affinity,
+      required([{ matchExpressions: [onNode1Expression] }]),
+    );
   });
   it('is added to each alternative of the affinity and keeps the rest', () => {
     const ssd = within('disk', 'ssd');
@@ -195,13 +198,16 @@ describe('the location of the data', () => {
     };
     assert.deepEqual(specOf({ spec: { volumes, affinity } }, onNode1).affinity, {
       podAntiAffinity,
-      ...required([{ matchExpressions: [ssd, here] }, { matchFields: [field], matchExpressions: [here] }]),
+      ...required([
+        { matchExpressions: [ssd, onNode1Expression] },
+        { matchFields: [field], matchExpressions: [onNode1Expression] },
+      ]),
     });
   });
   it('includes that of the state claim, which no container mounts', () => {
     const state = { claim: aClaim('state'), volume: aVolume('pv', { 'selfsame.io/volume-node': 'node-1' }) };
     const { affinity, volumes: named, containers } = buildLauncherPod(aVmi(), new Map(), state).spec;
-    assert.deepEqual(affinity, required([{ matchExpressions: [here] }]));
+    assert.deepEqual(affinity, required([{ matchExpressions: [onNode1Expression] }]));
     assert.deepEqual(named, [{ name: 'vm-state', persistentVolumeClaim: { claimName: 'state' } }]);
     assert.deepEqual(
       containers.flatMap(({ volumeMounts = [], volumeDevices = [] }) => [volumeMounts, volumeDevices]).flat(),

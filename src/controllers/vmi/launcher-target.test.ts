@@ -21,13 +21,13 @@ const onNode = (name: string, node: string): ClaimView => {
     volume: { ...volume, spec: { ...volume.spec, csi: { driver: LOCAL_DRIVER, volumeHandle: name } } },
   };
 };
-const everywhere = (name: string): ClaimView => {
+const shared = (name: string): ClaimView => {
   const volume = aVolume(`pv-${name}`);
   return { claim: aClaim(name), volume: { ...volume, spec: { ...volume.spec, accessModes: ['ReadWriteMany'] } } };
 };
 const claimVolume = (name: string) => ({ name, persistentVolumeClaim: { claimName: `${name}-claim` } });
 
-interface Wish {
+interface TargetOverrides {
   readonly vmi?: VmiOverrides;
   readonly claims?: readonly ClaimView[];
   /** Names of the volumes that the source pod has. */
@@ -36,7 +36,7 @@ interface Wish {
   readonly target?: Partial<MigrationTarget>;
 }
 
-function build({ vmi, claims = [], named = [], state, target }: Wish): Pod {
+function build({ vmi, claims = [], named = [], state, target }: TargetOverrides): Pod {
   const source = aPod({ phase: 'Running', nodeName: 'node-1' });
   const old = { name: 'vm-state', persistentVolumeClaim: { claimName: 'old-state' } };
   const sourcePod = { ...source, spec: { ...source.spec, volumes: [...named.map(claimVolume), old] } };
@@ -127,7 +127,7 @@ describe('the volumes of the target pod', () => {
   const spec = { domain: disks('root', 'late'), volumes: [claimVolume('root'), claimVolume('late')] };
 
   it('are those of the source pod; hotplugged volumes are hotplugged again, removed ones are gone', () => {
-    const claims = [everywhere('root-claim'), everywhere('late-claim')];
+    const claims = [shared('root-claim'), shared('late-claim')];
     const pod = build({ vmi: { spec }, claims, named: ['root', 'gone'] });
     assert.deepEqual(names(pod), ['root-claim']);
     assert.deepEqual(
@@ -141,17 +141,17 @@ describe('the volumes of the target pod', () => {
     assert.equal(names(build({})), undefined);
   });
 
-  const pins: Record<string, { wish: Wish; want: string[] }> = {
+  const pins: Record<string, { overrides: TargetOverrides; want: string[] }> = {
     'are not required on the node if they are migrated': {
-      wish: { vmi: { spec }, claims: [onNode('root-claim', 'node-1')], named: ['root'] },
+      overrides: { vmi: { spec }, claims: [onNode('root-claim', 'node-1')], named: ['root'] },
       want: ['NotIn node-1'],
     },
     'are not required on the node if all nodes can reach them': {
-      wish: { vmi: { spec }, claims: [everywhere('root-claim')], named: ['root'] },
+      overrides: { vmi: { spec }, claims: [shared('root-claim')], named: ['root'] },
       want: ['NotIn node-1'],
     },
     'require their node if they cannot be migrated, and the scheduler reports that': {
-      wish: {
+      overrides: {
         vmi: {
           spec: { domain: { devices: { disks: [{ name: 'root', cdrom: {} }] } }, volumes: [claimVolume('root')] },
         },
@@ -161,11 +161,11 @@ describe('the volumes of the target pod', () => {
       want: ['In node-1', 'NotIn node-1'],
     },
     'require the node of the state claim, if it is local': {
-      wish: { state: onNode('new-state', 'node-2') },
+      overrides: { state: onNode('new-state', 'node-2') },
       want: ['In node-2', 'NotIn node-1'],
     },
   };
-  for (const [name, { wish, want }] of Object.entries(pins)) {
-    it(name, () => assert.deepEqual(expressionsOf(build(wish)), [want]));
+  for (const [name, { overrides, want }] of Object.entries(pins)) {
+    it(name, () => assert.deepEqual(expressionsOf(build(overrides)), [want]));
   }
 });

@@ -76,12 +76,12 @@ export function worldOf(scene: Scene, more: Partial<VmWorld> = {}): VmWorld {
   const { runs, template: now, annotation, hotplug: listed, rows, hashes } = scene;
   const [before, vm] = [aVm({ template: template(runs) }), aVm({ template: template(now) })];
   const status = { ...(listed && { hotplug: listed }), ...(hashes && { deviceHash: hashes[0] }) };
-  const made = aVmi('Running', { vm: before, status });
+  const built = aVmi('Running', { vm: before, status });
   const annotations = {
-    ...made.metadata.annotations,
+    ...built.metadata.annotations,
     ...(annotation === undefined ? {} : { [EPHEMERAL_HOTPLUG_ANNOTATION]: annotation }),
   };
-  const vmi = { ...made, metadata: { ...made.metadata, annotations } };
+  const vmi = { ...built, metadata: { ...built.metadata, annotations } };
   const devices = rows?.map((id): LearnedDevice => {
     const row = { id: id.replace('!', ''), type: 'interface', device: 'virtio' };
     return id.endsWith('!') ? { ...row, plugged: false } : row;
