@@ -62,7 +62,7 @@ export class UuidHolders {
   }
 }
 
-/** Wakes each VM that changes and, only if its uuid has changed, the VMs with the old and the new uuid. */
+/** Wakes each VM that changes and, if its uuid has changed, the other VMs whose sharers have changed. */
 export function vmAndSharerSource(vms: Informer<VirtualMachine>, holders: UuidHolders): Source {
   return {
     cache: vms,
