@@ -1,4 +1,4 @@
-/** Keys of the claims that objects name, under which controllers find them by index. Pure. */
+/** Index functions: the keys of the claims to which VMs, instances and volumes refer. Pure. */
 import { claimNamesOf } from '#api/claim-names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -6,10 +6,10 @@ import { keyOf } from '#client/object-key.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
-/** An index of VMs, by what claimKeysOfVm gives. */
+/** The name of an index of VMs by claimKeysOfVm. */
 export const VMS_BY_CLAIM = 'claim';
 
-/** Those that the template names. */
+/** Returns the keys of the claims in the template. */
 export function claimKeysOfVm({ metadata: { namespace }, spec }: Stored<VirtualMachine>): string[] {
   return claimNamesOf(spec.template.spec ?? {}).map((name) => keyOf({ namespace, name }));
 }
@@ -18,7 +18,7 @@ export function claimKeysOfInstance({ metadata: { namespace }, spec }: Stored<Vi
   return claimNamesOf(spec).map((name) => keyOf({ namespace, name }));
 }
 
-/** The one that the volume is for; none for a volume that is free. */
+/** Returns the key of the claim for which the volume is reserved; nothing for a volume without a claim. */
 export function claimKeysOfVolume({ spec }: PersistentVolume): string[] {
   const { namespace, name } = spec.claimRef ?? {};
   return name === undefined ? [] : [keyOf({ namespace, name })];

@@ -1,4 +1,4 @@
-/** Finds the contents of snapshots by the VM that they were taken of. Pure. */
+/** Index functions: the contents of snapshots by the VM of which they were taken. Pure. */
 import { vmInContent } from '#api/virtual-machine-identity/record-state.ts';
 import { uidsOf } from '#api/virtual-machine-identity/restored-vm.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -7,7 +7,7 @@ import type { Informer } from '#client/informer.ts';
 import { keyOf } from '#client/object-key.ts';
 import type { Stored } from '#kube/meta.ts';
 
-/** An index by the uid of the VM; contentVmUids fills it. */
+/** The name of an index of contents by contentVmUids. */
 export const CONTENTS_BY_VM = 'source-vm-uid';
 
 export function contentVmUids(content: VirtualMachineSnapshotContent): string[] {
@@ -23,7 +23,7 @@ export function contentsOf(
   return uidsOf(vm).flatMap((uid) => contents.byIndex(CONTENTS_BY_VM, uid));
 }
 
-/** Returns the key of the VM, which is that of its record, too. */
+/** Returns the key of the VM, which is also the key of its identity record. */
 export function contentVmKeys(content: Stored<VirtualMachineSnapshotContent>): string[] {
   const { name } = vmInContent(content);
   return name === undefined ? [] : [keyOf({ namespace: content.metadata.namespace, name })];

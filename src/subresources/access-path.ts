@@ -1,15 +1,15 @@
-/** What the node is told besides the verb when somebody asks for a way into a guest. Pure; throws 400. */
+/** Builds the options of console, VNC and port-forward requests to a node. Pure; throws 400. */
 import type { Verb } from '#api/can.ts';
 import { badRequest } from '#kube/api-error.ts';
 import type { Forward } from '#subresources/route.ts';
 
-/** What follows the verb in the path of the node's endpoint. */
-export function belowVerb(verb: Verb, query: URLSearchParams, forward: Forward | undefined): string {
+/** Returns the path segments or query that follow the verb in the request to the node. */
+export function buildPathSuffix(verb: Verb, query: URLSearchParams, forward: Forward | undefined): string {
   switch (verb) {
     case 'vnc':
-      return isTrue(query, 'preserveSession') ? '?preserveSession=true' : '';
+      return parseGoBoolean(query, 'preserveSession') ? '?preserveSession=true' : '';
     case 'vnc/screenshot':
-      return isTrue(query, 'moveCursor') ? '?moveCursor=true' : '';
+      return parseGoBoolean(query, 'moveCursor') ? '?moveCursor=true' : '';
     default:
       return forward === undefined ? '' : `/${forward.port}/${forward.protocol}`;
   }
@@ -18,8 +18,8 @@ export function belowVerb(verb: Verb, query: URLSearchParams, forward: Forward |
 const TRUE: ReadonlySet<string> = new Set(['1', 't', 'T', 'true', 'TRUE', 'True']);
 const FALSE: ReadonlySet<string> = new Set(['', '0', 'f', 'F', 'false', 'FALSE', 'False']);
 
-/** As Go reads it, of which KubeVirt's clients are. */
-function isTrue(query: URLSearchParams, name: string): boolean {
+/** Accepts the spellings of Go's strconv.ParseBool, which KubeVirt's clients use. */
+function parseGoBoolean(query: URLSearchParams, name: string): boolean {
   const text = query.get(name) ?? '';
   if (TRUE.has(text)) return true;
   if (FALSE.has(text)) return false;

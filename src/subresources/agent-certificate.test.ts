@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ApiError } from '#kube/api-error.ts';
-import { agentCertificate } from '#subresources/agent-certificate.ts';
+import { issueAgentCertificate } from '#subresources/agent-certificate.ts';
 
 const NODE = { name: 'system:node:n1', groups: ['system:nodes', 'system:authenticated'] };
 const SPEC = { publicKey: 'KEY', hosts: ['10.0.0.1', 'n1'] };
 const signer = { sign: (user: string) => ({ certificate: `for ${user}`, authorities: 'CA' }) };
 
-const ask = (spec: unknown, user = NODE, method = 'POST') =>
-  agentCertificate(signer, {
+const requestCertificate = (spec: unknown, user = NODE, method = 'POST') =>
+  issueAgentCertificate(signer, {
     method,
     path: '/apis/subresources.kubevirt.io/v1/agentcertificates',
     query: new URLSearchParams(),
@@ -17,17 +17,17 @@ const ask = (spec: unknown, user = NODE, method = 'POST') =>
     signal: new AbortController().signal,
   });
 
-test('a node gets a certificate for who it is, whatever the body says', async () => {
-  const { status, body } = await ask(SPEC);
-  const told = JSON.parse(body.toString());
+test('a node gets a certificate for its own name, whatever the body says', async () => {
+  const { status, body } = await requestCertificate(SPEC);
+  const issued = JSON.parse(body.toString());
   assert.equal(status, 201);
-  assert.equal(told.metadata.name, 'n1');
-  assert.deepEqual(told.status, { certificate: 'for system:node:n1', authorities: 'CA' });
+  assert.equal(issued.metadata.name, 'n1');
+  assert.deepEqual(issued.status, { certificate: 'for system:node:n1', authorities: 'CA' });
 });
 
 const refused: Record<string, { code: number; spec?: unknown; user?: typeof NODE; method?: string }> = {
-  'somebody who is no node': { code: 403, user: { name: 'ada', groups: ['system:nodes'] } },
-  'somebody who only has the name of one': { code: 403, user: { name: 'system:node:n1', groups: [] } },
+  'a user who is not a node': { code: 403, user: { name: 'ada', groups: ['system:nodes'] } },
+  'a user with the name of a node but not its group': { code: 403, user: { name: 'system:node:n1', groups: [] } },
   'the name of another node': { code: 400, spec: { ...SPEC, hosts: ['n2'] } },
   'too many addresses': { code: 400, spec: { ...SPEC, hosts: Array.from({ length: 17 }, () => '10.0.0.1') } },
   'no key': { code: 400, spec: { hosts: [] } },
@@ -36,11 +36,14 @@ const refused: Record<string, { code: number; spec?: unknown; user?: typeof NODE
 };
 for (const [sentence, { code, spec = SPEC, user, method }] of Object.entries(refused)) {
   test(`agent certificates are refused for ${sentence}`, async () => {
-    await assert.rejects(ask(spec, user, method), (error) => error instanceof ApiError && error.code === code);
+    await assert.rejects(
+      requestCertificate(spec, user, method),
+      (error) => error instanceof ApiError && error.code === code,
+    );
   });
 }
 
-test('where nodes get their certificates otherwise there is no such resource', async () => {
+test('without a signer the resource does not exist', async () => {
   const request = {
     method: 'POST',
     path: '/',
@@ -49,5 +52,8 @@ test('where nodes get their certificates otherwise there is no such resource', a
     body: async () => Buffer.alloc(0),
   };
   const { signal } = new AbortController();
-  await assert.rejects(agentCertificate(undefined, { ...request, signal }), /could not find the requested resource/);
+  await assert.rejects(
+    issueAgentCertificate(undefined, { ...request, signal }),
+    /could not find the requested resource/,
+  );
 });

@@ -1,4 +1,4 @@
-/** Certificates for the agents of nodes. The API server has said who asks; that, and nothing from the body, names it. */
+/** Issues certificates to node agents. The user that the API server authenticated decides the name, never the body. */
 import { isIP } from 'node:net';
 import type { AgentCertificate } from '#api/agent-certificate.ts';
 import { ApiError, badRequest, forbiddenPath, methodNotAllowed, tooLarge } from '#kube/api-error.ts';
@@ -8,14 +8,14 @@ import { NODES_GROUP, nodeOfUser } from '#kube/node-user.ts';
 import { jsonAnswer, type BytesAnswer, type SubresourceRequest } from '#subresources/http-types.ts';
 
 export interface AgentSigner {
-  /** The certificate (PEM), and whom to trust (PEM). Throws where the key is none. */
+  /** Returns the certificate and the CA certificates (PEM). Throws if the key is not valid. */
   sign(user: string, spec: AgentCertificate['spec']): NonNullable<AgentCertificate['status']>;
 }
 
 const MAX_BODY_BYTES = 16 * 1024;
 const MAX_HOSTS = 16;
 
-export async function agentCertificate(
+export async function issueAgentCertificate(
   signer: AgentSigner | undefined,
   request: SubresourceRequest,
 ): Promise<BytesAnswer> {
@@ -28,7 +28,7 @@ export async function agentCertificate(
   if (node === undefined || !groups.includes(NODES_GROUP)) throw forbiddenPath(name, 'post', request.path);
   const body = await request.body();
   if (body.length > MAX_BODY_BYTES) throw tooLarge(`the body is larger than ${MAX_BODY_BYTES} bytes`);
-  const spec = specOf(body.toString('utf8'), node);
+  const spec = parseSpec(body.toString('utf8'), node);
   let status: NonNullable<AgentCertificate['status']>;
   try {
     status = signer.sign(name, spec);
@@ -44,22 +44,22 @@ export async function agentCertificate(
   });
 }
 
-function specOf(text: string, node: string): AgentCertificate['spec'] {
-  let sent: unknown;
+function parseSpec(text: string, node: string): AgentCertificate['spec'] {
+  let parsed: unknown;
   try {
-    sent = JSON.parse(text);
+    parsed = JSON.parse(text);
   } catch {
     throw badRequest('the body is not JSON');
   }
-  const spec = isRecord(sent) && isRecord(sent['spec']) ? sent['spec'] : {};
+  const spec = isRecord(parsed) && isRecord(parsed['spec']) ? parsed['spec'] : {};
   const { publicKey, hosts } = spec;
   if (typeof publicKey !== 'string') throw badRequest('spec.publicKey: Required value');
   if (!Array.isArray(hosts) || hosts.length > MAX_HOSTS) throw badRequest(`spec.hosts: must be at most ${MAX_HOSTS}`);
-  return { publicKey, hosts: hosts.map((host) => hostOf(host, node)) };
+  return { publicKey, hosts: hosts.map((host) => checkHost(host, node)) };
 }
 
-/** Addresses are whatever they are: who asks a node looks at its name, too. */
-function hostOf(host: unknown, node: string): string {
+/** Accepts any IP address: clients of a node verify its name as well. */
+function checkHost(host: unknown, node: string): string {
   if (typeof host === 'string' && (isIP(host) !== 0 || (host === node && nameErrors('subdomain', host).length === 0))) {
     return host;
   }

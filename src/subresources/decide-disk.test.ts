@@ -8,7 +8,7 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import { ApiError } from '#kube/api-error.ts';
 import type { Node, PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import { claimToOpen, holderOf, pickNode, uploadFault } from '#subresources/decide-disk.ts';
+import { findDiskClaim, dataNodeOf, pickNode, checkUpload } from '#subresources/decide-disk.ts';
 
 const meta = { name: 'db', uid: 'u', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
 const aVm = (more: { status?: object; metadata?: object; spec?: object } = {}) =>
@@ -48,29 +48,29 @@ const aState = (labels: object) =>
 const STATE = { volume: 'persistent-state-for-this-vm', state: aState({ 'persistent-state-for': 'db' }) };
 const cases: Record<string, Case> = {
   'a disk of a stopped VM': { want: 'db-root' },
-  'a disk of one that has ended': { vmi: aVmi('Succeeded'), want: 'db-root' },
-  'a disk of one beside a stranger of its name': { vmi: aVmi('Running', 'other'), want: 'db-root' },
+  'a disk of a VM whose instance has ended': { vmi: aVmi('Succeeded'), want: 'db-root' },
+  'a disk of a VM whose name has an instance of another owner': { vmi: aVmi('Running', 'other'), want: 'db-root' },
   'the persistent state of a stopped VM': { ...STATE, want: 'the-state' },
   'the persistent state of a running VM': {
     ...STATE,
     vmi: aVmi('Running'),
     want: '409 VM is running: stop it, or take a snapshot and export that',
   },
-  'the persistent state that it has not': {
+  'persistent state that the VM does not have': {
     ...STATE,
     state: undefined,
     want: '404 persistentvolumeclaims "persistent-state-for-this-vm" not found',
   },
-  'the persistent state in a claim that could be a disk': {
+  'persistent state in a claim without the label': {
     ...STATE,
     state: aState({}),
-    want: '409 it has no label (persistent-state-for: db)',
+    want: '409 it lacks the label persistent-state-for: db',
   },
   'no volume': { volume: '', want: '400 exportdisk needs the name of a volume: ?volume=NAME' },
-  'a volume that it has not': { volume: 'x', want: '400 VM has no volume "x"' },
+  'a volume that the VM does not have': { volume: 'x', want: '400 VM has no volume "x"' },
   'a volume without a claim': {
     volume: 'scratch',
-    want: '400 volume "scratch" is not of a PersistentVolumeClaim: it has no content to keep',
+    want: '400 volume "scratch" is not a PersistentVolumeClaim: it has no persistent content',
   },
   'a running VM': { vmi: aVmi('Running'), want: '409 VM is running: stop it, or take a snapshot and export that' },
   'a VM that starts': {
@@ -79,30 +79,30 @@ const cases: Record<string, Case> = {
   },
   'an import into a running VM': { verb: 'importdisk', vmi: aVmi('Running'), want: '409 VM is running' },
   'an import': { verb: 'importdisk', want: 'db-root' },
-  'an import into one that is to run': {
+  'an import into a VM that is not halted': {
     verb: 'importdisk',
     vm: aVm({ spec: { runStrategy: 'Always' } }),
-    want: '409 VM is to run (Always); expected Halted',
+    want: '409 VM has the run strategy Always; set it to Halted first',
   },
-  'an export of one that is to run': { vm: aVm({ spec: { runStrategy: 'Always' } }), want: 'db-root' },
+  'an export of a VM that is not halted': { vm: aVm({ spec: { runStrategy: 'Always' } }), want: 'db-root' },
   'an export while a snapshot is taken': { vm: aVm({ status: { snapshotInProgress: 's' } }), want: 'db-root' },
   'an import while a snapshot is taken': {
     verb: 'importdisk',
     vm: aVm({ status: { snapshotInProgress: 's' } }),
     want: '409 Cannot update vm disks or volumes until snapshot "s" completes',
   },
-  'an export while it is restored': {
+  'an export during a restore': {
     vm: aVm({ status: { restoreInProgress: 'r' } }),
     want: '409 Cannot update VM template until restore "r" completes',
   },
-  'one that is being deleted': {
+  'a VM under deletion': {
     vm: aVm({ metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }),
     want: '409 VM is being deleted',
   },
 };
 for (const [title, { verb = 'exportdisk', vm = aVm(), vmi, volume = 'root', state, want }] of Object.entries(cases)) {
   test(`decides on ${title}`, () => {
-    const answer = claimToOpen({ verb, vm, vmi, volume, state });
+    const answer = findDiskClaim({ verb, vm, vmi, volume, state });
     if (!(answer instanceof ApiError)) return assert.equal(answer.claim, want);
     assert.match(
       `${answer.code} ${answer.message}`,
@@ -111,13 +111,13 @@ for (const [title, { verb = 'exportdisk', vm = aVm(), vmi, volume = 'root', stat
   });
 }
 
-test('only a claim that waits for content gets some', () => {
+test('only a claim that waits for content accepts an upload', () => {
   const aClaim = (annotations: object) => ({ metadata: { name: 'c', annotations } }) as PersistentVolumeClaim;
-  assert.equal(uploadFault(aClaim({ [UPLOAD_ANNOTATION]: 'true' })), undefined);
-  assert.equal(uploadFault(aClaim({ [UPLOAD_ANNOTATION]: 'false' }))?.code, 409);
-  assert.equal(uploadFault(aClaim({}))?.code, 409);
+  assert.equal(checkUpload(aClaim({ [UPLOAD_ANNOTATION]: 'true' })), undefined);
+  assert.equal(checkUpload(aClaim({ [UPLOAD_ANNOTATION]: 'false' }))?.code, 409);
+  assert.equal(checkUpload(aClaim({}))?.code, 409);
   const isProtected = { [UPLOAD_ANNOTATION]: 'true', [PROTECTED_VMS_ANNOTATION]: 'db' };
-  assert.match(uploadFault(aClaim(isProtected))?.message ?? '', /protected from deletion need it: db$/);
+  assert.match(checkUpload(aClaim(isProtected))?.message ?? '', /protected from deletion: db$/);
 });
 
 const holders: Record<string, { volume: object; want: string | undefined }> = {
@@ -138,7 +138,7 @@ const holders: Record<string, { volume: object; want: string | undefined }> = {
   },
 };
 for (const [title, { volume, want }] of Object.entries(holders)) {
-  test(`data of ${title}`, () => assert.equal(holderOf(volume as PersistentVolume), want));
+  test(`data of ${title}`, () => assert.equal(dataNodeOf(volume as PersistentVolume), want));
 }
 
 const aNode = (
@@ -149,7 +149,7 @@ const aNode = (
 ) => ({ metadata: { name, labels }, spec, status: { conditions: [{ type: 'Ready', status: ready }] } }) as Stored<Node>;
 const tainted = (key: string, effect: string) => ({ taints: [{ key, effect }] });
 
-test('a node that works is picked', () => {
+test('the first ready node is chosen', () => {
   const nodes = [
     aNode('a', 'False'),
     aNode('b', 'True', { unschedulable: true }),
@@ -161,7 +161,7 @@ test('a node that works is picked', () => {
   assert.equal(pickNode(nodes.slice(0, 3)), undefined);
 });
 
-test('on a cluster of others one of our nodes is picked, which keeps other pods away', () => {
+test('in an existing cluster one of our nodes is chosen, although it repels other pods', () => {
   const kubelet = aNode('a-kubelet', 'True', {}, {});
   assert.equal(pickNode([kubelet, aNode('host', 'True', tainted('selfsame.io/vms-only', 'NoSchedule'))]), 'host');
   assert.equal(pickNode([kubelet]), undefined);

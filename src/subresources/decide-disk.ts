@@ -1,4 +1,4 @@
-/** Whether the content of a disk of a VM may be read or replaced now, and where it is. Pure. */
+/** Decides whether the content of a disk of a VM may be read or replaced now, and which node has it. Pure. */
 import { HELD, isFinal, runStrategyOf } from '#api/can.ts';
 import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
 import { UPLOAD_ANNOTATION, type DiskVerb } from '#api/disk-stream.ts';
@@ -12,85 +12,86 @@ import { findCondition } from '#kube/conditions.ts';
 import type { Node, PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 
-export interface DiskAsked {
+export interface DiskAccess {
   readonly verb: DiskVerb;
   readonly vm: Stored<VirtualMachine>;
   readonly vmi?: VirtualMachineInstance | undefined;
   readonly volume: string;
-  /** The claim that holds the persistent state of the VM, where there is one with something in it. */
+  /** The claim with the persistent state of the VM, if it has content. */
   readonly state?: Stored<PersistentVolumeClaim> | undefined;
 }
 
-/** The name of the claim, or why not. */
-export function claimToOpen(asked: DiskAsked): { readonly claim: string } | ApiError {
-  const { verb, vm, vmi, volume } = asked;
-  const refused = (why: string) => conflict({ group: KUBEVIRT_GROUP, plural: 'virtualmachine' }, vm.metadata.name, why);
+/** Returns the name of the claim, or the refusal. */
+export function findDiskClaim(access: DiskAccess): { readonly claim: string } | ApiError {
+  const { verb, vm, vmi, volume } = access;
+  const refuse = (why: string) => conflict({ group: KUBEVIRT_GROUP, plural: 'virtualmachine' }, vm.metadata.name, why);
   if (volume === '') return badRequest(`${verb} needs the name of a volume: ?volume=NAME`);
-  const claim = volume === STATE_VOLUME ? stateClaim(asked) : diskClaim(asked);
+  const claim = volume === STATE_VOLUME ? stateClaim(access) : diskClaim(access);
   if (claim instanceof ApiError) return claim;
-  if (isDeleting(vm)) return refused('VM is being deleted');
-  const runs = vmi !== undefined && controllerUid(vmi) === vm.metadata.uid && !isFinal(vmi);
-  if (runs) {
-    return refused(
+  if (isDeleting(vm)) return refuse('VM is being deleted');
+  const isRunning = vmi !== undefined && controllerUid(vmi) === vm.metadata.uid && !isFinal(vmi);
+  if (isRunning) {
+    return refuse(
       verb === 'exportdisk' ? 'VM is running: stop it, or take a snapshot and export that' : 'VM is running',
     );
   }
   const { snapshotInProgress, restoreInProgress } = vm.status ?? {};
-  if (restoreInProgress) return refused(HELD.template(restoreInProgress));
+  if (restoreInProgress) return refuse(HELD.template(restoreInProgress));
   if (verb === 'exportdisk') return { claim };
-  if (snapshotInProgress) return refused(HELD.disks(snapshotInProgress));
+  if (snapshotInProgress) return refuse(HELD.disks(snapshotInProgress));
   const strategy = runStrategyOf(vm);
-  return strategy === 'Halted' ? { claim } : refused(`VM is to run (${strategy ?? 'unknown'}); expected Halted`);
+  if (strategy === 'Halted') return { claim };
+  return refuse(`VM has the run strategy ${strategy ?? 'unknown'}; set it to Halted first`);
 }
 
-function diskClaim({ vm, volume }: DiskAsked): string | ApiError {
+function diskClaim({ vm, volume }: DiskAccess): string | ApiError {
   const found = vm.spec.template.spec?.volumes?.find(({ name }) => name === volume);
   if (found === undefined) return badRequest(`VM has no volume ${JSON.stringify(volume)}`);
   const quoted = JSON.stringify(volume);
   return (
     found.persistentVolumeClaim?.claimName ??
-    badRequest(`volume ${quoted} is not of a PersistentVolumeClaim: it has no content to keep`)
+    badRequest(`volume ${quoted} is not a PersistentVolumeClaim: it has no persistent content`)
   );
 }
 
-/** The node tells by the marks that it is no disk. */
-function stateClaim({ vm, volume, state }: DiskAsked): string | ApiError {
+/** Returns the state claim. It must have the label by which the node distinguishes it from a disk. */
+function stateClaim({ vm, volume, state }: DiskAccess): string | ApiError {
   if (state === undefined) return notFound({ group: '', plural: 'persistentvolumeclaims' }, volume);
   const { name } = state.metadata;
   if (isMarkedAsState(state)) return name;
   const label = `${STATE_LABEL}: ${stateKeyOf(vm.metadata.name)}`;
-  return conflict({ group: '', plural: 'persistentvolumeclaims' }, name, `it has no label (${label})`);
+  return conflict({ group: '', plural: 'persistentvolumeclaims' }, name, `it lacks the label ${label}`);
 }
 
-/** Why the content of the claim cannot be replaced. */
-export function uploadFault({ metadata }: PersistentVolumeClaim): ApiError | undefined {
+/** Returns why the content of the claim cannot be replaced, or undefined if it can. */
+export function checkUpload({ metadata }: PersistentVolumeClaim): ApiError | undefined {
   const { name = '', annotations = {} } = metadata;
-  const refused = (why: string) => conflict({ group: '', plural: 'persistentvolumeclaims' }, name, why);
-  // Content that is replaced is lost, too.
+  const refuse = (why: string) => conflict({ group: '', plural: 'persistentvolumeclaims' }, name, why);
+  // Replacing content destroys it, so delete protection applies here, too.
   const owners = annotations[PROTECTED_VMS_ANNOTATION];
-  if (owners !== undefined) return refused(`VMs that are protected from deletion need it: ${owners}`);
+  if (owners !== undefined) return refuse(`it is used by VMs that are protected from deletion: ${owners}`);
   if (annotations[UPLOAD_ANNOTATION] === 'true') return undefined;
-  return refused(`it does not wait for content (annotation ${UPLOAD_ANNOTATION}: "true")`);
+  return refuse(`it does not wait for content; it needs the annotation ${UPLOAD_ANNOTATION}: "true"`);
 }
 
-/** The node that has the data; undefined where all of them reach it. */
-export function holderOf({ metadata, spec }: PersistentVolume): string | undefined {
+/** Returns the node that has the data, or undefined if all nodes can reach it. */
+export function dataNodeOf({ metadata, spec }: PersistentVolume): string | undefined {
   const attributes = spec.csi?.volumeAttributes ?? {};
   if (attributes['scope'] === 'shared') return undefined;
   return metadata.annotations?.[VOLUME_NODE_ANNOTATION] ?? attributes['node'];
 }
 
-const isRepelling = ({ key, effect }: { readonly key: string; readonly effect: string }) =>
+const preventsPods = ({ key, effect }: { readonly key: string; readonly effect: string }) =>
   key !== NODE_TAINT.key && (effect === 'NoSchedule' || effect === 'NoExecute');
 
-/** The first by name of ours that work and take something new; undefined where there is none. */
+/** Returns the first of our nodes, by name, that is ready and accepts pods, or undefined if there is none. */
 export function pickNode(nodes: readonly Stored<Node>[]): string | undefined {
-  const able = nodes.filter(({ spec, status, metadata }) => {
+  const usable = nodes.filter(({ spec, status, metadata }) => {
     const isReady = findCondition(status?.conditions, 'Ready')?.status === 'True';
-    // On a cluster of others most nodes know nothing of disks, and ours keep all pods away but those of VMs.
+    // In an existing cluster most nodes have no node agent, and ours accept only pods of VMs.
     const isOurs = metadata.labels?.[SCHEDULABLE_LABEL] === 'true';
-    const repels = spec?.taints?.some(isRepelling) === true;
-    return isReady && isOurs && !repels && spec?.unschedulable !== true && metadata.deletionTimestamp === undefined;
+    const isRepelled = spec?.taints?.some(preventsPods) === true;
+    return isReady && isOurs && !isRepelled && spec?.unschedulable !== true && metadata.deletionTimestamp === undefined;
   });
-  return able.map(({ metadata }) => metadata.name).sort()[0];
+  return usable.map(({ metadata }) => metadata.name).sort()[0];
 }

@@ -1,8 +1,8 @@
-/** What subresources.kubevirt.io serves, as clients discover it. Pure. */
+/** Builds the discovery documents of subresources.kubevirt.io. Pure. */
 import { DISK_VERBS, UPLOAD_VERB } from '#api/disk-stream.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import { VERSION } from '#lib/version.ts';
-import { methodOf, RESOURCES, verbsOf, VERSIONS, type SubresourceVersion } from '#subresources/route.ts';
+import { methodOf, RESOURCES, verbsOfResource, VERSIONS, type SubresourceVersion } from '#subresources/route.ts';
 
 const versionEntry = (version: SubresourceVersion) => ({ groupVersion: `${SUBRESOURCES_GROUP}/${version}`, version });
 
@@ -17,8 +17,8 @@ export function groupDocument() {
 }
 
 export function resourcesDocument(version: SubresourceVersion) {
-  const verbs = RESOURCES.flatMap((resource) => verbsOf(resource).map((verb) => ({ resource, verb })));
-  // As they are authorized: a PUT is an update.
+  const verbs = RESOURCES.flatMap((resource) => verbsOfResource(resource).map((verb) => ({ resource, verb })));
+  // The verbs are those that authorization uses: a PUT is an update.
   const names = [
     ...verbs.map(({ resource, verb }) => [`${resource}/${verb}`, methodOf(verb) === 'GET' ? 'get' : 'update'] as const),
     ...DISK_VERBS.map((verb) => [`virtualmachines/${verb}`, 'get'] as const),
@@ -36,7 +36,7 @@ export function resourcesDocument(version: SubresourceVersion) {
   return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion: versionEntry(version).groupVersion, resources };
 }
 
-/** The fields of KubeVirt's version; those that only Go programs have are empty. */
+/** The version document of KubeVirt; fields that only Go programs have are empty. */
 export interface VersionInfo {
   readonly gitVersion: string;
   readonly gitCommit: string;

@@ -1,6 +1,6 @@
 /**
- * From a disk of a VM to the node that serves its content. A claim that still waits for its first user gets its volume
- * here, where it is to be filled: beside the other disks of its VM, or on a node that works.
+ * Finds the node that serves the content of a disk of a VM. If content is written to a claim that waits for its first
+ * consumer, this module selects the node for its volume: that of the other disks of the VM, or any usable node.
  */
 import { claimNamesOf } from '#api/claim-names.ts';
 import type { DiskVerb, UPLOAD_VERB } from '#api/disk-stream.ts';
@@ -16,51 +16,54 @@ import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type PersistentVol
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { SELECTED_NODE } from '#kube/volume-keys.ts';
 import type { Clock } from '#lib/clock.ts';
-import { claimToOpen, holderOf, pickNode, uploadFault } from '#subresources/decide-disk.ts';
+import { findDiskClaim, dataNodeOf, pickNode, checkUpload } from '#subresources/decide-disk.ts';
 import type { NodeRequest } from '#subresources/node-connections.ts';
 
-/** A volume is made within a moment, or not at all. */
+/** A volume is provisioned within seconds; this waits up to 30 seconds. */
 const BIND_TRIES = 60;
 const BIND_EVERY_MS = 500;
 
-/** Something about claims of a namespace. */
-export interface ClaimAsk {
+/** A request that concerns claims of one namespace. */
+export interface ClaimRequest {
   readonly verb: DiskVerb | typeof UPLOAD_VERB;
   readonly namespace: string;
   readonly signal: AbortSignal;
 }
 
-export interface DiskAsk extends ClaimAsk {
+export interface DiskRequest extends ClaimRequest {
   readonly verb: DiskVerb;
   readonly name: string;
   readonly volume: string;
 }
 
-export interface Parts {
+export interface DiskRequestParts {
   readonly client: Client;
   readonly clock: Clock;
 }
 
-/** Throws ApiError. */
-export async function diskRequest(parts: Parts, ask: DiskAsk): Promise<NodeRequest> {
-  const { verb, namespace, name, volume, signal } = ask;
-  const vm = await find(parts, ask, VIRTUAL_MACHINES, name);
+/** Resolves to the request to the node that serves the disk; throws ApiError. */
+export async function routeDiskRequest(parts: DiskRequestParts, request: DiskRequest): Promise<NodeRequest> {
+  const { verb, namespace, name, volume, signal } = request;
+  const vm = await find(parts, request, VIRTUAL_MACHINES, name);
   // KubeVirt names the resource in the singular here.
   if (vm === undefined) throw notFound({ group: KUBEVIRT_GROUP, plural: 'virtualmachine' }, name);
-  const vmi = await find(parts, ask, VIRTUAL_MACHINE_INSTANCES, name);
-  const state = volume === STATE_VOLUME ? await stateOf(parts, ask, vm) : undefined;
-  const open = claimToOpen({ verb, vm, vmi, volume, state });
+  const vmi = await find(parts, request, VIRTUAL_MACHINE_INSTANCES, name);
+  const state = volume === STATE_VOLUME ? await findStateClaim(parts, request, vm) : undefined;
+  const open = findDiskClaim({ verb, vm, vmi, volume, state });
   if (open instanceof ApiError) throw open;
-  const claim = await boundClaim(parts, ask, vm, open.claim);
-  const node = (await nodeOfClaim(parts, ask, claim)) ?? (await anyNode(parts, ask));
+  const claim = await bindClaim(parts, request, vm, open.claim);
+  const node = (await nodeOfClaim(parts, request, claim)) ?? (await chooseNode(parts, request));
   const path = `/v1/namespaces/${encodeURIComponent(namespace)}/persistentvolumeclaims/${encodeURIComponent(open.claim)}/${verb}`;
   return { node, path, signal };
 }
 
-/** Returns the claim of the VM's state; for an export only one that something was put into. No selector finds an annotation. */
-async function stateOf(
-  { client }: Parts,
-  { verb, namespace, signal }: DiskAsk,
+/**
+ * Resolves to the claim with the state of the VM; for an export only if it has content. A selector cannot find
+ * annotations, so all claims are listed.
+ */
+async function findStateClaim(
+  { client }: DiskRequestParts,
+  { verb, namespace, signal }: DiskRequest,
   vm: Stored<VirtualMachine>,
 ): Promise<Stored<PersistentVolumeClaim> | undefined> {
   const { items } = await listAll(client, PERSISTENT_VOLUME_CLAIMS, { namespace, signal });
@@ -69,88 +72,88 @@ async function stateOf(
   return verb === 'exportdisk' && isEmpty ? undefined : found;
 }
 
-/** `vm` where it is a disk of one. */
-export async function boundClaim(
-  parts: Parts,
-  ask: ClaimAsk,
+/** Waits until the claim is bound. `vm` is the VM that has it as a disk, if there is one. */
+export async function bindClaim(
+  parts: DiskRequestParts,
+  request: ClaimRequest,
   vm: Stored<VirtualMachine> | undefined,
   name: string,
 ): Promise<Stored<PersistentVolumeClaim>> {
   for (let tries = 0; tries < BIND_TRIES; tries++) {
-    const claim = await find(parts, ask, PERSISTENT_VOLUME_CLAIMS, name);
+    const claim = await find(parts, request, PERSISTENT_VOLUME_CLAIMS, name);
     if (claim === undefined) throw notFound({ group: '', plural: 'persistentvolumeclaims' }, name);
-    const fault = ask.verb === 'exportdisk' ? undefined : uploadFault(claim);
-    if (fault !== undefined) throw fault;
+    const refusal = request.verb === 'exportdisk' ? undefined : checkUpload(claim);
+    if (refusal !== undefined) throw refusal;
     if (claim.status?.phase === 'Bound' && claim.spec.volumeName) return claim;
-    if (ask.verb === 'exportdisk') {
+    if (request.verb === 'exportdisk') {
       const why = 'it is not bound to a volume: nothing was ever written to it';
       throw conflict({ group: '', plural: 'persistentvolumeclaims' }, name, why);
     }
-    if (claim.metadata.annotations?.[SELECTED_NODE] === undefined) await select(parts, ask, vm, claim);
-    await delay(parts.clock, BIND_EVERY_MS, ask);
-    ask.signal.throwIfAborted();
+    if (claim.metadata.annotations?.[SELECTED_NODE] === undefined) await selectNode(parts, request, vm, claim);
+    await delay(parts.clock, BIND_EVERY_MS, request);
+    request.signal.throwIfAborted();
   }
   throw timeout(`persistentvolumeclaim "${name}" is still not bound to a volume`);
 }
 
-/** As the scheduler does it for the first pod of a claim. */
-async function select(
-  parts: Parts,
-  ask: ClaimAsk,
+/** Selects the node for the volume, as the scheduler does for the first pod of a claim. */
+async function selectNode(
+  parts: DiskRequestParts,
+  request: ClaimRequest,
   vm: Stored<VirtualMachine> | undefined,
   { metadata }: Stored<PersistentVolumeClaim>,
 ): Promise<void> {
-  const beside = vm && (await nodeOfOthers(parts, ask, vm, metadata.name));
-  const node = beside ?? (await anyNode(parts, ask));
+  const preferred = vm && (await nodeOfOtherDisks(parts, request, vm, metadata.name));
+  const node = preferred ?? (await chooseNode(parts, request));
   const { namespace, name, uid } = metadata;
   const body = { metadata: { uid, annotations: { [SELECTED_NODE]: node } } };
   await parts.client.patch(
     PERSISTENT_VOLUME_CLAIMS,
     { namespace, name },
     { type: 'merge', body },
-    { signal: ask.signal },
+    { signal: request.signal },
   );
 }
 
-/** Where another disk of the VM is, or is to be: it runs where all of them are. */
-async function nodeOfOthers(
-  parts: Parts,
-  ask: ClaimAsk,
+/** Resolves to the node of another disk of the VM: the VM can only run where all of its disks are. */
+async function nodeOfOtherDisks(
+  parts: DiskRequestParts,
+  request: ClaimRequest,
   vm: VirtualMachine,
   except: string,
 ): Promise<string | undefined> {
   for (const name of claimNamesOf(vm.spec.template.spec ?? {})) {
     if (name === except) continue;
-    const claim = await find(parts, ask, PERSISTENT_VOLUME_CLAIMS, name);
-    const node = claim && (await nodeOfClaim(parts, ask, claim));
+    const claim = await find(parts, request, PERSISTENT_VOLUME_CLAIMS, name);
+    const node = claim && (await nodeOfClaim(parts, request, claim));
     if (node !== undefined) return node;
   }
   return undefined;
 }
 
-/** Undefined where every node reaches it. */
+/** Resolves to the node that has the data of the claim, or undefined if all nodes can reach it. */
 export async function nodeOfClaim(
-  parts: Parts,
-  ask: ClaimAsk,
+  parts: DiskRequestParts,
+  request: ClaimRequest,
   { spec, metadata }: PersistentVolumeClaim,
 ): Promise<string | undefined> {
   if (!spec.volumeName) return metadata.annotations?.[SELECTED_NODE];
-  const volume = await find(parts, ask, PERSISTENT_VOLUMES, spec.volumeName);
+  const volume = await find(parts, request, PERSISTENT_VOLUMES, spec.volumeName);
   if (volume === undefined) throw notFound({ group: '', plural: 'persistentvolumes' }, spec.volumeName);
-  return holderOf(volume);
+  return dataNodeOf(volume);
 }
 
-export async function anyNode({ client }: Parts, { signal }: ClaimAsk): Promise<string> {
+export async function chooseNode({ client }: DiskRequestParts, { signal }: ClaimRequest): Promise<string> {
   const { items } = await client.list(NODES, { signal });
   const node = pickNode(items);
   if (node === undefined)
-    throw new ApiError(503, 'ServiceUnavailable', 'no node is ready to serve the content of disks');
+    throw new ApiError(503, 'ServiceUnavailable', 'Cannot serve the content of disks: no node is ready');
   return node;
 }
 
 async function find<T extends KubeObject>(
-  { client }: Parts,
-  { namespace, signal }: ClaimAsk,
+  { client }: DiskRequestParts,
+  { namespace, signal }: ClaimRequest,
   type: ResourceType<T>,
   name: string,
 ): Promise<Stored<T> | undefined> {

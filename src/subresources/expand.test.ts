@@ -1,18 +1,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { vmOfBody } from '#subresources/expand.ts';
+import { parseVm } from '#subresources/expand.ts';
 
 const aVm = (more: object = {}) => JSON.stringify({ metadata: { name: 'db' }, spec: { template: {} }, ...more });
 
-test('a VM is as it was, and says what it is', () => {
+test('a VM is returned unchanged, with kind and apiVersion', () => {
   const vm = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', metadata: { name: 'db' }, spec: { template: {} } };
-  assert.deepEqual(vmOfBody(aVm(), 'lab'), vm);
-  assert.deepEqual(vmOfBody(aVm({ metadata: { name: 'db', namespace: 'lab' } }), 'lab').metadata.namespace, 'lab');
+  assert.deepEqual(parseVm(aVm(), 'lab'), vm);
+  assert.deepEqual(parseVm(aVm({ metadata: { name: 'db', namespace: 'lab' } }), 'lab').metadata.namespace, 'lab');
 });
 
 const refused: Record<string, { body: string; message: RegExp }> = {
-  'no JSON': { body: 'kind: VirtualMachine', message: /^Can not unmarshal Request body to struct, error: / },
-  'no VM': { body: '[]', message: /^Object is not a valid VirtualMachine$/ },
+  'text that is not JSON': {
+    body: 'kind: VirtualMachine',
+    message: /^Can not unmarshal Request body to struct, error: /,
+  },
+  'a value that is not a VM': { body: '[]', message: /^Object is not a valid VirtualMachine$/ },
   'another kind': { body: aVm({ kind: 'Pod' }), message: /it is a "Pod"/ },
   'a VM of another namespace': {
     body: aVm({ metadata: { namespace: 'shop' } }),
@@ -28,5 +31,5 @@ const refused: Record<string, { body: string; message: RegExp }> = {
   },
 };
 for (const [title, { body, message }] of Object.entries(refused)) {
-  test(`refuses ${title}`, () => assert.throws(() => vmOfBody(body, 'lab'), { name: 'ApiError', code: 400, message }));
+  test(`refuses ${title}`, () => assert.throws(() => parseVm(body, 'lab'), { name: 'ApiError', code: 400, message }));
 }

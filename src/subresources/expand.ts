@@ -1,34 +1,34 @@
 /**
- * expand-spec and expand-vm-spec: a VM as it is when its instance type and preference are written out. There are none
- * here, so that it is the VM itself; one that names some is refused, as it is when somebody creates it.
+ * Serves expand-spec and expand-vm-spec: a VM with its instance type and preference expanded. Neither is supported, so
+ * the VM is returned unchanged; a VM that refers to one is refused, as at its creation.
  */
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { Client } from '#client/client.ts';
 import { badRequest, isApiError, methodNotAllowed, notFound, tooLarge } from '#kube/api-error.ts';
 import { isRecord } from '#kube/meta.ts';
-import { jsonAnswer, type SubresourceAnswer, type SubresourceRequest } from '#subresources/http-types.ts';
+import { jsonAnswer, type SubresourceResponse, type SubresourceRequest } from '#subresources/http-types.ts';
 
-/** As much as kube-apiserver takes of an object. */
+/** The limit of kube-apiserver for the size of an object. */
 const MAX_VM_BYTES = 3 * 1024 * 1024;
 
-interface Asked {
+interface ExpandTarget {
   readonly namespace: string;
-  /** Absent where the VM is in the body. */
+  /** Undefined if the VM is in the body. */
   readonly name?: string;
 }
 
-/** Throws ApiError. */
-export async function expand(
+/** Serves both resources; throws ApiError. */
+export async function expandVm(
   { client }: { readonly client: Client },
   request: SubresourceRequest,
-  { namespace, name }: Asked,
-): Promise<SubresourceAnswer> {
+  { namespace, name }: ExpandTarget,
+): Promise<SubresourceResponse> {
   if (request.method !== (name === undefined ? 'PUT' : 'GET')) throw methodNotAllowed();
   if (name === undefined) {
     const body = await request.body();
     if (body.length > MAX_VM_BYTES) throw tooLarge(`the body is larger than ${MAX_VM_BYTES} bytes`);
-    return jsonAnswer(200, vmOfBody(body.toString('utf8'), namespace));
+    return jsonAnswer(200, parseVm(body.toString('utf8'), namespace));
   }
   try {
     const vm = await client.get(VIRTUAL_MACHINES, { namespace, name }, { signal: request.signal });
@@ -40,9 +40,9 @@ export async function expand(
   }
 }
 
-/** Throws ApiError. */
-export function vmOfBody(text: string, namespace: string): VirtualMachine {
-  const vm = parsed(text);
+/** Parses the VM in a body; throws ApiError. */
+export function parseVm(text: string, namespace: string): VirtualMachine {
+  const vm = parseJson(text);
   if (!isRecord(vm) || !isRecord(vm['spec'])) throw badRequest('Object is not a valid VirtualMachine');
   const kind = vm['kind'] ?? 'VirtualMachine';
   if (kind !== 'VirtualMachine')
@@ -54,15 +54,13 @@ export function vmOfBody(text: string, namespace: string): VirtualMachine {
   }
   for (const field of ['instancetype', 'preference']) {
     if (vm['spec'][field] !== undefined) {
-      throw badRequest(
-        `spec.${field}: is not supported: there are none; write what it stands for into spec.template.spec.domain`,
-      );
+      throw badRequest(`spec.${field}: is not supported; write its values into spec.template.spec.domain`);
     }
   }
   return withKind(vm as unknown as VirtualMachine);
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch (cause) {

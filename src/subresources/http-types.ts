@@ -1,6 +1,6 @@
 /**
- * Requests and answers of an aggregated API, as engine/request.ts has them, stated again: everything above the API must
- * not know the engine. Whoever joins the two lets the compiler compare them.
+ * Requests and responses of an aggregated API. They repeat the types of engine/request.ts, because code above the API
+ * must not depend on the engine; the compiler compares them where the two are connected.
  */
 import type { Duplex } from 'node:stream';
 
@@ -9,12 +9,12 @@ export interface SubresourceRequest {
   /** Path without the query. */
   readonly path: string;
   readonly query: URLSearchParams;
-  /** For whom it is, as the API server says. */
+  /** The user that the API server authenticated. */
   readonly user: { readonly name: string; readonly groups: readonly string[] };
-  /** Any header, by its lower-case name. */
+  /** Returns a header by its lower-case name. */
   header?(name: string): string | undefined;
   body(): Promise<Buffer>;
-  /** The protocol to which the client wants to change the connection. */
+  /** The protocol to which the client asks to upgrade the connection. */
   readonly upgrade?: string | undefined;
   readonly signal: AbortSignal;
 }
@@ -25,20 +25,20 @@ export interface BytesAnswer {
   readonly body: Buffer;
 }
 
-/** The connection is ours from then on; `takeOver` writes everything itself, the status line first. */
-export interface UpgradeAnswer {
+/** A response that takes over the connection; `takeOver` writes everything, including the status line. */
+export interface SubresourceUpgrade {
   readonly status: 101;
   takeOver(connection: Duplex, head: Buffer): void;
 }
 
-export type SubresourceAnswer = BytesAnswer | UpgradeAnswer;
-export type SubresourceHandler = (request: SubresourceRequest) => Promise<SubresourceAnswer>;
+export type SubresourceResponse = BytesAnswer | SubresourceUpgrade;
+export type SubresourceHandler = (request: SubresourceRequest) => Promise<SubresourceResponse>;
 
 export function jsonAnswer(status: number, value: unknown): BytesAnswer {
   return { status, contentType: 'application/json', body: Buffer.from(JSON.stringify(value)) };
 }
 
-/** Success of a verb that has nothing to tell. */
-export function emptyAnswer(status: number): BytesAnswer {
+/** Returns the response of a verb without content. */
+export function emptyResponse(status: number): BytesAnswer {
   return { status, contentType: 'application/json', body: Buffer.alloc(0) };
 }

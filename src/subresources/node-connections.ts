@@ -1,6 +1,6 @@
 /**
- * Requests to the HTTPS endpoints of node agents: where they listen is what their Node says, who they are their
- * certificate of the one CA that we believe, and they see ours. All waiting is bounded.
+ * Sends requests to the HTTPS endpoints of node agents. The address comes from the status of the Node; both sides
+ * authenticate with certificates of the same CA. All waiting is bounded.
  */
 import { Agent, request, type RequestOptions } from 'node:https';
 import type { ClientRequest, IncomingMessage } from 'node:http';
@@ -15,9 +15,9 @@ import { userOfNode } from '#kube/node-user.ts';
 import type { Clock } from '#lib/clock.ts';
 
 const CONNECT_TIMEOUT_MS = 5000;
-/** A verb waits until the guest's earlier ones are done. */
-const ANSWER_TIMEOUT_MS = 30_000;
-const MAX_ANSWER_BYTES = 64 * 1024;
+/** Long enough for a verb to wait until earlier verbs of the guest are done. */
+const RESPONSE_TIMEOUT_MS = 30_000;
+const MAX_RESPONSE_BYTES = 64 * 1024;
 const MAX_OPEN = 2000;
 
 export interface NodeRequest {
@@ -27,7 +27,7 @@ export interface NodeRequest {
 }
 
 export interface NodeGet extends NodeRequest {
-  /** A longer answer is refused. */
+  /** A longer response is an error. */
   readonly maxAnswerBytes: number;
 }
 
@@ -36,35 +36,35 @@ export interface NodePost extends NodeGet {
   readonly body: Buffer;
 }
 
-/** The node has taken the upgrade: its answer's head, and the connection with what came already. */
+/** An upgrade that the node accepted: the head of its response, and the connection with the bytes received so far. */
 export interface NodeUpgrade {
   /** Status line and headers, up to and including the empty line. */
-  readonly answer: Buffer;
+  readonly responseHead: Buffer;
   readonly connection: Duplex;
   readonly head: Buffer;
 }
 
-/** Every method throws ApiError: what the node answered, or why there is no answer. */
+/** Every method throws ApiError: the error that the node returned, or why the node did not respond. */
 export interface NodeConnections {
-  put(asked: NodeRequest): Promise<void>;
-  /** Both give the whole answer. */
-  get(asked: NodeGet): Promise<Buffer>;
-  post(asked: NodePost): Promise<Buffer>;
-  upgrade(asked: NodeRequest, headers: Readonly<Record<string, string>>): Promise<NodeUpgrade>;
-  /** Ends requests under way. */
+  put(request: NodeRequest): Promise<void>;
+  /** `get` and `post` resolve to the whole response. */
+  get(request: NodeGet): Promise<Buffer>;
+  post(request: NodePost): Promise<Buffer>;
+  upgrade(request: NodeRequest, headers: Readonly<Record<string, string>>): Promise<NodeUpgrade>;
+  /** Aborts requests that are in progress. */
   close(): void;
 }
 
 export interface NodeConnectionsOptions {
   /** Reads Nodes. */
   readonly client: Reader;
-  /** PEM: our certificate, by whose common name nodes tell what we may, its key, and the CA of the nodes. */
+  /** Our certificate, by whose common name nodes authorize us, its key, and the CA of the nodes, as PEM. */
   readonly cert: string;
   readonly key: string;
   readonly ca: string;
-  /** The same as they are now, where they are renewed. */
+  /** Returns the current certificate, key and CA, if they are renewed at run time. */
   renewed?(): PeerIdentity;
-  /** Nodes have certificates of the users that they are; others have no business at their addresses. */
+  /** True to require that the certificate of a node has the user name of that node. */
   readonly checksName?: boolean;
   readonly clock: Clock;
 }
@@ -77,31 +77,42 @@ export interface PeerIdentity {
 
 export function createNodeConnections(options: NodeConnectionsOptions): NodeConnections {
   const { client, clock, renewed = () => options, checksName = false } = options;
-  let agent = agentOf(options);
+  let agent = createAgent(options);
   let identity: PeerIdentity = options;
   let open = 0;
   const currentAgent = () => {
     const now = renewed();
     if (now.cert === identity.cert && now.ca === identity.ca) return agent;
     identity = now;
-    // Requests that are under way keep their connections.
-    agent = agentOf(now);
+    // Requests in progress keep their connections.
+    agent = createAgent(now);
     return agent;
   };
 
-  async function ask(
+  async function send(
     method: string,
     { node, path, signal, body }: NodeRequest & { readonly body?: Buffer },
     headers: Readonly<Record<string, string>>,
   ) {
-    if (open >= MAX_OPEN) throw tooManyRequests('too many requests to nodes are under way', 1);
+    if (open >= MAX_OPEN) throw tooManyRequests('too many requests to nodes are in progress', 1);
     open++;
     try {
       const { host, port } = endpointOf(await readNode(client, node, signal));
       const servername = isIP(host) === 0 ? host : '';
-      const asked: RequestOptions = { method, host, port, path, servername, agent: currentAgent(), headers, signal };
-      const checked = checksName ? { ...asked, checkServerIdentity: identityOf(node) } : asked;
-      return await answered(checked, { clock, body });
+      const requestOptions: RequestOptions = {
+        method,
+        host,
+        port,
+        path,
+        servername,
+        agent: currentAgent(),
+        headers,
+        signal,
+      };
+      const checked = checksName
+        ? { ...requestOptions, checkServerIdentity: createIdentityCheck(node) }
+        : requestOptions;
+      return await sendAndReceive(checked, { clock, body });
     } catch (error) {
       if (error instanceof Error && error.name === 'ApiError') throw error;
       const why = error instanceof Error ? error.message : String(error);
@@ -112,50 +123,50 @@ export function createNodeConnections(options: NodeConnectionsOptions): NodeConn
   }
 
   return {
-    async put(asked) {
-      const incoming = stayed(asked, await ask('PUT', asked, { 'Content-Length': '0' }));
-      const text = await readWhole(incoming);
+    async put(nodeRequest) {
+      const incoming = rejectUpgrade(nodeRequest, await send('PUT', nodeRequest, { 'Content-Length': '0' }));
+      const text = await readTruncated(incoming);
       const { statusCode: status = 500 } = incoming;
       if (status < 200 || status > 299) throw errorOfAnswer(status, text);
     },
 
-    async get(asked) {
-      return await wholeAnswer(asked, await ask('GET', asked, {}), clock);
+    async get(nodeRequest) {
+      return await readResponse(nodeRequest, await send('GET', nodeRequest, {}), clock);
     },
 
-    async post(asked) {
-      const headers = { 'Content-Type': 'application/json', 'Content-Length': String(asked.body.length) };
-      return await wholeAnswer(asked, await ask('POST', asked, headers), clock);
+    async post(nodeRequest) {
+      const headers = { 'Content-Type': 'application/json', 'Content-Length': String(nodeRequest.body.length) };
+      return await readResponse(nodeRequest, await send('POST', nodeRequest, headers), clock);
     },
 
-    async upgrade(asked, headers) {
-      const answer = await ask('GET', asked, headers);
-      if ('connection' in answer) {
-        return { answer: headOf(answer.incoming), connection: answer.connection, head: answer.head };
+    async upgrade(nodeRequest, headers) {
+      const response = await send('GET', nodeRequest, headers);
+      if ('connection' in response) {
+        return { responseHead: formatHead(response.incoming), connection: response.connection, head: response.head };
       }
-      const text = await readWhole(answer.incoming);
-      throw errorOfAnswer(answer.incoming.statusCode ?? 500, text);
+      const text = await readTruncated(response.incoming);
+      throw errorOfAnswer(response.incoming.statusCode ?? 500, text);
     },
 
     close: () => agent.destroy(),
   };
 }
 
-function agentOf({ cert, key, ca }: PeerIdentity): Agent {
+function createAgent({ cert, key, ca }: PeerIdentity): Agent {
   const tls = { cert, key, ca, minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] } as const;
-  // Each its own connection: a verb must not be lost, nor done twice, because a kept one was closed under it.
-  // A session that is resumed does not show the certificate of the other side.
+  // One connection per request: with a kept-alive connection that closes, a verb could be lost or performed twice.
+  // No session resumption: a resumed session does not provide the certificate of the peer.
   return new Agent({ ...tls, keepAlive: false, maxSockets: MAX_OPEN, maxCachedSessions: 0 });
 }
 
-/** Addresses are given out again, and a node says its own: only the name tells who it is. */
-function identityOf(node: string) {
+/** Compares the name in the certificate: addresses are reused, and a node reports its own address. */
+function createIdentityCheck(node: string) {
   return (host: string, certificate: PeerCertificate): Error | undefined => {
-    const fault = checkServerIdentity(host, certificate);
-    if (fault !== undefined) return fault;
+    const error = checkServerIdentity(host, certificate);
+    if (error !== undefined) return error;
     const name = certificate.subject?.CN;
     if (name === userOfNode(node)) return undefined;
-    return new Error(`"${String(name)}" answers where it should be`);
+    return new Error(`the server at its address has the certificate of "${String(name)}"`);
   };
 }
 
@@ -168,7 +179,7 @@ async function readNode(client: Reader, name: string, signal: AbortSignal): Prom
   }
 }
 
-/** Throws ApiError where the node does not tell. */
+/** Returns the address of the node agent; throws ApiError if the Node does not have one. */
 export function endpointOf({ metadata, status }: Node): { readonly host: string; readonly port: number } {
   const port = status?.daemonEndpoints?.kubeletEndpoint?.Port ?? 0;
   for (const type of ['InternalIP', 'Hostname']) {
@@ -178,31 +189,31 @@ export function endpointOf({ metadata, status }: Node): { readonly host: string;
   throw internalError(`Cannot reach the agent of node "${metadata.name}": the node has no address and port`);
 }
 
-type Answered =
+type NodeResponse =
   | { readonly incoming: IncomingMessage }
   | { readonly incoming: IncomingMessage; readonly connection: Duplex; readonly head: Buffer };
 
-/** Nobody asked for an upgrade. */
-function stayed({ node }: NodeRequest, answer: Answered): IncomingMessage {
-  if (!('connection' in answer)) return answer.incoming;
-  answer.connection.destroy();
-  throw internalError(`the agent of node "${node}" left HTTP unasked`);
+/** Returns the response to a request without an upgrade; throws if the node upgraded anyway. */
+function rejectUpgrade({ node }: NodeRequest, response: NodeResponse): IncomingMessage {
+  if (!('connection' in response)) return response.incoming;
+  response.connection.destroy();
+  throw internalError(`Cannot call the agent of node "${node}": it upgraded the connection without a request to do so`);
 }
 
-async function wholeAnswer(asked: NodeGet, answer: Answered, clock: Clock): Promise<Buffer> {
-  const incoming = stayed(asked, answer);
+async function readResponse(nodeRequest: NodeGet, response: NodeResponse, clock: Clock): Promise<Buffer> {
+  const incoming = rejectUpgrade(nodeRequest, response);
   const { statusCode: status = 500 } = incoming;
-  if (status < 200 || status > 299) throw errorOfAnswer(status, await readWhole(incoming));
-  return await readBounded(incoming, { maxBytes: asked.maxAnswerBytes, clock });
+  if (status < 200 || status > 299) throw errorOfAnswer(status, await readTruncated(incoming));
+  return await readBounded(incoming, { maxBytes: nodeRequest.maxAnswerBytes, clock });
 }
 
-function answered(
+function sendAndReceive(
   options: RequestOptions,
   { clock, body }: { readonly clock: Clock; readonly body?: Buffer | undefined },
-): Promise<Answered> {
+): Promise<NodeResponse> {
   return new Promise((resolve, reject) => {
     const outgoing = request(options);
-    const stopTimers = bound(outgoing, clock);
+    const stopTimers = startTimers(outgoing, clock);
     outgoing.on('error', (error) => {
       stopTimers();
       reject(error);
@@ -213,7 +224,7 @@ function answered(
     });
     outgoing.once('upgrade', (incoming, connection, head) => {
       stopTimers();
-      // Whoever takes it sees its close; without a listener a reset would be an uncaught error.
+      // The new owner observes the close; without this listener a reset would be an uncaught error.
       connection.on('error', () => {});
       resolve({ incoming, connection, head });
     });
@@ -221,41 +232,41 @@ function answered(
   });
 }
 
-function bound(outgoing: ClientRequest, clock: Clock): () => void {
+function startTimers(outgoing: ClientRequest, clock: Clock): () => void {
   const fail = (why: string) => () => outgoing.destroy(new Error(why));
-  const connected = clock.after(CONNECT_TIMEOUT_MS, fail('no connection in time'));
-  const answered = clock.after(ANSWER_TIMEOUT_MS, fail('no answer in time'));
+  const cancelConnectTimer = clock.after(CONNECT_TIMEOUT_MS, fail('no connection in time'));
+  const cancelResponseTimer = clock.after(RESPONSE_TIMEOUT_MS, fail('no response in time'));
   outgoing.once('socket', (socket) => {
-    socket.once('secureConnect', connected);
+    socket.once('secureConnect', cancelConnectTimer);
   });
   return () => {
-    connected();
-    answered();
+    cancelConnectTimer();
+    cancelResponseTimer();
   };
 }
 
-/** The answers of an agent are short; what is longer, or breaks off, is cut. */
-async function readWhole(incoming: IncomingMessage): Promise<string> {
+/** Reads a response that is normally short; a longer one is truncated. */
+async function readTruncated(incoming: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
     for await (const chunk of incoming as AsyncIterable<Buffer>) {
       chunks.push(chunk);
       bytes += chunk.length;
-      if (bytes > MAX_ANSWER_BYTES) break;
+      if (bytes > MAX_RESPONSE_BYTES) break;
     }
   } catch (error) {
-    throw brokenOff(error);
+    throw incompleteError(error);
   }
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** All of it, in time, or nothing. */
+/** Reads the whole response; throws if it is too long or not complete in time. */
 async function readBounded(
   incoming: IncomingMessage,
   { maxBytes, clock }: { readonly maxBytes: number; readonly clock: Clock },
 ): Promise<Buffer> {
-  const stopTimer = clock.after(ANSWER_TIMEOUT_MS, () => incoming.destroy(new Error('not complete in time')));
+  const stopTimer = clock.after(RESPONSE_TIMEOUT_MS, () => incoming.destroy(new Error('not complete in time')));
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
@@ -265,18 +276,18 @@ async function readBounded(
       if (bytes > maxBytes) throw new Error(`it is longer than ${maxBytes} bytes`);
     }
   } catch (error) {
-    throw brokenOff(error);
+    throw incompleteError(error);
   } finally {
     stopTimer();
   }
   return Buffer.concat(chunks);
 }
 
-function brokenOff(error: unknown): ApiError {
-  return internalError(`the answer of the node broke off: ${(error as Error).message}`, error);
+function incompleteError(error: unknown): ApiError {
+  return internalError(`Cannot read the response of the node: ${(error as Error).message}`, error);
 }
 
-function headOf({ statusMessage = '', rawHeaders }: IncomingMessage): Buffer {
+function formatHead({ statusMessage = '', rawHeaders }: IncomingMessage): Buffer {
   const lines = [`HTTP/1.1 101 ${statusMessage === '' ? 'Switching Protocols' : statusMessage}`];
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) lines.push(`${rawHeaders[i]}: ${rawHeaders[i + 1]}`);
   return Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');

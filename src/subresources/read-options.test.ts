@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Verb } from '#api/can.ts';
-import { readOptions, type AskedOptions } from '#subresources/read-options.ts';
+import { readOptions, type VerbRequestOptions } from '#subresources/read-options.ts';
 
-const good: Record<string, { verb: Verb; body: string; query?: string; want: AskedOptions }> = {
+const good: Record<string, { verb: Verb; body: string; query?: string; want: VerbRequestOptions }> = {
   'no body': { verb: 'start', body: '', want: { dryRun: false } },
   'an empty object': { verb: 'stop', body: '{}', want: { dryRun: false } },
   null: { verb: 'stop', body: 'null', want: { dryRun: false } },
@@ -17,7 +17,7 @@ const good: Record<string, { verb: Verb; body: string; query?: string; want: Ask
   'a dry run': { verb: 'pause', body: '{"dryRun":["All"]}', want: { dryRun: true } },
   'a dry run by the query': { verb: 'pause', body: '', query: 'dryRun=All', want: { dryRun: true } },
   'no dry run': { verb: 'pause', body: '{"dryRun":[]}', want: { dryRun: false } },
-  'where to migrate to': {
+  'a node selector for a migration': {
     verb: 'migrate',
     body: '{"addedNodeSelector":{"zone":"b"}}',
     want: { dryRun: false, addedNodeSelector: { zone: 'b' } },
@@ -27,7 +27,7 @@ const good: Record<string, { verb: Verb; body: string; query?: string; want: Ask
     body: '{"claimName":"a","claimUID":"u"}',
     want: { dryRun: false, stateClaim: { name: 'a', uid: 'u' } },
   },
-  'what belongs to other verbs': { verb: 'pause', body: '{"gracePeriod":"x"}', want: { dryRun: false } },
+  'a body with fields of other verbs': { verb: 'pause', body: '{"gracePeriod":"x"}', want: { dryRun: false } },
 };
 for (const [name, { verb, body, query = '', want }] of Object.entries(good)) {
   test(`reads ${name}`, () => assert.deepEqual(readOptions(verb, body, new URLSearchParams(query)), want));
@@ -35,8 +35,8 @@ for (const [name, { verb, body, query = '', want }] of Object.entries(good)) {
 
 const bad: Record<string, { verb: Verb; body: string; message: RegExp }> = {
   'broken JSON': { verb: 'start', body: '{', message: /^Can not unmarshal Request body to struct, error: / },
-  'a list': { verb: 'start', body: '[]', message: /the body is no object/ },
-  'a text for a flag': {
+  'a list': { verb: 'start', body: '[]', message: /the body is not an object/ },
+  'a string for a boolean': {
     verb: 'start',
     body: '{"paused":"yes"}',
     message: /cannot unmarshal string into Go struct field StartOptions.paused of type bool/,
@@ -46,25 +46,33 @@ const bad: Record<string, { verb: Verb; body: string; message: RegExp }> = {
     body: '{"gracePeriod":0.5}',
     message: /Go struct field StopOptions.gracePeriod of type int64/,
   },
-  'a selector that is none': {
+  'a selector that is a list': {
     verb: 'migrate',
     body: '{"addedNodeSelector":[]}',
     message: /cannot unmarshal array into Go struct field MigrateOptions.addedNodeSelector of type map/,
   },
-  'a label that is no text': {
+  'a label that is a number': {
     verb: 'migrate',
     body: '{"addedNodeSelector":{"zone":1}}',
     message: /cannot unmarshal number into Go struct field MigrateOptions.addedNodeSelector of type string/,
   },
-  'no claim to adopt': { verb: 'adoptstate', body: '{"claimUID":"u"}', message: /^claimName: Required value/ },
-  'no uid of the claim to release': { verb: 'releasestate', body: '{"claimName":"a"}', message: /^claimUID: Required/ },
-  'a claim that is no text': {
+  'an adoption without a claim': {
+    verb: 'adoptstate',
+    body: '{"claimUID":"u"}',
+    message: /^claimName: Required value/,
+  },
+  'a release without the uid of the claim': {
+    verb: 'releasestate',
+    body: '{"claimName":"a"}',
+    message: /^claimUID: Required/,
+  },
+  'a claim name that is a number': {
     verb: 'releasestate',
     body: '{"claimName":1,"claimUID":"u"}',
     message: /cannot unmarshal number into Go struct field StateClaimOptions.claimName of type string/,
   },
-  'another dry run': { verb: 'stop', body: '{"dryRun":["Some"]}', message: /Unsupported value: "Some"/ },
-  'a dry run that is no list': { verb: 'stop', body: '{"dryRun":"All"}', message: /dryRun is no list/ },
+  'an unknown dry run': { verb: 'stop', body: '{"dryRun":["Some"]}', message: /Unsupported value: "Some"/ },
+  'a dry run that is not a list': { verb: 'stop', body: '{"dryRun":"All"}', message: /dryRun is not a list/ },
 };
 for (const [name, { verb, body, message }] of Object.entries(bad)) {
   test(`refuses ${name}`, () => {

@@ -1,25 +1,25 @@
-/** A client's WebSocket and the node's, joined as bytes: frames, pings and closes are between the two of them. */
+/** Relays bytes between the WebSocket of a client and that of a node, without interpreting frames, pings or closes. */
 import type { Duplex } from 'node:stream';
-import type { UpgradeAnswer } from '#subresources/http-types.ts';
+import type { SubresourceUpgrade } from '#subresources/http-types.ts';
 import type { NodeUpgrade } from '#subresources/node-connections.ts';
 
 const KEEP_ALIVE_MS = 30_000;
-/** For one side to read what the other wrote last. */
+/** The time for one side to read the last bytes of the other. */
 const LINGER_MS = 5000;
 
-export function relayUpgrade({ answer, connection: node, head: sent }: NodeUpgrade): UpgradeAnswer {
+export function relayNodeUpgrade({ responseHead, connection: node, head: nodeHead }: NodeUpgrade): SubresourceUpgrade {
   return {
     status: 101,
     takeOver(client, head) {
       client.on('error', () => {});
-      client.write(answer);
-      if (sent.length > 0) client.write(sent);
+      client.write(responseHead);
+      if (nodeHead.length > 0) client.write(nodeHead);
       if (head.length > 0) node.write(head);
       client.pipe(node);
       node.pipe(client);
       client.once('close', () => finish(node));
       node.once('close', () => finish(client));
-      // A console may be silent for days: only the system can tell that the other side is gone.
+      // A console may be silent for days: only TCP keep-alive detects that the other side is gone.
       for (const side of [client, node] as { setKeepAlive?(on: boolean, ms: number): void }[]) {
         side.setKeepAlive?.(true, KEEP_ALIVE_MS);
       }

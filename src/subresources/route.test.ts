@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Verb } from '#api/can.ts';
 import { resourcesDocument } from '#subresources/discovery.ts';
-import { parseRoute, type Resource, type Route } from '#subresources/route.ts';
+import { parseSubresourcePath, type VmResource, type SubresourceRoute } from '#subresources/route.ts';
 
 const GROUP = '/apis/subresources.kubevirt.io';
 const NS = `${GROUP}/v1/namespaces/ns`;
-const UNKNOWN: Route = { kind: 'unknown' };
+const UNKNOWN: SubresourceRoute = { kind: 'unknown' };
 
-const aVerb = (resource: Resource, verb: Verb, method: 'PUT' | 'GET' = 'PUT'): Route => ({
+const aVerb = (resource: VmResource, verb: Verb, method: 'PUT' | 'GET' = 'PUT'): SubresourceRoute => ({
   kind: 'verb',
   resource,
   verb,
@@ -17,7 +17,7 @@ const aVerb = (resource: Resource, verb: Verb, method: 'PUT' | 'GET' = 'PUT'): R
   name: 'db',
 });
 
-const aForward = (resource: Resource, port: number, protocol: 'tcp' | 'udp'): Route => ({
+const aForward = (resource: VmResource, port: number, protocol: 'tcp' | 'udp'): SubresourceRoute => ({
   kind: 'verb',
   resource,
   verb: 'portforward',
@@ -27,14 +27,14 @@ const aForward = (resource: Resource, port: number, protocol: 'tcp' | 'udp'): Ro
   forward: { port, protocol },
 });
 
-const paths: Record<string, Route> = {
+const paths: Record<string, SubresourceRoute> = {
   [GROUP]: { kind: 'group' },
   [`${GROUP}/v1`]: { kind: 'resources', version: 'v1' },
   [`${GROUP}/v1alpha3`]: { kind: 'resources', version: 'v1alpha3' },
   [`${GROUP}/v1/`]: { kind: 'resources', version: 'v1' },
   [`${GROUP}/v1/version`]: { kind: 'version' },
   [`${GROUP}/v1/healthz`]: { kind: 'healthz' },
-  [`${GROUP}/v1/guestfs`]: { kind: 'later', what: 'guestfs' },
+  [`${GROUP}/v1/guestfs`]: { kind: 'unimplemented', what: 'guestfs' },
   [`${NS}/virtualmachines/db/start`]: aVerb('virtualmachines', 'start'),
   [`${NS}/virtualmachineinstances/db/console`]: aVerb('virtualmachineinstances', 'console', 'GET'),
   [`${NS}/virtualmachines/db/addvolume`]: aVerb('virtualmachines', 'addvolume'),
@@ -44,7 +44,7 @@ const paths: Record<string, Route> = {
   [`${NS}/virtualmachines/db/exportdisk/a`]: UNKNOWN,
   [`${NS}/virtualmachineinstances/db/exportdisk`]: UNKNOWN,
   [`${NS}/virtualmachines/db/migrate`]: aVerb('virtualmachines', 'migrate'),
-  [`${NS}/virtualmachines/db/memorydump`]: { kind: 'later', what: 'virtualmachines/memorydump' },
+  [`${NS}/virtualmachines/db/memorydump`]: { kind: 'unimplemented', what: 'virtualmachines/memorydump' },
   [`${NS}/virtualmachineinstances/db/guestosinfo`]: aVerb('virtualmachineinstances', 'guestosinfo', 'GET'),
   [`${NS}/virtualmachineinstances/db/vnc`]: aVerb('virtualmachineinstances', 'vnc', 'GET'),
   [`${NS}/virtualmachineinstances/db/vnc/screenshot`]: aVerb('virtualmachineinstances', 'vnc/screenshot', 'GET'),
@@ -52,13 +52,19 @@ const paths: Record<string, Route> = {
   [`${NS}/virtualmachineinstances/db/portforward/22`]: aForward('virtualmachineinstances', 22, 'tcp'),
   [`${NS}/virtualmachineinstances/db/portforward/53/udp`]: aForward('virtualmachineinstances', 53, 'udp'),
   [`${NS}/virtualmachines/db/portforward/65535/tcp`]: aForward('virtualmachines', 65535, 'tcp'),
-  [`${NS}/virtualmachines/db/portforward`]: { kind: 'bad', why: 'port must not be empty' },
-  [`${NS}/virtualmachines/db/portforward/0`]: { kind: 'bad', why: 'port "0" is no port; expected 1 to 65535' },
-  [`${NS}/virtualmachines/db/portforward/65536`]: { kind: 'bad', why: 'port "65536" is no port; expected 1 to 65535' },
-  [`${NS}/virtualmachines/db/portforward/ssh`]: { kind: 'bad', why: 'port "ssh" is no port; expected 1 to 65535' },
+  [`${NS}/virtualmachines/db/portforward`]: { kind: 'invalid', why: 'port must not be empty' },
+  [`${NS}/virtualmachines/db/portforward/0`]: { kind: 'invalid', why: 'port "0" is not valid; expected 1 to 65535' },
+  [`${NS}/virtualmachines/db/portforward/65536`]: {
+    kind: 'invalid',
+    why: 'port "65536" is not valid; expected 1 to 65535',
+  },
+  [`${NS}/virtualmachines/db/portforward/ssh`]: {
+    kind: 'invalid',
+    why: 'port "ssh" is not valid; expected 1 to 65535',
+  },
   [`${NS}/virtualmachines/db/portforward/22/sctp`]: {
-    kind: 'bad',
-    why: 'protocol "sctp" is not known; expected tcp or udp',
+    kind: 'invalid',
+    why: 'protocol "sctp" is not valid; expected tcp or udp',
   },
   [`${NS}/expand-vm-spec`]: { kind: 'expand', namespace: 'ns' },
   [`${NS}/virtualmachines/db/expand-spec`]: { kind: 'expand', namespace: 'ns', name: 'db' },
@@ -69,19 +75,19 @@ const paths: Record<string, Route> = {
   [`${NS}/persistentvolumeclaims/disk`]: UNKNOWN,
   [`${NS}/virtualmachines/db/portforward/22/tcp/more`]: UNKNOWN,
   [`${NS}/virtualmachineinstances/db/usbredir`]: {
-    kind: 'never',
-    why: 'usbredir is not supported: guests get no USB devices of clients',
+    kind: 'unsupported',
+    why: 'usbredir is not supported: guests cannot use USB devices of clients',
   },
   [`${NS}/virtualmachineinstances/db/vsock`]: {
-    kind: 'never',
-    why: 'vsock is not supported: guests have no VSOCK device; portforward reaches their ports',
+    kind: 'unsupported',
+    why: 'vsock is not supported: guests have no VSOCK device; use portforward',
   },
   [`${NS}/virtualmachines/db/vsock`]: UNKNOWN,
   [`${NS}/../other/virtualmachines/db/start`]: UNKNOWN,
   [`${NS}/%2e%2e/other/virtualmachines/db/start`]: UNKNOWN,
   [`${NS}/virtualmachines/db%2fstart`]: UNKNOWN,
   [`${NS}/virtualmachines/db/vnc`]: UNKNOWN,
-  // Verbs of one kind are none of the other.
+  // Verbs of one kind are unknown for the other.
   [`${NS}/virtualmachines/db/pause`]: UNKNOWN,
   [`${NS}/virtualmachineinstances/db/start`]: UNKNOWN,
   [`${NS}/virtualmachines/db/start/now`]: UNKNOWN,
@@ -95,10 +101,10 @@ const paths: Record<string, Route> = {
   '/openapi/v3': UNKNOWN,
 };
 for (const [path, want] of Object.entries(paths)) {
-  test(`${path} is ${want.kind}`, () => assert.deepEqual(parseRoute(path), want));
+  test(`${path} is ${want.kind}`, () => assert.deepEqual(parseSubresourcePath(path), want));
 }
 
-test('what discovery shows is served, with the verb by which it is authorized', () => {
+test('every resource in discovery is served, with the verb by which it is authorized', () => {
   const { resources } = resourcesDocument('v1');
   assert.deepEqual(
     resources.map(({ name, verbs }) => `${verbs.join()} ${name}`),
@@ -136,7 +142,7 @@ test('what discovery shows is served, with the verb by which it is authorized', 
   );
   for (const { name } of resources) {
     const below = name.endsWith('portforward') ? '/22' : '';
-    const { kind } = parseRoute(`${NS}/${name.replace('/', '/db/')}${below}`);
+    const { kind } = parseSubresourcePath(`${NS}/${name.replace('/', '/db/')}${below}`);
     const special = ['disk', 'expand', 'upload'].find((one) => name.includes(one));
     assert.equal(kind, special ?? 'verb', name);
   }

@@ -1,4 +1,4 @@
-/** From a claim that waits for an image to the node that takes it. */
+/** Finds the node that receives the upload of an image to a claim. */
 import { claimNamesOf } from '#api/claim-names.ts';
 import { isFinal } from '#api/can.ts';
 import { UPLOAD_VERB } from '#api/disk-stream.ts';
@@ -7,36 +7,45 @@ import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/vir
 import { conflict, type ApiError } from '#kube/api-error.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import { anyNode, boundClaim, nodeOfClaim, type ClaimAsk, type Parts } from '#subresources/disk-request.ts';
+import {
+  chooseNode,
+  bindClaim,
+  nodeOfClaim,
+  type ClaimRequest,
+  type DiskRequestParts,
+} from '#subresources/disk-request.ts';
 import type { NodeRequest } from '#subresources/node-connections.ts';
 
-interface UploadAsk {
+interface UploadRequest {
   readonly namespace: string;
   readonly claim: string;
   readonly signal: AbortSignal;
 }
 
-/** Throws ApiError. */
-export async function uploadRequest(parts: Parts, { namespace, claim: name, signal }: UploadAsk): Promise<NodeRequest> {
-  const ask: ClaimAsk = { verb: UPLOAD_VERB, namespace, signal };
-  const claim = await boundClaim(parts, ask, undefined, name);
-  // After it was seen that the claim waits for content: a guest that comes now waits for it, too.
+/** Resolves to the request to the node; throws ApiError. */
+export async function routeUploadRequest(
+  parts: DiskRequestParts,
+  { namespace, claim: name, signal }: UploadRequest,
+): Promise<NodeRequest> {
+  const request: ClaimRequest = { verb: UPLOAD_VERB, namespace, signal };
+  const claim = await bindClaim(parts, request, undefined, name);
+  // Listed after the claim: a guest that starts later waits until the claim has its content.
   const { items } = await parts.client.list(VIRTUAL_MACHINE_INSTANCES, { namespace, signal });
-  const fault = claimFault(claim, items);
-  if (fault !== undefined) throw fault;
-  const node = (await nodeOfClaim(parts, ask, claim)) ?? (await anyNode(parts, ask));
+  const refusal = checkUploadTarget(claim, items);
+  if (refusal !== undefined) throw refusal;
+  const node = (await nodeOfClaim(parts, request, claim)) ?? (await chooseNode(parts, request));
   const path = `/v1/namespaces/${encodeURIComponent(namespace)}/persistentvolumeclaims/${encodeURIComponent(name)}/${UPLOAD_VERB}`;
   return { node, path, signal };
 }
 
-/** Why no image can come into the claim. */
-export function claimFault(
+/** Returns why an image cannot be uploaded to the claim, or undefined if it can. */
+export function checkUploadTarget(
   claim: Stored<PersistentVolumeClaim>,
   vmis: readonly Stored<VirtualMachineInstance>[],
 ): ApiError | undefined {
   const { name } = claim.metadata;
-  const refused = (why: string) => conflict({ group: '', plural: 'persistentvolumeclaims' }, name, why);
-  if (isMarkedAsState(claim)) return refused('it keeps the state of a VM, and is no disk');
+  const refuse = (why: string) => conflict({ group: '', plural: 'persistentvolumeclaims' }, name, why);
+  if (isMarkedAsState(claim)) return refuse('it contains the persistent state of a VM and is not a disk');
   const user = vmis.find((vmi) => !isFinal(vmi) && claimNamesOf(vmi.spec).includes(name));
-  return user && refused(`it is in use by VirtualMachineInstance "${user.metadata.name}"`);
+  return user && refuse(`it is in use by VirtualMachineInstance "${user.metadata.name}"`);
 }

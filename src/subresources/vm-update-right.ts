@@ -1,6 +1,6 @@
 /**
- * Verbs that change something for a VM that is no part of it, such as the owner of a claim, need the right to update the
- * VM itself, beside the right to the subresource that the API server has checked.
+ * Checks the right to update a VM. Verbs that change other objects for a VM, such as the owner of a claim, need it in
+ * addition to the right to the subresource, which the API server has checked.
  */
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import type { Client } from '#client/client.ts';
@@ -25,16 +25,16 @@ const SUBJECT_ACCESS_REVIEWS: ResourceType<SubjectAccessReview> = {
   namespaced: false,
 };
 
-interface NamedVm {
+interface VmTarget {
   readonly namespace: string;
   readonly name: string;
 }
 
-/** Throws 403 where the user may not update the VM. */
+/** Throws 403 if the user may not update the VM. */
 export async function requireVmUpdate(
   client: Pick<Client, 'create'>,
   { user, signal }: Pick<SubresourceRequest, 'user' | 'signal'>,
-  { namespace, name }: NamedVm,
+  { namespace, name }: VmTarget,
 ): Promise<void> {
   const { group, plural: resource } = VIRTUAL_MACHINES;
   const type = SUBJECT_ACCESS_REVIEWS;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Verb } from '#api/can.ts';
-import { readOptions, type AskedOptions } from '#subresources/read-options.ts';
+import { readOptions, type VerbRequestOptions } from '#subresources/read-options.ts';
 
 const SOURCE = { persistentVolumeClaim: { claimName: 'pvc' } };
 const CLAIM = { claimName: 'pvc', hotpluggable: true };
@@ -9,26 +9,26 @@ const added = (disk: object, claim: object = CLAIM) =>
   ({
     dryRun: false,
     added: { volume: { name: 'data', persistentVolumeClaim: claim }, disk: { ...disk, name: 'data' } },
-  }) as AskedOptions;
+  }) as VerbRequestOptions;
 
-const good: Record<string, { verb?: Verb; body: object; want: AskedOptions }> = {
+const good: Record<string, { verb?: Verb; body: object; want: VerbRequestOptions }> = {
   'a disk': {
     body: { name: 'data', disk: { disk: { bus: 'virtio' }, serial: 'A1', cache: 'none' }, volumeSource: SOURCE },
     want: added({ disk: { bus: 'virtio' }, serial: 'A1', cache: 'none' }),
   },
-  'a disk of another name, which is not its own to choose': {
+  'a disk with another name, which is replaced': {
     body: { name: 'data', disk: { name: 'other', disk: { bus: 'scsi' } }, volumeSource: SOURCE },
     want: added({ disk: { bus: 'scsi' } }),
   },
-  'a disk of no bus': {
+  'a disk without a bus': {
     body: { name: 'data', disk: { disk: {} }, volumeSource: SOURCE },
     want: added({ disk: { bus: 'scsi' } }),
   },
-  'a disk of no kind': {
+  'a disk without a kind': {
     body: { name: 'data', disk: {}, volumeSource: SOURCE },
     want: added({ disk: { bus: 'scsi' } }),
   },
-  'a LUN of no bus': {
+  'a LUN without a bus': {
     body: { name: 'data', disk: { lun: {} }, volumeSource: SOURCE },
     want: added({ lun: { bus: 'scsi' } }),
   },
@@ -36,11 +36,11 @@ const good: Record<string, { verb?: Verb; body: object; want: AskedOptions }> = 
     body: { name: 'data', disk: { cdrom: {} }, volumeSource: SOURCE },
     want: added({ cdrom: {} }),
   },
-  'what only admission can judge': {
+  'a field that only admission can validate': {
     body: { name: 'data', disk: { disk: { bus: 'scsi' }, io: 'native' }, volumeSource: SOURCE },
     want: added({ disk: { bus: 'scsi' }, io: 'native' }),
   },
-  'a claim that says it is not hotpluggable': {
+  'a claim with hotpluggable false, which is replaced': {
     body: {
       name: 'data',
       disk: { disk: { bus: 'scsi' } },
@@ -52,7 +52,7 @@ const good: Record<string, { verb?: Verb; body: object; want: AskedOptions }> = 
     want: added({ disk: { bus: 'scsi' } }, { ...CLAIM, readOnly: true }),
   },
   'a removal': { verb: 'removevolume', body: { name: 'data' }, want: { dryRun: false, removed: 'data' } },
-  'a dry removal': {
+  'a dry run of a removal': {
     verb: 'removevolume',
     body: { name: 'data', dryRun: ['All'] },
     want: { dryRun: true, removed: 'data' },
@@ -67,8 +67,8 @@ const into = (kind: string, field: string, type: string) =>
   `Can not unmarshal Request body to struct, error: json: cannot unmarshal ${kind} into Go struct field ${field} of type ${type}`;
 
 const bad: Record<string, { verb?: Verb; body: object | string; message: string }> = {
-  'nothing to add': { body: '', message: NO_BODY },
-  'nothing to remove': { verb: 'removevolume', body: {}, message: NO_BODY },
+  'an addition without a body': { body: '', message: NO_BODY },
+  'a removal without a body': { verb: 'removevolume', body: {}, message: NO_BODY },
   'no name': { body: { disk: {}, volumeSource: SOURCE }, message: 'AddVolumeOptions requires name to be set' },
   'an empty name': { verb: 'removevolume', body: { name: '' }, message: 'RemoveVolumeOptions requires name to be set' },
   'a name that is a number': { body: { name: 1 }, message: into('number', 'AddVolumeOptions.name', 'string') },
@@ -78,7 +78,7 @@ const bad: Record<string, { verb?: Verb; body: object | string; message: string 
     body: { name: 'a', disk: [] },
     message: into('array', 'AddVolumeOptions.disk', 'v1.Disk'),
   },
-  'a source of nothing': {
+  'an empty source': {
     body: { name: 'a', disk: {}, volumeSource: {} },
     message: 'AddVolumeOptions.volumeSource requires persistentVolumeClaim to be set',
   },
@@ -87,7 +87,7 @@ const bad: Record<string, { verb?: Verb; body: object | string; message: string 
     message:
       'AddVolumeOptions.volumeSource.dataVolume is not supported yet; name its claim in AddVolumeOptions.volumeSource.persistentVolumeClaim',
   },
-  'a claim of no name': {
+  'a claim without a name': {
     body: { name: 'a', disk: {}, volumeSource: { persistentVolumeClaim: {} } },
     message: 'AddVolumeOptions.volumeSource.persistentVolumeClaim requires claimName to be set',
   },

@@ -1,18 +1,18 @@
 /**
- * The bodies of addvolume and removevolume: AddVolumeOptions and RemoveVolumeOptions. Disk and claim are handed on with
- * all that they say, for admission to judge it where it comes to stand: nothing is dropped. Pure.
+ * Parses AddVolumeOptions and RemoveVolumeOptions, the bodies of addvolume and removevolume. All fields of disk and
+ * claim are passed on, so that admission validates them in the object to which they are added. Pure.
  */
 import type { AddedVolume } from '#api/can.ts';
 import type { Disk } from '#api/domain/disk.ts';
 import { badRequest } from '#kube/api-error.ts';
 import { isRecord } from '#kube/meta.ts';
-import { wrongType, type Fields } from '#subresources/body-fields.ts';
+import { wrongTypeError, type Fields } from '#subresources/body-fields.ts';
 
 const KINDS = ['disk', 'lun', 'cdrom', 'floppy'] as const;
 const DEFAULT_BUS = 'scsi';
 const NO_BODY = 'Request with no body, a new name is expected as the request body';
 
-/** Throws 400. */
+/** Returns the volume and disk to add; throws 400. */
 export function readAddedVolume(body: Fields): AddedVolume {
   const name = nameIn(body, 'AddVolumeOptions');
   const disk = recordIn(body, 'AddVolumeOptions', 'disk', 'v1.Disk');
@@ -22,7 +22,7 @@ export function readAddedVolume(body: Fields): AddedVolume {
   return { volume: { name, persistentVolumeClaim: claimOf(source) }, disk: { ...diskOf(disk), name } };
 }
 
-/** Throws 400. */
+/** Returns the name of the volume to remove; throws 400. */
 export function readRemovedVolume(body: Fields): string {
   return nameIn(body, 'RemoveVolumeOptions');
 }
@@ -30,7 +30,7 @@ export function readRemovedVolume(body: Fields): string {
 function nameIn(body: Fields, struct: string): string {
   if (Object.keys(body).length === 0) throw badRequest(NO_BODY);
   const name = body['name'] ?? '';
-  if (typeof name !== 'string') throw wrongType(name, `${struct}.name`, 'string');
+  if (typeof name !== 'string') throw wrongTypeError(name, `${struct}.name`, 'string');
   if (name === '') throw badRequest(`${struct} requires name to be set`);
   return name;
 }
@@ -43,12 +43,13 @@ function claimOf(source: Fields): AddedVolume['volume']['persistentVolumeClaim']
   const claim = recordIn(source, where, 'persistentVolumeClaim', 'v1.PersistentVolumeClaimVolumeSource');
   if (claim === undefined) throw badRequest(`${where} requires persistentVolumeClaim to be set`);
   const claimName = claim['claimName'] ?? '';
-  if (typeof claimName !== 'string') throw wrongType(claimName, `${where}.persistentVolumeClaim.claimName`, 'string');
+  if (typeof claimName !== 'string')
+    throw wrongTypeError(claimName, `${where}.persistentVolumeClaim.claimName`, 'string');
   if (claimName === '') throw badRequest(`${where}.persistentVolumeClaim requires claimName to be set`);
   return { ...claim, claimName, hotpluggable: true };
 }
 
-/** Without a kind it is a disk, and without a bus it comes to the one that every guest can take more disks on. */
+/** Returns the disk with defaults: a disk, on the bus that supports hotplug in every guest. */
 function diskOf(disk: Fields): Partial<Disk> {
   const kinds = KINDS.filter((kind) => (disk[kind] ?? null) !== null);
   if (kinds.length === 0) return { ...disk, disk: { bus: DEFAULT_BUS } };
@@ -61,5 +62,5 @@ function diskOf(disk: Fields): Partial<Disk> {
 function recordIn(fields: Fields, struct: string, key: string, type: string): Fields | undefined {
   const value = fields[key] ?? undefined;
   if (value === undefined || isRecord(value)) return value;
-  throw wrongType(value, `${struct}.${key}`, type);
+  throw wrongTypeError(value, `${struct}.${key}`, type);
 }

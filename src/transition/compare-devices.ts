@@ -1,6 +1,6 @@
 /**
- * Compares the devices of a guest that came up again with those that it had before. The history of the identity record
- * holds what each start changed, with the uid of the instance, so that nobody has to remember what was before. Pure.
+ * Compares the devices of a restarted guest with those that it had before. The history of the identity record has the
+ * changes of each start, with the uid of the instance. Pure.
  */
 import { changeTexts } from '#api/identity-change-text.ts';
 import { devicePartOf } from '#api/identity-changes.ts';
@@ -9,16 +9,16 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { Stored } from '#kube/meta.ts';
 
 /**
- * Returns the changes of devices that the start of the instance brought, or undefined while the record does not tell of
- * this instance yet. Devices of a guest that was first seen then have not changed.
+ * Returns the device changes at the start of the instance, or undefined while the record does not have this instance
+ * yet. Devices in the first entry of a record are not changes.
  */
 export function deviceChangesOfStart(
   record: Stored<VirtualMachineIdentity> | undefined,
   vmi: Stored<VirtualMachineInstance>,
 ): string[] | undefined {
   const { instance, deviceHash, history = [] } = record?.status ?? {};
-  const told = vmi.status?.deviceHash;
-  if (!told || instance !== vmi.metadata.uid || deviceHash !== told) return undefined;
+  const reportedHash = vmi.status?.deviceHash;
+  if (!reportedHash || instance !== vmi.metadata.uid || deviceHash !== reportedHash) return undefined;
   return history
     .filter((entry) => entry.instance === vmi.metadata.uid && !entry.what?.startsWith('first seen '))
     .flatMap(({ changes = [] }) => changeTexts(changes.filter((change) => devicePartOf(change) !== undefined)));

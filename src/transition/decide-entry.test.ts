@@ -24,7 +24,7 @@ interface VmMore {
   readonly graceSeconds?: number;
 }
 
-/** As the Job leaves it: without a type. */
+/** Returns a VM after the Job has cleared its type. */
 function aVm(more: VmMore = {}): Stored<VirtualMachine> {
   const { type, runStrategy = 'Always', status = {}, metadata = {}, graceSeconds } = more;
   const grace = graceSeconds === undefined ? {} : { terminationGracePeriodSeconds: graceSeconds };
@@ -37,7 +37,7 @@ function aVm(more: VmMore = {}): Stored<VirtualMachine> {
   } as Stored<VirtualMachine>;
 }
 
-/** `new` is one that was made after the patch. */
+/** Returns an instance; `new` is one that was created after the patch. */
 function aVmi(uid: 'old' | 'early' | 'new' = 'old', status: VmiStatus = {}, more: Partial<ObjectMeta> = {}) {
   const type = uid === 'new' ? 'q35' : OLD;
   const owner = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name: 'db', uid: 'vm', controller: true };
@@ -69,15 +69,18 @@ const began = (uid: string, ...changes: IdentityChange[]): HistoryEntry => ({ in
 const MOVED = { field: 'devices.disk-a.address', from: { type: 'isa', irq: '1' }, to: { type: 'isa', irq: '2' } };
 
 interface Case extends Partial<EntryWorld> {
-  /** `state: reason`, then what is done about it. */
+  /** `state: reason + step`. */
   readonly want: string;
 }
 
 const cases: Record<string, Case> = {
   'the type is changed first': { vm: aVm({ type: OLD }), want: 'updated + patchType' },
-  'a VM that is gone is done': { vm: undefined, want: 'done: the VM was deleted' },
-  'another VM of the name is not ours': { vm: aVm({ metadata: { uid: 'other' } }), want: 'done: the VM was deleted' },
-  'one that is being deleted is waited for': {
+  'a deleted VM is done': { vm: undefined, want: 'done: the VM was deleted' },
+  'another VM of the same name is not in the plan': {
+    vm: aVm({ metadata: { uid: 'other' } }),
+    want: 'done: the VM was deleted',
+  },
+  'a VM under deletion is waited for': {
     vm: aVm({ type: OLD, metadata: { deletionTimestamp: AT } }),
     want: 'pending: the VM is being deleted',
   },
@@ -85,142 +88,149 @@ const cases: Record<string, Case> = {
     vm: aVm({ type: OLD, status: { restoreInProgress: 'back' } }),
     want: 'pending: Cannot update VM template until restore "back" completes',
   },
-  'what was patched before a kill is not patched again': { vm: aVm(), want: 'restartRequired + mark true for old' },
-  'a type that somebody changed meanwhile is theirs, and so is the restart': {
+  'a VM that was patched before a kill is not patched again': {
+    vm: aVm(),
+    want: 'restartRequired + mark true for old',
+  },
+  'a VM whose type a user changed meanwhile is skipped': {
     restartNow: true,
     vm: aVm({ type: NEW }),
     want: `skipped: its machine type was changed to "${NEW}" meanwhile`,
   },
-  'but one that we have marked is followed to its end': {
+  'a marked VM is followed although its type was changed': {
     vm: aVm({ type: NEW, status: { machineTypeRestartRequired: true } }),
     vmi: undefined,
     want: 'pending + mark false',
   },
-  'one that is about to start as before is waited for': {
+  'a VM that may start with its old type is waited for': {
     entry: stopped,
     note: UPDATED,
     vm: aVm({ metadata: { generation: 3 }, status: { desiredGeneration: 2 } }),
     vmi: undefined,
     want: 'updated',
   },
-  'one whose controller has seen the patch is not': {
+  'a VM whose controller has seen the patch is done': {
     entry: stopped,
     note: UPDATED,
     vm: aVm({ metadata: { generation: 3 }, status: { desiredGeneration: 3 } }),
     vmi: undefined,
     want: 'done',
   },
-  'nor one that was restarted': {
+  'a restarted VM whose controller has not seen the patch is restarting': {
     restartNow: true,
     note: { ...RESTARTING, reason: 'the VM is stopping' },
     vm: aVm({ metadata: { generation: 3 }, status: { desiredGeneration: 2, printableStatus: 'Starting' } }),
     vmi: undefined,
     want: 'restarting: the VM is Starting',
   },
-  'nor one that is not to run': {
+  'a halted VM whose controller has not seen the patch is done': {
     entry: stopped,
     note: UPDATED,
     vm: aVm({ runStrategy: 'Halted', metadata: { generation: 3 }, status: { desiredGeneration: 2 } }),
     vmi: undefined,
     want: 'done',
   },
-  'a type that came back after it was noted is left alone': {
+  'an old type that was set again after the update is left alone': {
     vm: aVm({ type: OLD }),
     note: UPDATED,
     want: 'restartRequired + mark true for old',
   },
-  'a guest that has the new type already is left alone': {
+  'a guest that already has the new type is left alone': {
     restartNow: true,
     entry: { ...entry, gives: NEW },
     note: UPDATED,
     vmi: aVmi('old', { machine: { type: NEW } }),
-    want: `done: its guest runs on ${NEW} already`,
+    want: `done: the guest already runs on ${NEW}`,
   },
   'a stopped VM is done': { entry: stopped, vmi: undefined, want: 'done' },
-  'a mark that is left from before goes': {
+  'an old mark of a stopped VM is removed': {
     entry: stopped,
     vmi: undefined,
     vm: aVm({ status: { machineTypeRestartRequired: true } }),
     want: 'pending + mark false',
   },
-  'one that started before its patch has to be restarted, too': {
+  'a VM that started before its patch must be restarted': {
     entry: stopped,
     vmi: aVmi('early'),
     want: 'restartRequired of early + mark true for early',
   },
-  'one that started after its patch has not': { entry: stopped, vmi: aVmi('new'), want: 'done' },
-  'a marked VM is left to its people': {
+  'a VM that started after its patch is done': { entry: stopped, vmi: aVmi('new'), want: 'done' },
+  'a marked VM waits for its users': {
     vm: aVm({ status: { machineTypeRestartRequired: true, machineTypeRestartInstanceUID: 'old' } }),
     note: REQUIRED,
     want: 'restartRequired',
   },
-  'a mark of an older version gets its instance': {
+  'a mark without an instance gets one': {
     vm: aVm({ status: { machineTypeRestartRequired: true } }),
     note: REQUIRED,
     want: 'restartRequired + mark true for old',
   },
-  'a mark of an earlier instance becomes that of this one': {
+  'a mark of an earlier instance is set for the current one': {
     vm: aVm({ status: { machineTypeRestartRequired: true, machineTypeRestartInstanceUID: 'earlier' } }),
     note: REQUIRED,
     want: 'restartRequired + mark true for old',
   },
-  'the mark goes with the instance': {
+  'the mark is removed when its instance is gone': {
     vm: aVm({ status: { machineTypeRestartRequired: true } }),
     vmi: aVmi('new'),
     note: REQUIRED,
     want: 'restartRequired + mark false',
   },
-  'one that people stopped is done': {
+  'a VM that a user stopped is done': {
     vm: aVm({ runStrategy: 'Halted' }),
     vmi: undefined,
     note: REQUIRED,
     want: 'done: the VM is stopped',
   },
-  'one whose instance came to its end is done, unless it comes up again': {
+  'a VM whose instance has ended and that does not start again is done': {
     vm: aVm({ runStrategy: 'Manual', status: { printableStatus: 'Stopped' } }),
     vmi: aVmi('old', { phase: 'Succeeded' }),
     note: REQUIRED,
     want: 'done: the VM is stopped',
   },
-  'with restarts it is restarted': { restartNow: true, note: UPDATED, want: 'restarting + restart' },
-  'one that runs once is stopped': {
+  'a running VM is restarted if restarts are enabled': {
+    restartNow: true,
+    note: UPDATED,
+    want: 'restarting + restart',
+  },
+  'a VM with the strategy Once is stopped': {
     restartNow: true,
     note: UPDATED,
     vm: aVm({ runStrategy: 'Once' }),
     want: 'restarting + stop',
   },
-  'a paused one waits': {
+  'a paused VM waits': {
     restartNow: true,
     note: UPDATED,
     vmi: aVmi('old', { conditions: [{ type: 'Paused', status: 'True' }] }),
     want: 'updated: the VM is paused',
   },
-  'one that starts waits': {
+  'a starting VM waits': {
     restartNow: true,
     note: UPDATED,
     vmi: aVmi('old', { phase: 'Scheduled' }),
     want: 'updated: the VM is starting: its instance is Scheduled',
   },
-  'one that finds no node does not': {
+  'an unschedulable VM is restarted': {
     restartNow: true,
     note: UPDATED,
     vm: aVm({ status: { printableStatus: 'ErrorUnschedulable' } }),
     vmi: aVmi('old', { phase: 'Scheduling' }),
     want: 'restarting + restart',
   },
-  'what was asked for before a kill is not asked for again': {
+  'a restart that was requested before a kill is not requested again': {
     restartNow: true,
     note: RESTARTING,
     vm: aVm({ status: { stateChangeRequests: [{ action: 'Stop', uid: 'old' }, { action: 'Start' }] } }),
     want: 'restarting: the VM is stopping',
   },
-  'an instance on its way out is not stopped again': {
+  'an instance under deletion is not stopped again': {
     restartNow: true,
     note: RESTARTING,
     vmi: aVmi('old', {}, { deletionTimestamp: AT }),
     want: 'restarting: the VM is stopping',
   },
-  'what was noted, but not asked for, is asked for': {
+  'a restart that was noted but not requested is requested': {
     restartNow: true,
     note: RESTARTING,
     want: 'restarting + restart',
@@ -232,103 +242,103 @@ const cases: Record<string, Case> = {
     record: aRecord('new'),
     want: 'done',
   },
-  'it is waited for until it runs': {
+  'a restarted VM is waited for until it runs': {
     restartNow: true,
     note: RESTARTING,
     vm: aVm({ status: { printableStatus: 'Starting' } }),
     vmi: aVmi('new', { phase: 'Scheduling' }),
     want: 'restarting: the VM is Starting',
   },
-  'between two instances it is waited for, too': {
+  'a restarted VM is waited for between two instances': {
     restartNow: true,
     note: RESTARTING,
     vmi: undefined,
     want: 'restarting',
   },
-  'a manual one whose start is queued is waited for': {
+  'a manual VM with a pending start is waited for': {
     restartNow: true,
     note: RESTARTING,
     vm: aVm({ runStrategy: 'Manual', status: { stateChangeRequests: [{ action: 'Start' }] } }),
     vmi: undefined,
     want: 'restarting',
   },
-  'one that cannot start has failed': {
+  'a restarted VM that cannot start has failed': {
     restartNow: true,
     note: RESTARTING,
     vm: aVm({ status: { startFailure: { consecutiveFailCount: 3, message: 'no disk' } } }),
     vmi: undefined,
     want: 'failed: cannot start again: no disk',
   },
-  'the failures of a restart by others are theirs': {
+  'a failed restart by a user is not a failure of the Job': {
     vm: aVm({ status: { startFailure: { consecutiveFailCount: 3, message: 'no disk' } } }),
     vmi: undefined,
     note: REQUIRED,
     want: 'done: cannot start again: no disk',
   },
-  'what was asked for is not asked for again before it is seen': {
+  'a requested restart is not requested again before the cache shows it': {
     restartNow: true,
-    asked: true,
+    isRestartRequested: true,
     note: RESTARTING,
     want: 'restarting: the VM is stopping',
   },
-  'what could not be asked for gives way to others': {
+  'a restart that cannot be requested gives up its slot': {
     restartNow: true,
     note: RESTARTING,
     vmi: aVmi('old', { conditions: [{ type: 'Paused', status: 'True' }] }),
     want: 'updated: the VM is paused',
   },
-  'one that does not stop has failed': {
+  'a VM that does not stop has failed': {
     restartNow: true,
-    asked: true,
+    isRestartRequested: true,
     note: { ...RESTARTING, reason: 'the VM is stopping' },
     nowMs: NOW + RESTART_LIMIT_MS,
-    want: 'failed: not up again 15 minutes after it was to restart: the VM is stopping',
+    want: 'failed: not running 15 minutes after the restart was requested: the VM is stopping',
   },
-  'a guest that may take longer is given the time': {
+  'a guest with a longer grace period gets more time': {
     restartNow: true,
-    asked: true,
+    isRestartRequested: true,
     note: { ...RESTARTING, reason: 'the VM is stopping' },
     vm: aVm({ graceSeconds: 60 }),
     nowMs: NOW + RESTART_LIMIT_MS,
     want: 'restarting: the VM is stopping',
   },
-  'one that was only noted, long ago, is asked for': {
+  'a restart that was noted long ago is still requested': {
     restartNow: true,
     note: RESTARTING,
     nowMs: NOW + RESTART_LIMIT_MS,
     want: 'restarting + restart',
   },
-  'devices that are the same are not worth a word': {
+  'unchanged devices are not reported': {
     note: UPDATED,
     vmi: aVmi('new'),
     record: aRecord('new', began('new', { field: 'machine.type', from: OLD, to: NEW }), began('old', MOVED)),
     want: 'done',
   },
-  'devices that changed are told': {
+  'changed devices are reported': {
     note: UPDATED,
     vmi: aVmi('new'),
     record: aRecord('new', began('new', MOVED)),
     want: 'done: the guest sees other devices: disk-a moved from isa irq=1 to isa irq=2',
   },
-  'the record is waited for': { note: UPDATED, vmi: aVmi('new'), record: aRecord('old'), want: 'updated' },
-  'but not for ever': {
+  'the comparison waits for the record': { note: UPDATED, vmi: aVmi('new'), record: aRecord('old'), want: 'updated' },
+  'the comparison does not wait for ever': {
     note: UPDATED,
     vmi: aVmi('new'),
     nowMs: NOW + COMPARE_LIMIT_MS,
-    want: 'done: its devices could not be compared: the identity record does not tell of this start',
+    want: 'done: its devices could not be compared: the identity record has no entry for this start',
   },
-  'an alias that stands for the same type as before is told': {
+  'an alias that still resolves to the old type is reported': {
     entry: { ...entry, act: 'mark' },
     note: REQUIRED,
     vmi: aVmi('new', { machine: { type: OLD } }),
     record: aRecord('new'),
     want: `done: it still runs on ${OLD}`,
   },
-  'the spec of an alias is left alone': {
+  'a VM with an alias is marked and not patched': {
     entry: { ...entry, act: 'mark' },
     want: 'restartRequired + mark true for old',
   },
-  'what has failed stays so': { note: { state: 'failed', reason: 'no' }, vm: aVm({ type: OLD }), want: 'failed: no' },
+  'a failed VM stays failed': { note: { state: 'failed', reason: 'no' }, vm: aVm({ type: OLD }), want: 'failed: no' },
 };
 
 function aWorld(world: Partial<EntryWorld>): EntryWorld {
@@ -340,7 +350,7 @@ function aWorld(world: Partial<EntryWorld>): EntryWorld {
     vmi: aVmi(),
     record: undefined,
     restartNow: false,
-    asked: false,
+    isRestartRequested: false,
     nowMs: NOW,
     ...world,
   };
@@ -351,7 +361,7 @@ function markText({ machineTypeRestartRequired: required, machineTypeRestartInst
   return uid === undefined ? String(required) : `${required} for ${uid}`;
 }
 
-function told(world: EntryWorld): string {
+function describeDecision(world: EntryWorld): string {
   const { note, step } = decideEntry(world);
   const act = step?.do === 'mark' ? `mark ${markText(step.mark)}` : step?.do === 'restart' ? step.verb : step?.do;
   const state = note.vmiUid === undefined ? note.state : `${note.state} of ${note.vmiUid}`;
@@ -361,23 +371,26 @@ function told(world: EntryWorld): string {
 
 for (const [name, { want, ...world }] of Object.entries(cases)) {
   test(name, () => {
-    assert.equal(told(aWorld(world)), want);
+    assert.equal(describeDecision(aWorld(world)), want);
     const decided = decideEntry(aWorld(world));
     const again = decideEntry(aWorld({ ...world, note: decided.note }));
     if (decided.step === undefined) assert.equal(again.note, decided.note, 'the same world changes nothing');
   });
 }
 
-test('what waits for a time says when to look again', () => {
-  const leftMs = (world: Partial<EntryWorld>) => decideEntry(aWorld(world)).againAfterMs;
+test('a decision that waits says when to decide again', () => {
+  const leftMs = (world: Partial<EntryWorld>) => decideEntry(aWorld(world)).recheckAfterMs;
   const later = { nowMs: NOW + 1000 };
-  assert.equal(leftMs({ ...later, restartNow: true, asked: true, note: RESTARTING }), RESTART_LIMIT_MS - 1000);
+  assert.equal(
+    leftMs({ ...later, restartNow: true, isRestartRequested: true, note: RESTARTING }),
+    RESTART_LIMIT_MS - 1000,
+  );
   assert.equal(leftMs({ ...later, note: UPDATED, vmi: aVmi('new') }), COMPARE_LIMIT_MS - 1000);
   assert.equal(leftMs({ ...later, note: UPDATED, vmi: aVmi('new', { phase: 'Scheduled' }) }), RESTART_LIMIT_MS - 1000);
   assert.equal(leftMs({ ...later, note: REQUIRED }), undefined);
 });
 
-test('the time of a note is that of its state', () => {
+test('a note keeps the time of its state', () => {
   const note = { ...RESTARTING, reason: 'x' };
   const { at } = decideEntry(aWorld({ restartNow: true, note, nowMs: NOW + 5000 })).note;
   assert.equal(at, AT);

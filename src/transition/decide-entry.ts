@@ -1,10 +1,10 @@
 /**
- * What the Job does next about one VM of its plan. Pure; who acts is transition-run.ts. The note that comes with a step
- * holds once the step is done, but for a restart: that is noted before it is asked for, and judged by the uid of the
- * instance afterwards, so that whoever is killed in between never restarts a guest twice.
+ * Decides the next step for one VM of the plan. Pure; transition-run.ts performs it. The note of a decision is valid
+ * once its step is done, except for a restart: that is noted before it is requested, and later recognised by the uid of
+ * the instance, so that a Job that is killed in between never restarts a guest twice.
  *
- *   pending ──patch──► updated ──slot free──► restarting ──up again, devices compared──► done
- *                         └──────mark───────► restartRequired ──instance gone, mark off──► done
+ *   pending ──patch──► updated ──slot free──► restarting ──running again, devices compared──► done
+ *                         └──────mark───────► restartRequired ──instance gone, mark removed──► done
  */
 import { runStrategyOf } from '#api/can.ts';
 import { changedReason, oldInstance, specState } from '#api/machine-types/entry-state.ts';
@@ -30,142 +30,144 @@ export interface EntryWorld {
   readonly vmi: Vmi | undefined;
   readonly record: Stored<VirtualMachineIdentity> | undefined;
   readonly restartNow: boolean;
-  /** Whether this process has asked for the restart; what is seen of the VM may be older. */
-  readonly asked: boolean;
+  /** True if this process has requested the restart; the observed VM may not show it yet. */
+  readonly isRestartRequested: boolean;
   readonly nowMs: number;
 }
 
-export type Step =
+export type EntryStep =
   | { readonly do: 'patchType'; readonly vm: Vm }
   | { readonly do: 'mark'; readonly vm: Vm; readonly mark: RestartMark }
-  /** `stop` where the VM is to run only once. */
+  /** The verb is `stop` for the run strategy Once. */
   | { readonly do: 'restart'; readonly verb: RestartVerb; readonly vm: Vm; readonly old: Vmi };
 
-export interface Decision {
-  /** The very one of the world where nothing has changed. */
+export interface EntryDecision {
+  /** The same object as in the world if nothing has changed. */
   readonly note: EntryNote;
-  readonly step?: Step;
-  /** Look again then, although nothing may have happened. */
-  readonly againAfterMs?: number;
+  readonly step?: EntryStep;
+  /** Decide again after this time, even without a change. */
+  readonly recheckAfterMs?: number;
 }
 
-/** From the request on until the guest runs again, besides the time that the VM gives its guest to shut down. */
+/** The maximum time from the request until the guest runs again, without the grace period of the VM. */
 export const RESTART_LIMIT_MS = 15 * 60_000;
-/** From the start of the guest on until the record tells of its devices. */
+/** The maximum time from the start of the guest until the record has its devices. */
 export const COMPARE_LIMIT_MS = 2 * 60_000;
-/** A start may fail because of something that passes. */
+/** More than one, because a start may fail for a temporary reason. */
 const MAX_FAILED_STARTS = 3;
 
-export function decideEntry(world: EntryWorld): Decision {
+export function decideEntry(world: EntryWorld): EntryDecision {
   const { entry, note, vm, vmi } = world;
   if (isSettled(note)) return { note };
-  if (vm === undefined || vm.metadata.uid !== entry.uid) return ends(world, 'done', 'the VM was deleted');
-  if (isDeleting(vm)) return waits(world, patchObstacle(vm));
+  if (vm === undefined || vm.metadata.uid !== entry.uid) return settle(world, 'done', 'the VM was deleted');
+  if (isDeleting(vm)) return wait(world, patchObstacle(vm));
   const spec = specState(entry, note, vm);
   if (spec === 'asPlanned') {
     const why = patchObstacle(vm);
-    if (why !== undefined) return waits(world, why);
-    return { note: noted(world, 'updated'), step: { do: 'patchType', vm } };
+    if (why !== undefined) return wait(world, why);
+    return { note: updateNote(world, 'updated'), step: { do: 'patchType', vm } };
   }
-  // One that has our mark is followed to its end, whatever has become of its spec.
+  // A marked VM is followed until its restart, even if its spec has changed.
   if (spec === 'changed' && !isMarked(vm)) {
-    return ends(world, 'skipped', changedReason(vm));
+    return settle(world, 'skipped', changedReason(vm));
   }
   const old = oldInstance(entry, note, vm, vmi);
-  if (old === undefined) return mayStartAsBefore(world, vm) ? waits(world, note.reason) : whenGone(world, vm);
+  if (old === undefined)
+    return mayStartWithOldType(world, vm) ? wait(world, note.reason) : decideWithoutOldInstance(world, vm);
   if (hasNewType(entry, old) && note.state !== 'restarting' && note.state !== 'restartRequired') {
-    return ends(world, 'done', `its guest runs on ${old.status?.machine?.type} already`);
+    return settle(world, 'done', `the guest already runs on ${old.status?.machine?.type}`);
   }
-  return world.restartNow ? restart(world, vm, old) : mark(world, vm, old);
+  return world.restartNow ? decideRestart(world, vm, old) : decideMark(world, vm, old);
 }
 
-function mark(world: EntryWorld, vm: Vm, old: Vmi): Decision {
-  const note = noted(world, 'restartRequired', undefined, old);
+function decideMark(world: EntryWorld, vm: Vm, old: Vmi): EntryDecision {
+  const note = updateNote(world, 'restartRequired', undefined, old);
   if (isMarkedFor(vm, old)) return { note };
   return { note, step: { do: 'mark', vm, mark: markFor(old) } };
 }
 
-function restart(world: EntryWorld, vm: Vm, old: Vmi): Decision {
-  if (isGoing(world, vm, old)) {
-    // One that others have asked for is theirs.
+function decideRestart(world: EntryWorld, vm: Vm, old: Vmi): EntryDecision {
+  if (isStopping(world, vm, old)) {
+    // A restart that another user requested does not become a restart of this Job.
     const state = world.note.state === 'restarting' ? 'restarting' : 'updated';
-    return overdue(world) ?? again(world, noted(world, state, 'the VM is stopping', old));
+    return failIfOverdue(world) ?? recheckLater(world, updateNote(world, state, 'the VM is stopping', old));
   }
   const why = isUnschedulable(vm) ? patchObstacle(vm) : obstacle(vm, old);
-  if (why !== undefined) return { note: noted(world, 'updated', why, old) };
+  if (why !== undefined) return { note: updateNote(world, 'updated', why, old) };
   const verb = runStrategyOf(vm) === 'Once' ? 'stop' : 'restart';
-  return { note: noted(world, 'restarting', undefined, old), step: { do: 'restart', verb, vm, old } };
+  return { note: updateNote(world, 'restarting', undefined, old), step: { do: 'restart', verb, vm, old } };
 }
 
-/** Somebody, perhaps we before we were killed, has asked for it already. */
-function isGoing({ asked }: EntryWorld, { spec, status }: Vm, old: Vmi): boolean {
-  if (asked || isDeleting(old) || runStrategyOf({ spec }) === 'Halted') return true;
+/** Reports whether a stop is already requested, by this Job, an earlier process of it, or a user. */
+function isStopping({ isRestartRequested }: EntryWorld, { spec, status }: Vm, old: Vmi): boolean {
+  if (isRestartRequested || isDeleting(old) || runStrategyOf({ spec }) === 'Halted') return true;
   const { stateChangeRequests = [] } = status ?? {};
   return stateChangeRequests.some(({ action, uid }) => action === 'Stop' && uid === old.metadata.uid);
 }
 
-/** It would wait for a node for ever, perhaps because of its old type: nothing runs that could be lost. */
+/** Such a VM may wait for a node for ever because of its old type; no guest runs that a restart could disturb. */
 const isUnschedulable = ({ status }: Vm) => status?.printableStatus === 'ErrorUnschedulable';
 
-/** Its controller has not seen our patch yet, and may be about to make an instance of what was before. */
-function mayStartAsBefore({ entry, note, vmi }: EntryWorld, vm: Vm): boolean {
+/** Reports whether the VM controller has not seen our patch yet and may create an instance with the old type. */
+function mayStartWithOldType({ entry, note, vmi }: EntryWorld, vm: Vm): boolean {
   if (entry.act === 'mark' || (note.state !== 'pending' && note.state !== 'updated')) return false;
   if (runningInstance(vm, vmi) !== undefined || runStrategyOf(vm) === 'Halted') return false;
   const { generation = 0 } = vm.metadata;
   return (vm.status?.desiredGeneration ?? generation) < generation;
 }
 
-/** The old instance is not there any more, or never was. */
-function whenGone(world: EntryWorld, vm: Vm): Decision {
+/** Decides for a VM whose old instance is gone or never existed. */
+function decideWithoutOldInstance(world: EntryWorld, vm: Vm): EntryDecision {
   const { entry, note, vmi } = world;
   if (isMarked(vm)) return { note, step: { do: 'mark', vm, mark: UNMARKED } };
-  if ((note.vmiUid ?? entry.vmiUid) === undefined) return ends(world, 'done');
+  if ((note.vmiUid ?? entry.vmiUid) === undefined) return settle(world, 'done');
   const running = runningInstance(vm, vmi);
-  if (running?.status?.phase === 'Running') return compared(world, running);
-  if (!isComingUp(vm, running)) return ends(world, 'done', 'the VM is stopped');
+  if (running?.status?.phase === 'Running') return compareDevices(world, running);
+  if (!willRun(vm, running)) return settle(world, 'done', 'the VM is stopped');
   const { consecutiveFailCount = 0, message = 'its start failed' } = vm.status?.startFailure ?? {};
   if (consecutiveFailCount >= MAX_FAILED_STARTS) {
-    // Whoever restarted it knows; the mark is off.
-    return ends(world, note.state === 'restarting' ? 'failed' : 'done', `cannot start again: ${message}`);
+    // A failed restart by a user is not a failure of this Job; the mark is removed.
+    return settle(world, note.state === 'restarting' ? 'failed' : 'done', `cannot start again: ${message}`);
   }
-  if (note.state === 'restarting') return overdue(world) ?? again(world, noted(world, note.state, statusText(vm)));
+  if (note.state === 'restarting')
+    return failIfOverdue(world) ?? recheckLater(world, updateNote(world, note.state, statusText(vm)));
   if (running === undefined) return { note };
   const leftMs = RESTART_LIMIT_MS - (world.nowMs - Date.parse(running.metadata.creationTimestamp));
-  return leftMs > 0 ? { note, againAfterMs: leftMs } : ends(world, 'done', 'restarted, but not up yet');
+  return leftMs > 0 ? { note, recheckAfterMs: leftMs } : settle(world, 'done', 'restarted, but not running yet');
 }
 
 const statusText = ({ status }: Vm) => status?.printableStatus && `the VM is ${status.printableStatus}`;
 
-function isComingUp({ spec, status }: Vm, running: Vmi | undefined): boolean {
+function willRun({ spec, status }: Vm, running: Vmi | undefined): boolean {
   if (running !== undefined) return true;
   const strategy = runStrategyOf({ spec });
   if (strategy === 'Always') return true;
   if (strategy === 'Halted') return false;
-  const asked = status?.stateChangeRequests?.some(({ action }) => action === 'Start') ?? false;
-  return asked || (status?.printableStatus !== undefined && status.printableStatus !== 'Stopped');
+  const isStartRequested = status?.stateChangeRequests?.some(({ action }) => action === 'Start') ?? false;
+  return isStartRequested || (status?.printableStatus !== undefined && status.printableStatus !== 'Stopped');
 }
 
-function compared(world: EntryWorld, running: Vmi): Decision {
+function compareDevices(world: EntryWorld, running: Vmi): EntryDecision {
   const changes = deviceChangesOfStart(world.record, running);
   if (changes === undefined) {
     const { guestStarted } = running.status ?? {};
     const leftMs =
       COMPARE_LIMIT_MS - (world.nowMs - Date.parse(guestStarted?.at ?? running.metadata.creationTimestamp));
-    if (leftMs > 0) return { note: world.note, againAfterMs: leftMs };
-    return ends(world, 'done', 'its devices could not be compared: the identity record does not tell of this start');
+    if (leftMs > 0) return { note: world.note, recheckAfterMs: leftMs };
+    return settle(world, 'done', 'its devices could not be compared: the identity record has no entry for this start');
   }
-  if (changes.length > 0) return ends(world, 'done', `the guest sees other devices: ${changes.join('; ')}`);
+  if (changes.length > 0) return settle(world, 'done', `the guest sees other devices: ${changes.join('; ')}`);
   const type = running.status?.machine?.type;
-  return ends(world, 'done', type === world.entry.from ? `it still runs on ${type}` : undefined);
+  return settle(world, 'done', type === world.entry.from ? `it still runs on ${type}` : undefined);
 }
 
-/** Undefined while it is not too late, and for what nobody asked us to restart. */
-function overdue(world: EntryWorld): Decision | undefined {
+/** Returns a failure if the restart takes too long; undefined otherwise, and if this Job does not restart the VM. */
+function failIfOverdue(world: EntryWorld): EntryDecision | undefined {
   const leftMs = restartLeftMs(world);
   if (leftMs === undefined || leftMs > 0) return undefined;
   const { reason } = world.note;
-  const text = `not up again ${Math.round(limitMs(world) / 60_000)} minutes after it was to restart`;
-  return ends(world, 'failed', reason === undefined ? text : `${text}: ${reason}`);
+  const text = `not running ${Math.round(limitMs(world) / 60_000)} minutes after the restart was requested`;
+  return settle(world, 'failed', reason === undefined ? text : `${text}: ${reason}`);
 }
 
 function restartLeftMs(world: EntryWorld): number | undefined {
@@ -174,26 +176,28 @@ function restartLeftMs(world: EntryWorld): number | undefined {
   return Date.parse(note.at) + limitMs(world) - nowMs;
 }
 
-/** Some guests may take longer than others to shut down. */
+/** Returns the limit including the grace period, which the guest may use to shut down. */
 function limitMs({ vm }: EntryWorld): number {
   return RESTART_LIMIT_MS + (vm?.spec.template?.spec?.terminationGracePeriodSeconds ?? 0) * 1000;
 }
 
-function again(world: EntryWorld, note: EntryNote): Decision {
-  const againAfterMs = restartLeftMs({ ...world, note });
-  return { note, ...(againAfterMs !== undefined && { againAfterMs }) };
+function recheckLater(world: EntryWorld, note: EntryNote): EntryDecision {
+  const recheckAfterMs = restartLeftMs({ ...world, note });
+  return { note, ...(recheckAfterMs !== undefined && { recheckAfterMs }) };
 }
 
-const ends = (world: EntryWorld, state: 'done' | 'failed' | 'skipped', reason?: string): Decision => ({
-  note: noted(world, state, reason),
+const settle = (world: EntryWorld, state: 'done' | 'failed' | 'skipped', reason?: string): EntryDecision => ({
+  note: updateNote(world, state, reason),
 });
 
-const waits = (world: EntryWorld, reason: string | undefined): Decision => ({
-  note: noted(world, world.note.state, reason),
+const wait = (world: EntryWorld, reason: string | undefined): EntryDecision => ({
+  note: updateNote(world, world.note.state, reason),
 });
 
-/** `at` is since when the state holds. The instance that has to go is kept until the end. */
-function noted(world: EntryWorld, state: EntryState, reason?: string, old?: Vmi): EntryNote {
+/**
+ * Returns the new note. `at` is the time of the last state change; the uid of the old instance is kept until the end.
+ */
+function updateNote(world: EntryWorld, state: EntryState, reason?: string, old?: Vmi): EntryNote {
   const { note, entry, nowMs } = world;
   const uid = old === undefined || old.metadata.uid === entry.vmiUid ? note.vmiUid : old.metadata.uid;
   if (note.state === state && note.reason === reason && note.vmiUid === uid) return note;

@@ -28,19 +28,19 @@ function scene(...answers: (Error | undefined)[]) {
   return { clock, bodies, parts };
 }
 
-test('the next restart of this very Job is its last', async () => {
+test('the backoffLimit of this Job is set to 0', async () => {
   const { bodies, parts } = scene();
   await giveUpJob(parts, aJob(100));
   assert.deepEqual(bodies, [{ metadata: { uid: 'u' }, spec: { backoffLimit: 0 } }]);
 });
 
-test('what is so already is not written', async () => {
+test('a backoffLimit of 0 is not written again', async () => {
   const { bodies, parts } = scene();
   await giveUpJob(parts, aJob(0));
   assert.deepEqual(bodies, []);
 });
 
-test('a server that is away is waited for', async () => {
+test('the write is repeated while the server is unavailable', async () => {
   const { clock, bodies, parts } = scene(internalError('away'), undefined);
   const given = giveUpJob(parts, aJob(100));
   await clock.advance(10_000);
@@ -48,7 +48,7 @@ test('a server that is away is waited for', async () => {
   assert.equal(bodies.length, 2);
 });
 
-test('who may not do it leaves it', async () => {
+test('a refusal is ignored', async () => {
   const { bodies, parts } = scene(forbidden({ group: 'batch', plural: 'jobs' }, 'j', 'no'));
   await giveUpJob(parts, aJob(100));
   assert.equal(bodies.length, 1);

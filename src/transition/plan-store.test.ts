@@ -6,13 +6,13 @@ import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { alreadyExists } from '#kube/api-error.ts';
 import type { Stored } from '#kube/meta.ts';
-import { makePlan, storedPlan, type PlanParts } from '#transition/plan-store.ts';
+import { buildPlan, loadOrCreatePlan, type PlanParts } from '#transition/plan-store.ts';
 
 const job = { namespace: 'sys', name: 'job', uid: 'job-uid' };
 const OLD = 'pc-q35-6.2';
 const { signal } = new AbortController();
 
-/** Takes so many writes and no more. */
+/** Returns a store that accepts a number of writes and then fails. */
 function aStore(stored = new Map<string, ConfigMap>(), writes = Infinity) {
   let left = writes;
   const take = (object: unknown): Promise<never> => {
@@ -44,45 +44,47 @@ const entriesNamed = (prefix: string, count: number): PlanEntry[] =>
   }));
 const COUNT = ENTRIES_PER_CHUNK * 2 + 1;
 
-test('a plan is made once; who comes later reads it with what was noted', async () => {
+test('a plan is created once; later processes read it with its notes', async () => {
   const { stored, parts } = aStore();
   const entries = entriesNamed('a', COUNT);
-  await storedPlan(parts, () => Promise.resolve(entries));
+  await loadOrCreatePlan(parts, () => Promise.resolve(entries));
   const noted = progressConfigMap(job, 1, new Map([[ENTRIES_PER_CHUNK, { state: 'done' as const }]]));
   stored.set(noted.metadata.name ?? '', noted);
-  const again = await storedPlan(parts, () => Promise.reject(new Error('made twice')));
+  const again = await loadOrCreatePlan(parts, () => Promise.reject(new Error('made twice')));
   assert.deepEqual(again.entries, entries);
   assert.deepEqual([...again.notes], [[ENTRIES_PER_CHUNK, { state: 'done' }]]);
   assert.equal(again.names.has('job-progress-1'), true);
 });
 
-test('a plan that was cut off counts for nothing, wherever it was cut', async () => {
+test('an incomplete plan is replaced, wherever it was interrupted', async () => {
   for (const writes of [0, 1, 2]) {
     const { stored } = aStore();
     await assert.rejects(
-      storedPlan(aStore(stored, writes).parts, () => Promise.resolve(entriesNamed('first', COUNT))),
+      loadOrCreatePlan(aStore(stored, writes).parts, () => Promise.resolve(entriesNamed('first', COUNT))),
       /killed/,
     );
     for (const more of [0, 1]) {
       const cut = aStore(stored, more).parts;
       await assert.rejects(
-        storedPlan(cut, () => Promise.resolve(entriesNamed('second', COUNT))),
+        loadOrCreatePlan(cut, () => Promise.resolve(entriesNamed('second', COUNT))),
         /killed/,
       );
     }
     const entries = entriesNamed('third', ENTRIES_PER_CHUNK + 1);
-    const { entries: made } = await storedPlan(aStore(stored).parts, () => Promise.resolve(entries));
+    const { entries: made } = await loadOrCreatePlan(aStore(stored).parts, () => Promise.resolve(entries));
     assert.equal(made, entries);
-    const { entries: read } = await storedPlan(aStore(stored).parts, () => Promise.reject(new Error('made twice')));
+    const { entries: read } = await loadOrCreatePlan(aStore(stored).parts, () =>
+      Promise.reject(new Error('made twice')),
+    );
     assert.deepEqual(read, entries);
   }
 });
 
-test('of two who run for one Job at a time, the first plan counts', async () => {
+test('of two processes of the same Job, the first complete plan counts', async () => {
   const { stored, parts } = aStore();
   const entries = entriesNamed('first', COUNT);
-  const { entries: second } = await storedPlan(parts, async () => {
-    await storedPlan(aStore(stored).parts, () => Promise.resolve(entries));
+  const { entries: second } = await loadOrCreatePlan(parts, async () => {
+    await loadOrCreatePlan(aStore(stored).parts, () => Promise.resolve(entries));
     return entriesNamed('second', 3);
   });
   assert.deepEqual(second, entries);
@@ -95,7 +97,7 @@ function aVm(name: string, { type = OLD, deletionTimestamp }: { type?: string; d
   } as Stored<VirtualMachine>;
 }
 
-test('the plan has the VMs that are meant, in the order of their names, with the instances that run', () => {
+test('the plan has the selected VMs, sorted by name, with their running instances', () => {
   const vms = [aVm('c'), aVm('a'), aVm('b', { type: 'pc-q35-7.2' }), aVm('d', { deletionTimestamp: 'now' })];
   const ownerReferences = [
     { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name: 'c', uid: 'c-uid', controller: true },
@@ -106,7 +108,7 @@ test('the plan has the VMs that are meant, in the order of their names, with the
     status: { phase: 'Running', machine: { type: OLD } },
   } as Stored<VirtualMachineInstance>;
   const options = { glob: '*-6.*', restartNow: false, maxRestarts: 10, maxFailures: Infinity };
-  const plan = makePlan(vms, (key) => (key === 'ns/c' ? vmi : undefined), options, { defaultType: 'q35' });
+  const plan = buildPlan(vms, (key) => (key === 'ns/c' ? vmi : undefined), options, { defaultType: 'q35' });
   const what = { act: 'clear', from: OLD, to: 'q35' };
   assert.deepEqual(plan, [
     { namespace: 'ns', name: 'a', uid: 'a-uid', ...what },

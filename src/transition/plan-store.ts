@@ -1,6 +1,7 @@
 /**
- * The plan of a Job: made once from the VMs as they are, written before anything else is done, and read by whoever comes
- * after a kill. Until its last part is written nothing has been done, and it may be made anew.
+ * Stores the plan of a Job. The plan is created once from the current VMs, written before any other action, and read
+ * again after a restart of the Job. Until its last part is written nothing has been done, so an incomplete plan is
+ * replaced.
  */
 import type { JobReference } from '#api/machine-types/kinds.ts';
 import { CONFIG_MAPS, type ConfigMap } from '#kube/core-kinds.ts';
@@ -18,11 +19,11 @@ import { isDeleting, type Stored } from '#kube/meta.ts';
 
 export interface StoredPlan {
   readonly entries: readonly PlanEntry[];
-  /** By the index of their entry. */
+  /** Notes by the index of their entry. */
   readonly notes: Map<number, EntryNote>;
-  /** Names of the ConfigMaps that are there. */
+  /** Names of the existing ConfigMaps. */
   readonly names: ReadonlySet<string>;
-  /** Nobody has done anything about it yet. */
+  /** True if no process has worked on the plan yet. */
   readonly isNew: boolean;
 }
 
@@ -32,22 +33,25 @@ export interface PlanParts {
   readonly signal: AbortSignal;
 }
 
-/** `make` is called where there is no whole plan. */
-export async function storedPlan(parts: PlanParts, make: () => Promise<readonly PlanEntry[]>): Promise<StoredPlan> {
-  const known = await read(parts);
+/** Resolves to the stored plan; calls `make` and stores the result if there is no complete plan. */
+export async function loadOrCreatePlan(
+  parts: PlanParts,
+  make: () => Promise<readonly PlanEntry[]>,
+): Promise<StoredPlan> {
+  const known = await readStoredPlan(parts);
   if (known !== undefined) return known;
   const entries = await make();
   for (const part of planConfigMaps(parts.job, entries)) {
-    const theirs = await put(parts, part);
-    if (theirs !== undefined) return theirs;
+    const existing = await writePart(parts, part);
+    if (existing !== undefined) return existing;
   }
   return { entries, notes: new Map(), names: new Set(), isNew: true };
 }
 
-/** Undefined where there is no whole plan. */
-async function read({ client, job, signal }: PlanParts): Promise<StoredPlan | undefined> {
+/** Resolves to undefined if there is no complete plan. */
+async function readStoredPlan({ client, job, signal }: PlanParts): Promise<StoredPlan | undefined> {
   const labelSelector = `${TRANSITION_LABEL}=${job.uid}`;
-  // Each may be a quarter of a mebibyte.
+  // Each ConfigMap may have 256 KiB.
   const scope = { namespace: job.namespace, labelSelector, pageSize: 50 };
   const { items } = await listAll(client, CONFIG_MAPS, { ...scope, signal });
   const entries = readPlan(job, items);
@@ -56,23 +60,23 @@ async function read({ client, job, signal }: PlanParts): Promise<StoredPlan | un
   return { entries, notes: readProgress(job, items), names, isNew: false };
 }
 
-/** The plan of somebody else who runs for the same Job, and was faster: theirs counts. */
-async function put(parts: PlanParts, part: ConfigMap): Promise<StoredPlan | undefined> {
+/** Writes one part. Resolves to the plan of another process of the same Job, if that has completed one first. */
+async function writePart(parts: PlanParts, part: ConfigMap): Promise<StoredPlan | undefined> {
   const { client, signal } = parts;
   try {
     await client.create(CONFIG_MAPS, part, { signal });
   } catch (error) {
     if (!isApiError(error, 'AlreadyExists')) throw error;
-    const theirs = await read(parts);
-    if (theirs !== undefined) return theirs;
-    // Of a plan that was not finished, or of an earlier Job of this name.
+    const existing = await readStoredPlan(parts);
+    if (existing !== undefined) return existing;
+    // The part belongs to an incomplete plan or to an earlier Job of this name.
     await client.update(CONFIG_MAPS, part, { signal });
   }
   return undefined;
 }
 
-/** In the order of their names, so that people find their way. Pure. */
-export function makePlan(
+/** Returns the entries for the selected VMs, sorted by namespace and name. Pure. */
+export function buildPlan(
   vms: readonly Stored<VirtualMachine>[],
   instanceOf: (key: string) => Stored<VirtualMachineInstance> | undefined,
   options: TransitionOptions,

@@ -1,12 +1,12 @@
-/** Which answers of the server end the work on a VM, and which only this try. Pure. */
+/** Distinguishes errors that end the work on a VM from errors that are worth a retry. Pure. */
 import { ApiError, isUnfitPatch } from '#kube/api-error.ts';
 
-/** What does not get better by being asked again. */
-const REFUSED: ReadonlySet<number> = new Set([400, 403, 422]);
-/** Said to who lacks a right, unlike by an admission that refuses: the operator brings its roles back. */
-const LACKS_RIGHT = / is forbidden: User ".*" cannot /s;
+/** Status codes that a retry does not change. */
+const PERMANENT_CODES: ReadonlySet<number> = new Set([400, 403, 422]);
+/** A message of the authorizer, not of admission. A missing right is temporary: the operator restores its roles. */
+const MISSING_RIGHT = / is forbidden: User ".*" cannot /s;
 
-export function isRefusal(error: unknown): error is ApiError {
-  if (!(error instanceof ApiError) || !REFUSED.has(error.code) || isUnfitPatch(error)) return false;
-  return error.code !== 403 || !LACKS_RIGHT.test(error.message);
+export function isPermanentRefusal(error: unknown): error is ApiError {
+  if (!(error instanceof ApiError) || !PERMANENT_CODES.has(error.code) || isUnfitPatch(error)) return false;
+  return error.code !== 403 || !MISSING_RIGHT.test(error.message);
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aVm, aVmi } from '#api/machine-types/transition.fixture.ts';
-import { restartRequest } from '#transition/restart-request.ts';
+import { buildRestartPatch } from '#transition/restart-request.ts';
 
 const AS_SEEN = [
   { op: 'test', path: '/metadata/uid', value: 'vm-uid' },
@@ -9,8 +9,8 @@ const AS_SEEN = [
 ];
 const REQUESTS = '/status/stateChangeRequests';
 
-test('a restart names the instance that it means, and the VM as it was seen', () => {
-  const { operations, subresource } = restartRequest('restart', aVm({ status: {} }), aVmi());
+test('a restart names the instance and requires the observed VM', () => {
+  const { operations, subresource } = buildRestartPatch('restart', aVm({ status: {} }), aVmi());
   assert.equal(subresource, 'status');
   assert.deepEqual(operations, [
     ...AS_SEEN,
@@ -19,8 +19,8 @@ test('a restart names the instance that it means, and the VM as it was seen', ()
   ]);
 });
 
-test('one that runs once is told not to run', () => {
-  const { operations, subresource } = restartRequest('stop', aVm({ runStrategy: 'Once' }), aVmi());
+test('a VM with the strategy Once is set to Halted', () => {
+  const { operations, subresource } = buildRestartPatch('stop', aVm({ runStrategy: 'Once' }), aVmi());
   assert.equal(subresource, undefined);
   assert.deepEqual(operations, [
     ...AS_SEEN,
@@ -29,12 +29,12 @@ test('one that runs once is told not to run', () => {
   ]);
 });
 
-test('what the API would refuse is refused here, too', () => {
+test('a restart that the API would refuse is refused here, too', () => {
   const held = aVm({ status: { snapshotInProgress: 'snap' } });
-  assert.throws(() => restartRequest('restart', held, aVmi()), {
+  assert.throws(() => buildRestartPatch('restart', held, aVmi()), {
     code: 409,
     message: /until snapshot "snap" completes/,
   });
   const busy = aVm({ status: { stateChangeRequests: [{ action: 'Start' }] } });
-  assert.throws(() => restartRequest('restart', busy, aVmi()), { code: 500, message: /already underway/ });
+  assert.throws(() => buildRestartPatch('restart', busy, aVmi()), { code: 500, message: /already underway/ });
 });

@@ -1,8 +1,9 @@
 /**
- * The restart of one instance, as one write. Not the subresource `restart`: that restarts whatever runs when it is called,
- * and between our look and the call somebody else may have restarted the VM. What it writes, KubeVirt's own
- * `status.stateChangeRequests` ("stop a specific VMI then start a new one"), names the instance; so do we, and the VM must
- * be as we saw it. A request that comes too late for its instance is done already, and nothing is restarted twice. Pure.
+ * Builds the patch that restarts one specific instance. The subresource `restart` is not suitable: it restarts whatever
+ * runs when it is called, and a user may have restarted the VM since it was read. Like the subresource, the patch
+ * writes KubeVirt's `status.stateChangeRequests` ("stop a specific VMI then start a new one"), which names the
+ * instance, but it also requires the VM to be unchanged. A request for an instance that is already gone has no effect,
+ * so no guest is restarted twice. Pure.
  */
 import { can, denialError, type JsonPatchOperation } from '#api/can.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -12,21 +13,21 @@ import { invariant } from '#lib/invariant.ts';
 
 export type RestartVerb = 'restart' | 'stop';
 
-export interface VmPatch {
+export interface VmJsonPatch {
   readonly operations: readonly JsonPatchOperation[];
   readonly subresource?: 'status';
 }
 
-/** Throws ApiError where the VM cannot be restarted as it is. `old` was read after the VM. */
-export function restartRequest(
+/** Returns the patch; throws ApiError if the VM cannot be restarted now. `old` must be read after the VM. */
+export function buildRestartPatch(
   verb: RestartVerb,
   vm: Stored<VirtualMachine>,
   old: Stored<VirtualMachineInstance>,
-): VmPatch {
+): VmJsonPatch {
   const { name, uid, resourceVersion } = vm.metadata;
-  const answer = can(verb, { name, vm, vmi: old });
-  if ('denied' in answer) throw denialError(answer.denied);
-  const [step, ...more] = answer.allowed;
+  const decision = can(verb, { name, vm, vmi: old });
+  if ('denied' in decision) throw denialError(decision.denied);
+  const [step, ...more] = decision.allowed;
   invariant(more.length === 0, `${verb} without options is one write`);
   invariant(step?.do === 'patchVm' || step?.do === 'patchVmStatus', `${verb} writes the VM`);
   const operations: JsonPatchOperation[] = [

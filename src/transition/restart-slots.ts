@@ -1,14 +1,17 @@
-/** How many VMs restart at a time, and who is next. Knows nothing of VMs; a slot is held from before the request on. */
+/**
+ * Limits how many VMs restart at a time. A VM, known here only by its index, takes a slot before the restart is
+ * requested.
+ */
 
 export class RestartSlots {
   readonly #max: number;
   readonly #held: Set<number>;
-  /** In the order in which they came. */
+  /** Waiting indexes in the order of their arrival. */
   readonly #waiting = new Set<number>();
-  /** Were told that there is one, and have not looked yet. */
-  readonly #called = new Set<number>();
+  /** Indexes that were offered a slot and have neither taken nor released it. */
+  readonly #offered = new Set<number>();
 
-  /** `held`: of those that restarted when the process before this one ended; they may be more than `max`. */
+  /** `held` are the restarts of an earlier process; they may be more than `max`. */
   constructor(max: number, held: Iterable<number>) {
     this.#max = max;
     this.#held = new Set(held);
@@ -18,9 +21,9 @@ export class RestartSlots {
     return this.#held.has(index);
   }
 
-  /** False where it has to wait. */
+  /** Takes a slot; returns false if the index has to wait. */
   take(index: number): boolean {
-    this.#called.delete(index);
+    this.#offered.delete(index);
     if (this.#held.has(index)) return true;
     if (this.#free() <= 0) {
       this.#waiting.add(index);
@@ -31,26 +34,26 @@ export class RestartSlots {
     return true;
   }
 
-  /** It needs none, any more or for now. */
+  /** Gives up the slot, or the place in the queue. */
   release(index: number): void {
     this.#held.delete(index);
     this.#waiting.delete(index);
-    this.#called.delete(index);
+    this.#offered.delete(index);
   }
 
-  /** Those who wait and now find one free; each is to look, and takes it or releases. */
-  call(): number[] {
+  /** Offers free slots to waiting indexes and returns these; each must take or release its slot. */
+  offerFreeSlots(): number[] {
     const next: number[] = [];
     for (const index of this.#waiting) {
       if (this.#free() <= 0) break;
       this.#waiting.delete(index);
-      this.#called.add(index);
+      this.#offered.add(index);
       next.push(index);
     }
     return next;
   }
 
   #free(): number {
-    return this.#max - this.#held.size - this.#called.size;
+    return this.#max - this.#held.size - this.#offered.size;
   }
 }

@@ -1,9 +1,9 @@
 /**
- * One run of the Job: its plan, then whatever the plan needs. May be killed at any moment and started again: it goes on
- * from its plan, its notes and what is true. It sets VM `status.machineTypeRestartRequired`, and clears it as
- * controllers/vm does.
+ * Runs the Job: creates its plan and works through it. The Job can be killed at any time and started again; it
+ * continues from its plan, its notes and the current state. It sets VM `status.machineTypeRestartRequired` and clears
+ * it, as controllers/vm does.
  *
- *   plan (ConfigMaps) ─► every mark there is: checked ─► each VM of the plan: patch, mark or restart ─► notes (ConfigMaps)
+ *   plan (ConfigMaps) ─► check all existing marks ─► each VM of the plan: patch, mark or restart ─► notes (ConfigMaps)
  */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
@@ -28,9 +28,9 @@ import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { checkMarks } from '#transition/check-marks.ts';
-import { persist } from '#transition/persist.ts';
-import { makePlan, storedPlan, type StoredPlan } from '#transition/plan-store.ts';
-import { ProgressNotes } from '#transition/progress-notes.ts';
+import { withRetries } from '#transition/with-retries.ts';
+import { buildPlan, loadOrCreatePlan, type StoredPlan } from '#transition/plan-store.ts';
+import { TransitionNotes } from '#transition/transition-notes.ts';
 import { TransitionRun, type Informers } from '#transition/transition-run.ts';
 
 export interface TransitionParts {
@@ -42,87 +42,88 @@ export interface TransitionParts {
   readonly signal: AbortSignal;
 }
 
-/** It cannot be done as asked, whoever tries it again. */
+/** A failure that every retry would repeat. */
 export class TransitionError extends Error {
   override name = 'TransitionError';
 }
 
 /**
- * `done`: every VM of the plan is settled, though some may have failed. `failed`: more than maxFailures did. Rejects with
- * the reason of the signal, and with TransitionError.
+ * Resolves to `done` when every VM of the plan is settled, although some may have failed, or to `failed` if more than
+ * maxFailures have. Rejects with the reason of the signal, or with TransitionError.
  */
 export async function runTransition(parts: TransitionParts): Promise<'done' | 'failed'> {
   const { client, job, clock, log } = parts;
-  const ending = new AbortController();
-  const signal = AbortSignal.any([parts.signal, ending.signal]);
-  const informers = informersOf(parts);
+  const finishing = new AbortController();
+  const signal = AbortSignal.any([parts.signal, finishing.signal]);
+  const informers = createInformers(parts);
   const started = Object.values(informers).map((informer) => informer.start({ signal }));
   try {
-    const plan = await planOf({ ...parts, signal }, informers);
+    const plan = await loadPlan({ ...parts, signal }, informers);
     const { entries } = plan;
     const total = { vms: entries.length, running: entries.filter(({ vmiUid }) => vmiUid !== undefined).length };
-    log.info(total, plan.isNew ? 'the plan is written' : 'there is a plan; going on with it');
-    const notes: ProgressNotes = new ProgressNotes({
+    log.info(total, plan.isNew ? 'wrote the plan' : 'continuing with the existing plan');
+    const notes: TransitionNotes = new TransitionNotes({
       ...{ client, job, clock, log, notes: plan.notes, names: plan.names },
       onWritten: (indexes) => run.wake(indexes),
     });
-    await checkMarks({ ...parts, signal }, entries, () => meaningsOf({ client, signal }));
+    await checkMarks({ ...parts, signal }, entries, () => readTypeMeanings({ client, signal }));
     const run = new TransitionRun({ ...parts, ...informers, entries, notes, signal });
     started.push(notes.run({ signal }));
     const outcome = await run.run();
     await abortable(notes.allWritten(), signal);
     log.info(
-      countsOf(entries.map((_, index) => notes.get(index).state)),
-      outcome === 'done' ? 'done' : 'too many failed',
+      countStates(entries.map((_, index) => notes.get(index).state)),
+      outcome === 'done' ? 'done' : 'too many VMs failed',
     );
     return outcome;
   } finally {
-    ending.abort(new Error('the transition is over'));
+    finishing.abort(new Error('the transition is over'));
     await Promise.all(started);
   }
 }
 
-function informersOf({ client: reader, clock, log, options: { namespace, name } }: TransitionParts): Informers {
+function createInformers({ client: reader, clock, log, options: { namespace, name } }: TransitionParts): Informers {
   const scope = {
     ...(namespace !== undefined && { namespace }),
-    // All three have the name of the VM.
+    // VM, instance and record have the same name.
     ...(name !== undefined && { fieldSelector: `metadata.name=${name}` }),
   };
-  const of = <T extends KubeObject>(type: ResourceType<T>) => new Informer({ reader, type, clock, log, ...scope });
+  const informer = <T extends KubeObject>(type: ResourceType<T>) =>
+    new Informer({ reader, type, clock, log, ...scope });
   return {
-    vms: of(VIRTUAL_MACHINES),
-    vmis: of(VIRTUAL_MACHINE_INSTANCES),
-    records: of(VIRTUAL_MACHINE_IDENTITIES),
+    vms: informer(VIRTUAL_MACHINES),
+    vmis: informer(VIRTUAL_MACHINE_INSTANCES),
+    records: informer(VIRTUAL_MACHINE_IDENTITIES),
   };
 }
 
-async function planOf(parts: TransitionParts, { vms, vmis, records }: Informers): Promise<StoredPlan> {
+async function loadPlan(parts: TransitionParts, { vms, vmis, records }: Informers): Promise<StoredPlan> {
   await Promise.all([vms.synced(), vmis.synced(), records.synced()]).catch((error: unknown) => {
     throw parts.signal.aborted ? parts.signal.reason : error;
   });
-  return await persist(parts, 'make the plan', () =>
-    storedPlan(parts, async () => {
-      const context = await contextOf(parts);
-      return makePlan(vms.list(), (key) => vmis.get(key), parts.options, context);
+  return await withRetries(parts, 'create the plan', () =>
+    loadOrCreatePlan(parts, async () => {
+      const context = await readSelectContext(parts);
+      return buildPlan(vms.list(), (key) => vmis.get(key), parts.options, context);
     }),
   );
 }
 
-/** What machine types mean here. Throws where the target is none that VMs may have. */
-async function contextOf({ client, options: { target }, signal }: TransitionParts): Promise<SelectContext> {
-  const settings = configurationOf(await kubevirtOf({ client, signal }));
-  const faults = target === undefined ? [] : checkMachineType(target, 'JOB_TARGET', settings);
-  if (faults.length > 0) throw new TransitionError(faults.map(({ message }) => message).join('; '));
-  return await meaningsOf({ client, signal });
+/** Reads the meaning of machine types; throws if VMs may not have the target type. */
+async function readSelectContext({ client, options: { target }, signal }: TransitionParts): Promise<SelectContext> {
+  const settings = configurationOf(await readKubeVirt({ client, signal }));
+  const errors = target === undefined ? [] : checkMachineType(target, 'JOB_TARGET', settings);
+  if (errors.length > 0) throw new TransitionError(errors.map(({ message }) => message).join('; '));
+  return await readTypeMeanings({ client, signal });
 }
 
-async function meaningsOf({ client, signal }: Pick<TransitionParts, 'client' | 'signal'>): Promise<TypeMeanings> {
-  const { defaultMachineType: defaultType } = configurationOf(await kubevirtOf({ client, signal }));
+async function readTypeMeanings({ client, signal }: Pick<TransitionParts, 'client' | 'signal'>): Promise<TypeMeanings> {
+  const { defaultMachineType: defaultType } = configurationOf(await readKubeVirt({ client, signal }));
   const { items: nodes } = await listAll(client, NODES, { signal });
   return { defaultType, canonical: canonicalTypes(nodes) };
 }
 
-async function kubevirtOf({ client, signal }: Pick<TransitionParts, 'client' | 'signal'>) {
+async function readKubeVirt({ client, signal }: Pick<TransitionParts, 'client' | 'signal'>) {
   try {
     return await client.get(KUBEVIRTS, { namespace: SYSTEM_NAMESPACE, name: KUBEVIRT_NAME }, { signal });
   } catch (error) {
@@ -131,7 +132,7 @@ async function kubevirtOf({ client, signal }: Pick<TransitionParts, 'client' | '
   }
 }
 
-function countsOf(states: readonly EntryState[]): Partial<Record<EntryState, number>> {
+function countStates(states: readonly EntryState[]): Partial<Record<EntryState, number>> {
   const counts: Partial<Record<EntryState, number>> = {};
   for (const state of states) counts[state] = (counts[state] ?? 0) + 1;
   return counts;

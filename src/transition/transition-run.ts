@@ -1,6 +1,6 @@
 /**
- * Works off a plan: each VM whenever something happens to it, its instance or its record, until all entries are settled
- * or too many have failed. What is to be done is decide-entry.ts's; here it is done, in bounded numbers.
+ * Works through a plan: reconciles each VM when it, its instance or its record changes, until all entries are settled
+ * or too many have failed. decide-entry.ts decides each step; this module performs it, with bounded concurrency.
  */
 import type { JobReference } from '#api/machine-types/kinds.ts';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
@@ -18,12 +18,12 @@ import { timestamp, type Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { liveLook, type LiveLook } from '#runtime/live-look.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
-import { decideEntry, type Decision, type Step } from '#transition/decide-entry.ts';
-import type { ProgressNotes } from '#transition/progress-notes.ts';
-import { isRefusal } from '#transition/refusal.ts';
-import { restartRequest, type VmPatch } from '#transition/restart-request.ts';
+import { decideEntry, type EntryDecision, type EntryStep } from '#transition/decide-entry.ts';
+import type { TransitionNotes } from '#transition/transition-notes.ts';
+import { isPermanentRefusal } from '#transition/refusal.ts';
+import { buildRestartPatch, type VmJsonPatch } from '#transition/restart-request.ts';
 import { RestartSlots } from '#transition/restart-slots.ts';
-import { markPatch, typePatch } from '#transition/type-patch.ts';
+import { buildMarkPatch, buildTypePatch } from '#transition/type-patch.ts';
 
 export interface Informers {
   readonly vms: Informer<VirtualMachine>;
@@ -35,14 +35,14 @@ export interface RunParts extends Informers {
   readonly client: Pick<Client, 'get' | 'patch'>;
   readonly job: Pick<JobReference, 'name'>;
   readonly entries: readonly PlanEntry[];
-  readonly notes: ProgressNotes;
+  readonly notes: TransitionNotes;
   readonly options: Pick<TransitionOptions, 'restartNow' | 'maxRestarts' | 'maxFailures'>;
   readonly clock: Clock;
   readonly log: Log;
   readonly signal: AbortSignal;
 }
 
-/** Enough to keep a server's group commits full. */
+/** Enough for full group commits of the API server. */
 const CONCURRENCY = 32;
 const BACKOFF = { firstMs: 200, maxMs: 30_000 };
 
@@ -51,66 +51,68 @@ export class TransitionRun {
   readonly #queue: WorkQueue;
   readonly #indexOf: ReadonlyMap<string, number>;
   readonly #slots: RestartSlots;
-  readonly #look: LiveLook;
-  /** Restarts that this process has asked for, with an answer. */
-  readonly #asked = new Set<number>();
-  readonly #over = Promise.withResolvers<'done' | 'failed'>();
+  readonly #readLive: LiveLook;
+  /** Restarts that this process has requested successfully. */
+  readonly #restartRequested = new Set<number>();
+  readonly #finished = Promise.withResolvers<'done' | 'failed'>();
   #open = 0;
   #failed = 0;
-  #isOver = false;
+  #isFinished = false;
 
   constructor(parts: RunParts) {
     this.#parts = parts;
     const { clock, log, entries, notes, options } = parts;
     this.#indexOf = new Map(entries.map((entry, index) => [keyOf(entry), index]));
     const restarting = [...entries.keys()].filter((index) => notes.get(index).state === 'restarting');
-    this.#look = liveLook(parts.client);
+    this.#readLive = liveLook(parts.client);
     this.#slots = new RestartSlots(options.maxRestarts, restarting);
     this.#queue = new WorkQueue({
       clock,
       concurrency: CONCURRENCY,
       backoff: BACKOFF,
-      work: (key) => this.#turn(key),
-      onError: (key, error, retry) => log.warn({ vm: key, err: error, ...retry }, 'Cannot go on; trying again'),
+      work: (key) => this.#reconcile(key),
+      onError: (key, error, retry) => log.warn({ vm: key, err: error, ...retry }, 'Cannot update the VM; trying again'),
     });
   }
 
-  /** Restarts that were waiting for their note to be on disk. */
+  /** Continues restarts that were waiting for their note to be written. */
   wake(indexes: Iterable<number>): void {
     for (const index of indexes) if (this.#slots.holds(index)) this.#add(index);
   }
 
-  /** Resolves when all is settled, or too much has failed; rejects with the signal's reason. Called once. */
+  /**
+   * Resolves when all entries are settled or too many have failed; rejects with the reason of the signal. Call once.
+   */
   async run(): Promise<'done' | 'failed'> {
     const { entries, notes, vms, vmis, records, signal } = this.#parts;
-    const onAbort = (): void => this.#over.reject(signal.reason as Error);
+    const onAbort = (): void => this.#finished.reject(signal.reason as Error);
     signal.addEventListener('abort', onAbort);
     if (signal.aborted) onAbort();
     for (const index of entries.keys()) this.#count(notes.get(index), 1);
     this.#conclude();
-    const look = (key: string): void => {
+    const enqueue = (key: string): void => {
       if (this.#indexOf.has(key)) this.#queue.add(key);
     };
-    // Whoever comes after too many failures touches nobody else.
-    const ends = this.#isOver ? [] : [vms, vmis, records].map((informer) => informer.onChange(look));
-    if (!this.#isOver) for (const index of entries.keys()) this.#add(index);
+    // If an earlier process already had too many failures, no other VM is changed.
+    const unsubscribes = this.#isFinished ? [] : [vms, vmis, records].map((informer) => informer.onChange(enqueue));
+    if (!this.#isFinished) for (const index of entries.keys()) this.#add(index);
     try {
-      return await this.#over.promise;
+      return await this.#finished.promise;
     } finally {
       signal.removeEventListener('abort', onAbort);
-      for (const end of ends) end();
+      for (const unsubscribe of unsubscribes) unsubscribe();
       await this.#queue.shutdown();
     }
   }
 
-  async #turn(key: string): Promise<WorkResult | void> {
+  async #reconcile(key: string): Promise<WorkResult | void> {
     const index = this.#indexOf.get(key);
     const entry = index === undefined ? undefined : this.#parts.entries[index];
-    if (index === undefined || entry === undefined || this.#isOver) return;
+    if (index === undefined || entry === undefined || this.#isFinished) return;
     try {
       return await this.#work(index, entry);
     } finally {
-      for (const next of this.#slots.call()) this.#add(next);
+      for (const next of this.#slots.offerFreeSlots()) this.#add(next);
     }
   }
 
@@ -120,18 +122,18 @@ export class TransitionRun {
     const before = notes.get(index);
     const [vm, vmi] = [vms.get(key), vmis.get(key)];
     const decision = this.#decide(index, entry, { vm, vmi });
-    const { step, againAfterMs: afterMs } = decision;
+    const { step, recheckAfterMs: afterMs } = decision;
     if (step?.do === 'restart') {
       if (!(await this.#restart(index, entry, decision))) return { retry: true };
     } else {
-      // What is not seen to run may have begun a moment before its patch.
-      const ends = !isSettled(before) && isSettled(decision.note);
-      if (ends && vm !== undefined && vmi === undefined && (await this.#catchUp(vm))) return { afterMs: 0 };
+      // An instance that the cache does not show may have been created just before the patch.
+      const settles = !isSettled(before) && isSettled(decision.note);
+      if (settles && vm !== undefined && vmi === undefined && (await this.#awaitInstance(vm))) return { afterMs: 0 };
       if (step !== undefined && !(await this.#perform(index, entry, step))) return;
-      this.#note(index, decision.note);
+      this.#setNote(index, decision.note);
       if (decision.note.state !== 'restarting') this.#slots.release(index);
     }
-    // What comes after the step is another decision.
+    // Decide again after the step.
     return step !== undefined && step.do !== 'restart' && notes.get(index) !== before ? { afterMs: 0 } : { afterMs };
   }
 
@@ -139,72 +141,80 @@ export class TransitionRun {
     index: number,
     entry: PlanEntry,
     objects: { vm: Stored<VirtualMachine> | undefined; vmi: Stored<VirtualMachineInstance> | undefined },
-  ): Decision {
+  ): EntryDecision {
     const { notes, records, options, clock } = this.#parts;
     const { restartNow } = options;
-    const asked = this.#asked.has(index);
+    const isRestartRequested = this.#restartRequested.has(index);
     const record = records.get(keyOf(entry));
-    return decideEntry({ entry, note: notes.get(index), ...objects, record, restartNow, asked, nowMs: clock.now() });
+    return decideEntry({
+      entry,
+      note: notes.get(index),
+      ...objects,
+      record,
+      restartNow,
+      isRestartRequested,
+      nowMs: clock.now(),
+    });
   }
 
-  /** False where it was refused for good, which is noted. */
-  async #perform(index: number, entry: PlanEntry, step: Exclude<Step, { do: 'restart' }>): Promise<boolean> {
+  /** Performs a step; resolves to false if it was refused permanently, which is noted. */
+  async #perform(index: number, entry: PlanEntry, step: Exclude<EntryStep, { do: 'restart' }>): Promise<boolean> {
     const { vms, signal } = this.#parts;
-    const patch: VmPatch =
+    const patch: VmJsonPatch =
       step.do === 'patchType'
-        ? { operations: typePatch(entry, step.vm, this.#parts.job.name) }
-        : { operations: markPatch(step.vm, step.mark), subresource: 'status' };
+        ? { operations: buildTypePatch(entry, step.vm, this.#parts.job.name) }
+        : { operations: buildMarkPatch(step.vm, step.mark), subresource: 'status' };
     try {
       const vm = await this.#patch(entry, patch);
-      // The next decision must not be made on what was before.
+      // The next decision must see the patched VM.
       await vms.reached(vm.metadata.resourceVersion, { signal });
-      if (step.do === 'patchType') await this.#catchUp(vm);
+      if (step.do === 'patchType') await this.#awaitInstance(vm);
       return true;
     } catch (error) {
-      if (!isRefusal(error)) throw error;
+      if (!isPermanentRefusal(error)) throw error;
       this.#fail(index, error);
       return false;
     }
   }
 
-  /** Whether there is an instance; it is in the cache then. */
-  async #catchUp(vm: Stored<VirtualMachine>): Promise<boolean> {
+  /** Resolves to true if the VM has an instance, once the cache shows it. */
+  async #awaitInstance(vm: Stored<VirtualMachine>): Promise<boolean> {
     const { vmis, signal } = this.#parts;
     if (runStrategyOf(vm) === 'Halted') return false;
     const { namespace = '', name } = vm.metadata;
-    const vmi = await this.#look(VIRTUAL_MACHINE_INSTANCES, { namespace, name }, { signal });
+    const vmi = await this.#readLive(VIRTUAL_MACHINE_INSTANCES, { namespace, name }, { signal });
     return vmi !== undefined && (await vmis.reached(vmi.metadata.resourceVersion, { signal }));
   }
 
-  /** False where the VM is not any more as it was a moment before. */
-  async #restart(index: number, entry: PlanEntry, { note }: Decision): Promise<boolean> {
+  /** Requests a restart if possible; resolves to false if the VM has just changed. */
+  async #restart(index: number, entry: PlanEntry, { note }: EntryDecision): Promise<boolean> {
     const { notes, log, signal } = this.#parts;
     if (!this.#slots.take(index)) {
       const { state, reason } = notes.get(index);
-      if (state !== 'updated' || reason !== undefined) this.#note(index, { ...note, state: 'updated' });
+      if (state !== 'updated' || reason !== undefined) this.#setNote(index, { ...note, state: 'updated' });
       return true;
     }
-    this.#note(index, note);
+    this.#setNote(index, note);
     if (!notes.isWritten(index)) return true;
-    // One that was killed may have asked before us: what the server says counts, not what we have heard of it.
-    const vm = await this.#look(VIRTUAL_MACHINES, entry, { signal });
-    const vmi = await this.#look(VIRTUAL_MACHINE_INSTANCES, entry, { signal });
+    // An earlier process of this Job may have requested the restart, so the server is read instead of the cache.
+    const vm = await this.#readLive(VIRTUAL_MACHINES, entry, { signal });
+    const vmi = await this.#readLive(VIRTUAL_MACHINE_INSTANCES, entry, { signal });
     const { step } = this.#decide(index, entry, { vm, vmi });
-    if (step?.do !== 'restart' || this.#isOver) return true;
+    if (step?.do !== 'restart' || this.#isFinished) return true;
     try {
-      await this.#patch(entry, restartRequest(step.verb, step.vm, step.old));
-      this.#asked.add(index);
-      log.info({ vm: keyOf(entry), verb: step.verb }, 'asked for the restart');
+      await this.#patch(entry, buildRestartPatch(step.verb, step.vm, step.old));
+      this.#restartRequested.add(index);
+      log.info({ vm: keyOf(entry), verb: step.verb }, 'requested the restart');
       return true;
     } catch (error) {
       if (isUnfitPatch(error)) return false;
-      if (!isRefusal(error)) throw error;
+      if (!isPermanentRefusal(error)) throw error;
       this.#fail(index, error);
       return true;
     }
   }
 
-  async #patch({ namespace, name }: PlanEntry, { operations, subresource }: VmPatch) {
+  async #patch({ namespace, name }: PlanEntry, { operations, subresource }: VmJsonPatch) {
     const { client, signal } = this.#parts;
     const options = { signal, ...(subresource !== undefined && { subresource }) };
     return await client.patch(VIRTUAL_MACHINES, { namespace, name }, { type: 'json', body: operations }, options);
@@ -214,10 +224,10 @@ export class TransitionRun {
     const { vmiUid } = this.#parts.notes.get(index);
     this.#slots.release(index);
     const at = timestamp(this.#parts.clock.now());
-    this.#note(index, { state: 'failed', reason: message, at, ...(vmiUid !== undefined && { vmiUid }) });
+    this.#setNote(index, { state: 'failed', reason: message, at, ...(vmiUid !== undefined && { vmiUid }) });
   }
 
-  #note(index: number, note: EntryNote): void {
+  #setNote(index: number, note: EntryNote): void {
     const { notes, entries, log } = this.#parts;
     const before = notes.get(index);
     if (before === note) return;
@@ -240,8 +250,8 @@ export class TransitionRun {
   #conclude(): void {
     const failed = this.#failed > this.#parts.options.maxFailures;
     if (!failed && this.#open > 0) return;
-    this.#isOver = true;
-    this.#over.resolve(failed ? 'failed' : 'done');
+    this.#isFinished = true;
+    this.#finished.resolve(failed ? 'failed' : 'done');
   }
 
   #add(index: number): void {

@@ -7,7 +7,7 @@ import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import { applyJsonPatch } from '#kube/json-patch.ts';
 import type { Stored } from '#kube/meta.ts';
-import { markPatch, typePatch } from '#transition/type-patch.ts';
+import { buildMarkPatch, buildTypePatch } from '#transition/type-patch.ts';
 
 const OLD = 'pc-q35-6.2';
 const metadata = { name: 'db', namespace: 'ns', uid: 'vm', resourceVersion: '1', creationTimestamp: '' };
@@ -28,38 +28,41 @@ function aVm(machine?: { type?: string | null }, status?: VmStatus): Stored<Virt
 const cases: Record<string, { entry: PlanEntry; vm: Stored<VirtualMachine>; want: Machine }> = {
   'a type is cleared': { entry, vm: aVm({ type: OLD }), want: {} },
   'a type is set': { entry: toNew, vm: aVm({ type: OLD }), want: { type: 'pc-q35-7.2' } },
-  'one is set where there was none': { entry: toNew, vm: aVm(), want: { type: 'pc-q35-7.2' } },
-  'one is set where it was empty': { entry: toNew, vm: aVm({ type: '' }), want: { type: 'pc-q35-7.2' } },
-  'one is set where it was null': { entry: toNew, vm: aVm({ type: null }), want: { type: 'pc-q35-7.2' } },
-  'one is set where the machine says nothing': { entry: toNew, vm: aVm({}), want: { type: 'pc-q35-7.2' } },
+  'a type is set without a machine': { entry: toNew, vm: aVm(), want: { type: 'pc-q35-7.2' } },
+  'an empty type is set': { entry: toNew, vm: aVm({ type: '' }), want: { type: 'pc-q35-7.2' } },
+  'a null type is set': { entry: toNew, vm: aVm({ type: null }), want: { type: 'pc-q35-7.2' } },
+  'a type is set in an empty machine': { entry: toNew, vm: aVm({}), want: { type: 'pc-q35-7.2' } },
 };
-for (const [name, { entry: asked, vm, want }] of Object.entries(cases)) {
+for (const [name, { entry: planned, vm, want }] of Object.entries(cases)) {
   test(name, () => {
-    const patched = applyJsonPatch(vm, typePatch(asked, vm, 'job-1')) as VirtualMachine;
+    const patched = applyJsonPatch(vm, buildTypePatch(planned, vm, 'job-1')) as VirtualMachine;
     const annotations = { [ACTING_FOR_ANNOTATION]: '{"cause":"transition by Job job-1"}' };
     assert.deepEqual(patched, { ...aVm(want), metadata: { ...metadata, annotations } });
-    assert.throws(() => applyJsonPatch(aVm({ type: 'pc-q35-5.0' }), typePatch(asked, vm, 'job-1')), 'another type');
+    assert.throws(
+      () => applyJsonPatch(aVm({ type: 'pc-q35-5.0' }), buildTypePatch(planned, vm, 'job-1')),
+      'another type',
+    );
     const other = { ...vm, metadata: { ...metadata, uid: 'other' } };
-    assert.throws(() => applyJsonPatch(other, typePatch(asked, vm, 'job-1')), 'another VM');
+    assert.throws(() => applyJsonPatch(other, buildTypePatch(planned, vm, 'job-1')), 'another VM');
   });
 }
 
-test('the mark is set beside the rest of the status, or as all of it', () => {
+test('the mark is added to the status, or is the whole status', () => {
   for (const status of [undefined, { ready: true }, { ready: true, machineTypeRestartRequired: false }]) {
     const vm = aVm({}, status);
     const mark = { machineTypeRestartRequired: true, machineTypeRestartInstanceUID: 'old' };
-    const patched = applyJsonPatch(vm, markPatch(vm, mark)) as VirtualMachine;
+    const patched = applyJsonPatch(vm, buildMarkPatch(vm, mark)) as VirtualMachine;
     assert.deepEqual(patched.status, { ...status, ...mark });
   }
 });
 
-test('the mark goes together with its instance, and not with that of another mark', () => {
+test('the mark is removed with its instance uid, unless another instance was marked', () => {
   const marked = (uid?: string) =>
     aVm({}, { ready: true, machineTypeRestartRequired: true, ...(uid && { machineTypeRestartInstanceUID: uid }) });
   for (const vm of [marked('old'), marked()]) {
-    const patched = applyJsonPatch(vm, markPatch(vm, { machineTypeRestartRequired: false })) as VirtualMachine;
+    const patched = applyJsonPatch(vm, buildMarkPatch(vm, { machineTypeRestartRequired: false })) as VirtualMachine;
     assert.deepEqual(patched.status, { ready: true, machineTypeRestartRequired: false });
   }
-  const patch = markPatch(marked('old'), { machineTypeRestartRequired: false });
+  const patch = buildMarkPatch(marked('old'), { machineTypeRestartRequired: false });
   assert.throws(() => applyJsonPatch(marked('new'), patch));
 });

@@ -176,7 +176,10 @@ test('more failures than allowed end the job, and nobody else is touched', async
   plane.refuse('bad', new HypervisorError('Cannot start domain "bad": QEMU exited with code 1'));
   assert.equal(await scene.run(), 'failed');
   const states = await scene.states();
-  assert.match(states['bad'] ?? '', /^failed: not up again 15 minutes after it was to restart: the VM is Starting/);
+  assert.match(
+    states['bad'] ?? '',
+    /^failed: not running 15 minutes after the restart was requested: the VM is Starting/,
+  );
   assert.equal(states['later'], 'updated');
   assert.equal(plane.startsOf('later').length, 1);
   assert.equal(await scene.run({ killAfter: 1 }), 'failed', 'and so does each run after it, without a write');

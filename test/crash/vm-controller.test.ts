@@ -460,7 +460,7 @@ test('an instance of somebody else is not touched, and the VM says so', async (t
   const { metadata } = await scene.ok('POST', VMIS, { ...vmi, metadata: { name: 'db' } });
   await scene.create('db', 'Always');
   const { status } = await scene.vm('db');
-  assert.match(status.conditions.find(({ type }: Loose) => type === 'Failure').message, /belongs to somebody else/);
+  assert.match(status.conditions.find(({ type }: Loose) => type === 'Failure').message, /does not belong to this VM/);
   assert.equal((await scene.vmi('db')).metadata.uid, metadata.uid);
   await scene.ok('DELETE', `${VMIS}/db`);
   await scene.settle();

@@ -228,10 +228,13 @@ suite('virtctl image-upload', () => {
     await disks.aClaim('guarded', { annotations: { [PROTECTED_VMS_ANNOTATION]: 'db' } });
     assert.match(
       (await upload('guarded', 'a.raw', '--no-create')).err,
-      /VMs that are protected from deletion need it: db/,
+      /used by VMs that are protected from deletion: db/,
     );
     await disks.aClaim('tpm', { labels: { [STATE_LABEL]: 'db' } });
-    assert.match((await upload('tpm', 'a.raw', '--no-create')).err, /it keeps the state of a VM, and is no disk/);
+    assert.match(
+      (await upload('tpm', 'a.raw', '--no-create')).err,
+      /it contains the persistent state of a VM and is not a disk/,
+    );
     for (const claim of ['guarded', 'tpm']) assert.equal(await waits(claim), false);
   });
 

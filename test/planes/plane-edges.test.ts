@@ -147,7 +147,7 @@ test('people who do not ask nicely', async (t) => {
     });
     await plane.apply(aVm('taken', ALWAYS));
     const { status } = await plane.get('VirtualMachine', 'taken');
-    assert.match(status.conditions.find(({ type }: Loose) => type === 'Failure').message, /belongs to somebody else/);
+    assert.match(status.conditions.find(({ type }: Loose) => type === 'Failure').message, /does not belong to this VM/);
     await plane.delete('VirtualMachineInstance', 'taken');
     assert.equal(await plane.shown('taken'), AGAIN);
   });

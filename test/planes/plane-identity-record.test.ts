@@ -144,7 +144,7 @@ test('a record that is lost', async (t) => {
     assert.equal(vm.status.identityRecordUID, after.metadata.uid);
     const [lost, rebuilt, ...more] = await eventsOf(plane, 'runs');
     assert.match(lost!, /^IdentityRecordLost The identity record is lost; it is being rebuilt from the running guest$/);
-    assert.match(rebuilt!, /^IdentityRecordRebuilt The identity record was lost and is there again \(rebuilt from the/);
+    assert.match(rebuilt!, /^IdentityRecordRebuilt The identity record was lost and exists again \(rebuilt from the/);
     assert.deepEqual(more, []);
     await plane.ask('restart', 'runs');
     assert.deepEqual(hardwareOf(plane, 'runs'), hardware);

@@ -1,34 +1,34 @@
 /**
- * The action table of the seed, as oVirt's code has it (VmDevicesMonitoring: reports; the plug commands: what writes
- * addresses otherwise). Rows of the original that we override, and why:
+ * The action table of the seed, as in the code of oVirt (VmDevicesMonitoring for reports, the plug commands for other
+ * writes of addresses). The rows of the original that we override, and our rule:
  *
- *   reported without an address: skipped            its row is updated and keeps the address that it has: `''` is unknown
- *   reported without an id: matched by device name, such a device is left out (reading.test.ts): our hosts send ids on
- *     or inserted under a new id                      every path, so that nothing is inserted anew with every report
- *   reported: plugged                               unless the template says otherwise: it is on its way out, and that is
- *                                                     written before the guest is asked
+ *   reported without an address: skipped            the row is updated and keeps its address: `''` means unknown
+ *   reported without an id: matched by device name, the device is ignored (host-reader.test.ts): our hosts always send ids,
+ *     or inserted under a new id                      and a device without one would be inserted with every report
+ *   reported: plugged                               unless the template unplugs it: that is recorded before the guest is
+ *                                                     asked to release it
  *   inserted: never managed                         managed as reported, or special managed (KubeVirt object)
- *   not reported, managed, plugged: unplugged and   kept, with its address: what the spec still wants is plugged in there
- *     its address cleared                             again at the next start; only detaching deletes a row
- *   not reported, balloon: kept                     as everything else that the spec asks for
- *   not reported, unmanaged: deleted                but root ports stay while the chipset does: what is behind would move
- *   machine type changed: all addresses cleared     only where the chipset changes
- *   interface of a disk changed: address cleared    left to the allocator, which knows which address fits which bus
- *   replugged NIC: address cleared where another    cleared when the other device is reported there
- *     row has the same
+ *   not reported, managed, plugged: unplugged and   kept with its address: the next start plugs it in there again; only
+ *     its address cleared                             detaching deletes a row
+ *   not reported, balloon: kept                     like every device that the spec requests
+ *   not reported, unmanaged: deleted                root ports stay until the chipset changes: devices behind would move
+ *   machine type changed: all addresses cleared     only if the chipset changes
+ *   interface of a disk changed: address cleared    left to the allocator, which knows the addresses of each bus
+ *   replugged NIC: address cleared if another row   cleared when the other device is reported there
+ *     has the same
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 import {
-  type GuestReading,
-  readActions,
-  restingActions,
+  type ReadRowsInput,
+  decideReadRows,
+  decideStoppedRows,
   type RowDecision,
   rowsOf,
-  runningActions,
+  decideRunningRows,
 } from '#controllers/device-map/action-table.ts';
-import type { Wishes } from '#controllers/device-map/wanted-devices.ts';
+import type { DeviceRequests } from '#controllers/device-map/requested-devices.ts';
 
 const pci = (bus: string): DeviceAddress => ({ type: 'pci', domain: '0x0000', bus, slot: '0x00', function: '0x0' });
 const A = pci('0x01');
@@ -47,12 +47,12 @@ const usb = (rest: Partial<LearnedDevice> = {}) =>
   row('usb0', 'controller', 'usb', { address: B, managed: false, ...rest });
 const port = row('rp3', 'controller', 'pcie-root-port', { address: B, managed: false });
 
-const WANTED: Wishes = new Map(['disk-a', 'nic-a', 'rng0', 'balloon0'].map((id) => [id, { plugged: true }]));
-const UNPLUGGED: Wishes = new Map(['disk-a', 'nic-a'].map((id) => [id, { plugged: false }]));
-const DETACHED: Wishes = new Map();
+const WANTED: DeviceRequests = new Map(['disk-a', 'nic-a', 'rng0', 'balloon0'].map((id) => [id, { plugged: true }]));
+const UNPLUGGED: DeviceRequests = new Map(['disk-a', 'nic-a'].map((id) => [id, { plugged: false }]));
+const DETACHED: DeviceRequests = new Map();
 const SPECIAL = [{ type: 'controller', device: 'usb' }];
 
-interface Case extends Partial<GuestReading> {
+interface Case extends Partial<ReadRowsInput> {
   readonly want: readonly RowDecision[];
 }
 
@@ -65,12 +65,12 @@ const deleted = (id: string): RowDecision => ({ id, action: 'delete' });
 
 const cases: Record<string, Case> = {
   // Reported.
-  'reported, and on record: its address is that of the report': {
+  'a reported device gets the address of the report': {
     rows: [disk()],
     reported: [disk({ address: B })],
     want: [decided('update', disk({ address: B }))],
   },
-  'reported, on record as unplugged: it is plugged': {
+  'a reported device that was unplugged becomes plugged': {
     rows: [nic({ plugged: false })],
     reported: [nic()],
     want: [decided('update', nic())],
@@ -80,40 +80,40 @@ const cases: Record<string, Case> = {
     reported: [disk({ readonly: true, specParams: { x: '2' } })],
     want: [decided('update', disk({ readonly: true, specParams: { x: '2' } }))],
   },
-  'parameters that the report does not tell stay': {
+  'parameters that are not reported stay': {
     rows: [usb({ specParams: { index: '0' } })],
     reported: [usb()],
     want: [decided('update', usb({ specParams: { index: '0' } }))],
   },
-  'another model of an interface is told': {
+  'another model of an interface is recorded': {
     rows: [nic()],
     reported: [nic({ device: 'e1000e' })],
     want: [decided('update', nic({ device: 'e1000e' }))],
   },
-  'an empty address is no news': {
+  'an empty address keeps the recorded one': {
     rows: [disk()],
     reported: [disk({ address: {} })],
     want: [decided('update', disk())],
   },
-  'an address that is not told is no news': {
+  'a missing address keeps the recorded one': {
     rows: [disk()],
     reported: [disk({ address: undefined })],
     want: [decided('update', disk())],
   },
-  'reported, not on record: inserted, managed as reported': {
+  'an unknown device is inserted, managed as reported': {
     reported: [usb(), disk()],
     want: [decided('insert', usb()), decided('insert', disk())],
   },
-  'reported without saying whether it is managed: it was found': {
+  'an unknown device without the managed flag is unmanaged': {
     reported: [usb({ managed: undefined })],
     want: [decided('insert', usb())],
   },
-  'special managed: inserted as managed': {
+  'an unknown special managed device is inserted as managed': {
     reported: [usb()],
     special: SPECIAL,
     want: [decided('insert', usb({ managed: true, specialManaged: true }))],
   },
-  'no longer special managed: unmanaged again': {
+  'a device that is no longer special managed becomes unmanaged': {
     rows: [usb({ managed: true, specialManaged: true })],
     reported: [usb()],
     want: [decided('update', usb())],
@@ -122,92 +122,96 @@ const cases: Record<string, Case> = {
     reported: [usb({ address: {} })],
     want: [decided('insert', usb({ address: undefined }))],
   },
-  'of two with one id the first counts': {
+  'the first of two devices with the same id counts': {
     reported: [disk(), disk({ address: B })],
     want: [decided('insert', disk())],
   },
-  'reported, but to be unplugged: unplugged, and its address stays until the guest has let go': {
+  'a reported device that is to be unplugged is unplugged and keeps its address until the guest has released it': {
     rows: [disk(), nic({ address: B })],
     reported: [disk(), nic({ address: B })],
-    wishes: UNPLUGGED,
+    requests: UNPLUGGED,
     want: [decided('update', disk({ plugged: false })), decided('update', nic({ address: B, plugged: false }))],
   },
-  'reported, but not in the template: plugged in for this run only': {
+  'a reported device that the template does not have was plugged in for this run only': {
     reported: [disk()],
-    wishes: DETACHED,
+    requests: DETACHED,
     want: [decided('insert', disk())],
   },
   // Not reported.
-  'wanted, not reported: kept with its address': { rows: [disk()], want: [decided('keep', disk())] },
-  'wanted again, not reported yet: plugged, at the address that was kept': {
+  'a requested device that is not reported keeps its address': { rows: [disk()], want: [decided('keep', disk())] },
+  'a device that is requested again is plugged at its kept address before it is reported': {
     rows: [nic({ plugged: false })],
     want: [decided('keep', nic())],
   },
   'an unplugged interface keeps its address': {
     rows: [nic()],
-    wishes: UNPLUGGED,
+    requests: UNPLUGGED,
     want: [decided('keep', nic({ plugged: false }))],
   },
   'an unplugged disk releases its address': {
     rows: [disk()],
-    wishes: UNPLUGGED,
+    requests: UNPLUGGED,
     want: [decided('release', disk({ plugged: false, address: undefined }))],
   },
-  'detached: deleted': { rows: [disk(), nic()], wishes: DETACHED, want: [deleted('disk-a'), deleted('nic-a')] },
-  'graphics, console and tpm have no address: nothing': {
+  'a detached device is deleted': {
+    rows: [disk(), nic()],
+    requests: DETACHED,
+    want: [deleted('disk-a'), deleted('nic-a')],
+  },
+  'graphics, console and tpm have no address and are kept': {
     rows: ['graphics', 'console', 'tpm'].map((type) => row(type, type, type, { managed: false })),
     want: ['graphics', 'console', 'tpm'].map((type) => decided('keep', row(type, type, type, { managed: false }))),
   },
-  'rng and balloon that the template asks for are kept': {
+  'rng and balloon are kept if the template requests them': {
     rows: [row('rng0', 'rng', 'virtio', { address: A }), row('balloon0', 'balloon', 'memballoon', { address: B })],
     want: [
       decided('keep', row('rng0', 'rng', 'virtio', { address: A })),
       decided('keep', row('balloon0', 'balloon', 'memballoon', { address: B })),
     ],
   },
-  'rng that the template no longer asks for is deleted': {
+  'rng is deleted if the template no longer requests it': {
     rows: [row('rng0', 'rng', 'virtio', { address: A })],
-    wishes: DETACHED,
+    requests: DETACHED,
     want: [deleted('rng0')],
   },
-  'unmanaged: deleted': { rows: [usb()], want: [deleted('usb0')] },
-  'special managed: kept': {
+  'an unmanaged device that is not reported is deleted': { rows: [usb()], want: [deleted('usb0')] },
+  'a special managed device that is not reported is kept': {
     rows: [usb()],
     special: SPECIAL,
     want: [decided('keep', usb({ managed: true, specialManaged: true }))],
   },
-  'special managed until now: deleted': {
+  'a device that is no longer special managed and not reported is deleted': {
     rows: [usb({ managed: true, specialManaged: true })],
     want: [deleted('usb0')],
   },
-  'special managed, and reported without saying so: unmanaged when the list no longer has it': {
+  'a special managed device that is reported without the flag becomes unmanaged when the list no longer has it': {
     rows: [usb({ managed: true, specialManaged: true })],
     reported: [usb({ managed: undefined })],
     want: [decided('update', usb())],
   },
-  'managed by itself, and listed: not marked as special': {
+  'a managed device that is also listed is not marked as special': {
     reported: [usb({ managed: true })],
     special: SPECIAL,
     want: [decided('insert', usb({ managed: true }))],
   },
-  'managed, of a type that no template names: kept': {
+  'a managed device of a type that no template requests is kept': {
     rows: [row('video0', 'video', 'qxl', { address: A })],
     want: [decided('keep', row('video0', 'video', 'qxl', { address: A }))],
   },
-  'a root port stays as long as the chipset does': { rows: [port], want: [decided('keep', port)] },
-  // Of addresses.
-  'a place that was given away is not given back': {
+  'a root port stays until the chipset changes': { rows: [port], want: [decided('keep', port)] },
+  // Addresses.
+  'an address that another device has now is released': {
     rows: [nic({ plugged: false })],
     reported: [disk()],
-    wishes: new Map([...UNPLUGGED, ['disk-a', { plugged: true }]]),
+    requests: new Map([...UNPLUGGED, ['disk-a', { plugged: true }]]),
     want: [decided('insert', disk()), decided('release', nic({ plugged: false, address: undefined }))],
   },
-  'the order of the keys of an address says nothing': {
+  'the order of the keys of an address does not matter': {
     rows: [nic({ address: Object.fromEntries(Object.entries(A).toReversed()) })],
     reported: [disk()],
     want: [decided('insert', disk()), decided('release', nic({ address: undefined }))],
   },
-  'two drives may have one address: it does not say on which controller': {
+  'two drives may have the same address: it does not name the controller': {
     rows: [row('disk-a', 'disk', 'disk', { address: { type: 'drive', unit: '0' } })],
     reported: [row('disk-b', 'disk', 'disk', { address: { type: 'drive', unit: '0' } })],
     want: [
@@ -215,7 +219,7 @@ const cases: Record<string, Case> = {
       decided('keep', row('disk-a', 'disk', 'disk', { address: { type: 'drive', unit: '0' } })),
     ],
   },
-  'another chipset: all addresses are dropped, ports and what was found go': {
+  'another chipset drops all addresses, root ports and unmanaged devices': {
     rows: [nic(), disk({ address: B }), usb(), port],
     reported: [disk({ address: {} })],
     chipsetChanged: true,
@@ -230,22 +234,22 @@ const cases: Record<string, Case> = {
 
 for (const [name, { want, ...given }] of Object.entries(cases)) {
   test(name, () => {
-    const reading = { rows: [], reported: [], wishes: WANTED, special: [], chipsetChanged: false, ...given };
-    assert.deepEqual(plain(readActions(reading)), plain(want));
+    const reading = { rows: [], reported: [], requests: WANTED, special: [], chipsetChanged: false, ...given };
+    assert.deepEqual(plain(decideReadRows(reading)), plain(want));
   });
 }
 
-/** As it is stored: what is undefined is not there. */
+/** Returns the value as it is stored, without undefined fields. */
 const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 
-test("the original's own case: two updates, one delete, one insert", () => {
+test('the case of the original: two updates, one deletion, one insertion', () => {
   const video = row('video0', 'video', 'qxl');
   const cdrom = row('disk-cd', 'disk', 'cdrom');
   const serial = row('serial0', 'controller', 'virtio-serial', { address: pci('0x03'), managed: false });
-  const decisions = readActions({
+  const decisions = decideReadRows({
     rows: [usb(), video, cdrom],
     reported: [serial, { ...video, address: A }, { ...cdrom, address: B }],
-    wishes: new Map([['disk-cd', { plugged: true }]]),
+    requests: new Map([['disk-cd', { plugged: true }]]),
     special: [],
     chipsetChanged: false,
   });
@@ -259,30 +263,30 @@ test("the original's own case: two updates, one delete, one insert", () => {
   );
 });
 
-test('an empty report deletes and inserts nothing that the VM still wants', () => {
+test('an empty report neither deletes nor inserts requested devices', () => {
   const rows = [disk(), nic({ address: B }), port];
-  const reading = { rows, reported: [], wishes: WANTED, special: [], chipsetChanged: false };
-  assert.deepEqual(rowsOf(readActions(reading)), rows);
+  const reading = { rows, reported: [], requests: WANTED, special: [], chipsetChanged: false };
+  assert.deepEqual(rowsOf(decideReadRows(reading)), rows);
 });
 
 const ROWS = [disk(), nic({ address: B }), usb(), port];
 
-test('without a guest: the template alone decides, and what came with the machine stays', () => {
-  const acts = (wishes: Wishes) => restingActions(ROWS, wishes);
-  assert.deepEqual(rowsOf(acts(WANTED)), ROWS);
-  assert.deepEqual(plain(acts(UNPLUGGED)), [
+test('without a guest only the template decides, and devices of the machine stay', () => {
+  const decideStopped = (requests: DeviceRequests) => decideStoppedRows(ROWS, requests);
+  assert.deepEqual(rowsOf(decideStopped(WANTED)), ROWS);
+  assert.deepEqual(plain(decideStopped(UNPLUGGED)), [
     decided('release', plain(disk({ plugged: false, address: undefined })) as LearnedDevice),
     decided('keep', nic({ address: B, plugged: false })),
     decided('keep', usb()),
     decided('keep', port),
   ]);
-  assert.deepEqual(rowsOf(acts(DETACHED)), [usb(), port]);
-  assert.deepEqual(rowsOf(restingActions(rowsOf(acts(UNPLUGGED)), WANTED))[1], nic({ address: B }));
+  assert.deepEqual(rowsOf(decideStopped(DETACHED)), [usb(), port]);
+  assert.deepEqual(rowsOf(decideStoppedRows(rowsOf(decideStopped(UNPLUGGED)), WANTED))[1], nic({ address: B }));
 });
 
-test('while the guest runs and tells nothing new: only what is to be plugged is written', () => {
-  assert.deepEqual(rowsOf(runningActions(ROWS, DETACHED)), ROWS);
-  assert.deepEqual(rowsOf(runningActions(ROWS, UNPLUGGED)), [
+test('without a new reading only the plugged state of a running guest changes', () => {
+  assert.deepEqual(rowsOf(decideRunningRows(ROWS, DETACHED)), ROWS);
+  assert.deepEqual(rowsOf(decideRunningRows(ROWS, UNPLUGGED)), [
     disk({ plugged: false }),
     nic({ address: B, plugged: false }),
     usb(),

@@ -1,134 +1,135 @@
 /**
- * What becomes of the rows of a record: the seed's action table, as amended (its rows stand in action-table.test.ts). What
- * the VM still asks for keeps its row and its address; only what was detached loses them. Pure.
+ * Decides the fate of each row of a record: the action table of the seed, with amendments (action-table.test.ts lists
+ * its rows). A device that the template still requests keeps its row and address; only a detached device loses them.
+ * Pure.
  *
- *   a reading of the guest   readActions      all that is told below
- *   the guest runs           runningActions   only whether the template wants a device plugged
- *   the VM is stopped        restingActions   what the template says; what came with the machine stays
+ *   a reading of the guest   decideReadRows      all actions
+ *   the guest runs           decideRunningRows   only changes whether a device is plugged
+ *   the VM is stopped        decideStoppedRows   follows the template; devices that came with the machine stay
  */
 import { isRootPort, type DeviceAddress, type LearnedDevice } from '#api/learned-device.ts';
-import { classified, isManagedByItself, type SpecialDevices } from '#controllers/device-map/special-devices.ts';
-import { isAskedFor, type Wishes } from '#controllers/device-map/wanted-devices.ts';
+import { classify, isManagedWithoutList, type SpecialDevices } from '#controllers/device-map/special-devices.ts';
+import { isRequestable, type DeviceRequests } from '#controllers/device-map/requested-devices.ts';
 import { deepEqual } from '#kube/deep.ts';
 
-/** `release`: the row stays without its address. */
-export type Action = 'insert' | 'update' | 'keep' | 'release' | 'delete';
+/** The action for one row. `release` keeps the row without its address. */
+export type RowAction = 'insert' | 'update' | 'keep' | 'release' | 'delete';
 
 export interface RowDecision {
   readonly id: string;
-  readonly action: Action;
-  /** As it is to be; absent where it is deleted. */
+  readonly action: RowAction;
+  /** The new row; undefined if it is deleted. */
   readonly row?: LearnedDevice;
 }
 
-export interface GuestReading {
+export interface ReadRowsInput {
   readonly rows: readonly LearnedDevice[];
   readonly reported: readonly LearnedDevice[];
-  readonly wishes: Wishes;
+  readonly requests: DeviceRequests;
   readonly special: SpecialDevices;
-  /** The rows are of a machine whose addresses mean nothing here. */
+  /** True if the addresses of the rows are those of another chipset, and therefore void. */
   readonly chipsetChanged: boolean;
 }
 
-/** They never have an address, so that nobody misses them in a report. */
+/** Device types that never have an address; their rows stay even if a report does not contain them. */
 const WITHOUT_ADDRESS: ReadonlySet<string> = new Set(['graphics', 'console', 'tpm', 'mdev']);
 
-/** In the order of the report; what it does not tell of comes after it. */
-export function readActions(reading: GuestReading): RowDecision[] {
-  const rows = reading.chipsetChanged ? reading.rows.map(withoutAddress) : reading.rows;
+/** Returns decisions for the reported devices, in the order of the report, followed by the other rows. */
+export function decideReadRows(input: ReadRowsInput): RowDecision[] {
+  const rows = input.chipsetChanged ? input.rows.map(withoutAddress) : input.rows;
   const known = new Map(rows.map((row) => [row.id, row]));
   const decisions = new Map<string, RowDecision>();
-  for (const device of reading.reported) {
+  for (const device of input.reported) {
     const { id } = device;
-    // The first of two with one id: nobody could tell which is which.
+    // Two devices with the same id cannot be distinguished: the first counts.
     if (decisions.has(id)) continue;
     const row = known.get(id);
-    decisions.set(id, { id, action: row === undefined ? 'insert' : 'update', row: taken(device, row, reading) });
+    decisions.set(id, { id, action: row === undefined ? 'insert' : 'update', row: toRow(device, row, input) });
   }
-  const places = new Set(reading.reported.flatMap(({ address }) => (isPlace(address) ? [placeText(address)] : [])));
+  const places = new Set(input.reported.flatMap(({ address }) => (isPciAddress(address) ? [addressKey(address)] : [])));
   for (const row of rows) {
-    if (!decisions.has(row.id)) decisions.set(row.id, yielding(unreported(row, reading), places));
+    if (!decisions.has(row.id)) decisions.set(row.id, releaseIfTaken(decideUnreported(row, input), places));
   }
   return [...decisions.values()];
 }
 
-/** While the guest has not told anything new. Nothing is forgotten: the guest may still have it. */
-export function runningActions(rows: readonly LearnedDevice[], wishes: Wishes): RowDecision[] {
+/** Decides without a new reading. No row is removed: the guest may still have the device. */
+export function decideRunningRows(rows: readonly LearnedDevice[], requests: DeviceRequests): RowDecision[] {
   return rows.map((row) => {
-    const wish = wishes.get(row.id);
-    return { id: row.id, action: 'keep', row: wish === undefined ? row : plugged(row, wish.plugged) };
+    const request = requests.get(row.id);
+    return { id: row.id, action: 'keep', row: request === undefined ? row : setPlugged(row, request.plugged) };
   });
 }
 
-/** Unmanaged rows stay: they are passed back to the host at the next start. */
-export function restingActions(rows: readonly LearnedDevice[], wishes: Wishes): RowDecision[] {
-  return rows.map((row) => (isAskedFor(row) ? asWished(row, wishes) : { id: row.id, action: 'keep', row }));
+/** Decides for a stopped VM. Unmanaged rows stay: they are passed to the host again at the next start. */
+export function decideStoppedRows(rows: readonly LearnedDevice[], requests: DeviceRequests): RowDecision[] {
+  return rows.map((row) => (isRequestable(row) ? decideMissing(row, requests) : { id: row.id, action: 'keep', row }));
 }
 
 export function rowsOf(decisions: readonly RowDecision[]): LearnedDevice[] {
   return decisions.flatMap(({ row }) => (row === undefined ? [] : [row]));
 }
 
-/** What is lost with it can only be learned again. */
-export function forgets({ action }: RowDecision): boolean {
+/** Reports whether the decision loses an address, which can then only be learned again. */
+export function losesAddress({ action }: RowDecision): boolean {
   return action === 'delete' || action === 'release';
 }
 
 /**
- * Returns a reported device as a row. An empty address keeps the recorded one. A device that the template does not want
- * plugged is marked as unplugged, although the guest still has it.
+ * Returns a reported device as a row. An empty address keeps the recorded one. A device that is to be unplugged is
+ * marked as unplugged although the guest still has it.
  */
-function taken(device: LearnedDevice, row: LearnedDevice | undefined, { wishes, special }: GuestReading) {
-  const managedBefore = row !== undefined && isManagedByItself(row);
-  const { address = {}, specParams = row?.specParams, managed = managedBefore, ...told } = device;
+function toRow(device: LearnedDevice, row: LearnedDevice | undefined, { requests, special }: ReadRowsInput) {
+  const managedBefore = row !== undefined && isManagedWithoutList(row);
+  const { address = {}, specParams = row?.specParams, managed = managedBefore, ...reported } = device;
   const place = Object.keys(address).length > 0 ? address : row?.address;
   const next: LearnedDevice = {
-    ...told,
+    ...reported,
     ...(place === undefined ? {} : { address: place }),
     managed,
     ...(specParams === undefined ? {} : { specParams }),
   };
-  return plugged(classified(next, special), wishes.get(device.id)?.plugged !== false);
+  return setPlugged(classify(next, special), requests.get(device.id)?.plugged !== false);
 }
 
-function unreported(known: LearnedDevice, { wishes, special, chipsetChanged }: GuestReading): RowDecision {
-  const row = classified(known, special);
+function decideUnreported(known: LearnedDevice, { requests, special, chipsetChanged }: ReadRowsInput): RowDecision {
+  const row = classify(known, special);
   const { id, type, managed } = row;
   if (WITHOUT_ADDRESS.has(type)) return { id, action: 'keep', row };
-  if (isAskedFor(row)) return asWished(row, wishes);
-  // Empty ports are places in the guest: those after them would move.
+  if (isRequestable(row)) return decideMissing(row, requests);
+  // Empty root ports stay, because without them the following ports would get other addresses.
   const isKept = isRootPort(row) ? !chipsetChanged : managed === true;
   return isKept ? { id, action: 'keep', row } : { id, action: 'delete' };
 }
 
-/** Of what the guest does not have. */
-function asWished(row: LearnedDevice, wishes: Wishes): RowDecision {
+/** Decides for a requestable device that the guest does not have. */
+function decideMissing(row: LearnedDevice, requests: DeviceRequests): RowDecision {
   const { id, type, address } = row;
-  const wish = wishes.get(id);
-  if (wish === undefined) return { id, action: 'delete' };
-  const next = plugged(row, wish.plugged);
-  if (wish.plugged || type !== 'disk' || address === undefined) return { id, action: 'keep', row: next };
+  const request = requests.get(id);
+  if (request === undefined) return { id, action: 'delete' };
+  const next = setPlugged(row, request.plugged);
+  if (request.plugged || type !== 'disk' || address === undefined) return { id, action: 'keep', row: next };
   return { id, action: 'release', row: withoutAddress(next) };
 }
 
-/** A place that was given away while all others were taken is not given back. */
-function yielding(decision: RowDecision, places: ReadonlySet<string>): RowDecision {
+/** Releases the address if another device is reported there: it was reused because all others were taken. */
+function releaseIfTaken(decision: RowDecision, places: ReadonlySet<string>): RowDecision {
   const { id, row } = decision;
-  if (row === undefined || !isPlace(row.address) || !places.has(placeText(row.address))) return decision;
+  if (row === undefined || !isPciAddress(row.address) || !places.has(addressKey(row.address))) return decision;
   return { id, action: 'release', row: withoutAddress(row) };
 }
 
-/** Drive addresses do not say on which controller: two devices may have the same. */
-function isPlace(address: DeviceAddress | undefined): address is DeviceAddress {
+/** Reports whether the address is unique. Drive addresses are not: they do not name the controller. */
+function isPciAddress(address: DeviceAddress | undefined): address is DeviceAddress {
   return address?.['type'] === 'pci';
 }
 
-function placeText(address: DeviceAddress): string {
+function addressKey(address: DeviceAddress): string {
   return JSON.stringify(Object.entries(address).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** True is told by its absence. */
-function plugged(row: LearnedDevice, isPlugged: boolean): LearnedDevice {
+/** Sets `plugged`; true is represented by its absence. */
+function setPlugged(row: LearnedDevice, isPlugged: boolean): LearnedDevice {
   const { plugged: _, ...rest } = row;
   const next: LearnedDevice = isPlugged ? rest : { ...rest, plugged: false };
   return deepEqual(next, row) ? row : next;

@@ -5,12 +5,12 @@ import type { Cause } from '#api/identity-history.ts';
 import { LEGACY_RULE, legacyUuid } from '#api/legacy-uuid.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { IdentityChange } from '#api/virtual-machine-identity/kind.ts';
-import { type CauseContext, causesOf, startOf } from '#controllers/device-map/change-cause.ts';
+import { type CauseContext, createCauseFinder, startCause } from '#controllers/device-map/change-cause.ts';
 import type { Stored } from '#kube/meta.ts';
 
 const [EARLY, THEN, LATER] = ['2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z', '2026-01-03T00:00:00Z'];
 const EDIT = { cause: 'edit of the VM', by: 'alice' };
-const START = startOf('vmi-2');
+const START = startCause('vmi-2');
 const RAN = { cause: 'a change while it ran' };
 const disk = { id: 'disk-a', type: 'disk', device: 'disk' };
 const UUID = { field: 'firmware.uuid', from: 'u1', to: 'u2' };
@@ -28,7 +28,7 @@ interface Case extends Partial<CauseContext> {
   readonly edits?: Record<string, Edit>;
   readonly domain?: object;
   readonly change: IdentityChange;
-  /** What came in the same write. */
+  /** Other changes of the same write. */
   readonly others?: readonly IdentityChange[];
   readonly want: Cause;
 }
@@ -36,14 +36,14 @@ interface Case extends Partial<CauseContext> {
 const by = (at: string): Edit => ({ at, by: 'alice' });
 
 const cases: Record<string, Case> = {
-  'a uuid that somebody edited': { edits: { 'firmware.uuid': by(EARLY) }, change: UUID, want: EDIT },
-  'a uuid that nobody was seen to edit': { change: UUID, want: { cause: 'edit of the VM' } },
+  'a uuid that a user edited': { edits: { 'firmware.uuid': by(EARLY) }, change: UUID, want: EDIT },
+  'a uuid without a recorded edit': { change: UUID, want: { cause: 'edit of the VM' } },
   'a uuid that a restore wrote': {
     edits: { 'firmware.uuid': { at: THEN, cause: 'VirtualMachineRestore back' } },
     change: UUID,
     want: { cause: 'VirtualMachineRestore back' },
   },
-  'the uuid of the name': {
+  'a legacy uuid': {
     change: { field: 'firmware.uuid', to: legacyUuid('db') },
     isNew: true,
     want: { cause: LEGACY_RULE },
@@ -54,7 +54,7 @@ const cases: Record<string, Case> = {
     isNew: true,
     want: { cause: 'first start', by: 'alice' },
   },
-  'a MAC address of an interface that was added': {
+  'a MAC address of a new interface': {
     edits: { 'interfaces.lan': by(THEN) },
     change: { field: 'interfaces.lan.macAddress', to: 'x' },
     want: EDIT,
@@ -63,19 +63,19 @@ const cases: Record<string, Case> = {
     change: { field: 'interfaces.lan.macAddress', to: 'x' },
     want: { cause: 'recorded for the first time' },
   },
-  'a machine type that the template names': {
+  'a machine type of the template': {
     edits: { 'machine.type': by(EARLY) },
     domain: { machine: { type: TYPE.to } },
     change: TYPE,
     want: EDIT,
   },
-  'what an alias stands for since it was edited': {
+  'the type of an alias since its edit': {
     edits: { 'machine.type': by(LATER) },
     domain: { machine: { type: 'q35' } },
     change: TYPE,
     want: EDIT,
   },
-  'what an alias stands for on another node, long after it was edited': {
+  'the type of an alias on another node, long after its edit': {
     edits: { 'machine.type': by(EARLY) },
     domain: { machine: { type: 'q35' } },
     change: TYPE,
@@ -87,27 +87,27 @@ const cases: Record<string, Case> = {
     others: [{ field: 'machine.type', from: 'pc-i440fx-7.2', to: 'pc-q35-7.2' }],
     want: EDIT,
   },
-  'an address that nobody asked for': { edits: { 'disks.a': by(EARLY) }, change: ADDRESS, want: START },
+  'an address without an edit': { edits: { 'disks.a': by(EARLY) }, change: ADDRESS, want: START },
   'an address after an edit of the disk': { edits: { 'disks.a': by(LATER) }, change: ADDRESS, want: EDIT },
-  'a disk that came with the template': {
+  'a disk of the template': {
     edits: { 'disks.a': by(LATER) },
     domain: { devices: { disks: [{ name: 'a' }] } },
     change: { field: 'devices.disk-a', to: disk },
     occasion: RAN,
     want: EDIT,
   },
-  'a disk that the template does not know': {
+  'a disk that the template does not have': {
     change: { field: 'devices.disk-a', to: disk },
     occasion: RAN,
     want: { cause: 'hotplug for this run of the VM' },
   },
-  'a claim that a migration handed the state to': {
+  'a claim to which a migration handed over the state': {
     change: { field: 'stateClaim', from: 'one', to: 'two' },
     handOver: { claim: 'two', migration: 'move' },
     want: { cause: 'migration move' },
   },
   'a claim at a start': { change: { field: 'stateClaim', to: 'one' }, instance: 'vmi-2', want: START },
-  'everything that a guest is first seen with': {
+  'everything in the first reading of a guest': {
     edits: { 'disks.a': by(LATER), 'machine.type': by(LATER) },
     change: { field: 'devices.disk-a', to: disk },
     isFirstSeen: true,
@@ -122,6 +122,6 @@ for (const [title, { edits = {}, domain, change, others = [], want, ...more }] o
       { at: THEN, changes: [TYPE, ADDRESS] },
     ];
     const context = { vm: aVm(edits, domain), history, isNew: false, isFirstSeen: false, occasion: START, ...more };
-    assert.deepEqual(causesOf(context, [change, ...others])(change), want);
+    assert.deepEqual(createCauseFinder(context, [change, ...others])(change), want);
   });
 }

@@ -1,7 +1,7 @@
 /**
- * The cause of a change of an identity record. What the template of the VM asks for is caused by whoever last edited that
- * part of it, which admission has noted on the VM (api/identity-edits.ts). Everything else is caused by what was going on:
- * a start, a migration, an import. Pure.
+ * Finds the cause of a change of an identity record. A change that the template requests is caused by the user who last
+ * edited that part of it, which admission records on the VM (api/identity-edits.ts). Other changes are caused by the
+ * event during which they were found: a start, a migration or an import. Pure.
  */
 import { chipsetOf } from '#api/chipset.ts';
 import { devicePartOf, macField } from '#api/identity-changes.ts';
@@ -31,30 +31,30 @@ const NEWLY_RECORDED = 'recorded for the first time';
 
 export interface CauseContext {
   readonly vm: Stored<VirtualMachine>;
-  /** What the record held before. */
+  /** The history of the record before the change. */
   readonly history: readonly HistoryEntry[];
-  /** Whether nothing was recorded before. */
+  /** True if nothing was recorded before. */
   readonly isNew: boolean;
-  /** Whether no device was on record before: then all of them have one cause. */
+  /** True if no device was recorded before: then all devices have the same cause. */
   readonly isFirstSeen: boolean;
-  /** What was going on: a start, or a change of a guest that ran. */
+  /** The event during which the change was found: a start, or a change of the running guest. */
   readonly occasion: Cause;
-  /** The uid of the instance that runs. */
+  /** The uid of the running instance. */
   readonly instance?: string | undefined;
-  /** The cause of what comes back into a lost record. */
+  /** The cause of everything that is written to a lost record again. */
   readonly loss?: Cause | undefined;
   /** The claim to which a migration has handed the state over. */
   readonly handOver?: { readonly claim: string; readonly migration: string } | undefined;
 }
 
 const MANAGED: ReadonlySet<string> = new Set(['managed', 'specialManaged']);
-const isClassification = (change: IdentityChange) => devicePartOf(change)?.name === 'specialManaged';
+const isReclassification = (change: IdentityChange) => devicePartOf(change)?.name === 'specialManaged';
 const AS_FIRST_SEEN: ReadonlySet<string> = new Set(['machine.type', 'stateClaim']);
 
-export type CauseOf = (change: IdentityChange) => Cause;
+export type CauseFinder = (change: IdentityChange) => Cause;
 
 /** Returns the function that finds the cause of each of the changes of one write. */
-export function causesOf(context: CauseContext, changes: readonly IdentityChange[]): CauseOf {
+export function createCauseFinder(context: CauseContext, changes: readonly IdentityChange[]): CauseFinder {
   const { vm, handOver } = context;
   const edits = readEdits(vm.metadata.annotations?.[IDENTITY_EDITS_ANNOTATION]);
   const isImport = context.isNew && context.occasion.cause === IMPORT;
@@ -62,7 +62,7 @@ export function causesOf(context: CauseContext, changes: readonly IdentityChange
   const known = { ...context, occasion, edits, parts: identityParts(vm) };
   const chipset = changes.find(isChipsetChange);
   const chipsetCause = chipset && machineCause(known, chipset);
-  const classified = new Set(changes.filter(isClassification).map((change) => devicePartOf(change)?.id));
+  const classified = new Set(changes.filter(isReclassification).map((change) => devicePartOf(change)?.id));
   return (change) => {
     const { field, to } = change;
     const device = devicePartOf(change);
@@ -81,20 +81,20 @@ export function causesOf(context: CauseContext, changes: readonly IdentityChange
   };
 }
 
-/** Other code recognises a start by the uid in `instance`; the text is for people. */
-export const startOf = (uid: string): Cause => ({ cause: `the start of instance ${uid}`, instance: uid });
+/** Returns the cause for a start. Code recognises a start by `instance`, not by the text. */
+export const startCause = (uid: string): Cause => ({ cause: `the start of instance ${uid}`, instance: uid });
 
-interface Known extends CauseContext {
+interface CauseInputs extends CauseContext {
   readonly edits: Edits;
-  /** What the template says, by part. */
+  /** The values of the template, by part. */
   readonly parts: ReadonlyMap<string, unknown>;
 }
 
 /**
- * Returns the cause of all that comes back into a record that was lost; undefined where it was not lost, or where nothing
- * is known yet that it could be rebuilt from.
+ * Returns the cause of everything that is written to a lost record again, or undefined if the record is not lost or no
+ * source for it is known yet.
  */
-export function causeOfLoss(world: DeviceMapWorld, vm: Pick<VirtualMachine, 'metadata' | 'status'>): Cause | undefined {
+export function lossCause(world: DeviceMapWorld, vm: Pick<VirtualMachine, 'metadata' | 'status'>): Cause | undefined {
   if (!isRecordLost(vm, world.identity)) return undefined;
   const instance = ownInstance(world)?.metadata.uid;
   if (acceptsNewLayout(vm)) {
@@ -105,16 +105,16 @@ export function causeOfLoss(world: DeviceMapWorld, vm: Pick<VirtualMachine, 'met
   return importedDevicesOf(vm) === undefined ? undefined : { cause: rebuiltFrom(FROM_IMPORT) };
 }
 
-/** Firmware, SMBIOS strings and MAC addresses: they are in the spec of the record, which follows the template. */
-function specCause(known: Known, change: IdentityChange): Cause {
+/** Returns the cause of a change of firmware, SMBIOS strings or MAC addresses, which the spec of the record has. */
+function specCause(known: CauseInputs, change: IdentityChange): Cause {
   const { vm, edits, history, isNew, occasion, loss } = known;
   const { field, from, to } = change;
   if (isNew && loss !== undefined) return loss;
   const edit = newest(edits.get(field), field.startsWith('interfaces.') ? edits.get(nicPart(field)) : undefined);
-  if (edit !== undefined && (isNew || isNews(edit, history, field))) return causeOfEdit(edit);
+  if (edit !== undefined && (isNew || isNewerThanHistory(edit, history, field))) return editCause(edit);
   if (field === 'firmware.uuid' && to === legacyUuid(vm.metadata.name)) return { cause: LEGACY_RULE };
   if (isNew) return firstCause(vm, edits);
-  // Older versions did not record what the template names itself.
+  // Older versions did not record MAC addresses of the template.
   if (field.startsWith('interfaces.') && from === undefined) return { cause: NEWLY_RECORDED };
   return field.startsWith('smbios.') ? occasion : { cause: EDIT };
 }
@@ -125,18 +125,18 @@ function firstCause(vm: Stored<VirtualMachine>, edits: Edits): Cause {
   return { cause, ...(created?.by !== undefined && { by: created.by }) };
 }
 
-/** Whether a VM keeps state is in the part `devices` of its template. */
-function stateCause({ edits, history, occasion, instance }: Known, { field }: IdentityChange): Cause {
+/** Returns the cause of a new state claim. The part `devices` of the template decides whether a VM has state. */
+function stateCause({ edits, history, occasion, instance }: CauseInputs, { field }: IdentityChange): Cause {
   const edit = edits.get('devices');
-  if (edit !== undefined && isNews(edit, history, field)) return causeOfEdit(edit);
-  return instance === undefined ? occasion : startOf(instance);
+  if (edit !== undefined && isNewerThanHistory(edit, history, field)) return editCause(edit);
+  return instance === undefined ? occasion : startCause(instance);
 }
 
-/** An alias may stand for another type at each start: then an edit counts only where it is news. */
-function machineCause({ edits, parts, history, occasion }: Known, { field, to }: IdentityChange): Cause {
+/** An alias may resolve to another type at each start; then an edit counts only if it is newer than the last change. */
+function machineCause({ edits, parts, history, occasion }: CauseInputs, { field, to }: IdentityChange): Cause {
   const edit = edits.get(field);
-  const isFromEdit = edit !== undefined && (parts.get(field) === to || isNews(edit, history, field));
-  return isFromEdit ? causeOfEdit(edit) : occasion;
+  const isFromEdit = edit !== undefined && (parts.get(field) === to || isNewerThanHistory(edit, history, field));
+  return isFromEdit ? editCause(edit) : occasion;
 }
 
 function isChipsetChange({ field, from, to }: IdentityChange): boolean {
@@ -145,25 +145,25 @@ function isChipsetChange({ field, from, to }: IdentityChange): boolean {
   return before !== undefined && after !== undefined && before !== after;
 }
 
-/** Returns undefined where no edit asked for the change. */
-function deviceCause(known: Known, change: IdentityChange, id: string): Cause | undefined {
+/** Returns the cause of a change of a device, or undefined if no edit requested it. */
+function deviceCause(known: CauseInputs, change: IdentityChange, id: string): Cause | undefined {
   const { edits, parts, history, occasion } = known;
   const part = partOf(id);
   const name = devicePartOf(change)?.name;
   if (name === 'bootOrder') {
     const edit = newest(edits.get('bootOrder'), part === undefined ? undefined : edits.get(part));
-    return edit !== undefined && isNews(edit, history, change.field) ? causeOfEdit(edit) : undefined;
+    return edit !== undefined && isNewerThanHistory(edit, history, change.field) ? editCause(edit) : undefined;
   }
   if (part === undefined) {
     const edit = edits.get('devices');
-    return edit !== undefined && isNews(edit, history, `devices.${id}`) ? causeOfEdit(edit) : undefined;
+    return edit !== undefined && isNewerThanHistory(edit, history, `devices.${id}`) ? editCause(edit) : undefined;
   }
   const edit = edits.get(part);
-  // Admission sees no change of an instance: what the template does not know was plugged in by a verb.
+  // Admission does not record changes of instances: a device that the template does not have was hotplugged.
   if (edit === undefined && !parts.has(part) && isHotplug(change, occasion)) return { cause: HOTPLUG };
   if (edit === undefined) return undefined;
   const followsTemplate = name === undefined || name === 'plugged';
-  return followsTemplate || isNews(edit, history, `devices.${id}`) ? causeOfEdit(edit) : undefined;
+  return followsTemplate || isNewerThanHistory(edit, history, `devices.${id}`) ? editCause(edit) : undefined;
 }
 
 const isHotplug = ({ field }: IdentityChange, { instance }: Cause) =>
@@ -176,12 +176,12 @@ function partOf(id: string): string | undefined {
 
 const nicPart = (field: string) => field.slice(0, -macField('').length + 'interfaces.'.length);
 
-function causeOfEdit({ by, cause }: Edit): Cause {
+function editCause({ by, cause }: Edit): Cause {
   return { cause: cause ?? EDIT, ...(by !== undefined && { by }) };
 }
 
-/** Reports whether the history tells of no change of the field, or of a device, since the edit. */
-function isNews({ at }: Edit, history: readonly HistoryEntry[], field: string): boolean {
+/** Reports whether the history has no change of the field, or of parts of it, since the edit. */
+function isNewerThanHistory({ at }: Edit, history: readonly HistoryEntry[], field: string): boolean {
   const isOfField = (one: string) => one === field || one.startsWith(`${field}.`);
   const last = history.findLast(({ changes = [] }) => changes.some((change) => isOfField(change.field)));
   return at >= ((last ?? history[0])?.at ?? '');

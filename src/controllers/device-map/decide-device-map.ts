@@ -1,8 +1,7 @@
 /**
- * Decides the status of an identity record: from a reading of the guest its machine type and devices, from the template
- * what is to be plugged and what was detached, from an import where everything begins; and the history of what changed
- * and why (history-entries.ts), of the spec of the record, too. Rows, the hash that stands for them and the entries are
- * one write. Pure.
+ * Decides the status of an identity record: machine type and devices from a reading of the guest, plugged and detached
+ * devices from the template, the initial devices from an import; and the history of changes and their causes
+ * (history-entries.ts), including changes of the spec. Rows, their hash and the entries are one write. Pure.
  */
 import { appendHistory, type Cause } from '#api/identity-history.ts';
 import { importedDevicesOf, type ImportedDevices } from '#api/imported-devices.ts';
@@ -18,124 +17,126 @@ import {
   type RecordedInSnapshot,
 } from '#api/virtual-machine-identity/record-state.ts';
 import {
-  forgets,
-  readActions,
-  restingActions,
+  losesAddress,
+  decideReadRows,
+  decideStoppedRows,
   type RowDecision,
   rowsOf,
-  runningActions,
+  decideRunningRows,
 } from '#controllers/device-map/action-table.ts';
-import { causeOfLoss, EDIT, IMPORT, startOf } from '#controllers/device-map/change-cause.ts';
+import { lossCause, EDIT, IMPORT, startCause } from '#controllers/device-map/change-cause.ts';
 import {
-  chipsetChange,
+  findChipsetChange,
   type DeviceMapWorld,
-  isAtRest,
+  isStopped,
   isOutdated,
   ownVm,
-  readingDue,
-  type Speaking,
-  speakingInstance,
+  dueReading,
+  type ReportingInstance,
+  reportingInstance,
 } from '#controllers/device-map/device-map-world.ts';
-import { entriesFor, pastOf } from '#controllers/device-map/history-entries.ts';
-import type { Reading } from '#controllers/device-map/reading.ts';
-import { freedAfter } from '#controllers/device-map/freed-places.ts';
-import { classified } from '#controllers/device-map/special-devices.ts';
+import { buildHistoryEntries, previousRecord } from '#controllers/device-map/history-entries.ts';
+import type { DeviceReading } from '#controllers/device-map/reading.ts';
+import { freedPlacesAfter } from '#controllers/device-map/freed-places.ts';
+import { classify } from '#controllers/device-map/special-devices.ts';
 import { stateClaimOf } from '#controllers/device-map/state-claim.ts';
-import { wishesOf } from '#controllers/device-map/wanted-devices.ts';
+import { requestedDevices } from '#controllers/device-map/requested-devices.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
 
-/** A node that has no such VM, has not read its devices yet, or answered with something old is asked again. */
-export const ASK_AGAIN_MS = 10_000;
+/** The delay before a VM is read again that its node does not have, has not read yet, or reported with old data. */
+export const REREAD_MS = 10_000;
 
 export function decideDeviceMap(world: DeviceMapWorld): Plan {
   const vm = ownVm(world);
   if (vm === undefined) return NOTHING;
   const known = world.identity.status ?? {};
-  const takesImport = known.devices === undefined && world.snapshot === undefined;
-  const imported = takesImport ? importedDevicesOf(vm) : undefined;
-  const isFaulty = imported !== undefined && 'fault' in imported;
-  const seed = known.devices === undefined && !isFaulty ? seedOf(world, vm, imported) : undefined;
-  const next = withFreed(seed ?? known, isFaulty ? undefined : (seed ?? learned(world, vm)));
+  const usesImport = known.devices === undefined && world.snapshot === undefined;
+  const imported = usesImport ? importedDevicesOf(vm) : undefined;
+  const isImportInvalid = imported !== undefined && 'fault' in imported;
+  const initial = known.devices === undefined && !isImportInvalid ? initialStatus(world, vm, imported) : undefined;
+  const next = addFreedPlaces(initial ?? known, isImportInvalid ? undefined : (initial ?? learn(world, vm)));
   const isLost = isRecordLost(vm, world.identity);
-  // A lost record says nothing before it is known what it begins with: its history would tell of causes that there are not.
-  if (next === undefined && isLost && causeOfLoss(world, vm) === undefined) return NOTHING;
-  const plan = written(world, vm, next ?? { ...withoutHistory(known), occasion: { cause: EDIT } });
+  // A lost record is not written before the source of its devices is known: its history would have wrong causes.
+  if (next === undefined && isLost && lossCause(world, vm) === undefined) return NOTHING;
+  const plan = planWrite(world, vm, next ?? { ...withoutHistory(known), occasion: { cause: EDIT } });
   const requeueAfterMs = retryAfterMs(world);
   return {
     ...plan,
-    ...(isFaulty && { events: [faultyImport(imported.fault)] }),
+    ...(isImportInvalid && { events: [importErrorEvent(imported.fault)] }),
     ...(requeueAfterMs !== undefined && { requeueAfterMs }),
   };
 }
 
-/** Places that are given up are remembered with the rows that are not any more. */
-function withFreed(known: IdentityStatus, next: Next | undefined): Next | undefined {
+/** Adds the places of removed rows, so that other devices do not get them. */
+function addFreedPlaces(known: IdentityStatus, next: NextStatus | undefined): NextStatus | undefined {
   if (next === undefined) return undefined;
   const { freed: _, ...rest } = next;
-  const freed = freedAfter(known, next);
+  const freed = freedPlacesAfter(known, next);
   return freed.length === 0 ? rest : { ...rest, freed };
 }
 
-/** For a reading that is due, and was asked for in vain. */
+/** Returns when to read again, if a reading is due and the node did not deliver it. */
 function retryAfterMs(world: DeviceMapWorld): number | undefined {
   const { reading } = world;
-  if (reading === undefined || readingDue(world) === undefined) return undefined;
+  if (reading === undefined || dueReading(world) === undefined) return undefined;
   if ('retryAfterMs' in reading) return reading.retryAfterMs;
-  // One that is older than what the instance tells of is taken, but is not all that there is to know.
-  const isWhole = freshReading(world) !== undefined && reading.revision >= (speakingInstance(world)?.revision ?? 0);
-  return isWhole ? undefined : ASK_AGAIN_MS;
+  // A reading that is older than the revision in the status of the instance is used, but another one must follow.
+  const isCurrent = freshReading(world) !== undefined && reading.revision >= (reportingInstance(world)?.revision ?? 0);
+  return isCurrent ? undefined : REREAD_MS;
 }
 
-/** Whether rows or addresses are lost by what the template says: worth a look at the VM as it is now. */
-export function forgetsAtRest(world: DeviceMapWorld): boolean {
+/**
+ * Reports whether the template makes a stopped VM lose rows or addresses; the VM must be read from the server first.
+ */
+export function losesAddressesWhenStopped(world: DeviceMapWorld): boolean {
   const vm = ownVm(world);
-  if (vm === undefined || !isAtRest(world)) return false;
-  return restingActions(world.identity.status?.devices ?? [], wishesOf(vm)).some(forgets);
+  if (vm === undefined || !isStopped(world)) return false;
+  return decideStoppedRows(world.identity.status?.devices ?? [], requestedDevices(vm)).some(losesAddress);
 }
 
-/** What the record says next of machine and devices, and what has brought it. */
-interface Next extends Omit<IdentityStatus, 'history' | 'learnedAt' | 'recorded' | 'stateClaim'> {
+/** The new machine type and devices of a record, and their cause. */
+interface NextStatus extends Omit<IdentityStatus, 'history' | 'learnedAt' | 'recorded' | 'stateClaim'> {
   readonly occasion: Cause;
-  /** What the history says of changes of devices instead of a sentence for each. */
+  /** One sentence for the history instead of one per changed device. */
   readonly summary?: string;
-  /** The snapshot from which a lost record is rebuilt: its history goes on here. */
+  /** The snapshot from which a lost record is rebuilt; its history is continued. */
   readonly snapshot?: RecordedInSnapshot;
 }
 
-function learned(world: DeviceMapWorld, vm: VirtualMachine): Next | undefined {
-  const speaking = speakingInstance(world);
+function learn(world: DeviceMapWorld, vm: VirtualMachine): NextStatus | undefined {
+  const reporting = reportingInstance(world);
   const reading = freshReading(world);
-  if (speaking !== undefined && reading !== undefined) return read(world, vm, { ...speaking, reading });
+  if (reporting !== undefined && reading !== undefined) return learnFromReading(world, vm, { ...reporting, reading });
   const { devices } = world.identity.status ?? {};
   if (devices === undefined) return undefined;
-  return speaking !== undefined && isSameHardware(world, speaking)
-    ? startedAgain(world, vm, speaking)
-    : asTheTemplateSays(world, vm);
+  return reporting !== undefined && isSameHardware(world, reporting)
+    ? learnFromStart(world, vm, reporting)
+    : learnFromTemplate(world, vm);
 }
 
-/** Undefined where it tells nothing of the instance that speaks now, or less than is known. */
-function freshReading(world: DeviceMapWorld): Reading | undefined {
+/** Returns the reading if it is of the running instance and not older than the record. */
+function freshReading(world: DeviceMapWorld): DeviceReading | undefined {
   const { reading } = world;
-  if (reading === undefined || 'retryAfterMs' in reading || reading.vmId !== speakingInstance(world)?.uid)
+  if (reading === undefined || 'retryAfterMs' in reading || reading.vmId !== reportingInstance(world)?.uid)
     return undefined;
   return isOutdated(world, { uid: reading.vmId, revision: reading.revision }) ? undefined : reading;
 }
 
-function read(
+function learnFromReading(
   world: DeviceMapWorld,
   vm: VirtualMachine,
-  { uid, reading, ...speaking }: Speaking & { reading: Reading },
-): Next {
+  { uid, reading, ...reporting }: ReportingInstance & { reading: DeviceReading },
+): NextStatus {
   const known = world.identity.status ?? {};
-  const machine = reading.machine === '' ? speaking.machine : reading.machine;
-  const chipset = chipsetChange(world, machine);
+  const machine = reading.machine === '' ? reporting.machine : reading.machine;
+  const chipset = findChipsetChange(world, machine);
   const devices = rowsOf(
-    readActions({
+    decideReadRows({
       rows: known.devices ?? [],
       reported: reading.devices,
-      wishes: wishesOf(vm),
+      requests: requestedDevices(vm),
       special: world.special,
       chipsetChanged: chipset !== undefined,
     }),
@@ -146,43 +147,51 @@ function read(
     deviceHash: reading.hash,
     deviceRevision: reading.revision,
     instance: uid,
-    occasion: known.instance === uid ? { cause: WHILE_IT_RAN } : (causeOfLoss(world, vm) ?? startOf(uid)),
+    occasion: known.instance === uid ? { cause: CHANGED_WHILE_RUNNING } : (lossCause(world, vm) ?? startCause(uid)),
     ...(known.devices === undefined && { summary: `first seen as ${machine} with ${devices.length} devices` }),
   };
 }
 
-function isSameHardware(world: DeviceMapWorld, speaking: Speaking): boolean {
-  if (isOutdated(world, speaking) || chipsetChange(world, speaking.machine) !== undefined) return false;
-  return world.identity.status?.deviceHash === speaking.hash;
+function isSameHardware(world: DeviceMapWorld, reporting: ReportingInstance): boolean {
+  if (isOutdated(world, reporting) || findChipsetChange(world, reporting.machine) !== undefined) return false;
+  return world.identity.status?.deviceHash === reporting.hash;
 }
 
-/** Nobody has to be asked: what the hash stands for is on record. */
-function startedAgain(world: DeviceMapWorld, vm: VirtualMachine, { uid, machine, revision }: Speaking): Next {
+/** Learns without a reading: the hash shows that the recorded devices are still correct. */
+function learnFromStart(
+  world: DeviceMapWorld,
+  vm: VirtualMachine,
+  { uid, machine, revision }: ReportingInstance,
+): NextStatus {
   const isNew = world.identity.status?.instance !== uid;
-  const rows = asTheTemplateSays(world, vm);
+  const rows = learnFromTemplate(world, vm);
   return {
     ...rows,
     machine: { type: machine },
     instance: uid,
-    ...(isNew ? { deviceRevision: revision, occasion: startOf(uid) } : {}),
+    ...(isNew ? { deviceRevision: revision, occasion: startCause(uid) } : {}),
   };
 }
 
-function asTheTemplateSays(world: DeviceMapWorld, vm: VirtualMachine): Next {
+function learnFromTemplate(world: DeviceMapWorld, vm: VirtualMachine): NextStatus {
   const known = withoutHistory(world.identity.status ?? {});
-  const rows = (known.devices ?? []).map((row) => classified(row, world.special));
-  const decide = isAtRest(world) ? restingActions : runningActions;
-  const decisions: readonly RowDecision[] = decide(rows, wishesOf(vm));
+  const rows = (known.devices ?? []).map((row) => classify(row, world.special));
+  const decide = isStopped(world) ? decideStoppedRows : decideRunningRows;
+  const decisions: readonly RowDecision[] = decide(rows, requestedDevices(vm));
   const next = { ...known, devices: rowsOf(decisions), occasion: { cause: EDIT } };
-  if (!decisions.some(forgets)) return next;
-  // The hash stood for rows that are no more: were they to come back, nobody would ask for them.
+  if (!decisions.some(losesAddress)) return next;
+  // The hash is that of removed rows: if they came back, they would not be read again.
   const { deviceHash: _, deviceRevision: __, ...rest } = next;
   return rest;
 }
 
-/** Returns the rows that a record without devices begins with. What the guest then has is learned as always. */
-function seedOf(world: DeviceMapWorld, vm: VirtualMachine, imported: ImportedDevices | undefined): Next | undefined {
-  if (world.snapshot !== undefined) return rebuiltRows(world.snapshot);
+/** Returns the initial rows of a record without devices. The devices of the guest are learned afterwards, as always. */
+function initialStatus(
+  world: DeviceMapWorld,
+  vm: VirtualMachine,
+  imported: ImportedDevices | undefined,
+): NextStatus | undefined {
+  if (world.snapshot !== undefined) return rebuildFromSnapshot(world.snapshot);
   if (imported === undefined) return undefined;
   const { from, machine, devices } = imported;
   return {
@@ -193,8 +202,8 @@ function seedOf(world: DeviceMapWorld, vm: VirtualMachine, imported: ImportedDev
   };
 }
 
-/** Returns the rows of a lost record as a snapshot holds them, with free places, but to be read anew. */
-function rebuiltRows(snapshot: RecordedInSnapshot): Next {
+/** Returns the rows and freed places of a snapshot, without the hash, so that the guest is read again. */
+function rebuildFromSnapshot(snapshot: RecordedInSnapshot): NextStatus {
   const { deviceHash: _, deviceRevision: __, ...saved } = withoutHistory(snapshot.identity.status ?? {});
   return {
     ...saved,
@@ -204,28 +213,31 @@ function rebuiltRows(snapshot: RecordedInSnapshot): Next {
   };
 }
 
-const WHILE_IT_RAN = 'a change while it ran';
+const CHANGED_WHILE_RUNNING = 'a change while it ran';
 
-function withoutHistory(status: IdentityStatus): Omit<Next, 'occasion'> {
+function withoutHistory(status: IdentityStatus): Omit<NextStatus, 'occasion'> {
   const { history: _, learnedAt: __, recorded: ___, stateClaim: ____, ...rest } = status;
   return rest;
 }
 
-/** One write: the rows, their hash, and the entries for all that differs from what the history accounts for. */
-function written(
+/** Plans one write of the rows, their hash, and history entries for all changes since the last entry. */
+function planWrite(
   world: DeviceMapWorld,
   vm: Stored<VirtualMachine>,
-  { occasion, summary, snapshot, ...learned }: Next,
+  { occasion, summary, snapshot, ...learned }: NextStatus,
 ): Plan {
   const { identity, now } = world;
   const { history: _, learnedAt, ...known } = identity.status ?? {};
-  const past = pastOf(identity, snapshot).status?.history;
-  // What a guest is first seen with is one entry.
+  const past = previousRecord(identity, snapshot).status?.history;
   const savedClaim = snapshot?.identity.status?.stateClaim;
   const stateClaim = learned.devices === undefined ? known.stateClaim : (stateClaimOf(world) ?? savedClaim);
   const next = { ...learned, ...(stateClaim !== undefined && { stateClaim }), recorded: identity.spec };
   if (deepEqual(known, next)) return NOTHING;
-  const entries = entriesFor(world, vm, next, { occasion, snapshot, ...(summary !== undefined && { summary }) });
+  const entries = buildHistoryEntries(world, vm, next, {
+    occasion,
+    snapshot,
+    ...(summary !== undefined && { summary }),
+  });
   const isLearned =
     next.instance !== known.instance || (next.deviceHash !== undefined && next.deviceHash !== known.deviceHash);
   const time = isLearned ? now : learnedAt;
@@ -238,7 +250,7 @@ function written(
   return { changes: [], status };
 }
 
-function faultyImport(fault: string) {
-  const message = `Cannot take over the devices that were imported: annotation ${IMPORTED_DEVICES_ANNOTATION} ${fault}`;
+function importErrorEvent(fault: string) {
+  const message = `Cannot record the imported devices: annotation ${IMPORTED_DEVICES_ANNOTATION} ${fault}; correct or remove the annotation`;
   return { type: 'Warning', reason: 'FaultyImport', message } as const;
 }

@@ -1,4 +1,4 @@
-/** All that a decision about one identity record may know, and what it says of the guest. */
+/** Everything that a decision about one identity record may know, and simple conclusions from it. */
 import { isFinal, runStrategyOf } from '#api/can.ts';
 import { chipsetOf } from '#api/chipset.ts';
 import { importedDevicesOf } from '#api/imported-devices.ts';
@@ -7,7 +7,7 @@ import type { RunStrategy } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { RecordedInSnapshot } from '#api/virtual-machine-identity/record-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import type { Reading } from '#controllers/device-map/reading.ts';
+import type { DeviceReading } from '#controllers/device-map/reading.ts';
 import type { SpecialDevices } from '#controllers/device-map/special-devices.ts';
 import { controllerUid, type Stored } from '#kube/meta.ts';
 
@@ -15,19 +15,19 @@ export interface DeviceMapWorld {
   readonly identity: Stored<VirtualMachineIdentity>;
   readonly vm?: Stored<VirtualMachine>;
   readonly vmi?: Stored<VirtualMachineInstance>;
-  /** What the node answered; or it was asked, and has nothing to tell before that time. */
-  readonly reading?: Reading | { readonly retryAfterMs: number };
-  /** The newest snapshot that holds the record; set where the record is lost and has no devices yet. */
+  /** The response of the node; `retryAfterMs` if it has no reading yet or did not respond. */
+  readonly reading?: DeviceReading | { readonly retryAfterMs: number };
+  /** The newest snapshot with the record; set if the record is lost and has no devices yet. */
   readonly snapshot?: RecordedInSnapshot;
-  /** Devices that count as managed although no spec asks for them. */
+  /** Devices that count as managed although no spec requests them. */
   readonly special: SpecialDevices;
-  /** The name of the migration that has handed the state of the VM over to another claim. */
+  /** The name of the migration that handed over the state of the VM to another claim. */
   readonly migrationName?: string;
   /** RFC 3339. */
   readonly now: string;
 }
 
-/** The VM of the record, unless somebody else writes the record now. */
+/** Returns the VM of the record, or undefined while a restore writes the record. */
 export function ownVm({ identity, vm }: DeviceMapWorld): Stored<VirtualMachine> | undefined {
   if (vm === undefined || controllerUid(identity) !== vm.metadata.uid) return undefined;
   return vm.status?.restoreInProgress === undefined ? vm : undefined;
@@ -38,10 +38,10 @@ export function ownInstance({ vm, vmi }: DeviceMapWorld): Stored<VirtualMachineI
 }
 
 /**
- * No instance is there or about to come: one that is on its way was told where its devices are, and in the moment between
- * two of them, nothing that the next one gets is to depend on who is faster.
+ * Reports whether the VM has no instance and none is about to be created. An instance that is being created already has
+ * its addresses, and between two instances the addresses of the next one must not depend on timing.
  */
-export function isAtRest(world: DeviceMapWorld): boolean {
+export function isStopped(world: DeviceMapWorld): boolean {
   const vm = ownVm(world);
   if (vm === undefined || !STAYS_STOPPED.has(runStrategyOf(vm) ?? 'Halted')) return false;
   if ((vm.status?.stateChangeRequests ?? []).length > 0) return false;
@@ -49,11 +49,11 @@ export function isAtRest(world: DeviceMapWorld): boolean {
   return vmi === undefined || isFinal(vmi);
 }
 
-/** The others start again by themselves. */
+/** Strategies under which a VM does not start again by itself. */
 const STAYS_STOPPED: ReadonlySet<RunStrategy> = new Set(['Halted', 'Manual']);
 
-/** An instance that runs and whose devices were read; a node that tells no hash is an old one, from which nothing is learned. */
-export interface Speaking {
+/** A running instance that reports its devices. Old nodes report no hash; nothing is learned from them. */
+export interface ReportingInstance {
   readonly uid: string;
   readonly node: string;
   readonly machine: string;
@@ -61,16 +61,16 @@ export interface Speaking {
   readonly revision: number;
 }
 
-export function speakingInstance(world: DeviceMapWorld): Speaking | undefined {
+export function reportingInstance(world: DeviceMapWorld): ReportingInstance | undefined {
   const vmi = ownInstance(world);
-  // One that is to end still counts: where it has its devices, the next one is to have them, too.
+  // An instance under deletion still counts: the next one is to have the same addresses.
   if (vmi === undefined || vmi.status?.phase !== 'Running') return undefined;
   const { nodeName: node, machine, deviceHash: hash, deviceRevision: revision = 0 } = vmi.status;
   if (!node || !machine?.type || !hash) return undefined;
   return { uid: vmi.metadata.uid, node, machine: machine.type, hash, revision };
 }
 
-/** Older than what is on record of the same instance: it changes nothing. */
+/** Reports whether the revision is older than the recorded one of the same instance. */
 export function isOutdated(
   { identity }: DeviceMapWorld,
   { uid, revision }: { readonly uid: string; readonly revision: number },
@@ -79,22 +79,25 @@ export function isOutdated(
   return instance === uid && revision < deviceRevision;
 }
 
-/** Addresses of one chipset mean nothing on another. */
-export function chipsetChange({ identity }: DeviceMapWorld, machine: string): { from: string; to: string } | undefined {
+/** Returns the change of chipset, or undefined if there is none. Addresses of one chipset are void on another. */
+export function findChipsetChange(
+  { identity }: DeviceMapWorld,
+  machine: string,
+): { from: string; to: string } | undefined {
   const [from, to] = [chipsetOf(identity.status?.machine?.type), chipsetOf(machine)];
   return from === undefined || to === undefined || from === to ? undefined : { from, to };
 }
 
-/** The VM to ask a node for; undefined where the record has what there is to know. */
-export function readingDue(world: DeviceMapWorld): { readonly node: string; readonly vmId: string } | undefined {
+/** Returns the node and VM whose devices must be read, or undefined if the record is up to date. */
+export function dueReading(world: DeviceMapWorld): { readonly node: string; readonly vmId: string } | undefined {
   const vm = ownVm(world);
-  const speaking = speakingInstance(world);
-  if (vm === undefined || speaking === undefined || isOutdated(world, speaking)) return undefined;
+  const reporting = reportingInstance(world);
+  if (vm === undefined || reporting === undefined || isOutdated(world, reporting)) return undefined;
   const { devices, deviceHash } = world.identity.status ?? {};
-  // Snapshot and import come first: what the guest has is then compared with them.
+  // A snapshot or import is recorded first; the devices of the guest are compared with it later.
   const isSeeded = world.snapshot !== undefined || importedDevicesOf(vm) !== undefined;
   if (devices === undefined && isSeeded) return undefined;
-  const isKnown = devices !== undefined && deviceHash === speaking.hash;
-  if (isKnown && chipsetChange(world, speaking.machine) === undefined) return undefined;
-  return { node: speaking.node, vmId: speaking.uid };
+  const isKnown = devices !== undefined && deviceHash === reporting.hash;
+  if (isKnown && findChipsetChange(world, reporting.machine) === undefined) return undefined;
+  return { node: reporting.node, vmId: reporting.uid };
 }

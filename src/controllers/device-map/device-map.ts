@@ -1,9 +1,10 @@
 /**
- * The status of identity records: how each VM ran last, so that its next start puts every device where it was. It reads
- * what has changed from the nodes (device-reports.ts); the spec of a record is controllers/vm's.
+ * The controller that writes the status of identity records: the devices with which each VM ran last, so that the next
+ * start gives every device the same address. It reads changed devices from the nodes (device-reports.ts);
+ * controllers/vm writes the spec of a record.
  *
- *   VMI status.deviceHash ≠ the record's ──► list, one call for all of a node ──► rows and hash, in one write
- *   VMI status.deviceHash = the record's ──► nobody is asked
+ *   VMI status.deviceHash ≠ the record's ──► list, one call for all VMs of a node ──► rows and hash, in one write
+ *   VMI status.deviceHash = the record's ──► no call
  */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS, type KubeVirt } from '#api/kubevirt/kind.ts';
@@ -24,12 +25,12 @@ import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot
 import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';
 import { CONTENTS_BY_VM, contentsOf, contentVmKeys, contentVmUids } from '#controllers/contents-by-vm.ts';
-import { ASK_AGAIN_MS, decideDeviceMap, forgetsAtRest } from '#controllers/device-map/decide-device-map.ts';
-import { type DeviceMapWorld, readingDue } from '#controllers/device-map/device-map-world.ts';
+import { REREAD_MS, decideDeviceMap, losesAddressesWhenStopped } from '#controllers/device-map/decide-device-map.ts';
+import { type DeviceMapWorld, dueReading } from '#controllers/device-map/device-map-world.ts';
 import { DeviceReports, type DeviceReportsOptions } from '#controllers/device-map/device-reports.ts';
 import type { HostReader } from '#controllers/device-map/host-reader.ts';
-import { isClassifiedAnew } from '#controllers/device-map/special-devices.ts';
-import { readingOf } from '#controllers/device-map/reading.ts';
+import { isReclassified } from '#controllers/device-map/special-devices.ts';
+import { toDeviceReading } from '#controllers/device-map/reading.ts';
 import { handedOverClaim } from '#controllers/device-map/state-claim.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import { deepEqual } from '#kube/deep.ts';
@@ -47,14 +48,14 @@ import type { ControllerParts } from '#runtime/controller-parts.ts';
 import type { Recheck } from '#runtime/decision-reads.ts';
 import { liveLook } from '#runtime/live-look.ts';
 
-/** More than a call can ask for: whoever waits for the same call waits at the same time. */
+/** More than MAX_VMS_PER_CALL, so that all reads for one call can wait for it at the same time. */
 const CONCURRENCY = 1000;
-/** The account, and what it calls itself. */
+/** The name of the controller, its account and its event source. */
 export const DEVICE_MAP = 'device-map-controller';
 
 const KUBEVIRT_KEY = `${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`;
 
-/** Read once for each hand-over of the state, before it is on record. */
+/** Migrations are read once for each hand-over of the state, before it is recorded. */
 const MIGRATION_RECHECK: Recheck = {
   type: VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   everyMs: 60_000,
@@ -88,43 +89,43 @@ function definition(
     log: log.child({ controller: DEVICE_MAP }),
     signal: stopping,
   });
-  const look = liveLook(client);
+  const readLive = liveLook(client);
 
-  function known(key: string): DeviceMapWorld | undefined {
+  function observeCaches(key: string): DeviceMapWorld | undefined {
     const identity = identities.get(key);
     if (identity === undefined) return undefined;
     const { specialManagedDevices: special } = configurationOf(kubevirts.get(KUBEVIRT_KEY));
     const vm = vms.get(key);
-    const snapshot = vm === undefined ? undefined : snapshotOfLost(vm, identity);
+    const snapshot = vm === undefined ? undefined : snapshotOfLostRecord(vm, identity);
     return { identity, vm, vmi: vmis.get(key), snapshot, special, now: timestamp(clock.now()) };
   }
 
-  function snapshotOfLost(vm: Stored<VirtualMachine>, identity: Stored<VirtualMachineIdentity>) {
+  function snapshotOfLostRecord(vm: Stored<VirtualMachine>, identity: Stored<VirtualMachineIdentity>) {
     if (!isRecordLost(vm, identity)) return undefined;
     return newestRecordIn(vm, contentsOf(contents, vm));
   }
 
   async function readDevices(key: string, { node, vmId }: { readonly node: string; readonly vmId: string }) {
     const report = await reports.read(node, vmId);
-    const reading = 'vm' in report ? readingOf(report.vm) : undefined;
-    if (reading !== undefined && reading.leftOut > 0) {
-      const { leftOut } = reading;
+    const reading = 'vm' in report ? toDeviceReading(report.vm) : undefined;
+    if (reading !== undefined && reading.ignored > 0) {
+      const { ignored } = reading;
       log.warn(
-        { controller: DEVICE_MAP, key, node, leftOut },
-        'Devices without an id, a type or a device are left out',
+        { controller: DEVICE_MAP, key, node, ignored },
+        'Ignored devices without an id, a type or a device name',
       );
     }
-    const world = known(key);
-    const none = 'vm' in report ? { retryAfterMs: ASK_AGAIN_MS } : report;
+    const world = observeCaches(key);
+    const none = 'vm' in report ? { retryAfterMs: REREAD_MS } : report;
     return world === undefined ? undefined : { ...world, reading: reading ?? none };
   }
 
-  /** An instance says only the uid of the migration that moved it. */
+  /** Resolves to the name of the migration that handed over the state; the instance has only its uid. */
   async function migrationOf(world: DeviceMapWorld, { signal }: { signal: AbortSignal }): Promise<string | undefined> {
     if (world.identity.status?.devices === undefined || handedOverClaim(world) === undefined) return undefined;
     const { namespace, name } = world.identity.metadata;
     const uid = world.vmi?.status?.migrationState?.migrationUid;
-    // Longer names are no labels; then the history names the migration by its uid.
+    // Names that are too long for a label cannot be selected; then the history has the uid of the migration.
     if (labelValueErrors(name).length > 0) return undefined;
     const labelSelector = `${VMI_NAME_LABEL}=${name}`;
     const { items } = await client.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { namespace, labelSelector, signal });
@@ -135,31 +136,31 @@ function definition(
     name: DEVICE_MAP,
     type: VIRTUAL_MACHINE_IDENTITIES,
     concurrency: CONCURRENCY,
-    // An instance has the name of its VM, and so has the record.
+    // Instances and records have the name of their VM.
     sources: [
       source(identities),
       source(vmis),
-      wishChanges(vms),
+      relevantVmChanges(vms),
       specialListChanges(kubevirts, identities),
       source(contents, contentVmKeys),
     ],
     rechecks: [MIGRATION_RECHECK],
     async observe(key, { signal }) {
-      const seen = known(key);
+      const seen = observeCaches(key);
       if (seen === undefined) return undefined;
-      const due = readingDue(seen);
+      const due = dueReading(seen);
       const read = due === undefined ? seen : await readDevices(key, due);
       if (read === undefined) return undefined;
       const { name, namespace } = read.identity.metadata;
       const migrationName = await migrationOf(read, { signal });
-      // A cache that lags behind an edit would name an earlier author of the change.
-      const vm = isChanged(read, due) ? await look(VIRTUAL_MACHINES, { name, namespace }, { signal }) : read.vm;
+      // With a cache that lags behind an edit, the history would name an earlier author.
+      const vm = mayAddEntry(read, due) ? await readLive(VIRTUAL_MACHINES, { name, namespace }, { signal }) : read.vm;
       const world = { ...read, vm, ...(migrationName !== undefined && { migrationName }) };
       if (due !== undefined) return world;
-      if (!forgetsAtRest(world)) return world;
-      // Rows are not given up because of a cache that lags behind a start or a restore.
-      const now = await look(VIRTUAL_MACHINES, { name, namespace }, { signal });
-      return { ...world, vm: now, vmi: await look(VIRTUAL_MACHINE_INSTANCES, { name, namespace }, { signal }) };
+      if (!losesAddressesWhenStopped(world)) return world;
+      // Rows are not removed because of a cache that lags behind a start or a restore.
+      const now = await readLive(VIRTUAL_MACHINES, { name, namespace }, { signal });
+      return { ...world, vm: now, vmi: await readLive(VIRTUAL_MACHINE_INSTANCES, { name, namespace }, { signal }) };
     },
     decide: decideDeviceMap,
     subject: ({ identity }) => identity,
@@ -167,8 +168,8 @@ function definition(
 }
 
 /**
- * Wakes the records that a changed `specialManagedDevices` classifies in another way. Records with no such device are not
- * woken, and no node is asked: the rows are classified from the record.
+ * Wakes the records whose devices a changed `specialManagedDevices` classifies differently. No node is called: the rows
+ * are classified from the record.
  */
 function specialListChanges(kubevirts: Informer<KubeVirt>, identities: Informer<VirtualMachineIdentity>): Source {
   return {
@@ -179,32 +180,32 @@ function specialListChanges(kubevirts: Informer<KubeVirt>, identities: Informer<
         const { specialManagedDevices: special } = configurationOf(change.new);
         if (deepEqual(configurationOf(change.old).specialManagedDevices, special)) return;
         for (const identity of identities.list()) {
-          if (isClassifiedAnew(identity.status?.devices ?? [], special)) add(objectKey(identity));
+          if (isReclassified(identity.status?.devices ?? [], special)) add(objectKey(identity));
         }
       }),
   };
 }
 
-/** Reports whether an entry about a record that is known is about to be written. */
-function isChanged({ identity }: DeviceMapWorld, due: unknown): boolean {
+/** Reports whether the decision may add an entry to the history of an existing record. */
+function mayAddEntry({ identity }: DeviceMapWorld, due: unknown): boolean {
   const { recorded, devices } = identity.status ?? {};
   return (
     (due !== undefined && devices !== undefined) || (recorded !== undefined && !deepEqual(recorded, identity.spec))
   );
 }
 
-/** Wakes the record when something changes that its decisions read of the VM; most of the VM's status is not. */
-function wishChanges(vms: Informer<VirtualMachine>): Source {
+/** Wakes the record when a field of the VM changes that decisions read; most of its status is irrelevant. */
+function relevantVmChanges(vms: Informer<VirtualMachine>): Source {
   return {
     cache: vms,
     subscribe: (add) =>
       vms.onChange((key, change) => {
-        if (change.new !== undefined && wishText(change.old) !== wishText(change.new)) add(key);
+        if (change.new !== undefined && relevantFields(change.old) !== relevantFields(change.new)) add(key);
       }),
   };
 }
 
-function wishText(vm: VirtualMachine | undefined): string {
+function relevantFields(vm: VirtualMachine | undefined): string {
   const { restoreInProgress, stateChangeRequests = [], identityRecordUID } = vm?.status ?? {};
   const { uid, generation, annotations = {} } = vm?.metadata ?? {};
   return JSON.stringify([

@@ -8,10 +8,10 @@ import {
   GATHER_MS,
   MAX_GATHER_MS,
   MAX_VMS_PER_CALL,
-  type Report,
+  type DeviceReport,
 } from '#controllers/device-map/device-reports.ts';
 
-/** Nodes that answer when they are told to. */
+/** Starts reports with nodes that respond when the test says so. */
 function scene() {
   const clock = new FakeClock();
   const stopping = new AbortController();
@@ -26,34 +26,34 @@ function scene() {
   const warned: unknown[] = [];
   const log = { ...silentLog, warn: (facts: unknown) => void warned.push(facts) };
   const reports = new DeviceReports({ hosts, clock, log, signal: stopping.signal });
-  const asked = () => calls.map(({ node, vmIds }) => `${node}: ${vmIds.join(' ')}`);
-  return { clock, reports, calls, asked, stopping, warned };
+  const describeCalls = () => calls.map(({ node, vmIds }) => `${node}: ${vmIds.join(' ')}`);
+  return { clock, reports, calls, describeCalls, stopping, warned };
 }
 
-function idOf(report: Report): string | undefined {
+function idOf(report: DeviceReport): string | undefined {
   return 'vm' in report ? report.vm?.vmId : undefined;
 }
 
 function aVm(vmId: string): HostVm {
-  const told = { vmName: '', emulatedMachine: '', memSize: 0, smp: '1', uuid: '' };
-  return { ...told, vmId, status: 'Up', devices: [] };
+  const empty = { vmName: '', emulatedMachine: '', memSize: 0, smp: '1', uuid: '' };
+  return { ...empty, vmId, status: 'Up', devices: [] };
 }
 
-test('whoever comes within a moment goes together, each node on its own', async () => {
-  const { clock, reports, calls, asked } = scene();
+test('reads that arrive together share a call, per node', async () => {
+  const { clock, reports, calls, describeCalls } = scene();
   const reads = [reports.read('n1', 'a'), reports.read('n2', 'b'), reports.read('n1', 'c')];
   await clock.advance(GATHER_MS - 1);
-  assert.deepEqual(asked(), []);
+  assert.deepEqual(describeCalls(), []);
   reads.push(reports.read('n1', 'd'));
   await clock.advance(1);
-  assert.deepEqual(asked(), ['n2: b'], 'somebody has come just now');
+  assert.deepEqual(describeCalls(), ['n2: b'], 'another read has just arrived');
   await clock.advance(GATHER_MS - 1);
-  assert.deepEqual(asked(), ['n2: b', 'n1: a c d']);
+  assert.deepEqual(describeCalls(), ['n2: b', 'n1: a c d']);
   for (const call of calls) call.answer();
   assert.deepEqual((await Promise.all(reads)).map(idOf), ['a', 'b', 'c', 'd']);
 });
 
-test('nobody waits for others for ever', async () => {
+test('no read waits longer than the maximum', async () => {
   const { clock, reports, calls } = scene();
   for (let n = 0; n * GATHER_MS < MAX_GATHER_MS * 2; n += 0.5) {
     void reports.read('n1', `vm-${n}`).catch(() => {});
@@ -63,23 +63,23 @@ test('nobody waits for others for ever', async () => {
   assert.equal(calls[0]?.vmIds.length, (MAX_GATHER_MS / GATHER_MS) * 2);
 });
 
-test('one call at a time for a node; whoever comes meanwhile goes into the next, and the same VM once', async () => {
-  const { clock, reports, calls, asked } = scene();
+test('a node has one call at a time; later reads share the next call, each VM once', async () => {
+  const { clock, reports, calls, describeCalls } = scene();
   const first = reports.read('n1', 'a');
   await clock.advance(GATHER_MS);
   const late = [reports.read('n1', 'b'), reports.read('n1', 'a'), reports.read('n1', 'b')];
   await clock.advance(GATHER_MS * 10);
-  assert.deepEqual(asked(), ['n1: a']);
+  assert.deepEqual(describeCalls(), ['n1: a']);
   calls[0]?.answer();
   await first;
   await settle();
-  assert.deepEqual(asked(), ['n1: a', 'n1: b a'], 'an answer that was asked for before is none for who comes later');
+  assert.deepEqual(describeCalls(), ['n1: a', 'n1: b a'], 'a read is not served by a call that began before it');
   calls[1]?.answer();
   const both = await Promise.all(late);
   assert.equal(both[0], both[2]);
 });
 
-test('a call has its bound, and the rest goes into the next', async () => {
+test('a call has a maximum size, and the rest is in the next call', async () => {
   const { clock, reports, calls } = scene();
   const reads = Array.from({ length: MAX_VMS_PER_CALL + 1 }, (_, n) => reports.read('n1', `vm-${n}`));
   await clock.advance(GATHER_MS);
@@ -93,7 +93,7 @@ test('a call has its bound, and the rest goes into the next', async () => {
   assert.equal((await Promise.all(reads)).length, MAX_VMS_PER_CALL + 1);
 });
 
-test('a failure is told to all that waited for that call, later and later, and logged once for each', async () => {
+test('a failed call fails all its reads with a growing delay and is logged once', async () => {
   const { clock, reports, calls, warned } = scene();
   const lost = [reports.read('n1', 'a'), reports.read('n1', 'b')];
   await clock.advance(GATHER_MS);
@@ -113,7 +113,7 @@ test('a failure is told to all that waited for that call, later and later, and l
   }
 });
 
-test('a VM that the node does not have is none', async () => {
+test('a VM that the node does not have is undefined', async () => {
   const { clock, reports, calls } = scene();
   const read = reports.read('n1', 'unknown');
   await clock.advance(GATHER_MS);
@@ -121,13 +121,13 @@ test('a VM that the node does not have is none', async () => {
   assert.deepEqual(await read, { vm: undefined });
 });
 
-test('who waits when the controller stops is told so, and nobody is asked any more', async () => {
-  const { clock, reports, asked, stopping } = scene();
+test('pending reads are rejected when the controller stops, and no call follows', async () => {
+  const { clock, reports, describeCalls, stopping } = scene();
   const read = reports.read('n1', 'a');
   stopping.abort();
-  await assert.rejects(read, /stops/);
-  await assert.rejects(reports.read('n1', 'b'), /stops/);
+  await assert.rejects(read, /stopping/);
+  await assert.rejects(reports.read('n1', 'b'), /stopping/);
   await clock.advance(GATHER_MS);
-  assert.deepEqual(asked(), []);
+  assert.deepEqual(describeCalls(), []);
   assert.equal(clock.pendingTimers, 0);
 });

@@ -1,10 +1,10 @@
 /**
- * Asks nodes for the VMs that have changed, many at once: for each node one call at a time, and whoever comes meanwhile
- * goes together into the next. Where nothing changes nobody asks.
+ * Reads the devices of changed VMs from their nodes, in batches: one call per node at a time. Reads that arrive
+ * meanwhile share the next call. Without changes there are no calls.
  *
- *   idle ──read──► gathering ──nobody more──► calling ──answered──► idle
- *                                               ▲          │ others have come
- *                                               └──────────┘
+ *   idle ──read──► gathering ──no more reads──► calling ──response──► idle
+ *                                                 ▲          │ more reads have arrived
+ *                                                 └──────────┘
  */
 import type { HostVm } from '#api/host-api.ts';
 import type { HostReader } from '#controllers/device-map/host-reader.ts';
@@ -12,12 +12,12 @@ import { backoffMs } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 
-/** What changes together is seen over some moments: a node is asked when nobody has come for that long ... */
+/** A node is called when no read has arrived for this time: related changes are not observed at the same moment ... */
 export const GATHER_MS = 250;
-/** ... or somebody has waited that long. */
+/** ... or when the first read has waited this long. */
 export const MAX_GATHER_MS = 2000;
 export const MAX_VMS_PER_CALL = 500;
-/** Of a node that does not answer, for all of its VMs alike. */
+/** The delay after failed calls to a node, for all of its VMs. */
 const BACKOFF = { firstMs: 500, maxMs: 60_000 };
 const MAX_FAILING_NODES = 10_000;
 
@@ -25,37 +25,37 @@ export interface DeviceReportsOptions {
   readonly hosts: HostReader;
   readonly clock: Clock;
   readonly log: Log;
-  /** GATHER_MS unless told; 0 asks in the same turn. */
+  /** GATHER_MS by default; 0 calls the node in the same turn. */
   readonly gatherMs?: number;
-  /** Whoever waits then is told so. */
+  /** Rejects all pending reads when aborted. */
   readonly signal: AbortSignal;
 }
 
-/** What a node says of one VM; undefined where it has none. */
-export type Report =
+/** The report of a node about one VM; `vm` is undefined if the node does not have it. */
+export type DeviceReport =
   | { readonly vm: HostVm | undefined }
-  /** Nobody answered: look again after that time. Told in the log, once for each call. */
+  /** The call failed; read again after this time. The failure is logged once per call. */
   | { readonly retryAfterMs: number };
 
-interface Asked {
-  readonly answer: Promise<Report>;
-  resolve(report: Report): void;
+interface PendingRead {
+  readonly report: Promise<DeviceReport>;
+  resolve(report: DeviceReport): void;
   reject(error: unknown): void;
 }
 
-interface Desk {
-  /** By the id of the VM; whoever asks for the same one shares the answer. */
-  readonly waiting: Map<string, Asked>;
-  /** Clock.elapsed when the first one came; undefined while the node is being asked. */
+interface NodeQueue {
+  /** Pending reads by the id of the VM; reads of the same VM share the report. */
+  readonly waiting: Map<string, PendingRead>;
+  /** Clock.elapsed at the arrival of the first read; undefined during a call. */
   sinceMs: number | undefined;
   cancelTimer: () => void;
 }
 
 export class DeviceReports {
   readonly #options: DeviceReportsOptions;
-  /** Of nodes that are asked, or about to be. */
-  readonly #desks = new Map<string, Desk>();
-  /** How often each node has not answered, one time after another. */
+  /** The queues of nodes with pending reads or a call, by node. */
+  readonly #queues = new Map<string, NodeQueue>();
+  /** The number of consecutive failed calls, by node. */
   readonly #failures = new Map<string, number>();
 
   constructor(options: DeviceReportsOptions) {
@@ -63,45 +63,45 @@ export class DeviceReports {
     options.signal.addEventListener('abort', () => this.#stop(), { once: true });
   }
 
-  /** Rejects only when the controller stops. */
-  read(node: string, vmId: string): Promise<Report> {
-    if (this.#options.signal.aborted) return Promise.reject(stopped());
-    let desk = this.#desks.get(node);
-    if (desk === undefined) {
-      desk = { waiting: new Map(), sinceMs: this.#options.clock.elapsed(), cancelTimer: () => {} };
-      this.#desks.set(node, desk);
+  /** Reads the devices of one VM. Rejects only when the controller stops. */
+  read(node: string, vmId: string): Promise<DeviceReport> {
+    if (this.#options.signal.aborted) return Promise.reject(stoppingError());
+    let queue = this.#queues.get(node);
+    if (queue === undefined) {
+      queue = { waiting: new Map(), sinceMs: this.#options.clock.elapsed(), cancelTimer: () => {} };
+      this.#queues.set(node, queue);
     }
-    let asked = desk.waiting.get(vmId);
-    if (asked === undefined) {
-      asked = newAsked();
-      desk.waiting.set(vmId, asked);
-      if (desk.sinceMs !== undefined) this.#gather(node, desk, desk.sinceMs);
+    let pending = queue.waiting.get(vmId);
+    if (pending === undefined) {
+      pending = newPendingRead();
+      queue.waiting.set(vmId, pending);
+      if (queue.sinceMs !== undefined) this.#gather(node, queue, queue.sinceMs);
     }
-    return asked.answer;
+    return pending.report;
   }
 
-  #gather(node: string, desk: Desk, sinceMs: number): void {
+  #gather(node: string, queue: NodeQueue, sinceMs: number): void {
     const { clock, gatherMs = GATHER_MS } = this.#options;
     const serve = () => void this.#serve(node);
-    desk.cancelTimer();
+    queue.cancelTimer();
     const leftMs = sinceMs + MAX_GATHER_MS - clock.elapsed();
-    if (gatherMs > 0) desk.cancelTimer = clock.after(Math.max(0, Math.min(gatherMs, leftMs)), serve);
-    else if (desk.waiting.size === 1) queueMicrotask(serve);
+    if (gatherMs > 0) queue.cancelTimer = clock.after(Math.max(0, Math.min(gatherMs, leftMs)), serve);
+    else if (queue.waiting.size === 1) queueMicrotask(serve);
   }
 
   async #serve(node: string): Promise<void> {
-    const desk = this.#desks.get(node);
-    if (desk === undefined) return;
-    desk.sinceMs = undefined;
-    while (desk.waiting.size > 0) {
-      const batch = [...desk.waiting].slice(0, MAX_VMS_PER_CALL);
-      for (const [vmId] of batch) desk.waiting.delete(vmId);
+    const queue = this.#queues.get(node);
+    if (queue === undefined) return;
+    queue.sinceMs = undefined;
+    while (queue.waiting.size > 0) {
+      const batch = [...queue.waiting].slice(0, MAX_VMS_PER_CALL);
+      for (const [vmId] of batch) queue.waiting.delete(vmId);
       await this.#call(node, batch);
     }
-    if (this.#desks.get(node) === desk) this.#desks.delete(node);
+    if (this.#queues.get(node) === queue) this.#queues.delete(node);
   }
 
-  async #call(node: string, batch: readonly (readonly [string, Asked])[]): Promise<void> {
+  async #call(node: string, batch: readonly (readonly [string, PendingRead])[]): Promise<void> {
     const { hosts, signal } = this.#options;
     const vmIds = batch.map(([vmId]) => vmId);
     try {
@@ -118,30 +118,30 @@ export class DeviceReports {
   #failed(node: string, error: unknown, vms: number): number {
     const { log, signal } = this.#options;
     const failures = (this.#failures.get(node) ?? 0) + 1;
-    // Nodes that are gone for good are not remembered for ever.
+    // Bounds the map: nodes that are gone are never removed individually.
     if (this.#failures.size >= MAX_FAILING_NODES) this.#failures.clear();
     this.#failures.set(node, failures);
     const retryAfterMs = backoffMs(failures, BACKOFF);
     const facts = { err: error, node, vms, failures, retryAfterMs };
-    if (!signal.aborted) log.warn(facts, 'Cannot read the devices of guests; trying again later');
+    if (!signal.aborted) log.warn(facts, 'Cannot read the devices of the guests; trying again later');
     return retryAfterMs;
   }
 
   #stop(): void {
-    for (const { waiting, cancelTimer } of this.#desks.values()) {
+    for (const { waiting, cancelTimer } of this.#queues.values()) {
       cancelTimer();
-      for (const { reject } of waiting.values()) reject(stopped());
+      for (const { reject } of waiting.values()) reject(stoppingError());
       waiting.clear();
     }
-    this.#desks.clear();
+    this.#queues.clear();
   }
 }
 
-function newAsked(): Asked {
-  const { promise: answer, resolve, reject } = Promise.withResolvers<Report>();
-  return { answer, resolve, reject };
+function newPendingRead(): PendingRead {
+  const { promise: report, resolve, reject } = Promise.withResolvers<DeviceReport>();
+  return { report, resolve, reject };
 }
 
-function stopped(): Error {
-  return new Error('the controller stops');
+function stoppingError(): Error {
+  return new Error('Cannot read devices: the controller is stopping');
 }

@@ -1,6 +1,6 @@
 /**
- * Places that devices of the VM had and gave up. A guest takes whatever comes there for what was there before, so nobody
- * else gets them while others are free; the one that had it gets it back, should it return. Pure.
+ * Tracks freed places: addresses that devices of the VM had and lost. A guest would take a new device there for the old
+ * one, so other devices do not get them while others are free. A device that returns gets its place back. Pure.
  */
 import { chipsetOf } from '#api/chipset.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
@@ -8,18 +8,20 @@ import { type IdentityStatus, MAX_FREED } from '#api/virtual-machine-identity/ki
 
 type Rows = Pick<IdentityStatus, 'machine' | 'devices' | 'freed'>;
 
-/** The newest last; the oldest are forgotten first. Addresses of one chipset mean nothing on another. */
-export function freedAfter(known: Rows, next: Rows): LearnedDevice[] {
+/** Returns the freed places, newest last; the oldest are dropped first. A change of chipset voids all of them. */
+export function freedPlacesAfter(known: Rows, next: Rows): LearnedDevice[] {
   const [from, to] = [chipsetOf(known.machine?.type), chipsetOf(next.machine?.type)];
   if (from !== undefined && to !== undefined && from !== to) return [];
   const placed = new Set(next.devices?.filter(hasPlace).map(({ id }) => id));
-  const given = (known.devices ?? []).filter((row) => comesAndGoes(row) && hasPlace(row) && !placed.has(row.id));
-  const before = new Set(given.map(({ id }) => id));
-  const still = (known.freed ?? []).filter(({ id }) => !placed.has(id) && !before.has(id));
-  return [...still, ...given.map(placeOnly)].slice(-MAX_FREED);
+  const released = (known.devices ?? []).filter(
+    (row) => isHotpluggableType(row) && hasPlace(row) && !placed.has(row.id),
+  );
+  const before = new Set(released.map(({ id }) => id));
+  const remaining = (known.freed ?? []).filter(({ id }) => !placed.has(id) && !before.has(id));
+  return [...remaining, ...released.map(toFreedPlace)].slice(-MAX_FREED);
 }
 
-function comesAndGoes({ type }: LearnedDevice): boolean {
+function isHotpluggableType({ type }: LearnedDevice): boolean {
   return type === 'disk' || type === 'interface';
 }
 
@@ -27,7 +29,7 @@ function hasPlace({ address = {} }: LearnedDevice): boolean {
   return Object.keys(address).length > 0;
 }
 
-/** What it was says on which controller the address is; how it was booted from does not matter any more. */
-function placeOnly({ bootOrder: _order, plugged: _plugged, ...row }: LearnedDevice): LearnedDevice {
+/** Returns the row without its boot order and plugged state. The rest says to which controller the address belongs. */
+function toFreedPlace({ bootOrder: _order, plugged: _plugged, ...row }: LearnedDevice): LearnedDevice {
   return row;
 }

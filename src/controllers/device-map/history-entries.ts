@@ -1,7 +1,7 @@
 /**
- * The entries that a write of the record's status adds to its history: every difference between what the history accounts
- * for and what the record says next. The spec is written by controllers/vm, in a write of its own; `status.recorded` is
- * the spec as of the last entry, so that no crash between the two writes loses one. Pure.
+ * Builds the entries that a write of the status of a record adds to its history: all changes since the last entry.
+ * controllers/vm writes the spec separately; `status.recorded` is the spec as of the last entry, so that a crash
+ * between the two writes loses no entry. Pure.
  */
 import { identityChanges, identityState, type IdentityState } from '#api/identity-changes.ts';
 import { type Cause, historyEntries, textOf } from '#api/identity-history.ts';
@@ -12,64 +12,68 @@ import type {
   IdentityStatus,
   VirtualMachineIdentity,
 } from '#api/virtual-machine-identity/kind.ts';
-import { causeOfLoss, causesOf } from '#controllers/device-map/change-cause.ts';
+import { lossCause, createCauseFinder } from '#controllers/device-map/change-cause.ts';
 import { type DeviceMapWorld, ownInstance } from '#controllers/device-map/device-map-world.ts';
 import { handedOverClaim } from '#controllers/device-map/state-claim.ts';
 import type { SnapshotIdentity } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { RecordedInSnapshot } from '#api/virtual-machine-identity/record-state.ts';
 import type { Stored } from '#kube/meta.ts';
 
+/** The event during which changes are recorded. */
 export interface Occasion {
   readonly occasion: Cause;
   readonly summary?: string;
-  /** The snapshot from which the record is rebuilt: its history goes on. */
+  /** The snapshot from which the record is rebuilt; its history is continued. */
   readonly snapshot?: RecordedInSnapshot | undefined;
 }
 
-export function entriesFor(
+export function buildHistoryEntries(
   world: DeviceMapWorld,
   vm: Stored<VirtualMachine>,
   next: IdentityStatus,
   { occasion, summary, snapshot }: Occasion,
 ): HistoryEntry[] {
   const { identity, now } = world;
-  const past = pastOf(identity, snapshot);
+  const past = previousRecord(identity, snapshot);
   const { history = [], devices } = past.status ?? {};
   const after = identityState(identity.spec, next);
   const changes = identityChanges(accountedState(past, next), after);
   const isNew = history.length === 0 && devices === undefined;
   const isFirstSeen = devices === undefined;
   const instance = ownInstance(world)?.metadata.uid;
-  const loss = causeOfLoss(world, vm);
+  const loss = lossCause(world, vm);
   const context = { vm, history, isNew, isFirstSeen, occasion, instance, loss, handOver: handOverOf(world) };
-  const causeOf = causesOf(context, changes);
-  const caused = changes.map((change) => ({ change, cause: atStart(causeOf(change), occasion) }));
-  const isSummed = (part: readonly IdentityChange[]) => part.some(({ field }) => field.startsWith('devices.'));
+  const causeOf = createCauseFinder(context, changes);
+  const caused = changes.map((change) => ({ change, cause: withInstance(causeOf(change), occasion) }));
+  const hasDevices = (part: readonly IdentityChange[]) => part.some(({ field }) => field.startsWith('devices.'));
   const entries = historyEntries(now, caused, (part) =>
-    summary !== undefined && isSummed(part) ? summary : textOf(part),
+    summary !== undefined && hasDevices(part) ? summary : textOf(part),
   );
-  // The record was away, although nothing in it has changed.
+  // The loss of the record is an entry even if its content has not changed.
   return snapshot === undefined ? entries : [{ at: now, what: summary ?? '', ...occasion, changes: [] }, ...entries];
 }
 
 /**
- * Returns the record whose history goes on. A record that was made anew continues that of the snapshot; a record that has
- * entries from before the snapshot has lost only its devices, and continues its own.
+ * Returns the record whose history is continued. A record that was created again continues that of the snapshot; a
+ * record with entries from before the snapshot has lost only its devices and continues its own.
  */
-export function pastOf(identity: VirtualMachineIdentity, snapshot: RecordedInSnapshot | undefined): SnapshotIdentity {
+export function previousRecord(
+  identity: VirtualMachineIdentity,
+  snapshot: RecordedInSnapshot | undefined,
+): SnapshotIdentity {
   if (snapshot === undefined) return identity;
-  const hasOwnPast = identity.status?.history?.some(({ at = '' }) => at <= snapshot.takenAt) === true;
-  return hasOwnPast ? identity : snapshot.identity;
+  const hasOwnHistory = identity.status?.history?.some(({ at = '' }) => at <= snapshot.takenAt) === true;
+  return hasOwnHistory ? identity : snapshot.identity;
 }
 
-/** Adds the instance whose start shows a change to its cause, also where somebody asked for the change before. */
-function atStart(cause: Cause, { instance }: Cause): Cause {
+/** Adds the instance whose start revealed the change to its cause, even if a user requested the change before. */
+function withInstance(cause: Cause, { instance }: Cause): Cause {
   return instance === undefined ? cause : { ...cause, instance };
 }
 
 /**
- * Returns the state that the history leads to. Records of versions that did not account for the spec begin with the spec
- * and the claim that they have now.
+ * Returns the state after the last entry of the history. Records of versions that did not record the spec start with
+ * their current spec and claim.
  */
 function accountedState(record: SnapshotIdentity, next: IdentityStatus): IdentityState {
   const { recorded, history, devices, ...status } = record.status ?? {};

@@ -1,17 +1,17 @@
 /**
- * How the controller learns what the guests of a node have: `list` of the host API, for the VMs that it names. The wire is
- * others' (plane/host-reader.ts); what comes from it is read here, once, and nothing of it is believed unseen.
+ * Reads the devices of guests from a node with the verb `list` of the host API. plane/host-reader.ts sends the request;
+ * this module builds it, and parses and validates the response.
  */
 import { HOST_CODES, type HostDevice, type HostVm, type ListParameters } from '#api/host-api.ts';
 import type { DeviceAddress, SpecParams } from '#api/learned-device.ts';
 import { isRecord } from '#kube/meta.ts';
 
 export interface HostReader {
-  /** VMs that the node does not have are left out. Bounded in time; throws where there is no whole answer. */
+  /** Resolves to the VMs that the node has. Bounded in time; throws if the response is not complete. */
   list(node: string, vmIds: readonly string[], options: { signal: AbortSignal }): Promise<readonly HostVm[]>;
 }
 
-/** Of one VM; more are no guest of ours. */
+/** The maximum number of devices of one VM; our guests have fewer. */
 const MAX_DEVICES = 1024;
 const MAX_ADDRESS_FIELDS = 16;
 const MAX_ADDRESS_TEXT = 64;
@@ -25,49 +25,49 @@ export function listRequest(vmIds: readonly string[]): Buffer {
   return Buffer.from(JSON.stringify(parameters));
 }
 
-/** Throws where it is none, or a refusal. VMs that make no sense are left out: nothing is learned of them. */
+/** Parses a response; throws if it is malformed or an error of the host. Malformed VMs are ignored. */
 export function readListAnswer(bytes: Buffer): HostVm[] {
-  const answer: unknown = JSON.parse(bytes.toString('utf8'));
-  const status = isRecord(answer) ? answer['status'] : undefined;
-  if (!isRecord(answer) || !isRecord(status)) throw new Error('the answer to list has no status');
+  const response: unknown = JSON.parse(bytes.toString('utf8'));
+  const status = isRecord(response) ? response['status'] : undefined;
+  if (!isRecord(response) || !isRecord(status)) throw new Error('Cannot read the response to list: it has no status');
   if (status['code'] !== HOST_CODES.done.code) {
-    throw new Error(`list: ${Number(status['code'])} ${textOf(status['message'])}`);
+    throw new Error(`Cannot list the VMs of the node: ${Number(status['code'])} ${parseText(status['message'])}`);
   }
-  const { vmList } = answer;
-  if (!Array.isArray(vmList)) throw new Error('the answer to list has no vmList');
-  return vmList.flatMap((vm: unknown) => hostVm(vm) ?? []);
+  const { vmList } = response;
+  if (!Array.isArray(vmList)) throw new Error('Cannot read the response to list: it has no vmList');
+  return vmList.flatMap((vm: unknown) => parseVm(vm) ?? []);
 }
 
-function hostVm(told: unknown): HostVm | undefined {
-  if (!isRecord(told) || !Array.isArray(told['devices']) || told['devices'].length > MAX_DEVICES) return undefined;
-  const { vmId, hash, deviceRevision } = told;
-  const status = STATES.find((state) => state === told['status']);
+function parseVm(value: unknown): HostVm | undefined {
+  if (!isRecord(value) || !Array.isArray(value['devices']) || value['devices'].length > MAX_DEVICES) return undefined;
+  const { vmId, hash, deviceRevision } = value;
+  const status = STATES.find((state) => state === value['status']);
   if (typeof vmId !== 'string' || vmId === '' || status === undefined) return undefined;
-  const devices = told['devices'].map(hostDevice);
+  const devices = value['devices'].map(parseDevice);
   return {
     vmId,
-    vmName: textOf(told['vmName']),
+    vmName: parseText(value['vmName']),
     status,
-    emulatedMachine: textOf(told['emulatedMachine']),
-    memSize: Number(told['memSize'] ?? 0),
-    smp: textOf(told['smp']),
-    uuid: textOf(told['uuid']),
+    emulatedMachine: parseText(value['emulatedMachine']),
+    memSize: Number(value['memSize'] ?? 0),
+    smp: parseText(value['smp']),
+    uuid: parseText(value['uuid']),
     ...(typeof hash === 'string' && hash !== '' && hash.length <= MAX_TEXT ? { hash } : {}),
     ...(Number.isSafeInteger(deviceRevision) ? { deviceRevision: deviceRevision as number } : {}),
     devices,
   };
 }
 
-/** What cannot be read is empty, and left out by whoever makes rows of it. */
-function hostDevice(told: unknown): HostDevice {
-  if (!isRecord(told)) return { type: '', device: '' };
-  const { name, bootOrder, managed, readonly } = told;
-  const specParams = specParamsOf(told['specParams']);
+/** Parses a device. Fields that cannot be read are empty; learnedDeviceOf drops such a device. */
+function parseDevice(value: unknown): HostDevice {
+  if (!isRecord(value)) return { type: '', device: '' };
+  const { name, bootOrder, managed, readonly } = value;
+  const specParams = parseParams(value['specParams']);
   return {
-    type: textOf(told['type']),
-    device: textOf(told['device']),
-    deviceId: textOf(told['deviceId']),
-    address: addressOf(told['address']),
+    type: parseText(value['type']),
+    device: parseText(value['device']),
+    deviceId: parseText(value['deviceId']),
+    address: parseAddress(value['address']),
     ...(typeof name === 'string' && name.length <= MAX_TEXT ? { name } : {}),
     ...(typeof bootOrder === 'number' || typeof bootOrder === 'string' ? { bootOrder } : {}),
     ...(typeof managed === 'boolean' ? { managed } : {}),
@@ -76,12 +76,12 @@ function hostDevice(told: unknown): HostDevice {
   };
 }
 
-function textOf(value: unknown): string {
+function parseText(value: unknown): string {
   return typeof value === 'string' && value.length <= MAX_TEXT ? value : '';
 }
 
-/** Empty: unknown, and so is what is no address at all. */
-function addressOf(value: unknown): DeviceAddress | '' {
+/** Parses an address; empty means unknown, also for a malformed one. */
+function parseAddress(value: unknown): DeviceAddress | '' {
   if (!isRecord(value)) return '';
   const fields = Object.entries(value);
   if (fields.length > MAX_ADDRESS_FIELDS) return '';
@@ -90,7 +90,7 @@ function addressOf(value: unknown): DeviceAddress | '' {
   return fields.every(isField) ? (Object.fromEntries(fields) as DeviceAddress) : '';
 }
 
-function specParamsOf(value: unknown): SpecParams | undefined {
+function parseParams(value: unknown): SpecParams | undefined {
   if (!isRecord(value) || !areParams(value, MAX_PARAMS_DEPTH)) return undefined;
   return JSON.stringify(value).length <= MAX_PARAMS_TEXT ? value : undefined;
 }

@@ -1,21 +1,23 @@
-/** One reading of a guest's devices, as a host told it: hash, revision and devices that belong together. Pure. */
+/**
+ * One reading of the devices of a guest, as reported by a host: hash, revision and devices that belong together. Pure.
+ */
 import { type HostVm, learnedDeviceOf } from '#api/host-api.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 
-export interface Reading {
+export interface DeviceReading {
   /** The uid of the instance. */
   readonly vmId: string;
-  /** The canonical machine type; empty where the host does not tell. */
+  /** The canonical machine type; empty if the host does not report it. */
   readonly machine: string;
   readonly hash: string;
   readonly revision: number;
   readonly devices: readonly LearnedDevice[];
-  /** How many devices nobody could tell from others: without an id, a type, or a device. */
-  readonly leftOut: number;
+  /** The number of devices without an id, a type or a device name; they cannot be distinguished. */
+  readonly ignored: number;
 }
 
-/** Undefined where nothing was read from the hypervisor yet: what is told then is only what was asked for. */
-export function readingOf(vm: HostVm | undefined): Reading | undefined {
+/** Returns undefined if the host has not read the hypervisor yet: it then reports only the requested devices. */
+export function toDeviceReading(vm: HostVm | undefined): DeviceReading | undefined {
   if (vm?.hash === undefined) return undefined;
   const devices = vm.devices.flatMap((device) => learnedDeviceOf(device) ?? []);
   return {
@@ -24,6 +26,6 @@ export function readingOf(vm: HostVm | undefined): Reading | undefined {
     hash: vm.hash,
     revision: vm.deviceRevision ?? 0,
     devices,
-    leftOut: vm.devices.length - devices.length,
+    ignored: vm.devices.length - devices.length,
   };
 }

@@ -1,4 +1,4 @@
-/** What a record without devices is filled with when the VM has had devices on record: the record was lost. */
+/** The content of a record that is rebuilt after it was lost. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { LearnedDevice } from '#api/learned-device.ts';
@@ -11,8 +11,8 @@ import type { IdentityStatus, VirtualMachineIdentity } from '#api/virtual-machin
 import type { RecordedInSnapshot } from '#api/virtual-machine-identity/record-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { decideDeviceMap } from '#controllers/device-map/decide-device-map.ts';
-import { type DeviceMapWorld, readingDue } from '#controllers/device-map/device-map-world.ts';
-import type { Reading } from '#controllers/device-map/reading.ts';
+import { type DeviceMapWorld, dueReading } from '#controllers/device-map/device-map-world.ts';
+import type { DeviceReading } from '#controllers/device-map/reading.ts';
 import type { Stored } from '#kube/meta.ts';
 
 const NOW = '2026-01-01T12:00:00Z';
@@ -71,13 +71,13 @@ const vmi = {
   },
 } as unknown as Stored<VirtualMachineInstance>;
 
-const reading: Reading = {
+const reading: DeviceReading = {
   vmId: 'vmi-1',
   machine: 'pc-q35-7.2',
   hash: 'h1',
   revision: 10,
   devices: [disk('root', '0x02')],
-  leftOut: 0,
+  ignored: 0,
 };
 
 const PAST = [{ at: '2026-01-01T09:00:00Z', what: 'first seen', cause: 'the start of instance vmi-0' }];
@@ -107,7 +107,7 @@ const statusOf = (world: Partial<DeviceMapWorld>) =>
   decideDeviceMap(aWorld(world)).status as IdentityStatus | undefined;
 const causes = (status: IdentityStatus | undefined) => status?.history?.map(({ cause }) => cause);
 
-test('the snapshot gives machine type, rows, free places and history; the guest is to be read anew', () => {
+test('the snapshot gives machine type, rows, freed places and history; the guest is read again', () => {
   assert.deepEqual(statusOf({ snapshot }), {
     machine: { type: 'pc-q35-7.2' },
     devices: [disk('root', '0x02'), nic('0x05')],
@@ -127,7 +127,7 @@ test('the snapshot gives machine type, rows, free places and history; the guest 
   });
 });
 
-test('replayed onto the state in the snapshot, the entries of a rebuilt record yield the record', () => {
+test('the entries of a rebuilt record lead from the state in the snapshot to the record', () => {
   const spec = { firmware: { uuid: 'new' } };
   const identity = { ...aRecord(), spec };
   const saved = { ...snapshot, identity: { ...snapshot.identity, spec: { firmware: { uuid: 'old', serial: 's' } } } };
@@ -144,13 +144,13 @@ test('replayed onto the state in the snapshot, the entries of a rebuilt record y
   );
 });
 
-test('the snapshot comes before the guest, whose devices then count; what is unplugged keeps its place', () => {
+test('the snapshot is recorded before the guest, whose devices then count; unplugged devices keep their place', () => {
   const world = { snapshot, vmi };
-  assert.equal(readingDue(aWorld(world)), undefined);
-  const seeded = aRecord(statusOf(world));
-  assert.deepEqual(readingDue(aWorld({ identity: seeded, vmi })), { node: 'node-1', vmId: 'vmi-1' });
+  assert.equal(dueReading(aWorld(world)), undefined);
+  const initial = aRecord(statusOf(world));
+  assert.deepEqual(dueReading(aWorld({ identity: initial, vmi })), { node: 'node-1', vmId: 'vmi-1' });
   const moved = { ...reading, devices: [disk('root', '0x04')] };
-  const read = statusOf({ identity: seeded, vmi, reading: moved });
+  const read = statusOf({ identity: initial, vmi, reading: moved });
   assert.deepEqual(read?.devices, [disk('root', '0x04'), { ...nic('0x05'), plugged: false }]);
   assert.deepEqual(read?.freed, [disk('old', '0x03')]);
 });
@@ -161,14 +161,14 @@ test('without a snapshot the running guest is read, and the history says so', ()
   assert.deepEqual(causes(status), ['rebuilt from the running guest, instance vmi-1']);
 });
 
-test('a guest that started after somebody accepted a new layout is no rebuilt one', () => {
+test('a guest that started after a new layout was accepted is not the source of a rebuild', () => {
   const vm = aVm({ [NEW_LAYOUT_ANNOTATION]: 'lost-record' });
   assert.deepEqual(causes(statusOf({ vm, vmi, reading })), [
     'a new layout was accepted after the loss of record lost-record',
   ]);
 });
 
-test('the import is the last resort', () => {
+test('the import is the last source', () => {
   const annotations = {
     [IMPORTED_DEVICES_ANNOTATION]: JSON.stringify({ from: 'OVF', devices: [disk('root', '0x07')] }),
   };
@@ -177,15 +177,19 @@ test('the import is the last resort', () => {
   assert.deepEqual(causes(status), ['rebuilt from the devices of its import']);
   assert.deepEqual(statusOf({ vm: aVm(annotations), snapshot })?.devices?.[0], disk('root', '0x02'));
   const broken = { [IMPORTED_DEVICES_ANNOTATION]: 'x' };
-  assert.deepEqual(statusOf({ vm: aVm(broken), snapshot })?.devices?.[0], disk('root', '0x02'), 'whatever it says');
+  assert.deepEqual(
+    statusOf({ vm: aVm(broken), snapshot })?.devices?.[0],
+    disk('root', '0x02'),
+    'whatever the annotation contains',
+  );
 });
 
-test('a record that was never filled is not lost: its first start is a first start', () => {
+test('a record that never had devices is not lost: its first start is a first start', () => {
   const vm = aVm({}, {});
   assert.deepEqual(causes(statusOf({ vm, vmi, reading })), ['the start of instance vmi-1']);
 });
 
-test('a record that lost only its devices goes on with its own history', () => {
+test('a record that lost only its devices continues its own history', () => {
   const own = { at: '2026-01-01T08:00:00Z', what: 'first start', cause: 'first start' };
   const later = { at: '2026-01-01T11:00:00Z', what: 'restored', cause: 'VirtualMachineRestore re' };
   const spec = { firmware: { uuid: 'x' } };
@@ -194,16 +198,16 @@ test('a record that lost only its devices goes on with its own history', () => {
   const status = statusOf({ identity, snapshot: saved });
   assert.deepEqual(status?.history?.slice(0, 2), [own, later]);
   const fields = status?.history?.slice(2).flatMap(({ changes = [] }) => changes.map(({ field }) => field)) ?? [];
-  assert.ok(!fields.includes('firmware.uuid'), 'nothing of its spec has changed');
-  assert.ok(fields.includes('devices.disk-root'), 'its devices came back');
+  assert.ok(!fields.includes('firmware.uuid'), 'the spec has not changed');
+  assert.ok(fields.includes('devices.disk-root'), 'the devices were restored');
 });
 
-test('at rest and with nothing to rebuild it from, nothing is written', () => {
+test('a stopped VM without a source for its record writes nothing', () => {
   const identity = { ...aRecord(), spec: { firmware: { uuid: 'x' } } };
   assert.deepEqual(decideDeviceMap(aWorld({ identity })), { changes: [] });
 });
 
-test('the claim of the state is kept as the snapshot has it', () => {
+test('the state claim of the snapshot is kept', () => {
   const status = { ...snapshot.identity.status, stateClaim: 'state-of-db' };
   const rebuilt = statusOf({ snapshot: { ...snapshot, identity: { spec: {}, status } } });
   assert.equal(rebuilt?.stateClaim, 'state-of-db');

@@ -1,8 +1,8 @@
-/** The claim that holds the TPM and EFI state of a VM, as the instance that runs uses it. Pure. */
+/** Finds the claim with the persistent state of a VM that the running instance uses. Pure. */
 import { needsState, STATE_VOLUME } from '#api/persistent-state.ts';
 import { type DeviceMapWorld, ownInstance } from '#controllers/device-map/device-map-world.ts';
 
-/** Returns the claim that is to be on record; undefined where the VM has no such state. */
+/** Returns the claim to record, or undefined if the VM has no persistent state. */
 export function stateClaimOf(world: DeviceMapWorld): string | undefined {
   const vmi = ownInstance(world);
   const known = world.identity.status?.stateClaim;
@@ -12,7 +12,7 @@ export function stateClaimOf(world: DeviceMapWorld): string | undefined {
   return state?.persistentVolumeClaimInfo?.claimName ?? known;
 }
 
-/** Returns the claim to which a migration has just handed the state over, where that is not on record yet. */
+/** Returns the claim to which a migration has handed over the state, if the record does not have it yet. */
 export function handedOverClaim(world: DeviceMapWorld): string | undefined {
   const claim = stateClaimOf(world);
   if (claim === undefined || claim === world.identity.status?.stateClaim) return undefined;

@@ -3,16 +3,16 @@ import { test } from 'node:test';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { buildVmi } from '#controllers/vm/build-vmi.ts';
 import { derivedMac } from '#api/derived-mac.ts';
-import { identityOf } from '#controllers/vm/identity.ts';
+import { resolveIdentity } from '#controllers/vm/identity.ts';
 import { legacyUuid } from '#api/legacy-uuid.ts';
-import { observedGeneration, restartRequired } from '#controllers/vm/restart-required.ts';
+import { observedGeneration, requiresRestart } from '#controllers/vm/restart-required.ts';
 import { aRecord, aVm, aVmi, aWorld, CONFIGURATION, DELETED, UUID } from '#controllers/vm/vm-world.fixture.ts';
 
 function build(vm: ReturnType<typeof aVm>, options?: { paused?: boolean }) {
-  return buildVmi(vm, identityOf(vm, undefined), CONFIGURATION, options);
+  return buildVmi(vm, resolveIdentity(vm, undefined), CONFIGURATION, options);
 }
 
-test('the instance has the name of the VM, what the template says of it, and both finalizers', () => {
+test('the instance has the name of the VM, the metadata of the template and both finalizers', () => {
   const template = { metadata: { labels: { app: 'db' }, annotations: { note: 'x' } }, spec: { domain: {} } };
   const { metadata } = build(aVm({ spec: { template }, metadata: { generation: 7 } }));
   assert.deepEqual(metadata, {
@@ -34,12 +34,12 @@ test('the instance has the name of the VM, what the template says of it, and bot
   });
 });
 
-test('a name that is no label is none', () => {
+test('a VM name that is too long for a label gives no name label', () => {
   const vm = aVm({ metadata: { name: 'x'.repeat(64) } });
   assert.deepEqual(build(vm).metadata.labels, {});
 });
 
-test('everything that a start decides is in the spec', () => {
+test('the spec contains every default that a start decides', () => {
   const template: VmiSpec = {
     domain: { machine: { type: '' }, memory: { guest: '64Mi' } },
     volumes: [{ name: 'root', emptyDisk: { capacity: '1Gi' } }],
@@ -58,14 +58,14 @@ test('everything that a start decides is in the spec', () => {
   });
 });
 
-test('a machine without devices stays one', () => {
+test('a machine without devices gets no devices', () => {
   const devices = { autoattachPodInterface: false };
   const { spec } = build(aVm({ template: { domain: { devices } } }));
   assert.deepEqual(spec.domain.devices, devices);
   assert.equal(spec.networks, undefined);
 });
 
-test('what comes and goes, is only attached, optional or absent is in the spec, with its MAC on record', () => {
+test('hotpluggable, attached, optional and absent devices are in the spec, with their recorded MAC addresses', () => {
   const claim = (name: string) => ({ name, persistentVolumeClaim: { claimName: name, hotpluggable: true } });
   const disks = [{ name: 'a' }, { name: 'b', plugged: false }, { name: 'c', optional: true }];
   const interfaces = [{ name: 'n', bridge: {}, state: 'absent' as const }];
@@ -75,10 +75,10 @@ test('what comes and goes, is only attached, optional or absent is in the spec, 
   const macAddress = derivedMac('vm-uid', 'n');
   assert.deepEqual([spec.domain.devices?.disks, spec.volumes], [disks, volumes]);
   assert.deepEqual(spec.domain.devices?.interfaces, [{ ...interfaces[0], macAddress }]);
-  assert.deepEqual(identityOf(vm, undefined).interfaces, [{ name: 'n', macAddress }]);
+  assert.deepEqual(resolveIdentity(vm, undefined).interfaces, [{ name: 'n', macAddress }]);
 });
 
-test('a paused start is one of the instance only', () => {
+test('a paused start affects the instance only', () => {
   assert.equal(build(aVm(), { paused: true }).spec.startStrategy, 'Paused');
   assert.equal(build(aVm()).spec.startStrategy, undefined);
 });
@@ -128,21 +128,21 @@ const OLD_INSTANCE: VmiSpec = {
 };
 
 const restarts: Record<string, { world: ReturnType<typeof aWorld>; want: boolean }> = {
-  'no instance needs no restart': { world: aWorld({ vm: aVm({ template: grown }) }), want: false },
-  'an instance as the template has it needs none': { world: aWorld({ vmi: aVmi('Running') }), want: false },
-  'a change waits for a restart': {
+  'a VM without an instance needs no restart': { world: aWorld({ vm: aVm({ template: grown }) }), want: false },
+  'an instance that matches the template needs no restart': { world: aWorld({ vmi: aVmi('Running') }), want: false },
+  'a change of the template needs a restart': {
     world: aWorld({ vm: aVm({ template: grown }), vmi: aVmi('Running') }),
     want: true,
   },
-  'a change is over when the instance has it': {
+  'a change that the instance already has needs no restart': {
     world: aWorld({ vm: aVm({ template: grown }), vmi: aVmi('Running', { vm: aVm({ template: grown }) }) }),
     want: false,
   },
-  'another uuid waits for a restart': {
+  'another uuid needs a restart': {
     world: aWorld({ vm: aVm({ template: { domain: { firmware: { uuid: 'other' } } } }), vmi: aVmi('Running') }),
     want: true,
   },
-  'a uuid that is written down where there was none changes nothing': {
+  'a uuid that is added to a template without one needs no restart': {
     world: aWorld({
       vm: aVm({ template: { domain: { firmware: { uuid: legacyUuid('db') } } } }),
       vmi: aVmi('Running', { vm: aVm({ template: { domain: {} } }) }),
@@ -150,14 +150,14 @@ const restarts: Record<string, { world: ReturnType<typeof aWorld>; want: boolean
     }),
     want: false,
   },
-  'a machine type that was cleared is the default': {
+  'a removed machine type means the default': {
     world: aWorld({
       vm: aVm({ template: { domain: { machine: { type: '' } } } }),
       vmi: aVmi('Running', { vm: aVm({ template: { domain: { machine: { type: 'q35' } } } }) }),
     }),
     want: false,
   },
-  'a machine type that was cleared waits for a default that has changed since': {
+  'a removed machine type needs a restart if the default has changed since': {
     world: aWorld({
       vm: aVm({ template: { domain: { machine: { type: '' } } } }),
       vmi: aVmi('Running', { vm: aVm({ template: { domain: { machine: { type: 'q35' } } } }) }),
@@ -165,42 +165,42 @@ const restarts: Record<string, { world: ReturnType<typeof aWorld>; want: boolean
     }),
     want: true,
   },
-  'the same in other words is the same': {
+  'another notation of the same value needs no restart': {
     world: aWorld({
       vm: aVm({ template: sized('1024Mi', UUID.toUpperCase(), '02:00:00:00:00:AB') }),
       vmi: aVmi('Running', { vm: aVm({ template: sized('1Gi', UUID, '02:00:00:00:00:ab') }) }),
     }),
     want: false,
   },
-  'another size is another': {
+  'another size needs a restart': {
     world: aWorld({
       vm: aVm({ template: sized('1025Mi', UUID, '02:00:00:00:00:ab') }),
       vmi: aVmi('Running', { vm: aVm({ template: sized('1Gi', UUID, '02:00:00:00:00:ab') }) }),
     }),
     want: true,
   },
-  'how an instance starts and stops is not the machine': {
+  'start strategy and grace period need no restart': {
     world: aWorld({ vmi: aVmi('Running', { spec: { terminationGracePeriodSeconds: 0, startStrategy: 'Paused' } }) }),
     want: false,
   },
-  'a machine that an older version made needs none': {
+  'an instance of an older version needs no restart': {
     world: aWorld({
       vm: aVm({ template: OLD }),
       vmi: aVmi('Running', { spec: { ...OLD_INSTANCE } }),
     }),
     want: false,
   },
-  'an instance that goes needs none': {
+  'an instance under deletion needs no restart': {
     world: aWorld({ vm: aVm({ template: grown }), vmi: aVmi('Running', { metadata: DELETED }) }),
     want: false,
   },
 };
 
 for (const [name, { world, want }] of Object.entries(restarts)) {
-  test(`restart required: ${name}`, () => assert.equal(restartRequired(world), want));
+  test(`restart required: ${name}`, () => assert.equal(requiresRestart(world), want));
 }
 
-test('the observed generation is the one that the instance shows', () => {
+test('the observed generation is the one from which the instance was built', () => {
   const vm = aVm({ metadata: { generation: 5 } });
   assert.equal(observedGeneration(aWorld({ vm })), 5);
   assert.equal(observedGeneration(aWorld({ vm, vmi: aVmi('Running') })), 5);

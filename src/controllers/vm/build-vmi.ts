@@ -1,4 +1,4 @@
-/** The instance that a VM has when it starts now: its template, with everything decided that a start decides. Pure. */
+/** Builds the instance of a VM that starts now, from its template, its identity and the cluster configuration. Pure. */
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { SMBIOS_ANNOTATION, smbiosAnnotation } from '#api/smbios-annotation.ts';
 import { VM_FINALIZER, VM_NAME_LABEL, VMI_FINALIZER } from '#api/names.ts';
@@ -11,11 +11,11 @@ import { interfacesOf, networksOf } from '#api/attached-interfaces.ts';
 import { templateSpec } from '#controllers/vm/vm-world.ts';
 import { apiVersionOf, type Stored } from '#kube/meta.ts';
 
-/** On instances: the generation of the VM from which they were made. */
+/** An annotation of instances: the generation of the VM from which the instance was built. */
 export const VM_GENERATION_ANNOTATION = 'kubevirt.io/vm-generation';
 const MAX_LABEL = 63;
 
-/** `identity` is the whole of it, as identityOf gives it. */
+/** Returns the instance. `identity` must be complete: the result of resolveIdentity. */
 export function buildVmi(
   vm: Stored<VirtualMachine>,
   identity: IdentitySpec,
@@ -47,7 +47,7 @@ export function buildVmi(
 
 function buildSpec(template: VmiSpec, identity: IdentitySpec, { defaultMachineType }: Configuration): VmiSpec {
   const { domain } = template;
-  const macs = new Map(identity.interfaces?.map((made) => [made.name, made.macAddress]));
+  const macs = new Map(identity.interfaces?.map(({ name, macAddress }) => [name, macAddress]));
   const interfaces = interfacesOf(template).map((nic) =>
     nic.macAddress ? nic : { ...nic, ...mac(macs.get(nic.name)) },
   );

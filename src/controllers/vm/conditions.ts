@@ -1,14 +1,15 @@
-/** The conditions of a VM: what it says itself, and its instance's as they are. In KubeVirt's words. Pure. */
+/** Computes the conditions of a VM: its own, and copies of those of its instance. Wording follows KubeVirt. Pure. */
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import { awaitsImport } from '#controllers/vm/imported-devices.ts';
 import { awaitsRebuild, lossCondition, RECORD_LOST } from '#controllers/vm/lost-record.ts';
-import { restartRequired } from '#controllers/vm/restart-required.ts';
+import { requiresRestart } from '#controllers/vm/restart-required.ts';
 import type { UuidSharers } from '#controllers/vm/uuid-holders.ts';
 import { templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
 import { findCondition, setCondition, type Condition, type NextCondition } from '#kube/conditions.ts';
 import { timestamp } from '#lib/clock.ts';
 
-export interface Trouble {
+/** The content of the condition Failure: why the VM was not started or changed. */
+export interface VmFailure {
   readonly reason: string;
   readonly message: string;
 }
@@ -17,13 +18,13 @@ type Conditions = NonNullable<VmStatus['conditions']>;
 
 const DUPLICATE_UUID = 'DuplicateFirmwareUUID';
 
-/** What the VM says itself; everything else is mirrored. */
-const OWN: ReadonlySet<string> = new Set(['Ready', 'Failure', 'RestartRequired', DUPLICATE_UUID, RECORD_LOST]);
+/** Condition types that the VM sets itself; all others are copied from the instance. */
+const OWN_TYPES: ReadonlySet<string> = new Set(['Ready', 'Failure', 'RestartRequired', DUPLICATE_UUID, RECORD_LOST]);
 
-export function conditionsOf(world: VmWorld, trouble: Trouble | undefined): Conditions {
+export function vmConditions(world: VmWorld, failure: VmFailure | undefined): Conditions {
   const { vm, vmi, sharers, now } = world;
   const old = (vm.status?.conditions ?? []) as Condition[];
-  const stated = (next: NextCondition): Condition[] => {
+  const condition = (next: NextCondition): Condition[] => {
     const before = findCondition(old, next.type);
     return [...setCondition(before === undefined ? [] : [before], next, timestamp(now))];
   };
@@ -31,12 +32,12 @@ export function conditionsOf(world: VmWorld, trouble: Trouble | undefined): Cond
   const mirrored = vmi?.status?.conditions ?? [];
   const ready = mirrored.find(({ type }) => type === 'Ready');
   return [
-    ...(ready === undefined ? stated(notReady(world)) : [ready]),
-    ...(trouble === undefined ? [] : stated({ type: 'Failure', status: 'True', ...trouble })),
-    ...(restartRequired(world) ? stated(RESTART_REQUIRED) : []),
-    ...(loss === undefined ? [] : stated(loss)),
-    ...(sharers === undefined ? [] : stated(duplicateUuid(world, sharers))),
-    ...mirrored.filter(({ type }) => !OWN.has(type)),
+    ...(ready === undefined ? condition(notReady(world)) : [ready]),
+    ...(failure === undefined ? [] : condition({ type: 'Failure', status: 'True', ...failure })),
+    ...(requiresRestart(world) ? condition(RESTART_REQUIRED) : []),
+    ...(loss === undefined ? [] : condition(loss)),
+    ...(sharers === undefined ? [] : condition(duplicateUuid(world, sharers))),
+    ...mirrored.filter(({ type }) => !OWN_TYPES.has(type)),
   ] as Conditions;
 }
 
@@ -52,17 +53,20 @@ function notReady(world: VmWorld): NextCondition {
   return { type: 'Ready', status: 'False', reason, message };
 }
 
-/** It tells no number, so that it stays the same while further ones come, and no names that are others' business. */
-function duplicateUuid({ vm }: VmWorld, { names, more }: UuidSharers): NextCondition {
+/**
+ * Returns the condition. Its message has no count, so that it does not change with each additional duplicate, and no
+ * names from other namespaces, which the reader may not be allowed to see.
+ */
+function duplicateUuid({ vm }: VmWorld, { names, hasMore }: UuidSharers): NextCondition {
   const { uuid } = templateSpec(vm).domain.firmware ?? {};
-  const here = `${vm.metadata.namespace}/`;
-  const own = names.filter((name) => name.startsWith(here)).map((name) => `"${name.slice(here.length)}"`);
+  const prefix = `${vm.metadata.namespace}/`;
+  const own = names.filter((name) => name.startsWith(prefix)).map((name) => `"${name.slice(prefix.length)}"`);
   const listed = [
     ...(own.length === 0 ? [] : [`VirtualMachine ${own.join(', ')}`]),
     ...(own.length === names.length ? [] : ['VirtualMachines in other namespaces']),
-    ...(more ? ['others'] : []),
+    ...(hasMore ? ['others'] : []),
   ];
-  const message = `Firmware uuid ${uuid} is also that of ${listed.join(' and ')}; give one of them another one`;
+  const message = `Firmware uuid ${uuid} is also used by ${listed.join(' and ')}; change the uuid of all but one of them`;
   return { type: DUPLICATE_UUID, status: 'True', reason: DUPLICATE_UUID, message };
 }
 

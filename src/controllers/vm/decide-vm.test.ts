@@ -19,7 +19,7 @@ const shown = (change: Change): string => `${change.do} ${change.type.kind}`;
 interface Case {
   readonly world: Partial<VmWorld>;
   readonly want: string[];
-  /** Whether the status is told in the same plan. */
+  /** True if the plan contains the status. */
   readonly status?: boolean;
 }
 
@@ -40,143 +40,159 @@ const disputed: Stored<PersistentVolumeClaim> = {
 const bare = aVm({ metadata: FRESH, template: { domain: {} } });
 
 const cases: Record<string, Case> = {
-  'a start first holds the VM, gives it a machine type and records who it is': {
+  'a start first adds the finalizer and a machine type and records the identity': {
     world: { vm: bare, identity: undefined },
     want: ['patch VirtualMachine', 'create VirtualMachineIdentity'],
     status: false,
   },
-  'a start that lost its record write records again': {
+  'a start whose record was not written records the identity again': {
     world: { identity: undefined },
     want: ['create VirtualMachineIdentity'],
     status: false,
   },
-  'a start makes the instance last': { world: {}, want: ['create VirtualMachineInstance'], status: false },
-  'a VM that nobody starts is not touched': {
+  'a start creates the instance last': { world: {}, want: ['create VirtualMachineInstance'], status: false },
+  'a VM that is not to start is not changed': {
     world: { vm: aVm({ runStrategy: 'Halted', metadata: FRESH }), identity: undefined },
     want: [],
   },
-  'an instance that is there is left alone': { world: { vmi: aVmi('Running') }, want: [] },
-  'a record that somebody deleted is made again': {
+  'a running instance is left alone': { world: { vmi: aVmi('Running') }, want: [] },
+  'a deleted record is created again': {
     world: { vmi: aVmi('Running'), identity: undefined },
     want: ['create VirtualMachineIdentity'],
   },
-  'a record that has lost its owner is the VM’s own again': {
+  'a record that lost its owner is adopted again': {
     world: { vmi: aVmi('Running'), identity: aRecord(aVm(), { ownerReferences: undefined }) },
     want: ['patch VirtualMachineIdentity'],
   },
-  'but not while somebody holds the VM': {
+  'a record is not adopted while a snapshot holds the VM': {
     world: { vmi: aVmi('Running'), identity: aRecord(aVm(), { ownerReferences: undefined }), lock },
     want: [],
   },
-  'nor one of another VM': {
+  'a record of another VM is not adopted': {
     world: {
       vmi: aVmi('Running'),
       identity: aRecord(aVm({ metadata: { uid: 'other' } })),
     },
     want: [],
   },
-  'a record is not made for an instance that goes': {
+  'no record is created for an instance under deletion': {
     world: { vmi: aVmi('Running', { metadata: { ...DELETED, finalizers: [] } }), identity: undefined },
     want: [],
   },
-  'a finished instance goes before another comes': {
+  'a finished instance is deleted before another is created': {
     world: { vmi: aVmi('Failed') },
     want: ['delete VirtualMachineInstance'],
   },
-  'an instance that goes is let go': {
+  'an instance under deletion is released': {
     world: { vmi: aVmi('Running', { metadata: DELETED }) },
     want: ['patch VirtualMachineInstance'],
   },
-  'an instance that was let go is waited for': {
+  'the VM waits for an instance that was released': {
     world: { vmi: aVmi('Running', { metadata: { ...DELETED, finalizers: ['another'] } }) },
     want: [],
   },
-  'a paused start of a halted VM makes it run always': {
+  'a paused start changes a halted VM to Always': {
     world: { vm: aVm({ runStrategy: 'Halted', status: { stateChangeRequests: [{ action: 'Start' }] } }) },
     want: ['patch VirtualMachine'],
     status: false,
   },
-  'a deleted VM stops its instance': {
+  'a VM under deletion stops its instance': {
     world: { vm: aVm({ metadata: DELETED }), vmi: aVmi('Running') },
     want: ['delete VirtualMachineInstance'],
   },
-  'a deleted VM waits for its instance': {
+  'a VM under deletion waits for its instance': {
     world: { vm: aVm({ metadata: DELETED }), vmi: aVmi('Running', { metadata: { ...DELETED, finalizers: [] } }) },
     want: [],
   },
-  'a deleted VM starts nothing': {
+  'a VM under deletion starts nothing': {
     world: { vm: aVm({ metadata: DELETED }) },
     want: ['patch VirtualMachine'],
     status: false,
   },
-  'a deleted VM that leaves its instance behind does not touch it': {
+  'a VM that is deleted with orphan does not change its instance': {
     world: { vm: aVm({ metadata: { ...DELETED, finalizers: ['orphan', VM_FINALIZER] } }), vmi: aVmi('Running') },
     want: ['patch VirtualMachine'],
     status: false,
   },
-  'an instance that an earlier VM left behind is adopted': {
-    world: { stranger: anOrphan(), mayAdopt: true },
+  'an orphaned instance of an earlier VM is adopted': {
+    world: { foreignVmi: anOrphan(), mayAdopt: true },
     want: ['patch VirtualMachineInstance'],
     status: false,
   },
-  'by a VM that is held first': {
-    world: { vm: bare, stranger: anOrphan(), mayAdopt: true },
+  'an adopting VM first gets its finalizer': {
+    world: { vm: bare, foreignVmi: anOrphan(), mayAdopt: true },
     want: ['patch VirtualMachine', 'patch VirtualMachineInstance'],
     status: false,
   },
-  'nor by a VM that somebody holds': { world: { stranger: anOrphan(), mayAdopt: true, lock }, want: [] },
-  'but not by a VM that is gone already': { world: { stranger: anOrphan(), mayAdopt: false }, want: [] },
-  'nor one that people made themselves': {
-    world: { stranger: anOrphan({ finalizers: [VMI_FINALIZER] }), mayAdopt: true },
+  'an instance is not adopted while a snapshot holds the VM': {
+    world: { foreignVmi: anOrphan(), mayAdopt: true, lock },
     want: [],
   },
-  'nor one that another VM has': { world: { stranger: aVmi('Running'), mayAdopt: true }, want: [] },
-  'nor by a VM that is to go': {
-    world: { vm: aVm({ metadata: DELETED }), stranger: anOrphan(), mayAdopt: true },
+  'an instance is not adopted by a VM that is already gone': {
+    world: { foreignVmi: anOrphan(), mayAdopt: false },
+    want: [],
+  },
+  'an instance that a user created is not adopted': {
+    world: { foreignVmi: anOrphan({ finalizers: [VMI_FINALIZER] }), mayAdopt: true },
+    want: [],
+  },
+  'an instance of another VM is not adopted': { world: { foreignVmi: aVmi('Running'), mayAdopt: true }, want: [] },
+  'an instance is not adopted by a VM under deletion': {
+    world: { vm: aVm({ metadata: DELETED }), foreignVmi: anOrphan(), mayAdopt: true },
     want: ['patch VirtualMachine'],
     status: false,
   },
-  'an instance of somebody else is not touched': { world: { stranger: aVmi('Failed') }, want: [] },
-  'a deleted VM does not wait for an instance of somebody else': {
-    world: { vm: aVm({ metadata: DELETED }), stranger: aVmi('Running') },
+  'an instance of another owner is not changed': { world: { foreignVmi: aVmi('Failed') }, want: [] },
+  'a VM under deletion does not wait for an instance of another owner': {
+    world: { vm: aVm({ metadata: DELETED }), foreignVmi: aVmi('Running') },
     want: ['patch VirtualMachine'],
     status: false,
   },
-  'a VM is not started while somebody else has the claim of its state': {
+  'a VM does not start while its state claim has another owner': {
     world: { stateConflicts: [disputed] },
     want: [],
   },
-  'nor prepared for a start while somebody else has the claim of its state': {
+  'a VM is not prepared for a start while its state claim has another owner': {
     world: { stateConflicts: [disputed], vm: aVm({ metadata: FRESH }), identity: undefined },
     want: [],
   },
-  'a VM that runs is left alone, whoever has the claim of its state': {
+  'a running VM is left alone if its state claim has another owner': {
     world: { stateConflicts: [disputed], vmi: aVmi('Running') },
     want: [],
   },
-  'a VM that somebody holds is not started': { world: { lock }, want: [] },
-  'nor prepared for it': { world: { lock, vm: aVm({ metadata: FRESH }), identity: undefined }, want: [] },
-  'nor woken': {
+  'a VM that a snapshot holds is not started': { world: { lock }, want: [] },
+  'a VM that a snapshot holds is not prepared for a start': {
+    world: { lock, vm: aVm({ metadata: FRESH }), identity: undefined },
+    want: [],
+  },
+  'a halted VM that a snapshot holds is not set to Always': {
     world: { lock, vm: aVm({ runStrategy: 'Halted', status: { stateChangeRequests: [{ action: 'Start' }] } }) },
     want: [],
   },
-  'it is still stopped': {
+  'a VM that a snapshot holds is stopped': {
     world: { lock, vm: aVm({ runStrategy: 'Halted' }), vmi: aVmi('Running') },
     want: ['delete VirtualMachineInstance'],
   },
-  'and let go': { world: { lock, vm: aVm({ metadata: DELETED }) }, want: ['patch VirtualMachine'], status: false },
-  'a start of an import records who the VM is first': {
+  'a VM under deletion is released although a snapshot holds it': {
+    world: { lock, vm: aVm({ metadata: DELETED }) },
+    want: ['patch VirtualMachine'],
+    status: false,
+  },
+  'the start of an imported VM records its identity first': {
     world: { vm: imported, identity: undefined },
     want: ['create VirtualMachineIdentity'],
     status: false,
   },
-  'and waits until its devices are on record': { world: { vm: imported, identity: aRecord(imported) }, want: [] },
-  'and starts then': {
+  'the start of an imported VM waits until its devices are recorded': {
+    world: { vm: imported, identity: aRecord(imported) },
+    want: [],
+  },
+  'an imported VM starts when its devices are recorded': {
     world: { vm: imported, identity: { ...aRecord(imported), status: { devices: [] } } },
     want: ['create VirtualMachineInstance'],
     status: false,
   },
-  'the record of an earlier VM keeps a start back': {
+  'the record of an earlier VM prevents a start': {
     world: { identity: aRecord(aVm({ metadata: { uid: 'earlier' } })) },
     want: [],
   },
@@ -190,7 +206,7 @@ for (const [name, { world, want, status = true }] of Object.entries(cases)) {
   });
 }
 
-test('machine type and firmware uuid are written with the finalizer, on the state that was seen', () => {
+test('machine type and firmware uuid are written with the finalizer, on the observed version', () => {
   const [change] = decideVm(aWorld({ vm: bare, identity: undefined })).changes;
   assert.ok(change?.do === 'patch');
   assert.deepEqual(change.patch.body, {
@@ -199,7 +215,7 @@ test('machine type and firmware uuid are written with the finalizer, on the stat
   });
 });
 
-test('a start that is put off is looked at again when it is due', () => {
+test('a delayed start is reconsidered when it is due', () => {
   const retryAfterTimestamp = timestamp(NOW_MS + 7000);
   const vm = aVm({ status: { startFailure: { consecutiveFailCount: 1, retryAfterTimestamp } } });
   const plan = decideVm(aWorld({ vm }));
@@ -207,23 +223,23 @@ test('a start that is put off is looked at again when it is due', () => {
   assert.equal(plan.requeueAfterMs, 7000);
 });
 
-test('a failure under RerunOnFailure is written down with the delete', () => {
+test('a failure under RerunOnFailure is recorded with the deletion', () => {
   const vm = aVm({ runStrategy: 'RerunOnFailure' });
   const { status } = decideVm(aWorld({ vm, vmi: aVmi('Failed', { vm }) }));
   assert.deepEqual(status?.['stateChangeRequests'], [{ action: 'Start' }]);
 });
 
-test('what keeps a VM from running is told in an Event, once', () => {
-  const stranger = aVmi('Running', { metadata: { ownerReferences: [] } });
-  const { events, status } = decideVm(aWorld({ stranger }));
+test('the reason that prevents a VM from running is reported in one Event', () => {
+  const foreignVmi = aVmi('Running', { metadata: { ownerReferences: [] } });
+  const { events, status } = decideVm(aWorld({ foreignVmi }));
   assert.deepEqual(
     events?.map(({ type, reason }) => `${type} ${reason}`),
     ['Warning FailedCreate'],
   );
-  assert.deepEqual(decideVm(aWorld({ stranger, vm: aVm({ status: status as VmStatus }) })).events, []);
+  assert.deepEqual(decideVm(aWorld({ foreignVmi, vm: aVm({ status: status as VmStatus }) })).events, []);
 });
 
-test('a claim of its state that somebody else has is named in a condition and an Event, once', () => {
+test('a state claim of another owner is named in a condition and in one Event', () => {
   const stateConflicts = [disputed];
   const { events, status } = decideVm(aWorld({ stateConflicts }));
   const [event, ...more] = events ?? [];
@@ -234,12 +250,12 @@ test('a claim of its state that somebody else has is named in a condition and an
   assert.deepEqual(decideVm(aWorld({ stateConflicts, vm: aVm({ status: status as VmStatus }) })).events, []);
 });
 
-test('all of a start is told when it fails', () => {
+test('the full status is written when a start fails', () => {
   assert.equal(decideVm(aWorld({ vm: bare, identity: undefined })).goOn, true);
   assert.equal(decideVm(aWorld()).goOn, true);
 });
 
-test('an instance that cannot be made is told; one that was only looked at too late is not', () => {
+test('a failed creation of the instance is reported, a stale cache is not', () => {
   const change = { do: 'create', type: VIRTUAL_MACHINE_INSTANCES, object: aVmi('Running'), why: 'x' } as const;
   const world = aWorld();
   const status = concludeVm(world, [{ change, error: new Error('no room') }]);

@@ -1,6 +1,7 @@
 /**
- * How VMs and their instances go. A VM stops its instance and waits for it, unless it is to leave it behind (orphan).
- * The finalizer of this controller on an instance makes sure that its end is seen; it is dropped as soon as that began.
+ * The deletion of VMs and of their instances. A VM under deletion stops its instance and waits until it is gone, unless
+ * the instance is to be orphaned. The finalizer of this controller on an instance guarantees that the controller
+ * observes the start of its deletion; it is removed right after that.
  */
 import { VM_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
@@ -12,22 +13,22 @@ import type { Change } from '#runtime/plan.ts';
 
 const ORPHAN_FINALIZER = 'orphan';
 
-export function stop(vmi: Stored<VirtualMachineInstance>): Change {
+export function stopInstance(vmi: Stored<VirtualMachineInstance>): Change {
   const { name, namespace, uid } = vmi.metadata;
   const why = `Stopped the virtual machine by deleting the virtual machine instance ${uid}`;
   return { do: 'delete', type: VIRTUAL_MACHINE_INSTANCES, name: { name, namespace }, uid, why };
 }
 
-/** For a VM under deletion; undefined while it waits for its instance. */
-export function removal({ vm, vmi }: VmWorld): Change | undefined {
-  const orphans = vm.metadata.finalizers?.includes(ORPHAN_FINALIZER) === true;
-  if (vmi === undefined || orphans)
-    return releaseFrom(VM_FINALIZER, VIRTUAL_MACHINES, vm, 'nothing of the VM is left to stop');
-  return isDeleting(vmi) ? undefined : stop(vmi);
+/** Returns the next step for a VM under deletion, or undefined while it waits for its instance. */
+export function removeVm({ vm, vmi }: VmWorld): Change | undefined {
+  const leavesInstance = vm.metadata.finalizers?.includes(ORPHAN_FINALIZER) === true;
+  if (vmi === undefined || leavesInstance)
+    return releaseFrom(VM_FINALIZER, VIRTUAL_MACHINES, vm, 'the VM has no instance left to stop');
+  return isDeleting(vmi) ? undefined : stopInstance(vmi);
 }
 
-/** For any instance: whoever owned it, an end that nobody sees any more must not be held up. */
+/** Removes the finalizer from an instance under deletion, whether or not its VM still exists. */
 export function releaseInstance(vmi: Stored<VirtualMachineInstance> | undefined): Change | undefined {
   if (vmi === undefined || !isDeleting(vmi)) return undefined;
-  return releaseFrom(VM_FINALIZER, VIRTUAL_MACHINE_INSTANCES, vmi, 'its deletion was seen');
+  return releaseFrom(VM_FINALIZER, VIRTUAL_MACHINE_INSTANCES, vmi, 'the deletion of the instance was observed');
 }

@@ -1,6 +1,6 @@
 /**
- * Which interfaces of a running instance come and go, so that it has what the template says. One that is gone stays in
- * the spec of the instance as `absent`: its MAC and PCI address wait for its return. Pure.
+ * Decides which interfaces to plug into and unplug from a running instance, so that it matches the template. An
+ * unplugged interface remains in the spec of the instance as `absent` and keeps its MAC and PCI address. Pure.
  */
 import {
   type Interface,
@@ -10,68 +10,69 @@ import {
 } from '#api/domain/interface.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
-import { meant } from '#controllers/vm/meaning.ts';
+import { normalizeValue } from '#controllers/vm/normalize-value.ts';
 import { deepEqual } from '#kube/deep.ts';
 
-export interface InterfaceView {
-  /** What a start would make now. */
+export interface InterfaceHotplugInput {
+  /** The spec that a start would build now. */
   readonly next: VmiSpec;
-  /** The instance that runs. */
+  /** The spec of the running instance. */
   readonly now: VmiSpec;
-  /** Of the identity record. */
+  /** The rows of the identity record. */
   readonly rows: readonly LearnedDevice[];
-  /** Whether these are what the instance tells of; otherwise some of it may still have to be read. */
-  readonly isRead: boolean;
+  /** True if the rows match the devices that the instance reports; otherwise some of them may not be recorded yet. */
+  readonly isRecordCurrent: boolean;
 }
 
 export interface InterfaceSteps {
-  /** In the order of the template. */
-  readonly plug: readonly Plugged[];
-  /** Names of those that are to be absent. */
+  /** New interfaces, in the order of the template. */
+  readonly plug: readonly AttachedInterface[];
+  /** Names of interfaces that become absent. */
   readonly unplug: readonly string[];
-  /** Names of those that are no longer to be absent. */
+  /** Names of absent interfaces that are plugged in again. */
   readonly bringBack: readonly string[];
-  /** The link of those that are there or return, where it changes. */
+  /** The new link state of interfaces whose link changes, by name. */
   readonly links: ReadonlyMap<string, 'up' | 'down'>;
-  /** Names of all whose difference goes away while the guest runs, now or later, or shows only when they return. */
-  readonly live: ReadonlySet<string>;
+  /** Names of interfaces that need no restart: they are updated now or later, or differ only while they are absent. */
+  readonly liveUpdatable: ReadonlySet<string>;
 }
 
-export interface Plugged {
+/** An interface and its network, which have the same name. */
+export interface AttachedInterface {
   readonly nic: Interface;
   readonly network?: Network;
 }
 
-export function interfaceSteps({ next, now, rows, isRead }: InterfaceView): InterfaceSteps {
+export function decideInterfaceSteps({ next, now, rows, isRecordCurrent }: InterfaceHotplugInput): InterfaceSteps {
   const [wanted, present] = [interfacesByName(next), interfacesByName(now)];
-  const plug: Plugged[] = [];
+  const plug: AttachedInterface[] = [];
   const unplug: string[] = [];
   const bringBack: string[] = [];
-  const live = new Set<string>();
+  const liveUpdatable = new Set<string>();
   const links = new Map<string, 'up' | 'down'>();
   for (const [name, want] of wanted) {
     const has = present.get(name);
     if (isAbsent(want.nic)) {
       if (has !== undefined && !isAbsent(has.nic)) {
-        // What the guest boots from stays.
+        // An interface from which the guest boots cannot be unplugged.
         if (has.nic.bootOrder !== undefined) continue;
-        if (isRecordedAs(rows, name, false) ?? isRead) unplug.push(name);
+        if (isRecordedAs(rows, name, false) ?? isRecordCurrent) unplug.push(name);
       }
-      live.add(name);
+      liveUpdatable.add(name);
     } else if (has === undefined) {
       if (want.nic.bootOrder !== undefined) continue;
       plug.push(want);
-      live.add(name);
-    } else if (isAbsent(has.nic) && deepEqual(meaning(has), meaning(want))) {
+      liveUpdatable.add(name);
+    } else if (isAbsent(has.nic) && deepEqual(comparable(has), comparable(want))) {
       if (isRecordedAs(rows, name, true) ?? true) {
         bringBack.push(name);
         links.set(name, linkOf(want.nic));
       }
-      live.add(name);
+      liveUpdatable.add(name);
     } else if (!isAbsent(has.nic) && linkOf(has.nic) !== linkOf(want.nic)) links.set(name, linkOf(want.nic));
   }
-  for (const [name, has] of present) if (!wanted.has(name) && isAbsent(has.nic)) live.add(name);
-  return { plug, unplug, bringBack, links, live };
+  for (const [name, has] of present) if (!wanted.has(name) && isAbsent(has.nic)) liveUpdatable.add(name);
+  return { plug, unplug, bringBack, links, liveUpdatable };
 }
 
 function linkOf({ state }: Interface): 'up' | 'down' {
@@ -82,26 +83,29 @@ export function isAbsent({ state }: Interface): boolean {
   return state === 'absent';
 }
 
-function interfacesByName({ domain, networks = [] }: VmiSpec): Map<string, Plugged> {
-  const plugs = new Map(networks.map((network) => [network.name, network]));
-  return new Map((domain.devices?.interfaces ?? []).map((nic) => [nic.name, { nic, network: plugs.get(nic.name) }]));
+function interfacesByName({ domain, networks = [] }: VmiSpec): Map<string, AttachedInterface> {
+  const networksByName = new Map(networks.map((network) => [network.name, network]));
+  return new Map(
+    (domain.devices?.interfaces ?? []).map((nic) => [nic.name, { nic, network: networksByName.get(nic.name) }]),
+  );
 }
 
 /**
- * Before the guest loses it: whoever dies in between must not take it for one that the guest has lost by itself. Undefined
- * where it is not on record: then nobody knows yet, or ever will, where it is.
+ * Reports whether the record has the interface as plugged or unplugged, as given, or undefined if it has no row for it.
+ * The record must have the new state before the guest is changed: otherwise a crash in between would make the interface
+ * look like one that the guest lost by itself.
  */
 function isRecordedAs(rows: readonly LearnedDevice[], name: string, plugged: boolean): boolean | undefined {
   const row = rows.find(({ id }) => id === `nic-${name}`);
   return row === undefined ? undefined : (row.plugged !== false) === plugged;
 }
 
-function meaning({ nic, network }: Plugged): unknown {
-  const { state: _, ...rest } = asHardware(nic);
-  return [meant(interfaceSchema, rest), meant(networkSchema, network)];
+function comparable({ nic, network }: AttachedInterface): unknown {
+  const { state: _, ...rest } = normalizeInterface(nic);
+  return [normalizeValue(interfaceSchema, rest), normalizeValue(networkSchema, network)];
 }
 
-/** With the model that it has unless set; the link says nothing: it changes while the guest runs. */
-export function asHardware({ state, model = 'virtio', ...nic }: Interface): Interface {
+/** Returns the interface with its default model and without its link state, which can change while the guest runs. */
+export function normalizeInterface({ state, model = 'virtio', ...nic }: Interface): Interface {
   return isAbsent({ ...nic, state }) ? { ...nic, model, state } : { ...nic, model };
 }

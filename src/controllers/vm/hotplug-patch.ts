@@ -1,4 +1,7 @@
-/** The one write that makes an instance have what was decided: only where its lists still are as they were read. Pure. */
+/**
+ * Builds the patch that applies hotplug steps to an instance. It fails if the lists have changed since they were read.
+ * Pure.
+ */
 import type { JsonPatchOperation } from '#api/can.ts';
 import type { Interface } from '#api/domain/interface.ts';
 import { formatEphemeralVolumes } from '#api/ephemeral-volumes.ts';
@@ -9,15 +12,15 @@ import { formatPointer } from '#kube/json-pointer.ts';
 
 type Patch = JsonPatchOperation[];
 
-/** Empty where there is nothing to do. */
-export function hotplugPatch({ metadata, spec }: VirtualMachineInstance, steps: DeviceSteps): Patch {
+/** Returns the operations; none if there is nothing to change. */
+export function buildHotplugPatch({ metadata, spec }: VirtualMachineInstance, steps: DeviceSteps): Patch {
   const { volumes, interfaces, ephemeral, persisted } = steps;
-  const going = new Set(volumes.unplug.map(({ name }) => name));
-  const stays = ({ name }: { readonly name: string }): boolean => !going.has(name);
+  const unplugged = new Set(volumes.unplug.map(({ name }) => name));
+  const stays = ({ name }: { readonly name: string }): boolean => !unplugged.has(name);
   const { devices } = spec.domain;
   const networks = interfaces.plug.flatMap(({ network }) => (network === undefined ? [] : [network]));
   const inDevices = ['spec', 'domain', 'devices'];
-  const device = [
+  const deviceOperations = [
     ...setList([...inDevices, 'disks'], devices?.disks, [
       ...(devices?.disks ?? []).filter(stays),
       ...volumes.plug.map(({ disk }) => disk),
@@ -32,10 +35,10 @@ export function hotplugPatch({ metadata, spec }: VirtualMachineInstance, steps: 
       ...(spec.volumes ?? []).filter(stays),
       ...volumes.plug.map(({ volume }) => volume),
     ]),
-    ...(device.length > 0 && devices === undefined ? set(inDevices, undefined, {}) : []),
-    ...device,
+    ...(deviceOperations.length > 0 && devices === undefined ? set(inDevices, undefined, {}) : []),
+    ...deviceOperations,
     ...setList(['spec', 'networks'], spec.networks, [...(spec.networks ?? []), ...networks]),
-    ...setNote(metadata.annotations?.[EPHEMERAL_HOTPLUG_ANNOTATION], ephemeral, persisted),
+    ...setEphemeralVolumes(metadata.annotations?.[EPHEMERAL_HOTPLUG_ANNOTATION], ephemeral, persisted),
   ];
 }
 
@@ -47,21 +50,27 @@ function withState(nic: Interface, { unplug, links }: DeviceSteps['interfaces'])
   return link === 'down' ? { ...rest, state: link } : rest;
 }
 
-/** The items of what stays are those that were read. */
+/**
+ * Replaces a list, unless both have the same items. Items are compared by reference: unchanged items are not copied.
+ */
 function setList<T>(path: readonly string[], before: readonly T[] | undefined, after: readonly T[]): Patch {
   const old = before ?? [];
   if (old.length === after.length && old.every((item, i) => item === after[i])) return [];
   return set(path, before, after.length === 0 ? undefined : after);
 }
 
-function setNote(before: string | undefined, ephemeral: readonly string[], persisted: readonly string[]): Patch {
+function setEphemeralVolumes(
+  before: string | undefined,
+  ephemeral: readonly string[],
+  persisted: readonly string[],
+): Patch {
   if (persisted.length === 0) return [];
   const left = ephemeral.filter((name) => !persisted.includes(name));
   const path = ['metadata', 'annotations', EPHEMERAL_HOTPLUG_ANNOTATION];
   return set(path, before, left.length === 0 ? undefined : formatEphemeralVolumes(left));
 }
 
-/** What is absent is tested as null. */
+/** Tests the old value, then sets the new one. A missing value is tested as null. */
 function set(tokens: readonly string[], before: unknown, after: unknown): Patch {
   const path = formatPointer(tokens);
   const test = { op: 'test', path, value: before ?? null } as const;

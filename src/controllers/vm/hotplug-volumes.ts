@@ -1,78 +1,79 @@
 /**
- * Which disks of a running instance come and go, so that it has what the template says: claim volumes that are
- * hotpluggable, with their disks. One on another claim leaves first, and comes back when the guest has let go of it; a
- * guest is not bereft of a disk that it uses for the sake of a serial or a cache: that waits for a restart. Volumes that
- * were plugged into the instance for this run only are nobody's business here. Pure.
+ * Decides which disks to plug into and unplug from a running instance, so that it matches the template. Only
+ * hotpluggable volumes of claims are considered. A disk that moves to another claim is unplugged first and plugged in
+ * again when the guest has released it. A disk in use is not unplugged to change, for example, its serial or cache:
+ * that needs a restart. Volumes that were plugged into the instance for this run only are left alone. Pure.
  */
 import { isMovable, isPlugged } from '#api/disk-bus.ts';
 import { disk as diskSchema, type Disk } from '#api/domain/disk.ts';
 import { volume as volumeSchema, type Volume } from '#api/domain/volume.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
-import { meant } from '#controllers/vm/meaning.ts';
+import { normalizeValue } from '#controllers/vm/normalize-value.ts';
 import { deepEqual } from '#kube/deep.ts';
 
-/** A volume and its disk, which have one name. */
-export interface Attached {
+/** A volume and its disk, which have the same name. */
+export interface AttachedVolume {
   readonly volume: Volume;
   readonly disk: Disk;
 }
 
-export interface VolumeView {
-  /** What a start would make now. */
+export interface VolumeHotplugInput {
+  /** The spec that a start would build now. */
   readonly next: VmiSpec;
-  /** The instance that runs. */
+  /** The spec of the running instance. */
   readonly now: VmiSpec;
-  /** Whether the volume was plugged in for this run only. */
+  /** Reports whether the volume was plugged in for this run only. */
   readonly isEphemeral: (name: string) => boolean;
   readonly hotplug: VmiStatus['hotplug'];
 }
 
 export interface VolumeSteps {
   /** In the order of the template. */
-  readonly plug: readonly Attached[];
-  readonly unplug: readonly Leaving[];
-  /** Names of all whose difference goes away while the guest runs, now or later. */
-  readonly live: ReadonlySet<string>;
+  readonly plug: readonly AttachedVolume[];
+  readonly unplug: readonly VolumeUnplug[];
+  /** Names of volumes that need no restart: they match the template now or will be changed to match it. */
+  readonly liveUpdatable: ReadonlySet<string>;
 }
 
-export interface Leaving {
+export interface VolumeUnplug {
   readonly name: string;
-  /** It comes back as the template has it now. */
+  /** True if the volume is plugged in again afterwards, as the template has it now. */
   readonly returns: boolean;
 }
 
-export function volumeSteps(view: VolumeView): VolumeSteps {
-  const { next, now, isEphemeral, hotplug = [] } = view;
+export function decideVolumeSteps(input: VolumeHotplugInput): VolumeSteps {
+  const { next, now, isEphemeral, hotplug = [] } = input;
   const [wanted, present] = [attachedOf(next), attachedOf(now)];
-  const listed = new Set(hotplug.map(({ device }) => device));
-  const plug: Attached[] = [];
-  const unplug: Leaving[] = [];
-  const live = new Set<string>();
+  const inProgress = new Set(hotplug.map(({ device }) => device));
+  const plug: AttachedVolume[] = [];
+  const unplug: VolumeUnplug[] = [];
+  const liveUpdatable = new Set<string>();
   for (const [name, has] of present) {
     const want = wanted.get(name);
-    if (!comesAndGoes(has) || (want !== undefined && !comesAndGoes(want))) continue;
-    const stays = want === undefined ? isEphemeral(name) : deepEqual(meaning(has), meaning(want));
+    if (!canHotplug(has) || (want !== undefined && !canHotplug(want))) continue;
+    const stays = want === undefined ? isEphemeral(name) : deepEqual(comparable(has), comparable(want));
     if (!stays && want !== undefined && isSameDisk(has, want)) continue;
-    live.add(name);
+    liveUpdatable.add(name);
     if (!stays) unplug.push({ name, returns: want !== undefined && isPlugged(want.disk) });
   }
   const claims = new ClaimHolders(present);
   for (const [name, want] of wanted) {
-    if (present.has(name) || !comesAndGoes(want)) continue;
+    if (present.has(name) || !canHotplug(want)) continue;
     const holder = isPlugged(want.disk) ? claims.otherHolder(want) : undefined;
-    // As long as this run lasts: only a restart brings the claim to where the template has it.
-    if (holder !== undefined && !wanted.has(holder) && !unplug.some((going) => going.name === holder)) continue;
-    live.add(name);
-    if (holder === undefined && isPlugged(want.disk) && !listed.has(`disk-${name}`)) plug.push(want);
+    // The current holder keeps the claim for this run, so only a restart can give it to this disk.
+    if (holder !== undefined && !wanted.has(holder) && !unplug.some(({ name: unplugged }) => unplugged === holder))
+      continue;
+    liveUpdatable.add(name);
+    if (holder === undefined && isPlugged(want.disk) && !inProgress.has(`disk-${name}`)) plug.push(want);
   }
-  return { plug, unplug, live };
+  return { plug, unplug, liveUpdatable };
 }
 
-/** By name, in the order of the disks. */
-function attachedOf({ domain, volumes = [] }: VmiSpec): Map<string, Attached> {
+/** Returns the volumes with a disk, by name, in the order of the disks. */
+function attachedOf({ domain, volumes = [] }: VmiSpec): Map<string, AttachedVolume> {
   const contents = new Map(volumes.map((volume) => [volume.name, volume]));
-  const attached = new Map<string, Attached>();
+  const attached = new Map<string, AttachedVolume>();
   for (const disk of domain.devices?.disks ?? []) {
     const volume = contents.get(disk.name);
     if (volume !== undefined) attached.set(disk.name, { volume, disk });
@@ -80,48 +81,49 @@ function attachedOf({ domain, volumes = [] }: VmiSpec): Map<string, Attached> {
   return attached;
 }
 
-function comesAndGoes({ volume, disk }: Attached): boolean {
+function canHotplug({ volume, disk }: AttachedVolume): boolean {
   return isMovable(disk, volume);
 }
 
-/** In the guest, and to stay there, however else it is to be. */
-function isSameDisk(has: Attached, want: Attached): boolean {
+/** Reports whether the disk is plugged before and after, on the same claim. */
+function isSameDisk(has: AttachedVolume, want: AttachedVolume): boolean {
   const [before, now] = [has, want].map(({ volume }) => volume.persistentVolumeClaim?.claimName);
   return before === now && isPlugged(has.disk) && isPlugged(want.disk);
 }
 
-/** The content and the hardware. */
-function meaning({ volume, disk }: Attached): unknown {
+/** Returns the content and the hardware of the disk, in a form that deepEqual can compare. */
+function comparable({ volume, disk }: AttachedVolume): unknown {
   const { persistentVolumeClaim: claim } = volume;
   const content = { ...volume, persistentVolumeClaim: { ...claim, readOnly: claim?.readOnly === true } };
-  return [meant(volumeSchema, content), meant(diskSchema, asHardware(disk))];
+  return [normalizeValue(volumeSchema, content), normalizeValue(diskSchema, normalizeDisk(disk))];
 }
 
-/** With all that is so unless set; without whether a start can do without it, which is not of the machine. */
-export function asHardware(asked: Disk): Disk {
-  const { optional: _, plugged, disk, lun, serial, ...rest } = asked;
+/** Returns the disk with defaults filled in and without `optional`, which is not a property of the hardware. */
+export function normalizeDisk(declared: Disk): Disk {
+  const { optional: _, plugged, disk, lun, serial, ...rest } = declared;
   const common = { ...rest, ...(serial ? { serial } : {}), plugged: plugged !== false };
   if (lun !== undefined) return { ...common, lun: { bus: 'scsi', readonly: lun.readonly === true } };
   if (rest.cdrom !== undefined || rest.floppy !== undefined) return common;
   return { ...common, disk: { ...disk, bus: disk?.bus ?? 'virtio', readonly: disk?.readonly === true } };
 }
 
-/** A claim that is written has one disk: another one waits until it is free. */
+/** The disks that use each claim. A claim that is writable can have one disk; another one waits until it is free. */
 class ClaimHolders {
-  readonly #holders = new Map<string, Attached[]>();
+  readonly #holders = new Map<string, AttachedVolume[]>();
 
-  constructor(present: ReadonlyMap<string, Attached>) {
+  constructor(present: ReadonlyMap<string, AttachedVolume>) {
     for (const attached of present.values()) {
       const { claimName } = attached.volume.persistentVolumeClaim ?? {};
       if (claimName !== undefined) this.#holders.set(claimName, [...(this.#holders.get(claimName) ?? []), attached]);
     }
   }
 
-  otherHolder({ volume: { name, persistentVolumeClaim: claim } }: Attached): string | undefined {
+  /** Returns the name of a disk that must release the claim first. */
+  otherHolder({ volume: { name, persistentVolumeClaim: claim } }: AttachedVolume): string | undefined {
     const others = (this.#holders.get(claim?.claimName ?? '') ?? []).filter(({ disk }) => disk.name !== name);
-    const inTheWay = others.find(
+    const conflicting = others.find(
       ({ volume }) => claim?.readOnly !== true || volume.persistentVolumeClaim?.readOnly !== true,
     );
-    return inTheWay?.disk.name;
+    return conflicting?.disk.name;
   }
 }

@@ -1,17 +1,17 @@
-/** When devices are plugged at all, and how that is written and told. */
+/** The conditions under which devices are plugged, and how the change is written and reported. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { concludeVm, decideVm } from '#controllers/vm/decide-vm.ts';
-import { hotplug } from '#controllers/vm/hotplug.ts';
-import { restartRequired } from '#controllers/vm/restart-required.ts';
+import { planHotplug } from '#controllers/vm/hotplug.ts';
+import { requiresRestart } from '#controllers/vm/restart-required.ts';
 import {
   data,
   nic,
   template,
   type Scene,
   worldOf,
-  after,
-  shown,
+  afterHotplug,
+  describeDevices,
   root,
   ROOT,
 } from '#controllers/vm/testing/hotplug-scene.ts';
@@ -19,12 +19,12 @@ import { aVm, aVmi, DELETED } from '#controllers/vm/vm-world.fixture.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { applyJsonPatch } from '#kube/json-patch.ts';
 
-test('a write is only made on the lists that were read', () => {
+test('a write requires the lists that were read', () => {
   const { vmi, ...world } = worldOf({
     runs: [root],
     template: [root, data('a'), nic('n', { macAddress: '02:00:00:00:00:01' })],
   });
-  const [change] = hotplug({ ...world, vmi })?.changes ?? [];
+  const [change] = planHotplug({ ...world, vmi })?.changes ?? [];
   assert.ok(vmi !== undefined && change?.do === 'patch');
   const { body } = change.patch;
   const { devices } = vmi.spec.domain;
@@ -39,30 +39,30 @@ test('a write is only made on the lists that were read', () => {
 });
 
 const asked: Scene = { runs: [root], template: [root, data('a')] };
-const moments: Record<string, VmWorld> = {
+const worlds: Record<string, VmWorld> = {
   'while the VM is held': worldOf(asked, { lock: { kind: 'snapshot', name: 'nightly' } }),
-  'of an instance that is being deleted': worldOf(asked, {
+  'into an instance under deletion': worldOf(asked, {
     vmi: aVmi('Running', { vm: aVm({ template: template([root]) }), metadata: { ...DELETED, finalizers: [] } }),
   }),
   'before the guest runs': worldOf(asked, { vmi: aVmi('Scheduled', { vm: aVm({ template: template([root]) }) }) }),
   'after its end': worldOf(asked, { vmi: aVmi('Succeeded', { vm: aVm({ template: template([root]) }) }) }),
   'without an instance': worldOf(asked, { vmi: undefined }),
 };
-for (const [name, world] of Object.entries(moments)) {
-  test(`nothing is plugged ${name}, nor is that a reason to restart`, () => {
-    assert.equal(hotplug(world), undefined);
-    assert.equal(restartRequired(world), false);
+for (const [name, world] of Object.entries(worlds)) {
+  test(`nothing is plugged ${name}, and no restart is required`, () => {
+    assert.equal(planHotplug(world), undefined);
+    assert.equal(requiresRestart(world), false);
   });
 }
 
-test('what else has changed still waits for a restart', () => {
+test('a change that hotplug cannot apply still needs a restart', () => {
   const world = worldOf(asked);
   const vm = aVm({ template: template(asked.template, 2) });
-  assert.equal(restartRequired({ ...world, vm }), true);
-  assert.equal(shown(after({ ...world, vm })), `${ROOT} a:a-claim`);
+  assert.equal(requiresRestart({ ...world, vm }), true);
+  assert.equal(describeDevices(afterHotplug({ ...world, vm })), `${ROOT} a:a-claim`);
 });
 
-test('it is one of the rules, and what keeps it from being done is told', () => {
+test('decideVm plans hotplug, and concludeVm reports its failure', () => {
   const world = worldOf(asked);
   const { changes, goOn } = decideVm(world);
   const [change] = changes;

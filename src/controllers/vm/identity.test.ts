@@ -3,11 +3,11 @@ import { derivedMac } from '#api/derived-mac.ts';
 import { test } from 'node:test';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { IdentitySpec } from '#api/virtual-machine-identity/kind.ts';
-import { identityOf, recordIdentity } from '#controllers/vm/identity.ts';
+import { resolveIdentity, recordIdentity } from '#controllers/vm/identity.ts';
 import { legacyUuid } from '#api/legacy-uuid.ts';
 import { aRecord, aVm, aVmi, aWorld, DELETED, UUID } from '#controllers/vm/vm-world.fixture.ts';
 
-test('the legacy uuid is the one that KubeVirt makes', () => {
+test('the legacy uuid is the same as in KubeVirt', () => {
   const vectors = {
     test: 'feec480d-31a1-59fa-9199-a330c83aa404',
     testvm: '5a9fc181-957e-5c32-9e5a-2de5e9673531',
@@ -20,7 +20,7 @@ test('the legacy uuid is the one that KubeVirt makes', () => {
   for (const [name, uuid] of Object.entries(vectors)) assert.equal(legacyUuid(name), uuid, name);
 });
 
-test('a made MAC address is of the local range, and depends on the VM and the interface only', () => {
+test('a derived MAC address is locally administered and depends only on the VM and the interface', () => {
   assert.match(derivedMac('vm-uid', 'a'), /^02(:[0-9a-f]{2}){5}$/);
   assert.equal(derivedMac('vm-uid', 'a'), derivedMac('vm-uid', 'a'));
   assert.notEqual(derivedMac('vm-uid', 'a'), derivedMac('vm-uid', 'b'));
@@ -36,67 +36,67 @@ interface Case {
 
 const noInterface = { autoattachPodInterface: false };
 const nics = { interfaces: [{ name: 'a' }, { name: 'b', macAddress: 'de:ad:00:00:be:ef' }] };
-const MADE = [{ name: 'a', macAddress: derivedMac('vm-uid', 'a') }];
+const DERIVED = [{ name: 'a', macAddress: derivedMac('vm-uid', 'a') }];
 
-const NAMED = { name: 'b', macAddress: 'de:ad:00:00:be:ef', fromTemplate: true };
+const FROM_TEMPLATE = { name: 'b', macAddress: 'de:ad:00:00:be:ef', fromTemplate: true };
 
 const cases: Record<string, Case> = {
-  'what the template says counts': {
+  'the template has precedence': {
     template: { domain: { firmware: { uuid: UUID, serial: 's2' }, devices: noInterface } },
     known: { firmware: { uuid: 'old', serial: 's1' } },
     want: { firmware: { uuid: UUID, serial: 's2' } },
   },
-  'what the record says counts where the template says nothing': {
+  'the record has precedence if the template has no value': {
     template: { domain: { firmware: { uuid: '' }, devices: noInterface } },
     known: { firmware: { uuid: UUID, serial: 's1' } },
     want: { firmware: { uuid: UUID, serial: 's1' } },
   },
-  'a VM without a uuid has the one of its name': {
+  'a VM without a uuid gets the legacy uuid': {
     template: { domain: { devices: noInterface } },
     want: { firmware: { uuid: legacyUuid('db') } },
   },
-  'addresses are made for interfaces that name none': {
+  'interfaces without a MAC address get a derived one': {
     template: { domain: { firmware: { uuid: UUID }, devices: nics } },
-    want: { firmware: { uuid: UUID }, interfaces: [...MADE, NAMED] },
+    want: { firmware: { uuid: UUID }, interfaces: [...DERIVED, FROM_TEMPLATE] },
   },
-  'an address on record is kept': {
+  'a recorded MAC address is kept': {
     template: { domain: { firmware: { uuid: UUID }, devices: nics } },
     known: { interfaces: [{ name: 'a', macAddress: '02:00:00:00:00:01' }] },
-    want: { firmware: { uuid: UUID }, interfaces: [{ name: 'a', macAddress: '02:00:00:00:00:01' }, NAMED] },
+    want: { firmware: { uuid: UUID }, interfaces: [{ name: 'a', macAddress: '02:00:00:00:00:01' }, FROM_TEMPLATE] },
   },
-  'an address that the template names no more is not kept': {
+  'a MAC address that was removed from the template is not kept': {
     template: { domain: { firmware: { uuid: UUID }, devices: nics } },
     known: { interfaces: [{ name: 'a', macAddress: '02:00:00:00:00:01', fromTemplate: true }] },
-    want: { firmware: { uuid: UUID }, interfaces: [...MADE, NAMED] },
+    want: { firmware: { uuid: UUID }, interfaces: [...DERIVED, FROM_TEMPLATE] },
   },
-  'a VM that is nobody yet is of the maker that the KubeVirt object names': {
+  'a new VM gets the manufacturer of the KubeVirt object': {
     template: { domain: { firmware: { uuid: UUID }, devices: noInterface } },
     smbios: { manufacturer: 'Acme' },
     want: { firmware: { uuid: UUID }, smbios: { manufacturer: 'Acme' } },
   },
-  'one that is on record keeps its maker': {
+  'a recorded VM keeps its manufacturer': {
     template: { domain: { firmware: { uuid: UUID }, devices: noInterface } },
     known: { firmware: { uuid: UUID }, smbios: { manufacturer: 'Old' } },
     smbios: { manufacturer: 'Acme' },
     want: { firmware: { uuid: UUID }, smbios: { manufacturer: 'Old' } },
   },
-  'and one that never had one gets none': {
+  'a recorded VM without a manufacturer gets none': {
     template: { domain: { firmware: { uuid: UUID }, devices: noInterface } },
     known: { firmware: { uuid: UUID } },
     smbios: { manufacturer: 'Acme' },
     want: { firmware: { uuid: UUID } },
   },
-  'the interface that comes by itself has one, too': {
+  'the interface that is attached by default has a MAC address, too': {
     template: { domain: { firmware: { uuid: UUID } } },
     want: { firmware: { uuid: UUID }, interfaces: [{ name: 'default', macAddress: derivedMac('vm-uid', 'default') }] },
   },
 };
 
 for (const [name, { template, known, smbios, want }] of Object.entries(cases)) {
-  test(name, () => assert.deepEqual(identityOf(aVm({ template }), known, { smbios }), want));
+  test(name, () => assert.deepEqual(resolveIdentity(aVm({ template }), known, { smbios }), want));
 }
 
-test('the record is made when there is none, left alone when it says all, and patched when it does not', () => {
+test('the record is created if it is missing, kept if it is complete, and otherwise patched', () => {
   const vm = aVm();
   const [create] = recordIdentity(aWorld({ vm, identity: undefined }));
   assert.ok(create?.do === 'create');
@@ -110,7 +110,7 @@ test('the record is made when there is none, left alone when it says all, and pa
   assert.ok(patch?.do === 'patch' && patch.uid === 'record-uid');
 });
 
-test('a record that nobody owns is taken over with what it says', () => {
+test('a record without an owner is adopted with its content', () => {
   const vm = aVm({ template: { domain: {} } });
   const orphan = { ...aRecord(vm, { ownerReferences: undefined }), spec: { firmware: { uuid: UUID } } };
   const [patch] = recordIdentity(aWorld({ vm, identity: orphan }));
@@ -123,7 +123,7 @@ test('a record that nobody owns is taken over with what it says', () => {
   assert.equal(body.spec.firmware?.uuid, UUID);
 });
 
-test('a record that somebody deleted is made of what the instance has', () => {
+test('a deleted record is created again from the instance', () => {
   const vm = aVm({ template: { domain: { devices: { interfaces: [{ name: 'a' }] } } } });
   const interfaces = [{ name: 'a', macAddress: '02:00:00:00:00:01' }];
   const vmi = aVmi('Running', {
@@ -134,7 +134,7 @@ test('a record that somebody deleted is made of what the instance has', () => {
   assert.deepEqual(create.object['spec'], { firmware: { uuid: UUID, serial: 's1' }, interfaces });
 });
 
-test('what another VM has left behind is not taken for its own', () => {
+test('the record of another VM is not used', () => {
   const vm = aVm({ template: { domain: {} } });
   const other = aVm({ metadata: { uid: 'earlier' }, template: { domain: { firmware: { uuid: UUID } } } });
   for (const identity of [aRecord(other), aRecord(other, { ...DELETED, ownerReferences: undefined })]) {

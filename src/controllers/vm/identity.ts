@@ -1,7 +1,7 @@
 /**
- * Who a VM is: firmware uuid and serial, and the MAC addresses of its interfaces. What the template says
- * counts, then what the record says, then what the instance has, and only then something is made. What is made follows
- * from the VM's uid and name, so that making it again after a lost write makes the same. Pure.
+ * Resolves the identity of a VM, which is its firmware uuid and serial and the MAC addresses of its interfaces, and
+ * writes it to the identity record. Values come from the template, then the record, then the instance; missing ones are
+ * derived from the uid and name of the VM, so that a repetition after a lost write gives the same values. Pure.
  */
 import { derivedMac } from '#api/derived-mac.ts';
 import type { Smbios } from '#api/domain/chassis.ts';
@@ -16,7 +16,7 @@ import {
 } from '#api/virtual-machine-identity/kind.ts';
 import { isVanishing } from '#api/virtual-machine-identity/record-state.ts';
 import { restoredFrom } from '#api/virtual-machine-identity/restored-vm.ts';
-import { isOfVm, missingHold } from '#controllers/vm/hold-record.ts';
+import { isOfVm, missingRecordMetadata } from '#controllers/vm/record-finalizer.ts';
 import { interfacesOf } from '#api/attached-interfaces.ts';
 import { uuidOfUnseen } from '#api/uuid-admission.ts';
 import { templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
@@ -24,31 +24,31 @@ import { deepEqual } from '#kube/deep.ts';
 import { apiVersionOf, controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import type { Change } from '#runtime/plan.ts';
 
-/** What decides about a VM without a record and without an instance. */
-export interface NewIdentity {
-  /** What new VMs say of their maker; a VM that has run keeps what it said. */
+/** The inputs for a VM that has neither a record nor an instance. */
+export interface IdentityDefaults {
+  /** The SMBIOS manufacturer fields of new VMs; a VM that has run keeps its own. */
   readonly smbios?: Smbios | undefined;
   readonly uuidAdmissionSince?: string | undefined;
 }
 
-/** Returns the identity of a VM; `known` is what its record or its instance says. */
-export function identityOf(
+/** Returns the complete identity of a VM; `known` is the identity in its record or its instance. */
+export function resolveIdentity(
   vm: Stored<VirtualMachine>,
   known: IdentitySpec | undefined,
-  fresh: NewIdentity = {},
+  defaults: IdentityDefaults = {},
 ): IdentitySpec {
   const spec = templateSpec(vm);
-  const uuid = spec.domain.firmware?.uuid || known?.firmware?.uuid || uuidOfUnseen(vm, fresh.uuidAdmissionSince);
+  const uuid = spec.domain.firmware?.uuid || known?.firmware?.uuid || uuidOfUnseen(vm, defaults.uuidAdmissionSince);
   const serial = spec.domain.firmware?.serial || known?.firmware?.serial;
-  const smbios = known === undefined ? readableSmbios(fresh.smbios) : known.smbios;
-  // An address that the template named before and names no more is not kept.
-  const made = known?.interfaces?.filter(({ fromTemplate }) => fromTemplate !== true) ?? [];
-  const macs = new Map(made.map(({ name, macAddress }) => [name, macAddress]));
+  const smbios = known === undefined ? readableSmbios(defaults.smbios) : known.smbios;
+  // An address that came from the template is dropped when the template no longer has it.
+  const derived = known?.interfaces?.filter(({ fromTemplate }) => fromTemplate !== true) ?? [];
+  const macs = new Map(derived.map(({ name, macAddress }) => [name, macAddress]));
   // A restored VM without its record still gets the MAC addresses that were derived from the uid of the original.
   const owner = restoredFrom(vm) ?? vm.metadata.uid;
   const interfaces = interfacesOf(spec).map(({ name, macAddress }) =>
     macAddress
-      ? { name, macAddress: plainMac(macAddress), fromTemplate: true }
+      ? { name, macAddress: normalizeMac(macAddress), fromTemplate: true }
       : { name, macAddress: macs.get(name) ?? derivedMac(owner, name) },
   );
   return {
@@ -58,25 +58,26 @@ export function identityOf(
   };
 }
 
-/** Returns the address as records have it: in lower case, with colons. */
-const plainMac = (text: string) => text.toLowerCase().replaceAll('-', ':');
+/** Returns the address in the form that records use: lower case, with colons. */
+const normalizeMac = (text: string) => text.toLowerCase().replaceAll('-', ':');
 
-/** Returns the record if it is this VM's or can become so. */
+/** Returns the record if the VM owns it or can adopt it. */
 export function ownRecord({
   vm,
   identity,
 }: Pick<VmWorld, 'vm' | 'identity'>): Stored<VirtualMachineIdentity> | undefined {
-  return identity === undefined || isForeign(vm, identity) ? undefined : identity;
+  return identity === undefined || isForeignRecord(vm, identity) ? undefined : identity;
 }
 
 /**
- * Returns the identity that the VM has had: as on record; without a record as the instance has it, then as the newest
- * snapshot has it. MAC addresses of a record count as a whole: one that it leaves out was the template's own.
+ * Returns the identity that the VM has had so far: from its record, otherwise from the instance, otherwise from the
+ * newest snapshot. The MAC addresses of a record are complete: an interface without one had the address of the
+ * template.
  */
 export function knownIdentity(world: VmWorld): IdentitySpec | undefined {
-  const { vmi, lost } = world;
+  const { vmi, lostRecord } = world;
   const recorded: IdentitySpec | undefined = ownRecord(world)?.spec;
-  const saved = lost?.snapshot?.identity.spec;
+  const saved = lostRecord?.snapshot?.identity.spec;
   if (vmi === undefined) return recorded ?? saved;
   const { uuid, serial } = vmi.spec.domain.firmware ?? {};
   const firmware = { uuid: recorded?.firmware?.uuid || uuid, serial: recorded?.firmware?.serial || serial };
@@ -91,24 +92,21 @@ export function knownIdentity(world: VmWorld): IdentitySpec | undefined {
 }
 
 /**
- * Reports whether the record is not the VM's: another VM of this name has left it behind, and the garbage collector will
- * delete it. A record of this VM that is being deleted stays usable while our finalizer holds it.
+ * Reports whether the record belongs to an earlier VM of this name; the garbage collector will delete it. A record of
+ * this VM that is being deleted stays usable while it has our finalizer.
  */
-export function isForeign(vm: Stored<VirtualMachine>, identity: Stored<VirtualMachineIdentity>): boolean {
+export function isForeignRecord(vm: Stored<VirtualMachine>, identity: Stored<VirtualMachineIdentity>): boolean {
   if (isOfVm(identity, vm)) return isVanishing(identity);
   return isDeleting(identity) || controllerUid(identity) !== undefined;
 }
 
-/**
- * Returns the write that makes the VM the owner of a record that an orphaned VM left behind, or that was restored with
- * this VM from a backup.
- */
+/** Returns the write that makes the VM the owner of a record without owner, or of one restored with it from a backup. */
 export function adoptRecord(world: VmWorld): Change[] {
   const { vm } = world;
   const record = ownRecord(world);
   if (record === undefined || controllerUid(record) === vm.metadata.uid) return [];
   const { name, namespace, uid, resourceVersion } = record.metadata;
-  const body = { metadata: { resourceVersion, ...missingHold(vm, record) } };
+  const body = { metadata: { resourceVersion, ...missingRecordMetadata(vm, record) } };
   const why = `Adopted the identity record of an earlier virtual machine ${name}`;
   const patch = { type: 'merge', body } as const;
   const type = VIRTUAL_MACHINE_IDENTITIES;
@@ -119,9 +117,9 @@ export function adoptRecord(world: VmWorld): Change[] {
 export function recordMacs(world: VmWorld, names: readonly string[]): Change[] {
   const record = ownRecord(world);
   if (record === undefined || names.length === 0) return [];
-  const { interfaces: made = [] } = identityOf(world.vm, knownIdentity(world), world);
+  const { interfaces: resolved = [] } = resolveIdentity(world.vm, knownIdentity(world), world);
   const { interfaces: known = [] } = record.spec;
-  const missing = made.filter((one) => names.includes(one.name) && !known.some((other) => deepEqual(one, other)));
+  const missing = resolved.filter((one) => names.includes(one.name) && !known.some((other) => deepEqual(one, other)));
   if (missing.length === 0) return [];
   const kept = known.filter(({ name }) => !missing.some((one) => one.name === name));
   const { name, namespace, uid, resourceVersion } = record.metadata;
@@ -129,8 +127,8 @@ export function recordMacs(world: VmWorld, names: readonly string[]): Change[] {
     type: 'merge',
     body: { metadata: { resourceVersion }, spec: { interfaces: [...kept, ...missing] } },
   } as const;
-  const told = missing.map((one) => `${one.macAddress} of interface "${one.name}"`).join(', ');
-  const why = `Recorded the MAC address ${told}`;
+  const addresses = missing.map(({ name, macAddress }) => `${macAddress} of interface "${name}"`).join(', ');
+  const why = `Recorded the MAC address ${addresses}`;
   return [
     {
       do: 'patch',
@@ -144,14 +142,14 @@ export function recordMacs(world: VmWorld, names: readonly string[]): Change[] {
   ];
 }
 
-/** Returns the writes that make the record hold the identity of the VM; none when it does already. */
+/** Returns the write that creates or updates the record of the VM; none if it is up to date. */
 export function recordIdentity(world: VmWorld): Change[] {
   const { vm } = world;
   const type = VIRTUAL_MACHINE_IDENTITIES;
   const { name, namespace } = vm.metadata;
   const record = ownRecord(world);
   const { configuration, uuidAdmissionSince } = world;
-  const spec = identityOf(vm, knownIdentity(world), { smbios: configuration.smbios, uuidAdmissionSince });
+  const spec = resolveIdentity(vm, knownIdentity(world), { smbios: configuration.smbios, uuidAdmissionSince });
   if (record === undefined) {
     const metadata = { name, namespace, finalizers: [RECORD_FINALIZER], ownerReferences: [ownedByVm(vm)] };
     const object = { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec };
@@ -162,8 +160,8 @@ export function recordIdentity(world: VmWorld): Change[] {
   if (isOwned && deepEqual(record.spec, spec)) return [];
   const { uid, resourceVersion } = record.metadata;
   const body = {
-    metadata: { resourceVersion, ...missingHold(vm, record) },
-    // A merge leaves what it does not name.
+    metadata: { resourceVersion, ...missingRecordMetadata(vm, record) },
+    // A merge patch keeps fields that it does not mention, so an empty list must be null.
     spec: { ...spec, interfaces: spec.interfaces ?? null },
   };
   const why = `Recorded a new identity of the virtual machine with firmware uuid ${spec.firmware?.uuid}`;

@@ -53,84 +53,90 @@ interface Case {
   readonly want: string | undefined;
 }
 
-const going = { ...DELETED, finalizers: [VM_SNAPSHOT_FINALIZER] };
-const restoreGoing = { ...DELETED, finalizers: [VM_RESTORE_FINALIZER] };
+const underDeletion = { ...DELETED, finalizers: [VM_SNAPSHOT_FINALIZER] };
+const restoreUnderDeletion = { ...DELETED, finalizers: [VM_RESTORE_FINALIZER] };
 
 const cases: Record<string, Case> = {
-  'a VM that nobody wants is free': { want: undefined },
+  'a VM without snapshots and restores is free': { want: undefined },
   'a VM is free when its holder is finished or gone': { status: { snapshotInProgress: 'a' }, want: undefined },
   'a snapshot holds its VM': { snapshots: [aSnapshot('a', 1)], want: 'snapshot a' },
-  'so does a restore': { restores: [aRestore('r', 1)], want: 'restore r' },
-  'the oldest comes first': { snapshots: [aSnapshot('a', 2), aSnapshot('b', 1)], want: 'snapshot b' },
-  'of one age, the first by name': { snapshots: [aSnapshot('b', 1), aSnapshot('a', 1)], want: 'snapshot a' },
-  'whatever it wants: the restore was first': {
+  'a restore holds its VM': { restores: [aRestore('r', 1)], want: 'restore r' },
+  'the oldest one holds the VM': { snapshots: [aSnapshot('a', 2), aSnapshot('b', 1)], want: 'snapshot b' },
+  'the first by name holds the VM if both have the same age': {
+    snapshots: [aSnapshot('b', 1), aSnapshot('a', 1)],
+    want: 'snapshot a',
+  },
+  'a restore that is older than a snapshot holds the VM': {
     snapshots: [aSnapshot('a', 2)],
     restores: [aRestore('r', 1)],
     want: 'restore r',
   },
-  'whatever it wants: the snapshot was first': {
+  'a snapshot that is older than a restore holds the VM': {
     snapshots: [aSnapshot('a', 1)],
     restores: [aRestore('r', 2)],
     want: 'snapshot a',
   },
-  'who holds it keeps it, although an older one turns up': {
+  'the holder keeps the VM although there is an older one': {
     snapshots: [aSnapshot('a', 2)],
     restores: [aRestore('r', 1)],
     status: { snapshotInProgress: 'a' },
     want: 'snapshot a',
   },
-  'the name of a snapshot is not that of a restore': {
+  'a snapshot and a restore of the same name are different holders': {
     snapshots: [aSnapshot('x', 2)],
     restores: [aRestore('x', 1)],
     status: { snapshotInProgress: 'x' },
     want: 'snapshot x',
   },
-  'the next gets it when its holder is finished': {
+  'the next one holds the VM when the holder is finished': {
     snapshots: [aSnapshot('b', 2)],
     restores: [aRestore('r', 3)],
     status: { snapshotInProgress: 'a' },
     want: 'snapshot b',
   },
-  'a holder that is being deleted keeps it while its controller cleans up': {
-    snapshots: [aSnapshot('a', 2, going), aSnapshot('b', 1)],
+  'a holder under deletion keeps the VM while its controller cleans up': {
+    snapshots: [aSnapshot('a', 2, underDeletion), aSnapshot('b', 1)],
     status: { snapshotInProgress: 'a' },
     want: 'snapshot a',
   },
-  'so does a restore that is being deleted': {
-    restores: [aRestore('r', 2, restoreGoing)],
+  'a restore under deletion keeps the VM while its controller cleans up': {
+    restores: [aRestore('r', 2, restoreUnderDeletion)],
     status: { restoreInProgress: 'r' },
     want: 'restore r',
   },
-  'but no longer than that': {
+  'a holder under deletion without its finalizer does not keep the VM': {
     snapshots: [aSnapshot('a', 1, { ...DELETED, finalizers: ['another'] }), aSnapshot('b', 2)],
     status: { snapshotInProgress: 'a' },
     want: 'snapshot b',
   },
-  'one that is being deleted does not come to hold it': { snapshots: [aSnapshot('a', 1, going)], want: undefined },
-  'nothing begins with a VM that is being deleted': {
+  'a snapshot under deletion does not become the holder': {
+    snapshots: [aSnapshot('a', 1, underDeletion)],
+    want: undefined,
+  },
+  'no work begins on a VM under deletion': {
     snapshots: [aSnapshot('a', 1)],
     restores: [aRestore('r', 1)],
     metadata: DELETED,
     want: undefined,
   },
-  'nothing begins while the guest moves to another node': {
+  'no work begins while the guest migrates': {
     snapshots: [aSnapshot('a', 1)],
     restores: [aRestore('r', 1)],
     migrationState: { migrationUid: 'm' },
     want: undefined,
   },
-  'it does when the migration is over': {
+  'work begins when the migration is over': {
     snapshots: [aSnapshot('a', 1)],
     migrationState: { migrationUid: 'm', completed: true },
     want: 'snapshot a',
   },
-  'what has begun goes on while the guest moves': {
+  'work that has begun continues while the guest migrates': {
     snapshots: [aSnapshot('a', 1)],
     status: { snapshotInProgress: 'a' },
     migrationState: { migrationUid: 'm' },
     want: 'snapshot a',
   },
-  'what has begun goes on while the VM is being deleted': {
+  'work that has begun continues while the VM is being deleted': {
     snapshots: [aSnapshot('a', 1)],
     metadata: DELETED,
     status: { snapshotInProgress: 'a' },
@@ -146,18 +152,18 @@ for (const [name, { snapshots = [], restores = [], status, metadata, migrationSt
   });
 }
 
-test('a restore that waits for its snapshot does not keep the VM from it', () => {
+test('a restore that waits for its snapshot does not hold the VM', () => {
   assert.deepEqual(unfinishedRestoreOf({ ...aRestore('r', 1), status: undefined }), []);
   assert.deepEqual(unfinishedRestoreOf({ ...aRestore('r', 1), status: { complete: false } }), []);
 });
 
-test('a whole snapshot that is being deleted keeps the VM from nobody', () => {
+test('a finished snapshot under deletion does not hold the VM', () => {
   const conditions = [{ type: 'Progressing', status: 'False' as const, reason: 'Completed' }];
-  assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1, going, { phase: 'Deleting', conditions })), []);
-  assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1, going, { phase: 'Deleting' })), ['ns/db']);
+  assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1, underDeletion, { phase: 'Deleting', conditions })), []);
+  assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1, underDeletion, { phase: 'Deleting' })), ['ns/db']);
 });
 
-test('only what is not finished, and names a VM, is looked at', () => {
+test('only unfinished work that names a VM is in the index', () => {
   assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1)), ['ns/db']);
   assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1, {}, { phase: 'InProgress' })), ['ns/db']);
   assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1, {}, { phase: 'Succeeded' })), []);
@@ -166,7 +172,7 @@ test('only what is not finished, and names a VM, is looked at', () => {
   assert.deepEqual(unfinishedSnapshotOf(other), []);
   const restore = aRestore('r', 1);
   assert.deepEqual(unfinishedRestoreOf(restore), ['ns/db']);
-  assert.deepEqual(unfinishedRestoreOf({ ...restore, status: { restores: [] } }), ['ns/db'], 'it makes its target');
+  assert.deepEqual(unfinishedRestoreOf({ ...restore, status: { restores: [] } }), ['ns/db'], 'it creates its target');
   assert.deepEqual(unfinishedRestoreOf({ ...restore, status: { complete: true } }), []);
   const failed = { conditions: [{ type: 'Failure', status: 'True' as const }] };
   assert.deepEqual(unfinishedRestoreOf({ ...restore, status: failed }), []);

@@ -1,7 +1,7 @@
 /**
- * Who holds a VM: one snapshot or one restore at a time, until it is finished. It is told in the VM's status, and only
- * then they begin; meanwhile the VM starts nothing. What they do is theirs (controllers/snapshot, controllers/restore).
- * Pure.
+ * Decides which snapshot or restore holds a VM: one at a time, until it is finished. The holder is written to the
+ * status of the VM before it begins; meanwhile the VM does not start. controllers/snapshot and controllers/restore do
+ * the work. Pure.
  */
 import { isMigrating } from '#api/migration-state.ts';
 import { VM_RESTORE_FINALIZER, VM_SNAPSHOT_FINALIZER } from '#api/names.ts';
@@ -17,14 +17,14 @@ export interface VmLock {
   readonly name: string;
 }
 
-/** Unfinished snapshots, and restores that have begun, by the key of the VM that they name. */
+/** The name of an index: unfinished snapshots, and restores that have begun, by the key of their VM. */
 export const UNFINISHED_BY_VM = 'unfinished-by-vm';
 
 export function unfinishedSnapshotOf(snapshot: Stored<VirtualMachineSnapshot>): string[] {
   return isSnapshotFinished(snapshot) ? [] : vmKeys(snapshot, snapshot.spec.source);
 }
 
-/** One that has not begun waits for its snapshot, which may itself wait for the VM: it does not count yet. */
+/** Ignores a restore that has not begun: it waits for its snapshot, which may itself wait for the VM. */
 export function unfinishedRestoreOf(restore: Stored<VirtualMachineRestore>): string[] {
   return isRestoreFinished(restore) || !hasRestoreBegun(restore) ? [] : vmKeys(restore, restore.spec.target);
 }
@@ -33,7 +33,7 @@ function vmKeys({ metadata }: Stored, { kind, name }: { readonly kind: string; r
   return kind === VIRTUAL_MACHINES.kind ? [keyOf({ namespace: metadata.namespace, name })] : [];
 }
 
-export interface Unfinished {
+export interface UnfinishedWork {
   readonly snapshots: readonly Stored<VirtualMachineSnapshot>[];
   readonly restores: readonly Stored<VirtualMachineRestore>[];
 }
@@ -44,33 +44,35 @@ interface Candidate {
   readonly holds: boolean;
 }
 
-/** The present holder, as long as it is there and not finished; then the oldest that waits. `vmi`: of the same name. */
+/**
+ * Returns the current holder until it is finished or gone, then the oldest that waits. `vmi` is the instance of the VM.
+ */
 export function lockOf(
   vm: Stored<VirtualMachine>,
-  { snapshots, restores }: Unfinished,
+  { snapshots, restores }: UnfinishedWork,
   vmi?: VirtualMachineInstance,
 ): VmLock | undefined {
   const { snapshotInProgress, restoreInProgress } = vm.status ?? {};
   const candidates: Candidate[] = [
-    ...snapshots.map((object) => candidate('snapshot', object, snapshotInProgress)),
-    ...restores.map((object) => candidate('restore', object, restoreInProgress)),
+    ...snapshots.map((object) => toCandidate('snapshot', object, snapshotInProgress)),
+    ...restores.map((object) => toCandidate('restore', object, restoreInProgress)),
   ];
   const holder = candidates.find(({ holds }) => holds);
   if (holder !== undefined) return holder.lock;
-  // Nothing new begins with a VM that goes: a restore waits for the end of it, and makes another.
+  // No work begins on a VM under deletion: a restore waits until it is gone and creates another one.
   if (isDeleting(vm)) return undefined;
-  // Nor with one whose disks and state are on their way to another node.
+  // No work begins while disks and state are being moved to another node.
   if (isMigrating(vmi?.status?.migrationState)) return undefined;
   return candidates.filter(({ object }) => !isDeleting(object)).toSorted(byAge)[0]?.lock;
 }
 
 const FINALIZERS = { snapshot: VM_SNAPSHOT_FINALIZER, restore: VM_RESTORE_FINALIZER } as const;
 
-/** One that is being deleted holds the VM while its controller still cleans up. */
-function candidate(kind: VmLock['kind'], object: Stored, holder: string | undefined): Candidate {
+/** A snapshot or restore under deletion keeps its hold until its controller has cleaned up. */
+function toCandidate(kind: VmLock['kind'], object: Stored, holder: string | undefined): Candidate {
   const { name, finalizers } = object.metadata;
-  const stays = !isDeleting(object) || finalizers?.includes(FINALIZERS[kind]) === true;
-  return { object, lock: { kind, name }, holds: name === holder && stays };
+  const isEffective = !isDeleting(object) || finalizers?.includes(FINALIZERS[kind]) === true;
+  return { object, lock: { kind, name }, holds: name === holder && isEffective };
 }
 
 function byAge({ object: a }: Candidate, { object: b }: Candidate): number {

@@ -26,117 +26,118 @@ function lostVm(runStrategy: RunStrategy, annotations: Record<string, string> = 
   return aVm({ runStrategy, metadata: { annotations }, status: { ...REMEMBERED, ...status } });
 }
 
-const did = ({ changes }: ReturnType<typeof decideVm>) => changes.map((change) => `${change.do} ${change.type.kind}`);
+const describeChanges = ({ changes }: ReturnType<typeof decideVm>) =>
+  changes.map((change) => `${change.do} ${change.type.kind}`);
 const conditionOf = (status: VmStatus | undefined, type: string) =>
   status?.conditions?.find((condition) => condition.type === type);
 
 interface Case {
   readonly world: Partial<VmWorld>;
-  /** What the VM does once it has reported the loss. */
-  readonly does: readonly string[];
-  /** The reason of its condition. */
-  readonly says: string;
+  /** The changes after the loss was reported. */
+  readonly changes: readonly string[];
+  /** The reason of the condition. */
+  readonly reason: string;
 }
 
 const accepted = { [NEW_LAYOUT_ANNOTATION]: 'record-uid' };
-const nothing = { identity: undefined, lost: {} };
-const inSnapshot = { identity: undefined, lost: { snapshot } };
-/** Made again, but still without devices. */
+const nothing = { identity: undefined, lostRecord: {} };
+const inSnapshot = { identity: undefined, lostRecord: { snapshot } };
+/** A record that was created again and still has no devices. */
 const empty = { identity: aRecord(lostVm('Always'), { uid: 'new-record' }) };
 
 const cases: Record<string, Case> = {
-  'a running guest: the record is made again': {
+  'a lost record is created again from a running guest': {
     world: { vm: lostVm('Always'), vmi: aVmi('Running'), ...nothing },
-    does: ['create VirtualMachineIdentity'],
-    says: 'Rebuilding',
+    changes: ['create VirtualMachineIdentity'],
+    reason: 'Rebuilding',
   },
-  'also while the guest stops': {
+  'a lost record is created again while the guest stops': {
     world: { vm: lostVm('Always'), vmi: aVmi('Running', { metadata: { ...DELETED, finalizers: [] } }), ...nothing },
-    does: ['create VirtualMachineIdentity'],
-    says: 'Rebuilding',
+    changes: ['create VirtualMachineIdentity'],
+    reason: 'Rebuilding',
   },
-  'a snapshot, and a wish to start: the record is made, nothing is started': {
+  'a lost record is created again from a snapshot before a start': {
     world: { vm: lostVm('Always'), ...inSnapshot },
-    does: ['create VirtualMachineIdentity'],
-    says: 'Rebuilding',
+    changes: ['create VirtualMachineIdentity'],
+    reason: 'Rebuilding',
   },
-  'then the start waits for the devices': {
+  'a start waits for the devices of the rebuilt record': {
     world: { vm: lostVm('Always'), ...inSnapshot, ...empty },
-    does: [],
-    says: 'Rebuilding',
+    changes: [],
+    reason: 'Rebuilding',
   },
-  'a snapshot, and no wish to start: the record is made, too': {
+  'a lost record is created again from a snapshot without a start': {
     world: { vm: lostVm('Halted'), ...inSnapshot },
-    does: ['create VirtualMachineIdentity'],
-    says: 'Rebuilding',
+    changes: ['create VirtualMachineIdentity'],
+    reason: 'Rebuilding',
   },
   'a restore that holds the VM writes the record itself': {
     world: { vm: lostVm('Halted'), ...inSnapshot, lock: { kind: 'restore', name: 'r' } },
-    does: [],
-    says: 'Rebuilding',
+    changes: [],
+    reason: 'Rebuilding',
   },
-  'an import counts like a snapshot': {
+  'an import is used like a snapshot': {
     world: { vm: lostVm('Always', { [IMPORTED_DEVICES_ANNOTATION]: IMPORTED }), ...nothing },
-    does: ['create VirtualMachineIdentity'],
-    says: 'Rebuilding',
+    changes: ['create VirtualMachineIdentity'],
+    reason: 'Rebuilding',
   },
-  'nothing to rebuild from: nothing starts': {
+  'a VM does not start if there is no source for its record': {
     world: { vm: lostVm('Always'), ...nothing },
-    does: [],
-    says: 'DecisionRequired',
+    changes: [],
+    reason: 'DecisionRequired',
   },
-  'an instance that has ended knows no addresses': {
+  'an instance that has ended has no addresses': {
     world: { vm: lostVm('Manual'), vmi: aVmi('Succeeded', { status: RAN }), ...nothing, ...empty },
-    does: [],
-    says: 'DecisionRequired',
+    changes: [],
+    reason: 'DecisionRequired',
   },
-  'a decision about another record is none': {
+  'a decision about another record does not count': {
     world: { vm: lostVm('Always', { [NEW_LAYOUT_ANNOTATION]: 'earlier-record' }), ...nothing },
-    does: [],
-    says: 'DecisionRequired',
+    changes: [],
+    reason: 'DecisionRequired',
   },
-  'the decision about this record lets it start': {
+  'the decision about this record allows a start': {
     world: { vm: lostVm('Always', accepted), ...nothing },
-    does: ['create VirtualMachineIdentity'],
-    says: 'NewLayoutAccepted',
+    changes: ['create VirtualMachineIdentity'],
+    reason: 'NewLayoutAccepted',
   },
-  'and then its instance is made': {
+  'the instance is created after the decision': {
     world: { vm: lostVm('Always', accepted), ...nothing, ...empty },
-    does: ['create VirtualMachineInstance'],
-    says: 'NewLayoutAccepted',
+    changes: ['create VirtualMachineInstance'],
+    reason: 'NewLayoutAccepted',
   },
 };
 
-for (const [sentence, { world, does, says }] of Object.entries(cases)) {
+for (const [sentence, { world, changes, reason }] of Object.entries(cases)) {
   test(sentence, () => {
     const first = decideVm(aWorld(world));
     assert.deepEqual(first.changes, [], 'the loss is reported before anything is done about it');
     const [event, ...more] = first.events ?? [];
     assert.deepEqual([event?.type, event?.reason, more.length], ['Warning', 'IdentityRecordLost', 0]);
     const condition = conditionOf(first.status, 'IdentityRecordLost');
-    assert.deepEqual([condition?.status, condition?.reason], ['True', says]);
+    assert.deepEqual([condition?.status, condition?.reason], ['True', reason]);
     assert.equal(condition?.message, event?.message);
 
     const vm = { ...world.vm!, status: first.status as VmStatus };
     const second = decideVm(aWorld({ ...world, vm }));
-    assert.deepEqual(did(second), does);
-    assert.deepEqual(second.events ?? [], [], 'once');
+    assert.deepEqual(describeChanges(second), changes);
+    assert.deepEqual(second.events ?? [], [], 'the Event is sent once');
   });
 }
 
-test('a start that waits for a decision says in its failure what to do', () => {
+test('a start that waits for a decision reports what to do', () => {
   const { status } = decideVm(aWorld({ vm: lostVm('Always'), ...nothing }));
   const failure = conditionOf(status, 'Failure');
   assert.equal(failure?.reason, 'IdentityRecordLost');
   assert.equal(
     failure?.message,
-    'Cannot start the VM: its identity record record-uid is lost, and neither a running guest nor a snapshot has its device addresses; a start would give all devices new addresses. Restore the record, or accept that with "virtctl identity renew db" (annotation identity.selfsame.io/accept-new-layout: record-uid)',
+    'Cannot start the VM: its identity record record-uid is lost, and neither a running guest nor a snapshot has its device addresses; a start would give all devices new addresses. Restore the record, or accept new addresses with "virtctl identity renew db" (annotation identity.selfsame.io/accept-new-layout: record-uid)',
   );
   const halted = decideVm(aWorld({ vm: lostVm('Halted'), ...nothing }));
-  assert.equal(conditionOf(halted.status, 'Failure'), undefined, 'nobody has asked for a start');
+  assert.equal(conditionOf(halted.status, 'Failure'), undefined, 'no start was requested');
 });
 
-test('that the record is there again is reported before the next start', () => {
+test('a rebuilt record is reported before the next start', () => {
   const before = decideVm(aWorld({ vm: lostVm('Always'), ...inSnapshot }));
   const vm = { ...lostVm('Always'), status: before.status as VmStatus };
   const history = [{ at: '2026-01-01T12:00:00Z', what: 'x', cause: 'rebuilt from snapshot nightly' }];
@@ -151,21 +152,21 @@ test('that the record is there again is reported before the next start', () => {
   assert.equal(conditionOf(plan.status, 'IdentityRecordLost'), undefined);
   assert.equal(plan.status?.['identityRecordUID'], 'new-record');
   const next = decideVm(aWorld({ vm: { ...vm, status: plan.status }, identity }));
-  assert.deepEqual(did(next), ['create VirtualMachineInstance']);
+  assert.deepEqual(describeChanges(next), ['create VirtualMachineInstance']);
 });
 
-test('the record is remembered once it holds devices, and not before', () => {
+test('the uid of the record is stored once it has devices', () => {
   const vm = aVm({ runStrategy: 'Halted' });
   const uidOf = (identity: VmWorld['identity'], known: VmStatus = {}) =>
     decideVm(aWorld({ vm: { ...vm, status: known }, identity })).status?.['identityRecordUID'];
   const filled = { ...aRecord(vm), status: { devices: [] } };
   assert.equal(uidOf(aRecord(vm)), undefined);
   assert.equal(uidOf(filled), 'record-uid');
-  assert.equal(uidOf(undefined, REMEMBERED), 'record-uid', 'it stays when the record is lost');
+  assert.equal(uidOf(undefined, REMEMBERED), 'record-uid', 'the uid stays when the record is lost');
   assert.equal(uidOf({ ...filled, metadata: { ...filled.metadata, ownerReferences: [] } }), undefined);
 });
 
-test('a lost record is made again as the snapshot has it, MAC addresses included', () => {
+test('a lost record is created from the snapshot, including MAC addresses', () => {
   const world = aWorld({ vm: lostVm('Halted'), ...inSnapshot });
   const [change] = recordIdentity(world);
   assert.ok(change?.do === 'create');
@@ -175,7 +176,7 @@ test('a lost record is made again as the snapshot has it, MAC addresses included
   });
 });
 
-test('what the running guest has counts more than the snapshot, which knows what is unplugged', () => {
+test('the running guest has precedence over the snapshot, which has the unplugged devices', () => {
   const vm = lostVm('Always');
   const saved = { interfaces: [...SAVED.interfaces, { name: 'away', macAddress: '02:00:00:00:00:09' }] };
   const annotations = smbiosAnnotation({ manufacturer: 'Old' });
@@ -183,7 +184,7 @@ test('what the running guest has counts more than the snapshot, which knows what
     vm,
     vmi: aVmi('Running', { vm, metadata: { annotations } }),
     identity: undefined,
-    lost: { snapshot: { ...snapshot, identity: { spec: saved } } },
+    lostRecord: { snapshot: { ...snapshot, identity: { spec: saved } } },
     configuration: { ...CONFIGURATION, smbios: { manufacturer: 'Acme' } },
   });
   assert.deepEqual(knownIdentity(world)?.interfaces, [
@@ -192,11 +193,11 @@ test('what the running guest has counts more than the snapshot, which knows what
   ]);
   const [change] = recordIdentity(world);
   const { smbios } = (change?.do === 'create' ? change.object['spec'] : {}) as IdentitySpec;
-  assert.deepEqual(smbios, { manufacturer: 'Old' }, 'it says of its maker what it has said');
+  assert.deepEqual(smbios, { manufacturer: 'Old' }, 'the manufacturer does not change');
 });
 
-test('a VM that is being deleted has lost nothing that it needs', () => {
+test('a VM under deletion reports no lost record', () => {
   const vm = aVm({ metadata: DELETED, status: REMEMBERED });
   const plan = decideVm(aWorld({ vm, ...nothing }));
-  assert.deepEqual([did(plan), plan.events ?? []], [['patch VirtualMachine'], []]);
+  assert.deepEqual([describeChanges(plan), plan.events ?? []], [['patch VirtualMachine'], []]);
 });

@@ -1,7 +1,8 @@
 /**
- * VMs whose identity record is lost (api/virtual-machine-identity/record-state.ts). The record is made again at once, and
- * controllers/device-map puts the devices into it; the VM says so in a condition and in an Event, and does not start
- * before. Where there is nothing to rebuild it from, the start waits for somebody's decision. Pure.
+ * Handles VMs whose identity record is lost (api/virtual-machine-identity/record-state.ts). The record is created again
+ * at once, and controllers/device-map writes the devices to it. The VM reports the loss in a condition and an Event and
+ * does not start before the record is rebuilt. If there is no source to rebuild it from, the start waits for a decision
+ * of the user. Pure.
  */
 import { isFinal } from '#api/can.ts';
 import { NEW_LAYOUT_ANNOTATION } from '#api/names.ts';
@@ -14,9 +15,9 @@ import {
 } from '#api/virtual-machine-identity/record-state.ts';
 import { restoredFrom } from '#api/virtual-machine-identity/restored-vm.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
-import type { Trouble } from '#controllers/vm/conditions.ts';
+import type { VmFailure } from '#controllers/vm/conditions.ts';
 import { ownRecord } from '#controllers/vm/identity.ts';
-import { wantOf } from '#controllers/vm/run-strategy.ts';
+import { runActionOf } from '#controllers/vm/run-strategy.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { findCondition, type Condition, type NextCondition } from '#kube/conditions.ts';
 import { controllerUid, isDeleting } from '#kube/meta.ts';
@@ -26,56 +27,60 @@ import type { EventNote } from '#runtime/events.ts';
 export const RECORD_LOST = 'IdentityRecordLost';
 export const RECORD_REBUILT = 'IdentityRecordRebuilt';
 
-/** How a lost record comes back, or that nobody has decided yet. */
-type Recovery =
+/** The source from which a lost record is rebuilt; `user` if the user has to decide. */
+type RecordRecovery =
   | { readonly by: 'guest' }
-  /** Snapshot or import, in words. */
+  /** A snapshot or an import; `source` describes it. */
   | { readonly by: 'source'; readonly source: string }
   | { readonly by: 'newLayout' }
-  | { readonly by: 'nobody' };
+  | { readonly by: 'user' };
 
-/** Returns undefined where the record is not lost. */
-export function recoveryOf({ vm, vmi, lost }: VmWorld): Recovery | undefined {
-  if (lost === undefined || isDeleting(vm)) return undefined;
-  const source = sourceAtRest(vm, lost.snapshot);
-  const runs = vmi !== undefined && !isFinal(vmi);
-  if (!runs && source !== undefined) return { by: 'source', source };
+/** Returns the source, or undefined if the record is not lost. */
+export function recordRecoveryOf({ vm, vmi, lostRecord }: VmWorld): RecordRecovery | undefined {
+  if (lostRecord === undefined || isDeleting(vm)) return undefined;
+  const source = sourceAtRest(vm, lostRecord.snapshot);
+  const isRunning = vmi !== undefined && !isFinal(vmi);
+  if (!isRunning && source !== undefined) return { by: 'source', source };
   if (acceptsNewLayout(vm)) return { by: 'newLayout' };
-  return { by: runs ? 'guest' : 'nobody' };
+  return { by: isRunning ? 'guest' : 'user' };
 }
 
-/** Reports whether the record can be made again now, with or without a wish to start. */
+/** Reports whether the record can be created again now, whether or not the VM is to start. */
 export function isRebuildable(world: VmWorld): boolean {
-  const { vmi, lost } = world;
-  if (vmi !== undefined) return lost !== undefined || !isDeleting(vmi);
-  // Whoever holds the VM may be about to write the record itself.
-  return world.lock === undefined && recoveryOf(world)?.by === 'source';
+  const { vmi, lostRecord } = world;
+  if (vmi !== undefined) return lostRecord !== undefined || !isDeleting(vmi);
+  // A restore that holds the VM may be about to write the record itself.
+  return world.lock === undefined && recordRecoveryOf(world)?.by === 'source';
 }
 
 /** Reports whether a start waits for controllers/device-map to rebuild the record. */
 export function awaitsRebuild(world: VmWorld): boolean {
-  return recoveryOf(world)?.by === 'source' && wantOf(world).to === 'start';
+  return recordRecoveryOf(world)?.by === 'source' && runActionOf(world).kind === 'start';
 }
 
-/** Returns what keeps a VM from starting whose layout is lost for good. */
-export function lossTrouble(world: VmWorld): Trouble | undefined {
-  return recoveryOf(world)?.by === 'nobody' ? { reason: RECORD_LOST, message: decisionMessage(world) } : undefined;
+/** Returns why the VM cannot start: its record is lost and cannot be rebuilt. */
+export function findLossRefusal(world: VmWorld): VmFailure | undefined {
+  return recordRecoveryOf(world)?.by === 'user' ? { reason: RECORD_LOST, message: decisionMessage(world) } : undefined;
 }
 
-/** Returns the condition that a VM without its record carries. */
+/** Returns the condition of a VM whose record is lost. */
 export function lossCondition(world: VmWorld): NextCondition | undefined {
-  const recovery = recoveryOf(world);
+  const recovery = recordRecoveryOf(world);
   if (recovery === undefined) return undefined;
-  const stated = (reason: string, message: string) => ({ type: RECORD_LOST, status: 'True', reason, message }) as const;
+  const condition = (reason: string, message: string) =>
+    ({ type: RECORD_LOST, status: 'True', reason, message }) as const;
   switch (recovery.by) {
     case 'guest':
-      return stated('Rebuilding', `The identity record is lost; it is being ${rebuiltFrom(FROM_GUEST)}`);
+      return condition('Rebuilding', `The identity record is lost; it is being ${rebuiltFrom(FROM_GUEST)}`);
     case 'source':
-      return stated('Rebuilding', `The identity record is lost; it is being ${rebuiltFrom(recovery.source)}`);
+      return condition('Rebuilding', `The identity record is lost; it is being ${rebuiltFrom(recovery.source)}`);
     case 'newLayout':
-      return stated('NewLayoutAccepted', 'The identity record is lost; the next start gives all devices new addresses');
-    case 'nobody':
-      return stated('DecisionRequired', decisionMessage(world));
+      return condition(
+        'NewLayoutAccepted',
+        'The identity record is lost; the next start gives all devices new addresses',
+      );
+    case 'user':
+      return condition('DecisionRequired', decisionMessage(world));
   }
 }
 
@@ -89,29 +94,29 @@ function decisionMessage({ vm }: VmWorld): string {
       : `it was restored from a backup of the virtual machine with uid ${former}, and its identity record was not`;
   return [
     `Cannot start the VM: ${loss}, and neither a running guest nor a snapshot has its device addresses;`,
-    `a start would give all devices new addresses. Restore the record, or accept that with "virtctl identity renew ${name}"`,
+    `a start would give all devices new addresses. Restore the record, or accept new addresses with "virtctl identity renew ${name}"`,
     `(annotation ${NEW_LAYOUT_ANNOTATION}: ${lost})`,
   ].join(' ');
 }
 
-/** Returns the Events about a record that was just lost or has just come back: each once, with the status that shows it. */
-export function lossNews(world: VmWorld): EventNote[] {
+/** Returns the Events for a record that was just lost or rebuilt. Each is sent once, with the status that shows it. */
+export function lossEvents(world: VmWorld): EventNote[] {
   if (isDeleting(world.vm)) return [];
   const before = findCondition((world.vm.status?.conditions ?? []) as Condition[], RECORD_LOST);
   const now = lossCondition(world);
   if (now !== undefined) {
-    const isNews = before?.reason !== now.reason;
-    return isNews ? [{ type: 'Warning', reason: RECORD_LOST, message: now.message ?? '' }] : [];
+    const isNew = before?.reason !== now.reason;
+    return isNew ? [{ type: 'Warning', reason: RECORD_LOST, message: now.message ?? '' }] : [];
   }
   const record = ownRecord(world);
   if (before === undefined || record?.status?.devices === undefined) return [];
   const cause = record.status.history?.at(-1)?.cause ?? '';
-  const message = `The identity record was lost and is there again (${cause}); "virtctl identity show ${world.vm.metadata.name}" lists the addresses`;
+  const message = `The identity record was lost and exists again (${cause}); "virtctl identity show ${world.vm.metadata.name}" lists the addresses`;
   return [{ type: 'Warning', reason: RECORD_REBUILT, message }];
 }
 
-/** Returns the memory of the record: its uid, once it holds devices. */
-export function recordMemory(world: VmWorld): Pick<VmStatus, 'identityRecordUID'> {
+/** Returns the uid of the record once it has devices: the VM remembers it to notice a loss. */
+export function recordUidStatus(world: VmWorld): Pick<VmStatus, 'identityRecordUID'> {
   const { vm } = world;
   const record = ownRecord(world);
   const isFilled = record?.status?.devices !== undefined && controllerUid(record) === vm.metadata.uid;

@@ -1,4 +1,6 @@
-/** Rows of the seed's table (000) and cases U3 to U11 of KubeVirt's acceptance list, as far as this controller decides. */
+/**
+ * Rows of the seed's table (000) and cases U3 to U11 of KubeVirt's acceptance list, as far as this controller decides.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Firmware } from '#api/domain/firmware.ts';
@@ -10,7 +12,7 @@ import type { RunStrategy } from '#api/virtual-machine/schema.ts';
 import type { IdentitySpec } from '#api/virtual-machine-identity/kind.ts';
 import { buildVmi } from '#controllers/vm/build-vmi.ts';
 import { concludeVm, decideVm } from '#controllers/vm/decide-vm.ts';
-import { identityOf } from '#controllers/vm/identity.ts';
+import { resolveIdentity } from '#controllers/vm/identity.ts';
 import { persistsLegacyUuid } from '#controllers/vm/persist-firmware.ts';
 import { aRecord, aVm, aVmi, aWorld, CONFIGURATION, DELETED, UUID } from '#controllers/vm/vm-world.fixture.ts';
 import { vmStatusOf } from '#controllers/vm/vm-status.ts';
@@ -38,7 +40,7 @@ function vmPatches(changes: readonly Change[]): PatchChange[] {
   return changes.filter((change) => change.do === 'patch').filter(({ type }) => type === VIRTUAL_MACHINES);
 }
 
-/** What the VM's firmware is patched with, and where it is said to come from. */
+/** Returns the patched firmware, and the Event reason with the stated origin. */
 function persisted(world: Partial<VmWorld>): [unknown, string] | undefined {
   const patches = vmPatches(decideVm(aWorld({ identity: undefined, ...world })).changes);
   assert.ok(patches.length <= 1, 'one write');
@@ -49,7 +51,7 @@ function persisted(world: Partial<VmWorld>): [unknown, string] | undefined {
   assert.equal(body.metadata.resourceVersion, '1');
   const { firmware } = body.spec.template.spec?.domain ?? {};
   if (patch.reason === 'FirmwareUUIDPersisted') assert.ok(patch.why.includes(firmware?.uuid ?? '?'), patch.why);
-  return [firmware, `${patch.reason} ${/record|instance|name|has had|is new/.exec(patch.why)?.[0]}`];
+  return [firmware, `${patch.reason} ${/record|instance|name|had before|is new/.exec(patch.why)?.[0]}`];
 }
 
 interface Case {
@@ -64,32 +66,32 @@ const [BY_NAME, BY_RECORD, BY_INSTANCE, NEW] = ['name', 'record', 'instance', 'i
 );
 
 const cases: Record<string, Case> = {
-  'row 1: a stopped VM without a uuid gets the legacy one': {
+  'row 1: a stopped VM without a uuid gets the legacy uuid': {
     world: { vm: bare },
     want: [{ uuid: LEGACY }, BY_NAME!],
   },
-  'a VM that is older than uuid admission gets the legacy one': {
+  'a VM that is older than uuid admission gets the legacy uuid': {
     world: { vm: bare, uuidAdmissionSince: '2026-01-01T11:00:01Z' },
     want: [{ uuid: LEGACY }, BY_NAME!],
   },
-  'a VM that is younger, and that no webhook has seen, gets a random one': {
+  'a younger VM that bypassed the webhook gets a random uuid': {
     world: { vm: bare, uuidAdmissionSince: '2026-01-01T11:00:00Z' },
     want: [{ uuid: uuidOfUnseen(bare, '2026-01-01T11:00:00Z') }, NEW!],
   },
-  'a younger VM that has a record gets the uuid of its record': {
+  'a younger VM with a record gets the uuid of its record': {
     world: { vm: bare, identity: recordOf(bare, { uuid: OTHER }), uuidAdmissionSince: '2026-01-01T11:00:00Z' },
     want: [{ uuid: OTHER }, BY_RECORD!],
   },
-  'row 2: a stopped VM that has one is left alone': { world: { vm: vmWith({ uuid: UUID }) }, want: undefined },
-  'row 3: a running VM without a uuid gets that of its instance': {
+  'row 2: a stopped VM with a uuid is left alone': { world: { vm: vmWith({ uuid: UUID }) }, want: undefined },
+  'row 3: a running VM without a uuid gets the uuid of its instance': {
     world: { vm: alwaysBare, identity: recordOf(alwaysBare, {}), vmi: running({ uuid: LEGACY }) },
     want: [{ uuid: LEGACY }, BY_INSTANCE!],
   },
-  'row 3: a running VM whose instance has none either gets the legacy one': {
+  'row 3: a running VM gets the legacy uuid if its instance has none': {
     world: { vm: alwaysBare, identity: recordOf(alwaysBare, {}), vmi: aVmi('Running', { spec: { domain: {} } }) },
     want: [{ uuid: LEGACY }, BY_NAME!],
   },
-  'row 9: a uuid that was changed is left alone': {
+  'row 9: a changed uuid is left alone': {
     world: {
       vm: vmWith({ uuid: OTHER }, 'Always'),
       identity: aRecord(vmWith({ uuid: UUID })),
@@ -97,17 +99,17 @@ const cases: Record<string, Case> = {
     },
     want: undefined,
   },
-  'U3: a VM that was changed before it had one gets the same one': {
+  'U3: a VM that was changed before it had a uuid gets the same one': {
     world: { vm: vmWith({ serial: 's1' }, 'Halted', { generation: 7 }) },
     want: [{ uuid: LEGACY }, BY_NAME!],
   },
-  'U6: without firmware': { world: { vm: bare }, want: [{ uuid: LEGACY }, BY_NAME!] },
-  'U6: with an empty uuid; what else the firmware says is not touched': {
+  'U6: a template without firmware': { world: { vm: bare }, want: [{ uuid: LEGACY }, BY_NAME!] },
+  'U6: an empty uuid is set, other firmware fields are kept': {
     world: { vm: vmWith({ uuid: '', bootloader: { bios: {} } }) },
     want: [{ uuid: LEGACY }, BY_NAME!],
   },
-  'U6: the second look finds nothing to do': { world: { vm: vmWith({ uuid: LEGACY }) }, want: undefined },
-  'what is on record counts before the instance and the name, and brings its serial': {
+  'U6: the second reconcile changes nothing': { world: { vm: vmWith({ uuid: LEGACY }) }, want: undefined },
+  'the record has precedence over the instance and the name, and restores its serial': {
     world: {
       vm: alwaysBare,
       identity: recordOf(alwaysBare, { uuid: UUID, serial: 's1' }),
@@ -115,7 +117,7 @@ const cases: Record<string, Case> = {
     },
     want: [{ uuid: UUID, serial: 's1' }, BY_RECORD!],
   },
-  'the instance has the serial that the record lacks': {
+  'the serial comes from the instance if the record has none': {
     world: {
       vm: alwaysBare,
       identity: recordOf(alwaysBare, { uuid: UUID }),
@@ -123,39 +125,39 @@ const cases: Record<string, Case> = {
     },
     want: [{ uuid: UUID, serial: 's2' }, BY_RECORD!],
   },
-  'the record of an earlier VM does not count': {
+  'the record of an earlier VM is not used': {
     world: { vm: bare, identity: aRecord(aVm({ metadata: { uid: 'earlier' } })) },
     want: [{ uuid: LEGACY }, BY_NAME!],
   },
-  'nor does the instance of somebody else': {
-    world: { vm: bare, stranger: aVmi('Running') },
+  'the instance of another owner is not used': {
+    world: { vm: bare, foreignVmi: aVmi('Running') },
     want: [{ uuid: LEGACY }, BY_NAME!],
   },
-  'a serial of its own stays': {
+  'a serial in the template is kept': {
     world: { vm: vmWith({ serial: 'own' }), identity: recordOf(bare, { uuid: UUID, serial: 's1' }) },
     want: [{ uuid: UUID }, BY_RECORD!],
   },
-  'a serial alone comes back, too': {
+  'a serial alone is restored': {
     world: { vm: vmWith({ uuid: UUID }), identity: recordOf(bare, { uuid: UUID, serial: 's1' }) },
-    want: [{ serial: 's1' }, 'FirmwareSerialPersisted has had'],
+    want: [{ serial: 's1' }, 'FirmwareSerialPersisted had before'],
   },
-  'a VM that somebody holds gets it, too': {
+  'a VM that a snapshot holds gets its uuid': {
     world: { vm: alwaysBare, lock: { kind: 'snapshot', name: 's' } },
     want: [{ uuid: LEGACY }, BY_NAME!],
   },
-  'a VM that may not start gets it, too': {
+  'a VM that cannot start gets its uuid': {
     world: { vm: alwaysBare, identity: aRecord(aVm({ metadata: { uid: 'earlier' } })) },
     want: [{ uuid: LEGACY }, BY_NAME!],
   },
-  'a VM that is being deleted does not': { world: { vm: vmWith(undefined, 'Halted', DELETED) }, want: undefined },
+  'a VM under deletion does not get a uuid': { world: { vm: vmWith(undefined, 'Halted', DELETED) }, want: undefined },
   'a VM waits for the instance that it is about to adopt': {
-    world: { vm: alwaysBare, stranger: aVmi('Running', { metadata: { ownerReferences: [] } }), mayAdopt: true },
+    world: { vm: alwaysBare, foreignVmi: aVmi('Running', { metadata: { ownerReferences: [] } }), mayAdopt: true },
     want: undefined,
   },
-  'also while somebody holds it': {
+  'a held VM waits for the instance that it is about to adopt': {
     world: {
       vm: alwaysBare,
-      stranger: aVmi('Running', { metadata: { ownerReferences: [] } }),
+      foreignVmi: aVmi('Running', { metadata: { ownerReferences: [] } }),
       mayAdopt: true,
       lock: { kind: 'restore', name: 'r' },
     },
@@ -167,7 +169,7 @@ for (const [name, { world, want }] of Object.entries(cases)) {
   test(name, () => assert.deepEqual(persisted(world), want));
 }
 
-test('a start writes it with what else it prepares, and makes no instance before that', () => {
+test('a start writes the uuid with its other preparations, before it creates the instance', () => {
   const vm = aVm({ template: { domain: {} }, metadata: { finalizers: undefined } });
   const { changes, goOn } = decideVm(aWorld({ vm, identity: undefined }));
   assert.deepEqual(
@@ -182,7 +184,7 @@ test('a start writes it with what else it prepares, and makes no instance before
   assert.ok(patch.reason === 'FirmwareUUIDPersisted' && goOn === true);
 });
 
-test('a start that lacks nothing else waits for it, too', () => {
+test('a start writes the uuid before it creates the instance, if nothing else is missing', () => {
   const plan = decideVm(aWorld({ vm: alwaysBare, identity: aRecord(alwaysBare) }));
   assert.deepEqual(
     plan.changes.map((change) => `${change.do} ${change.type.kind}`),
@@ -190,7 +192,7 @@ test('a start that lacks nothing else waits for it, too', () => {
   );
 });
 
-test('an instance that is not wanted is stopped first, and a lost record is made first', () => {
+test('an unwanted instance is stopped and a lost record is created before the uuid is written', () => {
   const vmi = running({ uuid: LEGACY });
   const first = (world: Partial<VmWorld>) => {
     const [change] = decideVm(aWorld(world)).changes;
@@ -205,7 +207,7 @@ const failureOf = (status: ReturnType<typeof concludeVm>) =>
     ({ type }) => type === 'Failure',
   );
 
-test('U7: a patch that fails is told with its cause, and a look at an old state is not', () => {
+test('U7: a failed patch is reported with its cause, a stale cache is not', () => {
   for (const vm of [bare, alwaysBare]) {
     const world = aWorld({ vm, identity: aRecord(vm) });
     const { changes, goOn } = decideVm(world);
@@ -225,17 +227,17 @@ test('U7: a patch that fails is told with its cause, and a look at an old state 
   }
 });
 
-test('U7: what fails of a start beside it is told as such', () => {
+test('U7: another failure of a start is reported as a failed start', () => {
   const world = aWorld({ identity: undefined });
   const change = decideVm(world).changes[0]!;
   const failure = failureOf(concludeVm(world, [{ change, error: new Error('no room') }]));
   assert.deepEqual([failure?.reason, failure?.message], ['FailedCreate', 'Failure while starting VMI: no room']);
 });
 
-test('U8, U9: an instance has the uuid of the template, or else the one of the name', () => {
+test('U8, U9: an instance has the uuid of the template, otherwise the legacy uuid', () => {
   const uuidOf = (name: string, firmware?: Firmware) => {
     const vm = vmWith(firmware, 'Always', { name });
-    return buildVmi(vm, identityOf(vm, undefined), CONFIGURATION).spec.domain.firmware?.uuid;
+    return buildVmi(vm, resolveIdentity(vm, undefined), CONFIGURATION).spec.domain.firmware?.uuid;
   };
   assert.equal(uuidOf('testvm'), '5a9fc181-957e-5c32-9e5a-2de5e9673531');
   assert.equal(uuidOf('testvm'), uuidOf('testvm'));
@@ -244,8 +246,11 @@ test('U8, U9: an instance has the uuid of the template, or else the one of the n
 });
 
 const restarts: Record<string, [VmWorld, boolean]> = {
-  'U10: none before the uuid is written': [aWorld({ vm: alwaysBare, vmi: running({ uuid: LEGACY }) }), false],
-  'U10: none after it, and an old one is gone': [
+  'U10: no restart is required before the uuid is written': [
+    aWorld({ vm: alwaysBare, vmi: running({ uuid: LEGACY }) }),
+    false,
+  ],
+  'U10: no restart is required after the uuid is written': [
     aWorld({
       vm: {
         ...vmWith({ uuid: LEGACY }, 'Always', { generation: 2 }),
@@ -255,15 +260,18 @@ const restarts: Record<string, [VmWorld, boolean]> = {
     }),
     false,
   ],
-  'U10: none for a uuid that only the instance has': [
+  'U10: no restart is required for a uuid that only the instance has': [
     aWorld({ vm: alwaysBare, identity: recordOf(alwaysBare, {}), vmi: running({ uuid: UUID, serial: 's1' }) }),
     false,
   ],
-  'U10: none for the same uuid in capitals': [
+  'U10: no restart is required for the same uuid in upper case': [
     aWorld({ vm: vmWith({ uuid: UUID.toUpperCase() }, 'Always'), vmi: running({ uuid: UUID }) }),
     false,
   ],
-  'U11: one for another uuid': [aWorld({ vm: vmWith({ uuid: OTHER }, 'Always'), vmi: running({ uuid: UUID }) }), true],
+  'U11: a restart is required for another uuid': [
+    aWorld({ vm: vmWith({ uuid: OTHER }, 'Always'), vmi: running({ uuid: UUID }) }),
+    true,
+  ],
 };
 
 for (const [name, [world, want]] of Object.entries(restarts)) {
@@ -276,7 +284,7 @@ for (const [name, [world, want]] of Object.entries(restarts)) {
   });
 }
 
-test('uses of the legacy rule are known by what was written', () => {
+test('persisted legacy uuids are recognized by the change', () => {
   const first = (world: Partial<VmWorld>) => decideVm(aWorld(world)).changes[0]!;
   assert.equal(persistsLegacyUuid(first({ vm: bare, identity: undefined })), true);
   assert.equal(persistsLegacyUuid(first({ vm: alwaysBare, identity: undefined })), true);

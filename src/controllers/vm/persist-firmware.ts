@@ -1,14 +1,14 @@
 /**
- * Writes the firmware uuid into the template of a VM that was stored without one: the one of its record or its instance,
- * else the one of the old, name-based rule, or a random one where the VM is younger than uuid admission
- * (api/uuid-admission.ts). A serial that the VM had is written back as well; none is made up. Pure.
+ * Writes the firmware uuid into the template of a VM that was stored without one: that of its record or instance,
+ * otherwise the legacy uuid, or a random one if the VM is younger than uuid admission (api/uuid-admission.ts). A serial
+ * that the VM had is restored as well; serials are never generated. Pure.
  */
 import { legacyUuid } from '#api/legacy-uuid.ts';
 import { isYoungerThanAdmission } from '#api/uuid-admission.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { isOrphan } from '#controllers/vm/adopt.ts';
-import type { Trouble } from '#controllers/vm/conditions.ts';
-import { identityOf, knownIdentity, ownRecord } from '#controllers/vm/identity.ts';
+import { isOrphan } from '#controllers/vm/adopt-instance.ts';
+import type { VmFailure } from '#controllers/vm/conditions.ts';
+import { resolveIdentity, knownIdentity, ownRecord } from '#controllers/vm/identity.ts';
 import { templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
 import { isDeleting, type ObjectMeta, type Stored } from '#kube/meta.ts';
 import type { Change } from '#runtime/plan.ts';
@@ -22,25 +22,25 @@ export interface MissingFirmware {
   readonly why: string;
 }
 
-/** What the template is to say and does not; undefined where it says all. */
+/** Returns the firmware values that the template lacks, or undefined if it is complete. */
 export function missingFirmware(world: VmWorld): MissingFirmware | undefined {
-  const { vm, stranger } = world;
+  const { vm, foreignVmi } = world;
   if (isDeleting(vm)) return undefined;
-  // Once it is adopted, the VM is who that instance is.
-  if (stranger !== undefined && isOrphan(stranger)) return undefined;
-  const said = templateSpec(vm).domain.firmware;
-  const { uuid, serial } = identityOf(vm, knownIdentity(world), world).firmware ?? {};
-  const restored = said?.serial || !serial ? {} : { serial };
-  if (!said?.uuid) {
-    return { values: { uuid, ...restored }, why: `Persisted the firmware uuid ${uuid}, ${originOf(world)}` };
+  // The VM will adopt this instance and then has its identity.
+  if (foreignVmi !== undefined && isOrphan(foreignVmi)) return undefined;
+  const declared = templateSpec(vm).domain.firmware;
+  const { uuid, serial } = resolveIdentity(vm, knownIdentity(world), world).firmware ?? {};
+  const restored = declared?.serial || !serial ? {} : { serial };
+  if (!declared?.uuid) {
+    return { values: { uuid, ...restored }, why: `Persisted the firmware uuid ${uuid}, ${describeOrigin(world)}` };
   }
   if (restored.serial === undefined) return undefined;
-  return { values: restored, why: `Persisted the firmware serial ${serial}, which the virtual machine has had` };
+  return { values: restored, why: `Persisted the firmware serial ${serial}, which the virtual machine had before` };
 }
 
-function originOf(world: VmWorld): string {
-  if (ownRecord(world)?.spec.firmware?.uuid) return 'which is that of its identity record';
-  if (world.vmi?.spec.domain.firmware?.uuid) return 'which is that of its instance';
+function describeOrigin(world: VmWorld): string {
+  if (ownRecord(world)?.spec.firmware?.uuid) return 'which its identity record has';
+  if (world.vmi?.spec.domain.firmware?.uuid) return 'which its instance has';
   if (isYoungerThanAdmission(world.vm, world.uuidAdmissionSince)) return 'which is new: no webhook has set one';
   return 'which follows from its name as in older versions';
 }
@@ -51,7 +51,7 @@ export interface VmPatch {
   readonly firmware?: MissingFirmware | undefined;
 }
 
-/** One write on the state that was seen; what it does not name stays. `why` counts where no firmware is told of. */
+/** Returns one patch of the VM, on the observed resourceVersion. `why` is used only if no firmware is written. */
 export function patchVm(vm: Stored<VirtualMachine>, { metadata, domain, firmware }: VmPatch, why: string): Change {
   const { name, namespace, uid, resourceVersion } = vm.metadata;
   const filled = { ...domain, ...(firmware === undefined ? {} : { firmware: firmware.values }) };
@@ -59,22 +59,22 @@ export function patchVm(vm: Stored<VirtualMachine>, { metadata, domain, firmware
     metadata: { resourceVersion, ...metadata },
     ...(Object.keys(filled).length === 0 ? {} : { spec: { template: { spec: { domain: filled } } } }),
   };
-  const told =
+  const explanation =
     firmware === undefined
       ? { why }
       : { why: firmware.why, reason: firmware.values.uuid === undefined ? SERIAL_PERSISTED : UUID_PERSISTED };
   const patch = { type: 'merge', body } as const;
-  return { do: 'patch', type: VIRTUAL_MACHINES, name: { name, namespace }, uid, patch, ...told };
+  return { do: 'patch', type: VIRTUAL_MACHINES, name: { name, namespace }, uid, patch, ...explanation };
 }
 
-/** Undefined where the change has nothing to do with it. */
-export function firmwareTrouble({ reason }: Change, cause: string): Trouble | undefined {
+/** Returns the failure of a change that persists firmware, or undefined for other changes. */
+export function firmwareFailure({ reason }: Change, cause: string): VmFailure | undefined {
   if (reason !== UUID_PERSISTED && reason !== SERIAL_PERSISTED) return undefined;
   const what = reason === UUID_PERSISTED ? 'uuid' : 'serial';
   return { reason: UUID_ERROR, message: `Failure while persisting the firmware ${what}: ${cause}` };
 }
 
-/** Whether the old, name-based rule was used once more. */
+/** Reports whether the change persists a legacy uuid, for the metric. */
 export function persistsLegacyUuid(change: Change): boolean {
   if (change.do !== 'patch' || change.reason !== UUID_PERSISTED) return false;
   const { spec } = change.patch.body as Pick<VirtualMachine, 'spec'>;

@@ -1,9 +1,9 @@
-/** The one word for people; the first of PRINTABLE_STATUSES that applies. Pure. */
+/** Computes the printable status of a VM: the first of PRINTABLE_STATUSES that applies. Pure. */
 import { isFinal } from '#api/can.ts';
 import { isMigrating } from '#api/migration-state.ts';
 import { PRINTABLE_STATUSES, type PrintableStatus } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { wantOf } from '#controllers/vm/run-strategy.ts';
+import { runActionOf } from '#controllers/vm/run-strategy.ts';
 import { startFailureOf } from '#controllers/vm/start-failure.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { findCondition, isTrue } from '#kube/conditions.ts';
@@ -19,22 +19,22 @@ const APPLIES: Readonly<Record<PrintableStatus, (world: VmWorld) => boolean>> = 
   Terminating: ({ vm }) => isDeleting(vm),
   Stopping: (world) => {
     const { vmi } = world;
-    return vmi !== undefined && !isFinal(vmi) && (isDeleting(vmi) || wantOf(world).to === 'stop');
+    return vmi !== undefined && !isFinal(vmi) && (isDeleting(vmi) || runActionOf(world).kind === 'stop');
   },
   Migrating: ({ vmi }) => vmi?.status?.phase === 'Running' && isMigrating(vmi.status.migrationState),
   Paused: ({ vmi }) => vmi?.status?.phase === 'Running' && isTrue(vmi.status.conditions, 'Paused'),
   Running: ({ vmi }) => vmi?.status?.phase === 'Running',
-  ErrorPvcNotFound: (world) => isStarting(world.vmi) && (isHeldUp(world, 'FailedPvcNotFound') || lacksClaim(world)),
+  ErrorPvcNotFound: (world) => isStarting(world.vmi) && (isBlockedBy(world, 'FailedPvcNotFound') || lacksClaim(world)),
   DataVolumeError: never,
   ErrorUnschedulable: ({ vmi }) => {
     const scheduled = findCondition(vmi?.status?.conditions, 'PodScheduled');
     return scheduled?.status === 'False' && scheduled.reason === 'Unschedulable';
   },
   Provisioning: never,
-  WaitingForVolumeBinding: (world) => (isStarting(world.vmi) || isToStart(world)) && hasUnboundClaim(world),
-  ErrImagePull: (world) => isHeldUp(world, 'ErrImagePull'),
-  ImagePullBackOff: (world) => isHeldUp(world, 'ImagePullBackOff'),
-  Starting: (world) => isStarting(world.vmi) || isToStart(world),
+  WaitingForVolumeBinding: (world) => (isStarting(world.vmi) || isAboutToStart(world)) && hasUnboundClaim(world),
+  ErrImagePull: (world) => isBlockedBy(world, 'ErrImagePull'),
+  ImagePullBackOff: (world) => isBlockedBy(world, 'ImagePullBackOff'),
+  Starting: (world) => isStarting(world.vmi) || isAboutToStart(world),
   CrashLoopBackOff: (world) => (world.vmi === undefined || isFinal(world.vmi)) && startFailureOf(world) !== undefined,
   Stopped: ({ vmi }) => vmi === undefined || isFinal(vmi),
   WaitingForReceiver: never,
@@ -47,12 +47,12 @@ function isStarting(vmi: VirtualMachineInstance | undefined): boolean {
   return phase === 'Pending' || phase === 'Scheduling' || phase === 'Scheduled';
 }
 
-function isToStart(world: VmWorld): boolean {
-  const { to } = wantOf(world);
-  return to === 'start' || to === 'wake';
+function isAboutToStart(world: VmWorld): boolean {
+  const { kind } = runActionOf(world);
+  return kind === 'start' || kind === 'setAlways';
 }
 
-function isHeldUp({ vmi }: VmWorld, reason: string): boolean {
+function isBlockedBy({ vmi }: VmWorld, reason: string): boolean {
   const synchronized = findCondition(vmi?.status?.conditions, 'Synchronized');
   return synchronized?.status === 'False' && synchronized.reason === reason;
 }

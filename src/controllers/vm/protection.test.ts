@@ -16,24 +16,24 @@ interface Case {
 }
 
 const cases: Record<string, Case> = {
-  'is told when it begins, with who and why': {
+  'is reported when it begins, with user and reason': {
     label: 'true',
     annotations: { [BY]: 'alice', [WHY]: 'the books' },
     want: ['DeleteProtectionEnabled Protected from deletion by alice: the books', 'true'],
   },
-  'is told without a reason': {
+  'is reported without a reason': {
     label: 'True',
     annotations: { [BY]: 'alice' },
     want: ['DeleteProtectionEnabled Protected from deletion by alice', 'true'],
   },
-  'is told once': { label: 'true', was: true, want: ['true'] },
-  'is told when it ends': {
+  'is reported once': { label: 'true', was: true, want: ['true'] },
+  'is reported when it ends': {
     label: 'false',
     was: true,
     annotations: { [BY]: 'bob' },
     want: ['DeleteProtectionDisabled No longer protected from deletion, by bob', 'undefined'],
   },
-  'is none for a word that does not protect': { label: 'TRUE', want: ['undefined'] },
+  'is not enabled by another label value': { label: 'TRUE', want: ['undefined'] },
 };
 
 for (const [name, { label, was, annotations, want }] of Object.entries(cases)) {
@@ -41,12 +41,12 @@ for (const [name, { label, was, annotations, want }] of Object.entries(cases)) {
     const labels: Record<string, string> = label === undefined ? {} : { [LABEL]: label };
     const vm = aVm({ metadata: { labels, annotations: annotations ?? {} }, status: { deleteProtected: was } });
     const { events = [], status } = decideVm(aWorld({ vm, vmi: aVmi('Running') }));
-    const told = events.map(({ reason, message }) => `${reason} ${message}`);
-    assert.deepEqual([...told, String(status?.['deleteProtected'])], want);
+    const reported = events.map(({ reason, message }) => `${reason} ${message}`);
+    assert.deepEqual([...reported, String(status?.['deleteProtected'])], want);
   });
 }
 
-test('a status that only tells of a failure leaves the news for the next look', () => {
+test('a status after a failure leaves the Event to the next reconcile', () => {
   const vm = aVm({ metadata: { labels: { [LABEL]: 'true' } } });
   const change = {
     do: 'patch',

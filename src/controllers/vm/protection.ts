@@ -1,4 +1,4 @@
-/** What a VM says of its delete protection: in its status, and in an Event whenever that changes. Pure. */
+/** Reports the delete protection of a VM in its status, and each change in an Event. Pure. */
 import { isProtected, PROTECTION_BY_ANNOTATION, PROTECTION_REASON_ANNOTATION } from '#api/delete-protection.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
@@ -8,13 +8,13 @@ export function protectionStatus({ vm }: VmWorld): Pick<VmStatus, 'deleteProtect
   return isProtected(vm) ? { deleteProtected: true } : {};
 }
 
-/** To go with the write of the status, which makes it old. */
-export function protectionNews({ vm }: VmWorld): EventNote[] {
-  const protects = isProtected(vm);
-  if (protects === (vm.status?.deleteProtected ?? false)) return [];
+/** Returns the Event if the protection has changed. Must accompany the status, which then records the change. */
+export function protectionEvents({ vm }: VmWorld): EventNote[] {
+  const isNowProtected = isProtected(vm);
+  if (isNowProtected === (vm.status?.deleteProtected ?? false)) return [];
   const { [PROTECTION_BY_ANNOTATION]: by, [PROTECTION_REASON_ANNOTATION]: why } = vm.metadata.annotations ?? {};
   return [
-    protects
+    isNowProtected
       ? {
           type: 'Normal',
           reason: 'DeleteProtectionEnabled',

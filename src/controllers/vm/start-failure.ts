@@ -1,6 +1,6 @@
 /**
- * How often a VM failed to start in a row, and when it may try again. Only instances that never ran count: one that ran
- * and crashed is started again at once, as KubeVirt does. Pure.
+ * Counts the consecutive failed starts of a VM and decides when it may try again. Only instances that never ran count:
+ * a VM whose guest ran and crashed is started again at once, as in KubeVirt. Pure.
  */
 import { createHash } from 'node:crypto';
 import { isFinal, runStrategyOf } from '#api/can.ts';
@@ -11,10 +11,10 @@ import { timestamp } from '#lib/clock.ts';
 
 const INTERVAL_SECONDS = 10;
 const MAX_SECONDS = 300;
-/** Up to half as long again, so that VMs that fail together do not start together. */
+/** The delay is extended by up to this share, so that VMs that fail together do not start together. */
 const SPREAD = 0.5;
 
-/** Those under which a VM starts by itself. */
+/** The strategies under which a VM starts by itself. */
 const COUNTED: ReadonlySet<RunStrategy | undefined> = new Set<RunStrategy>(['Always', 'RerunOnFailure', 'Once']);
 
 export function startFailureOf({ vm, vmi, now }: VmWorld): VmStatus['startFailure'] {
@@ -34,7 +34,7 @@ export function backoffLeftMs({ vm, now }: Pick<VmWorld, 'vm' | 'now'>): number 
   return retryAfter === undefined ? 0 : Math.max(0, Date.parse(retryAfter) - now);
 }
 
-/** Spread by the uid and not by chance, so that deciding twice decides the same. */
+/** Returns the delay before the next start. The extension depends on the uid, so that decisions are repeatable. */
 export function backoffSeconds(failures: number, uid: string): number {
   const seconds = INTERVAL_SECONDS * failures ** 2;
   const share = createHash('sha256').update(uid).digest().readUInt32BE() / 2 ** 32;

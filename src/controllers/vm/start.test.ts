@@ -21,16 +21,16 @@ const cases: Record<string, { world: Partial<VmWorld>; want: string | undefined 
   'the first start marks the VM': { world: { vm: unmarked, identity: undefined }, want: OWN },
   'a VM with its own mark is not written again': { world: {}, want: undefined },
   'a restored VM keeps the mark of its original until it has a record': {
-    world: { vm: restored(), identity: undefined, lost: {} },
+    world: { vm: restored(), identity: undefined, lostRecord: {} },
     want: undefined,
   },
   'a restored VM keeps it until the record is rebuilt': {
-    world: { vm: restored(), identity: aRecord(), lost: { snapshot } },
+    world: { vm: restored(), identity: aRecord(), lostRecord: { snapshot } },
     want: undefined,
   },
   'a restored VM gets its own mark once its record is complete': { world: { vm: restored() }, want: OWN },
   'a restored VM gets its own mark once a new layout is accepted and its record exists': {
-    world: { vm: restored({ [NEW_LAYOUT_ANNOTATION]: 'original' }), identity: aRecord(), lost: {} },
+    world: { vm: restored({ [NEW_LAYOUT_ANNOTATION]: 'original' }), identity: aRecord(), lostRecord: {} },
     want: OWN,
   },
 };

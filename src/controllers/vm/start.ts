@@ -1,39 +1,42 @@
 /**
- * A start, in the order in which its writes must last: the VM is held by our finalizer and names its machine type and
- * its firmware uuid, its identity is on record, devices of an import, too, and then the instance is made. Each write may
- * be the last one: the next look goes on there.
+ * Plans a start, as writes that must be durable in this order: the VM has our finalizer, machine type and firmware
+ * uuid; its identity, with the devices of an import, is recorded; the instance is created. After an interruption the
+ * next reconcile continues at the first missing write.
  */
 import { STARTED_ANNOTATION, VM_FINALIZER } from '#api/names.ts';
 import { restoredFrom, startedMark } from '#api/virtual-machine-identity/restored-vm.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { buildVmi } from '#controllers/vm/build-vmi.ts';
 import { missingFirmware, patchVm } from '#controllers/vm/persist-firmware.ts';
-import { identityOf, knownIdentity, ownRecord, recordIdentity } from '#controllers/vm/identity.ts';
+import { resolveIdentity, knownIdentity, ownRecord, recordIdentity } from '#controllers/vm/identity.ts';
 import { awaitsImport } from '#controllers/vm/imported-devices.ts';
 import { awaitsRebuild } from '#controllers/vm/lost-record.ts';
-import { pausedStartIsNext } from '#controllers/vm/state-change-requests.ts';
+import { isPausedStartNext } from '#controllers/vm/state-change-requests.ts';
 import { vmStatusOf } from '#controllers/vm/vm-status.ts';
 import { templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
 import type { Change, Plan } from '#runtime/plan.ts';
 
-/** For a VM that is to start and may. */
-export function start(world: VmWorld): Plan {
+/** Returns the next writes for a VM that is to start and may. */
+export function planStart(world: VmWorld): Plan {
   const preparations = [...prepareVm(world), ...recordIdentity(world)];
   const isWaiting = awaitsImport(world) || awaitsRebuild(world);
   if (preparations.length === 0 && isWaiting) return { changes: [], status: vmStatusOf(world) };
-  // Whatever keeps the VM from starting is told in its status (concludeVm).
-  return { changes: preparations.length > 0 ? preparations : [create(world)], goOn: true };
+  // concludeVm reports a failure in the status.
+  return { changes: preparations.length > 0 ? preparations : [createInstance(world)], goOn: true };
 }
 
-function create(world: VmWorld): Change {
+function createInstance(world: VmWorld): Change {
   const { vm, configuration } = world;
-  const identity = identityOf(vm, knownIdentity(world), world);
-  const object = buildVmi(vm, identity, configuration, { paused: pausedStartIsNext(world) });
+  const identity = resolveIdentity(vm, knownIdentity(world), world);
+  const object = buildVmi(vm, identity, configuration, { paused: isPausedStartNext(world) });
   const why = `Started the virtual machine by creating the new virtual machine instance ${vm.metadata.name}`;
   return { do: 'create', type: VIRTUAL_MACHINE_INSTANCES, object, why };
 }
 
-/** Returns the write that holds the VM, marks it as started and gives it the machine type and firmware uuid that it lacks. */
+/**
+ * Returns the write that adds a missing finalizer, mark of a started VM, machine type and firmware uuid; none if the VM has
+ * all of them.
+ */
 export function prepareVm(world: VmWorld): Change[] {
   const { vm, configuration } = world;
   const { finalizers = [] } = vm.metadata;
@@ -47,7 +50,7 @@ export function prepareVm(world: VmWorld): Change[] {
     ...(mark === undefined ? {} : { annotations: { [STARTED_ANNOTATION]: mark } }),
   };
   const domain = type === undefined ? {} : { machine: { type } };
-  return [patchVm(vm, { metadata, domain, firmware }, 'it is about to start')];
+  return [patchVm(vm, { metadata, domain, firmware }, 'the VM is about to start')];
 }
 
 /**

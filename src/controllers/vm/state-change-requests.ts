@@ -1,6 +1,7 @@
 /**
- * The queue in status.stateChangeRequests: subresources/ and transition/ append to it, here it is read and what is done is taken off.
- * A request is done when the world looks as it asks, so that a crash between doing and writing changes nothing. Pure.
+ * Reads the queue in status.stateChangeRequests, to which subresources/ and transition/ append, and removes completed
+ * requests. A request is complete when the observed state is what it requests, so a crash between the action and the
+ * write is harmless. Pure.
  */
 import { isFinal, runStrategyOf } from '#api/can.ts';
 import type { StateChangeRequest } from '#api/virtual-machine/schema.ts';
@@ -9,27 +10,27 @@ import { isDeleting } from '#kube/meta.ts';
 
 type Requests = readonly StateChangeRequest[];
 
-/** What is still to be done, the next one first. */
-export function requestsOf(world: VmWorld): Requests {
+/** Returns the requests that are not complete, in order. */
+export function pendingRequests(world: VmWorld): Requests {
   let requests: Requests = world.vm.status?.stateChangeRequests ?? [];
   for (let [first] = requests; first !== undefined && isDone(first, world); [first] = requests) {
     requests = requests.slice(1);
   }
-  // Written down before the failed instance is deleted: afterwards nobody knows that it has failed.
-  return requests.length === 0 && isToRerun(world) ? [{ action: 'Start' }] : requests;
+  // The request is stored before the failed instance is deleted: afterwards the failure is not known any more.
+  return requests.length === 0 && mustRerun(world) ? [{ action: 'Start' }] : requests;
 }
 
-export function startIsNext(world: VmWorld): boolean {
-  return requestsOf(world)[0]?.action === 'Start';
+export function isStartNext(world: VmWorld): boolean {
+  return pendingRequests(world)[0]?.action === 'Start';
 }
 
-export function pausedStartIsNext(world: VmWorld): boolean {
-  const [first] = requestsOf(world);
+export function isPausedStartNext(world: VmWorld): boolean {
+  const [first] = pendingRequests(world);
   return first?.action === 'Start' && first.data?.['paused'] === 'true';
 }
 
-export function stopIsNext(world: VmWorld): boolean {
-  return requestsOf(world)[0]?.action === 'Stop';
+export function isStopNext(world: VmWorld): boolean {
+  return pendingRequests(world)[0]?.action === 'Stop';
 }
 
 function isDone({ action, uid }: StateChangeRequest, { vmi }: VmWorld): boolean {
@@ -37,7 +38,7 @@ function isDone({ action, uid }: StateChangeRequest, { vmi }: VmWorld): boolean 
   return vmi !== undefined && !isDeleting(vmi) && !isFinal(vmi);
 }
 
-function isToRerun({ vm, vmi }: VmWorld): boolean {
+function mustRerun({ vm, vmi }: VmWorld): boolean {
   if (runStrategyOf(vm) !== 'RerunOnFailure' || isDeleting(vm)) return false;
   return vmi?.status?.phase === 'Failed' && !isDeleting(vmi);
 }

@@ -3,54 +3,54 @@ import { test } from 'node:test';
 import { firmwareUuidOf } from '#api/firmware-uuid-index.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { ChangeListener, Informer } from '#client/informer.ts';
-import { UuidHolders, vmSource } from '#controllers/vm/uuid-holders.ts';
+import { UuidHolders, vmAndSharerSource } from '#controllers/vm/uuid-holders.ts';
 import { aVm, DELETED, UUID } from '#controllers/vm/vm-world.fixture.ts';
 import type { Stored } from '#kube/meta.ts';
 
-const told = (holders: UuidHolders, key: string): string => {
+const describeSharers = (holders: UuidHolders, key: string): string => {
   const sharers = holders.sharersOf('u', key);
-  return sharers === undefined ? '' : [...sharers.names, ...(sharers.more ? ['...'] : [])].join(' ');
+  return sharers === undefined ? '' : [...sharers.names, ...(sharers.hasMore ? ['...'] : [])].join(' ');
 };
 
-test('each is told of up to three others, and all of them together of everybody', () => {
+test('each VM reports up to three others, and together they report all', () => {
   const holders = new UuidHolders();
   const expect = (want: Record<string, string>) => {
-    for (const [key, names] of Object.entries(want)) assert.equal(told(holders, key), names, key);
+    for (const [key, names] of Object.entries(want)) assert.equal(describeSharers(holders, key), names, key);
   };
-  holders.move('c', undefined, 'u');
+  holders.setUuid('c', undefined, 'u');
   expect({ c: '' });
-  holders.move('a', undefined, 'u');
+  holders.setUuid('a', undefined, 'u');
   expect({ a: 'c', c: 'a' });
-  for (const key of ['d', 'b']) holders.move(key, undefined, 'u');
+  for (const key of ['d', 'b']) holders.setUuid(key, undefined, 'u');
   expect({ a: 'b c d', b: 'a c d', c: 'a b d', d: 'a b c' });
-  holders.move('e', undefined, 'u');
+  holders.setUuid('e', undefined, 'u');
   expect({ a: 'b c d ...', b: 'c d e ...', c: 'a d e ...', d: 'a b e ...', e: 'a b c ...' });
-  holders.move('b', 'u', 'v');
+  holders.setUuid('b', 'u', 'v');
   expect({ a: 'c d e', c: 'a d e', d: 'a c e', e: 'a c d' });
 });
 
-test('whoever is to be told something else is looked at, and nobody else, however many there are', () => {
+test('a change returns only the VMs whose report changes', () => {
   const keys = Array.from({ length: 40 }, (_, n) => `ns-${String((n * 17) % 40).padStart(2, '0')}/db`);
   const holders = new UuidHolders();
   const seen = new Map<string, string>();
   const check = (key: string, from: string | undefined, to: string | undefined) => {
-    const looked = new Set([key, ...holders.move(key, from, to)]);
-    assert.ok(looked.size <= 5, `${looked.size} for one`);
+    const woken = new Set([key, ...holders.setUuid(key, from, to)]);
+    assert.ok(woken.size <= 5, `${woken.size} for one`);
     if (to === undefined) seen.delete(key);
     for (const other of keys) {
       if (other !== key && !seen.has(other)) continue;
-      if (looked.has(other)) seen.set(other, told(holders, other));
-      else assert.equal(told(holders, other), seen.get(other), `${other} after ${key}`);
+      if (woken.has(other)) seen.set(other, describeSharers(holders, other));
+      else assert.equal(describeSharers(holders, other), seen.get(other), `${other} after ${key}`);
     }
     if (to === undefined) seen.delete(key);
   };
   for (const key of keys) check(key, undefined, 'u');
-  assert.equal(holders.sharing, 40);
+  assert.equal(holders.sharingCount, 40);
   for (const key of keys.toSorted()) check(key, 'u', undefined);
-  assert.equal(holders.sharing, 0);
+  assert.equal(holders.sharingCount, 0);
 });
 
-test('VMs that share theirs are counted, once each', () => {
+test('VMs with a shared uuid are counted once each', () => {
   const holders = new UuidHolders();
   const counts = (
     [
@@ -63,13 +63,13 @@ test('VMs that share theirs are counted, once each', () => {
       ['a', 'u', undefined],
     ] as const
   ).map(([key, from, to]) => {
-    holders.move(key, from, to);
-    return holders.sharing;
+    holders.setUuid(key, from, to);
+    return holders.sharingCount;
   });
   assert.deepEqual(counts, [0, 2, 2, 3, 2, 0, 0]);
 });
 
-test('a uuid is the same in any case, and that of a VM that goes, or an empty one, does not count', () => {
+test('uuids ignore case; VMs under deletion and empty uuids do not count', () => {
   const firmware = (uuid: string) => ({ template: { domain: { firmware: { uuid } } } });
   assert.equal(firmwareUuidOf(aVm(firmware(UUID.toUpperCase()))), UUID);
   assert.equal(firmwareUuidOf(aVm({ metadata: DELETED })), undefined);
@@ -78,29 +78,29 @@ test('a uuid is the same in any case, and that of a VM that goes, or an empty on
   assert.equal(firmwareUuidOf(aVm({ spec: { template: {} } })), undefined);
 });
 
-test('others are looked at when a uuid comes, changes or goes, and not at each write', () => {
-  let listener: ChangeListener<VirtualMachine> = () => assert.fail('nobody listens');
+test('sharers are woken when a uuid is added, changed or removed, and not by other writes', () => {
+  let listener: ChangeListener<VirtualMachine> = () => assert.fail('there is no listener');
   const vms = { onChange: (given: typeof listener) => ((listener = given), () => undefined) };
-  const looked: string[] = [];
-  vmSource(vms as unknown as Informer<VirtualMachine>, new UuidHolders()).subscribe((key) => looked.push(key));
+  const woken: string[] = [];
+  vmAndSharerSource(vms as unknown as Informer<VirtualMachine>, new UuidHolders()).subscribe((key) => woken.push(key));
   const vm = aVm();
   const changes: Record<string, [key: string, old: Stored<VirtualMachine> | undefined, Stored<VirtualMachine>?]> = {
-    'the first comes': ['ns/db', undefined, vm],
-    'another comes': ['two/db', undefined, vm],
+    'the first is added': ['ns/db', undefined, vm],
+    'another is added': ['two/db', undefined, vm],
     'its status is written': ['two/db', vm, aVm({ status: { created: true } })],
-    'it is to go': ['two/db', vm, aVm({ metadata: DELETED })],
+    'it is under deletion': ['two/db', vm, aVm({ metadata: DELETED })],
     'it is gone': ['two/db', aVm({ metadata: DELETED })],
   };
   const seen = Object.entries(changes).map(([name, [key, old, next]]) => {
-    looked.length = 0;
+    woken.length = 0;
     listener(key, { old, new: next });
-    return `${name}: ${looked.join()}`;
+    return `${name}: ${woken.join()}`;
   });
   assert.deepEqual(seen, [
-    'the first comes: ns/db',
-    'another comes: two/db,ns/db',
+    'the first is added: ns/db',
+    'another is added: two/db,ns/db',
     'its status is written: two/db',
-    'it is to go: two/db,ns/db',
+    'it is under deletion: two/db,ns/db',
     'it is gone: two/db',
   ]);
 });

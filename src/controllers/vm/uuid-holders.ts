@@ -1,6 +1,7 @@
 /**
- * Which VMs have the same firmware uuid. Each is told of those that follow it by name, the last of them of the first: so
- * one that comes or goes changes what a few others are told, however many they are.
+ * Finds VMs with the same firmware uuid. Each VM reports only a few of its duplicates: those that follow it by name,
+ * with the first after the last. So a VM that is added or removed changes the report of a few others, however many
+ * there are.
  */
 import { firmwareUuidOf } from '#api/firmware-uuid-index.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -10,24 +11,24 @@ import type { Source } from '#runtime/controller.ts';
 export interface UuidSharers {
   /** `namespace/name`, sorted; at least one. */
   readonly names: readonly string[];
-  /** Whether there are others. */
-  readonly more: boolean;
+  /** True if there are more than `names`. */
+  readonly hasMore: boolean;
 }
 
 const MAX_NAMES = 3;
 
 export class UuidHolders {
-  /** The keys of all that have the uuid, sorted. */
+  /** The sorted keys of the VMs with each uuid. */
   readonly #held = new Map<string, string[]>();
   #sharing = 0;
 
-  /** How many VMs share theirs. */
-  get sharing(): number {
+  /** The number of VMs whose uuid another VM has, too. */
+  get sharingCount(): number {
     return this.#sharing;
   }
 
-  /** The VM has another uuid, or none; returns who else is to be told something else now. */
-  move(key: string, from: string | undefined, to: string | undefined): string[] {
+  /** Records a changed uuid of a VM and returns the keys of the other VMs whose sharers have changed. */
+  setUuid(key: string, from: string | undefined, to: string | undefined): string[] {
     if (from === to) return [];
     return [
       ...(from === undefined ? [] : this.#change(from, key, false)),
@@ -35,19 +36,19 @@ export class UuidHolders {
     ];
   }
 
-  /** Undefined where nobody else has it. */
+  /** Returns other VMs with the uuid, or undefined if there are none. */
   sharersOf(uuid: string, key: string): UuidSharers | undefined {
     const keys = this.#held.get(uuid) ?? [];
-    const { at, found } = placeOf(keys, key);
+    const { at, found } = findPosition(keys, key);
     const others = found ? keys.length - 1 : keys.length;
     if (others === 0) return undefined;
-    const names = Array.from({ length: Math.min(MAX_NAMES, others) }, (_, n) => around(keys, at + n + (found ? 1 : 0)));
-    return { names: names.toSorted(), more: others > MAX_NAMES };
+    const names = Array.from({ length: Math.min(MAX_NAMES, others) }, (_, n) => itemAt(keys, at + n + (found ? 1 : 0)));
+    return { names: names.toSorted(), hasMore: others > MAX_NAMES };
   }
 
   #change(uuid: string, key: string, holds: boolean): string[] {
     const keys = this.#held.get(uuid) ?? [];
-    const { at, found } = placeOf(keys, key);
+    const { at, found } = findPosition(keys, key);
     if (found === holds) return [];
     this.#sharing -= sharingOf(keys);
     if (holds) keys.splice(at, 0, key);
@@ -55,14 +56,14 @@ export class UuidHolders {
     this.#sharing += sharingOf(keys);
     if (keys.length === 0) this.#held.delete(uuid);
     else this.#held.set(uuid, keys);
-    // One more than are told of it: where all were named, the last one hears that there are others.
-    const told = Array.from({ length: Math.min(MAX_NAMES + 1, keys.length) }, (_, n) => around(keys, at - 1 - n));
-    return told.filter((other) => other !== key);
+    // One more than MAX_NAMES: a VM that named all of its sharers must now report that there are more.
+    const affected = Array.from({ length: Math.min(MAX_NAMES + 1, keys.length) }, (_, n) => itemAt(keys, at - 1 - n));
+    return affected.filter((other) => other !== key);
   }
 }
 
-/** Looks at each VM that changes; and at those that share its uuid when that changed, not at each write to it. */
-export function vmSource(vms: Informer<VirtualMachine>, holders: UuidHolders): Source {
+/** Wakes each VM that changes and, if its uuid has changed, the other VMs whose sharers have changed. */
+export function vmAndSharerSource(vms: Informer<VirtualMachine>, holders: UuidHolders): Source {
   return {
     cache: vms,
     subscribe: (add) =>
@@ -70,7 +71,7 @@ export function vmSource(vms: Informer<VirtualMachine>, holders: UuidHolders): S
         add(key);
         const from = old === undefined ? undefined : firmwareUuidOf(old);
         const to = present === undefined ? undefined : firmwareUuidOf(present);
-        for (const other of holders.move(key, from, to)) add(other);
+        for (const other of holders.setUuid(key, from, to)) add(other);
       }),
   };
 }
@@ -79,12 +80,12 @@ function sharingOf({ length }: readonly string[]): number {
   return length > 1 ? length : 0;
 }
 
-function around(keys: readonly string[], index: number): string {
+function itemAt(keys: readonly string[], index: number): string {
   return keys[((index % keys.length) + keys.length) % keys.length]!;
 }
 
-/** Where the key is, or would be. */
-function placeOf(keys: readonly string[], key: string): { at: number; found: boolean } {
+/** Returns the index of the key, or the index at which to insert it. */
+function findPosition(keys: readonly string[], key: string): { at: number; found: boolean } {
   let [low, high] = [0, keys.length];
   while (low < high) {
     const middle = (low + high) >>> 1;

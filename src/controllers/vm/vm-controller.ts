@@ -1,8 +1,8 @@
 /**
- * VirtualMachines: observes a VM, its instance, its identity record, the claims that its template names, claims of other
- * owners that are marked as its state, who wants to hold it (lock.ts) and who has the same firmware uuid, and decides
- * (decide-vm.ts). It makes and deletes the instance; running it is left to controllers/vmi and the node agent. Of VMs that
- * are gone it releases instance and record.
+ * The controller of VirtualMachines. It observes a VM, its instance, its identity record, the claims of its template,
+ * claims of other owners that are marked as its state, unfinished snapshots and restores (lock.ts) and VMs with the
+ * same firmware uuid, and decides (decide-vm.ts). It creates and deletes the instance; controllers/vmi and the node
+ * agent run it. After the end of a VM it releases the instance and the record.
  */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { firmwareUuidOf } from '#api/firmware-uuid-index.ts';
@@ -26,16 +26,16 @@ import { CLAIMS_BY_STATE, stateIndexKey, stateIndexKeysOf } from '#controllers/p
 import { CONTENTS_BY_VM, contentsOf, contentVmKeys, contentVmUids } from '#controllers/contents-by-vm.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
-import { isOrphan } from '#controllers/vm/adopt.ts';
+import { isOrphan } from '#controllers/vm/adopt-instance.ts';
 import { concludeVm, decideVm } from '#controllers/vm/decide-vm.ts';
 import { releaseInstance } from '#controllers/vm/delete.ts';
-import { awaitsRelease, isReleasable, releaseRecord } from '#controllers/vm/hold-record.ts';
+import { awaitsRelease, isReleasable, releaseRecord } from '#controllers/vm/record-finalizer.ts';
 import { ownRecord } from '#controllers/vm/identity.ts';
 import { lockOf, UNFINISHED_BY_VM, unfinishedRestoreOf, unfinishedSnapshotOf } from '#controllers/vm/lock.ts';
 import { persistsLegacyUuid } from '#controllers/vm/persist-firmware.ts';
-import { UuidHolders, vmSource, type UuidSharers } from '#controllers/vm/uuid-holders.ts';
+import { UuidHolders, vmAndSharerSource, type UuidSharers } from '#controllers/vm/uuid-holders.ts';
 import { neededClaimNames } from '#controllers/vmi/needed-volumes.ts';
-import { templateSpec, type ClaimView, type VmWorld } from '#controllers/vm/vm-world.ts';
+import { templateSpec, type NeededClaim, type VmWorld } from '#controllers/vm/vm-world.ts';
 import { CUSTOM_RESOURCE_DEFINITIONS, PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
@@ -43,24 +43,24 @@ import { liveLook } from '#runtime/live-look.ts';
 import { NOTHING } from '#runtime/plan.ts';
 
 const CONCURRENCY = 10;
-/** VMs that need persistent state, by the key under which its claim is found (stateIndexKey). */
+/** The name of an index: VMs that need persistent state, by the key of its claim (stateIndexKey). */
 const BY_STATE = 'vm-of-state';
-/** VMs that name no machine type. */
+/** The name of an index: VMs without a machine type. */
 const UNTYPED = 'untyped';
-/** VMs without a firmware uuid. */
+/** The name of an index: VMs without a firmware uuid. */
 const WITHOUT_UUID = 'without-uuid';
 const CONFIGURATION_KEY = keyOf({ namespace: SYSTEM_NAMESPACE, name: KUBEVIRT_NAME });
 
 const LEGACY_USE = { use: 'vm' };
 
-/** What a VM that is gone has left: instance and record may still have our finalizers. */
-interface Leftover {
-  readonly leftover: Stored<VirtualMachineInstance> | undefined;
+/** The world of a VM that is gone: its instance and record may still have our finalizers. */
+interface DeletedVmWorld {
+  readonly vmi: Stored<VirtualMachineInstance> | undefined;
   readonly record: Stored<VirtualMachineIdentity> | undefined;
   readonly recordIsReleasable: boolean;
 }
 
-type RecordView = Pick<VmWorld, 'identity' | 'lost'>;
+type RecordView = Pick<VmWorld, 'identity' | 'lostRecord'>;
 
 export const vmController: PlaneController = {
   account: 'vm-controller',
@@ -68,7 +68,12 @@ export const vmController: PlaneController = {
   start: (parts) => [startController(definition(parts), parts)],
 };
 
-function definition({ client, informer, clock, metrics }: ControllerParts): ControllerDefinition<VmWorld | Leftover> {
+function definition({
+  client,
+  informer,
+  clock,
+  metrics,
+}: ControllerParts): ControllerDefinition<VmWorld | DeletedVmWorld> {
   const vms = informer(VIRTUAL_MACHINES);
   const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
   const identities = informer(VIRTUAL_MACHINE_IDENTITIES);
@@ -86,13 +91,17 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
   claims.addIndex(CLAIMS_BY_STATE, stateIndexKeysOf);
   snapshots.addIndex(UNFINISHED_BY_VM, unfinishedSnapshotOf);
   restores.addIndex(UNFINISHED_BY_VM, unfinishedRestoreOf);
-  const look = liveLook(client);
+  const readLive = liveLook(client);
   const holders = new UuidHolders();
   const legacyUuids = metrics.counter(LEGACY_UUID_METRIC.name, LEGACY_UUID_METRIC.help);
   legacyUuids.add(LEGACY_USE, 0);
-  metrics.gauge('selfsame_duplicate_firmware_uuids', 'VMs that share their firmware uuid.', () => holders.sharing);
+  metrics.gauge(
+    'selfsame_duplicate_firmware_uuids',
+    'VMs whose firmware uuid another VM has, too.',
+    () => holders.sharingCount,
+  );
 
-  function claimsOf(vm: Stored<VirtualMachine>): ClaimView[] {
+  function claimsOf(vm: Stored<VirtualMachine>): NeededClaim[] {
     const { namespace } = vm.metadata;
     return neededClaimNames(templateSpec(vm)).map((name) => ({ name, claim: claims.get(keyOf({ namespace, name })) }));
   }
@@ -112,14 +121,19 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
     return uuid === undefined ? undefined : holders.sharersOf(uuid, objectKey(vm));
   }
 
-  /** Asked before it becomes an owner: an instance whose owner is gone would be collected as garbage. */
-  async function isThere({ metadata }: Stored<VirtualMachine>, signal: AbortSignal): Promise<boolean> {
+  /**
+   * Reads the VM from the server before it becomes an owner: an instance whose owner is gone would be
+   * garbage-collected.
+   */
+  async function exists({ metadata }: Stored<VirtualMachine>, signal: AbortSignal): Promise<boolean> {
     const { name, namespace, uid } = metadata;
-    const live = await look(VIRTUAL_MACHINES, { name, namespace }, { signal });
+    const live = await readLive(VIRTUAL_MACHINES, { name, namespace }, { signal });
     return live?.metadata.uid === uid && !isDeleting(live);
   }
 
-  /** Looks itself before a mark goes: the cache of instances may be behind that of VMs. */
+  /**
+   * Reads the instance from the server before the mark is removed: the cache of instances may lag behind that of VMs.
+   */
   async function markedInstanceOf(
     vm: Stored<VirtualMachine>,
     vmi: Stored<VirtualMachineInstance> | undefined,
@@ -127,41 +141,41 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
   ): Promise<Stored<VirtualMachineInstance> | undefined> {
     if (!isMarked(vm) || restartMarkOf(vm, vmi).machineTypeRestartRequired === true) return undefined;
     const { name, namespace } = vm.metadata;
-    return await look(VIRTUAL_MACHINE_INSTANCES, { name, namespace }, { signal });
+    return await readLive(VIRTUAL_MACHINE_INSTANCES, { name, namespace }, { signal });
   }
 
-  /** Looks at the VM live: a record is not given up because of a cache that lags behind. */
-  async function observeRelease(record: Stored<VirtualMachineIdentity> | undefined, signal: AbortSignal) {
+  /** Reads the VM from the server: a record is not released because of a cache that lags behind. */
+  async function isRecordReleasable(record: Stored<VirtualMachineIdentity> | undefined, signal: AbortSignal) {
     if (record === undefined || !awaitsRelease(record)) return false;
     const { name, namespace } = record.metadata;
-    return isReleasable(record, await look(VIRTUAL_MACHINES, { name, namespace }, { signal }));
+    return isReleasable(record, await readLive(VIRTUAL_MACHINES, { name, namespace }, { signal }));
   }
 
-  /** Looks at the record live before it counts as lost. */
+  /** Reads the record from the server before it counts as lost. */
   async function observeRecord(vm: Stored<VirtualMachine>, key: string, signal: AbortSignal): Promise<RecordView> {
     const cached = identities.get(key);
     if (isDeleting(vm) || !isRecordLost(vm, ownRecord({ vm, identity: cached }))) return { identity: cached };
     const { name, namespace } = vm.metadata;
-    const identity = await look(VIRTUAL_MACHINE_IDENTITIES, { name, namespace }, { signal });
+    const identity = await readLive(VIRTUAL_MACHINE_IDENTITIES, { name, namespace }, { signal });
     if (!isRecordLost(vm, ownRecord({ vm, identity }))) return { identity };
-    return { identity, lost: { snapshot: newestRecordIn(vm, contentsOf(contents, vm)) } };
+    return { identity, lostRecord: { snapshot: newestRecordIn(vm, contentsOf(contents, vm)) } };
   }
 
-  return defineController<VmWorld | Leftover>({
+  return defineController<VmWorld | DeletedVmWorld>({
     name: 'vm-controller',
     type: VIRTUAL_MACHINES,
     concurrency: CONCURRENCY,
     sources: [
-      vmSource(vms, holders),
+      vmAndSharerSource(vms, holders),
       // Instances and records have the name of their VM.
       source(vmis),
       source(identities),
       source(claims, vmsOf),
       source(snapshots, unfinishedSnapshotOf),
       source(restores, unfinishedRestoreOf),
-      // The record of a VM is rebuilt from the newest one.
+      // A lost record is rebuilt from the newest content.
       source(contents, contentVmKeys),
-      // A new default matters to those that have none of their own; one that runs may need a restart for it.
+      // A new default machine type concerns the VMs without one; a running VM may need a restart for it.
       source(kubevirts, () => vms.byIndex(UNTYPED, UNTYPED).map(objectKey)),
       source(definitions, ({ metadata }) =>
         metadata.name === VM_DEFINITION ? vms.byIndex(WITHOUT_UUID, WITHOUT_UUID).map(objectKey) : [],
@@ -171,13 +185,13 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
       const vm = vms.get(key);
       const named = vmis.get(key);
       const cachedRecord = identities.get(key);
-      const recordIsReleasable = await observeRelease(cachedRecord, signal);
-      if (vm === undefined) return { leftover: named, record: cachedRecord, recordIsReleasable };
+      const recordIsReleasable = await isRecordReleasable(cachedRecord, signal);
+      if (vm === undefined) return { vmi: named, record: cachedRecord, recordIsReleasable };
       const own = named !== undefined && controllerUid(named) === vm.metadata.uid;
       return {
         vm,
-        ...(own ? { vmi: named } : { stranger: named }),
-        ...(!own && named !== undefined && isOrphan(named) ? { mayAdopt: await isThere(vm, signal) } : {}),
+        ...(own ? { vmi: named } : { foreignVmi: named }),
+        ...(!own && named !== undefined && isOrphan(named) ? { mayAdopt: await exists(vm, signal) } : {}),
         markedInstance: await markedInstanceOf(vm, named, signal),
         ...(recordIsReleasable ? { identity: cachedRecord, recordIsReleasable } : await observeRecord(vm, key, signal)),
         configuration: configurationOf(kubevirts.get(CONFIGURATION_KEY)),
@@ -198,9 +212,9 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
     },
     decide(world) {
       if ('vm' in world) return decideVm(world);
-      const { leftover, record, recordIsReleasable } = world;
+      const { vmi, record, recordIsReleasable } = world;
       const changes = [
-        releaseInstance(leftover),
+        releaseInstance(vmi),
         recordIsReleasable && record !== undefined ? releaseRecord(record) : undefined,
       ].filter((change) => change !== undefined);
       return changes.length === 0 ? NOTHING : { changes, goOn: true };

@@ -12,7 +12,9 @@ import { timestamp } from '#lib/clock.ts';
 
 const MIGRATING = { migrationState: { migrationUid: 'm' } };
 const PAUSED = { conditions: [{ type: 'Paused', status: 'True' as const }] };
-const heldUp = (type: string, reason: string) => ({ conditions: [{ type, status: 'False' as const, reason }] });
+const withFalseCondition = (type: string, reason: string) => ({
+  conditions: [{ type, status: 'False' as const, reason }],
+});
 const claim = (phase: 'Pending' | 'Bound'): PersistentVolumeClaim => ({
   apiVersion: 'v1',
   kind: 'PersistentVolumeClaim',
@@ -22,52 +24,49 @@ const claim = (phase: 'Pending' | 'Bound'): PersistentVolumeClaim => ({
 });
 const failure = { consecutiveFailCount: 2, lastFailedVMIUID: 'earlier', retryAfterTimestamp: timestamp(NOW_MS + 9000) };
 
-const words: Record<string, [PrintableStatus, Partial<VmWorld>]> = {
+const printableCases: Record<string, [PrintableStatus, Partial<VmWorld>]> = {
   'a VM under deletion': ['Terminating', { vm: aVm({ metadata: DELETED }), vmi: aVmi('Running') }],
   'an instance under deletion': ['Stopping', { vmi: aVmi('Running', { metadata: DELETED }) }],
-  'an instance that is to go': ['Stopping', { vm: aVm({ runStrategy: 'Halted' }), vmi: aVmi('Running') }],
-  'a guest that moves to another node': ['Migrating', { vmi: aVmi('Running', { status: MIGRATING }) }],
-  'a paused guest that moves': ['Migrating', { vmi: aVmi('Running', { status: { ...PAUSED, ...MIGRATING } }) }],
-  'a guest that has moved': [
+  'an instance that is to be deleted': ['Stopping', { vm: aVm({ runStrategy: 'Halted' }), vmi: aVmi('Running') }],
+  'a guest that migrates': ['Migrating', { vmi: aVmi('Running', { status: MIGRATING }) }],
+  'a paused guest that migrates': ['Migrating', { vmi: aVmi('Running', { status: { ...PAUSED, ...MIGRATING } }) }],
+  'a guest that has migrated': [
     'Running',
     { vmi: aVmi('Running', { status: { migrationState: { migrationUid: 'm', completed: true } } }) },
   ],
-  'a guest that ended while it moved': [
+  'a guest that ended while it migrated': [
     'Stopped',
     { vm: aVm({ runStrategy: 'Halted' }), vmi: aVmi('Succeeded', { status: MIGRATING }) },
   ],
-  'a guest that is to stop while it moves': [
+  'a guest that is to stop while it migrates': [
     'Stopping',
     { vm: aVm({ runStrategy: 'Halted' }), vmi: aVmi('Running', { status: MIGRATING }) },
   ],
   'a paused guest': ['Paused', { vmi: aVmi('Running', { status: PAUSED }) }],
-  'a guest that runs': ['Running', { vmi: aVmi('Running') }],
-  'a guest that runs without a claim that was deleted': [
-    'Running',
-    { vmi: aVmi('Running'), claims: [{ name: 'root' }] },
-  ],
+  'a running guest': ['Running', { vmi: aVmi('Running') }],
+  'a running guest whose claim was deleted': ['Running', { vmi: aVmi('Running'), claims: [{ name: 'root' }] }],
   'an instance whose claim is missing': ['ErrorPvcNotFound', { vmi: aVmi('Pending'), claims: [{ name: 'root' }] }],
-  'an instance that says that a claim is missing': [
+  'an instance that reports a missing claim': [
     'ErrorPvcNotFound',
-    { vmi: aVmi('Pending', { status: heldUp('Synchronized', 'FailedPvcNotFound') }) },
+    { vmi: aVmi('Pending', { status: withFalseCondition('Synchronized', 'FailedPvcNotFound') }) },
   ],
-  'an instance that no node takes': [
+  'an instance that fits on no node': [
     'ErrorUnschedulable',
-    { vmi: aVmi('Scheduling', { status: heldUp('PodScheduled', 'Unschedulable') }) },
+    { vmi: aVmi('Scheduling', { status: withFalseCondition('PodScheduled', 'Unschedulable') }) },
   ],
   'an instance whose claim is not bound': [
     'WaitingForVolumeBinding',
     { vmi: aVmi('Scheduling'), claims: [{ name: 'root', claim: claim('Pending') }] },
   ],
-  'an instance whose image is not there': [
+  'an instance whose image cannot be pulled': [
     'ErrImagePull',
-    { vmi: aVmi('Scheduled', { status: heldUp('Synchronized', 'ErrImagePull') }) },
+    { vmi: aVmi('Scheduled', { status: withFalseCondition('Synchronized', 'ErrImagePull') }) },
   ],
-  'an instance whose image is still not there': [
+  'an instance whose image still cannot be pulled': [
     'ImagePullBackOff',
-    { vmi: aVmi('Scheduled', { status: heldUp('Synchronized', 'ImagePullBackOff') }) },
+    { vmi: aVmi('Scheduled', { status: withFalseCondition('Synchronized', 'ImagePullBackOff') }) },
   ],
-  'an instance that nobody has looked at': ['Starting', { vmi: aVmi(undefined) }],
+  'an instance without a phase': ['Starting', { vmi: aVmi(undefined) }],
   'an instance that has all it needs': [
     'Starting',
     { vmi: aVmi('Scheduled'), claims: [{ name: 'root', claim: claim('Bound') }] },
@@ -85,40 +84,40 @@ const words: Record<string, [PrintableStatus, Partial<VmWorld>]> = {
     { vm: aVm({ runStrategy: 'Halted', status: { startFailure: failure } }) },
   ],
   'a finished instance': ['Stopped', { vm: aVm({ runStrategy: 'Manual' }), vmi: aVmi('Succeeded') }],
-  'an instance on a node that nobody hears of': ['Unknown', { vmi: aVmi('Unknown') }],
+  'an instance on a node that does not answer': ['Unknown', { vmi: aVmi('Unknown') }],
 };
 
-for (const [name, [want, overrides]] of Object.entries(words)) {
+for (const [name, [want, overrides]] of Object.entries(printableCases)) {
   test(`${name}: ${want}`, () => assert.equal(vmStatusOf(aWorld(overrides)).printableStatus, want));
 }
 
-test('who holds the VM is told, and a start that is put off for it is none', () => {
+test('the holder of the VM is in the status, and a delayed start is not reported as one', () => {
   const held = (kind: 'snapshot' | 'restore') => vmStatusOf(aWorld({ lock: { kind, name: 'nightly' } }));
-  const told = ({ snapshotInProgress, restoreInProgress, printableStatus }: VmStatus) =>
+  const reported = ({ snapshotInProgress, restoreInProgress, printableStatus }: VmStatus) =>
     [snapshotInProgress, restoreInProgress, printableStatus].join();
-  assert.equal(told(held('snapshot')), 'nightly,,Stopped');
-  assert.equal(told(held('restore')), ',nightly,Stopped');
+  assert.equal(reported(held('snapshot')), 'nightly,,Stopped');
+  assert.equal(reported(held('restore')), ',nightly,Stopped');
   const vm = aVm({ status: { snapshotInProgress: 'nightly', restoreInProgress: 'nightly' } });
-  assert.equal(told(vmStatusOf(aWorld({ vm }))), ',,Starting');
+  assert.equal(reported(vmStatusOf(aWorld({ vm }))), ',,Starting');
 });
 
 const MARKED = { machineTypeRestartRequired: true, machineTypeRestartInstanceUID: 'vmi-uid' };
 const running = aVmi('Running', { metadata: { uid: 'vmi-uid' } });
 const marks: Record<string, { status: VmStatus; world?: Partial<VmWorld>; want: VmStatus }> = {
-  'no mark stays none': { status: {}, world: { vmi: running }, want: {} },
-  'one that is off stays so': {
+  'a VM without a mark gets none': { status: {}, world: { vmi: running }, want: {} },
+  'a mark that is false stays false': {
     status: { machineTypeRestartRequired: false },
     world: { vmi: running },
     want: { machineTypeRestartRequired: false },
   },
-  'one that is on stays while its instance is there': { status: MARKED, world: { vmi: running }, want: MARKED },
-  'it goes when there is no instance': { status: MARKED, want: { machineTypeRestartRequired: false } },
-  'it goes when the instance is another one': {
+  'a mark stays while its instance exists': { status: MARKED, world: { vmi: running }, want: MARKED },
+  'a mark is removed when there is no instance': { status: MARKED, want: { machineTypeRestartRequired: false } },
+  'a mark is removed when there is another instance': {
     status: MARKED,
     world: { vmi: aVmi('Running', { metadata: { uid: 'next' } }) },
     want: { machineTypeRestartRequired: false },
   },
-  'it stays where only the cache does not show its instance': {
+  'a mark stays if only the cache does not show its instance': {
     status: MARKED,
     world: { markedInstance: running },
     want: MARKED,
@@ -133,12 +132,15 @@ for (const [name, { status, world, want }] of Object.entries(marks)) {
 }
 
 const sharers: Record<string, [UuidSharers | undefined, string | undefined]> = {
-  'a uuid of its own is nothing to tell': [undefined, undefined],
-  'another VM of the same uuid is named': [{ names: ['ns/x'], more: false }, 'VirtualMachine "x"'],
-  'several are': [{ names: ['ns/x', 'ns/y', 'ns/z'], more: false }, 'VirtualMachine "x", "y", "z"'],
-  'the rest are not': [{ names: ['ns/x', 'ns/y', 'ns/z'], more: true }, 'VirtualMachine "x", "y", "z" and others'],
-  'nor are those of others': [
-    { names: ['ns/x', 'other/x'], more: false },
+  'a unique uuid is not reported': [undefined, undefined],
+  'another VM with the same uuid is named': [{ names: ['ns/x'], hasMore: false }, 'VirtualMachine "x"'],
+  'several VMs are named': [{ names: ['ns/x', 'ns/y', 'ns/z'], hasMore: false }, 'VirtualMachine "x", "y", "z"'],
+  'the remaining VMs are not named': [
+    { names: ['ns/x', 'ns/y', 'ns/z'], hasMore: true },
+    'VirtualMachine "x", "y", "z" and others',
+  ],
+  'VMs in other namespaces are not named': [
+    { names: ['ns/x', 'other/x'], hasMore: false },
     'VirtualMachine "x" and VirtualMachines in other namespaces',
   ],
 };
@@ -149,38 +151,38 @@ for (const [name, [others, want]] of Object.entries(sharers)) {
     const vm = aVm({ status: { conditions: mirrored } });
     const vmi = aVmi('Running', { status: { conditions: mirrored } });
     const { conditions = [] } = vmStatusOf(aWorld({ vm, vmi, sharers: others }));
-    const told = conditions.filter(({ type }) => type === 'DuplicateFirmwareUUID');
+    const reported = conditions.filter(({ type }) => type === 'DuplicateFirmwareUUID');
     assert.deepEqual(
-      told.map(({ status, reason, message }) => [status, reason, message]),
+      reported.map(({ status, reason, message }) => [status, reason, message]),
       want === undefined
         ? []
         : [
             [
               'True',
               'DuplicateFirmwareUUID',
-              `Firmware uuid ${UUID} is also that of ${want}; give one of them another one`,
+              `Firmware uuid ${UUID} is also used by ${want}; change the uuid of all but one of them`,
             ],
           ],
     );
   });
 }
 
-test('a VM without an instance is not ready, since when it is not', () => {
+test('a VM without an instance is not ready, and keeps the time of that transition', () => {
   const before = '2026-01-01T10:00:00Z';
   const ready = (status: 'True' | 'False', lastTransitionTime: string) => ({
     type: 'Ready',
     status,
     lastTransitionTime,
   });
-  const says = { reason: 'VMINotExists', message: 'VMI does not exist' };
+  const notExists = { reason: 'VMINotExists', message: 'VMI does not exist' };
   const seen = [ready('True', before), ready('False', before)].map((old) => {
     const vm = aVm({ runStrategy: 'Halted', status: { conditions: [old] } });
     return JSON.parse(JSON.stringify(vmStatusOf(aWorld({ vm })).conditions));
   });
-  assert.deepEqual(seen, [[{ ...ready('False', NOW), ...says }], [{ ...ready('False', before), ...says }]]);
+  assert.deepEqual(seen, [[{ ...ready('False', NOW), ...notExists }], [{ ...ready('False', before), ...notExists }]]);
 });
 
-test('the conditions of the instance are its own, and what the VM says stands beside them', () => {
+test('the conditions of the instance are copied, those of the VM are its own', () => {
   const mirrored = [
     { type: 'Ready', status: 'True' as const, lastTransitionTime: '2026-01-01T10:00:00Z' },
     { type: 'Paused', status: 'True' as const, reason: 'PausedByUser', message: 'VMI was paused by user' },
@@ -201,61 +203,64 @@ test('the conditions of the instance are its own, and what the VM says stands be
   assert.deepEqual({ ready, created }, { ready: true, created: true });
 });
 
-test('an instance that says nothing of it is not ready', () => {
+test('a VM whose instance has no Ready condition is not ready', () => {
   const { conditions } = vmStatusOf(aWorld({ vmi: aVmi('Scheduling') }));
   assert.equal(conditions?.[0]?.reason, 'VMIConditionMissing');
 });
 
-test('a start that waits for the devices of an import says so, and a VM that nobody starts does not', () => {
+test('a start that waits for imported devices is reported, a stopped VM is not', () => {
   const metadata = { annotations: { [IMPORTED_DEVICES_ANNOTATION]: '{"from":"OVF","devices":[]}' } };
-  const told = (vm: ReturnType<typeof aVm>) => {
+  const reported = (vm: ReturnType<typeof aVm>) => {
     const { conditions, printableStatus } = vmStatusOf(aWorld({ vm, identity: aRecord(vm) }));
     return [printableStatus, conditions?.map(({ type, reason }) => `${type} ${reason}`).join()];
   };
-  assert.deepEqual(told(aVm({ metadata })), ['Starting', 'Ready ImportedDevicesPending']);
-  assert.deepEqual(told(aVm({ metadata, runStrategy: 'Halted' })), ['Stopped', 'Ready VMINotExists']);
+  assert.deepEqual(reported(aVm({ metadata })), ['Starting', 'Ready ImportedDevicesPending']);
+  assert.deepEqual(reported(aVm({ metadata, runStrategy: 'Halted' })), ['Stopped', 'Ready VMINotExists']);
 });
 
 const NO_IMPORT = aVm({ metadata: { annotations: { [IMPORTED_DEVICES_ANNOTATION]: '{}' } } });
-const troubles: Record<string, [RegExp | undefined, Partial<VmWorld>]> = {
-  'an import that nobody can take over is a failure of a start': [
-    /imported-devices from is missing; expected the devices of an import, or no such annotation$/,
+const refusalCases: Record<string, [RegExp | undefined, Partial<VmWorld>]> = {
+  'an import that cannot be read fails a start': [
+    /imported-devices from is missing; correct or remove the annotation$/,
     { vm: NO_IMPORT },
   ],
-  'but not once its devices are on record': [
+  'an import that cannot be read is ignored once its devices are recorded': [
     undefined,
     { vm: NO_IMPORT, identity: { ...aRecord(NO_IMPORT), status: { devices: [] } } },
   ],
-  'an instance of somebody else is a failure': [
-    /VirtualMachineInstance "db" belongs to somebody else/,
-    { stranger: aVmi('Running') },
+  'an instance of another owner is a failure': [
+    /VirtualMachineInstance "db" does not belong to this VM/,
+    { foreignVmi: aVmi('Running') },
   ],
-  'the record of an earlier VM is a failure of a start': [
-    /VirtualMachineIdentity "db" of an earlier VM is still there/,
+  'the record of an earlier VM fails a start': [
+    /VirtualMachineIdentity "db" of an earlier VM still exists/,
     { identity: aRecord(aVm({ metadata: { uid: 'earlier' } })) },
   ],
-  'the record of an earlier VM does not bother a halted one': [
+  'the record of an earlier VM does not affect a halted VM': [
     undefined,
     { vm: aVm({ runStrategy: 'Halted' }), identity: aRecord(aVm({ metadata: { uid: 'earlier' } })) },
   ],
-  'a VM under deletion has no such worries': [undefined, { vm: aVm({ metadata: DELETED }), stranger: aVmi('Running') }],
-  'a strategy that is none is a failure': [
+  'a VM under deletion has no such failure': [
+    undefined,
+    { vm: aVm({ metadata: DELETED }), foreignVmi: aVmi('Running') },
+  ],
+  'an unknown strategy is a failure': [
     /^unknown runstrategy: Sometimes$/,
     { vm: aVm({ spec: { runStrategy: 'Sometimes' } }) },
   ],
 };
 
-for (const [name, [want, overrides]] of Object.entries(troubles)) {
+for (const [name, [want, overrides]] of Object.entries(refusalCases)) {
   test(name, () => {
     const { conditions, created } = vmStatusOf(aWorld(overrides));
-    const told = conditions?.find(({ type }) => type === 'Failure')?.message;
-    if (want === undefined) assert.equal(told, undefined);
-    else assert.match(told ?? '', want);
+    const reported = conditions?.find(({ type }) => type === 'Failure')?.message;
+    if (want === undefined) assert.equal(reported, undefined);
+    else assert.match(reported ?? '', want);
     assert.equal(created, false);
   });
 }
 
-test('the strategy is remembered once there was an instance, and RerunOnFailure only with one', () => {
+test('the strategy is recorded once there was an instance, and RerunOnFailure only with an instance', () => {
   const remembered = (known: string | undefined, runStrategy: 'Halted' | 'RerunOnFailure', instance: boolean) => {
     const vm = aVm({ runStrategy, status: known === undefined ? {} : { runStrategy: known } });
     return vmStatusOf(aWorld({ vm, ...(instance ? { vmi: aVmi('Running', { vm }) } : {}) })).runStrategy;
@@ -267,7 +272,7 @@ test('the strategy is remembered once there was an instance, and RerunOnFailure 
   assert.equal(remembered(undefined, 'RerunOnFailure', true), 'RerunOnFailure');
 });
 
-test('an instance that never ran is counted once, and the next one on top', () => {
+test('an instance that never ran counts as one more failure, once', () => {
   const first = startFailureOf(aWorld({ vmi: aVmi('Failed') }));
   assert.equal(first?.consecutiveFailCount, 1);
   const vm = aVm({ status: { startFailure: first } });
@@ -279,7 +284,7 @@ test('an instance that never ran is counted once, and the next one on top', () =
   assert.equal(Date.parse(second?.retryAfterTimestamp ?? ''), later + backoffSeconds(2, 'next') * 1000);
 });
 
-test('an instance that ran, and a strategy that does not start by itself, forget the failures', () => {
+test('an instance that ran, and a strategy that does not start by itself, reset the failures', () => {
   const status = { startFailure: failure };
   const vmi = aVmi('Failed', { status: RAN });
   assert.equal(startFailureOf(aWorld({ vm: aVm({ status }), vmi })), undefined);
@@ -288,22 +293,22 @@ test('an instance that ran, and a strategy that does not start by itself, forget
   assert.deepEqual(startFailureOf(aWorld({ vm: aVm({ status, runStrategy: 'Once' }) })), failure);
 });
 
-test('the backoff grows with the square, is spread by up to a half, and ends at 300 seconds', () => {
-  for (const [failures, least] of [
+test('the backoff grows with the square of the failures, is extended by up to a half and ends at 300 seconds', () => {
+  for (const [failures, minimum] of [
     [1, 10],
     [2, 40],
     [3, 90],
     [4, 160],
   ] as const) {
     const times = Array.from({ length: 50 }, (_, n) => backoffSeconds(failures, `uid-${n}`));
-    assert.ok(Math.min(...times) >= least && Math.max(...times) <= least * 1.5, `${failures}: ${times.join()}`);
+    assert.ok(Math.min(...times) >= minimum && Math.max(...times) <= minimum * 1.5, `${failures}: ${times.join()}`);
     assert.ok(new Set(times).size > 2, 'spread');
   }
   assert.equal(backoffSeconds(6, 'uid'), 300);
   assert.equal(backoffSeconds(1000, 'uid'), 300);
 });
 
-test('why a start failed is told until one succeeds', () => {
+test('the reason of a failed start is reported until a start succeeds', () => {
   const refused = { reason: 'InvalidDefinition', message: 'spec.domain.devices.interfaces[0].pciAddress: is taken' };
   const status = vmStatusOf(aWorld({ vmi: aVmi('Failed', { status: refused }) }));
   assert.equal(status.startFailure?.message, refused.message);

@@ -10,7 +10,7 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VmiPhase, VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { buildVmi } from '#controllers/vm/build-vmi.ts';
-import { identityOf } from '#controllers/vm/identity.ts';
+import { resolveIdentity } from '#controllers/vm/identity.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 
@@ -28,7 +28,7 @@ export interface VmOverrides {
   readonly metadata?: ObjectMeta;
 }
 
-/** A VM that is ready to start: it has our finalizer, the mark of a started VM and a machine type. */
+/** Returns a VM that is ready to start: it has our finalizer, the mark of a started VM and a machine type. */
 export function aVm({
   runStrategy = 'Always',
   spec,
@@ -55,16 +55,16 @@ export function aVm({
 
 export const UUID = '0c53b12d-8ce6-44d9-9e1b-6b1a0a3b2a10';
 
-/** As controllers/vm makes it of that VM. */
+/** Returns the instance that controllers/vm builds for the VM. */
 export function aVmi(
   phase: VmiPhase | undefined,
   { vm = aVm(), metadata, status, spec }: VmiOverrides = {},
 ): Stored<VirtualMachineInstance> {
-  const made = buildVmi(vm, identityOf(vm, undefined), CONFIGURATION);
+  const built = buildVmi(vm, resolveIdentity(vm, undefined), CONFIGURATION);
   return {
-    ...made,
-    metadata: { ...made.metadata, ...stored, name: 'db', uid: 'vmi-uid', ...metadata },
-    spec: { ...made.spec, ...spec },
+    ...built,
+    metadata: { ...built.metadata, ...stored, name: 'db', uid: 'vmi-uid', ...metadata },
+    spec: { ...built.spec, ...spec },
     status: { ...(phase === undefined ? {} : { phase }), ...status },
   };
 }
@@ -82,7 +82,7 @@ export function aRecord(vm = aVm(), metadata: ObjectMeta = {}): Stored<VirtualMa
     apiVersion: 'identity.selfsame.io/v1',
     kind: 'VirtualMachineIdentity',
     metadata: { ...stored, name: 'db', uid: 'record-uid', ...held, ...metadata },
-    spec: identityOf(vm, undefined),
+    spec: resolveIdentity(vm, undefined),
   };
 }
 
@@ -92,5 +92,5 @@ export function aWorld(overrides: Partial<VmWorld> = {}): VmWorld {
 }
 
 export const DELETED = { deletionTimestamp: NOW };
-/** A VMI that ran at some time. */
+/** The status of an instance that has run. */
 export const RAN: VmiStatus = { phaseTransitionTimestamps: [{ phase: 'Running', phaseTransitionTimestamp: NOW }] };

@@ -1,4 +1,4 @@
-/** All that a decision about one VirtualMachine may know. */
+/** Everything that a decision about one VirtualMachine may know. */
 import type { VmLock } from '#controllers/vm/lock.ts';
 import type { UuidSharers } from '#controllers/vm/uuid-holders.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
@@ -12,36 +12,39 @@ import type { Stored } from '#kube/meta.ts';
 
 export interface VmWorld {
   readonly vm: Stored<VirtualMachine>;
-  /** The instance of the same name, if it is the VM's own. */
+  /** The instance of the same name, if the VM owns it. */
   readonly vmi?: Stored<VirtualMachineInstance>;
-  /** The instance of the same name, if it is somebody else's: it is left alone. */
-  readonly stranger?: Stored<VirtualMachineInstance>;
-  /** Whether the VM is still there by a live look, for a stranger that nobody owns. */
+  /** The instance of the same name, if the VM does not own it. */
+  readonly foreignVmi?: Stored<VirtualMachineInstance>;
+  /** True if the server still has the VM; set only if `foreignVmi` is an orphan. */
   readonly mayAdopt?: boolean;
-  /** The instance that a live look has found, where the VM is marked for one that the cache does not show. */
+  /** The instance as the server has it, if the VM is marked for one that the cache does not show. */
   readonly markedInstance?: Stored<VirtualMachineInstance>;
-  /** The record of the same name, whoever owns it. */
+  /** The record of the same name, with any owner. */
   readonly identity?: Stored<VirtualMachineIdentity>;
-  /** Whether the record is being deleted and its VM, seen live, no longer needs it. */
+  /** True if the record is being deleted and its VM, as read from the server, no longer needs it. */
   readonly recordIsReleasable?: boolean;
-  /** Set where the VM has had its devices on record and, by a live look, has them no more. */
-  readonly lost?: { readonly snapshot?: RecordedInSnapshot };
+  /** Set if the VM had a record with devices and the server does not have it any more. */
+  readonly lostRecord?: { readonly snapshot?: RecordedInSnapshot };
   readonly configuration: Configuration;
-  /** When uuid admission first stood (api/uuid-admission.ts); undefined where it is not known. */
+  /** The time since when uuid admission is active (api/uuid-admission.ts); undefined if it is not known. */
   readonly uuidAdmissionSince?: string | undefined;
-  /** Who holds the VM, so that it starts nothing. */
+  /** The snapshot or restore that holds the VM, which does not start meanwhile. */
   readonly lock?: VmLock;
-  /** Other VMs of the same firmware uuid. */
+  /** Other VMs with the same firmware uuid. */
   readonly sharers?: UuidSharers;
-  /** The claims without which the template does not start. */
-  readonly claims: readonly ClaimView[];
-  /** Claims that are marked as the state of the VM and belong to somebody else, where it needs state and has none. */
+  /** The claims that a start needs. */
+  readonly claims: readonly NeededClaim[];
+  /**
+   * Claims that are marked as the state of the VM but have another owner, if the VM needs state and has no claim for
+   * it.
+   */
   readonly stateConflicts?: readonly Stored<PersistentVolumeClaim>[];
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
-export interface ClaimView {
+export interface NeededClaim {
   readonly name: string;
   readonly claim?: PersistentVolumeClaim;
 }

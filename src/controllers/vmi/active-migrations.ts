@@ -1,6 +1,6 @@
 /**
- * Migrations that agents were told of and that are not over: until they are, nobody knows for sure where the guest of
- * the name is, and which claim has its newest state. They may outlive the instance that they are of.
+ * Finds active migrations: node agents know of them, and they are not over. Meanwhile it is not certain on which node
+ * the guest is and which claim has its newest state. A migration may outlive its instance.
  */
 import {
   isFinalPhase,
@@ -13,35 +13,35 @@ import type { Stored } from '#kube/meta.ts';
 import { source, type Source } from '#runtime/controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 
-/** By the key of their instance. */
+/** The name of an index: active migrations by the key of their instance. */
 const ACTIVE_BY_INSTANCE = 'active-migrations-by-instance';
 
 export interface ActiveMigrations {
   readonly sources: readonly Source[];
-  /** `key`: of an instance, whether it is there or not. */
+  /** Reports whether an instance of this key, which may be gone, has an active migration. */
   has(key: string): boolean;
 }
 
-export function activeMigrations({ informer }: Pick<ControllerParts, 'informer'>): ActiveMigrations {
+export function observeActiveMigrations({ informer }: Pick<ControllerParts, 'informer'>): ActiveMigrations {
   const migrations = informer(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS);
   const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
-  migrations.addIndex(ACTIVE_BY_INSTANCE, activeKeysOf);
-  // They tell of their progress all the time; only who waits to be started wants to know.
-  const waiting = (migration: Stored<VirtualMachineInstanceMigration>) =>
-    activeKeysOf(migration).filter((key) => isWaiting(vmis.get(key)));
+  migrations.addIndex(ACTIVE_BY_INSTANCE, instanceKeysOfActive);
+  // Migrations report progress often; only an instance that is not started yet depends on them.
+  const pendingInstances = (migration: Stored<VirtualMachineInstanceMigration>) =>
+    instanceKeysOfActive(migration).filter((key) => isPending(vmis.get(key)));
   return {
-    sources: [source(migrations, waiting)],
+    sources: [source(migrations, pendingInstances)],
     has: (key) => migrations.byIndex(ACTIVE_BY_INSTANCE, key).length > 0,
   };
 }
 
-/** The instance of a migration that agents were told of; none when it is over. Pure. */
-export function activeKeysOf({ metadata, spec, status }: Stored<VirtualMachineInstanceMigration>): string[] {
-  const isTold = status?.migrationState?.migrationUid === metadata.uid;
-  if (!isTold || isFinalPhase(status?.phase) || !spec.vmiName) return [];
+/** Returns the key of the instance if the migration is active, otherwise nothing. Pure. */
+export function instanceKeysOfActive({ metadata, spec, status }: Stored<VirtualMachineInstanceMigration>): string[] {
+  const isAnnounced = status?.migrationState?.migrationUid === metadata.uid;
+  if (!isAnnounced || isFinalPhase(status?.phase) || !spec.vmiName) return [];
   return [keyOf({ namespace: metadata.namespace, name: spec.vmiName })];
 }
 
-function isWaiting(vmi: Stored<VirtualMachineInstance> | undefined): boolean {
+function isPending(vmi: Stored<VirtualMachineInstance> | undefined): boolean {
   return vmi !== undefined && (vmi.status?.phase ?? 'Pending') === 'Pending';
 }

@@ -10,7 +10,7 @@ const FREE = { finalizers: [FOREIGN] };
 const BOUND = { volumeName: 'pv' };
 const HELD = { finalizers: [FOREIGN, HOTPLUGGED_FINALIZER] };
 
-interface Wish {
+interface UserOverrides {
   readonly hotpluggable?: boolean;
   readonly plugged?: boolean;
   readonly inPod?: boolean;
@@ -18,8 +18,14 @@ interface Wish {
   readonly status?: VmiStatus;
 }
 
-/** An instance with the claim `data` in its spec, and that claim, or none, in its pod. */
-function user({ hotpluggable = true, plugged = true, inPod = false, hasPod = true, status }: Wish = {}): ClaimUser {
+/** Returns an instance with the claim `data` in its spec and, if `inPod`, in its pod. */
+function user({
+  hotpluggable = true,
+  plugged = true,
+  inPod = false,
+  hasPod = true,
+  status,
+}: UserOverrides = {}): ClaimUser {
   const volume = { name: 'd', persistentVolumeClaim: { claimName: 'data', hotpluggable } };
   const spec = { domain: { devices: { disks: [{ name: 'd', plugged }] } }, volumes: [volume] };
   const pod = aPod({ nodeName: 'n' });
@@ -28,45 +34,61 @@ function user({ hotpluggable = true, plugged = true, inPod = false, hasPod = tru
   return { vmi, nodeExists: true, ...(hasPod ? { pod: { ...pod, spec: { ...pod.spec, volumes } } } : {}) };
 }
 
-const told = (claimName: string): VmiStatus => ({
+const reported = (claimName: string): VmiStatus => ({
   volumeStatus: [{ name: 'd', hotplugVolume: {}, persistentVolumeClaimInfo: { claimName } }],
 });
-/** It has another volume by now, or none. */
-const leaving = (status: VmiStatus): ClaimUser => ({
+/** Returns an instance whose spec no longer has the claim. */
+const detaching = (status: VmiStatus): ClaimUser => ({
   vmi: aVmi({ status: { phase: 'Running', ...status } }),
   pod: aPod(),
   nodeExists: true,
 });
 
 const cases: Record<string, { users: readonly ClaimUser[]; meta: ObjectMeta; want: 'hold' | 'release' | undefined }> = {
-  'a claim that nobody has is left alone': { users: [], meta: FREE, want: undefined },
-  'one that was plugged in is held': { users: [user()], meta: FREE, want: 'hold' },
+  'a claim without users is left alone': { users: [], meta: FREE, want: undefined },
+  'a hotplugged claim is held': { users: [user()], meta: FREE, want: 'hold' },
   once: { users: [user()], meta: HELD, want: undefined },
-  'one that the pod names is held by that': { users: [user({ inPod: true })], meta: FREE, want: undefined },
-  'one that does not come and go, too': { users: [user({ hotpluggable: false })], meta: FREE, want: undefined },
-  'one that is only attached is not held': { users: [user({ plugged: false })], meta: FREE, want: undefined },
-  'nor is one of an instance that has no pod yet': {
+  'a claim that the pod names is not held': { users: [user({ inPod: true })], meta: FREE, want: undefined },
+  'a claim that is not hotpluggable is not held': {
+    users: [user({ hotpluggable: false })],
+    meta: FREE,
+    want: undefined,
+  },
+  'a claim that is only attached is not held': { users: [user({ plugged: false })], meta: FREE, want: undefined },
+  'a claim of an instance without a pod is not held': {
     users: [user({ hasPod: false, status: { phase: 'Pending' } })],
     meta: FREE,
     want: undefined,
   },
-  'one that the guest has not let go of stays held': { users: [leaving(told('data'))], meta: HELD, want: undefined },
-  'also when the disk has another claim by now': { users: [leaving(told('data'))], meta: FREE, want: 'hold' },
-  'one that the guest has let go of is free': { users: [leaving({})], meta: HELD, want: 'release' },
-  'and with the instance': { users: [], meta: HELD, want: 'release' },
-  'and after the end of the guest': { users: [user({ status: { phase: 'Failed' } })], meta: HELD, want: 'release' },
-  'one that another guest has, too, stays held': { users: [leaving({}), user()], meta: HELD, want: undefined },
-  'one whose pod is gone, but not the guest, stays held': {
-    users: [user({ hasPod: false, status: told('data') })],
+  'a claim that the guest has not released stays held': {
+    users: [detaching(reported('data'))],
     meta: HELD,
     want: undefined,
   },
-  'it is too late for one that is being deleted': {
+  'a claim that the guest has not released is held although the disk has another claim by now': {
+    users: [detaching(reported('data'))],
+    meta: FREE,
+    want: 'hold',
+  },
+  'a claim that the guest has released is released': { users: [detaching({})], meta: HELD, want: 'release' },
+  'a claim is released when the instance is gone': { users: [], meta: HELD, want: 'release' },
+  'a claim is released after the end of the guest': {
+    users: [user({ status: { phase: 'Failed' } })],
+    meta: HELD,
+    want: 'release',
+  },
+  'a claim that another guest uses stays held': { users: [detaching({}), user()], meta: HELD, want: undefined },
+  'a claim stays held if the pod is gone but not the guest': {
+    users: [user({ hasPod: false, status: reported('data') })],
+    meta: HELD,
+    want: undefined,
+  },
+  'a claim under deletion is not held any more': {
     users: [user()],
     meta: { ...FREE, deletionTimestamp: NOW },
     want: undefined,
   },
-  'one that is being deleted goes when it is free': {
+  'a held claim under deletion is released when it has no users': {
     users: [],
     meta: { ...HELD, deletionTimestamp: NOW },
     want: 'release',
@@ -84,25 +106,29 @@ for (const [name, { users, meta, want }] of Object.entries(cases)) {
 
 const SELECTED = 'volume.kubernetes.io/selected-node';
 const waiting: Record<string, { user: ClaimUser; meta: ObjectMeta; want: ObjectMeta[] }> = {
-  'a claim that waits for its first consumer is held, and told where that is': {
+  'a claim that waits for its first consumer is held and gets the node': {
     user: user(),
     meta: FREE,
     want: [{ ...HELD, annotations: { [SELECTED]: 'n' } }],
   },
-  'one that is held is told, too': { user: user(), meta: HELD, want: [{ annotations: { [SELECTED]: 'n' } }] },
+  'a held claim gets the node, too': { user: user(), meta: HELD, want: [{ annotations: { [SELECTED]: 'n' } }] },
   once: { user: user(), meta: { ...HELD, annotations: { [SELECTED]: 'other' } }, want: [] },
-  'not of a node that the guest is about to leave': {
+  'a claim does not get a node that the guest is about to leave': {
     user: user({ status: { migrationState: { migrationUid: 'm' } } }),
     meta: HELD,
     want: [],
   },
-  'but of the one to which it has moved': {
+  'a claim gets the node to which the guest has migrated': {
     user: user({ status: { migrationState: { migrationUid: 'm', completed: true } } }),
     meta: HELD,
     want: [{ annotations: { [SELECTED]: 'n' } }],
   },
-  'not of a node that is gone': { user: { ...user(), nodeExists: false }, meta: HELD, want: [] },
-  'nor where the pod names it, and its scheduler says so': { user: user({ inPod: true }), meta: FREE, want: [] },
+  'a claim does not get a node that is gone': { user: { ...user(), nodeExists: false }, meta: HELD, want: [] },
+  'a claim that the pod names gets no node: the scheduler sets it': {
+    user: user({ inPod: true }),
+    meta: FREE,
+    want: [],
+  },
 };
 
 for (const [name, { user: one, meta, want }] of Object.entries(waiting)) {

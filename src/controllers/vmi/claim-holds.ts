@@ -1,14 +1,14 @@
 /**
- * Claims whose disk is plugged into a guest that runs. What pods do for the claims that they name is done for these here,
- * because a pod does not change, and so does not name them:
+ * Holds claims whose disk is hotplugged. Kubernetes protects and binds the claims in the spec of a pod; a pod cannot
+ * change, so this controller does the same for hotplugged claims:
  *
- *   - a finalizer of our own holds the claim from when the instance names it until the guest has let go, or is gone;
- *   - a claim that waits for its first consumer is told on which node that is.
+ *   - a finalizer holds the claim from the moment the instance names it until the guest has released it or is gone;
+ *   - a claim that waits for its first consumer gets the annotation with the node of the guest.
  */
 import { isMigrating } from '#api/migration-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { movableClaims, usesLate } from '#controllers/vmi/late-volumes.ts';
+import { hotpluggableClaimNames, usesHotplugged } from '#controllers/vmi/hotplugged-volumes.ts';
 import { launcherIndexKeys, launcherNodes, launcherOf, LAUNCHERS_BY_NODE } from '#controllers/vmi/launcher-of.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { NODES, PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim, type Pod, PODS } from '#kube/core-kinds.ts';
@@ -21,74 +21,76 @@ import { NOTHING, type Plan } from '#runtime/plan.ts';
 
 export const HOTPLUGGED_FINALIZER = 'selfsame.io/hotplugged';
 const CONCURRENCY = 5;
-/** Instances by the keys of the claims that come and go with them. */
-const BY_MOVABLE_CLAIM = 'vmi-of-movable-claim';
-/** Instances that have such claims, by their uid. */
-const MOVABLE_BY_UID = 'vmi-with-movable-claims';
+/** The name of an index: instances by the keys of their hotpluggable claims. */
+const BY_HOTPLUGGABLE_CLAIM = 'vmi-of-movable-claim';
+/** The name of an index: instances with hotpluggable claims, by uid. */
+const WITH_HOTPLUGGABLE_CLAIMS = 'vmi-with-movable-claims';
 
-export interface ClaimWorld {
+export interface ClaimHoldWorld {
   readonly claim: Stored<PersistentVolumeClaim>;
-  /** Instances that may have it, with their pods. */
+  /** Instances that may use the claim, with their pods. */
   readonly users: readonly ClaimUser[];
 }
 
 export interface ClaimUser extends Pick<VmiWorld, 'vmi' | 'pod'> {
-  /** Whether the node of its pod is there. */
+  /** True if the node of the pod exists. */
   readonly nodeExists: boolean;
 }
 
 /** Pure. */
-export function decideClaimHold({ claim, users }: ClaimWorld): Plan {
+export function decideClaimHold({ claim, users }: ClaimHoldWorld): Plan {
   const { name, namespace, uid, resourceVersion, finalizers = [] } = claim.metadata;
   const type = PERSISTENT_VOLUME_CLAIMS;
-  const used = users.filter((user) => usesLate(user, name));
+  const used = users.filter((user) => usesHotplugged(user, name));
   if (used.length === 0) {
-    const change = releaseFrom(HOTPLUGGED_FINALIZER, type, claim, 'no guest has it plugged in any more');
+    const change = releaseFrom(HOTPLUGGED_FINALIZER, type, claim, 'no guest uses the claim any more');
     return change === undefined ? NOTHING : { changes: [change] };
   }
   const selected = selectedNode(claim, used);
-  // Too late to hold it: the API takes no more finalizers.
-  if (isDeleting(claim) || (isHeld(claim) && selected === undefined)) return NOTHING;
+  // The API server refuses new finalizers on a claim that is being deleted.
+  if (isDeleting(claim) || (hasFinalizer(claim) && selected === undefined)) return NOTHING;
   const metadata = {
     resourceVersion,
-    ...(isHeld(claim) ? {} : { finalizers: [...finalizers, HOTPLUGGED_FINALIZER] }),
+    ...(hasFinalizer(claim) ? {} : { finalizers: [...finalizers, HOTPLUGGED_FINALIZER] }),
     ...(selected === undefined ? {} : { annotations: { [SELECTED_NODE]: selected } }),
   };
   const patch = { type: 'merge', body: { metadata } } as const;
-  const why = 'it is plugged into a guest that runs';
+  const why = 'the claim is plugged into a running guest';
   return { changes: [{ do: 'patch', type, name: { name, namespace }, uid, patch, why }] };
 }
 
-/** As the scheduler does it for the claims of a pod; undefined where it has been said, or there is nothing to wait for. */
-function selectedNode({ metadata, spec }: ClaimWorld['claim'], users: readonly ClaimUser[]): string | undefined {
+/** Returns the node for a claim that waits for its first consumer, as the scheduler does for the claims of a pod. */
+function selectedNode({ metadata, spec }: ClaimHoldWorld['claim'], users: readonly ClaimUser[]): string | undefined {
   if (spec.volumeName || metadata.annotations?.[SELECTED_NODE] !== undefined) return undefined;
-  // A guest that moves may not be there any more when the volume is.
+  // A migrating guest may have left the node before the volume is provisioned there.
   const isSettled = ({ vmi, nodeExists }: ClaimUser) => nodeExists && !isMigrating(vmi.status?.migrationState);
   return users.find(isSettled)?.pod?.spec.nodeName;
 }
 
-export function claimHolds({ informer }: ControllerParts): ControllerDefinition<ClaimWorld> {
+export function defineClaimHolds({ informer }: ControllerParts): ControllerDefinition<ClaimHoldWorld> {
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
   const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
   const pods = informer(PODS);
   const nodes = informer(NODES);
-  vmis.addIndex(BY_MOVABLE_CLAIM, movableClaimKeys);
-  vmis.addIndex(MOVABLE_BY_UID, (vmi) => (movableClaims(vmi).length > 0 ? [vmi.metadata.uid] : []));
+  vmis.addIndex(BY_HOTPLUGGABLE_CLAIM, hotpluggableClaimKeys);
+  vmis.addIndex(WITH_HOTPLUGGABLE_CLAIMS, (vmi) => (hotpluggableClaimNames(vmi).length > 0 ? [vmi.metadata.uid] : []));
   pods.addIndex(LAUNCHERS_BY_NODE, launcherNodes);
-  const ofPod = (pod: Stored<Pod>) =>
-    launcherIndexKeys(pod).flatMap((uid) => vmis.byIndex(MOVABLE_BY_UID, uid).flatMap(movableClaimKeys));
-  const usersOf = (key: string) => vmis.byIndex(BY_MOVABLE_CLAIM, key);
+  const claimKeysOfPod = (pod: Stored<Pod>) =>
+    launcherIndexKeys(pod).flatMap((uid) => vmis.byIndex(WITH_HOTPLUGGABLE_CLAIMS, uid).flatMap(hotpluggableClaimKeys));
+  const usersOf = (key: string) => vmis.byIndex(BY_HOTPLUGGABLE_CLAIM, key);
 
-  return defineController<ClaimWorld>({
+  return defineController<ClaimHoldWorld>({
     name: 'claim-hold-controller',
     type: PERSISTENT_VOLUME_CLAIMS,
     concurrency: CONCURRENCY,
     sources: [
-      // Most claims never come and go.
-      source(claims, (claim) => (isHeld(claim) || usersOf(objectKey(claim)).length > 0 ? [objectKey(claim)] : [])),
-      source(vmis, movableClaimKeys),
-      source(pods, ofPod),
-      source(nodes, ({ metadata }) => pods.byIndex(LAUNCHERS_BY_NODE, metadata.name).flatMap(ofPod), {
+      // Most claims are never hotplugged.
+      source(claims, (claim) =>
+        hasFinalizer(claim) || usersOf(objectKey(claim)).length > 0 ? [objectKey(claim)] : [],
+      ),
+      source(vmis, hotpluggableClaimKeys),
+      source(pods, claimKeysOfPod),
+      source(nodes, ({ metadata }) => pods.byIndex(LAUNCHERS_BY_NODE, metadata.name).flatMap(claimKeysOfPod), {
         part: presence,
       }),
     ],
@@ -106,11 +108,11 @@ export function claimHolds({ informer }: ControllerParts): ControllerDefinition<
   });
 }
 
-function isHeld({ metadata }: Stored<PersistentVolumeClaim>): boolean {
+function hasFinalizer({ metadata }: Stored<PersistentVolumeClaim>): boolean {
   return metadata.finalizers?.includes(HOTPLUGGED_FINALIZER) === true;
 }
 
-function movableClaimKeys(vmi: Stored<VirtualMachineInstance>): string[] {
+function hotpluggableClaimKeys(vmi: Stored<VirtualMachineInstance>): string[] {
   const { namespace } = vmi.metadata;
-  return movableClaims(vmi).map((name) => keyOf({ namespace, name }));
+  return hotpluggableClaimNames(vmi).map((name) => keyOf({ namespace, name }));
 }

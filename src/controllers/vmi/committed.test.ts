@@ -5,23 +5,32 @@ import { aPod } from '#controllers/vmi/vmi-world.fixture.ts';
 import type { ConditionStatus } from '#kube/conditions.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 
-const saying = (status: ConditionStatus, message?: string, madeFor?: string): Pod =>
+const podWithCondition = (status: ConditionStatus, message?: string, madeFor?: string): Pod =>
   aPod(
     { conditions: [{ type: 'selfsame.io/MigrationCommitted', status, ...(message && { message }) }] },
     madeFor === undefined ? {} : { labels: { 'kubevirt.io/migrationJobUID': madeFor } },
   );
 
 const cases: Record<string, { pod: Pod | undefined; uid?: string | undefined; want: boolean }> = {
-  'a pod that is not there says nothing': { pod: undefined, want: false },
-  'nor does one that is silent': { pod: aPod(), want: false },
-  'a pod says of which migration': { pod: saying('True', 'm2'), want: true },
-  'not of another': { pod: saying('True', 'm1'), want: false },
-  'no is no': { pod: saying('False', 'm2'), want: false },
-  'the first that had the guest may leave it out': { pod: saying('True'), want: true },
-  'so may one that was made for it': { pod: saying('True', undefined, 'm2'), want: true },
-  'one that was made for another means that one': { pod: saying('True', undefined, 'm1'), want: false },
-  'unless it says otherwise': { pod: saying('True', 'm2', 'm1'), want: true },
-  'there is no migration': { pod: saying('True'), uid: undefined, want: false },
+  'a missing pod is not committed': { pod: undefined, want: false },
+  'a pod without the condition is not committed': { pod: aPod(), want: false },
+  'a condition with the uid of the migration counts': { pod: podWithCondition('True', 'm2'), want: true },
+  'a condition with the uid of another migration does not count': { pod: podWithCondition('True', 'm1'), want: false },
+  'a condition that is False does not count': { pod: podWithCondition('False', 'm2'), want: false },
+  'a condition without a uid on the first pod of the guest counts': { pod: podWithCondition('True'), want: true },
+  'a condition without a uid on a pod of this migration counts': {
+    pod: podWithCondition('True', undefined, 'm2'),
+    want: true,
+  },
+  'a condition without a uid on a pod of another migration does not count': {
+    pod: podWithCondition('True', undefined, 'm1'),
+    want: false,
+  },
+  'the uid in the condition has precedence over that of the pod': {
+    pod: podWithCondition('True', 'm2', 'm1'),
+    want: true,
+  },
+  'without a migration nothing is committed': { pod: podWithCondition('True'), uid: undefined, want: false },
 };
 for (const [name, one] of Object.entries(cases)) {
   test(name, () => {
@@ -31,7 +40,7 @@ for (const [name, one] of Object.entries(cases)) {
   });
 }
 
-test('a source that has ended because its guest has gone says enough', () => {
+test('a source pod that ended because the guest has migrated counts as left', () => {
   const pod = aPod({ phase: 'Succeeded', reason: 'Migrated' });
   assert.deepEqual([hasLeft(pod, 'm2'), hasCommitted(pod, 'm2')], [true, false]);
 });

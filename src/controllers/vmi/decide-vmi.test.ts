@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { VMI_FINALIZER } from '#api/names.ts';
 import type { VmiPhase, VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { concludeVmi, decideVmi } from '#controllers/vmi/decide-vmi.ts';
-import { phaseOf } from '#controllers/vmi/phase.ts';
+import { vmiPhaseOf } from '#controllers/vmi/phase.ts';
 import { aClaim, aPod, aVmi, aWorld, NOW } from '#controllers/vmi/vmi-world.fixture.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { findCondition, type Condition } from '#kube/conditions.ts';
@@ -15,7 +15,7 @@ const evicted: Condition = { type: 'DisruptionTarget', status: 'True', reason: '
 const running = () => aPod({ phase: 'Running', nodeName: 'node-1', conditions: ready });
 const inPhase = (phase: VmiPhase, more: VmiStatus = {}) => aVmi({ status: { phase, ...more } });
 const onClaim = { volumes: [{ name: 'root', persistentVolumeClaim: { claimName: 'disk' } }] };
-const dispensable = {
+const optionalSpec = {
   domain: {
     devices: {
       disks: [
@@ -28,7 +28,7 @@ const dispensable = {
 };
 const statusOf = (plan: Plan) => plan.status as VmiStatus;
 const conditionOf = (plan: Plan, type: string) => findCondition(statusOf(plan).conditions, type);
-const deeds = ({ changes }: Plan) => changes.map((change) => `${change.do} ${change.type.kind}`);
+const describeChanges = ({ changes }: Plan) => changes.map((change) => `${change.do} ${change.type.kind}`);
 
 describe('the phase', () => {
   const cases: Record<string, { world: Partial<VmiWorld>; want: [VmiPhase, string?] }> = {
@@ -41,68 +41,68 @@ describe('the phase', () => {
       want: ['Running'],
     },
     'is Succeeded when the guest shut down': { world: { pod: aPod({ phase: 'Succeeded' }) }, want: ['Succeeded'] },
-    'is Failed for the reason of the pod': {
+    'is Failed with the reason of the pod': {
       world: { pod: aPod({ phase: 'Failed', reason: 'Killed' }) },
       want: ['Failed', 'Killed'],
     },
-    'stays when it has ended, whatever comes': {
+    'does not change after the end': {
       world: { vmi: inPhase('Succeeded'), pod: running() },
       want: ['Succeeded'],
     },
-    'keeps its reason when it has ended': {
+    'keeps its reason after the end': {
       world: { vmi: inPhase('Failed', { reason: 'GuestCrashed' }) },
       want: ['Failed', 'GuestCrashed'],
     },
     'is Failed when the pod is gone': { world: { vmi: inPhase('Scheduling') }, want: ['Failed', 'PodGone'] },
-    'is that of the last pod when it had ended': {
+    'is that of the last pod if it had ended': {
       world: { vmi: inPhase('Running'), lastPod: aPod({ phase: 'Succeeded' }) },
       want: ['Succeeded'],
     },
-    'is Failed when the pod has to leave a node that is silent': {
+    'is Failed if the pod is evicted from an unreachable node': {
       world: {
         vmi: inPhase('Running'),
-        nodeAnswers: false,
+        isNodeReachable: false,
         pod: aPod({ phase: 'Running', nodeName: 'a', conditions: [evicted] }),
       },
       want: ['Failed', 'NodeLost'],
     },
-    'stays while the pod has to leave a node that answers': {
+    'stays while the pod is evicted from a reachable node': {
       world: { vmi: inPhase('Running'), pod: aPod({ phase: 'Running', nodeName: 'a', conditions: [evicted] }) },
       want: ['Running'],
     },
-    'stays while the node is silent and nobody gave it up': {
-      world: { vmi: inPhase('Running'), nodeAnswers: false, pod: aPod({ phase: 'Running', nodeName: 'a' }) },
+    'stays while the node is unreachable and the pod is not evicted': {
+      world: { vmi: inPhase('Running'), isNodeReachable: false, pod: aPod({ phase: 'Running', nodeName: 'a' }) },
       want: ['Running'],
     },
-    'is NodeLost when the pod was collected with its node': {
+    'is NodeLost if the pod was garbage-collected with its node': {
       world: { pod: aPod({ phase: 'Failed', conditions: [{ ...evicted, reason: 'DeletionByPodGC' }] }) },
       want: ['Failed', 'NodeLost'],
     },
   };
   for (const [name, { world, want }] of Object.entries(cases)) {
     it(name, () => {
-      const { phase, reason } = phaseOf(aWorld(world));
+      const { phase, reason } = vmiPhaseOf(aWorld(world));
       assert.deepEqual([phase, reason], [want[0], want[1]]);
     });
   }
 });
 
-describe('what is done', () => {
-  const going = { meta: { deletionTimestamp: NOW, finalizers: ['other', VMI_FINALIZER] } };
+describe('the changes', () => {
+  const underDeletion = { meta: { deletionTimestamp: NOW, finalizers: ['other', VMI_FINALIZER] } };
   const cases: Record<string, { world: VmiWorld; want: string[] }> = {
-    'the pod is made': { world: aWorld(), want: ['create Pod'] },
-    'no pod is made while a claim is missing': {
+    'create the pod': { world: aWorld(), want: ['create Pod'] },
+    'do not create the pod while a claim is missing': {
       world: aWorld({ vmi: aVmi({ spec: onClaim }), claims: new Map() }),
       want: [],
     },
-    'no pod is made for a claim that is to go': {
+    'do not create the pod for a claim under deletion': {
       world: aWorld({
         vmi: aVmi({ spec: onClaim }),
         claims: new Map([['disk', { claim: aClaim('disk', { metadata: { deletionTimestamp: NOW } }) }]]),
       }),
       want: [],
     },
-    'no pod is made before it is known where the data lies': {
+    'do not create the pod before the location of its data is known': {
       world: aWorld({
         vmi: aVmi({ spec: onClaim }),
         claims: new Map([
@@ -111,20 +111,20 @@ describe('what is done', () => {
       }),
       want: [],
     },
-    'a pod is made without the claims of what it can do without, or what is only attached': {
-      world: aWorld({ vmi: aVmi({ spec: dispensable }), claims: new Map() }),
+    'create the pod without missing optional claims and claims that are only attached': {
+      world: aWorld({ vmi: aVmi({ spec: optionalSpec }), claims: new Map() }),
       want: ['create Pod'],
     },
-    'nor does it wait for where their data lies': {
+    'create the pod without waiting for the location of such claims': {
       world: aWorld({
-        vmi: aVmi({ spec: dispensable }),
+        vmi: aVmi({ spec: optionalSpec }),
         claims: new Map([
           ['off', { claim: aClaim('off', { spec: { volumeName: 'pv' }, status: { phase: 'Bound' } }) }],
         ]),
       }),
       want: ['create Pod'],
     },
-    'a claim that comes to a guest that runs, and is missing, does no harm': {
+    'are none for a missing claim that is added to a running guest': {
       world: aWorld({
         vmi: aVmi({
           spec: onClaim,
@@ -136,32 +136,38 @@ describe('what is done', () => {
       }),
       want: [],
     },
-    'a pod is made for a claim that waits for it': {
+    'create the pod for a claim that waits for its first consumer': {
       world: aWorld({ vmi: aVmi({ spec: onClaim }) }),
       want: ['create Pod'],
     },
-    'no second pod is made after the first': { world: aWorld({ vmi: inPhase('Scheduling') }), want: [] },
-    'the node is told in a label': { world: aWorld({ pod: running() }), want: ['patch VirtualMachineInstance'] },
-    'the label is written once': {
+    'do not create a second pod': { world: aWorld({ vmi: inPhase('Scheduling') }), want: [] },
+    'label the instance with its node': { world: aWorld({ pod: running() }), want: ['patch VirtualMachineInstance'] },
+    'label the instance once': {
       world: aWorld({ vmi: aVmi({ meta: { labels: { 'kubevirt.io/nodeName': 'node-1' } } }), pod: running() }),
       want: [],
     },
-    'deletion takes the pod first': { world: aWorld({ vmi: aVmi(going), pod: running() }), want: ['delete Pod'] },
-    'and waits for it': {
-      world: aWorld({ vmi: aVmi(going), pod: aPod({ phase: 'Running' }, { deletionTimestamp: NOW }) }),
+    'delete the pod of an instance under deletion': {
+      world: aWorld({ vmi: aVmi(underDeletion), pod: running() }),
+      want: ['delete Pod'],
+    },
+    'wait for the pod of an instance under deletion': {
+      world: aWorld({ vmi: aVmi(underDeletion), pod: aPod({ phase: 'Running' }, { deletionTimestamp: NOW }) }),
       want: [],
     },
-    'and lets the instance go then': { world: aWorld({ vmi: aVmi(going) }), want: ['patch VirtualMachineInstance'] },
-    'an instance that others hold is left to them': {
+    'release the instance when its pod is gone': {
+      world: aWorld({ vmi: aVmi(underDeletion) }),
+      want: ['patch VirtualMachineInstance'],
+    },
+    'are none for an instance that has only other finalizers': {
       world: aWorld({ vmi: aVmi({ meta: { deletionTimestamp: NOW, finalizers: ['other'] } }) }),
       want: [],
     },
   };
   for (const [name, { world, want }] of Object.entries(cases)) {
-    it(name, () => assert.deepEqual(deeds(decideVmi(world)), want));
+    it(name, () => assert.deepEqual(describeChanges(decideVmi(world)), want));
   }
-  it('only our own finalizer is taken off, from where it stands', () => {
-    const [change] = decideVmi(aWorld({ vmi: aVmi(going) })).changes;
+  it('remove only our own finalizer, at its position', () => {
+    const [change] = decideVmi(aWorld({ vmi: aVmi(underDeletion) })).changes;
     assert.ok(change?.do === 'patch');
     assert.deepEqual(change.patch.body, [
       { op: 'test', path: '/metadata/finalizers/1', value: VMI_FINALIZER },
@@ -171,12 +177,12 @@ describe('what is done', () => {
 });
 
 describe('the status', () => {
-  it('is the same when nothing has changed', () => {
+  it('is the same if nothing has changed', () => {
     const first = statusOf(decideVmi(aWorld({ pod: running() })));
     const again = statusOf(decideVmi(aWorld({ vmi: aVmi({ status: first }), pod: running(), now: LATER })));
     assert.deepEqual(again, first);
   });
-  it('leaves what the agent says', () => {
+  it('keeps the fields of the node agent', () => {
     const paused = { type: 'Paused', status: 'True' as const, lastTransitionTime: NOW };
     const status: VmiStatus = {
       phase: 'Running',
@@ -194,7 +200,7 @@ describe('the status', () => {
       conditionOf(decideVmi(aWorld({ vmi: aVmi({ status }), pod: running() })), 'Ready') ?? {};
     assert.deepEqual([reason, message], ['GuestNotRunning', 'Guest VM is paused']);
   });
-  it('tells each phase and when it came', () => {
+  it('records each phase with its time', () => {
     const first = statusOf(decideVmi(aWorld()));
     const next = statusOf(decideVmi(aWorld({ vmi: aVmi({ status: first }), pod: running(), now: LATER })));
     assert.deepEqual(next.phaseTransitionTimestamps, [
@@ -202,7 +208,7 @@ describe('the status', () => {
       { phase: 'Running', phaseTransitionTimestamp: LATER },
     ]);
   });
-  it('drops the fault when it is over', () => {
+  it('drops Synchronized=False when the reason is gone', () => {
     const waiting = { reason: 'ErrImagePull', message: 'no such image' };
     const compute = { name: 'compute', image: 'x', imageID: '', ready: false, restartCount: 0, state: { waiting } };
     const plan = decideVmi(aWorld({ pod: aPod({ nodeName: 'a', containerStatuses: [compute] }) }));
@@ -210,13 +216,13 @@ describe('the status', () => {
     const next = decideVmi(aWorld({ vmi: aVmi({ status: statusOf(plan) }), pod: running() }));
     assert.equal(conditionOf(next, 'Synchronized'), undefined);
   });
-  it('takes a container that is being made for no fault', () => {
+  it('does not report a container that is being created', () => {
     const state = { waiting: { reason: 'ContainerCreating' } };
     const compute = { name: 'compute', image: 'x', imageID: '', ready: false, restartCount: 0, state };
     const plan = decideVmi(aWorld({ pod: aPod({ nodeName: 'a', containerStatuses: [compute] }) }));
     assert.equal(conditionOf(plan, 'Synchronized'), undefined);
   });
-  it('keeps why no pod could be made, until there is one', () => {
+  it('keeps the reason why no pod could be created until there is one', () => {
     const world = aWorld({ vmi: inPhase('Pending') });
     const [change] = decideVmi(world).changes;
     assert.ok(change !== undefined);
@@ -225,20 +231,20 @@ describe('the status', () => {
     assert.equal(findCondition(failed.conditions, 'Synchronized')?.message, message);
     const next = decideVmi(aWorld({ vmi: aVmi({ status: failed }) }));
     assert.equal(conditionOf(next, 'Synchronized')?.message, message);
-    const made = decideVmi(aWorld({ vmi: aVmi({ status: failed }), pod: aPod() }));
-    assert.equal(conditionOf(made, 'Synchronized'), undefined);
+    const withPod = decideVmi(aWorld({ vmi: aVmi({ status: failed }), pod: aPod() }));
+    assert.equal(conditionOf(withPod, 'Synchronized'), undefined);
     assert.equal(concludeVmi(world, []), undefined);
   });
 });
 
 describe('Events', () => {
   const reasons = (world: VmiWorld) => decideVmi(world).events?.map(({ reason }) => reason);
-  it('tell of the end once', () => {
+  it('report the end once', () => {
     const pod = aPod({ phase: 'Failed', reason: 'Killed', message: 'it did not obey' });
     assert.deepEqual(reasons(aWorld({ vmi: inPhase('Running'), pod })), ['Killed']);
     assert.deepEqual(reasons(aWorld({ vmi: inPhase('Failed', { reason: 'Killed' }), pod })), []);
   });
-  it('tell of a missing claim once', () => {
+  it('report a missing claim once', () => {
     const world = aWorld({ vmi: aVmi({ spec: onClaim }), claims: new Map() });
     const plan = decideVmi(world);
     assert.deepEqual(reasons(world), ['FailedPvcNotFound']);

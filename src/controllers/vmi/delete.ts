@@ -1,6 +1,6 @@
 /**
- * How an instance goes: its launcher pods are deleted, all of them, the node agents shut the guest down and remove the
- * pods, and only then the instance may go too.
+ * The deletion of an instance: all its launcher pods are deleted, the node agents shut down the guest and remove the
+ * pods, and then the finalizer of the instance is removed.
  */
 import { VMI_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
@@ -10,21 +10,21 @@ import { PODS, type Pod } from '#kube/core-kinds.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
 import type { Change } from '#runtime/plan.ts';
 
-/** For an instance under deletion. */
-export function removal(world: VmiWorld): Change[] {
+/** Returns the next changes for an instance under deletion. */
+export function removeVmi(world: VmiWorld): Change[] {
   const pods = podsOf(world);
   if (pods.length === 0) {
-    return dropFinalizer(VMI_FINALIZER, VIRTUAL_MACHINE_INSTANCES, world.vmi, 'its guest and its pod are gone');
+    return dropFinalizer(VMI_FINALIZER, VIRTUAL_MACHINE_INSTANCES, world.vmi, 'the guest and its pods are gone');
   }
-  return pods.filter((pod) => !isDeleting(pod)).map(deletionOf);
+  return pods.filter((pod) => !isDeleting(pod)).map(deletePod);
 }
 
-/** All that there are. */
+/** Returns all launcher pods of the instance. */
 export function podsOf({ pod, targetPod, otherPods }: VmiWorld): Stored<Pod>[] {
   return [pod, targetPod, ...otherPods].filter((one) => one !== undefined);
 }
 
-function deletionOf({ metadata: { namespace, name, uid } }: Stored<Pod>): Change {
+function deletePod({ metadata: { namespace, name, uid } }: Stored<Pod>): Change {
   const why = `Deleted virtual machine pod ${name}`;
   return { do: 'delete', type: PODS, name: { namespace, name }, uid, why };
 }

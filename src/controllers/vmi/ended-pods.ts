@@ -1,6 +1,6 @@
 /**
- * Remembers how launcher pods ended that are gone: who evicts a pod gets it removed as soon as its guest has shut down,
- * and the next look may come too late to see how. Nothing but that detail is lost with it.
+ * Remembers the final state of launcher pods that are gone: an evicted pod is removed as soon as its guest has shut
+ * down, and the next reconcile may come too late to see how it ended. Kept in memory; a restart loses only that detail.
  */
 import { APP_LABEL, CREATED_BY_LABEL, LAUNCHER_APP } from '#api/names.ts';
 import type { Informer } from '#client/informer.ts';
@@ -12,18 +12,18 @@ import type { Stored } from '#kube/meta.ts';
 export const MAX_REMEMBERED = 1000;
 
 export class EndedPods {
-  /** By their own keys, oldest first: an instance has several where it was migrated. */
+  /** By the keys of the pods, oldest first. An instance that was migrated has several pods. */
   readonly #pods = new Map<string, Stored<Pod>>();
 
   constructor(pods: Pick<Informer<Pod>, 'onChange'>, { signal }: { signal: AbortSignal }) {
-    const leave = pods.onChange((_, change) => {
+    const unsubscribe = pods.onChange((_, change) => {
       if (change.new === undefined && change.old !== undefined) this.#remember(change.old);
     });
-    signal.addEventListener('abort', leave, { once: true });
+    signal.addEventListener('abort', unsubscribe, { once: true });
   }
 
-  /** The pod of that key, if it was the instance's. */
-  of(key: string, { metadata }: Pick<Stored, 'metadata'>): Stored<Pod> | undefined {
+  /** Returns the ended pod of the key, if it belonged to the instance. */
+  find(key: string, { metadata }: Pick<Stored, 'metadata'>): Stored<Pod> | undefined {
     const pod = this.#pods.get(key);
     return pod?.metadata.labels?.[CREATED_BY_LABEL] === metadata.uid ? pod : undefined;
   }

@@ -1,4 +1,4 @@
-/** Where the launcher pod may go: where people say, and where the data of its volumes lies. Pure. */
+/** Computes the nodes on which the launcher pod may run, from the spec and the location of its volumes. Pure. */
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { MACHINE_TYPE_LABEL_PREFIX, SCHEDULABLE_LABEL, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import type { ClaimView } from '#controllers/vmi/vmi-world.ts';
@@ -6,7 +6,7 @@ import { isRecord } from '#kube/meta.ts';
 
 const HOSTNAME_LABEL = 'kubernetes.io/hostname';
 
-/** `added` may ask for more, not for something else. */
+/** Returns the node selector. `added` can add labels but not change those of the spec. */
 export function launcherNodeSelector(
   { spec }: VirtualMachineInstance,
   added: Readonly<Record<string, string>> = {},
@@ -20,7 +20,9 @@ export function launcherNodeSelector(
   };
 }
 
-/** Nodes of volumes of ours that lie on one; two of them leave the pod without a place, and the scheduler says so. */
+/**
+ * Returns the nodes that have local volumes. With two of them the pod fits on no node, and the scheduler reports that.
+ */
 export function dataNodesOf(claims: Iterable<ClaimView>): string[] {
   const nodes = new Set<string>();
   for (const { volume } of claims) {
@@ -30,29 +32,35 @@ export function dataNodesOf(claims: Iterable<ClaimView>): string[] {
   return [...nodes].sort();
 }
 
-/** The selector of a node on which the very machine of a guest that runs can go on: an alias may mean another there. */
+/**
+ * Returns the selector for nodes with the exact machine type of the running guest: an alias may differ between nodes.
+ */
 export function machineSelector({ status }: VirtualMachineInstance): Record<string, string> {
   const machine = status?.machine?.type;
   return machine ? { [MACHINE_TYPE_LABEL_PREFIX + machine]: 'true' } : {};
 }
 
 /**
- * People's own affinity, with the nodes of the data required on top, and any other than `notOn`: terms are alternatives,
- * so each of them gets it.
+ * Returns the affinity of the spec with two more requirements: the nodes of the data, and not `excludedNode`. Node
+ * selector terms are alternatives, so each of them gets the requirements.
  */
-export function launcherAffinity(affinity: unknown, dataNodes: readonly string[], notOn?: string): unknown {
-  const elsewhere = notOn === undefined ? [] : [{ key: HOSTNAME_LABEL, operator: 'NotIn', values: [notOn] }];
-  const here = dataNodes.map((node) => ({ key: HOSTNAME_LABEL, operator: 'In', values: [node] }));
-  const wanted = [...here, ...elsewhere];
-  if (wanted.length === 0) return affinity;
-  const own = recordOf(affinity);
-  const nodeAffinity = recordOf(own['nodeAffinity']);
-  const required = recordOf(nodeAffinity['requiredDuringSchedulingIgnoredDuringExecution']);
+export function launcherAffinity(affinity: unknown, dataNodes: readonly string[], excludedNode?: string): unknown {
+  const notOnExcluded =
+    excludedNode === undefined ? [] : [{ key: HOSTNAME_LABEL, operator: 'NotIn', values: [excludedNode] }];
+  const onDataNodes = dataNodes.map((node) => ({ key: HOSTNAME_LABEL, operator: 'In', values: [node] }));
+  const requirements = [...onDataNodes, ...notOnExcluded];
+  if (requirements.length === 0) return affinity;
+  const own = asRecord(affinity);
+  const nodeAffinity = asRecord(own['nodeAffinity']);
+  const required = asRecord(nodeAffinity['requiredDuringSchedulingIgnoredDuringExecution']);
   const given = required['nodeSelectorTerms'];
   const terms = Array.isArray(given) && given.length > 0 ? given : [{}];
   const nodeSelectorTerms = terms.map((term: unknown) => {
-    const { matchExpressions, ...rest } = recordOf(term);
-    return { ...rest, matchExpressions: [...(Array.isArray(matchExpressions) ? matchExpressions : []), ...wanted] };
+    const { matchExpressions, ...rest } = asRecord(term);
+    return {
+      ...rest,
+      matchExpressions: [...(Array.isArray(matchExpressions) ? matchExpressions : []), ...requirements],
+    };
   });
   return {
     ...own,
@@ -60,6 +68,6 @@ export function launcherAffinity(affinity: unknown, dataNodes: readonly string[]
   };
 }
 
-function recordOf(value: unknown): Record<string, unknown> {
+function asRecord(value: unknown): Record<string, unknown> {
   return isRecord(value) ? value : {};
 }

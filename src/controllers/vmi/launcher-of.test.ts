@@ -46,48 +46,48 @@ interface Case {
 
 const both = [aPod(), targetOf('m1')];
 const cases: Record<string, Case> = {
-  'an instance that never moved has the pod that was made for it': { pods: [aPod()], want: { pod: POD_NAME } },
-  'there may be none yet': { pods: [], want: {} },
-  'a target of which no agent was told is one of the others': {
+  'the guest is in the first pod before any migration': { pods: [aPod()], want: { pod: POD_NAME } },
+  'an instance may have no pod yet': { pods: [], want: {} },
+  'a target that is not announced yet is one of the other pods': {
     pods: both,
     want: { pod: POD_NAME, others: [FIRST] },
   },
-  'while the guest moves the source has it': {
+  'the source pod has the guest during a migration': {
     state: MOVING,
     pods: both,
     want: { pod: POD_NAME, target: FIRST },
   },
-  'when it has moved the target has it': {
+  'the target pod has the guest after a migration': {
     state: { ...MOVING, completed: true },
     pods: both,
     want: { pod: FIRST, others: [POD_NAME] },
   },
-  'when it could not, the source keeps it': {
+  'the source pod has the guest after a failed migration': {
     state: { ...MOVING, completed: true, failed: true },
     pods: both,
     want: { pod: POD_NAME, others: [FIRST] },
   },
-  'it moves on from where it has moved to': {
+  'the target pod is the source of the next migration': {
     state: { migrationUid: 'm2', sourcePod: FIRST, targetPod: SECOND },
     pods: [targetOf('m1'), targetOf('m2')],
     want: { pod: FIRST, target: SECOND },
   },
-  'and stays there when it could not': {
+  'the guest stays there if the next migration fails': {
     state: { migrationUid: 'm2', sourcePod: FIRST, targetPod: SECOND, completed: true, failed: true },
     pods: [targetOf('m1'), targetOf('m2')],
     want: { pod: FIRST, others: [SECOND] },
   },
-  'a pod is not the one that has it because another is gone': {
+  'another pod does not become the current one if that is gone': {
     state: { ...MOVING, completed: true },
     pods: [aPod()],
     want: { others: [POD_NAME] },
   },
-  'a pod of another instance is none': {
+  'a pod of another instance is ignored': {
     pods: [aPod({}, { labels: { [CREATED_BY_LABEL]: 'another' } })],
     want: {},
   },
-  'nor is one of another namespace': { pods: [aPod({}, { namespace: 'other' })], want: {} },
-  'nor one that only has the label': {
+  'a pod in another namespace is ignored': { pods: [aPod({}, { namespace: 'other' })], want: {} },
+  'a pod that only has the label is ignored': {
     pods: [aPod({}, { name: 'mine' }), targetOf('m1', { name: 'mine-too' })],
     want: {},
   },

@@ -1,6 +1,6 @@
 /**
- * The launcher pods of an instance, in a cache of pods: the one that has its guest, the one to which the guest moves, and
- * others, that are left over or not in use yet. Which is which is said by the instance's status alone.
+ * Finds the launcher pods of an instance in a cache of pods: the one that has its guest, the target of a migration, and
+ * others, which are unused or not in use yet. The status of the instance alone decides which is which.
  */
 import { CREATED_BY_LABEL, MIGRATION_UID_LABEL } from '#api/names.ts';
 import { isMigrating } from '#api/migration-state.ts';
@@ -13,7 +13,7 @@ import type { Stored } from '#kube/meta.ts';
 
 type Vmi = Stored<VirtualMachineInstance>;
 
-/** Pods by the uid of the instance that they say they are of. */
+/** The name of an index: pods by the uid of the instance in their label. */
 export const LAUNCHERS_BY_INSTANCE = 'launchers-by-instance';
 
 export function launcherIndexKeys({ metadata }: Stored<Pod>): string[] {
@@ -21,7 +21,7 @@ export function launcherIndexKeys({ metadata }: Stored<Pod>): string[] {
   return uid === undefined ? [] : [uid];
 }
 
-/** Launcher pods by the node that they are on. */
+/** The name of an index: launcher pods by their node. */
 export const LAUNCHERS_BY_NODE = 'launchers-by-node';
 
 export function launcherNodes(pod: Stored<Pod>): string[] {
@@ -29,22 +29,22 @@ export function launcherNodes(pod: Stored<Pod>): string[] {
 }
 
 export interface Launchers {
-  /** It has the guest, or is to get it first. */
+  /** The pod that has the guest, or will start it. */
   readonly pod?: Stored<Pod>;
-  /** While the guest moves: where it moves to. */
+  /** The target pod, while the guest migrates. */
   readonly targetPod?: Stored<Pod>;
-  /** Of migrations that were not told to anybody yet, or are over. */
+  /** Pods of migrations that are over or not announced in the status yet. */
   readonly otherPods: readonly Stored<Pod>[];
 }
 
-/** The pod that has the guest: until a migration has succeeded, the one that had it before. Pure. */
+/** Returns the name of the pod that has the guest: the source pod until a migration has succeeded. Pure. */
 export function currentLauncherName(vmi: Vmi): string {
   const { completed, failed, sourcePod, targetPod } = vmi.status?.migrationState ?? {};
   const hasMoved = completed === true && failed !== true;
   return (hasMoved ? targetPod : sourcePod) || launcherPodName(vmi);
 }
 
-/** `pods` needs the index LAUNCHERS_BY_INSTANCE. */
+/** Returns all launcher pods of the instance. `pods` needs the index LAUNCHERS_BY_INSTANCE. */
 export function launchersOf(pods: Pick<Informer<Pod>, 'byIndex'>, vmi: Vmi): Launchers {
   const own = pods.byIndex(LAUNCHERS_BY_INSTANCE, vmi.metadata.uid).filter((pod) => isLauncherOf(pod, vmi));
   const state = vmi.status?.migrationState;
@@ -57,14 +57,14 @@ export function launchersOf(pods: Pick<Informer<Pod>, 'byIndex'>, vmi: Vmi): Lau
   };
 }
 
-/** The one that has the guest. */
+/** Returns the pod that has the guest. */
 export function launcherOf(pods: Pick<Informer<Pod>, 'get'>, vmi: Vmi): Stored<Pod> | undefined {
   const { namespace } = vmi.metadata;
   const pod = pods.get(keyOf({ namespace, name: currentLauncherName(vmi) }));
   return pod !== undefined && isLauncherOf(pod, vmi) ? pod : undefined;
 }
 
-/** By its labels and its name: it is the instance's also when somebody took its owner away. Pure. */
+/** Compares labels and name, so that a pod without its owner reference still belongs to its instance. Pure. */
 export function isLauncherOf({ metadata }: Stored<Pod>, vmi: Vmi): boolean {
   const { namespace, name, labels = {} } = metadata;
   if (namespace !== vmi.metadata.namespace || labels[CREATED_BY_LABEL] !== vmi.metadata.uid) return false;

@@ -4,26 +4,26 @@ import type { Domain } from '#api/domain/domain.ts';
 import { buildLauncherPod, launcherPodName } from '#controllers/vmi/launcher-pod.ts';
 import { memoryOverheadBytes } from '#controllers/vmi/memory-overhead.ts';
 import { launcherResources } from '#controllers/vmi/launcher-resources.ts';
-import { aClaim, aVmi, aVolume, aWorld, POD_NAME, UID, type VmiWish } from '#controllers/vmi/vmi-world.fixture.ts';
+import { aClaim, aVmi, aVolume, aWorld, POD_NAME, UID, type VmiOverrides } from '#controllers/vmi/vmi-world.fixture.ts';
 import type { ClaimView } from '#controllers/vmi/vmi-world.ts';
 import type { PodSpec } from '#kube/core-kinds.ts';
 
 const MIB = 1024 * 1024;
 const LONG = 'a-very-long-name-of-a-virtual-machine-that-nobody-can-type-twice.example';
 
-function specOf(wish: VmiWish, claims?: Record<string, ClaimView>): PodSpec {
-  const vmi = aVmi(wish);
+function specOf(overrides: VmiOverrides, claims?: Record<string, ClaimView>): PodSpec {
+  const vmi = aVmi(overrides);
   const views = claims === undefined ? aWorld({ vmi }).claims : new Map(Object.entries(claims));
   return buildLauncherPod(vmi, views).spec;
 }
 
 describe('the name of the launcher pod', () => {
-  it('comes from the name and the uid of the instance', () => {
+  it('depends on the name and the uid of the instance', () => {
     assert.equal(launcherPodName(aVmi()), POD_NAME);
     assert.equal(launcherPodName(aVmi()), launcherPodName(aVmi({ meta: { resourceVersion: '2' } })));
     assert.notEqual(launcherPodName(aVmi()), launcherPodName(aVmi({ meta: { uid: 'another' } })));
   });
-  it('fits into 63 characters, and what is cut ends as a name may end', () => {
+  it('fits into 63 characters and does not end with a dash or dot after truncation', () => {
     for (let length = 20; length <= LONG.length; length++) {
       const name = launcherPodName(aVmi({ name: LONG.slice(0, length) }));
       assert.ok(name.length <= 63, name);
@@ -33,7 +33,7 @@ describe('the name of the launcher pod', () => {
 });
 
 describe('the launcher pod', () => {
-  it('is known by its labels, and belongs to its instance', () => {
+  it('has its labels, and its instance as owner', () => {
     const meta = { labels: { team: 'a', 'kubevirt.io': 'mine' } };
     const { metadata } = buildLauncherPod(aVmi({ meta }), new Map());
     assert.deepEqual(metadata.labels, {
@@ -50,7 +50,7 @@ describe('the launcher pod', () => {
     );
   });
 
-  it('is not started again, knows no token, and may take longer to stop than its guest', () => {
+  it('is never restarted, has no token, and has a longer grace period than its guest', () => {
     const spec = specOf({ spec: { terminationGracePeriodSeconds: 100 } });
     assert.deepEqual(
       [spec.restartPolicy, spec.automountServiceAccountToken, spec.terminationGracePeriodSeconds],
@@ -59,13 +59,13 @@ describe('the launcher pod', () => {
     assert.equal(specOf({}).terminationGracePeriodSeconds, 45);
   });
 
-  it('has a container for the console, unless there is none', () => {
-    const names = (wish: VmiWish) => specOf(wish).containers.map(({ name }) => name);
+  it('has a container for the console, if the guest has a console', () => {
+    const names = (overrides: VmiOverrides) => specOf(overrides).containers.map(({ name }) => name);
     assert.deepEqual(names({}), ['compute', 'guest-console-log']);
     assert.deepEqual(names({ spec: { domain: { devices: { autoattachSerialConsole: false } } } }), ['compute']);
   });
 
-  it('asks for a node that can run the machine; people may ask for more but not for less', () => {
+  it('requires a node with the machine type; the spec can add requirements but not remove them', () => {
     const nodeSelector = { disk: 'ssd', 'kubevirt.io/schedulable': 'false' };
     assert.deepEqual(specOf({ spec: { nodeSelector, domain: { machine: { type: 'q35' } } } }).nodeSelector, {
       disk: 'ssd',
@@ -74,16 +74,16 @@ describe('the launcher pod', () => {
     });
   });
 
-  it('takes over what people say about scheduling, tolerates nodes of ours, and nothing else', () => {
-    const wish = { tolerations: [{ key: 'a' }], priorityClassName: 'p', schedulerName: 's', hostname: 'h' };
-    const { tolerations, priorityClassName, schedulerName, hostname, ...rest } = specOf({ spec: wish });
+  it('takes over the scheduling fields of the spec and tolerates our nodes', () => {
+    const overrides = { tolerations: [{ key: 'a' }], priorityClassName: 'p', schedulerName: 's', hostname: 'h' };
+    const { tolerations, priorityClassName, schedulerName, hostname, ...rest } = specOf({ spec: overrides });
     const ours = { key: 'selfsame.io/vms-only', operator: 'Exists', effect: 'NoSchedule' };
-    const wanted = { ...wish, tolerations: [...wish.tolerations, ours] };
+    const wanted = { ...overrides, tolerations: [...overrides.tolerations, ours] };
     assert.deepEqual({ tolerations, priorityClassName, schedulerName, hostname }, wanted);
     assert.equal('affinity' in rest, false);
   });
 
-  it('names the objects that disks are made of, so that its node may read them', () => {
+  it('names the objects that become disks, so that its node may read them', () => {
     const { volumes, serviceAccountName } = specOf({
       spec: {
         volumes: [
@@ -105,7 +105,7 @@ describe('the launcher pod', () => {
     assert.equal(serviceAccountName, 'r');
   });
 
-  it('leaves what a guest costs to its limits, where that is overcommitted', () => {
+  it('has the overhead only in its limits if it is overcommitted', () => {
     const resources = { overcommitGuestOverhead: true, limits: { memory: '512Mi' } };
     const [compute] = specOf({ spec: { domain: { memory: { guest: '512Mi' }, resources } } }).containers;
     assert.deepEqual(compute?.resources, {
@@ -114,7 +114,7 @@ describe('the launcher pod', () => {
     });
   });
 
-  it('names no claim of what is only attached, or optional and not there', () => {
+  it('does not name claims that are only attached, or optional and missing', () => {
     const volumes = ['on', 'off', 'extra', 'none', 'late'].map((name) => ({
       name,
       persistentVolumeClaim: { claimName: name, hotpluggable: true },
@@ -145,7 +145,7 @@ describe('the launcher pod', () => {
     assert.equal(JSON.stringify(spec.affinity).includes('node-1'), true);
   });
 
-  it('mounts file systems, and attaches blocks as devices', () => {
+  it('mounts file systems and attaches block volumes as devices', () => {
     const volumes = [
       { name: 'root', persistentVolumeClaim: { claimName: 'one' } },
       { name: 'data', persistentVolumeClaim: { claimName: 'two' } },
@@ -173,19 +173,22 @@ describe('the launcher pod', () => {
   });
 });
 
-describe('where the data lies', () => {
+describe('the location of the data', () => {
   const volumes = [{ name: 'root', persistentVolumeClaim: { claimName: 'one' } }];
   const onNode1 = { one: { claim: aClaim('one'), volume: aVolume('pv', { 'selfsame.io/volume-node': 'node-1' }) } };
   const within = (key: string, value: string) => ({ key, operator: 'In' as const, values: [value] });
-  const here = within('kubernetes.io/hostname', 'node-1');
+  const onNode1Expression = within('kubernetes.io/hostname', 'node-1');
   const required = <T>(nodeSelectorTerms: T[]) => ({
     nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } },
   });
 
-  it('is where the pod must go', () => {
-    assert.deepEqual(specOf({ spec: { volumes } }, onNode1).affinity, required([{ matchExpressions: [here] }]));
+  it('is required of the node', () => {
+    assert.deepEqual(
+      specOf({ spec: { volumes } }, onNode1).affinity,
+      required([{ matchExpressions: [onNode1Expression] }]),
+    );
   });
-  it('is said in each of the alternatives that people give, and leaves the rest of their wishes', () => {
+  it('is added to each alternative of the affinity and keeps the rest', () => {
     const ssd = within('disk', 'ssd');
     const field = within('metadata.name', 'node-1');
     const podAntiAffinity = { requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: 'zone' }] };
@@ -195,36 +198,39 @@ describe('where the data lies', () => {
     };
     assert.deepEqual(specOf({ spec: { volumes, affinity } }, onNode1).affinity, {
       podAntiAffinity,
-      ...required([{ matchExpressions: [ssd, here] }, { matchFields: [field], matchExpressions: [here] }]),
+      ...required([
+        { matchExpressions: [ssd, onNode1Expression] },
+        { matchFields: [field], matchExpressions: [onNode1Expression] },
+      ]),
     });
   });
-  it('also where that of its state lies, which is in no container', () => {
+  it('includes that of the state claim, which no container mounts', () => {
     const state = { claim: aClaim('state'), volume: aVolume('pv', { 'selfsame.io/volume-node': 'node-1' }) };
     const { affinity, volumes: named, containers } = buildLauncherPod(aVmi(), new Map(), state).spec;
-    assert.deepEqual(affinity, required([{ matchExpressions: [here] }]));
+    assert.deepEqual(affinity, required([{ matchExpressions: [onNode1Expression] }]));
     assert.deepEqual(named, [{ name: 'vm-state', persistentVolumeClaim: { claimName: 'state' } }]);
     assert.deepEqual(
       containers.flatMap(({ volumeMounts = [], volumeDevices = [] }) => [volumeMounts, volumeDevices]).flat(),
       [],
     );
   });
-  it('matters not where all nodes see it', () => {
+  it('is not required if all nodes can reach it', () => {
     const shared = { one: { claim: aClaim('one'), volume: aVolume('pv') } };
     assert.equal(specOf({ spec: { volumes } }, shared).affinity, undefined);
   });
 });
 
-describe('what the pod asks for', () => {
+describe('the resource requests', () => {
   const cases: Record<string, { domain: Domain; want: ReturnType<typeof launcherResources> }> = {
-    'the memory of the guest and what it costs, and a tenth of each processor': {
+    'are the memory of the guest plus overhead, and a tenth of each CPU': {
       domain: { memory: { guest: '512Mi' }, cpu: { sockets: 2, cores: 2 } },
       want: { requests: { cpu: '400m', memory: '601Mi' } },
     },
-    'the memory that people request in place of that of the guest': {
+    'are the requested memory of the spec instead of that of the guest': {
       domain: { memory: { guest: '1Gi' }, resources: { requests: { memory: '512Mi', cpu: '2' } } },
       want: { requests: { cpu: '2', memory: '598Mi' } },
     },
-    'limits, raised by what the guest costs': {
+    'come with limits that include the overhead': {
       domain: { resources: { limits: { memory: '512Mi', cpu: '1' } } },
       want: { requests: { cpu: '1', memory: '595Mi' }, limits: { cpu: '1', memory: '595Mi' } },
     },
@@ -232,7 +238,7 @@ describe('what the pod asks for', () => {
   for (const [name, { domain, want }] of Object.entries(cases)) {
     it(name, () => assert.deepEqual(launcherResources(domain), want));
   }
-  it('more with a TPM that is on, less without a video card', () => {
+  it('are higher with a TPM and lower without a video card', () => {
     const plain = memoryOverheadBytes({}, 0);
     assert.equal(plain, 82 * MIB);
     assert.equal(memoryOverheadBytes({ devices: { autoattachGraphicsDevice: false } }, 0), plain - 16 * MIB);

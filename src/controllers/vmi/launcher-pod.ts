@@ -1,6 +1,6 @@
 /**
- * The launcher pod of an instance: what the scheduler places and the node agent runs; also one to which the guest is to
- * move. Its name is made from the uid of the instance, or of the migration, so that making it twice makes one. Pure.
+ * Builds the launcher pod of an instance, which the scheduler places and the node agent runs, and the target pod of a
+ * migration. The name depends on the uid of the instance or migration, so a repeated creation gives one pod. Pure.
  */
 import { createHash } from 'node:crypto';
 import type { Volume } from '#api/domain/volume.ts';
@@ -32,8 +32,8 @@ import {
   podVolume,
   serviceAccountOf,
   stateVolume,
-  staysBehind,
-  volumesAlsoIn,
+  isPinnedToNode,
+  volumesInPod,
 } from '#controllers/vmi/launcher-volumes.ts';
 import { claimNameOf, claimNamesOf } from '#api/claim-names.ts';
 import { podVolumes } from '#controllers/vmi/needed-volumes.ts';
@@ -45,39 +45,39 @@ type Vmi = Stored<VirtualMachineInstance>;
 
 const NAME_MAX = 63;
 const SUFFIX_LENGTH = 5;
-/** Kubernetes' alphabet for generated names; 27 letters, so that names look like those of KubeVirt's pods. */
+/** The alphabet that Kubernetes uses for generated names. */
 const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
-/** The agent stops the guest within the instance's own time; the pod as a whole gets this much more. */
+/** The node agent stops the guest within the grace period of the instance; the pod gets this much longer. */
 const GRACE_EXTRA_SECONDS = 15;
 const DISKS_PATH = '/var/run/kubevirt-private/vmi-disks';
 const DEFAULT_CONTAINER_ANNOTATION = 'kubectl.kubernetes.io/default-container';
 
 export function launcherPodName(vmi: Vmi): string {
-  return podNameFrom(vmi, vmi.metadata.uid);
+  return buildPodName(vmi, vmi.metadata.uid);
 }
 
-/** Of the pod to which the guest is to move. */
+/** Returns the name of the target pod of a migration. */
 export function targetPodName(vmi: Vmi, migrationUid: string): string {
-  return podNameFrom(vmi, migrationUid);
+  return buildPodName(vmi, migrationUid);
 }
 
-function podNameFrom({ metadata: { name } }: Vmi, uid: string): string {
+function buildPodName({ metadata: { name } }: Vmi, uid: string): string {
   const prefix = `${LAUNCHER_APP}-`;
   const room = NAME_MAX - prefix.length - SUFFIX_LENGTH - 1;
-  return `${prefix}${cut(name, room)}-${suffixOf(uid)}`;
+  return `${prefix}${truncateName(name, room)}-${suffixOf(uid)}`;
 }
 
-/** What makes it the pod to which the guest is to move. */
+/** The inputs for the target pod of a migration. */
 export interface MigrationTarget {
-  /** Of the migration. */
+  /** The uid of the migration. */
   readonly uid: string;
   readonly sourceNode: string;
-  /** It names the claims that this one is to name, but for that of the state. */
+  /** The target pod names the same claims, except for the state claim. */
   readonly sourcePod: Stored<Pod>;
   readonly addedNodeSelector?: Readonly<Record<string, string>>;
 }
 
-/** `state`: the claim of what outlives the guest, where there is such. */
+/** Returns the pod. `state` is the claim of the persistent state, if there is one. */
 export function buildLauncherPod(
   vmi: Vmi,
   claims: ReadonlyMap<string, ClaimView>,
@@ -85,7 +85,7 @@ export function buildLauncherPod(
   target?: MigrationTarget,
 ): Pod {
   const { metadata } = vmi;
-  // Where the instance is now says nothing of this pod.
+  // The label names the current node of the instance, which is not necessarily that of this pod.
   const { [NODE_NAME_LABEL]: _, ...labels } = metadata.labels ?? {};
   const controller = {
     apiVersion: apiVersionOf(VIRTUAL_MACHINE_INSTANCES),
@@ -105,7 +105,7 @@ export function buildLauncherPod(
         ...labels,
         [APP_LABEL]: LAUNCHER_APP,
         [CREATED_BY_LABEL]: metadata.uid,
-        [VM_NAME_LABEL]: cut(metadata.name, NAME_MAX),
+        [VM_NAME_LABEL]: truncateName(metadata.name, NAME_MAX),
         ...(target === undefined ? {} : { [MIGRATION_UID_LABEL]: target.uid }),
       },
       annotations: { [DOMAIN_ANNOTATION]: metadata.name, [DEFAULT_CONTAINER_ANNOTATION]: COMPUTE_CONTAINER },
@@ -122,8 +122,8 @@ function podSpec(
   { state, target }: { readonly state?: ClaimView; readonly target?: MigrationTarget },
 ): PodSpec {
   const { spec } = vmi;
-  const claimed = target === undefined ? podVolumes(spec, claims) : volumesAlsoIn(target.sourcePod, spec);
-  const staying = target === undefined ? claimed : claimed.filter(staysBehind(spec, claims));
+  const claimed = target === undefined ? podVolumes(spec, claims) : volumesInPod(target.sourcePod, spec);
+  const staying = target === undefined ? claimed : claimed.filter(isPinnedToNode(spec, claims));
   const pinning = claimNamesOf({ volumes: staying }).flatMap((name) => claims.get(name) ?? []);
   const stateViews = state === undefined ? [] : [state];
   const affinity = launcherAffinity(spec.affinity, dataNodesOf([...pinning, ...stateViews]), target?.sourceNode);
@@ -135,9 +135,9 @@ function podSpec(
   const serviceAccountName = serviceAccountOf(spec);
   const { hostname, subdomain, priorityClassName, schedulerName } = spec;
   const tolerations = [...(spec.tolerations ?? []), NODE_TOLERATION];
-  const asked = { serviceAccountName, affinity, tolerations, hostname, subdomain, priorityClassName, schedulerName };
+  const fields = { serviceAccountName, affinity, tolerations, hostname, subdomain, priorityClassName, schedulerName };
   return {
-    ...withoutUndefined(asked),
+    ...withoutUndefined(fields),
     restartPolicy: 'Never',
     terminationGracePeriodSeconds: (spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS) + GRACE_EXTRA_SECONDS,
     automountServiceAccountToken: false,
@@ -169,8 +169,8 @@ function withoutUndefined(fields: Record<string, unknown>): Record<string, unkno
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/** What is left must not end in a character that a name may not end with. */
-function cut(name: string, length: number): string {
+/** Shortens a name and removes trailing characters with which a name may not end. */
+function truncateName(name: string, length: number): string {
   return name.slice(0, length).replace(/[^a-z0-9]+$/, '');
 }
 

@@ -1,11 +1,11 @@
-/** What the launcher pod asks the scheduler for: the guest's memory and processors, and what it costs to run them. Pure. */
+/** Computes the resources of the launcher pod: memory and CPUs of the guest, and the overhead of running them. Pure. */
 import { vcpusOf } from '#api/domain/cpu.ts';
 import type { Domain } from '#api/domain/domain.ts';
 import { memoryOverheadBytes } from '#controllers/vmi/memory-overhead.ts';
 import type { PodContainer, Quantities } from '#kube/core-kinds.ts';
 import { addQuantities, formatQuantity, parseQuantity, quantityToNumber, type Quantity } from '#kube/quantity.ts';
 
-/** Of a processor for each of the guest's, as KubeVirt's default cpuAllocationRatio of 10 has it. */
+/** The CPU request per vCPU, as with KubeVirt's default cpuAllocationRatio of 10. */
 const MILLI_CPU_PER_VCPU = 100;
 
 export function launcherResources(domain: Domain): NonNullable<PodContainer['resources']> {

@@ -1,4 +1,4 @@
-/** The pod to which the guest of an instance is to move. */
+/** The target pod of a migration. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { LOCAL_DRIVER } from '#api/names.ts';
@@ -8,7 +8,7 @@ import {
   type MigrationTarget,
   targetPodName,
 } from '#controllers/vmi/launcher-pod.ts';
-import { aClaim, aPod, aVmi, aVolume, UID, type VmiWish } from '#controllers/vmi/vmi-world.fixture.ts';
+import { aClaim, aPod, aVmi, aVolume, UID, type VmiOverrides } from '#controllers/vmi/vmi-world.fixture.ts';
 import type { ClaimView } from '#controllers/vmi/vmi-world.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 
@@ -21,14 +21,14 @@ const onNode = (name: string, node: string): ClaimView => {
     volume: { ...volume, spec: { ...volume.spec, csi: { driver: LOCAL_DRIVER, volumeHandle: name } } },
   };
 };
-const everywhere = (name: string): ClaimView => {
+const shared = (name: string): ClaimView => {
   const volume = aVolume(`pv-${name}`);
   return { claim: aClaim(name), volume: { ...volume, spec: { ...volume.spec, accessModes: ['ReadWriteMany'] } } };
 };
 const claimVolume = (name: string) => ({ name, persistentVolumeClaim: { claimName: `${name}-claim` } });
 
-interface Wish {
-  readonly vmi?: VmiWish;
+interface TargetOverrides {
+  readonly vmi?: VmiOverrides;
   readonly claims?: readonly ClaimView[];
   /** Names of the volumes that the source pod has. */
   readonly named?: readonly string[];
@@ -36,7 +36,7 @@ interface Wish {
   readonly target?: Partial<MigrationTarget>;
 }
 
-function build({ vmi, claims = [], named = [], state, target }: Wish): Pod {
+function build({ vmi, claims = [], named = [], state, target }: TargetOverrides): Pod {
   const source = aPod({ phase: 'Running', nodeName: 'node-1' });
   const old = { name: 'vm-state', persistentVolumeClaim: { claimName: 'old-state' } };
   const sourcePod = { ...source, spec: { ...source.spec, volumes: [...named.map(claimVolume), old] } };
@@ -52,7 +52,7 @@ interface Affinity {
   };
 }
 
-/** For each alternative. */
+/** Returns the expressions of each alternative. */
 function expressionsOf({ spec }: Pod): string[][] {
   const { nodeAffinity } = spec.affinity as Affinity;
   const { nodeSelectorTerms } = nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution;
@@ -64,7 +64,7 @@ function expressionsOf({ spec }: Pod): string[][] {
 const disks = (...names: string[]) => ({ devices: { disks: names.map((name) => ({ name })) } });
 
 describe('the target pod', () => {
-  it('is named after the migration, and is another one than the first', () => {
+  it('has a name that depends on the migration and differs from the first pod', () => {
     const { metadata } = build({});
     assert.equal(metadata.name, targetPodName(aVmi(), MIGRATION));
     assert.notEqual(metadata.name, launcherPodName(aVmi()));
@@ -73,7 +73,7 @@ describe('the target pod', () => {
     assert.equal(long.length, 63);
   });
 
-  it('is known by its migration, is held, and belongs to the instance', () => {
+  it('has the migration in a label, our finalizer, and the instance as owner', () => {
     const meta = { labels: { team: 'a', 'kubevirt.io/nodeName': 'node-1' } };
     const { metadata } = build({ vmi: { meta } });
     assert.deepEqual(metadata.labels, {
@@ -90,12 +90,12 @@ describe('the target pod', () => {
     );
   });
 
-  it('asks for as much as the first did', () => {
+  it('requests the same resources as the first pod', () => {
     const first = buildLauncherPod(aVmi(), new Map());
     assert.deepEqual(build({}).spec.containers, first.spec.containers);
   });
 
-  it('goes where the guest is not, whatever people prefer', () => {
+  it('requires another node than the source, whatever the affinity says', () => {
     assert.deepEqual(expressionsOf(build({})), [['NotIn node-1']]);
     const within = (value: string) => ({
       matchExpressions: [{ key: 'zone', operator: 'In' as const, values: [value] }],
@@ -108,7 +108,7 @@ describe('the target pod', () => {
     ]);
   });
 
-  it('goes where the very machine of the guest can run; more may be asked for, but nothing else', () => {
+  it('requires the exact machine type of the guest; labels can be added but not changed', () => {
     const spec = { nodeSelector: { disk: 'ssd' }, domain: { machine: { type: 'q35' } } };
     const addedNodeSelector = { rack: '7', disk: 'hdd', 'kubevirt.io/schedulable': 'false' };
     const status = { machine: { type: 'pc-q35-7.2' } };
@@ -126,8 +126,8 @@ describe('the volumes of the target pod', () => {
   const names = ({ spec }: Pod) => spec.volumes?.map(({ persistentVolumeClaim: claim }) => claim?.claimName);
   const spec = { domain: disks('root', 'late'), volumes: [claimVolume('root'), claimVolume('late')] };
 
-  it('are those of the source: what came late is late there, too, and what has gone is gone', () => {
-    const claims = [everywhere('root-claim'), everywhere('late-claim')];
+  it('are those of the source pod; hotplugged volumes are hotplugged again, removed ones are gone', () => {
+    const claims = [shared('root-claim'), shared('late-claim')];
     const pod = build({ vmi: { spec }, claims, named: ['root', 'gone'] });
     assert.deepEqual(names(pod), ['root-claim']);
     assert.deepEqual(
@@ -136,22 +136,22 @@ describe('the volumes of the target pod', () => {
     );
   });
 
-  it('have the claim that was made for the state in place of the old one', () => {
+  it('have the new state claim instead of the old one', () => {
     assert.deepEqual(names(build({ state: { claim: aClaim('new-state') } })), ['new-state']);
     assert.equal(names(build({})), undefined);
   });
 
-  const pins: Record<string, { wish: Wish; want: string[] }> = {
-    'data that moves along does not hold it back': {
-      wish: { vmi: { spec }, claims: [onNode('root-claim', 'node-1')], named: ['root'] },
+  const pins: Record<string, { overrides: TargetOverrides; want: string[] }> = {
+    'are not required on the node if they are migrated': {
+      overrides: { vmi: { spec }, claims: [onNode('root-claim', 'node-1')], named: ['root'] },
       want: ['NotIn node-1'],
     },
-    'nor does data that all nodes reach': {
-      wish: { vmi: { spec }, claims: [everywhere('root-claim')], named: ['root'] },
+    'are not required on the node if all nodes can reach them': {
+      overrides: { vmi: { spec }, claims: [shared('root-claim')], named: ['root'] },
       want: ['NotIn node-1'],
     },
-    'data that stays does, and the scheduler says so': {
-      wish: {
+    'require their node if they cannot be migrated, and the scheduler reports that': {
+      overrides: {
         vmi: {
           spec: { domain: { devices: { disks: [{ name: 'root', cdrom: {} }] } }, volumes: [claimVolume('root')] },
         },
@@ -160,12 +160,12 @@ describe('the volumes of the target pod', () => {
       },
       want: ['In node-1', 'NotIn node-1'],
     },
-    'it goes where the claim for the state is, if that is somewhere': {
-      wish: { state: onNode('new-state', 'node-2') },
+    'require the node of the state claim, if it is local': {
+      overrides: { state: onNode('new-state', 'node-2') },
       want: ['In node-2', 'NotIn node-1'],
     },
   };
-  for (const [name, { wish, want }] of Object.entries(pins)) {
-    it(name, () => assert.deepEqual(expressionsOf(build(wish)), [want]));
+  for (const [name, { overrides, want }] of Object.entries(pins)) {
+    it(name, () => assert.deepEqual(expressionsOf(build(overrides)), [want]));
   }
 });

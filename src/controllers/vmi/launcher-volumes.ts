@@ -1,4 +1,4 @@
-/** The volumes of launcher pods, and which of them a pod to which the guest moves has. Pure. */
+/** Builds the volumes of launcher pods, including those of the target pod of a migration. Pure. */
 import { claimNameOf } from '#api/claim-names.ts';
 import type { Volume } from '#api/domain/volume.ts';
 import { STATE_POD_VOLUME } from '#api/persistent-state.ts';
@@ -7,8 +7,8 @@ import { volumeMoves } from '#api/volume-move.ts';
 import type { ClaimView } from '#controllers/vmi/vmi-world.ts';
 import type { Pod, PodVolume } from '#kube/core-kinds.ts';
 
-/** What was plugged in late is so in the next pod, too. */
-export function volumesAlsoIn({ spec: { volumes = [] } }: Pod, vmiSpec: VmiSpec): Volume[] {
+/** Returns the volumes of the instance that the pod names. Hotplugged volumes are hotplugged in the target pod, too. */
+export function volumesInPod({ spec: { volumes = [] } }: Pod, vmiSpec: VmiSpec): Volume[] {
   const named = new Map(volumes.map(({ name, persistentVolumeClaim: claim }) => [name, claim?.claimName]));
   return (vmiSpec.volumes ?? []).filter((volume) => {
     const claimName = claimNameOf(volume);
@@ -16,8 +16,8 @@ export function volumesAlsoIn({ spec: { volumes = [] } }: Pod, vmiSpec: VmiSpec)
   });
 }
 
-/** Data that neither goes along nor is reached from elsewhere keeps the pod where it is. */
-export function staysBehind(spec: VmiSpec, claims: ReadonlyMap<string, ClaimView>): (volume: Volume) => boolean {
+/** Returns a predicate for volumes that are neither migrated nor shared, and so require their node. */
+export function isPinnedToNode(spec: VmiSpec, claims: ReadonlyMap<string, ClaimView>): (volume: Volume) => boolean {
   const moves = volumeMoves(spec, (claimName) => claims.get(claimName)?.volume);
   return ({ name }) => {
     const move = moves.get(name)?.is;
@@ -32,41 +32,41 @@ export function podVolume(volume: Volume): PodVolume {
 }
 
 const ROOT_CA = 'kube-root-ca.crt';
-/** What a pod may call a volume. */
-const MAX_POD_VOLUME = 63;
+/** The maximum length of the name of a pod volume. */
+const MAX_VOLUME_NAME = 63;
 
 /**
- * Objects that the content of disks is made of. In no container: the node agent reads them, and a node may read what its
- * pods name.
+ * Returns volumes for the objects that become the content of disks. No container mounts them: the node agent reads
+ * them, and a node may read the objects that its pods name.
  */
 export function objectVolumes({ volumes = [] }: VmiSpec): PodVolume[] {
   return volumes.flatMap(({ name, configMap, secret, serviceAccount, cloudInitNoCloud }): PodVolume[] => [
-    ...(configMap === undefined ? [] : [{ name, configMap: { name: configMap.name, ...optionally(configMap) } }]),
-    ...(secret === undefined ? [] : [{ name, secret: { secretName: secret.secretName, ...optionally(secret) } }]),
-    // Its token comes with the authority to trust.
+    ...(configMap === undefined ? [] : [{ name, configMap: { name: configMap.name, ...optionalField(configMap) } }]),
+    ...(secret === undefined ? [] : [{ name, secret: { secretName: secret.secretName, ...optionalField(secret) } }]),
+    // The disk with the token also has the CA certificate of the cluster.
     ...(serviceAccount === undefined ? [] : [{ name, configMap: { name: ROOT_CA } }]),
     ...secretVolume(name, 'udata', cloudInitNoCloud?.secretRef?.name),
     ...secretVolume(name, 'ndata', cloudInitNoCloud?.networkDataSecretRef?.name),
   ]);
 }
 
-function optionally({ optional }: { readonly optional?: boolean | undefined }): { optional?: boolean } {
+function optionalField({ optional }: { readonly optional?: boolean | undefined }): { optional?: boolean } {
   return optional === true ? { optional } : {};
 }
 
-/** As KubeVirt names them. */
+/** Returns the volume of a cloud-init secret, with the name that KubeVirt gives it. */
 function secretVolume(volume: string, part: string, secretName: string | undefined): PodVolume[] {
   if (secretName === undefined) return [];
-  const begin = volume.slice(0, MAX_POD_VOLUME - part.length - 1).replace(/[^a-z0-9]+$/, '');
-  return [{ name: `${begin}-${part}`, secret: { secretName } }];
+  const prefix = volume.slice(0, MAX_VOLUME_NAME - part.length - 1).replace(/[^a-z0-9]+$/, '');
+  return [{ name: `${prefix}-${part}`, secret: { secretName } }];
 }
 
-/** The account whose token is on a disk is the pod's: only then the node may have one made. */
+/** Returns the service account of the pod, which is the one on a disk: a node may request tokens only for its pods. */
 export function serviceAccountOf({ volumes = [] }: VmiSpec): string | undefined {
   return volumes.find(({ serviceAccount }) => serviceAccount !== undefined)?.serviceAccount?.serviceAccountName;
 }
 
-/** In no container: only the node agent looks into it. */
+/** Returns the volume of the state claim. No container mounts it: only the node agent reads it. */
 export function stateVolume({ claim }: ClaimView): PodVolume {
   return { name: STATE_POD_VOLUME, persistentVolumeClaim: { claimName: claim.metadata.name } };
 }

@@ -1,14 +1,14 @@
 /**
- * What a guest costs its node beyond its own memory, for the scheduler: the pod asks for both. Measured on QEMU 7.2
- * with q35, rounded up:
+ * Estimates the memory that a guest needs beyond its own; the pod requests both. Measured with QEMU 7.2 and q35,
+ * rounded up:
  *
  *   fixed      64 MiB   QEMU itself: code, device models, I/O buffers, firmware
  *   vcpus       2 MiB   each: stack and thread
  *   memory     1/512    page tables of the guest's memory
  *   tpm         8 MiB   swtpm, 7 MiB measured
- *   video      16 MiB   the memory of the card, and nothing where the spec refuses it
+ *   video      16 MiB   the memory of the card, if the spec allows one
  *
- * Emulation without KVM needs up to 100 MiB more for translated code; it is for trying things out and does not count.
+ * Emulation without KVM needs up to 100 MiB more for translated code. It is meant for trials and is not included.
  */
 import { vcpusOf } from '#api/domain/cpu.ts';
 import type { Domain } from '#api/domain/domain.ts';
@@ -21,7 +21,7 @@ const TPM_BYTES = 8 * MIB;
 const VIDEO_BYTES = 16 * MIB;
 const PAGE_TABLE_SHARE = 512;
 
-/** In whole MiB. */
+/** Returns the overhead in bytes, rounded up to whole MiB. */
 export function memoryOverheadBytes(domain: Domain, guestBytes: number): number {
   const { tpm } = domain.devices ?? {};
   const hasTpm = tpm !== undefined && tpm.enabled !== false;

@@ -22,69 +22,74 @@ interface Case {
   readonly disk?: Partial<Disk>;
   readonly claim?: ClaimView;
   readonly phase?: VmiPhase;
-  readonly told?: Condition;
+  readonly reported?: Condition;
   /** The status; and the message, if it stays. */
   readonly want: readonly [status?: string, message?: string];
 }
 
-const told: Condition = { type: 'LiveMigratable', status: 'True', lastTransitionTime: NOW };
+const reported: Condition = { type: 'LiveMigratable', status: 'True', lastTransitionTime: NOW };
 const stays = (why: string) => ['False', `cannot migrate VMI: volume d: ${why}`] as const;
 
 const cases: Record<string, Case> = {
-  'a guest without disks can move': { want: ['True'] },
-  'one with a disk on its node, too: it goes along': { volume: CLAIM, claim: local(), want: ['True'] },
-  'and one with a disk that is made anew at each start': {
+  'a guest without disks can be migrated': { want: ['True'] },
+  'a guest with a local disk can be migrated with the disk': { volume: CLAIM, claim: local(), want: ['True'] },
+  'a guest with an ephemeral disk can be migrated': {
     volume: { name: 'd', emptyDisk: { capacity: '1Gi' } },
     want: ['True'],
   },
-  'one with a file of the node stays': {
+  'a guest with a host disk cannot be migrated': {
     volume: { name: 'd', hostDisk: { path: '/x', type: 'Disk' } },
     want: stays('a hostDisk is a file of its node'),
   },
-  'one that only reads from its node stays': {
+  'a guest that reads a local disk cannot be migrated': {
     volume: CLAIM,
     claim: local(),
     disk: { cdrom: {} },
     want: stays('it is only read, and lies on its node'),
   },
-  'a volume of others that one node can use at a time keeps it': {
+  'a third-party volume that one node can use at a time prevents a migration': {
     volume: CLAIM,
     claim: { claim: aClaim('disk', BOUND), volume: aVolume('pv') },
     want: stays('its volume pv cannot be used by two nodes'),
   },
-  'a claim without a volume keeps it': {
+  'a claim without a volume prevents a migration': {
     volume: CLAIM,
     claim: { claim: aClaim('disk') },
     want: stays('the claim disk has no volume'),
   },
-  'not if the guest does without it': {
+  'an optional claim without a volume does not prevent a migration': {
     volume: CLAIM,
     claim: { claim: aClaim('disk') },
     disk: { optional: true },
     want: ['True'],
   },
-  'what is only attached does not matter': {
+  'a volume that is only attached does not matter': {
     volume: { name: 'd', hostDisk: { path: '/x', type: 'Disk' } },
     disk: { plugged: false },
     want: ['True'],
   },
-  'nothing is said before it has a node': { phase: 'Scheduling', want: [] },
-  'nor of a volume that no watch has shown': {
+  'nothing is reported before the instance has a node': { phase: 'Scheduling', want: [] },
+  'nothing is reported while the cache lacks a volume': {
     volume: CLAIM,
     claim: { claim: aClaim('disk', BOUND) },
     want: [],
   },
-  'what was said stands meanwhile': { volume: CLAIM, claim: { claim: aClaim('disk', BOUND) }, told, want: ['True'] },
-  'and after the end': {
+  'the condition stays while the cache lacks a volume': {
+    volume: CLAIM,
+    claim: { claim: aClaim('disk', BOUND) },
+    reported,
+    want: ['True'],
+  },
+  'the condition stays after the end': {
     volume: CLAIM,
     claim: { claim: aClaim('disk') },
     phase: 'Failed',
-    told,
+    reported,
     want: ['True'],
   },
 };
 
-for (const [name, { volume, disk, claim, phase = 'Running', told: old, want }] of Object.entries(cases)) {
+for (const [name, { volume, disk, claim, phase = 'Running', reported: old, want }] of Object.entries(cases)) {
   test(name, () => {
     const domain = { devices: { disks: volume === undefined ? [] : [{ name: 'd', ...disk }] } };
     const vmi = aVmi({
@@ -94,8 +99,8 @@ for (const [name, { volume, disk, claim, phase = 'Running', told: old, want }] o
     const claims = new Map(claim === undefined ? [] : [['disk', claim]]);
     const nodeName = phase === 'Scheduling' ? {} : { nodeName: 'node-1' };
     const status = decideVmi(aWorld({ vmi, claims, pod: aPod(nodeName) })).status as VmiStatus;
-    const said = findCondition(status.conditions, 'LiveMigratable');
-    assert.deepEqual([said?.status, said?.message], [want[0], want[1]]);
-    assert.equal(said?.reason, want[0] === 'False' ? 'DisksNotLiveMigratable' : undefined);
+    const condition = findCondition(status.conditions, 'LiveMigratable');
+    assert.deepEqual([condition?.status, condition?.message], [want[0], want[1]]);
+    assert.equal(condition?.reason, want[0] === 'False' ? 'DisksNotLiveMigratable' : undefined);
   });
 }

@@ -1,6 +1,6 @@
 /**
- * Which volumes of an instance its start needs, and which its launcher pod names: not those that are attached without
- * being in the guest, nor those that are not there and that it can do without. Pure.
+ * Selects the volumes of an instance that its start needs and that its launcher pod names. Volumes that are attached
+ * but not plugged are neither needed nor named; optional volumes are named only if they exist. Pure.
  */
 import { claimNameOf, claimNamesOf } from '#api/claim-names.ts';
 import type { Disk } from '#api/domain/disk.ts';
@@ -8,13 +8,13 @@ import type { Volume } from '#api/domain/volume.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { ClaimView } from '#controllers/vmi/vmi-world.ts';
 
-/** Each once, in the order of the volumes. */
+/** Returns the names of the claims that a start needs, each once, in the order of the volumes. */
 export function neededClaimNames(spec: VmiSpec): string[] {
   const diskOf = disksOf(spec);
   return claimNamesOf({ volumes: (spec.volumes ?? []).filter(({ name }) => isNeeded(diskOf(name))) });
 }
 
-/** Volumes of claims that the launcher pod is to name. */
+/** Returns the volumes whose claims the launcher pod names. */
 export function podVolumes(spec: VmiSpec, claims: ReadonlyMap<string, ClaimView>): Volume[] {
   const diskOf = disksOf(spec);
   return (spec.volumes ?? []).filter((volume) => {
@@ -25,7 +25,7 @@ export function podVolumes(spec: VmiSpec, claims: ReadonlyMap<string, ClaimView>
   });
 }
 
-/** Volumes that may come while the guest runs, and are not only attached. */
+/** Returns the plugged volumes that can be hotplugged. */
 export function hotpluggableVolumes(spec: VmiSpec): Volume[] {
   const volumes = (spec.volumes ?? []).filter((volume) => volume.persistentVolumeClaim?.hotpluggable === true);
   if (volumes.length === 0) return volumes;

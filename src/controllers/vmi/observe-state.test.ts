@@ -8,7 +8,7 @@ import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { FakeApi } from '#client/testing/fake-api.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { FakeLink } from '#client/testing/fake-link.ts';
-import { stateObserver } from '#controllers/vmi/observe-state.ts';
+import { createStateObserver } from '#controllers/vmi/observe-state.ts';
 import { aClaim, aPod, aVmi } from '#controllers/vmi/vmi-world.fixture.ts';
 import {
   PERSISTENT_VOLUME_CLAIMS,
@@ -41,7 +41,7 @@ const podWith = (claimName: string): Stored<Pod> => {
   return { ...pod, spec: { ...pod.spec, volumes: [{ name: 'vm-state', persistentVolumeClaim: { claimName } }] } };
 };
 
-/** Caches show what is there before, and nothing of what comes later. */
+/** Starts an observer whose caches show the initial objects and none that are created later. */
 async function observer(before: readonly PersistentVolumeClaim[], { profiles = true, classes = [LOCAL] } = {}) {
   const api = new FakeApi();
   for (const one of classes) api.put(STORAGE_CLASSES, one);
@@ -51,27 +51,27 @@ async function observer(before: readonly PersistentVolumeClaim[], { profiles = t
   const reader = link.client;
   const options = { reader, clock: new FakeClock(), log: silentLog, signal: following.signal };
   const informers = new SharedInformers(options);
-  const states = stateObserver({ client: link.client, informer: (type) => informers.of(type) });
+  const states = createStateObserver({ client: link.client, informer: (type) => informers.of(type) });
   await informers.synced();
   following.abort();
   await informers.stopped();
   return { api, states };
 }
 
-const nameOf = async (seen: ReturnType<ReturnType<typeof stateObserver>['of']>) => {
+const nameOf = async (seen: ReturnType<ReturnType<typeof createStateObserver>['observe']>) => {
   const state = await seen;
-  return state?.is === 'there' ? state.claim.metadata.name : state?.is;
+  return state?.kind === 'exists' ? state.claim.metadata.name : state?.kind;
 };
 
-test('an instance without persistent state has none', async () => {
+test('an instance without persistent state needs no claim', async () => {
   const { states } = await observer([marked('kept')]);
-  assert.equal(await states.of(aVmi(), undefined, { signal }), undefined);
+  assert.equal(await states.observe(aVmi(), undefined, { signal }), undefined);
 });
 
-test('a claim that the cache shows is taken, with how its class binds it', async () => {
+test('a cached claim is used, with the binding mode of its class', async () => {
   const { states } = await observer([marked('kept')]);
-  const state = await states.of(keeper(), undefined, { signal });
-  assert.ok(state?.is === 'there');
+  const state = await states.observe(keeper(), undefined, { signal });
+  assert.ok(state?.kind === 'exists');
   assert.deepEqual([state.claim.metadata.name, state.waitsForConsumer], ['kept', true]);
 });
 
@@ -80,10 +80,10 @@ for (const [name, claim] of Object.entries({
   'its annotation': aClaim('late', { metadata: { annotations: { [stateAnnotationOf('db')]: 'true' } } }),
   'its old name': aClaim('persistent-state-for-db'),
 })) {
-  test(`a claim that only the server knows is found by ${name} before another is made`, async () => {
+  test(`a claim that only the server has is found by ${name} before another is created`, async () => {
     const { api, states } = await observer([]);
     api.put(PERSISTENT_VOLUME_CLAIMS, claim);
-    assert.equal(await nameOf(states.of(keeper(), undefined, { signal })), claim.metadata.name);
+    assert.equal(await nameOf(states.observe(keeper(), undefined, { signal })), claim.metadata.name);
   });
 }
 
@@ -95,24 +95,24 @@ for (const [name, claim] of Object.entries({
   'its annotation': foreign({ annotations: { [stateAnnotationOf('db')]: 'true' } }),
 })) {
   for (const seenBy of ['cache', 'server'] as const) {
-    test(`a claim of somebody else that ${name} marks, seen by the ${seenBy}, keeps the guest from starting`, async () => {
+    test(`a claim of another owner with ${name}, seen by the ${seenBy}, prevents a start`, async () => {
       const { api, states } = await observer(seenBy === 'cache' ? [claim] : []);
       if (seenBy === 'server') api.put(PERSISTENT_VOLUME_CLAIMS, claim);
-      const state = await states.of(keeper(), undefined, { signal });
+      const state = await states.observe(keeper(), undefined, { signal });
       assert.match(
-        state?.is === 'disputed' ? state.problem : '',
+        state?.kind === 'disputed' ? state.problem : '',
         /^Cannot start .*"taken" is marked .*"db" of another uid/,
       );
     });
   }
 }
 
-test('a claim of somebody else is no obstacle to a VM that has state of its own', async () => {
+test('a claim of another owner does not matter if the VM has its own state claim', async () => {
   const { states } = await observer([marked('kept'), foreign({ labels: { [STATE_LABEL]: 'db' } })]);
-  assert.equal(await nameOf(states.of(keeper(), undefined, { signal })), 'kept');
+  assert.equal(await nameOf(states.observe(keeper(), undefined, { signal })), 'kept');
 });
 
-test('the profile of the class is asked for when a claim is to be made, and may be no kind at all', async () => {
+test('the profile of the class is read when a claim is to be created, and its kind may not be served', async () => {
   const aProfile: StorageProfile = {
     apiVersion: 'cdi.kubevirt.io/v1beta1',
     kind: 'StorageProfile',
@@ -125,27 +125,27 @@ test('the profile of the class is asked for when a claim is to be made, and may 
   ] as const) {
     const { api, states } = await observer([], { profiles });
     if (profiles) api.put(STORAGE_PROFILES, aProfile);
-    const state = await states.of(keeper(), undefined, { signal });
-    assert.equal(state?.is === 'wanted' ? state.storage.volumeMode : state?.is, mode);
+    const state = await states.observe(keeper(), undefined, { signal });
+    assert.equal(state?.kind === 'wanted' ? state.storage.volumeMode : state?.kind, mode);
   }
 });
 
-test('without a class it is impossible', async () => {
+test('no state claim is possible without a storage class', async () => {
   const { states } = await observer([], { classes: [] });
-  const state = await states.of(keeper(), undefined, { signal });
-  assert.match(state?.is === 'impossible' ? state.problem : '', /^no default storage class found/);
+  const state = await states.observe(keeper(), undefined, { signal });
+  assert.match(state?.kind === 'impossible' ? state.problem : '', /^no default storage class found/);
 });
 
-test('once there is a pod, its claim is the one that counts', async () => {
+test('the claim that the pod names counts', async () => {
   const { states } = await observer([marked('kept'), marked('mine')]);
-  assert.equal(await nameOf(states.of(keeper(), podWith('mine'), { signal })), 'mine');
-  assert.equal(await nameOf(states.of(keeper(), podWith('gone'), { signal })), undefined);
-  assert.equal(await nameOf(states.of(keeper(), aPod(), { signal })), undefined);
+  assert.equal(await nameOf(states.observe(keeper(), podWith('mine'), { signal })), 'mine');
+  assert.equal(await nameOf(states.observe(keeper(), podWith('gone'), { signal })), undefined);
+  assert.equal(await nameOf(states.observe(keeper(), aPod(), { signal })), undefined);
 });
 
-test('what has ended, or lost its pod, tells the claim that it had, and asks for none', async () => {
+test('an instance that has ended or lost its pod keeps its reported claim and requests no other', async () => {
   const { states } = await observer([marked('kept'), marked('mine')]);
   const volumeStatus = [{ name: STATE_VOLUME, persistentVolumeClaimInfo: { claimName: 'mine' } }];
-  assert.equal(await nameOf(states.of(keeper({ phase: 'Failed', volumeStatus }), undefined, { signal })), 'mine');
-  assert.equal(await nameOf(states.of(keeper({ phase: 'Scheduling' }), undefined, { signal })), undefined);
+  assert.equal(await nameOf(states.observe(keeper({ phase: 'Failed', volumeStatus }), undefined, { signal })), 'mine');
+  assert.equal(await nameOf(states.observe(keeper({ phase: 'Scheduling' }), undefined, { signal })), undefined);
 });

@@ -1,7 +1,7 @@
 /**
- * Observes the claim that holds the persistent state of an instance: the one that its pod names. Before there is a pod,
- * the one that its VM has; where it has none, the storage of a new one, unless a claim that is marked as its state belongs
- * to somebody else.
+ * Observes the claim with the persistent state of an instance: the one that its pod names; before there is a pod, the
+ * claim of its VM. If the VM has none, selects the storage for a new one, unless a claim that is marked as its state
+ * has another owner.
  */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
@@ -15,7 +15,7 @@ import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
 import { CLAIMS_BY_STATE, stateIndexKey, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
 import { liveClaims } from '#controllers/persistent-state/live-claims.ts';
 import { selectStorage } from '#controllers/persistent-state/select-storage.ts';
-import type { StateView } from '#controllers/vmi/vmi-world.ts';
+import type { VmiStateView } from '#controllers/vmi/vmi-world.ts';
 import { isApiError } from '#kube/api-error.ts';
 import {
   PERSISTENT_VOLUME_CLAIMS,
@@ -32,13 +32,13 @@ import type { Recheck } from '#runtime/decision-reads.ts';
 type Vmi = Stored<VirtualMachineInstance>;
 type Claim = Stored<PersistentVolumeClaim>;
 
-/** Instances that have state, by what stateIndexKey gives for their VM. */
+/** The name of an index: instances with persistent state, by the stateIndexKey of their VM. */
 const BY_STATE = 'vmi-of-state';
-/** Those of them that have no pod yet. */
-const WAITING = 'vmi-waiting-for-state';
+/** The name of an index: instances with persistent state that have no pod yet. */
+const PENDING = 'vmi-waiting-for-state';
 const CONFIGURATION_KEY = keyOf({ namespace: SYSTEM_NAMESPACE, name: KUBEVIRT_NAME });
 
-/** Read only while an instance waits for its state to get a claim. */
+/** Storage profiles are read only while an instance waits for a state claim. */
 const PROFILE_RECHECK: Recheck = {
   type: STORAGE_PROFILES,
   everyMs: 10_000,
@@ -46,52 +46,52 @@ const PROFILE_RECHECK: Recheck = {
 };
 
 export interface StateObserver {
-  /** What makes another look worth it. */
+  /** Sources whose changes require another observation. */
   readonly sources: readonly Source[];
-  /** What is read from the server, and has no source. */
+  /** Kinds that are read from the server and have no source. */
   readonly rechecks: readonly Recheck[];
-  /** undefined for an instance without such state, or whose claim is gone. */
-  of(vmi: Vmi, pod: Stored<Pod> | undefined, options: { signal: AbortSignal }): Promise<StateView | undefined>;
+  /** Resolves to undefined for an instance without persistent state, or whose claim is gone. */
+  observe(vmi: Vmi, pod: Stored<Pod> | undefined, options: { signal: AbortSignal }): Promise<VmiStateView | undefined>;
 }
 
-export function stateObserver({ client, informer }: Pick<ControllerParts, 'client' | 'informer'>): StateObserver {
+export function createStateObserver({ client, informer }: Pick<ControllerParts, 'client' | 'informer'>): StateObserver {
   const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
   const volumes = informer(PERSISTENT_VOLUMES);
   const classes = informer(STORAGE_CLASSES);
   const kubevirts = informer(KUBEVIRTS);
   vmis.addIndex(BY_STATE, (vmi) => (needsState(vmi.spec) ? [stateKeyOfVmi(vmi)] : []));
-  vmis.addIndex(WAITING, (vmi) => (needsState(vmi.spec) && isToStart(vmi) ? [WAITING] : []));
+  vmis.addIndex(PENDING, (vmi) => (needsState(vmi.spec) && isPending(vmi) ? [PENDING] : []));
   claims.addIndex(CLAIMS_BY_STATE, stateIndexKeysOf);
   const listClaims = liveClaims(client);
 
   const usersOf = (claim: PersistentVolumeClaim) =>
     stateIndexKeysOf(claim).flatMap((key) => vmis.byIndex(BY_STATE, key).map(objectKey));
-  const waiting = () => vmis.byIndex(WAITING, WAITING).map(objectKey);
+  const waiting = () => vmis.byIndex(PENDING, PENDING).map(objectKey);
 
-  function viewOf(claim: Claim): StateView {
+  function viewOf(claim: Claim): VmiStateView {
     const { volumeName, storageClassName = '' } = claim.spec;
     const waitsForConsumer = classes.get(storageClassName)?.volumeBindingMode === 'WaitForFirstConsumer';
-    return { is: 'there', claim, waitsForConsumer, volume: volumeName ? volumes.get(volumeName) : undefined };
+    return { kind: 'exists', claim, waitsForConsumer, volume: volumeName ? volumes.get(volumeName) : undefined };
   }
 
   /**
-   * Looks at all claims of the namespace as the server has them: what the cache does not show yet would be left behind, and
-   * the guest would begin with empty state. No selector finds an annotation.
+   * Reads all claims of the namespace from the server: a claim that the cache does not show yet would be missed, and
+   * the guest would start with empty state. A selector cannot find annotations, so all claims are listed.
    */
-  async function findLive(vmi: Vmi, options: { signal: AbortSignal }): Promise<StateView> {
+  async function findLive(vmi: Vmi, options: { signal: AbortSignal }): Promise<VmiStateView> {
     const { namespace } = vmi.metadata;
     const owner = stateOwnerOf(vmi);
     const live = await listClaims(namespace ?? '', options);
     const found = findState(live, owner);
     if (found !== undefined) return viewOf(found);
     const conflicts = findStateConflicts(live, owner);
-    if (conflicts.length === 0) return await wishOf(options);
+    if (conflicts.length === 0) return await selectNewStorage(options);
     const subject = { ...owner, namespace, isAlone: owner.ownerUid === vmi.metadata.uid };
-    return { is: 'disputed', problem: describeConflicts(conflicts, subject) };
+    return { kind: 'disputed', problem: describeConflicts(conflicts, subject) };
   }
 
-  /** Not from a cache: where the kind is not served, there are none. */
+  /** Reads from the server, because an informer never syncs if the kind is not served; then there are no profiles. */
   async function profileOf(
     name: string,
     options: { signal: AbortSignal },
@@ -104,14 +104,14 @@ export function stateObserver({ client, informer }: Pick<ControllerParts, 'clien
     }
   }
 
-  async function wishOf(options: { signal: AbortSignal }): Promise<StateView> {
+  async function selectNewStorage(options: { signal: AbortSignal }): Promise<VmiStateView> {
     const configured = configurationOf(kubevirts.get(CONFIGURATION_KEY)).vmStateStorageClass;
     const known = { classes: classes.list(), configured };
     const chosen = selectStorage({ ...known, profiles: [] });
-    if ('problem' in chosen) return { is: 'impossible', ...chosen };
+    if ('problem' in chosen) return { kind: 'impossible', ...chosen };
     const profile = await profileOf(chosen.storageClassName, options);
     const storage = selectStorage({ ...known, profiles: profile === undefined ? [] : [profile] });
-    return 'problem' in storage ? { is: 'impossible', ...storage } : { is: 'wanted', storage };
+    return 'problem' in storage ? { kind: 'impossible', ...storage } : { kind: 'wanted', storage };
   }
 
   return {
@@ -126,11 +126,11 @@ export function stateObserver({ client, informer }: Pick<ControllerParts, 'clien
       source(kubevirts, waiting),
     ],
     rechecks: [PROFILE_RECHECK],
-    async of(vmi, pod, options) {
+    async observe(vmi, pod, options) {
       if (!needsState(vmi.spec)) return undefined;
       const { namespace } = vmi.metadata;
-      if (pod !== undefined || !isToStart(vmi)) {
-        const name = pod === undefined ? toldClaim(vmi) : stateClaimIn(pod);
+      if (pod !== undefined || !isPending(vmi)) {
+        const name = pod === undefined ? reportedClaim(vmi) : stateClaimIn(pod);
         const claim = name === undefined ? undefined : claims.get(keyOf({ namespace, name }));
         return claim === undefined ? undefined : viewOf(claim);
       }
@@ -140,7 +140,7 @@ export function stateObserver({ client, informer }: Pick<ControllerParts, 'clien
   };
 }
 
-function isToStart(vmi: Vmi): boolean {
+function isPending(vmi: Vmi): boolean {
   const { phase = 'Pending' } = vmi.status ?? {};
   return phase === 'Pending' && !isDeleting(vmi);
 }
@@ -149,7 +149,7 @@ function stateKeyOfVmi(vmi: Vmi): string {
   return stateIndexKey({ namespace: vmi.metadata.namespace, name: stateOwnerOf(vmi).vmName });
 }
 
-/** As the status told it while there was a pod. */
-function toldClaim({ status }: Vmi): string | undefined {
+/** Returns the claim that the status reported while there was a pod. */
+function reportedClaim({ status }: Vmi): string | undefined {
   return status?.volumeStatus?.find(({ name }) => name === STATE_VOLUME)?.persistentVolumeClaimInfo?.claimName;
 }

@@ -1,11 +1,11 @@
 /**
- * The phase of an instance, from its launcher pod. It only goes forward, and what has ended stays so. Of a guest that has
- * gone to another node, or may have, the end of its pod tells nothing: the instance stays as it is until the migration is
- * decided, and then has another pod.
+ * Computes the phase of an instance from its launcher pod. A phase only goes forward, and a final phase never changes.
+ * If the guest has migrated, or may have, the end of its pod does not count: the phase stays until the migration is
+ * decided, and the instance then has another pod.
  *
- *   Pending ──pod made──► Scheduling ──bound to a node──► Scheduled ──guest runs──► Running
- *      claims are missing    └──────────────┴──────────────────┴─────┴──► Succeeded: the guest shut down
- *                                                                    └──► Failed: crashed, killed, pod gone, node lost
+ *   Pending ──pod created──► Scheduling ──bound to a node──► Scheduled ──guest runs──► Running
+ *      claims are missing       └──────────────┴──────────────────┴─────┴──► Succeeded: the guest shut down
+ *                                                                       └──► Failed: crashed, killed, pod gone, node lost
  */
 import { isMigrating } from '#api/migration-state.ts';
 import type { VmiPhase } from '#api/virtual-machine-instance/status.ts';
@@ -19,7 +19,7 @@ import type { Pod } from '#kube/core-kinds.ts';
 export interface PhaseView {
   readonly phase: VmiPhase;
   readonly reason?: string;
-  /** For people; told once, in an Event. */
+  /** The message of the Event that reports the phase. */
   readonly message?: string;
 }
 
@@ -29,55 +29,57 @@ export function isFinal(phase: string | undefined): boolean {
   return phase === 'Succeeded' || phase === 'Failed';
 }
 
-export function phaseOf(world: VmiWorld): PhaseView {
+export function vmiPhaseOf(world: VmiWorld): PhaseView {
   const { phase: before, reason } = world.vmi.status ?? {};
   if (before === 'Succeeded' || before === 'Failed') return { phase: before, reason };
-  if (isUpToMigration(world)) return { phase: before ?? 'Running' };
+  if (isMigrationUndecided(world)) return { phase: before ?? 'Running' };
   const pod = world.pod ?? world.lastPod;
-  if (pod === undefined) return withoutPod(before);
-  if (hasEnded(pod)) return endOf(pod);
-  if (isLost(world)) {
+  if (pod === undefined) return phaseWithoutPod(before);
+  if (hasEnded(pod)) return phaseOfEndedPod(pod);
+  if (isNodeLost(world)) {
     const node = pod.spec.nodeName ?? '';
-    return { phase: 'Failed', reason: 'NodeLost', message: `Node ${node} is lost, and the guest with it.` };
+    return { phase: 'Failed', reason: 'NodeLost', message: `Node ${node} is not reachable; its guest is lost.` };
   }
-  const now = aliveIn(pod);
+  const now = phaseOfLivePod(pod);
   return { phase: (RANK[before ?? ''] ?? -1) > RANK[now]! ? before! : now };
 }
 
-function withoutPod(before: VmiPhase | undefined): PhaseView {
+function phaseWithoutPod(before: VmiPhase | undefined): PhaseView {
   if (before === undefined || before === 'Pending') return { phase: 'Pending' };
-  return { phase: 'Failed', reason: 'PodGone', message: 'The virt-launcher pod is gone, and the guest with it.' };
+  return { phase: 'Failed', reason: 'PodGone', message: 'The virt-launcher pod is gone; its guest is lost.' };
 }
 
-function endOf(pod: Pod): PhaseView {
+function phaseOfEndedPod(pod: Pod): PhaseView {
   const { phase, reason, message } = pod.status ?? {};
   if (phase === 'Succeeded') return { phase };
-  if (isCollected(pod)) {
+  if (isGarbageCollected(pod)) {
     const node = pod.spec.nodeName ?? '';
-    return { phase: 'Failed', reason: 'NodeLost', message: `Node ${node} no longer exists, nor does the guest.` };
+    return { phase: 'Failed', reason: 'NodeLost', message: `Node ${node} no longer exists; its guest is lost.` };
   }
   const ended = pod.status?.containerStatuses?.find(({ name }) => name === COMPUTE_CONTAINER)?.state?.terminated;
   return { phase: 'Failed', reason: reason || ended?.reason, message: message || ended?.message };
 }
 
-/** The guest is at the target, or nobody can tell because its node does not answer. */
-function isUpToMigration(world: VmiWorld): boolean {
+/**
+ * Reports whether a migration must decide the phase: the guest is on the target, or its source node is not reachable.
+ */
+function isMigrationUndecided(world: VmiWorld): boolean {
   const { migrationState } = world.vmi.status ?? {};
   if (!isMigrating(migrationState)) return false;
   const uid = migrationState?.migrationUid;
   const source = world.pod ?? world.lastPod;
   if (hasLeft(source, uid) || hasCommitted(world.targetPod, uid)) return true;
-  return isLost(world) || (source !== undefined && hasEnded(source) && isCollected(source));
+  return isNodeLost(world) || (source !== undefined && hasEnded(source) && isGarbageCollected(source));
 }
 
-/** Its node is gone, and the pod was ended by somebody who never saw the guest. */
-function isCollected(pod: Pod): boolean {
+/** Reports whether the pod was ended by the pod garbage collector because its node is gone. */
+function isGarbageCollected(pod: Pod): boolean {
   return disruptionReason(pod) === 'DeletionByPodGC';
 }
 
-/** Taken off a node that nobody answers for: no agent will ever tell how the guest ended. */
-function isLost({ pod, nodeAnswers }: VmiWorld): boolean {
-  return pod !== undefined && !nodeAnswers && disruptionReason(pod) !== undefined;
+/** Reports whether the pod was evicted from an unreachable node: no node agent will report how the guest ended. */
+function isNodeLost({ pod, isNodeReachable }: VmiWorld): boolean {
+  return pod !== undefined && !isNodeReachable && disruptionReason(pod) !== undefined;
 }
 
 export function disruptionReason({ status }: Pod): string | undefined {
@@ -85,10 +87,10 @@ export function disruptionReason({ status }: Pod): string | undefined {
   return condition?.status === 'True' ? (condition.reason ?? '') : undefined;
 }
 
-function aliveIn({ spec, status }: Pod): 'Scheduling' | 'Scheduled' | 'Running' {
+function phaseOfLivePod({ spec, status }: Pod): 'Scheduling' | 'Scheduled' | 'Running' {
   if (!spec.nodeName) return 'Scheduling';
   const ready = findCondition(status?.conditions, 'Ready');
-  // A guest that does not serve, or not yet, runs all the same.
-  const runs = ready?.status === 'True' || ready?.reason === UNREADY_REASON;
-  return status?.phase === 'Running' && runs ? 'Running' : 'Scheduled';
+  // A guest that fails its readiness probe still runs.
+  const isRunning = ready?.status === 'True' || ready?.reason === UNREADY_REASON;
+  return status?.phase === 'Running' && isRunning ? 'Running' : 'Scheduled';
 }

@@ -1,9 +1,9 @@
 /**
- * VirtualMachineInstances: observes an instance, its launcher pods, the claims that it names and the one that holds its
- * persistent state (observe-state.ts), and decides (decide-vmi.ts). It makes and deletes the pod, makes the claim of the
- * state and tells the phase; the node agent runs the guest and reports in the pod's status and in its own fields of the
- * instance's. Claims that the pod cannot hold are held here (claim-holds.ts). Pods to which a guest moves are made by
- * controllers/migration, who says in the instance's status where the guest is.
+ * The controller of VirtualMachineInstances. It observes an instance, its launcher pods, its claims and the claim with
+ * its persistent state (observe-state.ts), and decides (decide-vmi.ts). It creates and deletes the pod, creates the
+ * state claim and reports the phase. The node agent runs the guest and reports in the status of the pod and in its own
+ * fields of the instance's status. claim-holds.ts holds the claims that the pod does not name. controllers/migration
+ * creates target pods and records in the status of the instance which pod has the guest.
  */
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
@@ -13,10 +13,10 @@ import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { isFinal } from '#controllers/vmi/phase.ts';
 import { concludeVmi, decideVmi } from '#controllers/vmi/decide-vmi.ts';
 import { EndedPods } from '#controllers/vmi/ended-pods.ts';
-import { claimHolds } from '#controllers/vmi/claim-holds.ts';
-import { stateObserver } from '#controllers/vmi/observe-state.ts';
-import { movableClaims } from '#controllers/vmi/late-volumes.ts';
-import { activeMigrations } from '#controllers/vmi/active-migrations.ts';
+import { defineClaimHolds } from '#controllers/vmi/claim-holds.ts';
+import { createStateObserver } from '#controllers/vmi/observe-state.ts';
+import { hotpluggableClaimNames } from '#controllers/vmi/hotplugged-volumes.ts';
+import { observeActiveMigrations } from '#controllers/vmi/active-migrations.ts';
 import {
   currentLauncherName,
   isLauncherOf,
@@ -44,14 +44,14 @@ import {
 type Vmi = Stored<VirtualMachineInstance>;
 
 const CONCURRENCY = 20;
-/** Instances by the key of each claim that they name. */
+/** The name of an index: instances by the keys of their claims. */
 const BY_CLAIM = 'vmi-of-claim';
 const BY_UID = 'vmi-by-uid';
 
 export const vmiController: PlaneController = {
   account: 'vmi-controller',
   eventSource: 'virtualmachineinstance-controller',
-  start: (parts) => [startController(definition(parts), parts), startController(claimHolds(parts), parts)],
+  start: (parts) => [startController(definition(parts), parts), startController(defineClaimHolds(parts), parts)],
 };
 
 function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
@@ -63,14 +63,14 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
   const nodes = informer(NODES);
   vmis.addIndex(BY_CLAIM, claimKeysOf);
   vmis.addIndex(BY_UID, ({ metadata }) => [metadata.uid]);
-  const ended = new EndedPods(pods, { signal });
-  const states = stateObserver(parts);
-  const migrations = activeMigrations(parts);
+  const endedPods = new EndedPods(pods, { signal });
+  const states = createStateObserver(parts);
+  const migrations = observeActiveMigrations(parts);
   pods.addIndex(LAUNCHERS_BY_INSTANCE, launcherIndexKeys);
   pods.addIndex(LAUNCHERS_BY_NODE, launcherNodes);
-  const look = liveLook(client);
-  /** Also of a pod whose owner somebody took away. */
-  const ofPod = (pod: Stored<Pod>) => [
+  const readLive = liveLook(client);
+  /** Returns the keys of the instance of a pod, even if the pod has lost its owner reference. */
+  const keysOfPod = (pod: Stored<Pod>) => [
     ...controllerKeys(VIRTUAL_MACHINE_INSTANCES)(pod),
     ...launcherIndexKeys(pod).flatMap((uid) => vmis.byIndex(BY_UID, uid).map(objectKey)),
   ];
@@ -87,11 +87,11 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
     return views;
   }
 
-  /** A pod that somebody else made may be missing only because the cache lags behind. */
-  async function missingPod(vmi: Vmi, options: { signal: AbortSignal }): Promise<Stored<Pod> | undefined> {
+  /** Reads the pod from the server: controllers/migration created it, so this controller's cache may lag behind. */
+  async function readMissingPod(vmi: Vmi, options: { signal: AbortSignal }): Promise<Stored<Pod> | undefined> {
     if (vmi.status?.migrationState === undefined || isFinal(vmi.status.phase) || isDeleting(vmi)) return undefined;
     const { namespace } = vmi.metadata;
-    const pod = await look(PODS, { namespace, name: currentLauncherName(vmi) }, options);
+    const pod = await readLive(PODS, { namespace, name: currentLauncherName(vmi) }, options);
     return pod !== undefined && isLauncherOf(pod, vmi) ? pod : undefined;
   }
 
@@ -101,11 +101,11 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
     concurrency: CONCURRENCY,
     sources: [
       source(vmis),
-      source(pods, ofPod),
+      source(pods, keysOfPod),
       source(claims, (claim) => usersOf(objectKey(claim))),
       source(volumes, (volume) => claimKeysOfVolume(volume).flatMap(usersOf)),
-      source(nodes, ({ metadata }) => pods.byIndex(LAUNCHERS_BY_NODE, metadata.name).flatMap(ofPod), {
-        part: answers,
+      source(nodes, ({ metadata }) => pods.byIndex(LAUNCHERS_BY_NODE, metadata.name).flatMap(keysOfPod), {
+        part: isReachable,
       }),
       ...states.sources,
       ...migrations.sources,
@@ -115,12 +115,12 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
       const vmi = vmis.get(key);
       if (vmi === undefined) return undefined;
       const launchers = launchersOf(pods, vmi);
-      const pod = launchers.pod ?? (await missingPod(vmi, options));
+      const pod = launchers.pod ?? (await readMissingPod(vmi, options));
       const podKey = keyOf({ namespace: vmi.metadata.namespace, name: currentLauncherName(vmi) });
-      const lastPod = pod === undefined ? ended.of(podKey, vmi) : undefined;
-      if (isDeleting(vmi)) ended.forget(podKey);
+      const lastPod = pod === undefined ? endedPods.find(podKey, vmi) : undefined;
+      if (isDeleting(vmi)) endedPods.forget(podKey);
       const node = pod?.spec.nodeName ? nodes.get(pod.spec.nodeName) : undefined;
-      const state = await states.of(vmi, pod, options);
+      const state = await states.observe(vmi, pod, options);
       const now = timestamp(clock.now());
       return {
         vmi,
@@ -130,7 +130,7 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
         claims: claimsOf(vmi),
         state,
         isMigrationActive: migrations.has(key),
-        nodeAnswers: answers(node),
+        isNodeReachable: isReachable(node),
         now,
       };
     },
@@ -140,9 +140,9 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
   });
 }
 
-/** Claims of what the guest has not let go of are told of, too. */
+/** Returns the claims in the spec, and those that the guest has not released yet. */
 function claimNames(vmi: Vmi): Set<string> {
-  return new Set([...claimNamesOf(vmi.spec), ...movableClaims(vmi)]);
+  return new Set([...claimNamesOf(vmi.spec), ...hotpluggableClaimNames(vmi)]);
 }
 
 function claimKeysOf(vmi: Vmi): string[] {
@@ -150,8 +150,8 @@ function claimKeysOf(vmi: Vmi): string[] {
   return [...claimNames(vmi)].map((name) => keyOf({ namespace, name }));
 }
 
-/** Unknown is what the cluster says of nodes that it has not heard of for some time. */
-function answers(node: Node | undefined): boolean {
+/** Reports whether the node is reachable. Kubernetes sets Ready to Unknown if a node has not reported for some time. */
+function isReachable(node: Node | undefined): boolean {
   const ready = findCondition(node?.status?.conditions, 'Ready');
   return ready !== undefined && ready.status !== 'Unknown';
 }

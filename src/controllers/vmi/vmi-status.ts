@@ -1,21 +1,21 @@
 /**
- * The whole status of an instance: what this controller says, and what the node agent and controllers/migration said,
- * unchanged. When a migration has succeeded, all that follows from the pod changes at once. Pure.
+ * Computes the whole status of an instance: the fields of this controller, and those of the node agent and of
+ * controllers/migration unchanged. After a successful migration all fields that depend on the pod change at once. Pure.
  */
 import { AGENT_FIELDS, type VmiPhase, type VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { COMPUTE_CONTAINER } from '#api/names.ts';
-import { conditionsOf } from '#controllers/vmi/conditions.ts';
+import { vmiConditions } from '#controllers/vmi/conditions.ts';
 import { isFinal, type PhaseView } from '#controllers/vmi/phase.ts';
 import { volumeStatusOf } from '#controllers/vmi/volume-status.ts';
 import { type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
 
-export function vmiStatusOf(world: VmiWorld, { phase, reason, message: told }: PhaseView): VmiStatus {
+export function vmiStatusOf(world: VmiWorld, { phase, reason, message: newMessage }: PhaseView): VmiStatus {
   const old = world.vmi.status ?? {};
-  const message = told ?? old.message;
+  const message = newMessage ?? old.message;
   const { pod } = world;
   const nodeName = pod?.spec.nodeName || old.nodeName;
-  // Claims are mostly bound on the way to a node: told once that is over, it is told once.
+  // Claims are usually bound during scheduling: reporting volumes only afterwards avoids writes.
   const volumeStatus = phase === 'Pending' || phase === 'Scheduling' ? [] : volumeStatusOf(world);
   const qosClass = pod?.status?.qosClass ?? old.qosClass;
   const image = pod?.spec.containers.find(({ name }) => name === COMPUTE_CONTAINER)?.image;
@@ -27,7 +27,7 @@ export function vmiStatusOf(world: VmiWorld, { phase, reason, message: told }: P
     ...(phase === 'Failed' && message ? { message } : {}),
     ...(nodeName ? { nodeName } : {}),
     phaseTransitionTimestamps: transitions(old, phase, world.now),
-    conditions: conditionsOf(world, phase),
+    conditions: vmiConditions(world, phase),
     ...activePods(world),
     ...(qosClass === undefined ? {} : { qosClass }),
     ...(launcherContainerImageVersion === undefined ? {} : { launcherContainerImageVersion }),
@@ -37,7 +37,7 @@ export function vmiStatusOf(world: VmiWorld, { phase, reason, message: told }: P
   };
 }
 
-/** It is to leave a node: that is done when it has, or there is nothing left to move. */
+/** Keeps the request to evacuate a node until the guest has left it or has ended. */
 function evacuation(old: VmiStatus, phase: VmiPhase, nodeName: string | undefined): VmiStatus {
   const { evacuationNodeName } = old;
   return !evacuationNodeName || evacuationNodeName !== nodeName || isFinal(phase) ? {} : { evacuationNodeName };
@@ -47,14 +47,14 @@ function agentFields(old: VmiStatus): VmiStatus {
   return Object.fromEntries(AGENT_FIELDS.filter((field) => field in old).map((field) => [field, old[field]]));
 }
 
-/** Each phase once: it only goes forward. */
+/** Adds the phase if it is new. A phase only goes forward, so each occurs once. */
 function transitions(old: VmiStatus, phase: VmiPhase, now: string): VmiStatus['phaseTransitionTimestamps'] {
   const list = old.phaseTransitionTimestamps ?? [];
   if (list.some((one) => one.phase === phase)) return list;
   return [...list, { phase, phaseTransitionTimestamp: now }];
 }
 
-/** Agents act for these only. */
+/** Returns the pods that have not ended; node agents act for these only. */
 function activePods({ pod, targetPod }: VmiWorld): Pick<VmiStatus, 'activePods'> {
   const active = [pod, targetPod].filter((one) => one !== undefined && !hasEnded(one));
   if (active.length === 0) return {};

@@ -1,4 +1,4 @@
-/** Worlds of one instance for tests: valid, and with what a case wants otherwise. */
+/** Builders for tests of decisions about instances: valid values that take overrides. */
 import { CREATED_BY_LABEL } from '#api/names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
@@ -12,14 +12,14 @@ export const NOW = '2030-01-01T00:00:00Z';
 export const UID = '7c0a4f0e-5a7b-4a37-9f0e-1d2c3b4a5f60';
 export const POD_NAME = 'virt-launcher-db-gz6zt';
 
-export interface VmiWish {
+export interface VmiOverrides {
   readonly name?: string;
   readonly meta?: ObjectMeta;
   readonly spec?: Partial<VmiSpec>;
   readonly status?: VmiStatus;
 }
 
-export function aVmi({ name = 'db', meta = {}, spec = {}, status }: VmiWish = {}): Stored<VirtualMachineInstance> {
+export function aVmi({ name = 'db', meta = {}, spec = {}, status }: VmiOverrides = {}): Stored<VirtualMachineInstance> {
   return {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachineInstance',
@@ -69,8 +69,8 @@ export function aVolume(name: string, annotations: Record<string, string> = {}):
   };
 }
 
-/** Claims that the instance names are there unless `claims` says otherwise. */
+/** Returns a world in which all claims of the instance exist, unless `claims` is given. */
 export function aWorld({ vmi = aVmi(), ...more }: Partial<VmiWorld> = {}): VmiWorld {
   const claims = new Map<string, ClaimView>(claimNamesOf(vmi.spec).map((name) => [name, { claim: aClaim(name) }]));
-  return { vmi, claims, otherPods: [], isMigrationActive: false, nodeAnswers: true, now: NOW, ...more };
+  return { vmi, claims, otherPods: [], isMigrationActive: false, isNodeReachable: true, now: NOW, ...more };
 }

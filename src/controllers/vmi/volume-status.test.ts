@@ -11,7 +11,7 @@ const claimOf = (name: string, hotpluggable: boolean) => ({
   persistentVolumeClaim: { claimName: `${name}-claim`, ...(hotpluggable ? { hotpluggable } : {}) },
 });
 
-/** Its pod was made with `root` only. */
+/** An instance whose pod was created with `root` only. */
 function world(
   hotplug: VmiStatus['hotplug'],
   more: Partial<VmiWorld> & { disk?: Partial<Disk>; status?: VmiStatus } = {},
@@ -25,7 +25,7 @@ function world(
   return aWorld({ vmi, pod: { ...pod, spec: { ...pod.spec, volumes } }, ...rest });
 }
 
-const told = (phase: 'Plugging' | 'Ready' | 'Unplugging' | 'Failed', message?: string) => [
+const reported = (phase: 'Plugging' | 'Ready' | 'Unplugging' | 'Failed', message?: string) => [
   { device: 'disk-data', phase, ...(message === undefined ? {} : { message }) },
 ];
 const going = (deletionTimestamp: string): ClaimView => ({
@@ -38,61 +38,64 @@ const podWith = (claimName: string) => {
 
 interface Case {
   readonly world: VmiWorld;
-  /** Phase, reason and message of `data`; undefined: nothing but the claim is told. */
+  /** Phase, reason and message of `data`; undefined if only the claim is reported. */
   readonly want: (string | undefined)[] | undefined;
-  /** It came with the pod. */
+  /** True if the pod names the volume. */
   readonly early?: boolean;
 }
 
 const cases: Record<string, Case> = {
-  'a volume that came with the pod is told as ever': {
+  'a volume that the pod names has no hotplug status': {
     world: world([], { pod: podWith('data-claim') }),
     want: undefined,
   },
-  'also where the node tells of it': { world: world(told('Ready'), { pod: podWith('data-claim') }), want: undefined },
-  'until it goes': {
-    world: world(told('Unplugging'), { pod: podWith('data-claim') }),
+  'a volume that the pod names has no hotplug status if the node reports it': {
+    world: world(reported('Ready'), { pod: podWith('data-claim') }),
+    want: undefined,
+  },
+  'a volume that the pod names gets a hotplug status when it is unplugged': {
+    world: world(reported('Unplugging'), { pod: podWith('data-claim') }),
     want: ['Detaching', 'VolumeDetaching', undefined],
     early: true,
   },
-  'one that came later waits for the node': { world: world(undefined), want: ['Pending', 'VolumePending', undefined] },
-  'one that came later under the name of another waits, too': {
+  'a hotplugged volume waits for the node': { world: world(undefined), want: ['Pending', 'VolumePending', undefined] },
+  'a hotplugged volume with the name of another one waits for the node': {
     world: world(undefined, { pod: podWith('another') }),
     want: ['Pending', 'VolumePending', undefined],
   },
-  'how far it is is told': {
-    world: world(told('Plugging', 'waits for its volume')),
+  'the progress of a hotplugged volume is reported': {
+    world: world(reported('Plugging', 'waits for its volume')),
     want: ['Pending', 'VolumePending', 'waits for its volume'],
   },
-  'one that is in the guest is ready': {
-    world: world(told('Ready')),
+  'a plugged volume is ready': {
+    world: world(reported('Ready')),
     want: ['Ready', 'VolumeReady', 'Successfully attach hotplugged volume data to VM'],
   },
-  'why it cannot be plugged in is told': {
-    world: world(told('Failed', 'no port is left')),
+  'the reason why a volume cannot be plugged in is reported': {
+    world: world(reported('Failed', 'no port is left')),
     want: ['Pending', 'PlugFailed', 'no port is left'],
   },
-  'a claim that is missing is named': {
+  'a missing claim is named': {
     world: world(undefined, { claims: new Map() }),
     want: ['Pending', 'FailedPvcNotFound', 'PVC default/data-claim does not exist, waiting for it to appear'],
   },
-  'so is one that is to go': {
-    world: world(told('Plugging'), { claims: new Map([['data-claim', going(NOW)]]) }),
+  'a claim under deletion is named': {
+    world: world(reported('Plugging'), { claims: new Map([['data-claim', going(NOW)]]) }),
     want: ['Pending', 'FailedPvcNotFound', 'PVC default/data-claim is being deleted'],
   },
-  'one that the guest is to let go of is on its way out': {
-    world: world(told('Unplugging', 'the guest has not let go')),
+  'a volume that the guest is to release is detaching': {
+    world: world(reported('Unplugging', 'the guest has not let go')),
     want: ['Detaching', 'VolumeDetaching', 'the guest has not let go'],
   },
-  'one that is only attached is not in the guest': {
+  'a volume that is only attached has no hotplug status': {
     world: world(undefined, { disk: { plugged: false } }),
     want: undefined,
   },
-  'after the end it stays what it was': {
+  'the status of a volume stays after the end': {
     world: world(undefined, { pod: undefined, status: { volumeStatus: [{ name: 'data', hotplugVolume: {} }] } }),
     want: ['Pending', 'VolumePending', undefined],
   },
-  'one that came with a pod that is gone stays that, too': {
+  'a volume of a pod that is gone keeps its status': {
     world: world(undefined, { pod: undefined, status: { volumeStatus: [{ name: 'data' }] } }),
     want: undefined,
   },
@@ -111,7 +114,7 @@ for (const [name, { world: given, want, early = want === undefined }] of Object.
   });
 }
 
-test('what the spec no longer has is told until the guest has let go, with the claim that it had', () => {
+test('a volume that the spec no longer has is reported until the guest has released it, with its claim', () => {
   const persistentVolumeClaimInfo = { claimName: 'old-claim', volumeMode: 'Block' };
   const status = { volumeStatus: [{ name: 'old', hotplugVolume: {}, persistentVolumeClaimInfo }] };
   const entry = { device: 'disk-old', phase: 'Unplugging' as const, message: 'the guest has not let go' };
@@ -131,14 +134,14 @@ test('what the spec no longer has is told until the guest has let go, with the c
   );
 });
 
-test('the state of the VM is told under a name of its own', () => {
+test('the state claim is reported under its own name', () => {
   const claim = aClaim('kept', { status: { phase: 'Bound', capacity: { storage: '10Mi' } } });
-  const told = volumeStatusOf(world(undefined, { state: { is: 'there', claim, waitsForConsumer: true } }));
+  const reported = volumeStatusOf(world(undefined, { state: { kind: 'exists', claim, waitsForConsumer: true } }));
   const info = {
     claimName: 'kept',
     accessModes: ['ReadWriteOnce'],
     volumeMode: 'Filesystem',
     capacity: { storage: '10Mi' },
   };
-  assert.deepEqual(told[1], { name: 'persistent-state-for-this-vm', persistentVolumeClaimInfo: info });
+  assert.deepEqual(reported[1], { name: 'persistent-state-for-this-vm', persistentVolumeClaimInfo: info });
 });

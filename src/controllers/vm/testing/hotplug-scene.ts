@@ -1,4 +1,4 @@
-/** A VM that runs with some devices, and whose template has others by now. */
+/** Test fixtures: a VM that runs with some devices while its template already has others. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Disk } from '#api/domain/disk.ts';
@@ -9,8 +9,8 @@ import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
-import { hotplug } from '#controllers/vm/hotplug.ts';
-import { restartRequired } from '#controllers/vm/restart-required.ts';
+import { planHotplug } from '#controllers/vm/hotplug.ts';
+import { requiresRestart } from '#controllers/vm/restart-required.ts';
 import { aRecord, aVm, aVmi, aWorld, UUID } from '#controllers/vm/vm-world.fixture.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { applyJsonPatch } from '#kube/json-patch.ts';
@@ -22,7 +22,7 @@ interface Part {
   readonly nic?: Interface;
 }
 
-/** A disk on a claim, which can come and go unless it is said otherwise. */
+/** Returns a disk on a claim, hotpluggable by default. */
 export function data(
   name: string,
   disk: Partial<Disk> = {},
@@ -37,7 +37,7 @@ export const fixed = (name: string): Part => data(name, {}, { hotpluggable: unde
 export const nic = (name: string, more: Partial<Interface> = {}): Part => ({ nic: { name, bridge: {}, ...more } });
 export const absent = (name: string): Part => nic(name, { state: 'absent' });
 
-/** As people write it: lists that are not there are not there. */
+/** Returns the template as users write it: without empty lists. */
 export function template(parts: readonly Part[], cores = 1): Partial<VmiSpec> {
   const disks = parts.flatMap((part) => part.disk ?? []);
   const volumes = parts.flatMap((part) => part.volume ?? []);
@@ -60,28 +60,28 @@ export function template(parts: readonly Part[], cores = 1): Partial<VmiSpec> {
 }
 
 export interface Scene {
-  /** The instance as it was started. */
+  /** The devices with which the instance was started. */
   readonly runs: readonly Part[];
   readonly template: readonly Part[];
-  /** The note of what was plugged in for this run only. */
-  readonly note?: string;
+  /** The annotation with the volumes that were plugged in for this run only. */
+  readonly annotation?: string;
   readonly hotplug?: VmiStatus['hotplug'];
-  /** Ids of interfaces on record, with `!` for those that are unplugged. */
+  /** Ids of recorded interfaces, with `!` for those that are unplugged. */
   readonly rows?: readonly string[];
-  /** Of the devices: as the instance tells it, and as it is on record. */
+  /** The device hash that the instance reports, and the one in the record. */
   readonly hashes?: readonly [string, string];
 }
 
 export function worldOf(scene: Scene, more: Partial<VmWorld> = {}): VmWorld {
-  const { runs, template: now, note, hotplug: listed, rows, hashes } = scene;
+  const { runs, template: now, annotation, hotplug: listed, rows, hashes } = scene;
   const [before, vm] = [aVm({ template: template(runs) }), aVm({ template: template(now) })];
   const status = { ...(listed && { hotplug: listed }), ...(hashes && { deviceHash: hashes[0] }) };
-  const made = aVmi('Running', { vm: before, status });
+  const built = aVmi('Running', { vm: before, status });
   const annotations = {
-    ...made.metadata.annotations,
-    ...(note === undefined ? {} : { [EPHEMERAL_HOTPLUG_ANNOTATION]: note }),
+    ...built.metadata.annotations,
+    ...(annotation === undefined ? {} : { [EPHEMERAL_HOTPLUG_ANNOTATION]: annotation }),
   };
-  const vmi = { ...made, metadata: { ...made.metadata, annotations } };
+  const vmi = { ...built, metadata: { ...built.metadata, annotations } };
   const devices = rows?.map((id): LearnedDevice => {
     const row = { id: id.replace('!', ''), type: 'interface', device: 'virtio' };
     return id.endsWith('!') ? { ...row, plugged: false } : row;
@@ -91,18 +91,18 @@ export function worldOf(scene: Scene, more: Partial<VmWorld> = {}): VmWorld {
   return aWorld({ vm, vmi, identity, ...more });
 }
 
-/** What the instance is after the one write that was decided. */
-export function after(world: VmWorld): Stored<VirtualMachineInstance> {
+/** Returns the instance after the decided write. */
+export function afterHotplug(world: VmWorld): Stored<VirtualMachineInstance> {
   const { vmi } = world;
   assert.ok(vmi !== undefined);
-  const { changes = [] } = hotplug(world) ?? {};
+  const { changes = [] } = planHotplug(world) ?? {};
   return changes.reduce((object, change) => {
     assert.ok(change.do === 'patch' && change.uid === vmi.metadata.uid && Array.isArray(change.patch.body));
     return applyJsonPatch(object, change.patch.body) as typeof vmi;
   }, vmi);
 }
 
-export function shown({ metadata, spec }: Stored<VirtualMachineInstance>): string {
+export function describeDevices({ metadata, spec }: Stored<VirtualMachineInstance>): string {
   const { disks = [], interfaces = [] } = spec.domain.devices ?? {};
   const contents = new Map(spec.volumes?.map((volume) => [volume.name, volume.persistentVolumeClaim?.claimName]));
   assert.equal(contents.size, disks.length);
@@ -120,7 +120,7 @@ export function shown({ metadata, spec }: Stored<VirtualMachineInstance>): strin
 export interface Case extends Scene {
   readonly want: string;
   readonly events?: string[];
-  /** Whether something is left for a restart. */
+  /** True if some change needs a restart. */
   readonly restart?: boolean;
 }
 
@@ -128,17 +128,17 @@ export const root = fixed('root');
 export const ROOT = 'root:root-claim';
 export const listed = (device: string, phase: 'Ready' | 'Unplugging') => [{ device, phase }];
 
-export function proveHotplug(cases: Readonly<Record<string, Case>>): void {
+export function testHotplug(cases: Readonly<Record<string, Case>>): void {
   for (const [name, scene] of Object.entries(cases)) {
     test(name, () => {
       const world = worldOf(scene);
       const { want, events = [], restart = false } = scene;
-      const plan = hotplug(world);
-      const vmi = after(world);
-      assert.equal(shown(vmi), want);
+      const plan = planHotplug(world);
+      const vmi = afterHotplug(world);
+      assert.equal(describeDevices(vmi), want);
       assert.deepEqual(plan?.events?.map(({ reason }) => reason) ?? [], events);
-      assert.equal(plan === undefined, vmi === world.vmi, 'a plan is for something');
-      assert.deepEqual([restartRequired(world), restartRequired({ ...world, vmi })], [restart, restart]);
+      assert.equal(plan === undefined, vmi === world.vmi, 'a plan changes the instance');
+      assert.deepEqual([requiresRestart(world), requiresRestart({ ...world, vmi })], [restart, restart]);
     });
   }
 }

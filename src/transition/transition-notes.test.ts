@@ -5,13 +5,13 @@ import { ENTRIES_PER_CHUNK, readProgress, type EntryNote } from '#api/machine-ty
 import { FakeClock, settle } from '#client/testing/fake-clock.ts';
 import { alreadyExists, internalError, notFound } from '#kube/api-error.ts';
 import { silentLog } from '#lib/log.ts';
-import { ProgressNotes, ROUND_MS } from '#transition/progress-notes.ts';
+import { TransitionNotes, WRITE_INTERVAL_MS } from '#transition/transition-notes.ts';
 
 const job = { namespace: 'sys', name: 'job', uid: 'job-uid' };
 const RESOURCE = { group: '', plural: 'configmaps' };
 const DONE: EntryNote = { state: 'done' };
 
-/** ConfigMaps by name, and how often they were written. */
+/** Starts notes with a store of ConfigMaps that counts writes. */
 function startNotes(
   t: { after(fn: () => void): void },
   { names = [] as string[], notes = new Map<number, EntryNote>() } = {},
@@ -19,7 +19,7 @@ function startNotes(
   const clock = new FakeClock();
   const stored = new Map<string, ConfigMap>();
   const state = { writes: 0, broken: false };
-  const told: number[][] = [];
+  const written: number[][] = [];
   const write = (name: string, object: ConfigMap): Promise<never> => {
     if (state.broken) throw internalError('the disk is full');
     state.writes++;
@@ -44,31 +44,31 @@ function startNotes(
       });
     },
   };
-  const onWritten = (indexes: ReadonlySet<number>) => void told.push([...indexes]);
-  const progress = new ProgressNotes({ client, job, clock, log: silentLog, notes, names: new Set(names), onWritten });
+  const onWritten = (indexes: ReadonlySet<number>) => void written.push([...indexes]);
+  const progress = new TransitionNotes({ client, job, clock, log: silentLog, notes, names: new Set(names), onWritten });
   const stopping = new AbortController();
   t.after(() => stopping.abort());
   void progress.run({ signal: stopping.signal });
   const read = () => Object.fromEntries(readProgress(job, [...stored.values()]));
-  return { clock, stored, state, told, progress, read };
+  return { clock, stored, state, written, progress, read };
 }
 
-test('the first note is written at once, those after it together a second later', async (t) => {
-  const { clock, state, told, progress, read } = startNotes(t);
+test('the first note is written at once, later ones together after a second', async (t) => {
+  const { clock, state, written, progress, read } = startNotes(t);
   progress.set(0, { state: 'updated' });
   assert.equal(progress.isWritten(0), false);
   await settle();
   assert.deepEqual([state.writes, progress.isWritten(0)], [1, true]);
   for (const index of [0, 1, 2]) progress.set(index, DONE);
-  await clock.advance(ROUND_MS - 1);
+  await clock.advance(WRITE_INTERVAL_MS - 1);
   assert.deepEqual([state.writes, progress.isWritten(2)], [1, false]);
   await clock.advance(1);
   assert.equal(state.writes, 2);
   assert.deepEqual(read(), { 0: DONE, 1: DONE, 2: DONE });
-  assert.deepEqual(told, [[0], [0, 1, 2]]);
+  assert.deepEqual(written, [[0], [0, 1, 2]]);
 });
 
-test('the end does not wait for the next second', async (t) => {
+test('allWritten does not wait for the next second', async (t) => {
   const { state, progress, read } = startNotes(t);
   progress.set(0, { state: 'updated' });
   await settle();
@@ -79,14 +79,14 @@ test('the end does not wait for the next second', async (t) => {
   assert.deepEqual([state.writes, read()], [2, { 0: DONE }]);
 });
 
-test('only the parts that changed are written', async (t) => {
+test('only changed ConfigMaps are written', async (t) => {
   const { stored, progress } = startNotes(t);
   progress.set(ENTRIES_PER_CHUNK, DONE);
   await settle();
   assert.deepEqual([...stored.keys()], ['job-progress-1']);
 });
 
-test('notes from before are kept, and what has none is pending', async (t) => {
+test('earlier notes are kept, and entries without a note are pending', async (t) => {
   const { progress, read } = startNotes(t, { notes: new Map([[3, DONE]]) });
   assert.deepEqual([progress.get(3), progress.get(4), progress.isWritten(3)], [DONE, { state: 'pending' }, true]);
   progress.set(4, DONE);
@@ -94,7 +94,7 @@ test('notes from before are kept, and what has none is pending', async (t) => {
   assert.deepEqual(read(), { 3: DONE, 4: DONE });
 });
 
-test('what cannot be written is tried again, and counts as written only then', async (t) => {
+test('a failed write is repeated, and the note counts as written only then', async (t) => {
   const { clock, state, progress, read } = startNotes(t);
   state.broken = true;
   progress.set(0, DONE);
@@ -107,7 +107,7 @@ test('what cannot be written is tried again, and counts as written only then', a
   assert.deepEqual([progress.isWritten(0), written, read()], [true, true, { 0: DONE }]);
 });
 
-test('a part that somebody removed is made again', async (t) => {
+test('a deleted ConfigMap is created again', async (t) => {
   const { clock, stored, progress, read } = startNotes(t);
   progress.set(0, DONE);
   await settle();
@@ -117,7 +117,7 @@ test('a part that somebody removed is made again', async (t) => {
   assert.deepEqual(read(), { 0: DONE, 1: DONE });
 });
 
-test('a part that is there although nobody saw it is written over', async (t) => {
+test('an unknown ConfigMap of the same name is overwritten', async (t) => {
   const { clock, stored, progress, read } = startNotes(t);
   stored.set('job-progress-0', {
     apiVersion: 'v1',

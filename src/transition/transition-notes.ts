@@ -1,6 +1,6 @@
 /**
- * What has come of each entry: in memory at once, in ConfigMaps at most once a second. Who must be sure that a note
- * outlives the process (a restart that is about to be asked for) acts when `isWritten`, and is told by `onWritten`.
+ * The notes on the entries of a plan, in memory at once and in ConfigMaps at most once a second. An action whose note
+ * must survive the process, such as a restart, waits until `isWritten`; `onWritten` reports each write.
  */
 import type { JobReference } from '#api/machine-types/kinds.ts';
 import { CONFIG_MAPS } from '#kube/core-kinds.ts';
@@ -12,34 +12,34 @@ import { backoffMs } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 
-export interface ProgressParts {
+export interface TransitionNotesParts {
   readonly client: Pick<Client, 'create' | 'patch'>;
   readonly job: JobReference;
   readonly clock: Clock;
   readonly log: Log;
-  /** As they were written last. */
+  /** The notes that were written last. */
   readonly notes: ReadonlyMap<number, EntryNote>;
-  /** Of the ConfigMaps that are there. */
+  /** Names of the existing ConfigMaps. */
   readonly names: ReadonlySet<string>;
   readonly onWritten: (indexes: ReadonlySet<number>) => void;
 }
 
-export const ROUND_MS = 1000;
+export const WRITE_INTERVAL_MS = 1000;
 const BACKOFF = { firstMs: 500, maxMs: 30_000 };
 const PENDING: EntryNote = { state: 'pending' };
 
-export class ProgressNotes {
-  readonly #parts: ProgressParts;
+export class TransitionNotes {
+  readonly #parts: TransitionNotesParts;
   readonly #notes: Map<number, EntryNote>;
   readonly #names: Set<string>;
   #unwritten = new Set<number>();
   #inFlight: ReadonlySet<number> = new Set();
   #wake: () => void = () => {};
-  /** Ends the pause between two rounds. */
-  #hurry: () => void = () => {};
+  /** Ends the pause between two writes. */
+  #skipPause: () => void = () => {};
   readonly #waiters = new Set<() => void>();
 
-  constructor(parts: ProgressParts) {
+  constructor(parts: TransitionNotesParts) {
     this.#parts = parts;
     this.#notes = new Map(parts.notes);
     this.#names = new Set(parts.names);
@@ -59,12 +59,12 @@ export class ProgressNotes {
     return !this.#unwritten.has(index) && !this.#inFlight.has(index);
   }
 
-  /** Resolves when everything is, without a pause; never, if nobody runs it any more. */
+  /** Resolves when all notes are written, without the pause. Does not resolve if `run` has ended. */
   allWritten(): Promise<void> {
     if (this.#isClean()) return Promise.resolve();
     return new Promise((resolve) => {
       this.#waiters.add(resolve);
-      this.#hurry();
+      this.#skipPause();
     });
   }
 
@@ -84,7 +84,7 @@ export class ProgressNotes {
       } catch (error) {
         if (signal.aborted) return;
         failures++;
-        log.warn({ err: error, failures }, 'Cannot write the progress; trying again');
+        log.warn({ err: error, failures }, 'Cannot write the progress of the Job; trying again');
       }
       if (failures > 0) await delay(clock, backoffMs(failures, BACKOFF), { signal });
       else if (this.#waiters.size === 0) await this.#pause(signal);
@@ -92,9 +92,9 @@ export class ProgressNotes {
   }
 
   async #pause(signal: AbortSignal): Promise<void> {
-    const hurried = Promise.withResolvers<void>();
-    this.#hurry = hurried.resolve;
-    await Promise.race([delay(this.#parts.clock, ROUND_MS, { signal }), hurried.promise]);
+    const skipped = Promise.withResolvers<void>();
+    this.#skipPause = skipped.resolve;
+    await Promise.race([delay(this.#parts.clock, WRITE_INTERVAL_MS, { signal }), skipped.promise]);
   }
 
   async #round(signal: AbortSignal): Promise<void> {
@@ -134,7 +134,7 @@ export class ProgressNotes {
     try {
       await client.patch(CONFIG_MAPS, { namespace: job.namespace, name }, { type: 'merge', body }, { signal });
     } catch (error) {
-      // Somebody has removed it: the next round makes it again.
+      // The ConfigMap was deleted; the next write creates it again.
       if (isApiError(error, 'NotFound')) this.#names.delete(name);
       throw error;
     }

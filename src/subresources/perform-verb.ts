@@ -1,6 +1,6 @@
 /**
- * Does what can() allows, step by step. Each write names the object that was looked at, and what it looked like; where
- * that is no more so before anything was written, the objects are read again.
+ * Performs the steps that can() allows. Each write tests that the object is still the one that was read; if it is not,
+ * and nothing was written yet, the objects are read again.
  */
 import {
   can,
@@ -24,65 +24,70 @@ import { ApiError, conflict, isApiError, isUnfitPatch, MODIFIED } from '#kube/ap
 import { PERSISTENT_VOLUME_CLAIMS, PODS } from '#kube/core-kinds.ts';
 import { apiVersionOf, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
 import type { NodeConnections, NodeRequest } from '#subresources/node-connections.ts';
-import type { AskedOptions } from '#subresources/read-options.ts';
-import type { Resource } from '#subresources/route.ts';
+import type { VerbRequestOptions } from '#subresources/read-options.ts';
+import type { VmResource } from '#subresources/route.ts';
 
 const MAX_TRIES = 4;
 
-export interface Asked {
-  readonly resource: Resource;
+export interface VerbRequest {
+  readonly resource: VmResource;
   readonly verb: Verb;
   readonly namespace: string;
   readonly name: string;
-  readonly options: AskedOptions;
-  /** Who asks; '' where the API server does not say. */
+  readonly options: VerbRequestOptions;
+  /** The name of the user; '' if the API server does not send it. */
   readonly user: string;
-  /** What the node is told besides the verb: `/22/tcp`. */
-  readonly below?: string;
+  /** The part of the path to the node after the verb: `/22/tcp`. */
+  readonly pathSuffix?: string;
   readonly signal: AbortSignal;
 }
 
-export interface ActParts {
+export interface VerbParts {
   readonly client: Client;
   readonly nodes: NodeConnections;
 }
 
-/** The HTTP code of the answer; throws ApiError. */
-export async function act(parts: ActParts, asked: Asked): Promise<number> {
+/** Performs a verb and resolves to the HTTP code of the response; throws ApiError. */
+export async function performVerb(parts: VerbParts, request: VerbRequest): Promise<number> {
   for (let tries = 1; ; tries++) {
-    const world = await observe(parts.client, asked);
-    const answer = decide(asked, world);
-    if ('denied' in answer) throw denialError(answer.denied);
+    const world = await observe(parts.client, request);
+    const decision = decide(request, world);
+    if ('denied' in decision) throw denialError(decision.denied);
     const progress = { steps: 0 };
     try {
-      for (const step of answer.allowed) {
-        await perform(parts, asked, named(step, world, asked));
+      for (const step of decision.allowed) {
+        await performStep(parts, request, attributeToUser(step, world, request));
         progress.steps++;
       }
-      return answer.code;
+      return decision.code;
     } catch (error) {
       if (!isUnfitPatch(error)) throw error;
-      if (progress.steps > 0 || tries === MAX_TRIES) throw changedMeanwhile(asked, error);
+      if (progress.steps > 0 || tries === MAX_TRIES) throw conflictError(request, error);
     }
   }
 }
 
-/** The node that a stream or an answer of the instance comes from; throws ApiError where there must be none. */
-export async function nodeRequestOf({ client }: ActParts, asked: Asked): Promise<NodeRequest> {
-  const answer = decide(asked, await observe(client, asked));
-  if ('denied' in answer) throw denialError(answer.denied);
-  const step = answer.allowed.find((one) => one.do === 'callNode');
-  return nodeRequest(asked, step?.nodeName ?? '');
+/**
+ * Resolves to the request to the node that serves a stream or a read of the guest; throws ApiError if it is refused.
+ */
+export async function findNodeRequest({ client }: VerbParts, request: VerbRequest): Promise<NodeRequest> {
+  const decision = decide(request, await observe(client, request));
+  if ('denied' in decision) throw denialError(decision.denied);
+  const step = decision.allowed.find((one) => one.do === 'callNode');
+  return buildNodeRequest(request, step?.nodeName ?? '');
 }
 
-function decide({ resource, verb }: Asked, world: CanWorld): Answer {
+function decide({ resource, verb }: VerbRequest, world: CanWorld): Answer {
   return can(verb, world, resource === VIRTUAL_MACHINES.plural ? 'virtualmachine' : 'virtualmachineinstance');
 }
 
-/** Verbs of instances that ask what their VM says. */
-const LOOK_AT_VM: ReadonlySet<Verb> = new Set(['addvolume', 'removevolume']);
+/** Verbs of instances that depend on the VM. */
+const VMI_VERBS_READING_VM: ReadonlySet<Verb> = new Set(['addvolume', 'removevolume']);
 
-async function observe(client: Client, { resource, verb, namespace, name, options, signal }: Asked): Promise<CanWorld> {
+async function observe(
+  client: Client,
+  { resource, verb, namespace, name, options, signal }: VerbRequest,
+): Promise<CanWorld> {
   const find = async <T extends KubeObject>(type: ResourceType<T>): Promise<Stored<T> | undefined> => {
     try {
       return await client.get(type, { namespace, name }, { signal });
@@ -91,14 +96,14 @@ async function observe(client: Client, { resource, verb, namespace, name, option
       throw error;
     }
   };
-  const looksAtVm = resource === VIRTUAL_MACHINES.plural || LOOK_AT_VM.has(verb);
-  const vm = looksAtVm ? await find(VIRTUAL_MACHINES) : undefined;
+  const needsVm = resource === VIRTUAL_MACHINES.plural || VMI_VERBS_READING_VM.has(verb);
+  const vm = needsVm ? await find(VIRTUAL_MACHINES) : undefined;
   const vmi = await find(VIRTUAL_MACHINE_INSTANCES);
   const state = isStateVerb(verb) && vm !== undefined ? await observeState(client, { namespace, signal }) : undefined;
   return { name, options, ...(vm && { vm }), ...(vmi && { vmi }), ...(state && { state }) };
 }
 
-/** The claims come first: what begins to use one of them afterwards is seen in the other lists. */
+/** Lists the claims first, so that the later lists show everything that begins to use one of them. */
 async function observeState(client: Client, options: { namespace: string; signal: AbortSignal }): Promise<StateWorld> {
   const { items: claims } = await listAll(client, PERSISTENT_VOLUME_CLAIMS, options);
   const [{ items: pods }, { items: vms }, { items: vmis }] = await Promise.all([
@@ -109,36 +114,37 @@ async function observeState(client: Client, options: { namespace: string; signal
   return { claims, pods, vms, vmis };
 }
 
-/** Verbs that change the devices of a VM: its history says who asked for it, and not that we did. */
+/** Verbs that change the devices of a VM; its history names the user, not this server. */
 const CHANGE_DEVICES: ReadonlySet<Verb> = new Set(['addvolume', 'removevolume']);
 
-function named(step: Step, { vm }: CanWorld, { verb, user }: Asked): Step {
+/** Adds the user to a patch of the VM, if the verb changes its devices. */
+function attributeToUser(step: Step, { vm }: CanWorld, { verb, user }: VerbRequest): Step {
   if (step.do !== 'patchVm' || vm === undefined || user === '' || !CHANGE_DEVICES.has(verb)) return step;
   return { ...step, patch: [...step.patch, ...actingForPatch(vm, { by: user })] };
 }
 
-async function perform(parts: ActParts, asked: Asked, step: Step): Promise<void> {
+async function performStep(parts: VerbParts, request: VerbRequest, step: Step): Promise<void> {
   switch (step.do) {
     case 'patchVm':
-      return await patch(parts, asked, VIRTUAL_MACHINES, step);
+      return await patch(parts, request, VIRTUAL_MACHINES, step);
     case 'patchVmStatus':
-      return await patch(parts, asked, VIRTUAL_MACHINES, step, 'status');
+      return await patch(parts, request, VIRTUAL_MACHINES, step, 'status');
     case 'patchVmi':
-      return await patch(parts, asked, VIRTUAL_MACHINE_INSTANCES, step);
+      return await patch(parts, request, VIRTUAL_MACHINE_INSTANCES, step);
     case 'patchClaim':
-      return await patch(parts, { ...asked, name: step.name }, PERSISTENT_VOLUME_CLAIMS, step);
+      return await patch(parts, { ...request, name: step.name }, PERSISTENT_VOLUME_CLAIMS, step);
     case 'deletePod':
-      return await deletePods(parts, asked, step);
+      return await deletePods(parts, request, step);
     case 'createMigration':
-      return await createMigration(parts, asked, step);
+      return await createMigration(parts, request, step);
     case 'callNode':
-      if (!asked.options.dryRun) await parts.nodes.put(nodeRequest(asked, step.nodeName));
+      if (!request.options.dryRun) await parts.nodes.put(buildNodeRequest(request, step.nodeName));
   }
 }
 
 async function patch(
-  { client }: ActParts,
-  { namespace, name, options: { dryRun }, signal }: Asked,
+  { client }: VerbParts,
+  { namespace, name, options: { dryRun }, signal }: VerbRequest,
   type: ResourceType,
   { uid, patch: operations }: { readonly uid: string; readonly patch: readonly JsonPatchOperation[] },
   subresource?: 'status',
@@ -149,8 +155,8 @@ async function patch(
 }
 
 async function createMigration(
-  { client }: ActParts,
-  { namespace, options: { dryRun }, signal }: Asked,
+  { client }: VerbParts,
+  { namespace, options: { dryRun }, signal }: VerbRequest,
   { generateName, spec }: Extract<Step, { do: 'createMigration' }>,
 ): Promise<void> {
   const type = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
@@ -161,8 +167,8 @@ async function createMigration(
 type DeletePod = Extract<Step, { do: 'deletePod' }>;
 
 async function deletePods(
-  { client }: ActParts,
-  { namespace, options: { dryRun }, signal }: Asked,
+  { client }: VerbParts,
+  { namespace, options: { dryRun }, signal }: VerbRequest,
   { vmiUid, gracePeriodSeconds }: DeletePod,
 ): Promise<void> {
   const { items } = await client.list(PODS, { namespace, labelSelector: `${CREATED_BY_LABEL}=${vmiUid}`, signal });
@@ -180,15 +186,18 @@ async function deletePods(
   }
 }
 
-function nodeRequest({ verb, namespace, name, options, below = '', signal }: Asked, node: string): NodeRequest {
-  const [inNamespace, named] = [encodeURIComponent(namespace), encodeURIComponent(name)];
+function buildNodeRequest(
+  { verb, namespace, name, options, pathSuffix = '', signal }: VerbRequest,
+  node: string,
+): NodeRequest {
+  const [encodedNamespace, encodedName] = [encodeURIComponent(namespace), encodeURIComponent(name)];
   const { unfreezeSeconds } = options;
   const query = unfreezeSeconds === undefined ? '' : `?seconds=${unfreezeSeconds}`;
-  const path = `/v1/namespaces/${inNamespace}/virtualmachineinstances/${named}/${verb}${below}${query}`;
+  const path = `/v1/namespaces/${encodedNamespace}/virtualmachineinstances/${encodedName}/${verb}${pathSuffix}${query}`;
   return { node, path, signal };
 }
 
-function changedMeanwhile({ resource, name }: Asked, cause: unknown): ApiError {
+function conflictError({ resource, name }: VerbRequest, cause: unknown): ApiError {
   const { code, reason, message, details } = conflict(
     { group: KUBEVIRT_GROUP, plural: resource.slice(0, -1) },
     name,

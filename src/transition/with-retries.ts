@@ -1,4 +1,4 @@
-/** Asks a server that may be away for a while until it answers; what it refuses is thrown. */
+/** Repeats calls to a server that may be unavailable for a while. Refusals are thrown. */
 import { delay } from '#client/abort.ts';
 import { TransportError } from '#client/transport.ts';
 import { ApiError } from '#kube/api-error.ts';
@@ -6,7 +6,7 @@ import { backoffMs } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 
-export interface PersistParts {
+export interface RetryParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly signal: AbortSignal;
@@ -14,9 +14,11 @@ export interface PersistParts {
 
 const BACKOFF = { firstMs: 500, maxMs: 30_000 };
 
-/** `what` completes "Cannot ...". Rejects with the reason of the signal when it aborts. */
-export async function persist<T>(
-  { clock, log, signal }: PersistParts,
+/**
+ * Repeats `work` until it succeeds or fails permanently. `what` completes "Cannot ...". Rejects when the signal aborts.
+ */
+export async function withRetries<T>(
+  { clock, log, signal }: RetryParts,
   what: string,
   work: () => Promise<T>,
 ): Promise<T> {
@@ -25,14 +27,14 @@ export async function persist<T>(
       return await work();
     } catch (error) {
       if (signal.aborted) throw signal.reason;
-      if (!mayPass(error)) throw error;
+      if (!isTransient(error)) throw error;
       log.warn({ err: error, failures }, `Cannot ${what}; trying again`);
       await delay(clock, backoffMs(failures, BACKOFF), { signal });
     }
   }
 }
 
-function mayPass(error: unknown): boolean {
+function isTransient(error: unknown): boolean {
   if (error instanceof ApiError) return error.code >= 500 || error.code === 429 || error.code === 409;
   return error instanceof TransportError;
 }

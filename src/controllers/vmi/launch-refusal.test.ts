@@ -1,10 +1,10 @@
-/** What an instance with persistent state does before its pod, and says meanwhile. */
+/** The launch of an instance with persistent state: its claim, its pod, and what it reports meanwhile. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { concludeVmi, decideVmi } from '#controllers/vmi/decide-vmi.ts';
 import { aClaim, aVmi, aVolume, aWorld } from '#controllers/vmi/vmi-world.fixture.ts';
-import type { StateView, VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import type { VmiStateView, VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { findCondition } from '#kube/conditions.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 
@@ -18,74 +18,74 @@ const storage = {
   accessMode: 'ReadWriteOnce',
   size: '10Mi',
 } as const;
-const wanted: StateView = { is: 'wanted', storage };
+const wanted: VmiStateView = { kind: 'wanted', storage };
 const there = (
   phase: NonNullable<PersistentVolumeClaim['status']>['phase'],
-  more: Partial<StateView & { is: 'there' }> = {},
-): StateView => {
+  more: Partial<VmiStateView & { kind: 'exists' }> = {},
+): VmiStateView => {
   const spec = phase === 'Bound' ? { volumeName: 'pv' } : {};
-  return { is: 'there', waitsForConsumer: false, claim: aClaim('state', { spec, status: { phase } }), ...more };
+  return { kind: 'exists', waitsForConsumer: false, claim: aClaim('state', { spec, status: { phase } }), ...more };
 };
-const worldOf = (state: StateView, status?: VmiStatus): VmiWorld =>
+const worldOf = (state: VmiStateView, status?: VmiStatus): VmiWorld =>
   aWorld({ vmi: aVmi({ spec: tpm, ...(status && { status }) }), state });
 
 interface Case {
-  readonly state: StateView;
+  readonly state: VmiStateView;
   readonly want: readonly string[];
-  /** Of the condition Synchronized. */
-  readonly says?: readonly [reason: string, message: string];
+  /** Reason and message of the condition Synchronized. */
+  readonly condition?: readonly [reason: string, message: string];
   readonly events?: readonly string[];
 }
 
 const pending = [NOT_READY, 'PVC pending: default/state is not bound yet'] as const;
 
 const cases: Record<string, Case> = {
-  'a claim is made before the pod': { state: wanted, want: ['create PersistentVolumeClaim'] },
-  'nothing is made where it has no place': {
-    state: { is: 'impossible', problem: 'no class' },
+  'the claim is created before the pod': { state: wanted, want: ['create PersistentVolumeClaim'] },
+  'nothing is created if there is no storage': {
+    state: { kind: 'impossible', problem: 'no class' },
     want: [],
-    says: [CREATE_FAILED, 'no class'],
+    condition: [CREATE_FAILED, 'no class'],
     events: [CREATE_FAILED],
   },
-  'the pod is made when the claim is bound': {
+  'the pod is created when the claim is bound': {
     state: there('Bound', { volume: aVolume('pv') }),
     want: ['create Pod'],
   },
-  'no pod is made before it is known where the state lies': { state: there('Bound'), want: [] },
-  'no pod is made while the claim is not bound': { state: there('Pending'), want: [], says: pending },
-  'nor while nobody has looked at it': { state: there(undefined), want: [], says: pending },
-  'a claim that waits for its consumer gets one': {
+  'no pod is created before the location of the state is known': { state: there('Bound'), want: [] },
+  'no pod is created while the claim is not bound': { state: there('Pending'), want: [], condition: pending },
+  'no pod is created while the claim has no phase': { state: there(undefined), want: [], condition: pending },
+  'the pod is created for a claim that waits for its first consumer': {
     state: there('Pending', { waitsForConsumer: true }),
     want: ['create Pod'],
   },
-  'no pod is made for state that is lost': {
+  'no pod is created for a claim that is lost': {
     state: there('Lost', { waitsForConsumer: true }),
     want: [],
-    says: [NOT_READY, 'backend storage PVC lost: the volume of default/state is gone'],
+    condition: [NOT_READY, 'backend storage PVC lost: the volume of default/state is gone'],
     events: [NOT_READY],
   },
 };
-for (const [name, { state, want, says, events = [] }] of Object.entries(cases)) {
+for (const [name, { state, want, condition, events = [] }] of Object.entries(cases)) {
   test(name, () => {
     const plan = decideVmi(worldOf(state));
-    const deeds = plan.changes.map((change) => `${change.do} ${change.type.kind}`);
-    assert.deepEqual(deeds, want);
+    const changes = plan.changes.map((change) => `${change.do} ${change.type.kind}`);
+    assert.deepEqual(changes, want);
     const status = plan.status as VmiStatus;
     const { reason, message } = findCondition(status.conditions, 'Synchronized') ?? {};
-    assert.deepEqual(reason === undefined ? undefined : [reason, message], says);
-    const told = (world: VmiWorld) => decideVmi(world).events?.map((event) => event.reason);
-    assert.deepEqual(told(worldOf(state)), events);
-    assert.deepEqual(told(worldOf(state, status)), [], 'it is told once');
+    assert.deepEqual(reason === undefined ? undefined : [reason, message], condition);
+    const reasonsOf = (world: VmiWorld) => decideVmi(world).events?.map((event) => event.reason);
+    assert.deepEqual(reasonsOf(worldOf(state)), events);
+    assert.deepEqual(reasonsOf(worldOf(state, status)), [], 'it is reported once');
   });
 }
 
-test('no claim for state is made while a disk is missing', () => {
+test('no state claim is created while a disk is missing', () => {
   const volumes = [{ name: 'root', persistentVolumeClaim: { claimName: 'disk' } }];
   const world = aWorld({ vmi: aVmi({ spec: { ...tpm, volumes } }), claims: new Map(), state: wanted });
   assert.deepEqual(decideVmi(world).changes, []);
 });
 
-test('made again, the claim has the same name', () => {
+test('a claim that is created again has the same name', () => {
   const names = [1, 2].map(() => {
     const [change] = decideVmi(worldOf(wanted)).changes;
     return change?.do === 'create' ? change.object.metadata.name : undefined;
@@ -94,17 +94,17 @@ test('made again, the claim has the same name', () => {
   assert.equal(names[0], names[1]);
 });
 
-test('why no claim could be made is told until there is one', () => {
+test('the reason why no claim could be created is reported until there is one', () => {
   const world = worldOf(wanted, { phase: 'Pending' });
   const [change] = decideVmi(world).changes;
   assert.ok(change !== undefined);
   const failed = concludeVmi(world, [{ change, error: new Error('quota') }]) as VmiStatus;
-  const said = ({ conditions }: VmiStatus) => findCondition(conditions, 'Synchronized');
+  const synchronizedOf = ({ conditions }: VmiStatus) => findCondition(conditions, 'Synchronized');
   assert.deepEqual(
-    [said(failed)?.reason, said(failed)?.message],
+    [synchronizedOf(failed)?.reason, synchronizedOf(failed)?.message],
     [CREATE_FAILED, 'failed to create backend storage: quota'],
   );
-  const next = (state: StateView) => said(decideVmi(worldOf(state, failed)).status as VmiStatus);
-  assert.equal(next(wanted)?.message, said(failed)?.message);
+  const next = (state: VmiStateView) => synchronizedOf(decideVmi(worldOf(state, failed)).status as VmiStatus);
+  assert.equal(next(wanted)?.message, synchronizedOf(failed)?.message);
   assert.equal(next(there('Bound', { volume: aVolume('pv') })), undefined);
 });

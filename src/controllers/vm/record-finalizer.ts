@@ -1,6 +1,6 @@
 /**
- * The finalizer on identity records. It is put on when a record is made or becomes the VM's, and taken off when the
- * record is to be deleted and its VM no longer needs it. Pure.
+ * The finalizer on identity records. It is added when a record is created or adopted, and removed when the record is
+ * being deleted and its VM no longer needs it. Pure.
  */
 import { RECORD_FINALIZER, VM_FINALIZER } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -19,7 +19,7 @@ export function isOfVm(record: Stored<VirtualMachineIdentity>, vm: Stored<Virtua
 }
 
 /** Returns the metadata that the record of the VM lacks: owner and finalizer. */
-export function missingHold(
+export function missingRecordMetadata(
   vm: Stored<VirtualMachine>,
   record: Stored<VirtualMachineIdentity>,
 ): Pick<ObjectMeta, 'ownerReferences' | 'finalizers'> {
@@ -34,26 +34,26 @@ export function missingHold(
   };
 }
 
-/** Returns the write that puts the finalizer on a record of the VM that has none: older versions made them without. */
-export function holdRecord(vm: Stored<VirtualMachine>, record: Stored<VirtualMachineIdentity>): Change[] {
+/** Returns the write that adds the finalizer to a record of the VM that has none: older versions did not set it. */
+export function addRecordFinalizer(vm: Stored<VirtualMachine>, record: Stored<VirtualMachineIdentity>): Change[] {
   if (controllerUid(record) !== vm.metadata.uid) return [];
-  const { finalizers } = missingHold(vm, record);
+  const { finalizers } = missingRecordMetadata(vm, record);
   if (finalizers === undefined) return [];
   const { name, namespace, uid, resourceVersion } = record.metadata;
   const patch = { type: 'merge', body: { metadata: { resourceVersion, finalizers } } } as const;
-  const why = 'the record must not go before its VM';
+  const why = 'the record must not be deleted before its VM';
   return [{ do: 'patch', type: VIRTUAL_MACHINE_IDENTITIES, name: { name, namespace }, uid, patch, why }];
 }
 
-/** Reports whether a record waits to be released: then the VM has to be looked at live. */
+/** Reports whether a record is being deleted and still has the finalizer; the VM must then be read from the server. */
 export function awaitsRelease(record: Stored<VirtualMachineIdentity> | undefined): boolean {
   return record !== undefined && isDeleting(record) && isHeld(record);
 }
 
 /**
- * Reports whether the VM is done with a record that is being deleted. `vm`: the one of the record's name, seen live. A
- * VM under deletion counts as gone once its own finalizer is off: it starts nothing any more, and when it is deleted in
- * the foreground it waits for the record.
+ * Reports whether the VM no longer needs a record that is being deleted. `vm` is the VM of the record's name, as read
+ * from the server. A VM under deletion no longer needs it once its own finalizer is removed: it cannot start any more,
+ * and a deletion in the foreground waits for the record.
  */
 export function isReleasable(record: Stored<VirtualMachineIdentity>, vm: Stored<VirtualMachine> | undefined): boolean {
   if (!awaitsRelease(record)) return false;
@@ -62,5 +62,5 @@ export function isReleasable(record: Stored<VirtualMachineIdentity>, vm: Stored<
 }
 
 export function releaseRecord(record: Stored<VirtualMachineIdentity>): Change | undefined {
-  return releaseFrom(RECORD_FINALIZER, VIRTUAL_MACHINE_IDENTITIES, record, 'its VM is gone');
+  return releaseFrom(RECORD_FINALIZER, VIRTUAL_MACHINE_IDENTITIES, record, 'the VM of the record is gone');
 }
