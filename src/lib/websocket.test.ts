@@ -63,7 +63,7 @@ test('ends both sides and closes both connections if one side ends', async (t) =
   await Promise.all(closed);
 });
 
-test('reads the bytes that received with the handshake first', async (t) => {
+test('reads the bytes that came with the handshake first', async (t) => {
   const { near, far } = await aConnection(t);
   const head = encodeFrame({ opcode: OPCODES.binary, fin: true, payload: Buffer.from('one ') });
   const client = new WebSocketStream(near, { role: 'client', head });

@@ -1,4 +1,4 @@
-/** Writes XML: elements as values, printed with all values escapeText. Names must be valid; values may be any text. Pure. */
+/** Writes XML: elements as values, printed with all values escaped. Names must be valid; values may be any text. Pure. */
 import { invariant } from '#lib/invariant.ts';
 import { ILLEGAL_CHARACTER } from '#lib/xml-scan.ts';
 
@@ -39,7 +39,7 @@ export function leaf(name: string, text: string | number | boolean | undefined):
   return text === undefined ? undefined : xml(name, {}, String(text));
 }
 
-/** Prints the whole document. Throws if a text has a character that XML cannot represent, even escapeText. */
+/** Prints the whole document. Throws if a text has a character that XML cannot represent, even escaped. */
 export function printXml(root: XmlOutput): string {
   return `<?xml version="1.0" encoding="UTF-8"?>\n${print(root, '')}`;
 }
