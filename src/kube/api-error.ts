@@ -75,7 +75,7 @@ export class ApiError extends Error {
   }
 
   static fromStatus(status: Partial<Status>, httpCode: number): ApiError {
-    const message = status.message ?? `the server answered with HTTP ${httpCode}`;
+    const message = status.message ?? `the server responded with HTTP ${httpCode}`;
     return new ApiError(status.code ?? httpCode, status.reason ?? '', message, {
       details: status.details,
       continueToken: status.metadata?.continue,
