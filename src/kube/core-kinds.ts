@@ -170,6 +170,7 @@ export interface Lease extends KubeObject {
     leaseDurationSeconds?: number;
     renewTime?: string;
     acquireTime?: string;
+    leaseTransitions?: number;
   };
 }
 
