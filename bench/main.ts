@@ -21,7 +21,7 @@ import { heading, rowText, verdict, type Row } from './report.ts';
 import { measureVms } from './vms/measure-vms.ts';
 import { VmBench } from './vms/vm-bench.ts';
 
-/** With more CPU usage of other programs, rates and latencies are not reliable. */
+/** The limit of CPU usage by other programs, above which rates and latencies are not reliable. */
 const MAX_OTHERS_CORES = 0.2;
 
 /** Functions that stop all processes if the benchmark ends early. */

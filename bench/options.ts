@@ -22,7 +22,7 @@ export interface Options {
   readonly profileDir: string | undefined;
   /** The kubeconfig of an API server to compare the engine with. */
   readonly beside: string | undefined;
-  /** How often floor and engine alternate; the medians count. */
+  /** The number of rounds in which floor and engine alternate; the medians count. */
   readonly rounds: number;
   readonly warmMs: number;
   readonly measureMs: number;

@@ -18,7 +18,7 @@ import type { VmDeletesJob } from './vm-deletes.ts';
 export interface Batch {
   readonly count: number;
   readonly running: boolean;
-  /** How often they are created and deleted in each run, because one pause of the server is a large part of a small batch. */
+  /** The number of repetitions in each run, because one pause of the server is a large part of a small batch. */
   readonly times: number;
 }
 

@@ -73,7 +73,7 @@ interface Start {
   readonly kubectl: number;
   readonly created: number;
   readonly bound: number;
-  /** When the agent started QEMU. */
+  /** The start of QEMU by the agent. */
   readonly called: number;
   readonly runs: number;
   readonly vmi: number;

@@ -20,12 +20,12 @@ import { TransportError } from '#client/transport.ts';
 import type { Clock } from '#lib/clock.ts';
 
 const CONNECT_TIMEOUT_MS = 15_000;
-/** As in client-go: a connection that was silent for this long is pinged ... */
+/** The silence after which a connection is pinged, as in client-go. */
 const PING_AFTER_MS = 30_000;
-/** ... and must answer within this time. */
+/** The time to answer a ping. */
 const PING_TIMEOUT_MS = 15_000;
 const MAX_SESSIONS = 16;
-/** For requests that a server that is shutting down did not process. */
+/** Attempts for a request that the server did not process because it is shutting down. */
 const MAX_ATTEMPTS = 3;
 const MAX_HTTP1_SOCKETS = 256;
 const STREAM_WINDOW_BYTES = 1024 * 1024;

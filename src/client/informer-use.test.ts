@@ -1,4 +1,4 @@
-/** What an informer offers to its users: waiting, listeners, indexes. informer.test.ts tests how it follows the server. */
+/** The interface of an informer: waiting, listeners, indexes. informer.test.ts tests how it follows the server. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { settle } from '#client/testing/fake-clock.ts';

@@ -49,7 +49,7 @@ export interface InformerOptions<T extends KubeObject> {
 const BACKOFF = { firstMs: 500, maxMs: 30_000 };
 /** The server ends a watch after this time. Jittered, so that clients do not reconnect at the same time. */
 const WATCH_SECONDS = 600;
-/** How much longer we wait for the server to end a watch before we abort it. */
+/** The additional time for the server to end a watch before we abort it. */
 const WATCH_GRACE_MS = 30_000;
 /** A watch that ends sooner and without events counts as failed, so that it is not repeated without a pause. */
 const SHORT_WATCH_MS = 1000;
@@ -77,7 +77,7 @@ export class Informer<T extends KubeObject> {
   /** The revision of the last event or list. Ignores bookmarks, so that one that overtakes an event does not hide it. */
   #seen = '0';
   #failures = 0;
-  /** How often the revision was expired since the last event. */
+  /** The number of times that the revision was expired since the last event. */
   #expirations = 0;
 
   constructor(options: InformerOptions<T>) {

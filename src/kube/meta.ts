@@ -77,7 +77,7 @@ export interface GroupVersion {
   readonly version: string;
 }
 
-/** What a client must know about a resource to access it. */
+/** The names and version that a client needs to access a resource. */
 export interface ResourceType<T extends KubeObject = KubeObject> extends GroupVersion {
   readonly kind: string;
   readonly plural: string;

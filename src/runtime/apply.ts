@@ -1,6 +1,6 @@
 /**
- * The only writer: applies a plan. Applying a plan twice has the same effect as once: objects that exist already, or no
- * longer, are no error. Returns only after the caches show the writes, so that the next reconcile of the same key sees them.
+ * The only writer: applies a plan. Applying a plan twice has the same effect as once: it is not an error if an object
+ * exists already, or no longer. Returns only after the caches show the writes, so that the next reconcile of the same key sees them.
  */
 import { startAttempt } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';

@@ -69,7 +69,7 @@ function ownKey({ metadata }: Stored): string[] {
   return [keyOf(metadata)];
 }
 
-/** For sources of dependents: returns the key of the controlling owner, if it is of that kind. */
+/** Returns the keys for a source of dependents: that of the controlling owner, if it is of that kind. */
 export function controllerKeys(owner: ResourceType): (object: Stored) => string[] {
   return (object) => {
     const { metadata } = object;

@@ -118,7 +118,7 @@ export class DecisionReads {
     }, work);
   }
 
-  /** When the key must be reconciled again because of its reads; undefined if changes trigger the controller. */
+  /** The time after which the key must be reconciled again; undefined if changes of all read kinds trigger the controller. */
   get recheckMs(): number | undefined {
     return this.#recheckMs;
   }

@@ -14,9 +14,9 @@ import type { Log } from '#lib/log.ts';
 
 export interface EventNote {
   readonly type: 'Normal' | 'Warning';
-  /** CamelCase, for programs. */
+  /** The reason for programs, in CamelCase. */
   readonly reason: string;
-  /** For people. */
+  /** The text for users. */
   readonly message: string;
 }
 

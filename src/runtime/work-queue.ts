@@ -13,7 +13,7 @@ import { backoffMs } from '#lib/backoff.ts';
 import type { BackoffOptions } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
 
-/** What happens next with the key. By default nothing, until it is added again. */
+/** The next step for the key. By default nothing happens until it is added again. */
 export interface WorkResult {
   /** Run again after this time. */
   readonly afterMs?: number | undefined;
@@ -41,7 +41,7 @@ export interface WorkQueueOptions {
   readonly metrics?: QueueMetrics;
 }
 
-/** As in client-go: 5 ms, 10 ms, 20 ms ... up to five minutes. */
+/** The delays of client-go: 5 ms, 10 ms, 20 ms ... up to five minutes. */
 const BACKOFF: BackoffOptions = { firstMs: 5, maxMs: 300_000 };
 
 interface Delayed {
@@ -99,7 +99,7 @@ export class WorkQueue {
     });
   }
 
-  /** Of two times the earlier one applies. `add` in the meantime keeps it; a successful run discards it. */
+  /** Adds the key after a delay; the earlier of two times applies. `add` in the meantime keeps it, a successful run discards it. */
   addAfter(key: string, ms: number): void {
     if (this.#state !== 'open') return;
     if (ms <= 0) return this.add(key);

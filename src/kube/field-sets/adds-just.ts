@@ -6,7 +6,7 @@ import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 import type { FieldSet } from './field-set.ts';
 import { fieldTypeOf, shapeOf, typeOfField } from './field-type.ts';
-import type { FieldType, ListType, MapType } from './field-type.ts';
+import type { FieldType, FieldListType, FieldMapType } from './field-type.ts';
 import { itemElement } from './list-item.ts';
 import { fieldNameOf } from './path-element.ts';
 
@@ -84,7 +84,7 @@ function isAddedWhole(value: unknown, type: FieldType, all: Expected): boolean {
 
 const isLeaf = ({ member, size }: Expected) => member && size === 0;
 
-function isListAddedWhole(value: unknown, list: ListType, all: Expected): boolean {
+function isListAddedWhole(value: unknown, list: FieldListType, all: Expected): boolean {
   if (list.kind === 'atomic' || !Array.isArray(value) || value.length === 0) return isLeaf(all);
   const items = value as unknown[];
   if (!all.member || all.size !== items.length) return false;
@@ -96,7 +96,7 @@ function isListAddedWhole(value: unknown, list: ListType, all: Expected): boolea
   return true;
 }
 
-function isMapAddedWhole(value: unknown, map: MapType, all: Expected): boolean {
+function isMapAddedWhole(value: unknown, map: FieldMapType, all: Expected): boolean {
   if (map.atomic || !isRecord(value)) return isLeaf(all);
   return all.member && addsJust(value, EMPTY, all);
 }

@@ -3,7 +3,7 @@ import { isRecord } from '#kube/meta.ts';
 import { LEAF } from './field-set.ts';
 import type { FieldSet } from './field-set.ts';
 import { elementOfField, shapeOf, typeOfField } from './field-type.ts';
-import type { FieldType, ListType, MapType } from './field-type.ts';
+import type { FieldType, FieldListType, FieldMapType } from './field-type.ts';
 import { itemElement, itemError } from './list-item.ts';
 
 /** Returns all fields of a value. `path` is its location, for errors. */
@@ -18,7 +18,7 @@ export function allFieldsOf(value: unknown, type: FieldType, path: string[]): Fi
   }
 }
 
-function allFieldsOfList(value: unknown, list: ListType, path: string[]): FieldSet {
+function allFieldsOfList(value: unknown, list: FieldListType, path: string[]): FieldSet {
   if (list.kind === 'atomic' || !Array.isArray(value) || value.length === 0) return LEAF;
   const children = new Map<string, FieldSet>();
   for (const [i, item] of (value as unknown[]).entries()) {
@@ -31,7 +31,7 @@ function allFieldsOfList(value: unknown, list: ListType, path: string[]): FieldS
   return { member: true, children };
 }
 
-function allFieldsOfMap(value: unknown, map: MapType, path: string[]): FieldSet {
+function allFieldsOfMap(value: unknown, map: FieldMapType, path: string[]): FieldSet {
   if (map.atomic || !isRecord(value)) return LEAF;
   const children = new Map<string, FieldSet>();
   for (const name of Object.keys(value)) {

@@ -3,7 +3,7 @@ import { goSyntax, goText, goType } from '#kube/go-text.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 import { fieldTypeOf, shapeOf } from './field-type.ts';
-import type { FieldType, ListType, MapType, ScalarType } from './field-type.ts';
+import type { FieldType, FieldListType, FieldMapType, ScalarType } from './field-type.ts';
 import { itemElement, findItemError } from './list-item.ts';
 import { describeElement, fieldElement } from './path-element.ts';
 
@@ -68,7 +68,7 @@ function checkScalar(value: unknown, scalar: ScalarType, state: CheckState): voi
   }
 }
 
-function checkList(value: unknown, list: ListType, state: CheckState): void {
+function checkList(value: unknown, list: FieldListType, state: CheckState): void {
   if (!Array.isArray(value)) return addError(state, `expected list, got &{${goText(value)}}`);
   const seen = new Set<string>();
   for (const [i, item] of (value as unknown[]).entries()) {
@@ -84,7 +84,7 @@ function checkList(value: unknown, list: ListType, state: CheckState): void {
   }
 }
 
-function checkMap(value: unknown, map: MapType, state: CheckState): void {
+function checkMap(value: unknown, map: FieldMapType, state: CheckState): void {
   if (!isRecord(value)) return addError(state, `expected map, got &{${goText(value)}}`);
   for (const name of Object.keys(value)) {
     if (value[name] === undefined) continue;

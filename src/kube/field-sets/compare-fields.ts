@@ -8,7 +8,7 @@ import type { Schema } from '#kube/schema.ts';
 import { LEAF, NO_FIELDS } from './field-set.ts';
 import type { FieldSet } from './field-set.ts';
 import { elementOfField, fieldTypeOf, shapeOf, typeOfField } from './field-type.ts';
-import type { FieldType, ListType, MapType, Shape } from './field-type.ts';
+import type { FieldType, FieldListType, FieldMapType, Shape } from './field-type.ts';
 import { itemElement, itemError } from './list-item.ts';
 import { allFieldsOf } from './all-fields.ts';
 
@@ -63,7 +63,7 @@ class FieldComparer {
     if (!deepEqual(before, after)) this.#add('modified', LEAF);
   }
 
-  #compareMaps(before: unknown, after: unknown, map: MapType): void {
+  #compareMaps(before: unknown, after: unknown, map: FieldMapType): void {
     const left = isRecord(before) ? before : EMPTY;
     const right = isRecord(after) ? after : EMPTY;
     if (map.atomic || (isEmptyMap(left) && isEmptyMap(right))) return this.#compareLeaf(before, after);
@@ -76,14 +76,14 @@ class FieldComparer {
     }
   }
 
-  #compareField(map: MapType, name: string, before: unknown, after: unknown): void {
+  #compareField(map: FieldMapType, name: string, before: unknown, after: unknown): void {
     if (before === after) return;
     this.#path.push(elementOfField(map, name));
     this.compare(before, after, typeOfField(map, name));
     this.#path.pop();
   }
 
-  #compareLists(before: unknown, after: unknown, list: ListType): void {
+  #compareLists(before: unknown, after: unknown, list: FieldListType): void {
     const left = Array.isArray(before) ? (before as unknown[]) : [];
     const right = Array.isArray(after) ? (after as unknown[]) : [];
     if (list.kind === 'atomic' || (left.length === 0 && right.length === 0)) return this.#compareLeaf(before, after);
@@ -96,7 +96,7 @@ class FieldComparer {
   }
 
   /** Compares items with the same key. Several items with the same key count as one atomic item. */
-  #compareItems(list: ListType, element: string, before: readonly unknown[], after: readonly unknown[]): void {
+  #compareItems(list: FieldListType, element: string, before: readonly unknown[], after: readonly unknown[]): void {
     this.#path.push(element);
     if (before.length < 2 && after.length < 2) {
       this.compare(before[0], after[0], list.items);
@@ -143,7 +143,11 @@ function isEmptyMap(map: Record<string, unknown>): boolean {
   return true;
 }
 
-function itemsByElement(items: readonly unknown[], list: ListType, path: readonly string[]): Map<string, unknown[]> {
+function itemsByElement(
+  items: readonly unknown[],
+  list: FieldListType,
+  path: readonly string[],
+): Map<string, unknown[]> {
   const found = new Map<string, unknown[]>();
   for (const [i, item] of items.entries()) {
     const element = itemElement(list, item);

@@ -12,11 +12,11 @@ export type ScalarType = 'numeric' | 'string' | 'boolean' | 'untyped';
 /** The type of a field. The value decides between several shapes; at least one is defined. */
 export interface FieldType {
   readonly scalar: ScalarType | undefined;
-  readonly list: ListType | undefined;
-  readonly map: MapType | undefined;
+  readonly list: FieldListType | undefined;
+  readonly map: FieldMapType | undefined;
 }
 
-export interface ListType {
+export interface FieldListType {
   readonly kind: 'atomic' | 'set' | 'map';
   /** The sorted keys of a map list. */
   readonly keys: readonly string[];
@@ -31,7 +31,7 @@ export interface NamedField {
   readonly default: unknown;
 }
 
-export interface MapType {
+export interface FieldMapType {
   readonly atomic: boolean;
   readonly fields: ReadonlyMap<string, NamedField>;
   /** The type of fields without a name in the schema; undefined if there may be none. */
@@ -89,7 +89,7 @@ function scalarOf({ type, format }: Schema): ScalarType | undefined {
   }
 }
 
-function listType(schema: Schema, open: boolean): ListType {
+function listType(schema: Schema, open: boolean): FieldListType {
   const items = schema.items === undefined ? UNTYPED : fieldTypeOf(schema.items, open);
   const keys = schema['x-kubernetes-list-map-keys'] ?? [];
   switch (schema['x-kubernetes-list-type']) {
@@ -105,23 +105,23 @@ function listType(schema: Schema, open: boolean): ListType {
 }
 
 /** Uses the hints of strategic merge patch for a list without a list type. */
-function patchedList(schema: Schema, items: FieldType): ListType {
+function patchedList(schema: Schema, items: FieldType): FieldListType {
   const strategy = schema['x-kubernetes-patch-strategy'];
   if (strategy !== 'merge' && strategy !== 'merge,retainKeys') return unkeyedList('atomic', items);
   const key = schema['x-kubernetes-patch-merge-key'];
   return key === undefined ? unkeyedList('set', items) : keyedList([key], items);
 }
 
-function keyedList(names: readonly string[], items: FieldType): ListType {
+function keyedList(names: readonly string[], items: FieldType): FieldListType {
   const keys = [...names].sort(compareGoStrings);
   return { kind: 'map', keys, prefixes: keyPrefixes(keys), items };
 }
 
-function unkeyedList(kind: 'atomic' | 'set', items: FieldType): ListType {
+function unkeyedList(kind: 'atomic' | 'set', items: FieldType): FieldListType {
   return { kind, keys: [], prefixes: [], items };
 }
 
-function mapType(schema: Schema, open: boolean): MapType {
+function mapType(schema: Schema, open: boolean): FieldMapType {
   const fields = new Map<string, NamedField>();
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
     fields.set(name, {
@@ -190,8 +190,8 @@ function anyShape(type: FieldType): Shape {
 }
 
 /** Returns the type of a field. Fields without a schema have one as well, because live objects may be older than it. */
-export const typeOfField = (map: MapType, name: string): FieldType =>
+export const typeOfField = (map: FieldMapType, name: string): FieldType =>
   map.fields.get(name)?.type ?? map.others ?? DEDUCED;
 
-export const elementOfField = (map: MapType, name: string): string =>
+export const elementOfField = (map: FieldMapType, name: string): string =>
   map.fields.get(name)?.element ?? fieldElement(name);

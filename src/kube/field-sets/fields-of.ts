@@ -7,7 +7,7 @@ import type { Schema } from '#kube/schema.ts';
 import { asMember, isEmpty, LEAF, NO_FIELDS } from './field-set.ts';
 import type { FieldSet } from './field-set.ts';
 import { DEDUCED, fieldTypeOf, shapeOf } from './field-type.ts';
-import type { FieldType, ListType, MapType } from './field-type.ts';
+import type { FieldType, FieldListType, FieldMapType } from './field-type.ts';
 import { itemElement } from './list-item.ts';
 import { fieldElement } from './path-element.ts';
 
@@ -35,7 +35,7 @@ function ownedFields(value: unknown, type: FieldType, named: boolean): FieldSet 
   }
 }
 
-function ownedList(value: unknown, list: ListType, named: boolean): FieldSet {
+function ownedList(value: unknown, list: FieldListType, named: boolean): FieldSet {
   if (list.kind === 'atomic') return LEAF;
   if (!Array.isArray(value) || value.length === 0) return NO_FIELDS;
   const children = new Map<string, FieldSet>();
@@ -48,7 +48,7 @@ function ownedList(value: unknown, list: ListType, named: boolean): FieldSet {
   return { member: false, children };
 }
 
-function ownedMap(value: unknown, map: MapType, named: boolean): FieldSet {
+function ownedMap(value: unknown, map: FieldMapType, named: boolean): FieldSet {
   if (map.atomic) return LEAF;
   if (!isRecord(value)) return NO_FIELDS;
   const children = new Map<string, FieldSet>();

@@ -6,7 +6,7 @@ import { FieldSetError, formatFieldsV1, parseFieldsV1 } from './fields-v1.ts';
 
 const L = {};
 
-/** What a client may write, and its canonical form as text, whose order matters. */
+/** Input of a client, and its canonical form as text, whose order matters. */
 const canonical: Record<string, { json: unknown; want: string }> = {
   'an empty set': { json: {}, want: '{}' },
   'null is an empty set': { json: null, want: '{}' },

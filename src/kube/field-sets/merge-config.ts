@@ -6,7 +6,7 @@
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 import { elementOfField, fieldTypeOf, shapeOf, typeOfField } from './field-type.ts';
-import type { FieldType, ListType, MapType } from './field-type.ts';
+import type { FieldType, FieldListType, FieldMapType } from './field-type.ts';
 import { fieldTypeErrorAt, itemElement, itemError } from './list-item.ts';
 import { describeElement } from './path-element.ts';
 
@@ -31,7 +31,7 @@ function mergeValue(live: unknown, config: unknown, type: FieldType, path: strin
   }
 }
 
-function mergeMaps(live: unknown, config: unknown, map: MapType, path: string[]): unknown {
+function mergeMaps(live: unknown, config: unknown, map: FieldMapType, path: string[]): unknown {
   if (map.atomic) return config;
   const left = isRecord(live) ? live : {};
   const right = isRecord(config) ? config : {};
@@ -57,7 +57,7 @@ function mergeMaps(live: unknown, config: unknown, map: MapType, path: string[])
 
 const ownValue = (map: Record<string, unknown>, name: string) => (Object.hasOwn(map, name) ? map[name] : undefined);
 
-function mergeLists(live: unknown, config: unknown, list: ListType, path: string[]): unknown {
+function mergeLists(live: unknown, config: unknown, list: FieldListType, path: string[]): unknown {
   if (list.kind === 'atomic') return config;
   const left = indexList(live, list, path, true);
   const right = indexList(config, list, path, false);
@@ -79,7 +79,12 @@ interface IndexedList {
   readonly items: ReadonlyMap<string, unknown>;
 }
 
-function indexList(value: unknown, list: ListType, path: readonly string[], allowDuplicates: boolean): IndexedList {
+function indexList(
+  value: unknown,
+  list: FieldListType,
+  path: readonly string[],
+  allowDuplicates: boolean,
+): IndexedList {
   const values = Array.isArray(value) ? (value as unknown[]) : [];
   const items = new Map<string, unknown>();
   const order = values.map((item, i) => {

@@ -4,7 +4,7 @@ import type { Schema } from '#kube/schema.ts';
 import { isEmpty } from './field-set.ts';
 import type { FieldSet } from './field-set.ts';
 import { elementOfField, fieldTypeOf, shapeOf, typeOfField } from './field-type.ts';
-import type { FieldType, ListType, MapType } from './field-type.ts';
+import type { FieldType, FieldListType, FieldMapType } from './field-type.ts';
 import { itemElement } from './list-item.ts';
 
 /** The value of a field whose map or list lost its last item. */
@@ -42,7 +42,7 @@ function remaining(value: unknown, removed: FieldSet, type: FieldType, emptied: 
   }
 }
 
-function remainingList(value: unknown, removed: FieldSet, list: ListType, emptied: Emptied): unknown {
+function remainingList(value: unknown, removed: FieldSet, list: FieldListType, emptied: Emptied): unknown {
   if (!Array.isArray(value) || value.length === 0) return value;
   // A path inside an atomic value means the whole value.
   if (list.kind === 'atomic') return emptied;
@@ -57,7 +57,7 @@ function remainingList(value: unknown, removed: FieldSet, list: ListType, emptie
   return kept.length === 0 ? emptied : kept;
 }
 
-function remainingMap(value: unknown, removed: FieldSet, map: MapType, emptied: Emptied): unknown {
+function remainingMap(value: unknown, removed: FieldSet, map: FieldMapType, emptied: Emptied): unknown {
   if (!isRecord(value)) return value;
   const names = Object.keys(value);
   if (names.length === 0) return value;
