@@ -14,7 +14,7 @@ import { connect as connectTls } from 'node:tls';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { abortable } from '#client/abort.ts';
 import { NotProcessedError, exchangeHttp1, exchangeHttp2 } from '#client/http-exchange.ts';
-import type { HttpResponse, HttpRequest } from '#client/http-exchange.ts';
+import type { StreamedResponse, HttpRequest } from '#client/http-exchange.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { TransportError } from '#client/transport.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -80,7 +80,7 @@ export class HttpConnections {
   }
 
   /** Throws the error that broke the exchange, or the signal's reason if it is aborted. */
-  async exchange(request: HttpRequest): Promise<HttpResponse> {
+  async exchange(request: HttpRequest): Promise<StreamedResponse> {
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#exchangeOnce(request);
@@ -90,7 +90,7 @@ export class HttpConnections {
     }
   }
 
-  async #exchangeOnce(request: HttpRequest): Promise<HttpResponse> {
+  async #exchangeOnce(request: HttpRequest): Promise<StreamedResponse> {
     request.signal.throwIfAborted();
     for (;;) {
       if (this.#closed) throw new TransportError('the client is closed');
@@ -109,7 +109,7 @@ export class HttpConnections {
     for (const agent of [...this.#draining, ...(this.#http1 === undefined ? [] : [this.#http1])]) agent.destroy();
   }
 
-  async #exchangeHttp2(session: Session, request: HttpRequest): Promise<HttpResponse> {
+  async #exchangeHttp2(session: Session, request: HttpRequest): Promise<StreamedResponse> {
     session.streams++;
     let hasResponse = false;
     const release = (): void => void session.streams--;
@@ -122,7 +122,7 @@ export class HttpConnections {
     }
   }
 
-  async #exchangeHttp1(agent: Agent, request: HttpRequest): Promise<HttpResponse> {
+  async #exchangeHttp1(agent: Agent, request: HttpRequest): Promise<StreamedResponse> {
     try {
       return await exchangeHttp1({ host: this.#host, port: this.#port, agent }, request);
     } catch (error) {

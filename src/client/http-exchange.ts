@@ -15,7 +15,7 @@ export interface HttpRequest {
   readonly signal: AbortSignal;
 }
 
-export interface HttpResponse {
+export interface StreamedResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   /** Must be read to its end or be left, which cancels the request. Throws if the connection breaks. */
@@ -29,7 +29,7 @@ export class NotProcessedError extends TransportError {
 
 const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = constants;
 
-export function exchangeHttp2(session: ClientHttp2Session, request: HttpRequest): Promise<HttpResponse> {
+export function exchangeHttp2(session: ClientHttp2Session, request: HttpRequest): Promise<StreamedResponse> {
   return new Promise((resolve, reject) => {
     const { body } = request;
     const stream = openStream(session, request);
@@ -93,7 +93,7 @@ export interface Http1Server {
   readonly agent: Agent;
 }
 
-export function exchangeHttp1(server: Http1Server, request: HttpRequest): Promise<HttpResponse> {
+export function exchangeHttp1(server: Http1Server, request: HttpRequest): Promise<StreamedResponse> {
   return new Promise((resolve, reject) => {
     const { method, path, body, signal } = request;
     const headers = { ...request.headers, ...(body === undefined ? {} : { 'content-length': String(body.length) }) };

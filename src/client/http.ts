@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { startAttempt } from '#client/abort.ts';
 import type { TimedAttempt } from '#client/abort.ts';
 import { HttpConnections } from '#client/http-connections.ts';
-import type { HttpResponse } from '#client/http-exchange.ts';
+import type { StreamedResponse } from '#client/http-exchange.ts';
 import { jsonLines } from '#client/json-lines.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { TokenSource } from '#client/token-source.ts';
@@ -48,7 +48,7 @@ export function createHttpTransport(access: ClusterAccess, options: HttpTranspor
   const tokens = new TokenSource({ token, tokenFile, clock, readFile: options.readFile ?? readText });
   const prefix = new URL(access.server).pathname.replace(/\/+$/, '');
 
-  async function exchange(request: TransportRequest, { signal }: TimedAttempt): Promise<HttpResponse> {
+  async function exchange(request: TransportRequest, { signal }: TimedAttempt): Promise<StreamedResponse> {
     const { method, path, query, accept = 'application/json' } = request;
     const headers: Record<string, string> = { accept, 'user-agent': userAgent };
     const bearer = await tokens.token();

@@ -14,7 +14,7 @@ import type { TypeMatcher } from '#cel/evaluate/type-matcher.ts';
 import { compareValues } from '#cel/evaluate/compare-values.ts';
 import { planLazy } from '#cel/evaluate/plan-lazy.ts';
 import { SlotScope } from '#cel/evaluate/step.ts';
-import type { EvaluationFrame, EvaluationResult, Planner, EvaluationStep } from '#cel/evaluate/step.ts';
+import type { EvaluationFrame, StepResult, Planner, EvaluationStep } from '#cel/evaluate/step.ts';
 import type { Overload } from '#cel/library.ts';
 import { qualifiedName, rootName } from '#cel/parse/qualified-name.ts';
 import { CelFault } from '#cel/value.ts';
@@ -29,7 +29,7 @@ function comparison(holds: (sign: number) => boolean): BinaryOperator {
 }
 
 /** Returns undefined if the overloads must decide. */
-function deferToOverloads(outcome: EvaluationResult): EvaluationResult | undefined {
+function deferToOverloads(outcome: StepResult): StepResult | undefined {
   return outcome === NO_SUCH_OVERLOAD ? undefined : outcome;
 }
 
@@ -110,7 +110,7 @@ function resolve({ name, target, args }: CallExpr, { environment }: Planner, sco
   return { name, member: true, args: [target, ...args] };
 }
 
-type Dispatch = (args: readonly CelValue[], frame: EvaluationFrame) => EvaluationResult;
+type Dispatch = (args: readonly CelValue[], frame: EvaluationFrame) => StepResult;
 
 function planDispatch(overloads: readonly Overload[], args: readonly Expr[]): Dispatch {
   const constants = args.map((arg) => (arg.kind === 'const' ? arg.value : undefined));

@@ -5,7 +5,7 @@
 import type { FoldExpr } from '#cel/ast.ts';
 import { CALL_COST, LOOKUP_COST, keysCost } from '#cel/budget.ts';
 import { SlotScope } from '#cel/evaluate/step.ts';
-import type { EvaluationFrame, EvaluationResult, Planner, EvaluationStep } from '#cel/evaluate/step.ts';
+import type { EvaluationFrame, StepResult, Planner, EvaluationStep } from '#cel/evaluate/step.ts';
 import { CelFault, CelList, CelMap } from '#cel/value.ts';
 
 interface Fold {
@@ -38,7 +38,7 @@ export function planFold(expr: FoldExpr, planner: Planner, scope: SlotScope | un
   return (frame) => runFold(fold, frame);
 }
 
-function runFold(fold: Fold, frame: EvaluationFrame): EvaluationResult {
+function runFold(fold: Fold, frame: EvaluationFrame): StepResult {
   frame.budget.charge(CALL_COST);
   const range = fold.range(frame);
   if (range instanceof CelFault) return range;

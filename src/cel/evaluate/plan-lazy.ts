@@ -6,7 +6,7 @@ import type { CallExpr } from '#cel/ast.ts';
 import { CALL_COST } from '#cel/budget.ts';
 import { fieldAccessor, optionalSelect } from '#cel/evaluate/access.ts';
 import { NO_SUCH_OVERLOAD } from '#cel/evaluate/fault.ts';
-import type { EvaluationResult, Planner, SlotScope, EvaluationStep } from '#cel/evaluate/step.ts';
+import type { StepResult, Planner, SlotScope, EvaluationStep } from '#cel/evaluate/step.ts';
 import { CelFault, CelOptional } from '#cel/value.ts';
 
 /** Returns undefined for other calls. */
@@ -82,7 +82,7 @@ function logicalOrStep(left: EvaluationStep, right: EvaluationStep): EvaluationS
   };
 }
 
-function undecidedFault(a: EvaluationResult, b: EvaluationResult): CelFault {
+function undecidedFault(a: StepResult, b: StepResult): CelFault {
   if (a instanceof CelFault) return a;
   return b instanceof CelFault ? b : NO_SUCH_OVERLOAD;
 }

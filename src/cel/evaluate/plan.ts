@@ -14,15 +14,12 @@ import { describeKey } from '#cel/evaluate/fault.ts';
 import { planCall } from '#cel/evaluate/plan-call.ts';
 import { planFold } from '#cel/evaluate/plan-fold.ts';
 import { EvaluationFrame, SlotScope } from '#cel/evaluate/step.ts';
-import type { EvaluationResult, Planner, EvaluationStep } from '#cel/evaluate/step.ts';
+import type { StepResult, Planner, EvaluationStep } from '#cel/evaluate/step.ts';
 import { qualifiedName, rootName } from '#cel/parse/qualified-name.ts';
 import { CelFault, CelOptional } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
-export function plan(
-  tree: Expr,
-  environment: Environment,
-): (activation: Activation, budget: Budget) => EvaluationResult {
+export function plan(tree: Expr, environment: Environment): (activation: Activation, budget: Budget) => StepResult {
   const planner: Planner = { environment, plan: (expr, scope) => planExpr(expr, planner, scope) };
   const step = planner.plan(tree, undefined);
   return (activation, budget) => {
@@ -65,7 +62,7 @@ function planIdent({ name }: IdentExpr, planner: Planner, scope: SlotScope | und
   if (slot !== undefined) {
     return (frame) => {
       frame.budget.charge(1);
-      return frame.slots[slot] as EvaluationResult;
+      return frame.slots[slot] as StepResult;
     };
   }
   return planGlobal(name.replace(/^\./, ''), planner.environment);
@@ -90,7 +87,7 @@ function planSelect(expr: SelectExpr, planner: Planner, scope: SlotScope | undef
     if (variables.has(name) || types.has(name)) return planGlobal(name, planner.environment);
   }
   const operand = planner.plan(expr.operand, scope);
-  const look = fieldAccessor<EvaluationResult>(expr.test ? hasField : selectField, expr.field);
+  const look = fieldAccessor<StepResult>(expr.test ? hasField : selectField, expr.field);
   return (frame) => {
     frame.budget.charge(1);
     const value = operand(frame);

@@ -5,15 +5,15 @@ import type { Activation } from '#cel/compile.ts';
 import type { Environment } from '#cel/environment.ts';
 import type { CelFault, CelValue } from '#cel/value.ts';
 
-export type EvaluationResult = CelValue | CelFault;
-export type EvaluationStep = (frame: EvaluationFrame) => EvaluationResult;
+export type StepResult = CelValue | CelFault;
+export type EvaluationStep = (frame: EvaluationFrame) => StepResult;
 
 /** The state of one evaluation. */
 export class EvaluationFrame {
   readonly activation: Activation;
   readonly budget: Budget;
   /** The variables of the running folds, indexed by SlotScope.slot. */
-  readonly slots: EvaluationResult[] = [];
+  readonly slots: StepResult[] = [];
 
   constructor(activation: Activation, budget: Budget) {
     this.activation = activation;
