@@ -219,7 +219,7 @@ const cases: Record<string, Case> = {
     async run({ apply, owner, link }) {
       link.failures.push(new ApiError(403, 'Forbidden', 'quota exceeded'), conflict(WIDGETS, 'third', MODIFIED));
       const names = ['other', 'third'].map((name) => create(child(owner, { name })));
-      const plan = { changes: [...names, create(child(owner))], goOn: true };
+      const plan: Plan = { changes: [...names, create(child(owner))], goOn: true };
       await assert.rejects(apply(plan), (error: unknown) => {
         assert.ok(error instanceof PlanFailure && !isStale(error));
         assert.equal(error.message, 'Cannot apply 2 of 3 changes: widgets.test.local default/other: quota exceeded');

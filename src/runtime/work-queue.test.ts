@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { FakeClock, settle } from '#client/testing/fake-clock.ts';
 import { WorkQueue } from '#runtime/work-queue.ts';
-import type { WorkQueueOptions, WorkResult } from '#runtime/work-queue.ts';
+import type { QueueMetrics, WorkQueueOptions, WorkResult } from '#runtime/work-queue.ts';
 
 /** A queue whose work ends when the test says so. */
 function setUp(options: Partial<WorkQueueOptions> = {}) {
@@ -245,7 +245,7 @@ test('reports depth, retries and durations to the metrics', async () => {
   const depths: number[] = [];
   const worked: string[] = [];
   let retries = 0;
-  const metrics = {
+  const metrics: QueueMetrics = {
     depth: (count: number) => depths.push(count),
     retried: () => retries++,
     worked: (ms: number, outcome: string) => worked.push(`${outcome} ${ms}`),
