@@ -1,6 +1,6 @@
 /**
- * The engine as `selfsame up` composes it, with an additional webhook in its process. Such services are registered in code,
- * and the real program has none for this benchmark. Runs on a data directory that the real program has created.
+ * The engine as `selfsame up` composes it, with an additional webhook in its process. Such services are registered in
+ * code, and the real program has none for this benchmark. Runs on a data directory that the real program has created.
  *
  *   node bench/admission-engine.ts DATA-DIR PORT
  */

@@ -1,6 +1,6 @@
 /**
- * The floor for reads and watches: node:http2 alone, with the same bytes and the same TLS. It reads just enough of the path
- * to know what is requested, checks nothing and stores nothing. A POST is forwarded to all watches.
+ * The floor for reads and watches: node:http2 alone, with the same bytes and the same TLS. It reads just enough of the
+ * path to know what is requested, checks nothing and stores nothing. A POST is forwarded to all watches.
  */
 import { constants } from 'node:crypto';
 import { readFile } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
- * The same rule four times: objects with a protection label are not guarded, guarded by a policy, by a webhook in the engine's
- * process, and by one in another process. Each guards its own kind, so that all are active all the time.
+ * The same rule four times: objects with a protection label are not guarded, guarded by a policy, by a webhook in the
+ * engine's process, and by one in another process. Each guards its own kind, so that all are active all the time.
  */
 import { GROUP, type ParcelKind } from './parcel.ts';
 

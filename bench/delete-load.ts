@@ -1,6 +1,6 @@
 /**
- * Deletes objects of several stocks in alternating batches, so that the machine affects all of them alike. The first stock of
- * a round changes: what a batch leaves behind (garbage, a busy disk) must not always affect the same one.
+ * Deletes objects of several stocks in alternating batches, so that the machine affects all of them alike. The first
+ * stock of a round changes: what a batch leaves behind (garbage, a busy disk) must not always affect the same one.
  */
 import { FIELDS, type Stock } from './operations.ts';
 import { parcelPath } from './parcel.ts';

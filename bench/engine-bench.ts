@@ -1,6 +1,6 @@
 /**
- * The processes that the measurements use: the engine with its stock of parcels, the floors and the load generator, each in
- * its own process, in a directory that is removed with them.
+ * The processes that the measurements use: the engine with its stock of parcels, the floors and the load generator,
+ * each in its own process, in a directory that is removed with them.
  */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

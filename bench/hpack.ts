@@ -1,6 +1,6 @@
 /**
- * The part of HPACK (RFC 7541) that a load generator needs: request headers that are cheap to write, and the status of a
- * response. Like a real client it lets the server use its table; unlike one it reads nothing else.
+ * The part of HPACK (RFC 7541) that a load generator needs: request headers that are cheap to write, and the status of
+ * a response. Like a real client it lets the server use its table; unlike one it reads nothing else.
  */
 
 const STATIC_ENTRIES = 61;

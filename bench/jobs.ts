@@ -1,6 +1,6 @@
 /**
- * Jobs for a separate process: the parent sends one job at a time, and the child returns its result. The measured program and
- * the one that measures must not share an event loop.
+ * Jobs for a separate process: the parent sends one job at a time, and the child returns its result. The measured
+ * program and the one that measures must not share an event loop.
  */
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: the engine's figures, compared with floors that are measured in the same run. Bars are information: the
- * exit code only says whether everything could be measured. bench/README.md explains the output.
+ * `npm run bench`: the engine's figures, compared with floors that are measured in the same run. Bars are information:
+ * the exit code only says whether everything could be measured. bench/README.md explains the output.
  */
 import { writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';

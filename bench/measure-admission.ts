@@ -1,4 +1,7 @@
-/** Measures the cost of guarding deletes: by a policy, by a webhook in the engine's process, and by one in another process. */
+/**
+ * Measures the cost of guarding deletes: by a policy, by a webhook in the engine's process, and by one in another
+ * process.
+ */
 import type { Rate } from './closed-loop.ts';
 import type { Deletes, Turn } from './delete-load.ts';
 import { GUARDED_KINDS, PROTECTED, registrations, type Guard } from './delete-guards.ts';

@@ -1,7 +1,7 @@
 /**
- * Compares the engine with kube-apiserver and etcd: HTTP/1.1, TLS, 64 clients on the same machine, objects of 3 KB as served,
- * every write durable. With `--beside`, that server is measured in the same run. Otherwise its figures are those of 1.32.9 on
- * another machine with two cores; on a slower or busier machine our ratio is smaller.
+ * Compares the engine with kube-apiserver and etcd: HTTP/1.1, TLS, 64 clients on the same machine, objects of 3 KB as
+ * served, every write durable. With `--beside`, that server is measured in the same run. Otherwise its figures are
+ * those of 1.32.9 on another machine with two cores; on a slower or busier machine our ratio is smaller.
  */
 import type { Rate } from './closed-loop.ts';
 import { prepareEngine, targetOf } from './engine-process.ts';

@@ -64,8 +64,8 @@ export interface WriteFloors {
 }
 
 /**
- * Measures durable writes through the API and to the bare store, alternating, with as many writers. For the line with a bar, a
- * bare server that receives the same requests and stores nothing shows the share of HTTP/2 and TLS.
+ * Measures durable writes through the API and to the bare store, alternating, with as many writers. For the line with a
+ * bar, a bare server that receives the same requests and stores nothing shows the share of HTTP/2 and TLS.
  */
 export async function* measureWrites(
   verb: 'create' | 'patch',

@@ -1,4 +1,7 @@
-/** Measures the time from sending a write to its arrival at each watcher. The floor is a bare server that only forwards it. */
+/**
+ * Measures the time from sending a write to its arrival at each watcher. The floor is a bare server that only forwards
+ * it.
+ */
 import { WATCH_NAMESPACE, type EngineBench } from './engine-bench.ts';
 import type { Options } from './options.ts';
 import type { Target } from './raw-h2.ts';

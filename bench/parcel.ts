@@ -1,6 +1,6 @@
 /**
- * The measured kind: a custom resource of about 2 KB with a structural schema of some depth. Its request bodies are built once
- * and only renumbered for each request.
+ * The measured kind: a custom resource of about 2 KB with a structural schema of some depth. Its request bodies are
+ * built once and only renumbered for each request.
  */
 
 export const GROUP = 'bench.selfsame.io';

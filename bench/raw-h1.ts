@@ -1,6 +1,6 @@
 /**
- * A minimal HTTP/1.1 client with one persistent connection and one request in flight, for the same reason as raw-h2.ts. Reads
- * responses with a Content-Length or in chunks without trailers, and throws for any other.
+ * A minimal HTTP/1.1 client with one persistent connection and one request in flight, for the same reason as raw-h2.ts.
+ * Reads responses with a Content-Length or in chunks without trailers, and throws for any other.
  */
 import type { Duplex } from 'node:stream';
 import { connect, type TLSSocket } from 'node:tls';

@@ -1,6 +1,7 @@
 /**
- * A minimal HTTP/2 client, so that a benchmark measures the server and not a general-purpose client. Receives without limits
- * and answers SETTINGS and PING. Does not support push, padding and continuations, and throws if it receives one.
+ * A minimal HTTP/2 client, so that a benchmark measures the server and not a general-purpose client. Receives without
+ * limits and answers SETTINGS and PING. Does not support push, padding and continuations, and throws if it receives
+ * one.
  */
 import type { Duplex } from 'node:stream';
 import { connect, type TLSSocket } from 'node:tls';

@@ -1,6 +1,6 @@
 /**
- * One writer at a constant rate and many watchers: measures the time from sending each write until it reaches each watcher,
- * and checks that each watcher receives each event exactly once.
+ * One writer at a constant rate and many watchers: measures the time from sending each write until it reaches each
+ * watcher, and checks that each watcher receives each event exactly once.
  */
 import { FIELDS, JSON_FIELDS } from './operations.ts';
 import { collectionPath, ParcelBodies, sequenceIn } from './parcel.ts';
@@ -98,7 +98,9 @@ function openWatch(connection: RawConnection, path: string, watcher: number, log
   });
 }
 
-/** Sends each write when it is due, without waiting for the response to the previous one. Resolves after all responses. */
+/**
+ * Sends each write when it is due, without waiting for the response to the previous one. Resolves after all responses.
+ */
 function sendWrites(
   { namespace, prefix, writes, writesPerSecond }: WatchJob,
   writer: RawConnection,

@@ -5,8 +5,8 @@
  *                                    busybox-static, and qemu-guest-agent and netcat-traditional with their libraries
  *                                    (without them, the guest has no agent or no UDP)
  *
- * Writes OUT/vmlinuz and OUT/initrd.gz. The latter begins with an uncompressed archive that the guest itself unpacks after it
- * has booted (extras.gz), because a kernel needs a second to unpack 10 MB under emulation. The rest follows.
+ * Writes OUT/vmlinuz and OUT/initrd.gz. The latter begins with an uncompressed archive that the guest itself unpacks
+ * after it has booted (extras.gz), because a kernel needs a second to unpack 10 MB under emulation. The rest follows.
  */
 import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';

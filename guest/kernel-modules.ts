@@ -3,7 +3,10 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { basename } from 'node:path';
 import { join } from 'node:path';
 
-/** Returns the paths of the modules and all their dependencies, dependencies first. Omits built-in modules, without files. */
+/**
+ * Returns the paths of the modules and all their dependencies, dependencies first. Omits built-in modules, without
+ * files.
+ */
 export function loadOrder(modulesDir: string, wanted: readonly string[]): string[] {
   const files = new Map(filesBelow(modulesDir).map((path) => [moduleName(basename(path, '.ko')), path]));
   const order = new Set<string>();

@@ -1,7 +1,7 @@
 /**
- * A node:test reporter: prints failures in full, skips with their reason, one line of counts, and for a long run its slowest
- * files. Passing tests are silent. If COUNTS_FILE is set, appends the counts as `passed failed skipped`, which scripts/test.sh
- * adds up.
+ * A node:test reporter: prints failures in full, skips with their reason, one line of counts, and for a long run its
+ * slowest files. Passing tests are silent. If COUNTS_FILE is set, appends the counts as `passed failed skipped`, which
+ * scripts/test.sh adds up.
  *
  * Has a default export because node:test loads reporters that way.
  */

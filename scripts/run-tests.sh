@@ -3,9 +3,9 @@
 #
 #   scripts/run-tests.sh [--one-by-one] PATH...
 #
-# Unit tests share two processes, scenarios a third one, and tests that mostly wait a fourth one. This needs far less CPU
-# than one process per file (30 s instead of 69 s, measured with 248 files). Files with beforeEach or afterEach at the top
-# level get their own process, because these hooks would run around the tests of all files in the process.
+# Unit tests share two processes, scenarios a third one, and tests that mostly wait a fourth one. This needs far less
+# CPU than one process per file (30 s instead of 69 s, measured with 248 files). Files with beforeEach or afterEach at
+# the top level get their own process, because these hooks would run around the tests of all files in the process.
 # --one-by-one is for tests that kill, load or measure processes and must not disturb each other.
 set -eu
 

@@ -134,8 +134,8 @@ unpack_packages() (
   for package in *.deb; do dpkg-deb -x "$package" root || return 1; done
 ) >&2
 
-# Prints the packages of the QEMU guest agent, of a netcat with UDP, and of their direct and indirect libraries; nothing if
-# this Debian does not have them.
+# Prints the packages of the QEMU guest agent, of a netcat with UDP, and of their direct and indirect libraries; nothing
+# if this Debian does not have them.
 agent_packages() {
   libraries() { apt-cache depends "$@" 2>/dev/null | sed -n 's/^ [ |]\(Pre\)\{0,1\}Depends: \(lib[^ ]*\)$/\2/p' | sort -u; }
   first=$(libraries qemu-guest-agent)
@@ -169,8 +169,8 @@ unpack_old_kubectl() {
   rm -rf "$work"
 }
 
-# Builds the built-in guest (kernelBoot image selfsame/guest) in .cache/guest: Debian's kernel, busybox and QEMU guest agent
-# with our init.
+# Builds the built-in guest (kernelBoot image selfsame/guest) in .cache/guest: Debian's kernel, busybox and QEMU guest
+# agent with our init.
 build_guest() {
   target=.cache/guest
   wanted=$(cat guest/init guest/*.ts | sha256sum)

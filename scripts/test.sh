@@ -4,8 +4,8 @@
 #   scripts/test.sh          as in CI
 #   scripts/test.sh --full   also test/full/, and with SELFSAME_TEST_FULL=1 the longer forms of tests that have one
 #
-# Tests with real guests and planes mostly wait, so two folders run at the same time. Those that measure run before, one by
-# one. The last line is `N passed, N failed` over all runs.
+# Tests with real guests and planes mostly wait, so two folders run at the same time. Those that measure run before, one
+# by one. The last line is `N passed, N failed` over all runs.
 set -eu
 
 cd "$(dirname "$0")/.."

@@ -1,7 +1,7 @@
 /**
- * The solutions of the original comparison side by side, each in its own namespace: no guard, the policy as our operator
- * installs it, and webhooks with the same rule. They are installed once and stay. A protected VM is tried in each namespace,
- * because a guard without effect would be the fastest of all.
+ * The solutions of the original comparison side by side, each in its own namespace: no guard, the policy as our
+ * operator installs it, and webhooks with the same rule. They are installed once and stay. A protected VM is tried in
+ * each namespace, because a guard without effect would be the fastest of all.
  */
 import { PROTECTION_LABEL, PROTECTION_POLICY } from '#api/delete-protection.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';

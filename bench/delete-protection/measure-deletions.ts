@@ -1,6 +1,6 @@
 /**
- * Measures the cost of delete protection for deletes: the original comparison of no protection, policy and webhook, on a
- * plane with simulated guests. The solutions alternate VM by VM, so that drift and garbage affect all alike.
+ * Measures the cost of delete protection for deletes: the original comparison of no protection, policy and webhook, on
+ * a plane with simulated guests. The solutions alternate VM by VM, so that drift and garbage affect all alike.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';

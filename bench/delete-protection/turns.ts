@@ -1,6 +1,6 @@
 /**
- * The order of the solutions. A delete leaves work behind that slows down the next one, so each solution must follow every
- * other one equally often, also from one round to the next. Pure.
+ * The order of the solutions. A delete leaves work behind that slows down the next one, so each solution must follow
+ * every other one equally often, also from one round to the next. Pure.
  */
 import { SOLUTIONS, type Solution } from './guards.ts';
 

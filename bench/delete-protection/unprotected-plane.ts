@@ -1,7 +1,7 @@
 /**
- * Loaded into `selfsame up` before its program, for a plane without delete protection until a guard is installed: removes the
- * protection from the objects of the operator, which would restore it, and registers an additional webhook in the server's
- * process. Nothing else changes.
+ * Loaded into `selfsame up` before its program, for a plane without delete protection until a guard is installed:
+ * removes the protection from the objects of the operator, which would restore it, and registers an additional webhook
+ * in the server's process. Nothing else changes.
  */
 import { isMainThread } from 'node:worker_threads';
 

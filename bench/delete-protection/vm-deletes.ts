@@ -1,6 +1,6 @@
 /**
- * A separate process: creates VMs in several namespaces and deletes them one after another. Each DELETE is sent when a watch
- * has seen the previous VM disappear.
+ * A separate process: creates VMs in several namespaces and deletes them one after another. Each DELETE is sent when a
+ * watch has seen the previous VM disappear.
  */
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { createHttpTransport } from '#client/http.ts';

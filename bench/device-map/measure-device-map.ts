@@ -1,6 +1,6 @@
 /**
- * Measures the cost of tracking the devices of thousands of simulated guests: at rest, and when some of them get another
- * device. Everything except QEMU is real: agents, their HTTPS endpoints, the record of each VM.
+ * Measures the cost of tracking the devices of thousands of simulated guests: at rest, and when some of them get
+ * another device. Everything except QEMU is real: agents, their HTTPS endpoints, the record of each VM.
  */
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';

@@ -1,6 +1,6 @@
 /**
- * Measures how fast the Job changes the machine types of stopped VMs, compared with a bare client that patches the same field
- * of the same VMs on the same server. Both alternate: the client sets what the Job clears.
+ * Measures how fast the Job changes the machine types of stopped VMs, compared with a bare client that patches the same
+ * field of the same VMs on the same server. Both alternate: the client sets what the Job clears.
  */
 import { specType } from '#api/machine-types/select-vm.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';

@@ -1,6 +1,6 @@
 /**
- * The Job that changes machine types, run as a node agent runs it: the real program in its own process, with a token of the
- * Job's account. The Job object is suspended, so that no node runs it.
+ * The Job that changes machine types, run as a node agent runs it: the real program in its own process, with a token of
+ * the Job's account. The Job object is suspended, so that no node runs it.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,6 +1,6 @@
 /**
- * A separate process: creates stopped VMs, and sets an old machine type or a label on each with a bare merge patch, with as
- * many requests in flight and connections as the Job that clears the types again.
+ * A separate process: creates stopped VMs, and sets an old machine type or a label on each with a bare merge patch,
+ * with as many requests in flight and connections as the Job that clears the types again.
  */
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { serveJobs } from '../jobs.ts';

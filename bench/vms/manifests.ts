@@ -7,7 +7,10 @@ export const NAMESPACE = 'default';
 
 const EXAMPLE = new URL('../../examples/vm.yaml', import.meta.url);
 
-/** Returns examples/vm.yaml under another name. The guest is killed when it is stopped, so that no one waits for its boot. */
+/**
+ * Returns examples/vm.yaml under another name. The guest is killed when it is stopped, so that no one waits for its
+ * boot.
+ */
 export function exampleVm(name: string): VirtualMachine {
   const vm = parse(readFileSync(EXAMPLE, 'utf8')) as Example;
   vm.metadata = { name, namespace: NAMESPACE };

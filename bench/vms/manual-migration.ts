@@ -1,7 +1,7 @@
 /**
- * The floor of a migration: the same guest (examples/vm-tpm.yaml: OVMF, TPM, 256 MiB) migrated manually from one QEMU to
- * another on this machine: start the target and its swtpm, `migrate` over a Unix socket, `cont`, `quit`. Nothing is recorded,
- * no API is called, and the EFI variables of the target are not written to disk before it resumes.
+ * The floor of a migration: the same guest (examples/vm-tpm.yaml: OVMF, TPM, 256 MiB) migrated manually from one QEMU
+ * to another on this machine: start the target and its swtpm, `migrate` over a Unix socket, `cont`, `quit`. Nothing is
+ * recorded, no API is called, and the EFI variables of the target are not written to disk before it resumes.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';

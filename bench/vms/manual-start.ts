@@ -1,6 +1,6 @@
 /**
- * The floor of a start: the same command as that of a guest of the plane, started manually. Arguments, user and inherited
- * directories are read from /proc of that guest; the files that it needs are created before the measurement.
+ * The floor of a start: the same command as that of a guest of the plane, started manually. Arguments, user and
+ * inherited directories are read from /proc of that guest; the files that it needs are created before the measurement.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,6 +1,6 @@
 /**
- * Measures thousands of VMs with simulated guests (`--hypervisor fake`): everything except QEMU is real, and each VM passes
- * from the API through controllers, scheduler and agent to its status.
+ * Measures thousands of VMs with simulated guests (`--hypervisor fake`): everything except QEMU is real, and each VM
+ * passes from the API through controllers, scheduler and agent to its status.
  */
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { listAll } from '#client/paged-list.ts';

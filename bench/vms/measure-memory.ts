@@ -1,6 +1,7 @@
 /**
- * Measures the memory that server and agent need per running VM, without QEMU: with some guests, and before they exist. The
- * guests are real but paused from their start (as with `virtctl start --paused`), so that they do not compete for the CPU.
+ * Measures the memory that server and agent need per running VM, without QEMU: with some guests, and before they exist.
+ * The guests are real but paused from their start (as with `virtctl start --paused`), so that they do not compete for
+ * the CPU.
  */
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { verbPath } from '#cli/verb-path.ts';

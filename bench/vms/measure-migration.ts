@@ -1,7 +1,8 @@
 /**
- * Measures the migration of a VM with EFI and a TPM with persistent state, compared with the same guest migrated manually from
- * one QEMU to another. The plane's time begins with the POST of the migration and ends when a watch shows that the guest runs
- * at the target. It includes scheduling, a new claim for the state, two records on disk and all writes.
+ * Measures the migration of a VM with EFI and a TPM with persistent state, compared with the same guest migrated
+ * manually from one QEMU to another. The plane's time begins with the POST of the migration and ends when a watch shows
+ * that the guest runs at the target. It includes scheduling, a new claim for the state, two records on disk and all
+ * writes.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

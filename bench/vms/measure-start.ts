@@ -1,7 +1,7 @@
 /**
- * Measures `kubectl apply` of a VM until its guest runs, compared with the same QEMU started manually. For the plane, the end
- * is when a watch shows the guest's pod as Running: the agent writes that after QEMU has answered `cont`, so the plane is
- * charged with one more durable write than QEMU.
+ * Measures `kubectl apply` of a VM until its guest runs, compared with the same QEMU started manually. For the plane,
+ * the end is when a watch shows the guest's pod as Running: the agent writes that after QEMU has answered `cont`, so
+ * the plane is charged with one more durable write than QEMU.
  */
 import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';

@@ -1,4 +1,7 @@
-/** Finds and kills processes that run in a directory or have it in their arguments, such as guests that outlive their plane. */
+/**
+ * Finds and kills processes that run in a directory or have it in their arguments, such as guests that outlive their
+ * plane.
+ */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { pause } from '../pause.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Records when the steps of a start become visible to a client of the API, with watches of VMs, pods and VMIs that are open
- * before the start, so that nothing polls meanwhile.
+ * Records when the steps of a start become visible to a client of the API, with watches of VMs, pods and VMIs that are
+ * open before the start, so that nothing polls meanwhile.
  */
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';

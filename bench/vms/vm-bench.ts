@@ -1,6 +1,6 @@
 /**
- * The plane that the measurements of VMs use, as its users run it, in a directory that is removed with all processes in it.
- * Guests outlive their plane, so only `tearDown` ends them reliably.
+ * The plane that the measurements of VMs use, as its users run it, in a directory that is removed with all processes in
+ * it. Guests outlive their plane, so only `tearDown` ends them reliably.
  */
 import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * The contents of the image: this program below /opt/selfsame with its runtime packages, Node, and the libraries that Node is
- * linked to, from this machine. There is no shell and no base image, so nothing else needs updates.
+ * The contents of the image: this program below /opt/selfsame with its runtime packages, Node, and the libraries that
+ * Node is linked to, from this machine. There is no shell and no base image, so nothing else needs updates.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * The interface of clients of the API, over HTTPS or inside this process. Reader and Writer are separate, so that a signature
- * shows whether a function may write.
+ * The interface of clients of the API, over HTTPS or inside this process. Reader and Writer are separate, so that a
+ * signature shows whether a function may write.
  */
 import type { KubeList, KubeObject, ResourceType, Stored, WatchEvent } from '#kube/meta.ts';
 

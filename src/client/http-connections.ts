@@ -1,5 +1,6 @@
 /**
- * The connections to one server: HTTP/2 sessions, opened when needed, or HTTP/1.1 if the server does not support HTTP/2.
+ * The connections to one server: HTTP/2 sessions, opened when needed, or HTTP/1.1 if the server does not support
+ * HTTP/2.
  *
  *   (none) ──request──► connecting ──h2──► open ──GOAWAY, reset, timeout──► draining: closed after its last request
  *                           └──── no h2 ──► HTTP/1.1 until a request fails, then negotiated again
@@ -132,7 +133,9 @@ export class HttpConnections {
     }
   }
 
-  /** Returns a session with room for another request; if there are too many sessions, the one with the fewest requests. */
+  /**
+   * Returns a session with room for another request; if there are too many sessions, the one with the fewest requests.
+   */
   #findSession(): Session | undefined {
     let least: Session | undefined;
     for (const session of this.#sessions) {

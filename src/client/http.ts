@@ -1,6 +1,6 @@
 /**
- * The transport over HTTPS: headers, credentials, limits and timeouts. http-connections.ts owns the connections. Nothing is
- * retried here: the caller knows whether a failed request may be repeated.
+ * The transport over HTTPS: headers, credentials, limits and timeouts. http-connections.ts owns the connections.
+ * Nothing is retried here: the caller knows whether a failed request may be repeated.
  */
 import { readFile } from 'node:fs/promises';
 import { startAttempt } from '#client/abort.ts';
@@ -108,7 +108,9 @@ export function createHttpTransport(access: ClusterAccess, options: HttpTranspor
   };
 }
 
-/** Returns the error for the caller: the API's own error, the reason of the abort, or a TransportError with its cause. */
+/**
+ * Returns the error for the caller: the API's own error, the reason of the abort, or a TransportError with its cause.
+ */
 function toCallerError(error: unknown, request: TransportRequest, { signal }: TimedAttempt): unknown {
   if (request.signal?.aborted) return request.signal.reason;
   if (error instanceof ApiError) return error;

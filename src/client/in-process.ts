@@ -1,6 +1,6 @@
 /**
- * The transport inside one process: calls the API's handler as a function. Requests and responses are still passed as bytes,
- * so that client and server share no mutable state and both transports behave alike.
+ * The transport inside one process: calls the API's handler as a function. Requests and responses are still passed as
+ * bytes, so that client and server share no mutable state and both transports behave alike.
  */
 import { abortable } from '#client/abort.ts';
 import { jsonLines } from '#client/json-lines.ts';
@@ -8,8 +8,8 @@ import { TransportError, describeRequest, errorOfAnswer, parseResponse } from '#
 import type { Transport, TransportRequest, TransportResponse } from '#client/transport.ts';
 
 /*
- * The types below repeat those of engine/request.ts, because a client must not depend on the engine. The compiler compares
- * them where the two are connected.
+ * The types below repeat those of engine/request.ts, because a client must not depend on the engine. The compiler
+ * compares them where the two are connected.
  */
 export interface InProcessUser {
   readonly name: string;

@@ -5,10 +5,10 @@
  *                ▼                                                                     │
  *   start ──► list ──► watch ──ended, reset, restart──► compare with the revision ─────┴──► watch from the last revision
  *
- * No state is seen twice, and none is skipped that the server still has; only the changes before a 410 are merged into one.
- * For each key, every object is newer than the one before, unless the server itself was restored to an older state. Errors
- * are logged and retried with growing delays, forever. There is no resync: listeners must remember their own failures (the
- * work queue does).
+ * No state is seen twice, and none is skipped that the server still has; only the changes before a 410 are merged into
+ * one. For each key, every object is newer than the one before, unless the server itself was restored to an older
+ * state. Errors are logged and retried with growing delays, forever. There is no resync: listeners must remember their
+ * own failures (the work queue does).
  *
  * The objects are shared and must not be changed.
  */
@@ -29,7 +29,7 @@ import type { Clock } from '#lib/clock.ts';
 import { invariant } from '#lib/invariant.ts';
 import type { Log } from '#lib/log.ts';
 
-/** Must not throw; errors are logged. The key is `namespace/name`. */
+/** A listener for changes. Must not throw; errors are logged. The key is `namespace/name`. */
 export type ChangeListener<T extends KubeObject> = (key: string, change: ObjectChange<T>) => void;
 
 export interface InformerOptions<T extends KubeObject> {
@@ -74,7 +74,9 @@ export class Informer<T extends KubeObject> {
   #synced = false;
   /** The revision of the last event, list or bookmark, from which to continue. */
   #revision = '0';
-  /** The revision of the last event or list. Ignores bookmarks, so that one that overtakes an event does not hide it. */
+  /**
+   * The revision of the last event or list. Ignores bookmarks, so that one that overtakes an event does not hide it.
+   */
   #seen = '0';
   #failures = 0;
   /** The number of times that the revision was expired since the last event. */
@@ -132,8 +134,8 @@ export class Informer<T extends KubeObject> {
   }
 
   /**
-   * Resolves with true when the cache has reached the revision that a write returned. Also if the server was restored to an
-   * older state: then that revision will never come, and the cache is as new as it can be.
+   * Resolves with true when the cache has reached the revision that a write returned. Also if the server was restored
+   * to an older state: then that revision will never come, and the cache is as new as it can be.
    */
   reached(resourceVersion: string, options: { signal?: AbortSignal } = {}): Promise<boolean> {
     const start = this.#restores;
@@ -142,7 +144,9 @@ export class Informer<T extends KubeObject> {
   }
   #restores = 0;
 
-  /** Resolves with true as soon as the condition holds, checked now and after each change; with false on abort or stop. */
+  /**
+   * Resolves with true as soon as the condition holds, checked now and after each change; with false on abort or stop.
+   */
   until(ready: () => boolean, { signal }: { signal?: AbortSignal } = {}): Promise<boolean> {
     if (ready()) return Promise.resolve(true);
     if (this.#state === 'stopped' || signal?.aborted) return Promise.resolve(false);
@@ -177,13 +181,16 @@ export class Informer<T extends KubeObject> {
   }
 
   async #listAndWatch(signal: AbortSignal): Promise<void> {
-    // The first watch follows its list at once; before each later watch, the server may have been restored from a backup.
+    // The first watch follows its list at once; before each later watch, the server may have been restored from a
+    // backup.
     const needsList = !this.#listed || (await this.#hasOlderRevision(signal));
     if (needsList) await this.#relist(signal);
     await this.#watch(signal);
   }
 
-  /** Reports whether the server was restored from a backup. It would not answer a watch from a revision in its future. */
+  /**
+   * Reports whether the server was restored from a backup. It would not answer a watch from a revision in its future.
+   */
   async #hasOlderRevision(signal: AbortSignal): Promise<boolean> {
     const { reader, type } = this.#options;
     const { metadata } = await reader.list(type, { ...this.#scope(), limit: 1, signal });

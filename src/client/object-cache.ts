@@ -1,4 +1,6 @@
-/** The objects of an informer, without their managedFields, and their indexes. Returns changes; the informer notifies. */
+/**
+ * The objects of an informer, without their managedFields, and their indexes. Returns changes; the informer notifies.
+ */
 import { objectKey } from '#client/object-key.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 

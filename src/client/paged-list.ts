@@ -15,8 +15,8 @@ const MAX_PAGED_ATTEMPTS = 3;
 const MAX_PAGES = 100_000;
 
 /**
- * Returns all pages of one revision. Starts again if the revision expires in between; after a few attempts, lists everything
- * at once, which cannot expire.
+ * Returns all pages of one revision. Starts again if the revision expires in between; after a few attempts, lists
+ * everything at once, which cannot expire.
  */
 export async function listAll<T extends KubeObject>(
   reader: Pick<Reader, 'list'>,

@@ -1,6 +1,6 @@
 /**
- * Records which kinds are read during an operation, from a cache or from the server. The runtime uses it to check that a
- * controller watches every kind that its decisions read (runtime/decision-reads.ts).
+ * Records which kinds are read during an operation, from a cache or from the server. The runtime uses it to check that
+ * a controller watches every kind that its decisions read (runtime/decision-reads.ts).
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ResourceType } from '#kube/meta.ts';

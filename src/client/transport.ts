@@ -1,6 +1,6 @@
 /**
- * The interface between the client and the carrier of its requests: HTTPS (http.ts), a function call (in-process.ts) or a
- * fake (testing/). A transport knows bytes, JSON and HTTP codes; rest-client.ts knows kinds and paths.
+ * The interface between the client and the carrier of its requests: HTTPS (http.ts), a function call (in-process.ts) or
+ * a fake (testing/). A transport knows bytes, JSON and HTTP codes; rest-client.ts knows kinds and paths.
  */
 import { ApiError } from '#kube/api-error.ts';
 import type { Status } from '#kube/api-error.ts';
@@ -30,7 +30,9 @@ export interface TransportResponse {
 }
 
 export interface Transport {
-  /** Throws ApiError for a response that is not 2xx, TransportError without a response, the signal's reason on abort. */
+  /**
+   * Throws ApiError for a response that is not 2xx, TransportError without a response, the signal's reason on abort.
+   */
   request(request: TransportRequest): Promise<TransportResponse>;
   /** Yields the parsed lines of the response as they arrive. Ends when the server ends it; throws like `request`. */
   stream(request: TransportRequest): AsyncIterable<unknown>;
@@ -63,7 +65,9 @@ const REASONS: Readonly<Record<number, string>> = {
   504: 'Timeout',
 };
 
-/** Returns the error of a response: its Status if it has one, otherwise (a proxy's page, for example) that of its code. */
+/**
+ * Returns the error of a response: its Status if it has one, otherwise (a proxy's page, for example) that of its code.
+ */
 export function errorOfAnswer(httpCode: number, body: string): ApiError {
   const status = parseStatus(body);
   return ApiError.fromStatus(status ?? { reason: REASONS[httpCode] ?? '' }, httpCode);

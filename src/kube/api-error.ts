@@ -137,7 +137,9 @@ export function invalid(kind: KindName, name: string, errors: readonly FieldErro
   });
 }
 
-/** The result of a patch is not a valid object of the kind. kube-apiserver names neither kind nor object in this error. */
+/**
+ * The result of a patch is not a valid object of the kind. kube-apiserver names neither kind nor object in this error.
+ */
 export function invalidPatch(value: string, reason: string): ApiError {
   return invalid({ group: '', kind: '' }, '', [invalidValue('patch', value, reason)]);
 }

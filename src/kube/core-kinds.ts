@@ -1,6 +1,6 @@
 /**
- * Kubernetes' own kinds with the fields that our clients read or write. The engine has complete schemas of these kinds; an
- * existing cluster serves its own.
+ * Kubernetes' own kinds with the fields that our clients read or write. The engine has complete schemas of these kinds;
+ * an existing cluster serves its own.
  */
 import type { Condition } from '#kube/conditions.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';

@@ -1,8 +1,8 @@
 /** Compares and copies JSON values: plain trees without cycles, dates or class instances. */
 
 /**
- * Reports whether two values are equal as JSON, regardless of the order of keys. Ignores properties that are `undefined`
- * or named `__proto__`, which deepClone removes.
+ * Reports whether two values are equal as JSON, regardless of the order of keys. Ignores properties that are
+ * `undefined` or named `__proto__`, which deepClone removes.
  */
 export function deepEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
@@ -26,7 +26,9 @@ export function deepEqual(a: unknown, b: unknown): boolean {
   return unmatched === 0;
 }
 
-/** Returns a copy that shares nothing with its source. Omits a key `__proto__`, so that it can never become a prototype. */
+/**
+ * Returns a copy that shares nothing with its source. Omits a key `__proto__`, so that it can never become a prototype.
+ */
 export function deepClone<T>(value: T): T {
   return clone(value) as T;
 }

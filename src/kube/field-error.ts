@@ -1,6 +1,6 @@
 /**
- * A violation found by validation, for one field, in Kubernetes' words. Validation returns all violations and never throws;
- * `invalid()` in api-error.ts combines them into one 422.
+ * A violation found by validation, for one field, in Kubernetes' words. Validation returns all violations and never
+ * throws; `invalid()` in api-error.ts combines them into one 422.
  */
 
 export type FieldErrorReason =

@@ -1,6 +1,6 @@
 /**
- * Field selectors: `metadata.name=a,spec.phase!=Done`. Parses the syntax with its escapes (`\\`, `\,`, `\=`). Callers refuse
- * fields that the kind does not have.
+ * Field selectors: `metadata.name=a,spec.phase!=Done`. Parses the syntax with its escapes (`\\`, `\,`, `\=`). Callers
+ * refuse fields that the kind does not have.
  */
 import { badRequest } from '#kube/api-error.ts';
 

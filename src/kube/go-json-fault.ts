@@ -1,6 +1,6 @@
 /**
- * Returns the message of Go's encoding/json about invalid JSON. kube-apiserver includes it in its responses, and the messages
- * of JSON.parse differ. Only used for texts that JSON.parse has refused, so it need not be fast.
+ * Returns the message of Go's encoding/json about invalid JSON. kube-apiserver includes it in its responses, and the
+ * messages of JSON.parse differ. Only used for texts that JSON.parse has refused, so it need not be fast.
  */
 
 /** Returns the message, or undefined if Go accepts the text. */
@@ -48,8 +48,8 @@ class Scanner {
   }
 
   /**
-   * Reads a scalar, or an empty object or array. Of any other object or array it reads the beginning, up to its first value,
-   * and returns its type.
+   * Reads a scalar, or an empty object or array. Of any other object or array it reads the beginning, up to its first
+   * value, and returns its type.
    */
   #readValue(): 'object' | 'array' | undefined {
     this.#skipSpace();
@@ -163,7 +163,9 @@ class Scanner {
   }
 }
 
-/** Quotes a byte as Go does. Go treats bytes as characters here, so only the first byte of a UTF-8 sequence is shown. */
+/**
+ * Quotes a byte as Go does. Go treats bytes as characters here, so only the first byte of a UTF-8 sequence is shown.
+ */
 function quoteByte(c: number): string {
   const known = SHORT.get(c);
   if (known !== undefined) return `'${known}'`;

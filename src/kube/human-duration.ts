@@ -1,4 +1,7 @@
-/** Formats ages as kubectl prints them, with two or three significant figures, like HumanDuration of k8s.io/apimachinery. */
+/**
+ * Formats ages as kubectl prints them, with two or three significant figures, like HumanDuration of
+ * k8s.io/apimachinery.
+ */
 
 const MINUTE_S = 60;
 const HOUR_S = 60 * MINUTE_S;

@@ -1,7 +1,7 @@
 /**
- * A JSON document that JSON Patch edits by pointer. The original document and all inserted values stay unchanged: the draft
- * copies a container when it first writes to it and owns the copy from then on, so that many edits cost about as much as
- * one copy. Work, depth and copied bytes are bounded.
+ * A JSON document that JSON Patch edits by pointer. The original document and all inserted values stay unchanged: the
+ * draft copies a container when it first writes to it and owns the copy from then on, so that many edits cost about as
+ * much as one copy. Work, depth and copied bytes are bounded.
  *
  * json-patch.ts adds the operation to the error texts.
  */

@@ -1,7 +1,7 @@
 /**
- * JSON Patch (RFC 6902) as the API server applies it, with the errors of evanphx/json-patch, the library of Kubernetes. That
- * library is more lenient than the RFC, and clients rely on it: `replace` of an absent key adds it, `test` of an absent key
- * against null passes, and an index may count from the end (`-1`).
+ * JSON Patch (RFC 6902) as the API server applies it, with the errors of evanphx/json-patch, the library of Kubernetes.
+ * That library is more lenient than the RFC, and clients rely on it: `replace` of an absent key adds it, `test` of an
+ * absent key against null passes, and an index may count from the end (`-1`).
  */
 import { tooLarge } from '#kube/api-error.ts';
 import { deepEqual } from '#kube/deep.ts';
@@ -22,8 +22,8 @@ export class JsonPatchError extends Error {
 const MAX_OPERATIONS = 10_000;
 
 /**
- * Returns the patched document. Neither input changes; the result shares unchanged parts with them. Throws JsonPatchError,
- * or a 413 ApiError for too many operations.
+ * Returns the patched document. Neither input changes; the result shares unchanged parts with them. Throws
+ * JsonPatchError, or a 413 ApiError for too many operations.
  */
 export function applyJsonPatch(document: unknown, patch: unknown): unknown {
   const operations = decodePatch(patch);

@@ -98,7 +98,9 @@ function children(value: unknown): readonly unknown[] {
   return isRecord(value) ? Object.values(value) : [];
 }
 
-/** Collects every non-empty object and array, starting with the value itself. Iterative, so that depth needs no stack. */
+/**
+ * Collects every non-empty object and array, starting with the value itself. Iterative, so that depth needs no stack.
+ */
 function descend(value: unknown, out: unknown[], count: VisitCount): void {
   const pending = [value];
   while (pending.length > 0) {

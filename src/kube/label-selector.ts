@@ -1,6 +1,6 @@
 /**
- * Label selectors: the text form of `?labelSelector=` and the object form of metav1.LabelSelector, converted to a list of
- * requirements that must all be met. Errors are 400s in Kubernetes' words.
+ * Label selectors: the text form of `?labelSelector=` and the object form of metav1.LabelSelector, converted to a list
+ * of requirements that must all be met. Errors are 400s in Kubernetes' words.
  */
 import { badRequest } from '#kube/api-error.ts';
 import { type FieldError, invalidValue } from '#kube/field-error.ts';
@@ -74,7 +74,9 @@ function formatRequirement({ key, operator, values }: LabelRequirement): string 
   }
 }
 
-/** Converts the object form. An empty selector matches everything; callers handle an absent one, which matches nothing. */
+/**
+ * Converts the object form. An empty selector matches everything; callers handle an absent one, which matches nothing.
+ */
 export function labelRequirementsOf(selector: LabelSelector): readonly LabelRequirement[] {
   const requirements: LabelRequirement[] = [];
   for (const [key, value] of Object.entries(selector.matchLabels ?? {})) {

@@ -1,7 +1,7 @@
 /**
- * Rules for names, label keys and values, and annotation keys, with exactly Kubernetes' messages. Each function returns all
- * violations, or an empty list; callers turn them into field errors. All patterns match in linear time: every part is
- * anchored, and its delimiters are not part of another part.
+ * Rules for names, label keys and values, and annotation keys, with exactly Kubernetes' messages. Each function returns
+ * all violations, or an empty list; callers turn them into field errors. All patterns match in linear time: every part
+ * is anchored, and its delimiters are not part of another part.
  */
 
 export type NameRule = 'subdomain' | 'label' | 'label1035' | 'path-segment';
@@ -57,7 +57,9 @@ const NON_EMPTY = 'must be non-empty';
 
 const utf8 = new TextEncoder();
 
-/** Compares bytes, as Kubernetes does. Encodes only texts that can be too long, as a character has at most three bytes. */
+/**
+ * Compares bytes, as Kubernetes does. Encodes only texts that can be too long, as a character has at most three bytes.
+ */
 function isLongerThan(text: string, maxBytes: number): boolean {
   if (text.length > maxBytes) return true;
   return text.length * 3 > maxBytes && utf8.encode(text).length > maxBytes;

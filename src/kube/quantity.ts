@@ -86,7 +86,10 @@ function unitOf(suffix: string): Unit {
   return { base: 10, exponent, format: 'DecimalExponent' };
 }
 
-/** Reports whether Go keeps the text. Its parser has a fast path for texts that look canonical, such as `1.500` and `+5`. */
+/**
+ * Reports whether Go keeps the text. Its parser has a fast path for texts that look canonical, such as `1.500` and
+ * `+5`.
+ */
 function keepsText(whole: string, fraction: string, { base, exponent }: Unit): boolean {
   const number = whole.replace(/^0+/, '') || '0';
   const shifted = number + fraction;

@@ -1,6 +1,6 @@
 /**
- * The target of a request as the client sent it. Its path is never resolved, because authorization is decided on the path
- * as written. Pure.
+ * The target of a request as the client sent it. Its path is never resolved, because authorization is decided on the
+ * path as written. Pure.
  */
 
 export interface RequestTarget {

@@ -1,7 +1,7 @@
 /**
- * Orders a list that strategic merge patch has merged. Items that the patch (or its $setElementOrder) contains come in its
- * order. Items that only the server has keep their order, and come before the first item of the patch that they preceded
- * on the server.
+ * Orders a list that strategic merge patch has merged. Items that the patch (or its $setElementOrder) contains come in
+ * its order. Items that only the server has keep their order, and come before the first item of the patch that they
+ * preceded on the server.
  */
 
 /** Returns what identifies an item: the value of its merge key, or the item itself in a list of scalars. */

@@ -1,7 +1,7 @@
 /**
  * Strategic merge patch: a JSON merge patch that reads from the schema which lists are sets or maps, and accepts the
- * directives `$patch: replace|delete`, `$retainKeys`, `$setElementOrder/<list>` and `$deleteFromPrimitiveList/<list>`. In
- * fields that the schema does not have, maps are merged by key and lists are replaced.
+ * directives `$patch: replace|delete`, `$retainKeys`, `$setElementOrder/<list>` and `$deleteFromPrimitiveList/<list>`.
+ * In fields that the schema does not have, maps are merged by key and lists are replaced.
  *
  * Messages and codes are those of kube-apiserver, except for its 500s (see `patchError`).
  */

@@ -1,7 +1,8 @@
 /**
- * Parses untrusted YAML in time that grows linearly with its length. The library's own `parse` searches the whole document
- * for every alias, formats every error with its line, and prints keys that are collections at each level: one kilobyte can
- * take seconds, 256 kilobytes a minute. Here each token takes some microseconds, and their number is bounded.
+ * Parses untrusted YAML in time that grows linearly with its length. The library's own `parse` searches the whole
+ * document for every alias, formats every error with its line, and prints keys that are collections at each level: one
+ * kilobyte can take seconds, 256 kilobytes a minute. Here each token takes some microseconds, and their number is
+ * bounded.
  */
 import { Composer, isAlias, isMap, isPair, isScalar, isSeq, Lexer, LineCounter, Parser, type Document } from 'yaml';
 
@@ -70,8 +71,8 @@ interface Sized {
 }
 
 /**
- * Returns the value of a document. Values of aliases are shared, not copied, so copy the result before changing it. Throws
- * errors with the messages of Go's decoder.
+ * Returns the value of a document. Values of aliases are shared, not copied, so copy the result before changing it.
+ * Throws errors with the messages of Go's decoder.
  */
 export function yamlValue(document: Document): unknown {
   const anchored = new Map<string, Sized | 'open'>();

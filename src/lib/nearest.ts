@@ -15,7 +15,7 @@ export function nearest(word: string, known: readonly string[]): string | undefi
     if (distance <= maxDistance && (best === undefined || distance < best.distance)) best = { name, distance };
   }
   if (best !== undefined) return best.name;
-  // A word that was not typed to its end.
+  // The user may have typed only the beginning of a word.
   return typed.length < SHORT_LENGTH ? undefined : known.find((name) => name.toLowerCase().startsWith(typed));
 }
 

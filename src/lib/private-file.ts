@@ -1,6 +1,6 @@
 /**
- * Files that only their owner may read: mode 0600, in directories of mode 0700, written atomically (temporary file, fsync,
- * rename, fsync of the directory) and never through a symbolic link.
+ * Files that only their owner may read: mode 0600, in directories of mode 0700, written atomically (temporary file,
+ * fsync, rename, fsync of the directory) and never through a symbolic link.
  */
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';

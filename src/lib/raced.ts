@@ -1,4 +1,6 @@
-/** Settles like `work`, or rejects when the signal is aborted, so that work that ignores its signal blocks no caller. */
+/**
+ * Settles like `work`, or rejects when the signal is aborted, so that work that ignores its signal blocks no caller.
+ */
 export function raced<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = () => reject(signal.reason as Error);

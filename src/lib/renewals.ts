@@ -12,7 +12,7 @@ export function renewing(renew: () => Promise<void>, { clock, log }: { clock: Cl
   const scheduleNext = () => {
     stop = clock.after(RENEW_MS, () => {
       running = renew()
-        .catch((err: unknown) => log.warn({ err }, 'Cannot renew certificates; trying again in a week'))
+        .catch((err: unknown) => log.warn({ err }, 'Cannot renew the certificates; retrying in a week'))
         .finally(scheduleNext);
     });
   };

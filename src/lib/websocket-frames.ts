@@ -81,7 +81,9 @@ export interface FrameReaderOptions {
 export class FrameReader {
   readonly #options: FrameReaderOptions;
   #pending: Buffer = Buffer.alloc(0);
-  /** The buffer that #pending is a part of, if there is space after it; undefined while #pending is a part of a chunk. */
+  /**
+   * The buffer that #pending is a part of, if there is space after it; undefined while #pending is a part of a chunk.
+   */
   #buffer: Buffer | undefined;
   /** Bytes so far of the data message whose last fragment has not arrived yet. */
   #messageBytes: number | undefined;
@@ -97,7 +99,9 @@ export class FrameReader {
     return frames;
   }
 
-  /** Appends to a buffer that doubles its size, so that a long frame that arrives byte by byte is not copied every time. */
+  /**
+   * Appends to a buffer that doubles its size, so that a long frame that arrives byte by byte is not copied every time.
+   */
   #append(chunk: Buffer): void {
     const [had, length] = [this.#pending.length, this.#pending.length + chunk.length];
     if (had === 0) {

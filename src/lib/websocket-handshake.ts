@@ -14,8 +14,8 @@ export type ServerHandshake =
   | { readonly refused: { readonly status: 400 | 426; readonly message: string } };
 
 /**
- * Answers a GET with `Upgrade: websocket`. Selects the first of the client's subprotocols that is `known`. Refuses a client
- * that requests only unknown subprotocols; accepts one that requests none.
+ * Answers a GET with `Upgrade: websocket`. Selects the first of the client's subprotocols that is `known`. Refuses a
+ * client that requests only unknown subprotocols; accepts one that requests none.
  */
 export function serverHandshake(header: Header, known: readonly string[]): ServerHandshake {
   const key = header('sec-websocket-key') ?? '';

@@ -1,7 +1,7 @@
 /**
- * One side of an open WebSocket as a stream of bytes. Written bytes are sent as binary messages; the payloads of received
- * messages are read. Answers pings. A normal close by the other side ends the stream; a close with an error code and a
- * broken connection are a WebSocketError.
+ * One side of an open WebSocket as a stream of bytes. Written bytes are sent as binary messages; the payloads of
+ * received messages are read. Answers pings. A normal close by the other side ends the stream; a close with an error
+ * code and a broken connection are a WebSocketError.
  */
 import { Duplex } from 'node:stream';
 import { newUid } from '#lib/ids.ts';
@@ -18,7 +18,10 @@ import {
 } from '#lib/websocket-frames.ts';
 
 export const MAX_MESSAGE_BYTES = 1024 * 1024;
-/** Larger writes are split into messages of this size, because other implementations limit it. Fits the largest datagram. */
+/**
+ * Larger writes are split into messages of this size, because other implementations limit it. Fits the largest
+ * datagram.
+ */
 const MESSAGE_BYTES = 64 * 1024;
 /** Limit for pongs that the other side does not read. */
 const MAX_UNREAD_BYTES = 1024 * 1024;

@@ -1,6 +1,6 @@
 /**
- * Checks XML before it is parsed: refuses what could harm a parser (depth, counts, DOCTYPE, entities) in one linear pass.
- * The parser itself checks whether the text is well-formed.
+ * Checks XML before it is parsed: refuses what could harm a parser (depth, counts, DOCTYPE, entities) in one linear
+ * pass. The parser itself checks whether the text is well-formed.
  */
 
 export interface XmlLimits {

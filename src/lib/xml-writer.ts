@@ -1,4 +1,6 @@
-/** Writes XML: elements as values, printed with all values escaped. Names must be valid; values may be any text. Pure. */
+/**
+ * Writes XML: elements as values, printed with all values escaped. Names must be valid; values may be any text. Pure.
+ */
 import { invariant } from '#lib/invariant.ts';
 import { ILLEGAL_CHARACTER } from '#lib/xml-scan.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Reads XML: strictly, within limits, and into values that do not depend on the parser. Names are compared by namespace and
- * local name, never by prefix. xml-scan.ts refuses harmful texts before they are parsed; xml-writer.ts writes XML.
+ * Reads XML: strictly, within limits, and into values that do not depend on the parser. Names are compared by namespace
+ * and local name, never by prefix. xml-scan.ts refuses harmful texts before they are parsed; xml-writer.ts writes XML.
  */
 import { DOMParser, type Element as DomElement, type Node as DomNode } from '@xmldom/xmldom';
 import { XML_LIMITS, XmlError, scanXml, type XmlLimits } from '#lib/xml-scan.ts';

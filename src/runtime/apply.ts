@@ -1,6 +1,7 @@
 /**
  * The only writer: applies a plan. Applying a plan twice has the same effect as once: it is not an error if an object
- * exists already, or no longer. Returns only after the caches show the writes, so that the next reconcile of the same key sees them.
+ * exists already, or no longer. Returns only after the caches show the writes, so that the next reconcile of the same
+ * key sees them.
  */
 import { startAttempt } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
@@ -176,7 +177,9 @@ async function create({ type, object, subresource }: CreateChange, context: Appl
   }
 }
 
-/** POSTs to a subresource. The response is not the object, which is read afterwards: the caches must reach its revision. */
+/**
+ * POSTs to a subresource. The response is not the object, which is read afterwards: the caches must reach its revision.
+ */
 async function createSubresource(
   { type, object, subresource }: Pick<CreateChange, 'type' | 'object' | 'subresource'>,
   { client, fieldManager, signal }: ApplyContext,

@@ -10,7 +10,10 @@ import type { Metrics } from '#runtime/metrics.ts';
 export interface ControllerParts {
   /** Uses the controller's own account, with the rights of its role. */
   readonly client: Client;
-  /** Returns the informer of a kind, which all controllers share and which is started for them. See `addIndex` for indexes. */
+  /**
+   * Returns the informer of a kind, which all controllers share and which is started for them. See `addIndex` for
+   * indexes.
+   */
   informer<T extends KubeObject>(type: ResourceType<T>): Informer<T>;
   readonly clock: Clock;
   readonly log: Log;

@@ -1,6 +1,6 @@
 /**
- * The controller loop: observe → decide → apply for one key, repeated when something changes. Queue, retries, waiting for
- * caches and logging are implemented here once; a controller only defines what it observes and how it decides.
+ * The controller loop: observe → decide → apply for one key, repeated when something changes. Queue, retries, waiting
+ * for caches and logging are implemented here once; a controller only defines what it observes and how it decides.
  */
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
@@ -29,8 +29,8 @@ export interface Source {
 
 export interface SourceOptions<T extends KubeObject> {
   /**
-   * Enqueues only if this part of an object changes, or if an object is created or deleted. For kinds that change often,
-   * such as nodes. Must include everything that decisions read of the kind.
+   * Enqueues only if this part of an object changes, or if an object is created or deleted. For kinds that change
+   * often, such as nodes. Must include everything that decisions read of the kind.
    */
   readonly part?: (object: Stored<T>) => unknown;
 }
@@ -88,13 +88,16 @@ export interface ControllerDefinition<World> {
   readonly sources: readonly Source[];
   /** Kinds that are read from the server, without a source. */
   readonly rechecks?: readonly Recheck[];
-  /** Returns everything that the decision may use; undefined if there is nothing to decide. Reads caches, writes nothing. */
+  /**
+   * Returns everything that the decision may use; undefined if there is nothing to decide. Reads caches, writes
+   * nothing.
+   */
   observe(key: string, options: { signal: AbortSignal }): World | undefined | Promise<World | undefined>;
   /** Pure. */
   decide(world: World): Plan;
   /**
-   * Returns the subject's status after the changes, given those that failed; undefined keeps it. Called after each plan with
-   * continueOnError (needsConclusion), usually without failures.
+   * Returns the subject's status after the changes, given those that failed; undefined keeps it. Called after each plan
+   * with continueOnError (needsConclusion), usually without failures.
    */
   conclude?(world: World, failures: readonly Failure[]): Plan['status'];
   /** Called once for each change that was newly applied. */

@@ -1,6 +1,6 @@
 /**
- * The rule that changes of every kind that a decision reads must trigger the controller. Otherwise a controller that waits
- * for an object would not notice its change until something else triggers it.
+ * The rule that changes of every kind that a decision reads must trigger the controller. Otherwise a controller that
+ * waits for an object would not notice its change until something else triggers it.
  *
  *   observe and decide read a kind ─┬─ it has a source ─────► its changes trigger the controller
  *                                   ├─ it has a Recheck ────► the key is reconciled again after `everyMs`
@@ -118,7 +118,10 @@ export class DecisionReads {
     }, work);
   }
 
-  /** The time after which the key must be reconciled again; undefined if changes of all read kinds trigger the controller. */
+  /**
+   * The time after which the key must be reconciled again; undefined if changes of all read kinds trigger the
+   * controller.
+   */
   get recheckMs(): number | undefined {
     return this.#recheckMs;
   }

@@ -145,7 +145,10 @@ export class EventRecorder implements EventSink {
     return `${about.slice(0, MAX_NAME - SUFFIX_LENGTH - 1)}.${this.#suffix(now)}`;
   }
 
-  /** Like client-go, nanoseconds in hex, so that names sort by time. The digits below a millisecond make the name unique. */
+  /**
+   * Like client-go, nanoseconds in hex, so that names sort by time. The digits below a millisecond make the name
+   * unique.
+   */
   #suffix(now: number): string {
     this.#sequence = (this.#sequence + 1) % 1000;
     const random = Number.parseInt(randomSuffix(2), 36) % 1000;

@@ -5,8 +5,9 @@
  *       ▲                            └─ not renewed in time, or held by another process: the signal of lead() is
  *       └──────────────────────────────── aborted, and when lead() has ended, the process follows again
  *
- * Time is measured from when a renewal is *sent*: for every observer the lease lasts at least 15 s from then, and the signal
- * is aborted after 10 s. So no other process leads before lead() has ended, provided that it ends within the remaining 5 s.
+ * Time is measured from when a renewal is *sent*: for every observer the lease lasts at least 15 s from then, and the
+ * signal is aborted after 10 s. So no other process leads before lead() has ended, provided that it ends within the
+ * remaining 5 s.
  */
 import { delay } from '#client/abort.ts';
 import type { Client, ObjectName } from '#client/client.ts';
@@ -39,8 +40,8 @@ export class LeadershipLostError extends Error {
 type Settings = Required<Omit<LeaderElectionOptions, 'random'>> & Pick<LeaderElectionOptions, 'random'>;
 
 /**
- * Leads whenever possible, until the signal is aborted or `lead` ends by itself. Errors of `lead` while it leads are thrown
- * after the lease was released.
+ * Leads whenever possible, until the signal is aborted or `lead` ends by itself. Errors of `lead` while it leads are
+ * thrown after the lease was released.
  */
 export async function runWhileLeading(options: LeaderElectionOptions): Promise<void> {
   const settings: Settings = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2000, ...options };

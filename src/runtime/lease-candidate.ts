@@ -1,7 +1,7 @@
 /**
- * One candidate for a Lease (coordination.k8s.io/v1), as written by client-go's leader election. Judges other holders only by
- * its own clock: a lease is expired if its record did not change for its duration, measured from when this candidate saw it.
- * Timestamps of other holders are only information for users.
+ * One candidate for a Lease (coordination.k8s.io/v1), as written by client-go's leader election. Judges other holders
+ * only by its own clock: a lease is expired if its record did not change for its duration, measured from when this
+ * candidate saw it. Timestamps of other holders are only information for users.
  */
 import type { Client, ObjectName } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
@@ -37,7 +37,9 @@ export class LeaseCandidate {
     return this.#observed?.spec?.holderIdentity ?? '';
   }
 
-  /** Acquires or renews the lease. Returns false if another candidate holds it or was faster. Throws if the API fails. */
+  /**
+   * Acquires or renews the lease. Returns false if another candidate holds it or was faster. Throws if the API fails.
+   */
   async hold(signal: AbortSignal): Promise<boolean> {
     try {
       if (this.#isOurs() && (await this.#renewAsObserved(signal))) return true;
@@ -48,7 +50,9 @@ export class LeaseCandidate {
     }
   }
 
-  /** Releases the lease, so that the next holder need not wait. Call it only after all work under the lease has ended. */
+  /**
+   * Releases the lease, so that the next holder need not wait. Call it only after all work under the lease has ended.
+   */
   async release(signal: AbortSignal): Promise<void> {
     // A renewal without a response may have been successful: only the server knows the state.
     const lease = await this.#read(signal);

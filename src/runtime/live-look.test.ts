@@ -5,8 +5,8 @@ import { PODS } from '#kube/core-kinds.ts';
 import { liveLook } from '#runtime/live-look.ts';
 
 const signal = new AbortController().signal;
-const read = (error: ApiError) =>
-  liveLook({ get: () => Promise.reject(error) })(PODS, { namespace: 'ns', name: 'db' }, { signal });
+const read = (thrown: ApiError) =>
+  liveLook({ get: () => Promise.reject(thrown) })(PODS, { namespace: 'ns', name: 'db' }, { signal });
 
 test('returns undefined if the object does not exist', async () => {
   assert.equal(await read(notFound(PODS, 'db')), undefined);

@@ -1,6 +1,6 @@
 /**
- * Detects missed triggers, in tests: an idle controller has nothing to do for any object of its kind. If a decision still
- * wants a change, the event that made the difference did not enqueue the key.
+ * Detects missed triggers, in tests: an idle controller has nothing to do for any object of its kind. If a decision
+ * still wants a change, the event that made the difference did not enqueue the key.
  */
 import { objectKey } from '#client/object-key.ts';
 import { deepEqual } from '#kube/deep.ts';

@@ -1,6 +1,6 @@
 /**
- * The result of a decision, as data that leaves the executor (apply.ts) no choices. The `why` of each change becomes the log
- * line and the message of the Event.
+ * The result of a decision, as data that leaves the executor (apply.ts) no choices. The `why` of each change becomes
+ * the log line and the message of the Event.
  */
 import type { DeleteOptions, ObjectName, PatchType } from '#client/client.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
@@ -47,7 +47,10 @@ export type Change = CreateChange | PatchChange | DeleteChange;
 export interface Plan {
   /** Applied in this order. The first failure stops the plan, unless continueOnError is set. */
   readonly changes: readonly Change[];
-  /** The changes are independent: all are applied, and the plan fails in the end (PlanFailure). Calls conclude() afterwards. */
+  /**
+   * The changes are independent: all are applied, and the plan fails in the end (PlanFailure). Calls conclude()
+   * afterwards.
+   */
   readonly goOn?: boolean;
   /** The subject's complete status; undefined keeps it. Written before the changes. */
   readonly status?: Readonly<Record<string, unknown>>;

@@ -1,13 +1,15 @@
 /**
- * A queue of keys. It decides when a key is processed, not what is done; adding a key only means "reconcile this again".
+ * A queue of keys. It decides when a key is processed, not what is done; adding a key only means "reconcile this
+ * again".
  *
  *                  add              a worker is free
  *   absent ──────────────► ready ─────────────────► running ──done──► absent
  *     │                     ▲ ▲                        │ add
  *     └─addAfter─► delayed ─┘ └──────────done──────── running, to run again
  *
- * A key is ready at most once and never runs twice at the same time. Failures of a key delay its next run more and more. A
- * success resets this delay and discards times that were requested before the run: its result says when to run again.
+ * A key is ready at most once and never runs twice at the same time. Failures of a key delay its next run more and
+ * more. A success resets this delay and discards times that were requested before the run: its result says when to run
+ * again.
  */
 import { backoffMs } from '#lib/backoff.ts';
 import type { BackoffOptions } from '#lib/backoff.ts';
@@ -99,7 +101,10 @@ export class WorkQueue {
     });
   }
 
-  /** Adds the key after a delay; the earlier of two times applies. `add` in the meantime keeps it, a successful run discards it. */
+  /**
+   * Adds the key after a delay; the earlier of two times applies. `add` in the meantime keeps it, a successful run
+   * discards it.
+   */
   addAfter(key: string, ms: number): void {
     if (this.#state !== 'open') return;
     if (ms <= 0) return this.add(key);

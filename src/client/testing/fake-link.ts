@@ -11,8 +11,8 @@ import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 
 /**
- * `refused`: requests fail at once. `held`: requests wait forever. `deaf`: the server processes requests, but its responses
- * are lost.
+ * `refused`: requests fail at once. `held`: requests wait forever. `deaf`: the server processes requests, but its
+ * responses are lost.
  */
 export type LinkState = 'up' | 'refused' | 'held' | 'deaf';
 

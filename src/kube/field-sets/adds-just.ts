@@ -1,6 +1,6 @@
 /**
- * Checks whether a new object adds exactly the fields that another one added, which is so for most objects of a kind. A fast
- * path beside compareFields: it creates nothing and looks each field up once.
+ * Checks whether a new object adds exactly the fields that another one added, which is so for most objects of a kind. A
+ * fast path beside compareFields: it creates nothing and looks each field up once.
  */
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
@@ -25,7 +25,9 @@ interface ExpectedField {
   readonly below: Expected;
 }
 
-/** Adds the types to a set of added fields. Returns undefined if objects of the schema are not maps with named fields. */
+/**
+ * Adds the types to a set of added fields. Returns undefined if objects of the schema are not maps with named fields.
+ */
 export function expectedOf(added: FieldSet, schema: Schema): Expected | undefined {
   const type = fieldTypeOf(schema);
   return type.map === undefined || type.map.atomic ? undefined : withTypes(added, type);
@@ -45,8 +47,8 @@ function withTypes({ member, children }: FieldSet, { map, list }: FieldType): Ex
 }
 
 /**
- * Reports whether compareFields(empty, object) would return exactly the expected fields as added. `empty` contains at most
- * empty maps. May return false although the fields are the same, but never true if they differ.
+ * Reports whether compareFields(empty, object) would return exactly the expected fields as added. `empty` contains at
+ * most empty maps. May return false although the fields are the same, but never true if they differ.
  */
 export function addsJust(object: Record<string, unknown>, empty: object, all: Expected): boolean {
   const { fields, size } = all;

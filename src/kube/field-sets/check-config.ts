@@ -1,4 +1,7 @@
-/** The first check of an apply: whether a value has the types of its schema. Messages are those of structured-merge-diff. */
+/**
+ * The first check of an apply: whether a value has the types of its schema. Messages are those of
+ * structured-merge-diff.
+ */
 import { goSyntax, goText, goType } from '#kube/go-text.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
@@ -14,7 +17,9 @@ export interface TypeCheck {
 
 const MAX_ERRORS = 100;
 
-/** Returns messages like `.spec.list: duplicate entries for key [name="a"]`; none if the value is well typed. Bounded. */
+/**
+ * Returns messages like `.spec.list: duplicate entries for key [name="a"]`; none if the value is well typed. Bounded.
+ */
 export function typeFaults(value: unknown, schema: Schema, { allowDuplicates = false }: TypeCheck = {}): string[] {
   const state: CheckState = { path: [], errors: [], allowDuplicates };
   check(value, fieldTypeOf(schema), state);

@@ -1,6 +1,6 @@
 /**
- * Compares two values field by field, like Compare of structured-merge-diff. Unlike in fields-of.ts, an added or removed
- * named field is itself part of the result, with everything in it. Equal parts cost only the comparison.
+ * Compares two values field by field, like Compare of structured-merge-diff. Unlike in fields-of.ts, an added or
+ * removed named field is itself part of the result, with everything in it. Equal parts cost only the comparison.
  */
 import { deepEqual } from '#kube/deep.ts';
 import { isRecord } from '#kube/meta.ts';

@@ -1,9 +1,10 @@
 /**
- * Sets of field paths and their algebra, like fieldpath.Set of structured-merge-diff. A set is a tree. A key of `children`
- * is a path element in the canonical spelling of FieldsV1 (path-element.ts): `f:spec`, `k:{"name":"a"}`, `v:"x"`, `i:0`.
+ * Sets of field paths and their algebra, like fieldpath.Set of structured-merge-diff. A set is a tree. A key of
+ * `children` is a path element in the canonical spelling of FieldsV1 (path-element.ts): `f:spec`, `k:{"name":"a"}`,
+ * `v:"x"`, `i:0`.
  *
- * Sets are immutable, and results share unchanged parts with their sources. The root is never a member; every other node is
- * a member or has children.
+ * Sets are immutable, and results share unchanged parts with their sources. The root is never a member; every other
+ * node is a member or has children.
  */
 
 export interface FieldSet {

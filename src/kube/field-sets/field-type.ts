@@ -1,7 +1,7 @@
 /**
  * The part of a schema that matters for ownership: which shapes a value may have, whether lists and maps are owned as a
- * whole or by item, and which fields have a name. Compiled once per schema, like schemaconv of kube-openapi; schemas may be
- * recursive. The other modules of this folder traverse values with it.
+ * whole or by item, and which fields have a name. Compiled once per schema, like schemaconv of kube-openapi; schemas
+ * may be recursive. The other modules of this folder traverse values with it.
  */
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';

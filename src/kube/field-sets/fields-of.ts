@@ -1,6 +1,6 @@
 /**
- * The fields that a manager owns after writing a whole value: every leaf, every item of a set, map list or free map, and
- * atomic values as a whole. Named fields that only contain others are not owned themselves.
+ * The fields that a manager owns after writing a whole value: every leaf, every item of a set, map list or free map,
+ * and atomic values as a whole. Named fields that only contain others are not owned themselves.
  */
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';

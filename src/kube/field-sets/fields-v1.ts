@@ -10,8 +10,8 @@ export class FieldSetError extends Error {
 }
 
 /**
- * Parses FieldsV1 of any client. A path without children is a member; a path with children only if it contains `.`. Throws
- * FieldSetError.
+ * Parses FieldsV1 of any client. A path without children is a member; a path with children only if it contains `.`.
+ * Throws FieldSetError.
  */
 export function parseFieldsV1(json: unknown): FieldSet {
   const { children } = parseNode(json);
@@ -47,8 +47,8 @@ function parseElement(key: string): string | undefined {
 }
 
 /**
- * Returns the canonical spelling of an element of a client, or undefined for an unknown kind of element, which only a later
- * version may have.
+ * Returns the canonical spelling of an element of a client, or undefined for an unknown kind of element, which only a
+ * later version may have.
  */
 function canonicalElement(text: string): string | undefined {
   if (text.length < 2) throw new FieldSetError('key must be 2 characters long:');

@@ -1,7 +1,7 @@
 /**
- * Merges an applied configuration into the live object, like Merge of structured-merge-diff. The configuration wins field
- * by field, items of map lists and sets are merged by their key, and atomic values are replaced. Never removes anything:
- * remove-fields.ts does.
+ * Merges an applied configuration into the live object, like Merge of structured-merge-diff. The configuration wins
+ * field by field, items of map lists and sets are merged by their key, and atomic values are replaced. Never removes
+ * anything: remove-fields.ts does.
  */
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
@@ -11,8 +11,8 @@ import { fieldTypeErrorAt, itemElement, itemError } from './list-item.ts';
 import { describeElement } from './path-element.ts';
 
 /**
- * Returns the merged object. The configuration must have passed checkFieldTypes (check-config.ts). The result shares parts
- * with both inputs and must not be changed. Throws FieldTypeError if items of a list cannot be distinguished.
+ * Returns the merged object. The configuration must have passed checkFieldTypes (check-config.ts). The result shares
+ * parts with both inputs and must not be changed. Throws FieldTypeError if items of a list cannot be distinguished.
  */
 export function mergeConfig(live: unknown, config: unknown, schema: Schema): unknown {
   return mergeValue(live, config, fieldTypeOf(schema), []);
@@ -105,8 +105,8 @@ interface MergedItem {
 }
 
 /**
- * Returns the items of the merged list in order: that of the configuration for its items, and every other live item stays
- * behind its predecessor.
+ * Returns the items of the merged list in order: that of the configuration for its items, and every other live item
+ * stays behind its predecessor.
  */
 function orderItems(live: IndexedList, config: IndexedList): MergedItem[] {
   const out: MergedItem[] = [];

@@ -1,4 +1,7 @@
-/** Adjusts sets to a schema: adds the named fields that only contain others, and adapts sets after a change of the schema. */
+/**
+ * Adjusts sets to a schema: adds the named fields that only contain others, and adapts sets after a change of the
+ * schema.
+ */
 import type { Schema } from '#kube/schema.ts';
 import { asMember, LEAF } from './field-set.ts';
 import type { FieldSet } from './field-set.ts';
@@ -30,8 +33,8 @@ function typeBelow({ map, list }: FieldType, element: string): FieldType {
 }
 
 /**
- * Adapts a set after a list or map of the schema became atomic: owners of a part of it own it as a whole. Returns the same
- * set if nothing became atomic. Nothing needs to be adapted if a list or map became granular.
+ * Adapts a set after a list or map of the schema became atomic: owners of a part of it own it as a whole. Returns the
+ * same set if nothing became atomic. Nothing needs to be adapted if a list or map became granular.
  */
 export function mendFields(set: FieldSet, schema: Schema): FieldSet {
   return adapt(set, fieldTypeOf(schema), true);
@@ -53,7 +56,9 @@ function adapt(set: FieldSet, type: FieldType, isRoot: boolean): FieldSet {
 
 const isAtomicList = ({ scalar, list }: FieldType) => scalar === undefined && list?.kind === 'atomic';
 
-/** Returns undefined if the schema does not have the element: an unknown or untyped field cannot have changed its type. */
+/**
+ * Returns undefined if the schema does not have the element: an unknown or untyped field cannot have changed its type.
+ */
 function declaredTypeBelow({ map, list }: FieldType, element: string): FieldType | undefined {
   if (map !== undefined) {
     const field = element.startsWith('f:') ? map.fields.get(element.slice(2))?.type : undefined;

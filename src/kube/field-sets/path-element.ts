@@ -1,7 +1,7 @@
 /**
- * Path elements in the spelling of FieldsV1, and their order: fields by name, list items by key, set items by value, and
- * indexes. An element has one canonical spelling, so that elements can be compared as strings. Numbers, strings and names of
- * keys are spelled as by Go's JSON encoder.
+ * Path elements in the spelling of FieldsV1, and their order: fields by name, list items by key, set items by value,
+ * and indexes. An element has one canonical spelling, so that elements can be compared as strings. Numbers, strings and
+ * names of keys are spelled as by Go's JSON encoder.
  */
 import { isRecord } from '#kube/meta.ts';
 
@@ -74,8 +74,8 @@ export function sortElements(elements: Iterable<string>): string[] {
 const PLAIN_ITEM = /^(?:k:\{"\w+":"[\w./:@-]*"\}|v:"[\w./:@-]*")$/;
 
 /**
- * Reports whether an item is a single string without special characters, as most are. Such items have one spelling and no
- * character below the quote, so their order as text is the order of their values.
+ * Reports whether an item is a single string without special characters, as most are. Such items have one spelling and
+ * no character below the quote, so their order as text is the order of their values.
  */
 export const isPlainItem = (element: string): boolean => PLAIN_ITEM.test(element);
 

@@ -11,15 +11,18 @@ import { itemElement } from './list-item.ts';
 type Emptied = undefined | null;
 
 /**
- * Returns the value without the members of the set, each with everything in it. Also removes a map or list that thereby lost
- * its last item, except the root. (Kubernetes leaves null, which its kinds then remove.) The result shares unchanged parts
- * with the source.
+ * Returns the value without the members of the set, each with everything in it. Also removes a map or list that thereby
+ * lost its last item, except the root. (Kubernetes leaves null, which its kinds then remove.) The result shares
+ * unchanged parts with the source.
  */
 export function removeFields(value: unknown, removed: FieldSet, schema: Schema): unknown {
   return removeFrom(value, removed, schema, undefined);
 }
 
-/** Like removeFields, but a map or list that lost its last item becomes null, so that it does not count as removed itself. */
+/**
+ * Like removeFields, but a map or list that lost its last item becomes null, so that it does not count as removed
+ * itself.
+ */
 export function emptyFields(value: unknown, removed: FieldSet, schema: Schema): unknown {
   return removeFrom(value, removed, schema, null);
 }

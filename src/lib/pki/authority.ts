@@ -1,6 +1,6 @@
 /**
- * Certificate authorities as values: creates them, reads them from PEM and issues certificates. The callers store them and
- * decide when to renew them.
+ * Certificate authorities as values: creates them, reads them from PEM and issues certificates. The callers store them
+ * and decide when to renew them.
  */
 import { X509Certificate, createPrivateKey, createPublicKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';

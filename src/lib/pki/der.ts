@@ -1,6 +1,6 @@
 /**
- * Writes DER (ITU-T X.690) as far as certificates need it. Every function returns one complete element. node:crypto reads
- * DER.
+ * Writes DER (ITU-T X.690) as far as certificates need it. Every function returns one complete element. node:crypto
+ * reads DER.
  */
 import { invariant } from '#lib/invariant.ts';
 

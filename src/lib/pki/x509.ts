@@ -87,7 +87,9 @@ export function makeCertificate(options: CertificateOptions): string {
   return pem('CERTIFICATE', der.sequence(toBeSigned, algorithm, der.bitString(signature)));
 }
 
-/** Returns a certificate request (PKCS#10, RFC 2986) as PEM: the subject, signed with its key as proof of possession. */
+/**
+ * Returns a certificate request (PKCS#10, RFC 2986) as PEM: the subject, signed with its key as proof of possession.
+ */
 export function makeRequest(subject: Subject, { publicKey, privateKey }: KeyPair): string {
   const algorithm = der.sequence(der.oid(OID.ecdsaWithSha256));
   const info = der.sequence(der.integer(0), distinguishedName(subject), publicKeyInfo(publicKey), der.noAttributes());
