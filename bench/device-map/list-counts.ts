@@ -21,12 +21,12 @@ export async function readListCounts(target: Target): Promise<ListCounts> {
   }
 }
 
-/** Pure. */
+/** Reads the counts from the text of the metrics. Pure. */
 export function parseCounts(text: string): ListCounts {
   return { calls: byNode(text, LIST_CALLS), vms: sum(byNode(text, LIST_VMS)), bytes: sum(byNode(text, LIST_BYTES)) };
 }
 
-/** Pure. */
+/** Returns the counts between two readings. Pure. */
 export function subtractCounts(before: ListCounts, after: ListCounts): ListCounts {
   const calls = Object.entries(after.calls).map(([node, count]) => [node, count - (before.calls[node] ?? 0)] as const);
   return {

@@ -93,7 +93,7 @@ export interface ControllerDefinition<World> {
    * nothing.
    */
   observe(key: string, options: { signal: AbortSignal }): World | undefined | Promise<World | undefined>;
-  /** Pure. */
+  /** Returns the plan for this world. Pure. */
   decide(world: World): Plan;
   /**
    * Returns the subject's status after the changes, given those that failed; undefined keeps it. Called after each plan
