@@ -1,6 +1,6 @@
 /**
- * The engine as `selfsame up` composes it, with one webhook that lives in its process: such services are registered in
- * code, and the real program has none of its own. Runs on a data directory that the real program has made.
+ * The engine as `selfsame up` composes it, with an additional webhook in its process. Such services are registered in
+ * code, and the real program has none for this benchmark. Runs on a data directory that the real program has created.
  *
  *   node bench/admission-engine.ts DATA-DIR PORT
  */
@@ -15,7 +15,7 @@ import { LocalServices } from '#engine/services.ts';
 import { openSqliteStore } from '#engine/store/open-store.ts';
 import { systemClock as clock } from '#lib/clock.ts';
 import { createLog } from '#lib/log.ts';
-import { answerReview, LOCAL_SERVICE } from './delete-guards.ts';
+import { reviewDelete, LOCAL_SERVICE } from './delete-guards.ts';
 
 const HOST = '127.0.0.1';
 const [dataDir, port] = process.argv.slice(2);
@@ -24,7 +24,7 @@ if (dataDir === undefined || port === undefined) throw new Error('Usage: admissi
 const log = createLog('warn');
 const services = new LocalServices();
 services.register(LOCAL_SERVICE.namespace, LOCAL_SERVICE.name, {
-  review: (_path, review) => Promise.resolve(answerReview(review)),
+  review: (_path, review) => Promise.resolve(reviewDelete(review)),
 });
 const pkiDir = join(dataDir, 'pki');
 const pki = await ensurePki({ dir: pkiDir, hosts: ['localhost', HOST], now: () => clock.now(), log });
@@ -53,6 +53,6 @@ process.once('SIGTERM', () => {
     process.exit(0);
   })();
 });
-// An interrupt from the keyboard reaches the whole group; the benchmark decides what ends when.
+// An interrupt from the keyboard reaches all processes of the group; the benchmark decides when each ends.
 process.on('SIGINT', () => {});
 process.stdout.write('ready\n');

@@ -1,16 +1,16 @@
 /**
- * The floor for reads and watches: what node:http2 alone does with the same bytes over the same TLS. It looks at the
- * path just enough to tell what is asked, checks nothing and stores nothing. A POST goes to all who watch.
+ * The floor for reads and watches: node:http2 alone, with the same bytes and the same TLS. It reads just enough of the
+ * path to know what is requested, checks nothing and stores nothing. A POST is forwarded to all watches.
  */
 import { constants } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureServer, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
-import { answerJobs } from './jobs.ts';
+import { serveJobs } from './jobs.ts';
 
 export type BareHttp2Job =
   | { readonly kind: 'start'; readonly cert: string; readonly key: string; readonly ca: string }
-  /** Files that hold what the engine answers. */
+  /** Files with the responses of the engine. */
   | { readonly kind: 'bodies'; readonly object: string; readonly list: string };
 
 const HEAD = Buffer.from('{"type":"ADDED","object":');
@@ -22,9 +22,9 @@ const RECEIVED = { POST: CREATED, PATCH: OK };
 
 let object: Buffer = PAGE;
 let list: Buffer = PAGE;
-const watching = new Set<ServerHttp2Stream>();
+const watchers = new Set<ServerHttp2Stream>();
 
-answerJobs(async (job: BareHttp2Job) => {
+serveJobs(async (job: BareHttp2Job) => {
   if (job.kind === 'start') return start(job);
   object = await readFile(job.object);
   list = await readFile(job.list);
@@ -37,18 +37,18 @@ function start({ cert, key, ca }: Extract<BareHttp2Job, { kind: 'start' }>): Pro
     stream.on('error', () => {});
     const method = headers[':method'];
     if (method === 'POST' || method === 'PATCH') receive(stream, method);
-    else read(stream, headers[':path'] ?? '');
+    else respond(stream, headers[':path'] ?? '');
   });
   return new Promise((resolve) => {
     server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port));
   });
 }
 
-function read(stream: ServerHttp2Stream, path: string): void {
+function respond(stream: ServerHttp2Stream, path: string): void {
   stream.respond(OK);
   if (path.includes('watch=true')) {
-    watching.add(stream);
-    stream.once('close', () => watching.delete(stream));
+    watchers.add(stream);
+    stream.once('close', () => watchers.delete(stream));
   } else if (path.endsWith('limit=1')) {
     stream.end(PAGE);
   } else {
@@ -62,8 +62,8 @@ function receive(stream: ServerHttp2Stream, method: keyof typeof RECEIVED): void
   stream.on('end', () => {
     stream.respond(RECEIVED[method]);
     stream.end(object);
-    if (watching.size === 0) return;
+    if (watchers.size === 0) return;
     const frame = Buffer.concat([...chunks, TAIL]);
-    for (const watcher of watching) watcher.write(frame);
+    for (const watcher of watchers) watcher.write(frame);
   });
 }

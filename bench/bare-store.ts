@@ -1,7 +1,7 @@
-/** The floor for writes: the durable store alone, with bytes that are ready. */
+/** The floor for writes: the durable store alone, with prepared bytes. */
 import { openSqliteStore } from '#engine/store/open-store.ts';
 import type { Store } from '#engine/store/store.ts';
-import { answerJobs } from './jobs.ts';
+import { serveJobs } from './jobs.ts';
 import { pause } from './pause.ts';
 import { percentile } from './statistics.ts';
 
@@ -24,13 +24,13 @@ export interface StoreRate {
   readonly serverCores: number;
 }
 
-/** As many as the engine's clients walk over. */
-const PATCHED = 5000;
+/** The number of objects that the clients of the engine patch. */
+const PATCHED_OBJECTS = 5000;
 
 let store: Store;
 let created = 0;
 
-answerJobs(async (job: BareStoreJob) => {
+serveJobs(async (job: BareStoreJob) => {
   if (job.kind === 'write') return measure(job);
   store = await openSqliteStore(job.file);
 });
@@ -38,7 +38,7 @@ answerJobs(async (job: BareStoreJob) => {
 async function measure({ verb, writers, objectBytes, warmMs, measureMs }: WriteJob): Promise<StoreRate> {
   const latencies: number[] = [];
   const run: { phase: 'warm' | 'measured' | 'over' } = { phase: 'warm' };
-  const share = Math.floor(PATCHED / writers);
+  const share = Math.floor(PATCHED_OBJECTS / writers);
   const writer = async (number: number) => {
     const bytes = Buffer.alloc(objectBytes, 'x');
     const encode = () => Buffer.from(bytes);
@@ -58,13 +58,13 @@ async function measure({ verb, writers, objectBytes, warmMs, measureMs }: WriteJ
   await Promise.race([pause(measureMs), ended]);
   run.phase = 'over';
   const seconds = (performance.now() - from) / 1000;
-  const used = process.cpuUsage(before);
+  const cpu = process.cpuUsage(before);
   const perSecond = latencies.length / seconds;
   await ended;
   return {
     perSecond,
     p50Ms: percentile(latencies, 0.5),
     p99Ms: percentile(latencies, 0.99),
-    serverCores: (used.user + used.system) / 1e6 / seconds,
+    serverCores: (cpu.user + cpu.system) / 1e6 / seconds,
   };
 }

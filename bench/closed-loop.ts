@@ -1,4 +1,4 @@
-/** N clients, each on its own connection with one request in flight: the rate at which a server answers them. */
+/** Measures the rate of responses to N clients, each with its own connection and one request in flight. */
 import { operation, type Operation, type OperationSpec } from './operations.ts';
 import { pause } from './pause.ts';
 import { cpuMs } from './proc-files.ts';
@@ -11,7 +11,7 @@ export interface RateJob {
   readonly target: Target;
   readonly operation: OperationSpec;
   readonly clients: number;
-  /** HTTP/2, unless it says otherwise. */
+  /** HTTP/1.1 instead of HTTP/2. */
   readonly http1?: boolean;
   readonly warmMs: number;
   readonly measureMs: number;
@@ -21,20 +21,20 @@ export interface Rate {
   readonly perSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** Cores in use while it was measured. */
+  /** CPU usage during the measurement, in cores. */
   readonly serverCores: number;
   readonly clientCores: number;
 }
 
 export async function measureRate(job: RateJob): Promise<Rate> {
   const { target, clients, warmMs, measureMs } = job;
-  const made = operation(job.operation, clients);
+  const prepared = operation(job.operation, clients);
   const connections = await Promise.all(
     Array.from({ length: clients }, () =>
-      (job.http1 === true ? RawConnection1 : RawConnection).connect(target, made.fields),
+      (job.http1 === true ? RawConnection1 : RawConnection).connect(target, prepared.fields),
     ),
   );
-  const run = new Run(made);
+  const run = new Run(prepared);
   const ended = connections.map((connection, client) => run.client(connection, client));
   await pause(warmMs);
   run.start();
@@ -42,7 +42,7 @@ export async function measureRate(job: RateJob): Promise<Rate> {
   await Promise.race([pause(measureMs), ...ended]);
   const seconds = (performance.now() - from) / 1000;
   const done = run.stop();
-  const used = process.cpuUsage(clientBefore);
+  const cpu = process.cpuUsage(clientBefore);
   const serverCores = (cpuMs(target.pid) - serverBefore) / 1000 / seconds;
   await Promise.all(ended);
   for (const connection of connections) connection.close();
@@ -51,7 +51,7 @@ export async function measureRate(job: RateJob): Promise<Rate> {
     p50Ms: percentile(run.latencies, 0.5),
     p99Ms: percentile(run.latencies, 0.99),
     serverCores,
-    clientCores: (used.user + used.system) / 1e6 / seconds,
+    clientCores: (cpu.user + cpu.system) / 1e6 / seconds,
   };
 }
 
@@ -61,22 +61,22 @@ class Run {
   #measuring = false;
   #stopping = false;
 
-  constructor(made: Operation) {
-    this.#operation = made;
+  constructor(prepared: Operation) {
+    this.#operation = prepared;
   }
 
   start(): void {
     this.#measuring = true;
   }
 
-  /** How many were answered since the start. */
+  /** Stops the run and returns the number of responses since the start. */
   stop(): number {
     this.#measuring = false;
     this.#stopping = true;
     return this.latencies.length;
   }
 
-  /** Ends when the run is stopped and the last answer is there; rejects at the first answer that is not as expected. */
+  /** Resolves after the last response when the run is stopped; rejects at the first unexpected response. */
   client(connection: Connection, client: number): Promise<void> {
     const { method, next, expect } = this.#operation;
     return new Promise((resolve, reject) => {
@@ -90,7 +90,8 @@ class Run {
       const receiver = {
         onEnd: (status: number) => {
           if (this.#measuring) this.latencies.push(performance.now() - sentAt);
-          if (status !== expect) reject(new Error(`${method} was answered with ${status}; expected ${expect}`));
+          if (status !== expect)
+            reject(new Error(`The response to ${method} has status ${status}; expected ${expect}`));
           else if (this.#stopping) resolve();
           else step();
         },

@@ -1,18 +1,18 @@
 /**
- * The same wish four times: nobody, a policy, a webhook in the engine's process and one of another process keep what a
- * label protects from being deleted. Each guards a kind of its own, so that all are in force all the time.
+ * The same rule four times: objects with a protection label are not guarded, guarded by a policy, by a webhook in the
+ * engine's process, and by one in another process. Each guards its own kind, so that all are active all the time.
  */
 import { GROUP, type ParcelKind } from './parcel.ts';
 
 const LABEL = 'bench.selfsame.io/delete-protection';
-/** The longest way to a yes: the label is there, and its value is to be looked at. */
+/** The longest path to an approval: the label exists, and its value must be checked. */
 const UNPROTECTED = { [LABEL]: 'false' };
 export const PROTECTED = { [LABEL]: 'true' };
 
-export type Guard = 'nobody' | 'policy' | 'local webhook' | 'HTTPS webhook';
+export type Guard = 'none' | 'policy' | 'local webhook' | 'HTTPS webhook';
 
 export const GUARDED_KINDS: Readonly<Record<Guard, ParcelKind>> = {
-  nobody: { kind: 'OpenParcel', plural: 'openparcels', labels: UNPROTECTED },
+  none: { kind: 'OpenParcel', plural: 'openparcels', labels: UNPROTECTED },
   policy: { kind: 'RuledParcel', plural: 'ruledparcels', labels: UNPROTECTED },
   'local webhook': { kind: 'NearParcel', plural: 'nearparcels', labels: UNPROTECTED },
   'HTTPS webhook': { kind: 'FarParcel', plural: 'farparcels', labels: UNPROTECTED },
@@ -22,7 +22,7 @@ export const LOCAL_SERVICE = { namespace: 'default', name: 'bench-webhook' };
 
 const REGISTRATION = '/apis/admissionregistration.k8s.io/v1';
 
-function deletesOf({ plural }: ParcelKind) {
+function deleteRule({ plural }: ParcelKind) {
   return { apiGroups: [GROUP], apiVersions: ['*'], operations: ['DELETE'], resources: [plural] };
 }
 
@@ -33,7 +33,7 @@ const policy = {
   metadata: { name: 'bench-delete-protection' },
   spec: {
     failurePolicy: 'Fail',
-    matchConstraints: { resourceRules: [deletesOf(GUARDED_KINDS.policy)] },
+    matchConstraints: { resourceRules: [deleteRule(GUARDED_KINDS.policy)] },
     variables: [{ name: 'label', expression: `string('${LABEL}')` }],
     validations: [
       {
@@ -64,7 +64,7 @@ function webhook(name: string, kind: ParcelKind, clientConfig: object) {
       {
         name: `${name}.${GROUP}`,
         clientConfig,
-        rules: [deletesOf(kind)],
+        rules: [deleteRule(kind)],
         sideEffects: 'None',
         admissionReviewVersions: ['v1'],
       },
@@ -77,7 +77,7 @@ export interface Registration {
   readonly object: object;
 }
 
-/** All guards; the webhook of another process listens on `port` of this machine. */
+/** Returns all guards. The webhook of the other process listens on `port` of this machine. */
 export function registrations({ port, ca }: { port: number; ca: string }): Registration[] {
   const webhooks = `${REGISTRATION}/validatingwebhookconfigurations`;
   const near = { service: { ...LOCAL_SERVICE, path: '/review' } };
@@ -97,8 +97,8 @@ interface Review {
   };
 }
 
-/** What both webhooks say. */
-export function answerReview(review: unknown): object {
+/** Reviews a delete; both webhooks use it. */
+export function reviewDelete(review: unknown): object {
   const { uid, oldObject } = (review as Review).request;
   const allowed = !/^(true|True)$/.test(oldObject.metadata.labels?.[LABEL] ?? '');
   const status = { code: 403, message: `${oldObject.metadata.name} cannot be deleted, remove the label ${LABEL}` };

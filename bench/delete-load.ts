@@ -1,6 +1,6 @@
 /**
- * Deletes of several stocks in turns of a few, so that what the machine does meanwhile hits all of them alike. Who
- * begins changes from turn to turn: what one leaves behind (garbage, a busy disk) must not always hit the same one.
+ * Deletes objects of several stocks in alternating batches, so that the machine affects all of them alike. The first
+ * stock of a round changes: what a batch leaves behind (garbage, a busy disk) must not always affect the same one.
  */
 import { FIELDS, type Stock } from './operations.ts';
 import { parcelPath } from './parcel.ts';
@@ -11,14 +11,14 @@ import { percentile } from './statistics.ts';
 export interface DeletesJob {
   readonly kind: 'deletes';
   readonly target: Target;
-  /** All of the same size. */
+  /** All stocks have the same size. */
   readonly stocks: readonly Stock[];
   readonly clients: number;
-  /** Deletes of one turn. */
+  /** The number of deletes per batch. */
   readonly batch: number;
 }
 
-/** What the deletes of one stock took. */
+/** The durations of the deletes of one stock. */
 export interface Deletes {
   readonly turns: readonly Turn[];
   readonly p50Ms: number;
@@ -38,16 +38,16 @@ export async function measureDeletes({ target, stocks, clients, batch }: Deletes
   const { count } = stocks[0]!;
   for (let from = 0, turn = 0; from < count; from += batch, turn++) {
     const until = Math.min(from + batch, count);
-    for (let place = 0; place < stocks.length; place++) {
-      const at = (turn + place) % stocks.length;
+    for (let offset = 0; offset < stocks.length; offset++) {
+      const at = (turn + offset) % stocks.length;
       const { turns, latencies } = tallies[at]!;
       const cpuBefore = threadsCpuMs(target.pid);
       const [ownBefore, start] = [process.cpuUsage(), performance.now()];
       await deleteBatch(connections, stocks[at]!, from, until, latencies);
       const ms = performance.now() - start;
-      const own = process.cpuUsage(ownBefore);
+      const ownCpu = process.cpuUsage(ownBefore);
       const serverCpuMs = threadsCpuMs(target.pid) - cpuBefore;
-      turns.push({ count: until - from, ms, serverCpuMs, clientCpuMs: (own.user + own.system) / 1000 });
+      turns.push({ count: until - from, ms, serverCpuMs, clientCpuMs: (ownCpu.user + ownCpu.system) / 1000 });
     }
   }
   for (const connection of connections) connection.close();
@@ -58,7 +58,7 @@ export async function measureDeletes({ target, stocks, clients, batch }: Deletes
   }));
 }
 
-/** One request in flight on each connection, until all of the batch are answered. */
+/** Deletes a batch, with one request in flight on each connection. */
 async function deleteBatch(
   connections: readonly RawConnection[],
   { namespace, prefix, kind }: Stock,
@@ -80,7 +80,7 @@ async function deleteBatch(
         onEnd: (status: number) => {
           latencies.push(performance.now() - sentAt);
           if (status === 200) step();
-          else reject(new Error(`DELETE of ${kind?.plural} was answered with ${status}; expected 200`));
+          else reject(new Error(`The response to a DELETE of ${kind?.plural} has status ${status}; expected 200`));
         },
       };
       step();

@@ -1,4 +1,4 @@
-/** The engine as its users run it: the real program in a process of its own, and how to reach it. */
+/** Starts the engine as its users do: the real program in its own process. Prepares it and reads from it. */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
@@ -12,26 +12,26 @@ import { Program, type Command } from './program.ts';
 import { RawConnection, type Target } from './raw-h2.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-/** As the launcher has them. */
+/** The same flags as in the launcher. */
 const LAUNCHER_FLAGS = ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=8'];
 const ESTABLISHED_TIMEOUT_MS = 10_000;
 
-export interface EnginePlace {
+export interface EngineLocation {
   readonly dataDir: string;
   readonly port: number;
-  /** Where CPU profiles go, if they are wanted. */
+  /** The directory for CPU profiles, if they are wanted. */
   readonly profileDir?: string | undefined;
-  /** Another program than the real one; it is told data directory and port. */
+  /** A script to run instead of the real program, with data directory and port as arguments. */
   readonly script?: string | undefined;
 }
 
-export function startEngineProgram(place: EnginePlace): Promise<Program> {
-  return Program.start(engineCommand(place));
+export function startEngineProgram(location: EngineLocation): Promise<Program> {
+  return Program.start(engineCommand(location));
 }
 
-function engineCommand({ dataDir, port, profileDir, script }: EnginePlace): Command {
+function engineCommand({ dataDir, port, profileDir, script }: EngineLocation): Command {
   const args = ['engine', '--data-dir', dataDir, '--port', String(port)];
-  // Complaints are passed on to the reader, news are not.
+  // Warnings and errors are shown, other log lines are not.
   const env: Record<string, string> = { SELFSAME_LOG_LEVEL: 'warn' };
   if (profileDir !== undefined) env['NODE_OPTIONS'] = `--cpu-prof --cpu-prof-dir=${profileDir}`;
   const launcher = join(ROOT, 'selfsame');
@@ -41,17 +41,17 @@ function engineCommand({ dataDir, port, profileDir, script }: EnginePlace): Comm
   return { file: process.execPath, args: [join(ROOT, 'src/main.ts'), ...args], env };
 }
 
-/** The administrator's access, from the kubeconfig that the engine wrote. */
+/** Returns the administrator's access, from the kubeconfig that the engine wrote. */
 export function engineTarget(dataDir: string, pid: number): Promise<Target> {
   return targetOf(join(dataDir, 'kubeconfig'), pid);
 }
 
-/** Access to any API server by a client certificate; without its process, nobody knows its CPU time. */
+/** Returns the access to any API server with a client certificate. Without its pid, its CPU time is not measured. */
 export async function targetOf(kubeconfig: string, pid?: number): Promise<Target> {
   const text = await readFile(kubeconfig, 'utf8');
   const access = loadKubeconfig(text, {
     readFile: (path) => {
-      throw new Error(`Cannot use ${kubeconfig}: it names the file ${path}; expected certificates in place`);
+      throw new Error(`Cannot use ${kubeconfig}: it refers to the file ${path}; expected embedded certificates`);
     },
   });
   const { hostname, port } = new URL(access.server);
@@ -62,7 +62,7 @@ export async function targetOf(kubeconfig: string, pid?: number): Promise<Target
   return { host: hostname, port: Number(port), ca, cert, key, pid };
 }
 
-/** The certificate with which the engine serves, for a floor that does the same TLS. */
+/** Returns the engine's server certificate, for a floor with the same TLS. */
 export async function engineCertificate(dataDir: string): Promise<{ cert: string; key: string; ca: string }> {
   const [cert, key, ca] = await Promise.all(
     ['server.crt', 'server.key', 'ca.crt'].map((name) => readFile(join(dataDir, 'pki', name), 'utf8')),
@@ -82,7 +82,7 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** The kinds that are measured, served, and the namespaces for their objects, unless they are there. */
+/** Creates the measured kinds and the namespaces for their objects if they do not exist, and waits for the kinds. */
 export async function prepareEngine(
   target: Target,
   kinds: readonly ParcelKind[],
@@ -97,9 +97,9 @@ export async function prepareEngine(
   const deadline = performance.now() + ESTABLISHED_TIMEOUT_MS;
   for (const { metadata } of kinds.map(definitionOf)) {
     for (;;) {
-      const { body } = await connection.ask('GET', `${definitions}/${metadata.name}`);
+      const { body } = await connection.exchange('GET', `${definitions}/${metadata.name}`);
       if (isEstablished(body)) break;
-      if (performance.now() > deadline) throw new Error(`Cannot go on: ${metadata.name} is not Established`);
+      if (performance.now() > deadline) throw new Error(`Cannot measure: ${metadata.name} is not Established`);
       await pause(20);
     }
   }
@@ -110,7 +110,7 @@ export function create(connection: RawConnection, path: string, object: object):
   return post(connection, path, object, [201]);
 }
 
-/** As create, unless it is there. */
+/** Like create, but accepts an existing object. */
 function ensure(connection: RawConnection, path: string, object: object): Promise<void> {
   return post(connection, path, object, [201, 409]);
 }
@@ -121,9 +121,9 @@ async function post(
   object: object,
   expected: readonly number[],
 ): Promise<void> {
-  const { status, body } = await connection.ask('POST', path, Buffer.from(JSON.stringify(object)));
+  const { status, body } = await connection.exchange('POST', path, Buffer.from(JSON.stringify(object)));
   if (!expected.includes(status))
-    throw new Error(`Cannot create at ${path}: answered with ${status}: ${body.toString()}`);
+    throw new Error(`Cannot create an object at ${path}: the response has status ${status}: ${body.toString()}`);
 }
 
 function isEstablished(body: Buffer): boolean {
@@ -133,11 +133,11 @@ function isEstablished(body: Buffer): boolean {
   );
 }
 
-/** What the engine answers to a GET. */
-export async function capture(target: Target, path: string): Promise<Buffer> {
+/** Returns the body of a GET from the engine. */
+export async function fetchBody(target: Target, path: string): Promise<Buffer> {
   const connection = await RawConnection.connect(target, JSON_FIELDS);
-  const { status, body } = await connection.ask('GET', path);
+  const { status, body } = await connection.exchange('GET', path);
   connection.close();
-  if (status !== 200) throw new Error(`Cannot read ${path}: answered with ${status}: ${body.toString()}`);
+  if (status !== 200) throw new Error(`Cannot read ${path}: the response has status ${status}: ${body.toString()}`);
   return body;
 }

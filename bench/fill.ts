@@ -1,4 +1,4 @@
-/** Puts parcels into a namespace, as fast as some clients can; those that are there stay. */
+/** Creates parcels in a namespace, as fast as several clients can. Existing parcels stay. */
 import { JSON_FIELDS, type Stock } from './operations.ts';
 import { collectionPath, ParcelBodies } from './parcel.ts';
 import { RawConnection, type Target } from './raw-h2.ts';
@@ -19,9 +19,9 @@ export async function fill({ target, stock }: FillJob): Promise<void> {
   const client = async () => {
     const connection = await RawConnection.connect(target, JSON_FIELDS);
     while (next < count) {
-      const { status, body } = await connection.ask('POST', path, bodies.body(next++));
+      const { status, body } = await connection.exchange('POST', path, bodies.body(next++));
       if (status !== 201 && status !== 409)
-        throw new Error(`Cannot fill "${namespace}": answered with ${status}: ${body.toString()}`);
+        throw new Error(`Cannot fill "${namespace}": the response has status ${status}: ${body.toString()}`);
     }
     connection.close();
   };

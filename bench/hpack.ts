@@ -1,6 +1,6 @@
 /**
- * As much HPACK (RFC 7541) as a load generator needs: request headers that cost next to nothing to write, and the
- * status of an answer. Like any real client it lets the server use its table; unlike one it looks at nothing else.
+ * The part of HPACK (RFC 7541) that a load generator needs: request headers that are cheap to write, and the status of
+ * a response. Like a real client it lets the server use its table; unlike one it reads nothing else.
  */
 
 const STATIC_ENTRIES = 61;
@@ -14,7 +14,7 @@ const LITERAL_INDEXED = 0x40;
 export type Method = 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
 export type Fields = Readonly<Record<string, string>>;
 
-/** The headers of one connection: its authority and fields enter the server's table with the first request. */
+/** The headers of one connection. Its authority and fields enter the server's table with the first request. */
 export class RequestEncoder {
   readonly #first: { head: Buffer; tail: Buffer };
   readonly #later: { head: Buffer; tail: Buffer };
@@ -27,7 +27,7 @@ export class RequestEncoder {
       head: Buffer.concat([byte(LITERAL_INDEXED | AUTHORITY), text(authority)]),
       tail: Buffer.concat(literals),
     };
-    // The newest entry of the table has the lowest index; the authority went in first.
+    // The newest entry of the table has the lowest index; the authority was inserted first.
     const newest = STATIC_ENTRIES + 1;
     this.#later = {
       head: byte(INDEXED | (newest + names.length)),
@@ -55,12 +55,12 @@ function otherMethod(method: string): Buffer {
   return Buffer.concat([byte(0x02), text(method), byte(SCHEME_HTTPS)]);
 }
 
-const NOTHING = Buffer.alloc(0);
+const NO_BYTES = Buffer.alloc(0);
 const lengthFields = new Map<number, Buffer>();
 
-/** `content-length` is entry 28; few lengths occur. */
+/** Encodes `content-length`, which is entry 28. Cached, because few lengths occur. */
 function lengthField(length: number | undefined): Buffer {
-  if (length === undefined) return NOTHING;
+  if (length === undefined) return NO_BYTES;
   let field = lengthFields.get(length);
   if (field === undefined) {
     field = Buffer.concat([Buffer.from([0x0f, 0x0d]), text(String(length))]);
@@ -90,15 +90,15 @@ function integer(value: number, prefixBits: number): Buffer {
 
 /** Static entries 8 to 14. */
 const STATIC_STATUS: Readonly<Record<number, number>> = { 8: 200, 9: 204, 10: 206, 11: 304, 12: 400, 13: 404, 14: 500 };
-const DYNAMIC_REMEMBERED = 4096;
+const MAX_TABLE_ENTRIES = 4096;
 
-/** Reads `:status`. Of the table it remembers only which entries were statuses: an index is all that refers to them. */
+/** Reads `:status`. Of the table it keeps only the entries that are statuses, because it needs no others. */
 export class StatusReader {
   readonly #statuses = new Map<number, number>();
   #inserted = 0;
   #at = 0;
 
-  /** 0 where the block has no status: trailers. */
+  /** Returns 0 for a block without a status (trailers). */
   read(block: Buffer): number {
     let status = 0;
     this.#at = 0;
@@ -112,16 +112,16 @@ export class StatusReader {
     return status;
   }
 
-  #literal(block: Buffer, prefixBits: number, inserts: boolean): number {
+  #literal(block: Buffer, prefixBits: number, isInserted: boolean): number {
     const name = this.#integer(block, prefixBits);
     if (name === 0) this.#string(block);
     const isStatus = name !== 0 && this.#statusAt(name) !== 0;
     const value = this.#string(block);
-    const status = isStatus ? digits(value.bytes, value.huffman) : 0;
-    if (inserts) {
+    const status = isStatus ? parseDigits(value.bytes, value.huffman) : 0;
+    if (isInserted) {
       this.#inserted++;
       if (status !== 0) this.#statuses.set(this.#inserted, status);
-      this.#statuses.delete(this.#inserted - DYNAMIC_REMEMBERED);
+      this.#statuses.delete(this.#inserted - MAX_TABLE_ENTRIES);
     }
     return status;
   }
@@ -151,8 +151,8 @@ export class StatusReader {
   }
 }
 
-/** Three digits, plain or in HPACK's Huffman code: 0 to 2 have five bits, 3 to 9 have six. */
-function digits(bytes: Buffer, huffman: boolean): number {
+/** Parses three digits, plain or in HPACK's Huffman code: 0 to 2 have five bits, 3 to 9 have six. */
+function parseDigits(bytes: Buffer, huffman: boolean): number {
   if (!huffman) return Number(bytes.toString('latin1'));
   let bits = '';
   for (const value of bytes) bits += value.toString(2).padStart(8, '0');

@@ -1,28 +1,28 @@
 /**
- * Work for a process of its own: the parent asks, one job at a time, and the child answers. What is measured and what
- * measures it must not share an event loop.
+ * Jobs for a separate process: the parent sends one job at a time, and the child returns its result. The measured
+ * program and the one that measures must not share an event loop.
  */
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-type Answer = { readonly value: unknown } | { readonly failure: string };
+type JobResult = { readonly value: unknown } | { readonly failure: string };
 
-/** The child's side: `work` takes the jobs of its own kind. Ends with its parent. */
-export function answerJobs(work: (job: never) => unknown): void {
+/** The child's side: runs `work` for each job. Ends with its parent. */
+export function serveJobs(work: (job: never) => unknown): void {
   process.on('message', (job) => {
     void (async () => {
-      let answer: Answer;
+      let result: JobResult;
       try {
-        answer = { value: (await work(job as never)) ?? null };
+        result = { value: (await work(job as never)) ?? null };
       } catch (error) {
-        answer = { failure: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+        result = { failure: error instanceof Error ? (error.stack ?? error.message) : String(error) };
       }
-      process.send?.(answer);
+      process.send?.(result);
     })();
   });
   process.on('disconnect', () => process.exit(0));
-  // An interrupt from the keyboard reaches the whole group; the parent decides what ends when.
+  // An interrupt from the keyboard reaches all processes of the group; the parent decides when each ends.
   process.on('SIGINT', () => {});
 }
 
@@ -41,18 +41,18 @@ export class JobProcess<Job extends object> {
     return this.#child.pid!;
   }
 
-  async ask<Value>(job: Job): Promise<Value> {
+  async run<Value>(job: Job): Promise<Value> {
     const listening = new AbortController();
     const { signal } = listening;
-    // The one that loses is rejected by the abort, which nobody needs to hear of.
-    const answered = once(this.#child, 'message', { signal }).then(([answer]) => answer as Answer);
-    const exited = once(this.#child, 'exit', { signal }).then((): Answer => ({ failure: 'its process ended' }));
+    // The abort below rejects the promise that loses the race.
+    const received = once(this.#child, 'message', { signal }).then(([result]) => result as JobResult);
+    const exited = once(this.#child, 'exit', { signal }).then((): JobResult => ({ failure: 'its process ended' }));
     exited.catch(() => {});
     this.#child.send(job);
-    const answer = await Promise.race([answered, exited]);
+    const result = await Promise.race([received, exited]);
     listening.abort();
-    if ('failure' in answer) throw new Error(`Cannot do the job: ${answer.failure}`);
-    return answer.value as Value;
+    if ('failure' in result) throw new Error(`The job failed: ${result.failure}`);
+    return result.value as Value;
   }
 
   async stop(): Promise<void> {

@@ -1,8 +1,8 @@
-/** One client that lists a namespace over and over, whole or page by page, over HTTP/1.1: how long one list takes. */
+/** Measures how long a list takes: one client lists a namespace repeatedly, whole or in pages, over HTTP/1.1. */
 import { FIELDS } from './operations.ts';
 import { collectionPath } from './parcel.ts';
 import { RawConnection1 } from './raw-h1.ts';
-import { ask, type Connection, type Target } from './raw-h2.ts';
+import { exchange, type Connection, type Target } from './raw-h2.ts';
 import { median } from './statistics.ts';
 
 export interface ListsJob {
@@ -10,34 +10,34 @@ export interface ListsJob {
   readonly target: Target;
   readonly namespace: string;
   readonly items: number;
-  /** Undefined: all in one answer. */
+  /** Undefined: everything in one response. */
   readonly pageItems?: number;
   readonly times: number;
 }
 
-/** The median of all but the first, in ms. */
+/** Returns the median in milliseconds of all lists except the first. */
 export async function measureLists({ target, namespace, items, pageItems, times }: ListsJob): Promise<number> {
   const connection = await RawConnection1.connect(target, FIELDS);
-  const tookMs: number[] = [];
+  const durationsMs: number[] = [];
   for (let turn = 0; turn <= times; turn++) {
     const from = performance.now();
     const bytes = await listAll(connection, collectionPath(namespace), pageItems);
-    if (turn > 0) tookMs.push(performance.now() - from);
+    if (turn > 0) durationsMs.push(performance.now() - from);
     const names = bytes.reduce((sum, page) => sum + count(page, '"uid":"'), 0);
-    if (names !== items) throw new Error(`Cannot measure lists: ${names} objects came; expected ${items}`);
+    if (names !== items) throw new Error(`Cannot measure lists: ${names} objects were received; expected ${items}`);
   }
   connection.close();
-  return median(tookMs);
+  return median(durationsMs);
 }
 
 async function listAll(connection: Connection, path: string, pageItems: number | undefined): Promise<Buffer[]> {
   const pages: Buffer[] = [];
   let query = pageItems === undefined ? '' : `?limit=${pageItems}`;
   for (;;) {
-    const { status, body } = await ask(connection, 'GET', `${path}${query}`);
-    if (status !== 200) throw new Error(`Cannot measure lists: answered with ${status}`);
+    const { status, body } = await exchange(connection, 'GET', `${path}${query}`);
+    if (status !== 200) throw new Error(`Cannot measure lists: the response has status ${status}`);
     pages.push(body);
-    // The metadata of a list come before its items, or behind them.
+    // The metadata of a list are before or after its items.
     const [start, end] = [body.toString('latin1', 0, 1000), body.toString('latin1', Math.max(0, body.length - 1000))];
     const next = /"continue":"([^"]+)"/.exec(`${start}\n${end}`)?.[1];
     if (next === undefined) return pages;

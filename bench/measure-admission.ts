@@ -1,9 +1,12 @@
-/** What it costs to guard deletes: by a policy, by a webhook in the engine's process, by one of another process. */
+/**
+ * Measures the cost of guarding deletes: by a policy, by a webhook in the engine's process, and by one in another
+ * process.
+ */
 import type { Rate } from './closed-loop.ts';
 import type { Deletes, Turn } from './delete-load.ts';
 import { GUARDED_KINDS, PROTECTED, registrations, type Guard } from './delete-guards.ts';
 import { create, engineCertificate, prepareEngine } from './engine-process.ts';
-import type { Ground } from './ground.ts';
+import type { EngineBench } from './engine-bench.ts';
 import { JSON_FIELDS, type Stock } from './operations.ts';
 import type { Options } from './options.ts';
 import { collectionPath, parcel } from './parcel.ts';
@@ -13,41 +16,44 @@ import { median, percentile } from './statistics.ts';
 
 const NAMESPACE = 'customs';
 const CLIENTS = [1, 16];
-/** Of each sort in each round; in turns of so few that all see the same machine. */
+/** Deletes per guard and round, in batches small enough that all guards see the same state of the machine. */
 const DELETES = 400;
 const BATCH = 100;
-/** A policy runs two to six times as long until the server's compiler has seen it ten thousand times. */
+/** A policy takes two to six times as long until V8 has compiled it, after some ten thousand evaluations. */
 const WARM_MS = 3000;
 const WARM_CLIENTS = 16;
-/** Deletes that do happen take other ways than those of the warm-up; these rounds do not count. */
+/** Real deletes take other code paths than the dry runs of the warm-up; these rounds do not count. */
 const WARM_ROUNDS = 2;
 const MIN_POLICY_RATIO = 0.97;
 
 const GUARDS = Object.keys(GUARDED_KINDS) as Guard[];
 
-export async function* measureAdmission(ground: Ground, { admissionRounds, profileDir }: Options): AsyncGenerator<Row> {
-  await ground.stopEngine();
-  await ground.startEngine({ profiled: profileDir !== undefined, script: 'bench/admission-engine.ts' });
-  const target = await ground.target();
+export async function* measureAdmission(
+  bench: EngineBench,
+  { admissionRounds, profileDir }: Options,
+): AsyncGenerator<Row> {
+  await bench.stopEngine();
+  await bench.startEngine({ isProfiled: profileDir !== undefined, script: 'bench/admission-engine.ts' });
+  const target = await bench.target();
   await prepareEngine(target, Object.values(GUARDED_KINDS), [NAMESPACE]);
-  const { ca } = await engineCertificate(ground.dataDir);
-  await register(target, { ca, port: await ground.startWebhook() });
+  const { ca } = await engineCertificate(bench.dataDir);
+  await register(target, { ca, port: await bench.startWebhook() });
 
-  await warmUp(ground, target);
+  await warmUp(bench, target);
 
   for (const clients of CLIENTS) {
     const rounds: Record<Guard, Deletes>[] = [];
-    // One client waits for the disk anyway: it takes longer, and there is less to see.
-    const wanted = clients === 1 ? Math.ceil(admissionRounds / 2) : admissionRounds;
-    for (let round = -WARM_ROUNDS; round < wanted; round++) {
+    // One client mostly waits for the disk: it takes longer and shows less.
+    const roundCount = clients === 1 ? Math.ceil(admissionRounds / 2) : admissionRounds;
+    for (let round = -WARM_ROUNDS; round < roundCount; round++) {
       const stocks = GUARDS.map((guard): Stock => ({
         namespace: NAMESPACE,
         prefix: `c${clients}-r${round + WARM_ROUNDS}`,
         count: DELETES,
         kind: GUARDED_KINDS[guard],
       }));
-      for (const stock of stocks) await ground.load.ask({ kind: 'fill', target, stock });
-      const deletes = await ground.load.ask<Deletes[]>({ kind: 'deletes', target, stocks, clients, batch: BATCH });
+      for (const stock of stocks) await bench.load.run({ kind: 'fill', target, stock });
+      const deletes = await bench.load.run<Deletes[]>({ kind: 'deletes', target, stocks, clients, batch: BATCH });
       if (round < 0) continue;
       rounds.push(Object.fromEntries(GUARDS.map((guard, at) => [guard, deletes[at]!])) as Record<Guard, Deletes>);
     }
@@ -55,13 +61,13 @@ export async function* measureAdmission(ground: Ground, { admissionRounds, profi
   }
 }
 
-/** Dry runs: all of admission, and the objects stay. */
-async function warmUp(ground: Ground, target: Target): Promise<void> {
+/** Warms up with dry runs: they pass through all of admission, and the objects stay. */
+async function warmUp(bench: EngineBench, target: Target): Promise<void> {
   for (const kind of Object.values(GUARDED_KINDS)) {
     const stock: Stock = { namespace: NAMESPACE, prefix: 'warm', count: WARM_CLIENTS, kind };
-    await ground.load.ask({ kind: 'fill', target, stock });
+    await bench.load.run({ kind: 'fill', target, stock });
     const operation = { verb: 'dry delete', stock } as const;
-    await ground.load.ask<Rate>({
+    await bench.load.run<Rate>({
       kind: 'rate',
       target,
       operation,
@@ -75,15 +81,15 @@ async function warmUp(ground: Ground, target: Target): Promise<void> {
 async function register(target: Target, webhook: { port: number; ca: string }): Promise<void> {
   const connection = await RawConnection.connect(target, JSON_FIELDS);
   for (const { path, object } of registrations(webhook)) await create(connection, path, object);
-  // A guard that guards nothing would be the fastest of all.
+  // A guard without effect would be the fastest of all.
   for (const guard of GUARDS) {
     const collection = collectionPath(NAMESPACE, GUARDED_KINDS[guard]);
     await create(connection, collection, parcel('probe', '0', { ...GUARDED_KINDS[guard], labels: PROTECTED }));
-    const { status, body } = await connection.ask('DELETE', `${collection}/probe`);
-    const refused = body.toString().includes('cannot be deleted, remove the label');
-    if (refused !== (guard !== 'nobody')) {
+    const { status, body } = await connection.exchange('DELETE', `${collection}/probe`);
+    const isRefused = body.toString().includes('cannot be deleted, remove the label');
+    if (isRefused !== (guard !== 'none')) {
       throw new Error(
-        `Cannot measure: ${guard} was to guard a delete, which was answered with ${status}: ${body.toString()}`,
+        `Cannot measure ${guard}: the delete of a protected object was answered with ${status}: ${body.toString()}`,
       );
     }
   }
@@ -92,24 +98,24 @@ async function register(target: Target, webhook: { port: number; ca: string }): 
 
 function row(guard: Guard, clients: number, rounds: readonly Record<Guard, Deletes>[]): Row {
   const turns = rounds.flatMap((round) => round[guard].turns);
-  const unguarded = rounds.flatMap(({ nobody }) => nobody.turns);
-  const middle = (of: readonly Turn[], value: (turn: Turn) => number) => median(of.map(value));
-  const pairs = (value: (turn: Turn) => number) => turns.map((turn, at) => value(turn) / value(unguarded[at]!));
-  const ratios = pairs(perSecond);
+  const unguarded = rounds.flatMap(({ none }) => none.turns);
+  const medianOf = (of: readonly Turn[], value: (turn: Turn) => number) => median(of.map(value));
+  const ratiosOf = (value: (turn: Turn) => number) => turns.map((turn, at) => value(turn) / value(unguarded[at]!));
+  const ratios = ratiosOf(perSecond);
   const half = `${percent(percentile(ratios, 0.25))} to ${percent(percentile(ratios, 0.75))}`;
   return {
     what: `DELETE, ${guard}, ${clients === 1 ? '1 client' : `${clients} clients`}`,
     unit: 'perSecond',
-    engine: middle(turns, perSecond),
-    floor: middle(unguarded, perSecond),
+    engine: medianOf(turns, perSecond),
+    floor: medianOf(unguarded, perSecond),
     ratio: median(ratios),
     p50Ms: median(rounds.map((round) => round[guard].p50Ms)),
     p99Ms: median(rounds.map((round) => round[guard].p99Ms)),
-    cpuUs: middle(turns, cpuUs),
-    floorCpuUs: middle(unguarded, cpuUs),
-    serverCores: middle(turns, ({ serverCpuMs, ms }) => serverCpuMs / ms),
-    clientCores: middle(turns, ({ clientCpuMs, ms }) => clientCpuMs / ms),
-    note: `half of the turns ${half}; ${percent(median(pairs(cpuUs)))} of the CPU time`,
+    cpuUs: medianOf(turns, cpuUs),
+    floorCpuUs: medianOf(unguarded, cpuUs),
+    serverCores: medianOf(turns, ({ serverCpuMs, ms }) => serverCpuMs / ms),
+    clientCores: medianOf(turns, ({ clientCpuMs, ms }) => clientCpuMs / ms),
+    note: `half of the turns ${half}; ${percent(median(ratiosOf(cpuUs)))} of the CPU time`,
     ...(guard === 'policy' ? { bar: { ratioAtLeast: MIN_POLICY_RATIO } } : {}),
   };
 }

@@ -1,6 +1,6 @@
-/** Memory and start-up with 10,000 objects; their floor is a process that only opens the same store. */
+/** Measures memory and start-up with 10,000 objects. The floor is a process that only opens the same store. */
 import { prepareEngine } from './engine-process.ts';
-import { NAMESPACES, PATCH_STOCK, READ_STOCK, type Ground } from './ground.ts';
+import { NAMESPACES, PATCH_STOCK, READ_STOCK, type EngineBench } from './engine-bench.ts';
 import type { Options } from './options.ts';
 import { PARCEL } from './parcel.ts';
 import { pause } from './pause.ts';
@@ -9,39 +9,39 @@ import { median } from './statistics.ts';
 
 const MAX_RSS_BYTES = 250e6;
 const MAX_START_SECONDS = 3;
-/** For what a process frees and does by itself once it is left alone. */
+/** Time for work and garbage collection of an idle process. */
 const SETTLE_MS = 1500;
 
-/** Fills a new engine and leaves it running. The rows are for whoever wants them. */
-export async function measureFootprint(ground: Ground, { starts, topics, profileDir }: Options): Promise<Row[]> {
-  const first = await ground.startEngine();
-  await ground.stopEngine();
-  const empty = await ground.startEngine();
-  const target = await ground.target();
+/** Fills a new engine and leaves it running. Returns rows if they are requested. */
+export async function measureFootprint(bench: EngineBench, { starts, topics, profileDir }: Options): Promise<Row[]> {
+  const first = await bench.startEngine();
+  await bench.stopEngine();
+  const empty = await bench.startEngine();
+  const target = await bench.target();
   await prepareEngine(target, [PARCEL], NAMESPACES);
-  for (const stock of [READ_STOCK, PATCH_STOCK]) await ground.load.ask({ kind: 'fill', target, stock });
+  for (const stock of [READ_STOCK, PATCH_STOCK]) await bench.load.run({ kind: 'fill', target, stock });
   await pause(SETTLE_MS);
-  const filled = { now: ground.engine.memory('VmRSS'), peak: ground.engine.memory('VmHWM') };
-  await ground.stopEngine();
+  const filled = { now: bench.engine.memory('VmRSS'), peak: bench.engine.memory('VmHWM') };
+  await bench.stopEngine();
 
-  const wanted = topics.has('footprint');
+  const isRequested = topics.has('footprint');
   const floors: Footprint[] = [];
   const engines: Footprint[] = [];
-  for (let round = 0; round < (wanted ? starts : 0); round++) {
-    const bare = await ground.openBareStore();
+  for (let round = 0; round < (isRequested ? starts : 0); round++) {
+    const bare = await bench.openBareStore();
     await pause(SETTLE_MS);
     floors.push({ seconds: bare.startMs / 1000, bytes: bare.memory('VmRSS') });
     await bare.stop();
-    const engine = await ground.startEngine();
+    const engine = await bench.startEngine();
     await pause(SETTLE_MS);
     engines.push({ seconds: engine.startMs / 1000, bytes: engine.memory('VmRSS') });
-    await ground.stopEngine();
+    await bench.stopEngine();
   }
-  await ground.startEngine({ profiled: profileDir !== undefined });
-  if (!wanted) return [];
+  await bench.startEngine({ isProfiled: profileDir !== undefined });
+  if (!isRequested) return [];
 
-  const middle = (runs: readonly Footprint[], of: keyof Footprint) => median(runs.map((run) => run[of]));
-  const floor = { seconds: middle(floors, 'seconds'), bytes: middle(floors, 'bytes') };
+  const medianOf = (runs: readonly Footprint[], of: keyof Footprint) => median(runs.map((run) => run[of]));
+  const floor = { seconds: medianOf(floors, 'seconds'), bytes: medianOf(floors, 'bytes') };
   const memoryBar = { below: MAX_RSS_BYTES };
   return [
     {
@@ -55,14 +55,14 @@ export async function measureFootprint(ground: Ground, { starts, topics, profile
     {
       what: 'RSS, restarted with them',
       unit: 'bytes',
-      engine: middle(engines, 'bytes'),
+      engine: medianOf(engines, 'bytes'),
       floor: floor.bytes,
       bar: memoryBar,
     },
     {
       what: 'start-up with them',
       unit: 'seconds',
-      engine: middle(engines, 'seconds'),
+      engine: medianOf(engines, 'seconds'),
       floor: floor.seconds,
       bar: { below: MAX_START_SECONDS },
       note: `empty ${(empty.startMs / 1000).toFixed(2)} s, the very first ${(first.startMs / 1000).toFixed(2)} s`,

@@ -1,7 +1,7 @@
-/** Requests per second: reads against the bare server, durable writes against the bare store. */
+/** Measures requests per second: reads compared with the bare server, durable writes compared with the bare store. */
 import type { BareStoreJob, StoreRate } from './bare-store.ts';
 import type { Rate } from './closed-loop.ts';
-import { CREATE_NAMESPACE, PATCH_STOCK, READ_STOCK, type Ground } from './ground.ts';
+import { CREATE_NAMESPACE, PATCH_STOCK, READ_STOCK, type EngineBench } from './engine-bench.ts';
 import type { JobProcess } from './jobs.ts';
 import type { OperationSpec } from './operations.ts';
 import type { Options } from './options.ts';
@@ -18,14 +18,14 @@ const MIN_GET_RATIO = 0.5;
 const MIN_LIST_RATIO = 0.6;
 const MIN_WRITE_RATIO = 0.25;
 
-/** The same requests to a bare server and to the engine, in turns. */
+/** Sends the same requests to a bare server and to the engine, alternating. */
 export class Reads {
-  readonly #ground: Ground;
+  readonly #bench: EngineBench;
   readonly #options: Options;
   readonly #bare: Target;
 
-  constructor(ground: Ground, options: Options, bare: Target) {
-    this.#ground = ground;
+  constructor(bench: EngineBench, options: Options, bare: Target) {
+    this.#bench = bench;
     this.#options = options;
     this.#bare = bare;
   }
@@ -34,21 +34,21 @@ export class Reads {
     for (const clients of GET_CLIENTS) {
       const bar = clients === GET_BAR_CLIENTS ? { ratioAtLeast: MIN_GET_RATIO } : undefined;
       const rates = await this.#compare({ verb: 'get', stock: READ_STOCK }, clients);
-      yield { what: `GET, ${count(clients)}`, unit: 'perSecond', bar, ...rates };
+      yield { what: `GET, ${describeClients(clients)}`, unit: 'perSecond', bar, ...rates };
     }
   }
 
   async *list(): AsyncGenerator<Row> {
     const rates = await this.#compare({ verb: 'list', namespace: READ_STOCK.namespace }, LIST_CLIENTS);
-    const what = `LIST of 5,000, ${count(LIST_CLIENTS)}`;
+    const what = `LIST of 5,000, ${describeClients(LIST_CLIENTS)}`;
     yield { what, unit: 'perSecond', bar: { ratioAtLeast: MIN_LIST_RATIO }, ...rates };
   }
 
-  async #compare(operation: OperationSpec, clients: number): Promise<Compared> {
+  async #compare(operation: OperationSpec, clients: number): Promise<Comparison> {
     const { rounds, warmMs, measureMs } = this.#options;
-    const engine = await this.#ground.target();
+    const engine = await this.#bench.target();
     const at = (target: Target) =>
-      this.#ground.load.ask<Rate>({ kind: 'rate', target, operation, clients, warmMs, measureMs });
+      this.#bench.load.run<Rate>({ kind: 'rate', target, operation, clients, warmMs, measureMs });
     return compare(
       rounds,
       () => at(this.#bare),
@@ -64,75 +64,75 @@ export interface WriteFloors {
 }
 
 /**
- * Durable writes through the API and to the bare store, in turns, with as many writers. Where there is a bar, a bare
- * server that takes the same requests and stores nothing tells how much of the way HTTP/2 and TLS alone are.
+ * Measures durable writes through the API and to the bare store, alternating, with as many writers. For the line with a
+ * bar, a bare server that receives the same requests and stores nothing shows the share of HTTP/2 and TLS.
  */
 export async function* measureWrites(
   verb: 'create' | 'patch',
-  ground: Ground,
+  bench: EngineBench,
   { rounds, warmMs, measureMs }: Options,
   floors: WriteFloors,
 ): AsyncGenerator<Row> {
   const { store, http2, objectBytes } = floors;
-  const engine = await ground.target();
+  const engine = await bench.target();
   for (const clients of WRITE_CLIENTS) {
     const spec = (round: number): OperationSpec =>
       verb === 'patch'
         ? { verb, stock: PATCH_STOCK }
         : { verb, namespace: CREATE_NAMESPACE, prefix: `c${clients}-r${round}` };
-    const through = (target: Target, round: number) =>
-      ground.load.ask<Rate>({ kind: 'rate', target, operation: spec(round), clients, warmMs, measureMs });
-    const barred = clients === WRITE_BAR_CLIENTS;
-    const unstored: number[] = [];
-    const compared = await compare(
+    const measureAt = (target: Target, round: number) =>
+      bench.load.run<Rate>({ kind: 'rate', target, operation: spec(round), clients, warmMs, measureMs });
+    const hasBar = clients === WRITE_BAR_CLIENTS;
+    const bareRates: number[] = [];
+    const comparison = await compare(
       rounds,
-      () => store.ask<StoreRate>({ kind: 'write', verb, writers: clients, objectBytes, warmMs, measureMs }),
+      () => store.run<StoreRate>({ kind: 'write', verb, writers: clients, objectBytes, warmMs, measureMs }),
       async (round) => {
-        if (barred) unstored.push((await through(http2, round)).perSecond);
-        return through(engine, round);
+        if (hasBar) bareRates.push((await measureAt(http2, round)).perSecond);
+        return measureAt(engine, round);
       },
     );
     yield {
-      what: `${verb === 'create' ? 'durable create' : 'durable merge patch'}, ${count(clients)}`,
+      what: `${verb === 'create' ? 'durable create' : 'durable merge patch'}, ${describeClients(clients)}`,
       unit: 'perSecond',
-      ...compared,
-      ...(barred
+      ...comparison,
+      ...(hasBar
         ? {
             bar: { ratioAtLeast: MIN_WRITE_RATIO },
-            note: `bare server, nothing stored: ${amount(median(unstored), 'perSecond')}`,
+            note: `bare server, nothing stored: ${amount(median(bareRates), 'perSecond')}`,
           }
         : {}),
     };
   }
 }
 
-type Compared = Pick<
+type Comparison = Pick<
   Row,
   'engine' | 'floor' | 'p50Ms' | 'p99Ms' | 'cpuUs' | 'floorCpuUs' | 'serverCores' | 'clientCores'
 >;
 
-/** In turns, because a machine is not as fast in one minute as in the next. */
+/** Alternates, because the speed of a machine changes from minute to minute. */
 async function compare(
   rounds: number,
   floor: () => Promise<StoreRate>,
   engine: (round: number) => Promise<Rate>,
-): Promise<Compared> {
+): Promise<Comparison> {
   const floors: StoreRate[] = [];
   const engines: Rate[] = [];
   for (let round = 0; round < rounds; round++) {
     floors.push(await floor());
     engines.push(await engine(round));
   }
-  const middle = (of: keyof Rate) => median(engines.map((rate) => rate[of]));
+  const medianOf = (of: keyof Rate) => median(engines.map((rate) => rate[of]));
   return {
-    engine: middle('perSecond'),
+    engine: medianOf('perSecond'),
     floor: median(floors.map(({ perSecond }) => perSecond)),
-    p50Ms: middle('p50Ms'),
-    p99Ms: middle('p99Ms'),
+    p50Ms: medianOf('p50Ms'),
+    p99Ms: medianOf('p99Ms'),
     cpuUs: median(engines.map(cpuUs)),
     floorCpuUs: median(floors.map(cpuUs)),
-    serverCores: middle('serverCores'),
-    clientCores: middle('clientCores'),
+    serverCores: medianOf('serverCores'),
+    clientCores: medianOf('clientCores'),
   };
 }
 
@@ -140,6 +140,6 @@ function cpuUs({ serverCores, perSecond }: Pick<Rate, 'serverCores' | 'perSecond
   return (serverCores / perSecond) * 1e6;
 }
 
-function count(clients: number): string {
+function describeClients(clients: number): string {
   return clients === 1 ? '1 client' : `${clients} clients`;
 }

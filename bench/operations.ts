@@ -1,4 +1,4 @@
-/** What clients do in a closed loop: the request of each turn, ready to be sent. */
+/** The requests of clients in a closed loop, ready to be sent. */
 import type { Fields, Method } from './hpack.ts';
 import { collectionPath, ParcelBodies, parcelPath, type ParcelKind } from './parcel.ts';
 
@@ -7,7 +7,7 @@ export interface Stock {
   readonly namespace: string;
   readonly prefix: string;
   readonly count: number;
-  /** Parcels, unless it says otherwise. */
+  /** The kind; Parcel by default. */
   readonly kind?: ParcelKind;
 }
 
@@ -19,7 +19,7 @@ export type OperationSpec =
 export interface Operation {
   readonly method: Method;
   readonly fields: Fields;
-  /** The status that each answer must have. */
+  /** The expected status of each response. */
   readonly expect: number;
   next(client: number, turn: number): { path: string; body?: Buffer };
 }
@@ -55,7 +55,7 @@ export function operation(spec: OperationSpec, clients: number): Operation {
       return { method: 'POST', fields: JSON_FIELDS, expect: 201, next: () => ({ path, body: bodies.body(number++) }) };
     }
     case 'patch': {
-      // Each run starts elsewhere, so that no run writes a value that is there already.
+      // Each run starts with another value, so that every patch changes something.
       let value = Date.now() * 1000;
       return {
         method: 'PATCH',
@@ -70,7 +70,7 @@ export function operation(spec: OperationSpec, clients: number): Operation {
   }
 }
 
-/** Each client walks over objects of its own, so that no two ever wait for the same one. */
+/** Returns an object of this client. Each client has its own objects, so that no two wait for the same one. */
 function ownPath({ namespace, prefix, count, kind }: Stock, clients: number, client: number, turn: number): string {
   const share = Math.floor(count / clients);
   return parcelPath(namespace, prefix, client * share + (turn % share), kind);

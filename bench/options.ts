@@ -1,4 +1,4 @@
-/** The command line of the benchmark, compiled into how long and how often everything is measured. */
+/** The command line of the benchmark, parsed into how long and how often everything is measured. */
 import { parseArgs } from 'node:util';
 import type { DeviceMapOptions } from './device-map/measure-device-map.ts';
 import type { DeletionOptions } from './delete-protection/measure-deletions.ts';
@@ -7,9 +7,9 @@ import type { TransitionOptions } from './machine-types/measure-transition.ts';
 const ENGINE_TOPICS = ['footprint', 'get', 'list', 'create', 'patch', 'watch', 'admission', 'apiserver'] as const;
 export const VM_TOPICS = ['vm-start', 'vm-memory', 'vm-migration', 'vm-fleet'] as const;
 export type VmTopic = (typeof VM_TOPICS)[number];
-/** Rows of a plane of their own. */
+/** Has rows from its own plane. */
 export const TRANSITION_TOPIC = 'machine-types';
-/** Tables of their own. */
+/** Topics with their own tables. */
 export const TABLE_TOPICS = ['delete-protection', 'device-map'] as const;
 export type TableTopic = (typeof TABLE_TOPICS)[number];
 export type Topic = (typeof ENGINE_TOPICS)[number] | VmTopic | typeof TRANSITION_TOPIC | TableTopic;
@@ -20,21 +20,21 @@ export interface Options {
   readonly topics: ReadonlySet<Topic>;
   readonly jsonFile: string | undefined;
   readonly profileDir: string | undefined;
-  /** The kubeconfig of an API server that is measured beside the engine. */
+  /** The kubeconfig of an API server to compare the engine with. */
   readonly beside: string | undefined;
-  /** Floor and engine take turns this often; the medians count. */
+  /** The number of rounds in which floor and engine alternate; the medians count. */
   readonly rounds: number;
   readonly warmMs: number;
   readonly measureMs: number;
   readonly starts: number;
   readonly watchWrites: number;
-  /** Each with 400 deletes of every sort, with many clients; half as many with one. */
+  /** Rounds with 400 deletes per guard with many clients; half as many with one client. */
   readonly admissionRounds: number;
-  /** Starts of a VM, by the plane and by hand. */
+  /** Starts of a VM, by the plane and manually. */
   readonly vmStarts: number;
-  /** Migrations, by the plane and by hand. */
+  /** Migrations, by the plane and manually. */
   readonly vmMigrations: number;
-  /** Real guests whose managers are measured. */
+  /** Real guests for the memory of server and agents. */
   readonly guests: number;
   /** Simulated VMs. */
   readonly fleet: number;
@@ -45,15 +45,15 @@ export interface Options {
 
 export const USAGE = `Usage: npm run bench -- [options]
   --quick           one short round of everything, under a minute
-  --only TOPICS     a comma-separated choice of ${TOPICS.join(', ')};
-                    vms for all of VMs
-  --beside FILE     the kubeconfig of a kube-apiserver on this machine: the topic apiserver measures it in the same run;
-                    its parcels stay there
-  --json FILE       writes the figures to FILE too
-  --profile DIR     writes CPU profiles of the engine to DIR (it is slower meanwhile); bench/top-functions.ts reads them
+  --only TOPICS     a comma-separated list of ${TOPICS.join(', ')};
+                                        vms for all topics about VMs
+    --beside FILE     the kubeconfig of a kube-apiserver on this machine: the topic apiserver measures it in the same run;
+                      its parcels are not removed
+    --json FILE       also writes the figures to FILE
+    --profile DIR     writes CPU profiles of the engine to DIR (which slows it down); read them with bench/top-functions.ts
 `;
 
-/** Throws an Error that says what is wrong with the command line. */
+/** Throws an Error if the command line is invalid. */
 export function parseOptions(args: readonly string[]): Options & { readonly help: boolean } {
   const { values } = parseArgs({
     args: [...args],
@@ -69,7 +69,7 @@ export function parseOptions(args: readonly string[]): Options & { readonly help
   return {
     help: values.help,
     quick: values.quick,
-    topics: new Set(values.only === undefined ? TOPICS : values.only.split(',').flatMap(topicsOf)),
+    topics: new Set(values.only === undefined ? TOPICS : values.only.split(',').flatMap(parseTopic)),
     jsonFile: values.json,
     profileDir: values.profile,
     beside: values.beside,
@@ -82,13 +82,13 @@ export function parseOptions(args: readonly string[]): Options & { readonly help
     transition: values.quick ? { vms: 500, rounds: 1 } : { vms: 5000, rounds: 3 },
     deviceMap: values.quick ? { vms: 500, changed: 100, restMs: 5000 } : { vms: 10_000, changed: 100, restMs: 30_000 },
     deletions: values.quick
-      ? { runs: 2, batches: batchesOf({ many: 40, few: 10, times: [1, 2, 1] }), kubectlVms: 15, rehearsals: 200 }
-      : { runs: 5, batches: batchesOf({ many: 400, few: 40, times: [2, 15, 4] }), kubectlVms: 40, rehearsals: 4000 },
+      ? { runs: 2, batches: makeBatches({ many: 40, few: 10, times: [1, 2, 1] }), kubectlVms: 15, rehearsals: 200 }
+      : { runs: 5, batches: makeBatches({ many: 400, few: 40, times: [2, 15, 4] }), kubectlVms: 40, rehearsals: 4000 },
   };
 }
 
-/** The seed's: many and few that are stopped, and few that run. */
-function batchesOf({ many, few, times }: { many: number; few: number; times: [number, number, number] }) {
+/** The batches of the original comparison: many and few stopped VMs, and few running ones. */
+function makeBatches({ many, few, times }: { many: number; few: number; times: [number, number, number] }) {
   return [
     { count: many, running: false, times: times[0] },
     { count: few, running: false, times: times[1] },
@@ -96,7 +96,7 @@ function batchesOf({ many, few, times }: { many: number; few: number; times: [nu
   ];
 }
 
-function topicsOf(name: string): readonly Topic[] {
+function parseTopic(name: string): readonly Topic[] {
   if (name === 'vms') return VM_TOPICS;
   const found = TOPICS.find((known) => known === name);
   if (found === undefined) throw new Error(`Unknown topic "${name}"; expected one of ${TOPICS.join(', ')}, vms`);

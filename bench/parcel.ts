@@ -1,17 +1,17 @@
 /**
- * The kind that is measured: a custom resource of about 2 KB with a structural schema of some depth, and its bodies,
- * made once and only renumbered for each request.
+ * The measured kind: a custom resource of about 2 KB with a structural schema of some depth. Its request bodies are
+ * built once and only renumbered for each request.
  */
 
 export const GROUP = 'bench.selfsame.io';
 const VERSION = 'v1';
 const DIGITS = 8;
 
-/** Twins of one kind: the same schema under another name, for what is told apart by kind. */
+/** A kind with the schema of Parcel under another name, for measurements that need several kinds. */
 export interface ParcelKind {
   readonly kind: string;
   readonly plural: string;
-  /** Besides those that all parcels have. */
+  /** Labels in addition to those of all parcels. */
   readonly labels?: Readonly<Record<string, string>>;
 }
 
@@ -31,7 +31,7 @@ export function parcelName(prefix: string, number: number): string {
 
 const SEQUENCE = Buffer.from('"sequence":"');
 
-/** The number of the parcel whose JSON stands between `start` and `end`; -1 where there is none. */
+/** Returns the number of the parcel whose JSON is between `start` and `end`, or -1 if there is none. */
 export function sequenceIn(bytes: Buffer, start: number, end: number): number {
   const found = bytes.indexOf(SEQUENCE, start);
   if (found < 0 || found > end) return -1;
@@ -41,7 +41,7 @@ export function sequenceIn(bytes: Buffer, start: number, end: number): number {
   return number;
 }
 
-/** Makes bodies to create parcels with: a copy of one text with other digits. */
+/** Creates request bodies: copies of one text with other digits. */
 export class ParcelBodies {
   readonly #template: Buffer;
   readonly #places: number[] = [];

@@ -1,4 +1,4 @@
-/** For warming up and settling down; never for waiting until something is ready. */
+/** Waits for warming up and settling; never use it to wait until something is ready. */
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => {
     setTimeout(resolve, ms);

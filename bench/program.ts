@@ -1,4 +1,4 @@
-/** A program that says `ready` when it serves: the engine itself, and the floor for its start. */
+/** A program that prints `ready` when it serves: the engine, and the floor for its start. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { memoryBytes } from './proc-files.ts';
@@ -18,9 +18,9 @@ export class Program {
 
   static async start({ file, args, env }: Command): Promise<Program> {
     const from = performance.now();
-    // Standard error goes on to the reader: a server that complains during a measurement should be heard.
+    // Standard error is shown, so that warnings of the server during a measurement are visible.
     const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...env } });
-    await ready(child, [file, ...args].join(' '));
+    await waitUntilReady(child, [file, ...args].join(' '));
     return new Program(child, performance.now() - from);
   }
 
@@ -47,13 +47,13 @@ export class Program {
   }
 }
 
-function ready(child: ChildProcess, what: string): Promise<void> {
+function waitUntilReady(child: ChildProcess, command: string): Promise<void> {
   return new Promise((resolve, reject) => {
     let output = '';
-    const fail = (why: string) => reject(new Error(`Cannot start "${what}": ${why}; it printed: ${output}`));
+    const fail = (reason: string) => reject(new Error(`Cannot start "${command}": ${reason}; it printed: ${output}`));
     const timer = setTimeout(() => {
       child.kill('SIGKILL');
-      fail('it did not say "ready" in time');
+      fail('it did not print "ready" in time');
     }, READY_TIMEOUT_MS);
     child.once('error', (error) => fail(error.message));
     child.once('exit', (code) => fail(`it exited with code ${code}`));

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { RawConnection1 } from './raw-h1.ts';
-import { ask, type Connection } from './raw-h2.ts';
+import { exchange, type Connection } from './raw-h2.ts';
 
-/** To a server that sends these bytes one by one for every request. */
-async function connected(bytes: string, use: (connection: Connection) => Promise<void>): Promise<void> {
+/** Connects to a server that sends these bytes one by one for every request. */
+async function withConnection(bytes: string, use: (connection: Connection) => Promise<void>): Promise<void> {
   const server = createServer((socket: Socket) => {
     socket.setNoDelay(true);
     socket.on('error', () => {});
@@ -26,7 +26,7 @@ async function connected(bytes: string, use: (connection: Connection) => Promise
   }
 }
 
-const ANSWERS: Record<string, { bytes: string; status: number; body: string }> = {
+const RESPONSES: Record<string, { bytes: string; status: number; body: string }> = {
   'a body of a known length': {
     bytes: 'HTTP/1.1 201 Created\r\nContent-Length: 5\r\n\r\nhello',
     status: 201,
@@ -40,12 +40,12 @@ const ANSWERS: Record<string, { bytes: string; status: number; body: string }> =
   },
 };
 
-for (const [what, { bytes, status, body }] of Object.entries(ANSWERS)) {
-  test(`reads ${what}, however it is cut, again and again`, async () => {
-    await connected(bytes, async (connection) => {
+for (const [what, { bytes, status, body }] of Object.entries(RESPONSES)) {
+  test(`reads ${what} in any pieces, repeatedly`, async () => {
+    await withConnection(bytes, async (connection) => {
       for (let turn = 0; turn < 3; turn++) {
-        const answer = await ask(connection, 'GET', '/');
-        assert.deepEqual({ status: answer.status, body: answer.body.toString() }, { status, body });
+        const response = await exchange(connection, 'GET', '/');
+        assert.deepEqual({ status: response.status, body: response.body.toString() }, { status, body });
       }
     });
   });

@@ -1,6 +1,6 @@
 /**
- * A minimal HTTP/1.1 client with one connection kept alive and one request in flight, for the same reason as raw-h2.ts.
- * Reads answers with a Content-Length or in chunks without trailers, and fails loudly when it meets another.
+ * A minimal HTTP/1.1 client with one persistent connection and one request in flight, for the same reason as raw-h2.ts.
+ * Reads responses with a Content-Length or in chunks without trailers, and throws for any other.
  */
 import type { Duplex } from 'node:stream';
 import { connect, type TLSSocket } from 'node:tls';
@@ -16,9 +16,9 @@ export class RawConnection1 implements Connection {
   #receiver: Receiver | undefined;
   #rest: Buffer | undefined;
   #status = 0;
-  /** What comes next. */
+  /** The part of the response that is expected next. */
   #state: 'head' | 'body' | 'first chunk' | 'next chunk' | 'chunk' = 'head';
-  /** Bytes of the body, or of the chunk, that have not come yet. */
+  /** Bytes of the body or chunk that have not arrived yet. */
   #left = 0;
   #closed = false;
 
@@ -37,13 +37,13 @@ export class RawConnection1 implements Connection {
     this.#socket = socket;
     const lines = Object.entries({ host: authority, ...fields }).map(([name, value]) => `${name}: ${value}\r\n`);
     this.#head = ` HTTP/1.1\r\n${lines.join('')}`;
-    socket.on('data', (chunk: Buffer) => this.#take(chunk));
+    socket.on('data', (chunk: Buffer) => this.#receive(chunk));
     socket.on('error', () => this.#end());
     socket.on('close', () => this.#end());
   }
 
   request(method: Method, path: string, body: Buffer | undefined, receiver: Receiver): void {
-    if (this.#receiver !== undefined) throw new Error('Cannot send a second request before the first is answered');
+    if (this.#receiver !== undefined) throw new Error('Cannot send a request before the response to the previous one');
     if (this.#closed) {
       receiver.onEnd(0);
       return;
@@ -58,36 +58,36 @@ export class RawConnection1 implements Connection {
     this.#socket.destroy();
   }
 
-  #take(chunk: Buffer): void {
+  #receive(chunk: Buffer): void {
     let bytes = this.#rest === undefined ? chunk : Buffer.concat([this.#rest, chunk]);
     this.#rest = undefined;
     for (;;) {
-      const taken = this.#takeFirst(bytes);
-      if (taken === 0) {
+      const consumed = this.#consume(bytes);
+      if (consumed === 0) {
         this.#rest = bytes;
         return;
       }
-      if (taken === bytes.length) return;
-      bytes = bytes.subarray(taken);
+      if (consumed === bytes.length) return;
+      bytes = bytes.subarray(consumed);
     }
   }
 
-  /** How many bytes it could use; 0 = more have to come. */
-  #takeFirst(bytes: Buffer): number {
-    if (this.#receiver === undefined) throw new Error('Cannot read an answer that nobody asked for');
+  /** Returns the number of bytes that were consumed; 0 if more bytes are needed. */
+  #consume(bytes: Buffer): number {
+    if (this.#receiver === undefined) throw new Error('Cannot read a response: there was no request');
     switch (this.#state) {
       case 'head':
-        return this.#takeHead(bytes);
+        return this.#consumeHead(bytes);
       case 'first chunk':
-        return this.#takeChunkHead(bytes, 0);
+        return this.#consumeChunkHead(bytes, 0);
       case 'next chunk':
-        return this.#takeChunkHead(bytes, LINE_END.length);
+        return this.#consumeChunkHead(bytes, LINE_END.length);
       default:
-        return this.#takeData(bytes);
+        return this.#consumeData(bytes);
     }
   }
 
-  #takeHead(bytes: Buffer): number {
+  #consumeHead(bytes: Buffer): number {
     const end = bytes.indexOf(HEAD_END);
     if (end < 0) return 0;
     const head = bytes.toString('latin1', 0, end);
@@ -96,11 +96,11 @@ export class RawConnection1 implements Connection {
     const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
     if (length !== undefined) this.#expectData('body', Number(length));
     else if (/\r\ntransfer-encoding: *chunked/i.test(head)) this.#state = 'first chunk';
-    else throw new Error('Cannot read an answer without a Content-Length, and not in chunks');
+    else throw new Error('Cannot read a response that has no Content-Length and is not chunked');
     return end + HEAD_END.length;
   }
 
-  #takeChunkHead(bytes: Buffer, from: number): number {
+  #consumeChunkHead(bytes: Buffer, from: number): number {
     const end = bytes.indexOf(LINE_END, from);
     if (end < 0) return 0;
     const length = Number.parseInt(bytes.toString('latin1', from, end), 16);
@@ -119,7 +119,7 @@ export class RawConnection1 implements Connection {
     if (bytes === 0) this.#finish();
   }
 
-  #takeData(bytes: Buffer): number {
+  #consumeData(bytes: Buffer): number {
     const data = bytes.length > this.#left ? bytes.subarray(0, this.#left) : bytes;
     this.#left -= data.length;
     this.#receiver?.onData?.(data);

@@ -7,7 +7,7 @@ import { RawConnection } from './raw-h2.ts';
 
 type Serve = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void;
 
-async function connected(serve: Serve, use: (connection: RawConnection) => Promise<void>): Promise<void> {
+async function withConnection(serve: Serve, use: (connection: RawConnection) => Promise<void>): Promise<void> {
   const server = createServer();
   server.on('stream', (stream, headers) => {
     stream.on('error', () => {});
@@ -25,9 +25,9 @@ async function connected(serve: Serve, use: (connection: RawConnection) => Promi
   }
 }
 
-/** Header values that fill the server's table, so that statuses leave it and come back. */
+/** Header values that fill the server's table, so that statuses are evicted and inserted again. */
 let filler = 0;
-const answer =
+const respondWith =
   (status: number): Serve =>
   (stream) => {
     stream.respond({ ':status': status, 'x-filler': `${'f'.repeat(200)}${filler++}` });
@@ -35,14 +35,14 @@ const answer =
   };
 
 for (const status of [200, 201, 301, 404, 409, 422, 429, 500, 503]) {
-  test(`reads the status ${status}, also when the server refers to its table`, async () => {
-    await connected(answer(status), async (connection) => {
-      for (let turn = 0; turn < 40; turn++) assert.equal((await connection.ask('GET', '/')).status, status);
+  test(`reads status ${status}, also if the server refers to its table`, async () => {
+    await withConnection(respondWith(status), async (connection) => {
+      for (let turn = 0; turn < 40; turn++) assert.equal((await connection.exchange('GET', '/')).status, status);
     });
   });
 }
 
-test('sends path, fields and body as they are, on the first request and on later ones', async () => {
+test('sends path, fields and body unchanged, on the first request and on later ones', async () => {
   const echo: Serve = (stream, headers) => {
     const chunks: Buffer[] = [];
     stream.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -57,10 +57,10 @@ test('sends path, fields and body as they are, on the first request and on later
       );
     });
   };
-  await connected(echo, async (connection) => {
+  await withConnection(echo, async (connection) => {
     const path = `/apis/${'p'.repeat(300)}?a=b`;
     for (let turn = 0; turn < 3; turn++) {
-      const { body } = await connection.ask('PATCH', path, Buffer.from(`turn ${turn}`));
+      const { body } = await connection.exchange('PATCH', path, Buffer.from(`turn ${turn}`));
       const common = { authority: 'bench.test', accept: 'application/json', agent: 'bench' };
       assert.deepEqual(JSON.parse(body.toString()), {
         method: 'PATCH',
@@ -73,26 +73,26 @@ test('sends path, fields and body as they are, on the first request and on later
   });
 });
 
-test('receives more than every default window', async () => {
+test('receives more than the default windows', async () => {
   const large = Buffer.alloc(3_000_000, 'x');
   const serve: Serve = (stream) => {
     stream.respond({ ':status': 200 });
     stream.end(large);
   };
-  await connected(serve, async (connection) => {
-    const answers = await Promise.all([connection.ask('GET', '/a'), connection.ask('GET', '/b')]);
-    for (const { body } of answers) assert.ok(body.equals(large));
+  await withConnection(serve, async (connection) => {
+    const responses = await Promise.all([connection.exchange('GET', '/a'), connection.exchange('GET', '/b')]);
+    for (const { body } of responses) assert.ok(body.equals(large));
   });
 });
 
-test('tells a reset stream and a lost connection by status 0', async () => {
+test('reports a reset stream and a lost connection as status 0', async () => {
   const serve: Serve = (stream, headers) => {
     if (headers[':path'] === '/reset') stream.close(2);
     else stream.session?.destroy();
   };
-  await connected(serve, async (connection) => {
-    assert.equal((await connection.ask('GET', '/reset')).status, 0);
-    assert.equal((await connection.ask('GET', '/lost')).status, 0);
-    assert.equal((await connection.ask('GET', '/after')).status, 0);
+  await withConnection(serve, async (connection) => {
+    assert.equal((await connection.exchange('GET', '/reset')).status, 0);
+    assert.equal((await connection.exchange('GET', '/lost')).status, 0);
+    assert.equal((await connection.exchange('GET', '/after')).status, 0);
   });
 });

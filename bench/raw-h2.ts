@@ -1,7 +1,7 @@
 /**
- * A minimal HTTP/2 client, so that a benchmark measures the server and not a general-purpose client beside
- * it. Receives without limits, answers SETTINGS and PING, knows no push, no padding and no
- * continuations, and fails loudly when it meets one.
+ * A minimal HTTP/2 client, so that a benchmark measures the server and not a general-purpose client. Receives without
+ * limits and answers SETTINGS and PING. Does not support push, padding and continuations, and throws if it receives
+ * one.
  */
 import type { Duplex } from 'node:stream';
 import { connect, type TLSSocket } from 'node:tls';
@@ -13,19 +13,19 @@ export interface Target {
   readonly ca: string;
   readonly cert: string;
   readonly key: string;
-  /** The process that serves, for its CPU time; undefined where it is somebody else's. */
+  /** The server process, for its CPU time; undefined if it is not ours. */
   readonly pid: number | undefined;
 }
 
-/** What one request is answered with. The chunks are views that are gone after the call. */
+/** Receives the response to one request. The chunks are views that are valid only during the call. */
 export interface Receiver {
   onStatus?(status: number): void;
   onData?(chunk: Buffer): void;
-  /** `status` 0: the stream was reset or the connection ended. */
+  /** Called with status 0 if the stream was reset or the connection ended. */
   onEnd(status: number): void;
 }
 
-/** One connection of a client, whatever it speaks. */
+/** A connection of a client, for any protocol. */
 export interface Connection {
   request(method: Method, path: string, body: Buffer | undefined, receiver: Receiver): void;
   close(): void;
@@ -75,7 +75,7 @@ export class RawConnection implements Connection {
       const socket: TLSSocket = connect({ host, port, ca, cert, key, ALPNProtocols: ['h2'] }, () => {
         socket.off('error', reject);
         if (socket.alpnProtocol === 'h2') resolve(new RawConnection(socket, `${host}:${port}`, fields));
-        else reject(new Error(`Cannot measure ${host}:${port}: it does not speak HTTP/2`));
+        else reject(new Error(`Cannot measure ${host}:${port}: it does not support HTTP/2`));
       });
       socket.setNoDelay(true);
       socket.once('error', reject);
@@ -85,7 +85,7 @@ export class RawConnection implements Connection {
   constructor(socket: Duplex, authority: string, fields: Fields) {
     this.#socket = socket;
     this.#encoder = new RequestEncoder(authority, fields);
-    socket.on('data', (chunk: Buffer) => this.#take(chunk));
+    socket.on('data', (chunk: Buffer) => this.#receive(chunk));
     socket.on('error', () => this.#end());
     socket.on('close', () => this.#end());
     const settings = frame(SETTINGS, 0, 0, 12);
@@ -115,9 +115,9 @@ export class RawConnection implements Connection {
     this.#socket.write(bytes);
   }
 
-  /** A whole exchange, for what is not measured. */
-  ask(method: Method, path: string, body?: Buffer): Promise<Answer> {
-    return ask(this, method, path, body);
+  /** Sends a request and returns the whole response, for requests that are not measured. */
+  exchange(method: Method, path: string, body?: Buffer): Promise<RawResponse> {
+    return exchange(this, method, path, body);
   }
 
   close(): void {
@@ -132,8 +132,8 @@ export class RawConnection implements Connection {
     for (const { receiver } of open) receiver.onEnd(0);
   }
 
-  /** DATA is passed on as it comes; other frames are short and are waited for. */
-  #take(chunk: Buffer): void {
+  /** Passes on DATA as it arrives; waits for the end of other frames, which are short. */
+  #receive(chunk: Buffer): void {
     const bytes = this.#rest === undefined ? chunk : Buffer.concat([this.#rest, chunk]);
     this.#rest = undefined;
     let at = 0;
@@ -158,7 +158,7 @@ export class RawConnection implements Connection {
       const stream = bytes.readUInt32BE(at + 5);
       at = header;
       if (type === DATA) this.#startData(length, flags, stream);
-      else this.#control(type!, flags, stream, bytes.subarray(at, (at += length)));
+      else this.#receiveControl(type!, flags, stream, bytes.subarray(at, (at += length)));
     }
   }
 
@@ -175,8 +175,8 @@ export class RawConnection implements Connection {
     if (length === 0 && this.#dataEnds) this.#finish(stream);
   }
 
-  #control(type: number, flags: number, id: number, payload: Buffer): void {
-    if (type === HEADERS) this.#headers(flags, id, payload);
+  #receiveControl(type: number, flags: number, id: number, payload: Buffer): void {
+    if (type === HEADERS) this.#receiveHeaders(flags, id, payload);
     else if (type === SETTINGS && !(flags & ACK)) this.#socket.write(frame(SETTINGS, ACK, 0, 0));
     else if (type === PING && !(flags & ACK)) this.#socket.write(pong(payload));
     else if (type === RST_STREAM) this.#finish(id, 0);
@@ -184,7 +184,7 @@ export class RawConnection implements Connection {
     else if (type === CONTINUATION) throw new Error('Cannot read a continuation frame');
   }
 
-  #headers(flags: number, id: number, payload: Buffer): void {
+  #receiveHeaders(flags: number, id: number, payload: Buffer): void {
     if (!(flags & END_HEADERS) || flags & PADDED) throw new Error('Cannot read headers in more than one frame');
     const status = this.#statuses.read(flags & PRIORITY ? payload.subarray(5) : payload);
     const stream = this.#streams.get(id);
@@ -204,12 +204,12 @@ export class RawConnection implements Connection {
   }
 }
 
-export interface Answer {
+export interface RawResponse {
   readonly status: number;
   readonly body: Buffer;
 }
 
-export function ask(connection: Connection, method: Method, path: string, body?: Buffer): Promise<Answer> {
+export function exchange(connection: Connection, method: Method, path: string, body?: Buffer): Promise<RawResponse> {
   const chunks: Buffer[] = [];
   return new Promise((resolve) => {
     connection.request(method, path, body, {

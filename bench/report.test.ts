@@ -9,20 +9,23 @@ const verdicts: Record<string, { row: Omit<Row, 'what' | 'unit'>; want: Verdict 
     want: 'PASS',
   },
   'a rate short of its share is below': { row: { engine: 49, floor: 100, bar: { ratioAtLeast: 0.5 } }, want: 'below' },
-  'where pairs were measured, they count': {
+  'the ratio of pairs counts if there is one': {
     row: { engine: 50, floor: 100, ratio: 0.98, bar: { ratioAtLeast: 0.97 } },
     want: 'PASS',
   },
-  'an amount under its bound passes': { row: { engine: 2.9, floor: 1, bar: { below: 3 } }, want: 'PASS' },
-  'an amount at its bound does not': { row: { engine: 3, floor: 1, bar: { below: 3 } }, want: 'below' },
-  'nothing measured is no pass': { row: { engine: Number.NaN, floor: 1, bar: { below: 3 } }, want: 'below' },
-  'a little more than the floor passes': { row: { engine: 4, floor: 1, bar: { moreThanFloor: 3 } }, want: 'PASS' },
-  'more than that does not': { row: { engine: 4.1, floor: 1, bar: { moreThanFloor: 3 } }, want: 'below' },
-  'more than a floor that was not measured is no pass': {
+  'an amount below its limit passes': { row: { engine: 2.9, floor: 1, bar: { below: 3 } }, want: 'PASS' },
+  'an amount at its limit does not pass': { row: { engine: 3, floor: 1, bar: { below: 3 } }, want: 'below' },
+  'a missing figure does not pass': { row: { engine: Number.NaN, floor: 1, bar: { below: 3 } }, want: 'below' },
+  'an allowed difference to the floor passes': {
+    row: { engine: 4, floor: 1, bar: { moreThanFloor: 3 } },
+    want: 'PASS',
+  },
+  'a larger difference does not pass': { row: { engine: 4.1, floor: 1, bar: { moreThanFloor: 3 } }, want: 'below' },
+  'a difference to a missing floor does not pass': {
     row: { engine: 1, bar: { moreThanFloor: 3 } },
     want: 'below',
   },
-  'without a bar there is no verdict': { row: { engine: 1, floor: 1 }, want: '' },
+  'there is no verdict without a bar': { row: { engine: 1, floor: 1 }, want: '' },
 };
 for (const [what, { row, want }] of Object.entries(verdicts)) {
   test(what, () => assert.equal(verdict({ what, unit: 'seconds', ...row }), want));
@@ -40,7 +43,7 @@ for (const [want, [value, unit]] of Object.entries(amounts)) {
   test(`shows ${value} ${unit} as ${want}`, () => assert.equal(amount(value, unit), want));
 }
 
-test('a row shows figure, floor, ratio, bar, verdict and what goes with it', () => {
+test('a row shows figure, floor, ratio, bar, verdict and all other columns', () => {
   const row: Row = {
     what: 'GET, 16 clients',
     unit: 'perSecond',
@@ -60,7 +63,7 @@ test('a row shows figure, floor, ratio, bar, verdict and what goes with it', () 
   assert.equal(rowText(row).replace(/ {2,}/g, ' | '), want);
 });
 
-test('percentiles are values that were measured', () => {
+test('percentiles are measured values', () => {
   const values = Array.from({ length: 200 }, (_, at) => 200 - at);
   assert.deepEqual(
     [0.5, 0.99, 1].map((share) => percentile(values, share)),
@@ -69,7 +72,7 @@ test('percentiles are values that were measured', () => {
   assert.ok(Number.isNaN(percentile([], 0.5)));
 });
 
-test('the median of an even number is between the middle two', () => {
+test('the median of an even number is the mean of the middle two', () => {
   assert.equal(median([9, 1, 5]), 5);
   assert.equal(median([4, 1, 3, 2]), 2.5);
 });

@@ -1,30 +1,30 @@
-/** Figures beside their floors and bars, as lines of text. Pure. */
+/** Formats figures with their floors and bars as lines of text. Pure. */
 
 export type Unit = 'perSecond' | 'ms' | 'seconds' | 'bytes';
 
 export type Bar =
-  /** A share of the floor. */
+  /** The least share of the floor. */
   | { readonly ratioAtLeast: number }
-  /** In the unit of the figure. */
+  /** A limit in the unit of the figure. */
   | { readonly below: number }
-  /** In the unit of the figure: how much more than the floor it may be. */
+  /** The allowed difference to the floor, in the unit of the figure. */
   | { readonly moreThanFloor: number };
 
 export interface Row {
   readonly what: string;
   readonly unit: Unit;
   readonly engine: number;
-  /** Absent where nothing can be compared with it. */
+  /** Absent if there is nothing to compare with. */
   readonly floor?: number;
-  /** Where both were measured in pairs: the median of the pairs, which drift cannot reach. Else engine over floor. */
+  /** The median of the ratios if both were measured in pairs, which drift does not affect. Default: engine / floor. */
   readonly ratio?: number;
   readonly bar?: Bar | undefined;
   readonly p50Ms?: number;
   readonly p99Ms?: number;
-  /** CPU time of the engine and of the floor for one answer or delivery: steadier than rates on a busy machine. */
+  /** CPU time of the engine and of the floor per response or delivery: steadier than rates on a busy machine. */
   readonly cpuUs?: number;
   readonly floorCpuUs?: number;
-  /** Cores that the engine and the load generator used. */
+  /** CPU usage of the engine and of the load generator, in cores. */
   readonly serverCores?: number;
   readonly clientCores?: number;
   readonly note?: string;
@@ -34,11 +34,11 @@ export type Verdict = 'PASS' | 'below' | '';
 
 export function verdict(row: Row): Verdict {
   if (row.bar === undefined) return '';
-  return passes(row, row.bar) ? 'PASS' : 'below';
+  return meetsBar(row, row.bar) ? 'PASS' : 'below';
 }
 
-/** Without a floor there is no ratio, and no bar above one is met. */
-function passes(row: Row, bar: Bar): boolean {
+/** Reports whether the bar is met. Without a floor, no bar that refers to it is met. */
+function meetsBar(row: Row, bar: Bar): boolean {
   const { engine, floor = Number.NaN } = row;
   if ('below' in bar) return engine < bar.below;
   if ('moreThanFloor' in bar) return engine - floor <= bar.moreThanFloor;
@@ -69,7 +69,7 @@ export function heading(): string {
 
 export function rowText(row: Row): string {
   const { what, unit, engine, floor, bar, p50Ms, p99Ms, cpuUs, floorCpuUs, note } = row;
-  const latency = p50Ms === undefined || p99Ms === undefined ? '' : `${short(p50Ms)} / ${short(p99Ms)} ms`;
+  const latency = p50Ms === undefined || p99Ms === undefined ? '' : `${formatMs(p50Ms)} / ${formatMs(p99Ms)} ms`;
   const cells = [
     what,
     amount(engine, unit),
@@ -101,7 +101,7 @@ export function amount(value: number, unit: Unit): string {
     case 'perSecond':
       return `${value < 100 ? value.toFixed(1) : Math.round(value).toLocaleString('en')} /s`;
     case 'ms':
-      return `${short(value)} ms`;
+      return `${formatMs(value)} ms`;
     case 'seconds':
       return `${value.toFixed(2)} s`;
     case 'bytes':
@@ -109,7 +109,7 @@ export function amount(value: number, unit: Unit): string {
   }
 }
 
-function short(ms: number): string {
+function formatMs(ms: number): string {
   return ms.toFixed(ms < 10 ? 2 : ms < 1000 ? 1 : 0);
 }
 

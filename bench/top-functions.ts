@@ -1,4 +1,4 @@
-/** Prints where a CPU profile says the time went: `node bench/top-functions.ts FILE...`, by self time. */
+/** Prints the functions with the most self time of CPU profiles: `node bench/top-functions.ts FILE...`. */
 import { readFile } from 'node:fs/promises';
 
 interface Profile {
@@ -10,14 +10,14 @@ interface Profile {
   readonly timeDeltas: readonly number[];
 }
 
-const SHOWN = 40;
+const MAX_FUNCTIONS = 40;
 const IDLE = new Set(['(idle)', '(program)']);
 
 function topFunctions({ nodes, samples, timeDeltas }: Profile): string[] {
   const names = new Map(
     nodes.map(({ id, callFrame: { functionName, url, lineNumber } }) => {
-      const place = url.replace(/^.*\/(?=src\/|node_modules\/)/, '');
-      return [id, url === '' ? functionName : `${functionName || '(anonymous)'}  ${place}:${lineNumber + 1}`];
+      const location = url.replace(/^.*\/(?=src\/|node_modules\/)/, '');
+      return [id, url === '' ? functionName : `${functionName || '(anonymous)'}  ${location}:${lineNumber + 1}`];
     }),
   );
   const selfUs = new Map<string, number>();
@@ -28,7 +28,7 @@ function topFunctions({ nodes, samples, timeDeltas }: Profile): string[] {
     selfUs.set(name, (selfUs.get(name) ?? 0) + us);
     if (!IDLE.has(name)) busyUs += us;
   }
-  const sorted = [...selfUs].sort((a, b) => b[1] - a[1]).slice(0, SHOWN);
+  const sorted = [...selfUs].sort((a, b) => b[1] - a[1]).slice(0, MAX_FUNCTIONS);
   return sorted.map(
     ([name, us]) =>
       `${((us / busyUs) * 100).toFixed(1).padStart(6)} %  ${(us / 1e6).toFixed(2).padStart(7)} s  ${name}`,

@@ -1,6 +1,6 @@
 /**
- * One writer at a steady pace and many watchers: how long after it was sent each write reaches each watcher, and
- * whether each of them gets each event exactly once.
+ * One writer at a constant rate and many watchers: measures the time from sending each write until it reaches each
+ * watcher, and checks that each watcher receives each event exactly once.
  */
 import { FIELDS, JSON_FIELDS } from './operations.ts';
 import { collectionPath, ParcelBodies, sequenceIn } from './parcel.ts';
@@ -17,7 +17,7 @@ export interface WatchJob {
   readonly watchers: number;
   readonly writesPerSecond: number;
   readonly writes: number;
-  /** Writes at the start whose deliveries are checked but not timed. */
+  /** Writes at the start whose deliveries are checked but not measured. */
   readonly warmWrites: number;
 }
 
@@ -35,7 +35,7 @@ export interface Delivery {
 
 const WATCHERS_PER_CONNECTION = 100;
 const STRAGGLERS_MS = 10_000;
-/** An event that comes twice comes late. */
+/** A repeated event arrives late. */
 const REPEATS_MS = 200;
 const NEWLINE = 10;
 
@@ -45,50 +45,51 @@ export async function measureWatch(job: WatchJob): Promise<Delivery> {
   const since = await currentRevision(writer, namespace);
   const count = Math.ceil(watchers / WATCHERS_PER_CONNECTION);
   const connections = await Promise.all(Array.from({ length: count }, () => RawConnection.connect(target, FIELDS)));
-  const board = new Board(watchers, writes, job.warmWrites);
+  const log = new DeliveryLog(watchers, writes, job.warmWrites);
   const path = `${collectionPath(namespace)}?watch=true&resourceVersion=${since}&allowWatchBookmarks=true`;
   const at = (watcher: number) => connections[watcher % count]!;
-  await Promise.all(Array.from({ length: watchers }, (_, watcher) => openWatch(at(watcher), path, watcher, board)));
+  await Promise.all(Array.from({ length: watchers }, (_, watcher) => openWatch(at(watcher), path, watcher, log)));
 
   const [serverBefore, clientBefore, from] = [cpuMs(target.pid), process.cpuUsage(), performance.now()];
-  await write(job, writer, board);
+  await sendWrites(job, writer, log);
   const seconds = (performance.now() - from) / 1000;
-  await board.complete(STRAGGLERS_MS);
-  const whole = (performance.now() - from) / 1000;
-  const used = process.cpuUsage(clientBefore);
-  const serverCores = (cpuMs(target.pid) - serverBefore) / 1000 / whole;
+  await log.complete(STRAGGLERS_MS);
+  const totalSeconds = (performance.now() - from) / 1000;
+  const cpu = process.cpuUsage(clientBefore);
+  const serverCores = (cpuMs(target.pid) - serverBefore) / 1000 / totalSeconds;
   await pause(REPEATS_MS);
   for (const connection of [writer, ...connections]) connection.close();
   return {
-    ...board.result(),
-    deliveriesPerSecond: board.delivered / whole,
+    ...log.result(),
+    deliveriesPerSecond: log.delivered / totalSeconds,
     writesPerSecond: writes / seconds,
     serverCores,
-    clientCores: (used.user + used.system) / 1e6 / whole,
+    clientCores: (cpu.user + cpu.system) / 1e6 / totalSeconds,
   };
 }
 
 async function currentRevision(connection: RawConnection, namespace: string): Promise<string> {
-  const { status, body } = await connection.ask('GET', `${collectionPath(namespace)}?limit=1`);
-  if (status !== 200) throw new Error(`Cannot list in "${namespace}": answered with ${status}`);
+  const { status, body } = await connection.exchange('GET', `${collectionPath(namespace)}?limit=1`);
+  if (status !== 200) throw new Error(`Cannot list in "${namespace}": the response has status ${status}`);
   return (JSON.parse(body.toString()) as { metadata: { resourceVersion: string } }).metadata.resourceVersion;
 }
 
-/** Resolves when the server has answered with headers: from then on it owes every event. */
-function openWatch(connection: RawConnection, path: string, watcher: number, board: Board): Promise<void> {
+/** Resolves when the response headers have arrived: from then on, every event must be delivered. */
+function openWatch(connection: RawConnection, path: string, watcher: number, log: DeliveryLog): Promise<void> {
   let rest: Buffer | undefined;
   return new Promise((resolve, reject) => {
     connection.request('GET', path, undefined, {
-      onStatus: (status) => (status === 200 ? resolve() : reject(new Error(`a watch was answered with ${status}`))),
-      onEnd: (status) => reject(new Error(`a watch ended at its start with status ${status}`)),
+      onStatus: (status) =>
+        status === 200 ? resolve() : reject(new Error(`The response to a watch has status ${status}`)),
+      onEnd: (status) => reject(new Error(`A watch ended at its start with status ${status}`)),
       onData(chunk) {
         const now = performance.now();
         const bytes = rest === undefined ? chunk : Buffer.concat([rest, chunk]);
         let start = 0;
         for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, start)) {
           const sequence = sequenceIn(bytes, start, end);
-          // A bookmark has none.
-          if (sequence >= 0) board.deliver(watcher, sequence, now);
+          // Bookmarks have none.
+          if (sequence >= 0) log.deliver(watcher, sequence, now);
           start = end + 1;
         }
         rest = start === bytes.length ? undefined : Buffer.from(bytes.subarray(start));
@@ -97,27 +98,29 @@ function openWatch(connection: RawConnection, path: string, watcher: number, boa
   });
 }
 
-/** Sends when each write is due, never early; waits for no answer before the next, and for all of them at the end. */
-function write(
+/**
+ * Sends each write when it is due, without waiting for the response to the previous one. Resolves after all responses.
+ */
+function sendWrites(
   { namespace, prefix, writes, writesPerSecond }: WatchJob,
   writer: RawConnection,
-  board: Board,
+  log: DeliveryLog,
 ): Promise<void> {
   const path = collectionPath(namespace);
   const bodies = new ParcelBodies(prefix);
   const start = performance.now();
   let sent = 0;
-  let answered = 0;
+  let responses = 0;
   return new Promise((resolve, reject) => {
     const onEnd = (status: number) => {
-      if (status !== 201) reject(new Error(`a create was answered with ${status}`));
-      if (++answered === writes) resolve();
+      if (status !== 201) reject(new Error(`The response to a create has status ${status}`));
+      if (++responses === writes) resolve();
     };
     const timer = setInterval(() => {
       const due = Math.min(writes, Math.floor(((performance.now() - start) * writesPerSecond) / 1000) + 1);
       while (sent < due) {
         const body = bodies.body(sent);
-        board.sent(sent++);
+        log.sent(sent++);
         writer.request('POST', path, body, { onEnd });
       }
       if (sent === writes) clearInterval(timer);
@@ -125,8 +128,8 @@ function write(
   });
 }
 
-/** Who got what, and when. */
-class Board {
+/** Records which watcher has received which event, and when. */
+class DeliveryLog {
   readonly #sentAt: Float64Array;
   readonly #seen: Uint8Array;
   readonly #latencies: Float64Array;
@@ -156,17 +159,17 @@ class Board {
   }
 
   deliver(watcher: number, sequence: number, now: number): void {
-    const place = watcher * this.#writes + sequence;
-    if (this.#seen[place] === 1) {
+    const index = watcher * this.#writes + sequence;
+    if (this.#seen[index] === 1) {
       this.#repeated++;
       return;
     }
-    this.#seen[place] = 1;
+    this.#seen[index] = 1;
     if (sequence >= this.#warm) this.#latencies[this.#timed++] = now - this.#sentAt[sequence]!;
     if (++this.#delivered === this.#expected) this.#done?.();
   }
 
-  /** Everything has arrived, or the time is up. */
+  /** Resolves when everything has been delivered, or after the timeout. */
   complete(timeoutMs: number): Promise<void> {
     return new Promise((resolve) => {
       if (this.#delivered === this.#expected) return resolve();

@@ -1,8 +1,8 @@
-/** The webhook of another process: takes AdmissionReviews over HTTPS and answers as the one in the engine's process. */
+/** The webhook in another process: reviews deletes over HTTPS like the one in the engine's process. */
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { answerReview } from './delete-guards.ts';
-import { answerJobs } from './jobs.ts';
+import { reviewDelete } from './delete-guards.ts';
+import { serveJobs } from './jobs.ts';
 
 export interface WebhookServerJob {
   readonly kind: 'start';
@@ -10,14 +10,14 @@ export interface WebhookServerJob {
   readonly key: string;
 }
 
-answerJobs(({ cert, key }: WebhookServerJob): Promise<number> => {
+serveJobs(({ cert, key }: WebhookServerJob): Promise<number> => {
   const server = createServer({ cert, key, keepAliveTimeout: 60_000 }, (request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
-      const answer = Buffer.from(JSON.stringify(answerReview(JSON.parse(Buffer.concat(chunks).toString()))));
-      response.writeHead(200, { 'content-type': 'application/json', 'content-length': answer.length });
-      response.end(answer);
+      const body = Buffer.from(JSON.stringify(reviewDelete(JSON.parse(Buffer.concat(chunks).toString()))));
+      response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length });
+      response.end(body);
     });
   });
   return new Promise((resolve) => {

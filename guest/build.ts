@@ -1,12 +1,12 @@
 /**
  * Builds the initramfs of the built-in guest from Debian's packages, without cpio or depmod:
  *
- *   node guest/build.ts ROOT OUT     ROOT: where `dpkg-deb -x` unpacked linux-image-*-amd64, busybox-static, and
- *                                    qemu-guest-agent and netcat-traditional with their libraries (a guest without
- *                                    agent, or without datagrams, where they are absent)
+ *   node guest/build.ts ROOT OUT     ROOT: the directory into which `dpkg-deb -x` unpacked linux-image-*-amd64,
+ *                                    busybox-static, and qemu-guest-agent and netcat-traditional with their libraries
+ *                                    (without them, the guest has no agent or no UDP)
  *
- * Writes OUT/vmlinuz and OUT/initrd.gz: first an archive that is not compressed, with what the guest unpacks by itself
- * when it has booted (extras.gz), because a kernel takes a second per 10 MB to unpack under emulation; then the rest.
+ * Writes OUT/vmlinuz and OUT/initrd.gz. The latter begins with an uncompressed archive that the guest itself unpacks
+ * after it has booted (extras.gz), because a kernel needs a second to unpack 10 MB under emulation. The rest follows.
  */
 import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -15,16 +15,16 @@ import { CpioArchive } from './cpio.ts';
 import { loadOrder } from './kernel-modules.ts';
 import { librariesFor } from './shared-libraries.ts';
 
-/** What the guest's hardware needs; what these stand on comes along. */
+/** The modules that the guest's hardware needs. Their dependencies are added. */
 const MODULES = [
   ...['virtio_pci', 'virtio_net', 'virtio_blk', 'virtio_scsi', 'virtio_balloon', 'virtio-rng', 'virtio_console'],
   ...['ahci', 'sd_mod', 'sr_mod', 'isofs', 'vfat', 'nls_ascii', 'nls_iso8859-1', 'nls_utf8', 'nls_cp437'],
   ...['e1000e', 'button', 'evdev', 'efivarfs'],
 ];
-/** What only those guests load that make a file system, or start their watchdog. */
+/** Modules that only some guests load: to make a file system, or to start their watchdog. */
 const LATE_MODULES = ['crc32c_generic', 'ext4', 'i6300esb'];
 const AGENT = 'usr/sbin/qemu-ga';
-/** Busybox has none for datagrams. */
+/** Busybox has no UDP listener. */
 const UDP_LISTENER = 'bin/nc.traditional';
 const OS_RELEASE = `NAME="Selfsame Guest"
 ID=selfsame-guest
@@ -42,8 +42,10 @@ if (root === undefined || out === undefined) {
 mkdirSync(out, { recursive: true });
 const kernels = readdirSync(join(root, 'boot')).filter((name) => name.startsWith('vmlinuz-'));
 if (kernels.length !== 1) throw new Error(`Cannot build the guest: ${kernels.length} kernels in ${root}; expected one`);
-place('vmlinuz', (path) => copyFileSync(join(root, 'boot', kernels[0]!), path));
-place('initrd.gz', (path) => writeFileSync(path, Buffer.concat([late(root), gzipSync(initramfs(root), { level: 6 })])));
+writeAtomically('vmlinuz', (path) => copyFileSync(join(root, 'boot', kernels[0]!), path));
+writeAtomically('initrd.gz', (path) =>
+  writeFileSync(path, Buffer.concat([lateArchive(root), gzipSync(initramfs(root), { level: 6 })])),
+);
 
 function initramfs(from: string): Buffer {
   const archive = new CpioArchive();
@@ -59,8 +61,8 @@ function initramfs(from: string): Buffer {
   return archive.end();
 }
 
-/** An archive of one file, itself an archive: kernels take what is not compressed as fast as they can copy. */
-function late(from: string): Buffer {
+/** Returns an archive with one file, itself an archive: kernels only copy what is not compressed. */
+function lateArchive(from: string): Buffer {
   const archive = new CpioArchive();
   archive.file('extras.gz', gzipSync(extras(from), { level: 9 }), 0o644);
   return archive.end();
@@ -85,8 +87,8 @@ function extras(from: string): Buffer {
   return archive.end();
 }
 
-/** A build that is cut short leaves nothing that looks whole. */
-function place(name: string, write: (path: string) => void): void {
+/** Writes to a temporary file and renames it, so that an interrupted build leaves no incomplete file. */
+function writeAtomically(name: string, write: (path: string) => void): void {
   const path = join(out!, name);
   write(`${path}.new`);
   renameSync(`${path}.new`, path);

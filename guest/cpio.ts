@@ -1,4 +1,4 @@
-/** Writes cpio archives in the "newc" format, as kernels take them for an initramfs. */
+/** Writes cpio archives in the "newc" format, which kernels accept as initramfs. */
 
 const EMPTY = Buffer.alloc(0);
 const [DIRECTORY, FILE, DEVICE] = [0o040000, 0o100000, 0o020000];
@@ -43,10 +43,10 @@ export class CpioArchive {
       checksum,
     ];
     const header = `070701${fields.map((value) => value.toString(16).padStart(8, '0')).join('')}`;
-    this.#parts.push(padded(Buffer.concat([Buffer.from(header), nameBytes])), padded(data));
+    this.#parts.push(pad(Buffer.concat([Buffer.from(header), nameBytes])), pad(data));
   }
 }
 
-function padded(bytes: Buffer): Buffer {
+function pad(bytes: Buffer): Buffer {
   return Buffer.concat([bytes, Buffer.alloc((4 - (bytes.length % 4)) % 4)]);
 }

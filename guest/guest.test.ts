@@ -5,11 +5,11 @@ import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { CpioArchive } from './cpio.ts';
 import { dependenciesOf, loadOrder } from './kernel-modules.ts';
-import { librariesFor, neededBy } from './shared-libraries.ts';
+import { librariesFor, findNeeded } from './shared-libraries.ts';
 
 const aModule = (depends: string) => Buffer.from(`ELF\0license=GPL\0depends=${depends}\0name=x\0`);
 
-test('modules come after those that they stand on, each once', () => {
+test('orders modules after their dependencies, each once', () => {
   const dir = mkdtempSync(join(tmpdir(), 'selfsame-guest-'));
   try {
     mkdirSync(join(dir, '6.1/kernel'), { recursive: true });
@@ -19,18 +19,18 @@ test('modules come after those that they stand on, each once', () => {
     }
     const order = loadOrder(dir, ['virtio_net', 'virtio-blk']).map((path) => basename(path));
     assert.deepEqual(order, ['virtio.ko', 'virtio_ring.ko', 'virtio_net.ko', 'virtio_blk.ko']);
-    assert.throws(() => loadOrder(dir, ['e1000e']), /the kernel has no module e1000e, which the guest wants/);
+    assert.throws(() => loadOrder(dir, ['e1000e']), /the kernel has no module e1000e, which the guest needs/);
   } finally {
     rmSync(dir, { recursive: true });
   }
 });
 
-test('a module that stands on nothing says so', () => {
+test('finds no dependencies of a module without any', () => {
   assert.deepEqual(dependenciesOf(aModule('')), []);
   assert.deepEqual(dependenciesOf(Buffer.from('no information at all')), []);
 });
 
-test('an archive is what a kernel reads: aligned entries with hexadecimal headers, and a trailer', () => {
+test('writes archives that a kernel reads: aligned entries with hexadecimal headers, and a trailer', () => {
   const archive = new CpioArchive();
   archive.directory('bin');
   archive.file('bin/x', Buffer.from('hello'), 0o755);
@@ -47,7 +47,7 @@ test('an archive is what a kernel reads: aligned entries with hexadecimal header
   assert.deepEqual(names, ['bin 40755 0', 'bin/x 100755 5', 'TRAILER!!! 0 0']);
 });
 
-/** A file of one segment that holds everything, with its dynamic section at 0x200 and its texts at 0x300. */
+/** Returns an ELF file with one segment, its dynamic section at 0x200 and its strings at 0x300. */
 function anElf(loader: string, libraries: readonly string[]): Buffer {
   const elf = Buffer.alloc(0x600);
   elf.write('\x7fELF\x02\x01', 'latin1');
@@ -79,13 +79,13 @@ function anElf(loader: string, libraries: readonly string[]): Buffer {
   return elf;
 }
 
-test('a program names its loader and its libraries', () => {
+test('finds the loader and the libraries of a program', () => {
   const program = anElf('/lib64/ld.so', ['libglib.so.0', 'libc.so.6']);
-  assert.deepEqual(neededBy(program), { loader: '/lib64/ld.so', libraries: ['libglib.so.0', 'libc.so.6'] });
-  assert.throws(() => neededBy(Buffer.from('#!/bin/sh\n')), /not a 64-bit ELF file/);
+  assert.deepEqual(findNeeded(program), { loader: '/lib64/ld.so', libraries: ['libglib.so.0', 'libc.so.6'] });
+  assert.throws(() => findNeeded(Buffer.from('#!/bin/sh\n')), /not a 64-bit ELF file/);
 });
 
-test('libraries come with those that they need themselves; one that no package has is told', () => {
+test('finds the libraries of libraries, and throws if no package has one', () => {
   const root = mkdtempSync(join(tmpdir(), 'selfsame-guest-'));
   try {
     const dir = join(root, 'usr/lib/x86_64-linux-gnu');

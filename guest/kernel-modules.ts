@@ -1,16 +1,19 @@
-/** Which files to load, in which order, for some modules of a kernel: read from the modules themselves. */
+/** Determines the load order of kernel modules from the modules themselves. */
 import { readFileSync, readdirSync } from 'node:fs';
 import { basename } from 'node:path';
 import { join } from 'node:path';
 
-/** Paths of the modules and of all that they stand on, those first. Built-in ones have no file and are left out. */
+/**
+ * Returns the paths of the modules and all their dependencies, dependencies first. Omits built-in modules, without
+ * files.
+ */
 export function loadOrder(modulesDir: string, wanted: readonly string[]): string[] {
   const files = new Map(filesBelow(modulesDir).map((path) => [moduleName(basename(path, '.ko')), path]));
   const order = new Set<string>();
   const visit = (name: string, by: string) => {
     const path = files.get(moduleName(name));
     if (path === undefined)
-      throw new Error(`Cannot build the guest: the kernel has no module ${name}, which ${by} wants`);
+      throw new Error(`Cannot build the guest: the kernel has no module ${name}, which ${by} needs`);
     if (order.has(path)) return;
     for (const dependency of dependenciesOf(readFileSync(path))) visit(dependency, name);
     order.add(path);
@@ -19,7 +22,7 @@ export function loadOrder(modulesDir: string, wanted: readonly string[]): string
   return [...order];
 }
 
-/** The .modinfo section of a module holds `depends=a,b`, ended by a zero byte. */
+/** Reads `depends=a,b` from the .modinfo section of a module, where a zero byte ends it. */
 export function dependenciesOf(module: Buffer): string[] {
   const key = Buffer.from('\0depends=');
   const at = module.indexOf(key);
@@ -31,7 +34,7 @@ export function dependenciesOf(module: Buffer): string[] {
     .filter((name) => name !== '');
 }
 
-/** The kernel takes dashes and underscores in names of modules for the same. */
+/** Normalises a name, because the kernel treats dashes and underscores in names of modules alike. */
 function moduleName(name: string): string {
   return name.replaceAll('-', '_');
 }

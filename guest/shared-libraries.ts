@@ -1,11 +1,11 @@
-/** Which shared libraries a program needs, read from the program itself: 64-bit little-endian ELF, as Debian's are. */
+/** Finds the shared libraries of a program, from the program itself: 64-bit little-endian ELF, as in Debian. */
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 
 const [PT_LOAD, PT_DYNAMIC, PT_INTERP] = [1, 2, 3];
 const [DT_NULL, DT_NEEDED, DT_STRTAB] = [0n, 1n, 5n];
 
-/** Files by the name under which programs ask for them: the program's own libraries, theirs, and the loader. */
+/** Returns the files of the program's libraries, of their libraries and of the loader, by name. */
 export function librariesFor(program: Buffer, root: string): ReadonlyMap<string, string> {
   const files = new Map(libraryFiles(root).map((path) => [basename(path), path]));
   const found = new Map<string, string>();
@@ -14,16 +14,16 @@ export function librariesFor(program: Buffer, root: string): ReadonlyMap<string,
     const path = files.get(name);
     if (path === undefined) throw new Error(`Cannot build the guest: no package has ${name}, which ${by} needs`);
     found.set(name, path);
-    for (const next of neededBy(readFileSync(path)).libraries) visit(next, name);
+    for (const next of findNeeded(readFileSync(path)).libraries) visit(next, name);
   };
-  const { loader, libraries } = neededBy(program);
+  const { loader, libraries } = findNeeded(program);
   if (loader !== undefined) visit(basename(loader), 'the program');
   for (const name of libraries) visit(name, 'the program');
   return found;
 }
 
-/** Names of libraries, and the path of the loader, where it asks for one. */
-export function neededBy(elf: Buffer): { readonly loader?: string; readonly libraries: readonly string[] } {
+/** Returns the names of the libraries, and the path of the loader if the program has one. */
+export function findNeeded(elf: Buffer): { readonly loader?: string; readonly libraries: readonly string[] } {
   const segments = segmentsOf(elf);
   const interp = segments.find(({ type }) => type === PT_INTERP);
   const loader = interp && textAt(elf, interp.offset);
@@ -58,7 +58,7 @@ function segmentsOf(elf: Buffer): Segment[] {
   });
 }
 
-/** Where in the file an address of the running program is. */
+/** Returns the file offset of an address of the running program. */
 function offsetOf(address: number, segments: readonly Segment[]): number {
   const within = segments.find(
     (segment) => segment.type === PT_LOAD && address >= segment.address && address < segment.address + segment.size,
@@ -70,11 +70,11 @@ function textAt(elf: Buffer, at: number): string {
   return elf.toString('latin1', at, elf.indexOf(0, at));
 }
 
-/** Where Debian's packages have them, merged /usr or not. */
-const PLACES = ['lib64', 'usr/lib64', 'lib/x86_64-linux-gnu', 'usr/lib/x86_64-linux-gnu'];
+/** The directories of libraries in Debian's packages, with or without a merged /usr. */
+const LIBRARY_DIRS = ['lib64', 'usr/lib64', 'lib/x86_64-linux-gnu', 'usr/lib/x86_64-linux-gnu'];
 
 function libraryFiles(root: string): string[] {
-  return PLACES.map((place) => join(root, place))
+  return LIBRARY_DIRS.map((dir) => join(root, dir))
     .filter((dir) => existsSync(dir))
     .flatMap((dir) => readdirSync(dir).map((name) => join(dir, name)));
 }

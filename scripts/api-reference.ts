@@ -1,8 +1,8 @@
 /**
- * Writes docs/api/: one page for each of our kinds, from the schemas that the API server itself gets.
+ * Generates docs/api/: one page for each of our kinds, from the schemas of the API server.
  *
- *   node scripts/api-reference.ts           writes them
- *   node scripts/api-reference.ts --check   ends with 1 where they are not what the schemas say
+ *   node scripts/api-reference.ts           writes the pages
+ *   node scripts/api-reference.ts --check   exits with 1 if they differ from the schemas
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,12 +12,14 @@ import { referencePages } from './api-reference/pages.ts';
 const DIR = join(import.meta.dirname, '../docs/api');
 const pages = referencePages(customKinds);
 
-/** What differs from the files that are there. */
-export function outdated(): string[] {
-  const there = new Set(readdirSync(DIR));
-  const stale = [...pages].filter(([name, text]) => !there.has(name) || readFileSync(join(DIR, name), 'utf8') !== text);
-  const left = [...there].filter((name) => !pages.has(name));
-  return [...stale.map(([name]) => name), ...left];
+/** Returns the names of the pages that differ from the existing files. */
+export function findOutdated(): string[] {
+  const existing = new Set(readdirSync(DIR));
+  const stale = [...pages].filter(
+    ([name, text]) => !existing.has(name) || readFileSync(join(DIR, name), 'utf8') !== text,
+  );
+  const obsolete = [...existing].filter((name) => !pages.has(name));
+  return [...stale.map(([name]) => name), ...obsolete];
 }
 
 function write(): void {
@@ -28,11 +30,9 @@ function write(): void {
 
 if (import.meta.main) {
   if (process.argv[2] !== '--check') write();
-  const names = outdated();
+  const names = findOutdated();
   if (names.length > 0) {
-    process.stderr.write(
-      `docs/api is not what the schemas say: ${names.join(', ')}; run node scripts/api-reference.ts\n`,
-    );
+    process.stderr.write(`docs/api is out of date: ${names.join(', ')}; run node scripts/api-reference.ts\n`);
     process.exitCode = 1;
   }
 }

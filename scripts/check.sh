@@ -1,8 +1,8 @@
 #!/bin/sh
-# Types, lint, format, unit and scenario tests: under a minute, all at once, only what fails is printed.
+# Types, lint, format, unit and scenario tests, in parallel, in under a minute. Prints only what fails.
 #
-#   scripts/check.sh          everything: what CI and the pre-push hook run
-#   scripts/check.sh --fast   without tests: what the pre-commit hook runs
+#   scripts/check.sh          everything, as in CI and the pre-push hook
+#   scripts/check.sh --fast   without tests, as in the pre-commit hook
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -26,7 +26,7 @@ fi
 output=$(mktemp -d)
 trap 'rm -rf "$output"' EXIT
 
-# begin NAME COMMAND...: runs it in the background.
+# begin NAME COMMAND...: runs the command in the background.
 begin() {
   name=$1
   shift
@@ -37,7 +37,7 @@ begin() {
   } &
 }
 
-# What did not change since the last time is not looked at again.
+# Incremental: checks only what has changed since the last time.
 begin types tsc --noEmit --incremental --tsBuildInfoFile .cache/types.tsbuildinfo
 begin lint oxlint --type-aware --deny-warnings --format=unix
 begin format oxfmt --check
@@ -51,7 +51,7 @@ wait
 failed=0
 for name in $names; do
   status=$(cat "$output/$name.status")
-  # Tests count for themselves in scripts/report.ts.
+  # scripts/report.ts counts the tests.
   if [ "$status" = 0 ]; then
     summary=$(grep -E '^(skipped: |[0-9]+ passed)' "$output/$name" || true)
     echo "ok      $name${summary:+

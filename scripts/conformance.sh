@@ -1,8 +1,8 @@
 #!/bin/sh
-# Quick tests with real kubectl that start no VM, for any cluster where Selfsame is installed.
+# Quick tests with real kubectl that start no VM, for any cluster on which Selfsame is installed.
 #
-#   scripts/conformance.sh                   against a plane of their own
-#   scripts/conformance.sh --kubeconfig K    against that cluster; they use a namespace of their own and remove it
+#   scripts/conformance.sh                   on their own plane
+#   scripts/conformance.sh --kubeconfig K    on that cluster, in a namespace that is removed afterwards
 set -eu
 
 usage() {
@@ -16,7 +16,7 @@ case ${1-} in
   --kubeconfig)
     [ $# = 2 ] || usage
     [ -r "$2" ] || {
-      echo "conformance: Cannot read $2; expected a kubeconfig" >&2
+      echo "conformance: Cannot read $2; pass a readable kubeconfig" >&2
       exit 1
     }
     SELFSAME_CONFORMANCE_KUBECONFIG=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")

@@ -1,9 +1,9 @@
 /**
- * Builds the image selfsame/selfsame for clusters whose own nodes are to run our Jobs, as an OCI archive, without docker:
+ * Builds the image selfsame/selfsame for clusters whose own nodes run our Jobs, as an OCI archive, without docker:
  *
  *   npm run image [-- OUT]     OUT: .cache/selfsame-image.tar
  *
- * For the processor of this machine, with its Node and its libraries. What it is for: docs/image.md.
+ * For the architecture of this machine, with its Node and libraries. See docs/image.md.
  */
 import { mkdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';

@@ -1,9 +1,9 @@
 /**
- * A node:test reporter: failures in full, skips with their reason, one line of counts, and of a long run which files took
- * the time. What passes is silent.
- * Where COUNTS_FILE is set the counts are appended to it as `passed failed skipped`, for scripts/test.sh to sum up.
+ * A node:test reporter: prints failures in full, skips with their reason, one line of counts, and for a long run its
+ * slowest files. Passing tests are silent. If COUNTS_FILE is set, appends the counts as `passed failed skipped`, which
+ * scripts/test.sh adds up.
  *
- * Default export because node:test loads reporters that way.
+ * Has a default export because node:test loads reporters that way.
  */
 import { appendFileSync } from 'node:fs';
 import { relative } from 'node:path';
@@ -16,11 +16,11 @@ interface Counts {
   skipped: number;
 }
 
-/** A run that took longer tells which files made it so. */
+/** A longer run prints its slowest files. */
 const LONG_MS = 60_000;
 const MAX_SLOWEST = 6;
 
-// oxlint-disable-next-line import/no-default-export -- node:test wants one.
+// oxlint-disable-next-line import/no-default-export -- node:test requires one.
 export default async function* report(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   const counts: Counts = { passed: 0, failed: 0, skipped: 0 };
   const files: { readonly file: string; readonly ms: number }[] = [];
@@ -28,7 +28,7 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
   for await (const event of source) {
     switch (event.type) {
       case 'test:fail':
-        // A parent fails with its children; they say why.
+        // A parent fails with its children, which have the reason.
         if (!isParentFailure(event.data.details.error)) yield failure(event.data);
         break;
       case 'test:pass':
@@ -39,7 +39,7 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
         yield event.data.message;
         break;
       case 'test:summary':
-        // One comes for each file, and the last for the whole run.
+        // There is one summary per file, and a last one for the whole run.
         if (event.data.file !== undefined) {
           files.push({ file: event.data.file, ms: event.data.duration_ms });
           break;
@@ -62,8 +62,8 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
 
 function slowest(files: readonly { readonly file: string; readonly ms: number }[]): string {
   const first = files.toSorted((a, b) => b.ms - a.ms).slice(0, MAX_SLOWEST);
-  const told = first.map(({ file, ms }) => `${relative(process.cwd(), file)} ${Math.round(ms / 1000)} s`);
-  return `slowest: ${told.join(', ')}\n`;
+  const lines = first.map(({ file, ms }) => `${relative(process.cwd(), file)} ${Math.round(ms / 1000)} s`);
+  return `slowest: ${lines.join(', ')}\n`;
 }
 
 function isParentFailure(error: Error): boolean {

@@ -1,16 +1,16 @@
 #!/bin/sh
-# Runs the test files below the given files and folders; those that do not exist are no tests.
+# Runs the test files below the given files and directories. Ignores those that do not exist.
 #
 #   scripts/run-tests.sh [--one-by-one] PATH...
 #
-# Unit tests share two processes, scenarios a third, and those that wait more than they work a fourth: far less CPU than
-# a process for each file (measured with 248 of them: 30 s instead of 69). Files with beforeEach or afterEach at their
-# top have a process each, because those would run around the tests of every other file.
+# Unit tests share two processes, scenarios a third one, and tests that mostly wait a fourth one. This needs far less
+# CPU than one process per file (30 s instead of 69 s, measured with 248 files). Files with beforeEach or afterEach at
+# the top level get their own process, because these hooks would run around the tests of all files in the process.
 # --one-by-one is for tests that kill, load or measure processes and must not disturb each other.
 set -eu
 
 cd "$(dirname "$0")/.."
-# Longer than any single test may take; a test that hangs fails by name instead of blocking the run.
+# More than any single test may take: a test that hangs fails by name instead of blocking the run.
 TEST_TIMEOUT_MS=${TEST_TIMEOUT_MS:-60000}
 
 concurrency=$(nproc)
@@ -22,29 +22,29 @@ fi
 files=$(for path in "$@"; do [ ! -e "$path" ] || find "$path" -name '*.test.ts' -type f; done | sort -u)
 [ -n "$files" ] || exit 0
 
-# Splits them: those that may share a process, and the others.
+# Splits the files: those that can share a process, and the others.
 unit='' scenarios='' waiting='' alone=''
 for file in $files; do
   if grep -qE '^(beforeEach|afterEach)\(' "$file"; then
     alone="$alone $file"
   else
     case $file in
-      src/engine/store/* | src/node/hypervisor/qemu/*) waiting="$waiting $file" ;; # For disks and processes, mostly.
+      src/engine/store/* | src/node/hypervisor/qemu/*) waiting="$waiting $file" ;; # Mostly for disks and processes.
       src/* | bench/* | guest/*) unit="$unit $file" ;;
       *) scenarios="$scenarios $file" ;;
     esac
   fi
 done
-# For a few files it makes no difference, and each alone is the surer way.
+# For a few files it makes no difference, and separate processes are safer.
 if [ "$concurrency" = 1 ] || [ "$(echo "$files" | wc -w)" -lt 100 ]; then
   alone=$files unit='' scenarios='' waiting=''
 fi
 
 export NODE_COMPILE_CACHE="$PWD/.cache/node-compile"
-# Inherited from an outer node:test it would make this run report in that one's binary format.
+# If inherited from an outer node:test, it would make this run report in the binary format of that run.
 unset NODE_TEST_CONTEXT
 
-# Far more than all of them take: a shared process that does not end must not block the run.
+# Far more than they take: a shared process that does not end must not block the run.
 SHARED_LIMIT_S=600
 
 # run OPTION FILE...
@@ -57,9 +57,9 @@ status=0
 # shellcheck disable=SC2086 # Our file names have no spaces.
 if [ -n "$unit$scenarios" ]; then
   limit=$SHARED_LIMIT_S
-  # Without files it would run all there are.
+  # Without files, node would run all tests.
   units='' others=''
-  # In two processes: whoever ends first leaves the core to the other half.
+  # In two processes: the one that ends first leaves its core to the others.
   half() { echo "$unit" | tr ' ' '\n' | awk -v half="$1" 'NF && NR % 2 == half'; }
   [ -z "$unit" ] || { run --test-isolation=none $(half 0) & units=$!; run --test-isolation=none $(half 1) & others=$!; }
   {

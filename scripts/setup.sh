@@ -1,11 +1,11 @@
 #!/bin/sh
-# Brings everything that selfsame needs onto this machine: npm packages (Node 24 among them), system packages, git hooks.
+# Installs everything that selfsame needs on this machine: npm packages (including Node 24), system packages, git hooks.
 #
-#   scripts/setup.sh              to run it
+#   scripts/setup.sh              to run selfsame
 #   scripts/setup.sh --for test   to test it as well
 #
-# Idempotent; does nothing, quickly, when everything is in place. Where it may not install system packages it prints
-# exactly what is missing and ends with 1.
+# Idempotent, and fast if everything is installed. If it may not install system packages, it prints what is missing and
+# exits with 1.
 set -eu
 
 root=$(CDPATH='' cd -- "$(dirname "$0")/.." && pwd -P)
@@ -13,7 +13,7 @@ cd "$root"
 
 NODE_MAJOR=24
 
-# command or file, Debian package that brings it, when it is needed (run: always, test: for tests only). One row each.
+# One row each: the command or file, its Debian package, and when it is needed (run: always, test: for tests only).
 SYSTEM_PACKAGES='
 kubectl                              kubernetes-client   run
 qemu-system-x86_64                   qemu-system-x86     run
@@ -44,7 +44,7 @@ fail() {
   exit 1
 }
 
-# npm runs on the system's Node: the one in node_modules is about to be replaced beneath it.
+# npm must run on the system's Node, because it replaces the one in node_modules.
 without_local_bin() {
   printf '%s' "$PATH" | tr ':' '\n' | grep -v '/node_modules/\.bin/*$' | paste -sd: -
 }
@@ -63,18 +63,18 @@ install_npm_packages() {
   wanted=$(sha256sum <package-lock.json)
   if [ "$(cat "$stamp" 2>/dev/null || true)" != "$wanted" ] || ! has_right_node; then
     PATH=$(without_local_bin)
-    command -v npm >/dev/null || fail 'npm is missing; on Debian: apt-get install -y nodejs npm'
+    command -v npm >/dev/null || fail 'Cannot install the npm packages: npm is missing; on Debian: apt-get install -y nodejs npm'
     say 'installing npm packages'
     npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2 || fail 'Cannot install the npm packages: npm ci failed'
   fi
-  # npm skips optional packages without a word, and Node is one: there is one package for each processor.
+  # npm skips optional packages silently, and Node is one: it has one package per architecture.
   has_right_node ||
-    fail "Node $NODE_MAJOR did not arrive (node_modules/.bin/node: $(node_version | grep . || echo none));" \
-      "npm brings it for Linux on x86_64 and aarch64, this is $(uname -sm)"
+    fail "Cannot install Node $NODE_MAJOR (node_modules/.bin/node: $(node_version | grep . || echo none)):" \
+      "npm has it for Linux on x86_64 and aarch64, this is $(uname -sm)"
   printf '%s\n' "$wanted" >"$stamp"
 }
 
-# Prints how to become root: nothing for root itself, a sudo that does not ask, or 'no'.
+# Prints the prefix to run commands as root: nothing if this is root, sudo without a password, or 'no'.
 root_prefix() {
   if [ "$(id -u)" = 0 ]; then
     echo ''
@@ -85,7 +85,7 @@ root_prefix() {
   fi
 }
 
-# Whether a command or a file is there.
+# Succeeds if the command or file exists.
 has() {
   case $1 in
     /*) [ -e "$1" ] ;;
@@ -109,12 +109,12 @@ EOF
   become=$(root_prefix)
   install="apt-get update && apt-get install -y --no-install-recommends$packages"
   if ! command -v apt-get >/dev/null; then
-    say "these are missing:$commands"
-    fail "this system has no apt-get; install what Debian calls:$packages"
+    say "missing commands and files:$commands"
+    fail "Cannot install system packages: there is no apt-get; install the equivalents of Debian's$packages"
   elif [ "$become" = no ]; then
-    say "these are missing:$commands"
-    say "they come with the packages:$packages"
-    fail "this user may not install them; run as root:  $install"
+    say "missing commands and files:$commands"
+    say "their packages:$packages"
+    fail "Cannot install system packages: this user may not; run as root:  $install"
   fi
   say "installing system packages:$packages"
   # shellcheck disable=SC2086 # Both are lists of words.
@@ -134,8 +134,8 @@ unpack_packages() (
   for package in *.deb; do dpkg-deb -x "$package" root || return 1; done
 ) >&2
 
-# The QEMU guest agent, a netcat that speaks UDP, and the libraries that they need, and that those need; nothing where
-# this Debian has none.
+# Prints the packages of the QEMU guest agent, of a netcat with UDP, and of their direct and indirect libraries; nothing
+# if this Debian does not have them.
 agent_packages() {
   libraries() { apt-cache depends "$@" 2>/dev/null | sed -n 's/^ [ |]\(Pre\)\{0,1\}Depends: \(lib[^ ]*\)$/\2/p' | sort -u; }
   first=$(libraries qemu-guest-agent)
@@ -145,12 +145,12 @@ agent_packages() {
 
 can_unpack() { command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null; }
 
-# The oldest kubectl that we promise to serve. Unpacked beside, because its package collides with other kubectls.
+# Unpacks the oldest supported kubectl. It is not installed, because its package conflicts with other versions.
 unpack_old_kubectl() {
   target=.cache/kubectl-1.20
   [ ! -x "$target/usr/bin/kubectl" ] || return 0
   if ! can_unpack; then
-    say 'kubectl 1.20 comes from Debian only; transcripts run with the other kubectl alone'
+    say 'kubectl 1.20 is available on Debian only; transcripts run only with the installed kubectl'
     return 0
   fi
   say 'unpacking kubectl 1.20'
@@ -164,19 +164,19 @@ unpack_old_kubectl() {
       rm -rf "$target"
       mv "$work/root" "$target"
       ;;
-    *) say "this Debian's kubernetes-client is not 1.20; transcripts run with the other kubectl alone" ;;
+    *) say "this Debian's kubernetes-client is not 1.20; transcripts run only with the installed kubectl" ;;
   esac
   rm -rf "$work"
 }
 
-# The built-in guest (kernelBoot image selfsame/guest): Debian's kernel, busybox and QEMU guest agent with our init, in
-# .cache/guest.
+# Builds the built-in guest (kernelBoot image selfsame/guest) in .cache/guest: Debian's kernel, busybox and QEMU guest
+# agent with our init.
 build_guest() {
   target=.cache/guest
   wanted=$(cat guest/init guest/*.ts | sha256sum)
   [ "$(cat "$target/stamp" 2>/dev/null || true)" != "$wanted" ] || return 0
   if ! can_unpack || [ "$(uname -m)" != x86_64 ]; then
-    say 'the built-in guest is made from packages of Debian on x86_64; VMs with the image selfsame/guest cannot start here'
+    say 'the built-in guest needs packages of Debian on x86_64; VMs with the image selfsame/guest cannot start here'
     return 0
   fi
   say 'building the built-in guest (downloads a kernel, 75 MB)'
@@ -194,8 +194,8 @@ build_guest() {
     return 0
   fi
   rm -rf "$work"
-  [ "$purpose" = run ] || fail 'Cannot build the built-in guest: its packages linux-image-amd64 and busybox-static did not come'
-  say 'Cannot build the built-in guest: its packages did not come; VMs with the image selfsame/guest cannot start'
+  [ "$purpose" = run ] || fail 'Cannot build the built-in guest: its packages linux-image-amd64 and busybox-static are not available'
+  say 'Cannot build the built-in guest: its packages are not available; VMs with the image selfsame/guest cannot start'
 }
 
 install_git_hooks() {
@@ -204,7 +204,7 @@ install_git_hooks() {
   [ -n "$(git config core.hooksPath || true)" ] || git config core.hooksPath .githooks
 }
 
-# Two at a time would install over each other.
+# Only one at a time, because two would overwrite each other.
 mkdir -p .cache
 if command -v flock >/dev/null; then
   exec 9>.cache/setup.lock

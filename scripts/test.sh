@@ -1,11 +1,11 @@
 #!/bin/sh
-# Everything that `npm test` proves: sets up, checks, then runs every other folder of test/.
+# Runs everything of `npm test`: setup, check, and then every other folder of test/.
 #
-#   scripts/test.sh          what CI runs
-#   scripts/test.sh --full   also test/full/, and with SELFSAME_TEST_FULL=1 for tests that have a longer form
+#   scripts/test.sh          as in CI
+#   scripts/test.sh --full   also test/full/, and with SELFSAME_TEST_FULL=1 the longer forms of tests that have one
 #
-# Tests with real guests and whole planes wait more than they work, so two folders run at a time; those that measure come
-# before, each alone. The last line is `N passed, N failed` over all runs.
+# Tests with real guests and planes mostly wait, so two folders run at the same time. Those that measure run before, one
+# by one. The last line is `N passed, N failed` over all runs.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -39,13 +39,13 @@ if ! COUNTS_FILE=$COUNTS_DIR/check.counts scripts/check.sh && [ "$(total 2)" = 0
 fi
 
 alone='test/fuzz test/load test/watch'
-# The longest first.
+# The longest ones first.
 together='test/e2e test/transcripts test/crash'
 for folder in test/*/; do
   folder=${folder%/}
   case " $alone $together " in *" $folder "*) continue ;; esac
   case $folder in
-    test/scenarios | test/support | test/tidy) ;; # Part of the check, or no tests.
+    test/scenarios | test/support | test/tidy) ;; # Part of the check, or without tests.
     test/full) [ "$full" = no ] || alone="$alone $folder" ;;
     *) together="$together $folder" ;;
   esac

@@ -1,31 +1,31 @@
-/** Deletion times as the seed prints them, and what they say about the cost of each solution. Pure. */
+/** The deletion times in the table of the original design, and the cost of each solution. Pure. */
 import { median, percentile } from '../statistics.ts';
 import { SOLUTIONS, type Solution } from './guards.ts';
 import type { Batch, Deletions, Run } from './measure-deletions.ts';
 
-/** How much longer deletes may take with the policy. */
+/** The highest acceptable ratio of the policy. */
 const MAX_POLICY_RATIO = 1.03;
 
-/** What one solution took for one batch, beside the baseline of the same runs. */
+/** The cost of one solution for one batch, compared with the baseline of the same runs. */
 export interface Cost {
   readonly solution: Solution;
   readonly batch: Batch;
   readonly seconds: number;
-  /** The median of the ratios of each run. */
+  /** The median of the ratios of all runs. */
   readonly ratio: number;
-  /** The same for the middle one of the deletes. */
+  /** The same for the median of the single deletes. */
   readonly middleRatio: number;
-  /** The ratios of half of the runs lie between these. */
+  /** The middle half of the ratios lies between these. */
   readonly middleHalf: readonly [number, number];
-  /** Only the policy has a bar. */
+  /** Only for the policy, which has a bar. */
   readonly verdict?: 'ok' | 'missed';
 }
 
-export function costsOf({ batches }: Pick<Deletions, 'batches'>): Cost[] {
-  return SOLUTIONS.flatMap((solution) => batches.map(({ batch, runs }) => costOf(solution, batch, runs)));
+export function computeCosts({ batches }: Pick<Deletions, 'batches'>): Cost[] {
+  return SOLUTIONS.flatMap((solution) => batches.map(({ batch, runs }) => computeCost(solution, batch, runs)));
 }
 
-function costOf(solution: Solution, batch: Batch, runs: readonly Run[]): Cost {
+function computeCost(solution: Solution, batch: Batch, runs: readonly Run[]): Cost {
   const ratios = runs.map((run) => run[solution].ms / run.Baseline.ms);
   const ratio = median(ratios);
   const verdict = ratio <= MAX_POLICY_RATIO ? 'ok' : 'missed';
@@ -41,7 +41,7 @@ function costOf(solution: Solution, batch: Batch, runs: readonly Run[]): Cost {
 }
 
 export function deletionsText(deletions: Deletions): string {
-  const costs = costsOf(deletions);
+  const costs = computeCosts(deletions);
   const times = deletions.batches.map(({ batch }) => batch.times).join(', ');
   return [
     'Simulated guests; deleted one after another, each until it is gone;',
@@ -59,7 +59,7 @@ export function deletionsText(deletions: Deletions): string {
 }
 
 function table(batches: readonly Batch[], costs: readonly Cost[]): string[] {
-  const titles = ['Solution', ...batches.map((batch) => `Deletion time ${wordsOf(batch)}(s)`)];
+  const titles = ['Solution', ...batches.map((batch) => `Deletion time ${describeBatch(batch)}(s)`)];
   const rows = SOLUTIONS.map((solution) => {
     const times = costs.filter((cost) => cost.solution === solution).map(({ seconds }) => timeText(seconds));
     return [solution, ...times];
@@ -71,15 +71,15 @@ function table(batches: readonly Batch[], costs: readonly Cost[]): string[] {
   return [line(titles), `|${widths.map((width) => `:${'-'.repeat(width + 1)}`).join('|')}|`, ...rows.map(line)];
 }
 
-const wordsOf = ({ count, running }: Batch) => `${running ? 'running' : 'stopped'} ${count} VMs`;
+const describeBatch = ({ count, running }: Batch) => `${running ? 'running' : 'stopped'} ${count} VMs`;
 
-/** As many digits as the comparison needs: the seed's times were a hundred times as long. */
+/** Formats with enough digits for a comparison: the times of the original table were a hundred times as long. */
 const timeText = (seconds: number) => seconds.toFixed(seconds < 10 ? 3 : 2);
 
 function costText({ solution, batch, ratio, middleRatio, middleHalf, verdict }: Cost): string {
   const range = `half of the runs ${percent(middleHalf[0])} to ${percent(middleHalf[1])}`;
   const bar = verdict === undefined ? '' : `; at most ${percent(MAX_POLICY_RATIO)}: ${verdict}`;
-  return `${solution}, ${wordsOf(batch)}: ${percent(ratio)} of the baseline (${range}), its middle delete ${percent(middleRatio)}${bar}`;
+  return `${solution}, ${describeBatch(batch)}: ${percent(ratio)} of the baseline (${range}), its middle delete ${percent(middleRatio)}${bar}`;
 }
 
 const percent = (share: number) => `${(share * 100).toFixed(1)} %`;
@@ -89,6 +89,6 @@ function kubectlText(kubectl: Deletions['kubectl']): string {
   const { count, seconds, version } = kubectl;
   return [
     `kubectl ${version} delete vm --all, ${count} stopped VMs, with the policy: ${seconds.toFixed(2)} s`,
-    '(it holds itself to 5 requests per second after the first few: its own pace, which hides the server)',
+    '(kubectl limits itself to 5 requests per second after a burst, which hides the server)',
   ].join('\n');
 }

@@ -1,7 +1,7 @@
 /**
- * The seed's solutions, side by side: nobody, the policy as our operator installs it, and webhooks with the same wish,
- * each in a namespace of its own. They are put up once and stay, as guards do. In each namespace a protected VM is
- * tried: a guard that guards nothing would be the fastest of all.
+ * The solutions of the original comparison side by side, each in its own namespace: no guard, the policy as our
+ * operator installs it, and webhooks with the same rule. They are installed once and stay. A protected VM is tried in
+ * each namespace, because a guard without effect would be the fastest of all.
  */
 import { PROTECTION_LABEL, PROTECTION_POLICY } from '#api/delete-protection.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
@@ -14,7 +14,7 @@ import { GUARDED_KINDS, LOCAL_SERVICE, PROTECTED } from '../delete-guards.ts';
 import { smallVm } from '../vms/manifests.ts';
 import { protectionPolicy } from './protection-policy.ts';
 
-/** As the seed names them; its webhook lives in the process that serves our others. */
+/** The names of the original table. Its webhook runs in the process that serves our own webhooks. */
 export const SOLUTIONS = ['Baseline', 'VAP', 'Admission Webhook', 'Admission Webhook (HTTPS)'] as const;
 export type Solution = (typeof SOLUTIONS)[number];
 
@@ -25,19 +25,19 @@ export const NAMESPACE_OF: Readonly<Record<Solution, string>> = {
   'Admission Webhook (HTTPS)': 'bench-far',
 };
 
-/** The policy reads our label, the webhooks of the benchmark theirs. Not protected is said the longest way. */
-export const UNPROTECTED_LABELS = { ...GUARDED_KINDS.nobody.labels, [PROTECTION_LABEL]: 'false' };
+/** The policy reads our label, the webhooks of the benchmark read theirs. An explicit `false` is the longest path. */
+export const UNPROTECTED_LABELS = { ...GUARDED_KINDS.none.labels, [PROTECTION_LABEL]: 'false' };
 const PROTECTED_LABELS = { ...PROTECTED, [PROTECTION_LABEL]: 'true' };
 const PROBE = 'probe';
 
-/** Who refuses, as refusals name it. */
+/** The name of the guard in its refusals. */
 const NAME_OF: Readonly<Record<Exclude<Solution, 'Baseline'>, string>> = {
   VAP: PROTECTION_POLICY,
   'Admission Webhook': 'near.bench.selfsame.io',
   'Admission Webhook (HTTPS)': 'far.bench.selfsame.io',
 };
 
-const only = (solution: Solution) => ({
+const onlyNamespaceOf = (solution: Solution) => ({
   matchLabels: { 'kubernetes.io/metadata.name': NAMESPACE_OF[solution] },
 });
 
@@ -46,34 +46,39 @@ function webhook(solution: 'Admission Webhook' | 'Admission Webhook (HTTPS)', cl
   const rules = [
     { operations: ['DELETE'], apiGroups: ['kubevirt.io'], apiVersions: ['v1'], resources: ['virtualmachines'] },
   ];
-  const asked = { rules, namespaceSelector: only(solution), sideEffects: 'None', admissionReviewVersions: ['v1'] };
+  const scope = {
+    rules,
+    namespaceSelector: onlyNamespaceOf(solution),
+    sideEffects: 'None',
+    admissionReviewVersions: ['v1'],
+  };
   const object = {
     apiVersion: 'admissionregistration.k8s.io/v1',
     kind: 'ValidatingWebhookConfiguration',
     metadata: { name },
-    webhooks: [{ name, clientConfig, ...asked }],
+    webhooks: [{ name, clientConfig, ...scope }],
   };
   return { type: VALIDATING_WEBHOOKS, object };
 }
 
-/** The operator's own objects, but for where the binding holds. */
+/** The operator's own objects, with another namespaceSelector in the binding. */
 export function policyFor(namespaceSelector: object): Desired[] {
   return protectionPolicy.map((desired) => {
     const { type, object } = desired;
     if (type !== POLICY_BINDINGS) return desired;
     const spec: unknown = object['spec'];
     if (!isRecord(spec) || !isRecord(spec['matchResources']))
-      throw new Error('Cannot narrow the binding: it is another');
+      throw new Error('Cannot change the binding of the policy: it has no matchResources');
     const matchResources = { ...spec['matchResources'], namespaceSelector };
     return { type, object: { ...object, spec: { ...spec, matchResources } } };
   });
 }
 
-/** `port`: where the webhook of another process listens on this machine. Resolves when each is seen to guard. */
-export async function putUpGuards(client: Client, { port, ca }: { port: number; ca: string }): Promise<void> {
+/** Installs the guards and verifies each. The webhook of the other process listens on `port` of this machine. */
+export async function installGuards(client: Client, { port, ca }: { port: number; ca: string }): Promise<void> {
   const caBundle = Buffer.from(ca).toString('base64');
   const guards = [
-    ...policyFor(only('VAP')),
+    ...policyFor(onlyNamespaceOf('VAP')),
     webhook('Admission Webhook', { service: { ...LOCAL_SERVICE, path: '/review' } }),
     webhook('Admission Webhook (HTTPS)', { url: `https://127.0.0.1:${port}/review`, caBundle }),
   ];
@@ -81,25 +86,26 @@ export async function putUpGuards(client: Client, { port, ca }: { port: number; 
   for (const solution of SOLUTIONS) {
     const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE_OF[solution] } };
     await client.create(NAMESPACES, namespace);
-    await check(client, solution);
+    await verifyGuard(client, solution);
   }
 }
 
-/** Leaves nothing behind. */
-async function check(client: Client, solution: Solution): Promise<void> {
+/** Verifies a guard with a protected VM, which is removed afterwards. */
+async function verifyGuard(client: Client, solution: Solution): Promise<void> {
   const probe = { namespace: NAMESPACE_OF[solution], name: PROBE };
   const metadata = { ...probe, labels: PROTECTED_LABELS };
   await client.create<KubeObject>(VIRTUAL_MACHINES, { ...smallVm(PROBE), metadata });
-  const refusal = await refusalOf(client, probe);
+  const refusal = await findRefusal(client, probe);
   const expected = solution === 'Baseline' ? refusal === undefined : refusal?.includes(NAME_OF[solution]);
   if (!expected) {
-    throw new Error(`Cannot measure ${solution}: the delete of a protected VM is answered: ${refusal ?? 'yes'}`);
+    const outcome = refusal === undefined ? 'allowed' : `refused by another guard: ${refusal}`;
+    throw new Error(`Cannot measure ${solution}: the delete of a protected VM was ${outcome}`);
   }
   await client.patch(VIRTUAL_MACHINES, probe, { type: 'merge', body: { metadata: { labels: UNPROTECTED_LABELS } } });
   await client.delete(VIRTUAL_MACHINES, probe);
 }
 
-async function refusalOf(client: Client, probe: { namespace: string; name: string }): Promise<string | undefined> {
+async function findRefusal(client: Client, probe: { namespace: string; name: string }): Promise<string | undefined> {
   try {
     await client.delete(VIRTUAL_MACHINES, probe, { dryRun: true });
     return undefined;

@@ -1,4 +1,4 @@
-/** The policy and its binding, the very objects that the operator installs. */
+/** The policy and its binding, exactly as the operator installs them. */
 import { PROTECTION_POLICY } from '#api/delete-protection.ts';
 import { installation } from '#operator/objects/installation.ts';
 

@@ -1,18 +1,18 @@
 /**
- * Whose turn it is. A delete leaves work behind, which falls into the turn of whoever comes next: so each solution must
- * follow each other equally often, also from one round to the next. Pure.
+ * The order of the solutions. A delete leaves work behind that slows down the next one, so each solution must follow
+ * every other one equally often, also from one round to the next. Pure.
  */
 import { SOLUTIONS, type Solution } from './guards.ts';
 
-/** A Latin square in which each number follows each other once; only from row to row some do more often. */
+/** A Latin square in which each number follows every other one once; only between rows some pairs are more frequent. */
 const SQUARE = [
   [0, 1, 3, 2],
   [1, 2, 0, 3],
   [2, 3, 1, 0],
   [3, 0, 2, 1],
 ];
-/** Under these other names for the same numbers, that evens out, too. */
-const NAMES = [
+/** Permutations of the numbers that balance the pairs between rows as well. */
+const PERMUTATIONS = [
   [0, 1, 2, 3],
   [0, 1, 3, 2],
   [0, 2, 1, 3],
@@ -21,11 +21,13 @@ const NAMES = [
   [0, 3, 2, 1],
 ];
 
-const TURNS = NAMES.flatMap((names) => SQUARE.map((row) => row.map((number) => SOLUTIONS[names[number]!]!)));
+const TURNS = PERMUTATIONS.flatMap((permutation) =>
+  SQUARE.map((row) => row.map((number) => SOLUTIONS[permutation[number]!]!)),
+);
 
-/** After so many rounds they begin anew. */
+/** The number of rounds after which the order repeats. */
 export const ROUNDS = TURNS.length;
 
-export function turnsOf(round: number): readonly Solution[] {
+export function solutionOrder(round: number): readonly Solution[] {
   return TURNS[round % ROUNDS]!;
 }

@@ -1,4 +1,4 @@
-/** The cost of the device map as a table, and whether it is what was promised. Pure. */
+/** The cost of the device map as a table, with its bars. Pure. */
 import type { DeviceMapFigures, Span } from './measure-device-map.ts';
 
 const WIDTHS = [22, 26, 9, 11, 12, 13, 13] as const;
@@ -8,16 +8,16 @@ export function deviceMapText(figures: DeviceMapFigures): string {
   const { vms, changed, nodes, start, rest, change } = figures;
   const fullBytes = (start.bytes / Math.max(1, start.vms)) * (vms / nodes);
   return [
-    `Stable device addresses: ${count(vms)} simulated VMs on ${nodes} nodes`,
+    `Stable device addresses: ${formatCount(vms)} simulated VMs on ${nodes} nodes`,
     '',
     line(COLUMNS),
     spanText('all started', start),
     spanText('at rest', rest),
-    spanText(`${count(changed)} changed`, change),
+    spanText(`${formatCount(changed)} changed`, change),
     '',
     `at rest: ${callsOf(rest)} list calls; expected 0: ${callsOf(rest) === 0 ? 'ok' : 'missed'}`,
     `changed: at most ${mostCalls(change)} list calls to a node; expected 1: ${mostCalls(change) <= 1 ? 'ok' : 'missed'}`,
-    `a list of everything would be ${size(fullBytes)} for each node, every time that it is asked`,
+    `a complete list would be ${formatBytes(fullBytes)} per node and call`,
   ].join('\n');
 }
 
@@ -36,11 +36,11 @@ function spanText(what: string, span: Span): string {
   return line([
     what,
     calls === '' ? 'none' : calls,
-    count(span.vms),
-    size(span.bytes),
+    formatCount(span.vms),
+    formatBytes(span.bytes),
     seconds,
-    ms(span.serverCpuMs),
-    ms(span.nodesCpuMs),
+    formatMs(span.serverCpuMs),
+    formatMs(span.nodesCpuMs),
   ]);
 }
 
@@ -51,14 +51,14 @@ function line(cells: readonly string[]): string {
     .trimEnd();
 }
 
-function count(value: number): string {
+function formatCount(value: number): string {
   return value.toLocaleString('en');
 }
 
-function size(bytes: number): string {
+function formatBytes(bytes: number): string {
   return bytes < 1e6 ? `${(bytes / 1000).toFixed(1)} KB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
-function ms(value: number): string {
+function formatMs(value: number): string {
   return value < 10_000 ? `${value.toFixed(0)} ms` : `${(value / 1000).toFixed(1)} s`;
 }

@@ -1,33 +1,33 @@
-/** What the server has counted of its calls of `list`, from its metrics. */
+/** The server's counts of its `list` calls, from its metrics. */
 import { LIST_BYTES, LIST_CALLS, LIST_VMS } from '#plane/host-reader.ts';
 import { JSON_FIELDS } from '../operations.ts';
 import { RawConnection, type Target } from '../raw-h2.ts';
 
 export interface ListCounts {
-  /** By node. */
+  /** The number of calls by node. */
   readonly calls: Readonly<Record<string, number>>;
   readonly vms: number;
   readonly bytes: number;
 }
 
-export async function listCounts(target: Target): Promise<ListCounts> {
+export async function readListCounts(target: Target): Promise<ListCounts> {
   const connection = await RawConnection.connect(target, JSON_FIELDS);
   try {
-    const { status, body } = await connection.ask('GET', '/metrics');
-    if (status !== 200) throw new Error(`Cannot read the metrics: answered with ${status}`);
-    return countsIn(body.toString('utf8'));
+    const { status, body } = await connection.exchange('GET', '/metrics');
+    if (status !== 200) throw new Error(`Cannot read the metrics: the response has status ${status}`);
+    return parseCounts(body.toString('utf8'));
   } finally {
     connection.close();
   }
 }
 
-/** Pure. */
-export function countsIn(text: string): ListCounts {
+/** Reads the counts from the text of the metrics. Pure. */
+export function parseCounts(text: string): ListCounts {
   return { calls: byNode(text, LIST_CALLS), vms: sum(byNode(text, LIST_VMS)), bytes: sum(byNode(text, LIST_BYTES)) };
 }
 
-/** Pure. */
-export function countsBetween(before: ListCounts, after: ListCounts): ListCounts {
+/** Returns the counts between two readings. Pure. */
+export function subtractCounts(before: ListCounts, after: ListCounts): ListCounts {
   const calls = Object.entries(after.calls).map(([node, count]) => [node, count - (before.calls[node] ?? 0)] as const);
   return {
     calls: Object.fromEntries(calls.filter(([, count]) => count > 0)),

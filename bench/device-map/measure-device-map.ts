@@ -1,6 +1,6 @@
 /**
- * What it costs to know where the devices of thousands of simulated guests are: while nothing changes, and when some of
- * them get one more. Everything but QEMU is real: agents, their HTTPS endpoints, the record of each VM.
+ * Measures the cost of tracking the devices of thousands of simulated guests: at rest, and when some of them get
+ * another device. Everything except QEMU is real: agents, their HTTPS endpoints, the record of each VM.
  */
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
@@ -9,13 +9,13 @@ import { JobProcess } from '../jobs.ts';
 import { pause } from '../pause.ts';
 import type { Fleet, FleetJob } from '../vms/fleet-load.ts';
 import { NAMESPACE } from '../vms/manifests.ts';
-import { managersCpuMs, quiet } from '../vms/measure-fleet.ts';
-import type { VmGround } from '../vms/vm-ground.ts';
-import { countsBetween, listCounts, type ListCounts } from './list-counts.ts';
+import { managersCpuMs, waitUntilIdle } from '../vms/measure-fleet.ts';
+import type { VmBench } from '../vms/vm-bench.ts';
+import { subtractCounts, readListCounts, type ListCounts } from './list-counts.ts';
 
 export interface DeviceMapOptions {
   readonly vms: number;
-  /** How many of them get one more interface. */
+  /** The number of VMs that get another interface. */
   readonly changed: number;
   readonly restMs: number;
 }
@@ -30,7 +30,7 @@ export interface DeviceMapFigures {
   readonly vms: number;
   readonly changed: number;
   readonly nodes: number;
-  /** All of them start, and are learned. */
+  /** All VMs start and are learned. */
   readonly start: Span;
   readonly rest: Span;
   readonly change: Span;
@@ -38,67 +38,68 @@ export interface DeviceMapFigures {
 
 const NODES = 2;
 const CLIENTS = 16;
-const LOOK_EVERY_MS = 250;
+const POLL_MS = 250;
 const LEARN_TIMEOUT_MS = 120_000;
 const NIC = 'late';
 
-export async function measureDeviceMap(ground: VmGround, options: DeviceMapOptions): Promise<DeviceMapFigures> {
+export async function measureDeviceMap(bench: VmBench, options: DeviceMapOptions): Promise<DeviceMapFigures> {
   const { vms, changed, restMs } = options;
-  await ground.startPlane({ nodes: NODES, hypervisor: 'fake' });
-  const client = await ground.client();
-  const start = await spanOf(ground, async () => {
-    await startFleet(ground, vms);
-    await learned(ground, { vms });
+  await bench.startPlane({ nodes: NODES, hypervisor: 'fake' });
+  const client = await bench.client();
+  const start = await measureSpan(bench, async () => {
+    await startFleet(bench, vms);
+    await waitUntilLearned(bench, { vms });
   });
-  await quiet(ground);
-  const rest = await spanOf(ground, () => pause(restMs));
-  const before = (await listCounts(await ground.target())).vms;
+  await waitUntilIdle(bench);
+  const rest = await measureSpan(bench, () => pause(restMs));
+  const before = (await readListCounts(await bench.target())).vms;
   const names = Array.from({ length: changed }, (_, n) => `fleet-${Math.floor((n * vms) / changed)}`);
-  const change = await spanOf(ground, async () => {
+  const change = await measureSpan(bench, async () => {
     await Promise.all(names.map((name) => addInterface(client, name)));
-    await learned(ground, { vms: before + changed });
+    await waitUntilLearned(bench, { vms: before + changed });
   });
-  await quiet(ground);
-  for (const name of names) await expectOnRecord(client, name);
+  await waitUntilIdle(bench);
+  for (const name of names) await expectInRecord(client, name);
   return { vms, changed, nodes: NODES, start, rest, change };
 }
 
-async function spanOf(ground: VmGround, something: () => Promise<unknown>): Promise<Span> {
-  const target = await ground.target();
-  const [counts, cpu, from] = [await listCounts(target), await managersCpuMs(ground), performance.now()];
-  await something();
+async function measureSpan(bench: VmBench, work: () => Promise<unknown>): Promise<Span> {
+  const target = await bench.target();
+  const [counts, cpu, from] = [await readListCounts(target), await managersCpuMs(bench), performance.now()];
+  await work();
   const seconds = (performance.now() - from) / 1000;
-  const used = await managersCpuMs(ground);
+  const used = await managersCpuMs(bench);
   return {
-    ...countsBetween(counts, await listCounts(target)),
+    ...subtractCounts(counts, await readListCounts(target)),
     seconds,
     serverCpuMs: used.server - cpu.server,
     nodesCpuMs: used.nodes - cpu.nodes,
   };
 }
 
-async function startFleet(ground: VmGround, count: number): Promise<void> {
+async function startFleet(bench: VmBench, count: number): Promise<void> {
   const load = new JobProcess<FleetJob>('./vms/fleet-load.ts');
   try {
-    await load.ask<Fleet>({ target: await ground.target(), count, clients: CLIENTS });
+    await load.run<Fleet>({ target: await bench.target(), count, clients: CLIENTS });
   } finally {
     await load.stop();
   }
 }
 
-/** Until that many VMs were asked for since the server started. */
-async function learned(ground: VmGround, { vms }: { readonly vms: number }): Promise<void> {
-  const target = await ground.target();
+/** Resolves when the server has read the devices of that many VMs since its start. */
+async function waitUntilLearned(bench: VmBench, { vms }: { readonly vms: number }): Promise<void> {
+  const target = await bench.target();
   const deadline = performance.now() + LEARN_TIMEOUT_MS;
   for (;;) {
-    const counts = await listCounts(target);
+    const counts = await readListCounts(target);
     if (counts.vms >= vms) return;
-    if (performance.now() > deadline) throw new Error(`${counts.vms} of ${vms} VMs were asked for; expected all`);
-    await pause(LOOK_EVERY_MS);
+    if (performance.now() > deadline)
+      throw new Error(`The devices of ${counts.vms} of ${vms} VMs were read; expected all`);
+    await pause(POLL_MS);
   }
 }
 
-/** While the guest runs. */
+/** Adds an interface while the guest runs. */
 async function addInterface(client: Client, name: string): Promise<void> {
   const spec = '/spec/template/spec';
   const body = [
@@ -108,9 +109,8 @@ async function addInterface(client: Client, name: string): Promise<void> {
   await client.patch(VIRTUAL_MACHINES, { namespace: NAMESPACE, name }, { type: 'json', body });
 }
 
-async function expectOnRecord(client: Client, name: string): Promise<void> {
+async function expectInRecord(client: Client, name: string): Promise<void> {
   const { status } = await client.get(VIRTUAL_MACHINE_IDENTITIES, { namespace: NAMESPACE, name });
   const row = status?.devices?.find(({ id }) => id === `nic-${NIC}`);
-  if (row?.address === undefined)
-    throw new Error(`The record of ${name} has no ${NIC} interface; expected its address`);
+  if (row?.address === undefined) throw new Error(`The record of ${name} has no address for the interface ${NIC}`);
 }

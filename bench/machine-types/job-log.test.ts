@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { spansOf } from './job-log.ts';
+import { parseSpans } from './job-log.ts';
 
 const at = (ms: number, fields: object) =>
   JSON.stringify({ level: 'info', time: new Date(1_900_000_000_000 + ms).toISOString(), ...fields });
@@ -14,9 +14,9 @@ test('the plan ends with its line, the updates with the last VM that is done', (
     at(1500, { msg: 'done', state: 'done' }),
     at(1600, { msg: 'done', done: 2 }),
   ].join('\n');
-  assert.deepEqual(spansOf(log, 1_900_000_000_000), { planSeconds: 0.5, updateSeconds: 1, done: 2 });
+  assert.deepEqual(parseSpans(log, 1_900_000_000_000), { planSeconds: 0.5, updateSeconds: 1, done: 2 });
 });
 
-test('a log without a plan is none', () => {
-  assert.throws(() => spansOf('', 0), /it tells of no plan/);
+test('refuses a log without a plan', () => {
+  assert.throws(() => parseSpans('', 0), /it has no line about the plan/);
 });

@@ -1,15 +1,15 @@
-/** Where the time of a Job went, by its own log. Pure. */
+/** Reads the durations of a Job's phases from its log. Pure. */
 
 export interface Spans {
-  /** Until its plan was written: the start of the program and the first lists are part of it. */
+  /** Until its plan was written, including the start of the program and the first lists. */
   readonly planSeconds: number;
-  /** From then on until the last VM was done. */
+  /** From then until the last VM was done. */
   readonly updateSeconds: number;
   readonly done: number;
 }
 
-/** `fromMs`: when the program was called. Throws where the log does not tell. */
-export function spansOf(log: string, fromMs: number): Spans {
+/** Parses the log. `fromMs` is when the program was called. Throws if the log has no plan. */
+export function parseSpans(log: string, fromMs: number): Spans {
   let [plannedMs, lastMs, done] = [Number.NaN, Number.NaN, 0];
   for (const line of log.split('\n')) {
     if (!line.startsWith('{')) continue;
@@ -19,6 +19,6 @@ export function spansOf(log: string, fromMs: number): Spans {
     lastMs = Date.parse(time);
     done++;
   }
-  if (Number.isNaN(plannedMs)) throw new Error('Cannot read the log of the Job: it tells of no plan');
+  if (Number.isNaN(plannedMs)) throw new Error('Cannot read the log of the Job: it has no line about the plan');
   return { planSeconds: (plannedMs - fromMs) / 1000, updateSeconds: (lastMs - plannedMs) / 1000, done };
 }

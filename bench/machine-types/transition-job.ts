@@ -1,6 +1,6 @@
 /**
- * The Job that changes machine types, run as a node agent runs it: the real program in a process of its own, with a token
- * of the Job's account. The Job itself is suspended, so that nobody else runs it.
+ * The Job that changes machine types, run as a node agent runs it: the real program in its own process, with a token of
+ * the Job's account. The Job object is suspended, so that no node runs it.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,8 +13,8 @@ import { optionsToEnv, type TransitionOptions } from '#api/machine-types/options
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { cpuMs } from '../proc-files.ts';
-import type { VmGround } from '../vms/vm-ground.ts';
-import { spansOf, type Spans } from './job-log.ts';
+import type { VmBench } from '../vms/vm-bench.ts';
+import { parseSpans, type Spans } from './job-log.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const TOKEN_SECONDS = 3600;
@@ -33,19 +33,19 @@ const TOKENS: ResourceType<TokenRequest> = {
 };
 
 export interface JobRun extends Spans {
-  /** From the call of the program until it has ended. */
+  /** From the call of the program until it has exited. */
   readonly seconds: number;
   readonly serverCpuMs: number;
 }
 
-/** Resolves when it has done all; nothing of it is left but what it changed. */
-export async function runTransitionJob(ground: VmGround, options: TransitionOptions): Promise<JobRun> {
-  const client = await ground.client();
+/** Runs the Job until it is complete, and deletes the Job object. */
+export async function runTransitionJob(bench: VmBench, options: TransitionOptions): Promise<JobRun> {
+  const client = await bench.client();
   const job = await client.create(JOBS, suspendedJob());
   const name = { namespace: SYSTEM_NAMESPACE, name: job.metadata.name };
-  const env = { ...(await accessTo(ground)), JOB_NAME: name.name };
+  const env = { ...(await accessEnvironment(bench)), JOB_NAME: name.name };
   for (const variable of optionsToEnv(options)) Object.assign(env, { [variable.name]: variable.value });
-  const run = await timed(ground, env);
+  const run = await runProgram(bench, env);
   await client.delete(JOBS, name, { propagationPolicy: 'Background' });
   return run;
 }
@@ -60,9 +60,9 @@ function suspendedJob() {
   };
 }
 
-/** As an agent hands it over. */
-async function accessTo(ground: VmGround): Promise<Record<string, string>> {
-  const { host, port, ca } = await ground.target();
+/** Returns the environment that an agent would set. */
+async function accessEnvironment(bench: VmBench): Promise<Record<string, string>> {
+  const { host, port, ca } = await bench.target();
   const metadata = { name: TRANSITION_ACCOUNT, namespace: SYSTEM_NAMESPACE };
   const request = {
     apiVersion: 'authentication.k8s.io/v1',
@@ -70,8 +70,8 @@ async function accessTo(ground: VmGround): Promise<Record<string, string>> {
     metadata,
     spec: { expirationSeconds: TOKEN_SECONDS },
   };
-  const { status } = await (await ground.client()).create(TOKENS, request, { subresource: 'token' });
-  const files = { token: join(ground.dir, 'token'), ca: join(ground.dir, 'ca.crt') };
+  const { status } = await (await bench.client()).create(TOKENS, request, { subresource: 'token' });
+  const files = { token: join(bench.dir, 'token'), ca: join(bench.dir, 'ca.crt') };
   await writeFile(files.token, status?.token ?? '', { mode: 0o600 });
   await writeFile(files.ca, ca);
   return {
@@ -81,11 +81,11 @@ async function accessTo(ground: VmGround): Promise<Record<string, string>> {
   };
 }
 
-async function timed(ground: VmGround, env: Readonly<Record<string, string>>): Promise<JobRun> {
-  const file = join(ground.dir, 'job.log');
+async function runProgram(bench: VmBench, env: Readonly<Record<string, string>>): Promise<JobRun> {
+  const file = join(bench.dir, 'job.log');
   const log = await open(file, 'w');
   try {
-    const server = ground.plane.pid;
+    const server = bench.plane.pid;
     const [serverBefore, from, fromMs] = [cpuMs(server), performance.now(), performance.timeOrigin + performance.now()];
     const child = spawn(join(ROOT, 'selfsame'), [TRANSITION_COMMAND], {
       stdio: ['ignore', log.fd, log.fd],
@@ -95,8 +95,8 @@ async function timed(ground: VmGround, env: Readonly<Record<string, string>>): P
     const seconds = (performance.now() - from) / 1000;
     const serverCpuMs = cpuMs(server) - serverBefore;
     const text = await readFile(file, 'utf8');
-    if (code !== 0) throw new Error(`Cannot measure the Job: it ended with ${code}: ${text.slice(-2000)}`);
-    return { seconds, serverCpuMs, ...spansOf(text, fromMs) };
+    if (code !== 0) throw new Error(`Cannot measure the Job: it exited with code ${code}: ${text.slice(-2000)}`);
+    return { seconds, serverCpuMs, ...parseSpans(text, fromMs) };
   } finally {
     await log.close();
   }

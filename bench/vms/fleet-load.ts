@@ -1,11 +1,11 @@
-/** A process of its own: creates VMs as fast as some clients can, and watches until all of them say Running. */
+/** A separate process: creates VMs as fast as several clients can, and watches until all of them are Running. */
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { createHttpTransport } from '#client/http.ts';
 import { Informer } from '#client/informer.ts';
 import { createClient } from '#client/rest-client.ts';
 import { systemClock } from '#lib/clock.ts';
 import { createLog } from '#lib/log.ts';
-import { answerJobs } from '../jobs.ts';
+import { serveJobs } from '../jobs.ts';
 import { JSON_FIELDS } from '../operations.ts';
 import { RawConnection, type Target } from '../raw-h2.ts';
 import { percentile } from '../statistics.ts';
@@ -18,20 +18,20 @@ export interface FleetJob {
 }
 
 export interface Fleet {
-  /** From the first create to the last VM that runs. */
+  /** From the first create until the last VM is Running. */
   readonly seconds: number;
-  /** From the first create to the answer of the last. */
+  /** From the first create until the last response. */
   readonly createSeconds: number;
-  /** From sending a create until its VM is seen to run. */
+  /** From sending a create until its VM is seen Running. */
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly clientCores: number;
 }
 
-/** Without any news for this long, it will not come to an end. */
+/** Without any change for this long, the VMs will not start. */
 const STALLED_MS = 60_000;
 
-answerJobs(startFleet);
+serveJobs(startFleet);
 
 async function startFleet({ target, count, clients }: FleetJob): Promise<Fleet> {
   const { host, port, ca, cert, key } = target;
@@ -50,15 +50,15 @@ async function startFleet({ target, count, clients }: FleetJob): Promise<Fleet> 
   const stopping = new AbortController();
   const running = informer.start({ signal: stopping.signal });
   const tally = new Tally(count);
-  informer.onChange((name, change) => tally.take(name, change.new));
+  informer.onChange((name, change) => tally.recordChange(name, change.new));
   await informer.synced();
 
   const [cpuBefore, from] = [process.cpuUsage(), performance.now()];
   await createAll(target, { count, clients }, tally);
   const createSeconds = (performance.now() - from) / 1000;
-  await tally.complete();
+  await tally.waitUntilComplete();
   const seconds = (performance.now() - from) / 1000;
-  const used = process.cpuUsage(cpuBefore);
+  const cpu = process.cpuUsage(cpuBefore);
   stopping.abort();
   await running;
   transport.close();
@@ -68,7 +68,7 @@ async function startFleet({ target, count, clients }: FleetJob): Promise<Fleet> 
     createSeconds,
     p50Ms: percentile(latencies, 0.5),
     p99Ms: percentile(latencies, 0.99),
-    clientCores: (used.user + used.system) / 1e6 / seconds,
+    clientCores: (cpu.user + cpu.system) / 1e6 / seconds,
   };
 }
 
@@ -76,34 +76,34 @@ class Tally {
   readonly latencies: number[] = [];
   readonly #count: number;
   readonly #sent = new Map<string, number>();
-  #newsAt = performance.now();
+  #changedAt = performance.now();
 
   constructor(count: number) {
     this.#count = count;
   }
 
-  sent(name: string): void {
+  recordSent(name: string): void {
     this.#sent.set(`${NAMESPACE}/${name}`, performance.now());
   }
 
-  take(key: string, vm: VirtualMachine | undefined): void {
-    this.#newsAt = performance.now();
+  recordChange(key: string, vm: VirtualMachine | undefined): void {
+    this.#changedAt = performance.now();
     const sentAt = this.#sent.get(key);
     if (sentAt === undefined || vm?.status?.printableStatus !== 'Running') return;
     this.#sent.delete(key);
-    this.latencies.push(this.#newsAt - sentAt);
+    this.latencies.push(this.#changedAt - sentAt);
     if (this.latencies.length === this.#count) this.#done();
   }
 
-  async complete(): Promise<void> {
+  async waitUntilComplete(): Promise<void> {
     if (this.latencies.length === this.#count) return;
     await new Promise<void>((resolve, reject) => {
       this.#done = resolve;
-      const look = setInterval(() => {
-        if (performance.now() - this.#newsAt < STALLED_MS) return;
-        reject(new Error(`${this.latencies.length} of ${this.#count} VMs run, and nothing happens any more`));
+      const timer = setInterval(() => {
+        if (performance.now() - this.#changedAt < STALLED_MS) return;
+        reject(new Error(`${this.latencies.length} of ${this.#count} VMs are Running, and nothing changes any more`));
       }, STALLED_MS / 10);
-      look.unref();
+      timer.unref();
     });
   }
 
@@ -125,9 +125,10 @@ async function createAll(
       const name = `fleet-${next++}`;
       vm.metadata.name = name;
       const text = Buffer.from(JSON.stringify(vm));
-      tally.sent(name);
-      const { status, body } = await connection.ask('POST', path, text);
-      if (status !== 201) throw new Error(`Cannot create VM ${name}: answered with ${status}: ${body.toString()}`);
+      tally.recordSent(name);
+      const { status, body } = await connection.exchange('POST', path, text);
+      if (status !== 201)
+        throw new Error(`Cannot create VM ${name}: the response has status ${status}: ${body.toString()}`);
     }
     connection.close();
   };

@@ -1,24 +1,24 @@
-/** What the managers of a plane hold in memory, garbage aside: the server and the agents of its nodes, without guests. */
+/** The memory of a plane's server and node agents after garbage collection, without guests. */
 import { pause } from '../pause.ts';
 import { memoryBytes, proportionalBytes } from '../proc-files.ts';
-import type { VmGround } from './vm-ground.ts';
+import type { VmBench } from './vm-bench.ts';
 
-/** For Node: settle.ts, which makes SIGUSR2 collect garbage. */
-export const SETTLING = `--import=${new URL('./settle.ts', import.meta.url).href}`;
-/** For what a process does and frees by itself, once it is left alone. */
+/** The Node option that loads collect-garbage.ts, which collects garbage on SIGUSR2. */
+export const COLLECT_GARBAGE = `--import=${new URL('./collect-garbage.ts', import.meta.url).href}`;
+/** Time for work and garbage collection of idle processes. */
 const SETTLE_MS = 3000;
 const COLLECT_MS = 2000;
 
 export interface ManagerMemory {
   readonly serverBytes: number;
   readonly nodeBytes: number;
-  /** Of all, with each shared page counted once. */
+  /** The PSS of all processes, which counts shared pages once. */
   readonly proportionalBytes: number;
 }
 
-/** Only of a plane that was started with SETTLING. VmRSS, but where it says otherwise. */
-export async function managerMemory(ground: VmGround): Promise<ManagerMemory> {
-  const { server, nodes } = await ground.managers();
+/** Returns the memory (VmRSS, except for the PSS) of a plane that was started with COLLECT_GARBAGE. */
+export async function managerMemory(bench: VmBench): Promise<ManagerMemory> {
+  const { server, nodes } = await bench.managers();
   const agents = [...nodes.values()];
   await pause(SETTLE_MS);
   for (const pid of [server, ...agents]) process.kill(pid, 'SIGUSR2');
@@ -36,16 +36,16 @@ export function residentBytes({ serverBytes, nodeBytes }: ManagerMemory): number
   return serverBytes + nodeBytes;
 }
 
-/** Each part, and how much of it one VM costs. */
+/** Describes the growth of each part, in total and per VM. */
 export function memoryNote(before: ManagerMemory, after: ManagerMemory, vms: number): string {
-  const grown = (of: (memory: ManagerMemory) => number) => of(after) - of(before);
-  const part = (of: (memory: ManagerMemory) => number) =>
-    `${mb(of(before))} to ${mb(of(after))} (${kb(grown(of) / vms)} per VM)`;
+  const growth = (of: (memory: ManagerMemory) => number) => of(after) - of(before);
+  const describePart = (of: (memory: ManagerMemory) => number) =>
+    `${mb(of(before))} to ${mb(of(after))} (${kb(growth(of) / vms)} per VM)`;
   return [
-    `${kb(grown(residentBytes) / vms)} per VM`,
-    `server ${part(({ serverBytes }) => serverBytes)}`,
-    `nodes ${part(({ nodeBytes }) => nodeBytes)}`,
-    `PSS ${part((memory) => memory.proportionalBytes)}`,
+    `${kb(growth(residentBytes) / vms)} per VM`,
+    `server ${describePart(({ serverBytes }) => serverBytes)}`,
+    `nodes ${describePart(({ nodeBytes }) => nodeBytes)}`,
+    `PSS ${describePart((memory) => memory.proportionalBytes)}`,
   ].join('; ');
 }
 

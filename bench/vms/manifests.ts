@@ -1,4 +1,4 @@
-/** The VMs that are measured. */
+/** The measured VMs. */
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -7,7 +7,10 @@ export const NAMESPACE = 'default';
 
 const EXAMPLE = new URL('../../examples/vm.yaml', import.meta.url);
 
-/** examples/vm.yaml under another name. It is killed when it is stopped, so that nobody waits for half a boot. */
+/**
+ * Returns examples/vm.yaml under another name. The guest is killed when it is stopped, so that no one waits for its
+ * boot.
+ */
 export function exampleVm(name: string): VirtualMachine {
   const vm = parse(readFileSync(EXAMPLE, 'utf8')) as Example;
   vm.metadata = { name, namespace: NAMESPACE };
@@ -20,7 +23,7 @@ interface Example {
   spec: { template: { spec: { terminationGracePeriodSeconds?: number } } };
 }
 
-/** The same, with as little memory as a guest may have; it waits to be started. */
+/** Returns the same with as little memory as a guest may have. It must be started manually. */
 export function smallVm(name: string): VirtualMachine {
   const vm = exampleVm(name) as unknown as SmallExample;
   vm.spec.runStrategy = 'Manual';

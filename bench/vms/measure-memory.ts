@@ -1,36 +1,36 @@
 /**
- * What a running VM costs its managers, beyond QEMU: server and agent with some guests, and before they were there. The
- * guests are real but paused from their start on (as `virtctl start --paused` does it): else they would fight for the
- * processor with what is measured.
+ * Measures the memory that server and agent need per running VM, without QEMU: with some guests, and before they exist.
+ * The guests are real but paused from their start (as with `virtctl start --paused`), so that they do not compete for
+ * the CPU.
  */
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { verbPath } from '#cli/verb-path.ts';
 import { memoryBytes } from '../proc-files.ts';
 import type { Row } from '../report.ts';
-import { managerMemory, memoryNote, residentBytes, SETTLING } from './manager-memory.ts';
+import { managerMemory, memoryNote, residentBytes, COLLECT_GARBAGE } from './manager-memory.ts';
 import { NAMESPACE, smallVm } from './manifests.ts';
-import { processesBelow } from './processes-below.ts';
+import { findProcessesIn } from './processes-in-dir.ts';
 import { StartMarks } from './start-marks.ts';
-import type { VmGround } from './vm-ground.ts';
+import type { VmBench } from './vm-bench.ts';
 
 const MAX_BYTES_PER_VM = 10e6;
 
-export async function measureMemory(ground: VmGround, vms: number): Promise<Row[]> {
-  await ground.startPlane({ nodes: 1, hypervisor: 'qemu', nodeOptions: SETTLING });
-  const before = await managerMemory(ground);
-  const [client, transport] = [await ground.client(), await ground.transport()];
+export async function measureMemory(bench: VmBench, vms: number): Promise<Row[]> {
+  await bench.startPlane({ nodes: 1, hypervisor: 'qemu', nodeOptions: COLLECT_GARBAGE });
+  const before = await managerMemory(bench);
+  const [client, transport] = [await bench.client(), await bench.transport()];
   const marks = await StartMarks.open(client);
   for (let at = 0; at < vms; at++) {
     const name = `small-${at}`;
     await client.create(VIRTUAL_MACHINES, smallVm(name));
     const path = verbPath('virtualmachines', NAMESPACE, name, 'start');
     await transport.request({ method: 'PUT', path, body: { paused: true } });
-    await marks.of(name, 'podRunning');
+    await marks.timeOf(name, 'podRunning');
   }
   marks.stop();
-  const after = await managerMemory(ground);
-  const guests = processesBelow(ground.dir).filter(({ words }) => words[0]?.includes('qemu-system'));
-  if (guests.length !== vms) throw new Error(`${vms} VMs were started, but ${guests.length} guests run`);
+  const after = await managerMemory(bench);
+  const guests = findProcessesIn(bench.dir).filter(({ words }) => words[0]?.includes('qemu-system'));
+  if (guests.length !== vms) throw new Error(`${vms} VMs were started, but there are ${guests.length} guests`);
   const guestBytes = guests.reduce((sum, { pid }) => sum + memoryBytes(pid, 'VmRSS'), 0) / vms;
   return [
     {
@@ -39,7 +39,7 @@ export async function measureMemory(ground: VmGround, vms: number): Promise<Row[
       engine: residentBytes(after),
       floor: residentBytes(before),
       bar: { moreThanFloor: MAX_BYTES_PER_VM * vms },
-      note: `${memoryNote(before, after, vms)}; a QEMU, not counted, has ${Math.round(guestBytes / 1e6)} MB`,
+      note: `${memoryNote(before, after, vms)}; a QEMU process, not counted, has ${Math.round(guestBytes / 1e6)} MB`,
     },
   ];
 }

@@ -1,7 +1,8 @@
 /**
- * A migration of a VM with EFI and a TPM whose state is kept, beside the same guest moved from one QEMU to another by
- * hand. The plane's time begins with the POST of the migration and ends when a client that watches sees that the guest
- * goes on at the target: scheduling, a new claim for the state, two records on disk and all writes are in it.
+ * Measures the migration of a VM with EFI and a TPM with persistent state, compared with the same guest migrated
+ * manually from one QEMU to another. The plane's time begins with the POST of the migration and ends when a watch shows
+ * that the guest runs at the target. It includes scheduling, a new claim for the state, two records on disk and all
+ * writes.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,8 +16,8 @@ import { PODS } from '#kube/core-kinds.ts';
 import type { Row } from '../report.ts';
 import { median } from '../statistics.ts';
 import { NAMESPACE } from './manifests.ts';
-import { GuestByHand, hasBooted, type Moved } from './migrate-by-hand.ts';
-import type { VmGround } from './vm-ground.ts';
+import { ManualGuest, waitUntilBooted, type MigrationTimes } from './manual-migration.ts';
+import type { VmBench } from './vm-bench.ts';
 
 const MAX_MORE_MS = 300;
 const MAX_DOWNTIME_RATIO = 1.2;
@@ -24,75 +25,75 @@ const MAX_MORE_DOWNTIME_MS = 20;
 const EXAMPLE = new URL('../../examples/vm-tpm.yaml', import.meta.url);
 const TIMEOUT_MS = 60_000;
 
-interface PlaneMove extends Moved {
+interface PlaneMove extends MigrationTimes {
   readonly concludedMs: number;
 }
 
-export async function measureMigration(ground: VmGround, rounds: number): Promise<Row[]> {
-  await ground.startPlane({ nodes: 2, hypervisor: 'qemu' });
-  const client = await ground.client();
+export async function measureMigration(bench: VmBench, rounds: number): Promise<Row[]> {
+  await bench.startPlane({ nodes: 2, hypervisor: 'qemu' });
+  const client = await bench.client();
   const vm = parse(readFileSync(EXAMPLE, 'utf8')) as VirtualMachine;
-  const { name } = await bootVm(ground, client, vm);
-  const guestDir = join(ground.dataDir, 'nodes', 'node-1', 'guest');
+  const { name } = await bootVm(bench, client, vm);
+  const guestDir = join(bench.dataDir, 'nodes', 'node-1', 'guest');
   const kernel = { kernelPath: join(guestDir, 'vmlinuz'), initrdPath: join(guestDir, 'initrd.gz') };
-  const hand = new GuestByHand(ground.dir, kernel);
-  await hand.boot();
+  const manualGuest = new ManualGuest(bench.dir, kernel);
+  await manualGuest.boot();
   try {
-    // The first ones fill caches, and V8 learns.
+    // The first ones fill caches and warm up V8.
     for (let warm = 0; warm < 2; warm++) {
       await migrateVm(client, name);
-      await hand.migrate();
+      await manualGuest.migrate();
     }
-    const [planes, hands]: [PlaneMove[], Moved[]] = [[], []];
+    const [planeMoves, manualMoves]: [PlaneMove[], MigrationTimes[]] = [[], []];
     for (let round = 0; round < rounds; round++) {
       const turns = [
-        async () => void planes.push(await migrateVm(client, name)),
-        async () => void hands.push(await hand.migrate()),
+        async () => void planeMoves.push(await migrateVm(client, name)),
+        async () => void manualMoves.push(await manualGuest.migrate()),
       ];
       for (const turn of round % 2 === 0 ? turns : turns.toReversed()) await turn();
     }
-    return rowsOf(planes, hands);
+    return rowsOf(planeMoves, manualMoves);
   } finally {
-    await hand.stop();
-    await ground.stopPlane();
+    await manualGuest.stop();
+    await bench.stopPlane();
   }
 }
 
-function rowsOf(planes: readonly PlaneMove[], hands: readonly Moved[]): Row[] {
+function rowsOf(planeMoves: readonly PlaneMove[], manualMoves: readonly MigrationTimes[]): Row[] {
   const total = {
-    engine: median(planes.map(({ totalMs }) => totalMs)),
-    floor: median(hands.map(({ totalMs }) => totalMs)),
+    engine: median(planeMoves.map(({ totalMs }) => totalMs)),
+    floor: median(manualMoves.map(({ totalMs }) => totalMs)),
   };
   const downtime = {
-    engine: median(planes.map(({ downtimeMs }) => downtimeMs)),
-    floor: median(hands.map(({ downtimeMs }) => downtimeMs)),
+    engine: median(planeMoves.map(({ downtimeMs }) => downtimeMs)),
+    floor: median(manualMoves.map(({ downtimeMs }) => downtimeMs)),
   };
-  const concluded = median(planes.map(({ concludedMs }) => concludedMs));
+  const concludedMs = median(planeMoves.map(({ concludedMs }) => concludedMs));
   return [
     {
-      what: 'migration until the guest goes on',
+      what: 'migration until the guest resumes',
       unit: 'ms',
       ...total,
       bar: { moreThanFloor: MAX_MORE_MS },
-      note: `${(total.engine - total.floor).toFixed(0)} ms more than by hand; told as Succeeded after ${concluded.toFixed(0)} ms; median of ${planes.length}`,
+      note: `${(total.engine - total.floor).toFixed(0)} ms more than manually; reported as Succeeded after ${concludedMs.toFixed(0)} ms; median of ${planeMoves.length}`,
     },
     {
-      what: '  the guest stands still',
+      what: '  downtime of the guest',
       unit: 'ms',
       ...downtime,
       bar: { below: MAX_DOWNTIME_RATIO * downtime.floor + MAX_MORE_DOWNTIME_MS },
-      note: `at most 1.2 times by hand and ${MAX_MORE_DOWNTIME_MS} ms; ${planes.map(({ downtimeMs }) => downtimeMs).join(', ')} ms`,
+      note: `at most 1.2 times the manual downtime and ${MAX_MORE_DOWNTIME_MS} ms; ${planeMoves.map(({ downtimeMs }) => downtimeMs).join(', ')} ms`,
     },
   ];
 }
 
-async function bootVm(ground: VmGround, client: Client, vm: VirtualMachine): Promise<{ name: string }> {
+async function bootVm(bench: VmBench, client: Client, vm: VirtualMachine): Promise<{ name: string }> {
   await client.create(VIRTUAL_MACHINES, { ...vm, metadata: { ...vm.metadata, namespace: NAMESPACE } });
   const deadline = performance.now() + TIMEOUT_MS;
   for (;;) {
-    const found = ['node-1', 'node-2'].flatMap((node) => domainsOf(join(ground.dataDir, 'nodes', node, 'domains')));
+    const found = ['node-1', 'node-2'].flatMap((node) => domainsOf(join(bench.dataDir, 'nodes', node, 'domains')));
     if (found[0] !== undefined) {
-      await hasBooted(join(found[0], 'console.log'));
+      await waitUntilBooted(join(found[0], 'console.log'));
       return { name: vm.metadata.name! };
     }
     if (performance.now() > deadline) throw new Error('Cannot measure migrations: the VM does not start');
@@ -108,7 +109,7 @@ function domainsOf(dir: string): string[] {
   }
 }
 
-/** One migration, watched from before it begins. */
+/** Runs one migration, with watches that are opened before it begins. */
 async function migrateVm(client: Client, vmiName: string): Promise<PlaneMove> {
   const ending = new AbortController();
   const { signal } = ending;
@@ -134,14 +135,14 @@ async function migrateVm(client: Client, vmiName: string): Promise<PlaneMove> {
     });
   from.at = performance.now();
   const { metadata } = await made;
-  const goesOn = async () => {
+  const waitUntilResumed = async () => {
     for await (const { object } of podEvents) {
       const isTarget = object.metadata.labels?.[MIGRATION_UID_LABEL] === metadata.uid;
       if (isTarget && isTrue(object.status?.conditions, 'Ready')) return performance.now() - from.at;
     }
     throw new Error('Cannot measure a migration: the watch of pods ended');
   };
-  const concluded = async () => {
+  const concludedMs = async () => {
     for await (const { object } of ownEvents) {
       if (object.metadata.uid !== metadata.uid) continue;
       const { phase, migrationProgress, message } = object.status ?? {};
@@ -153,8 +154,8 @@ async function migrateVm(client: Client, vmiName: string): Promise<PlaneMove> {
     throw new Error('Cannot measure a migration: the watch of migrations ended');
   };
   try {
-    const [totalMs, end] = await Promise.all([goesOn(), concluded()]);
-    // The other side is cleared away before the next one.
+    const [totalMs, end] = await Promise.all([waitUntilResumed(), concludedMs()]);
+    // Time to remove the source before the next migration.
     await new Promise((resolve) => setTimeout(resolve, 1000));
     return { totalMs, ...end };
   } finally {

@@ -1,7 +1,7 @@
 /**
- * `kubectl apply` of a VM until its guest runs, beside the same QEMU started by hand. The end for the plane is the
- * moment at which a client that watches sees the pod of the guest Running: the agent writes that after QEMU has answered
- * `cont`, so the plane is charged with one durable write more than QEMU needs.
+ * Measures `kubectl apply` of a VM until its guest runs, compared with the same QEMU started manually. For the plane,
+ * the end is when a watch shows the guest's pod as Running: the agent writes that after QEMU has answered `cont`, so
+ * the plane is charged with one more durable write than QEMU.
  */
 import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -11,40 +11,40 @@ import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { newKubectl } from '#test/support/kubectl.ts';
 import type { Row } from '../report.ts';
 import { median } from '../statistics.ts';
-import { commandOf, startByHand, type GuestCommand } from './by-hand.ts';
+import { readGuestCommand, startManually, type GuestCommand } from './manual-start.ts';
 import { exampleVm, NAMESPACE } from './manifests.ts';
-import { processesBelow } from './processes-below.ts';
+import { findProcessesIn } from './processes-in-dir.ts';
 import { StartMarks } from './start-marks.ts';
-import type { VmGround } from './vm-ground.ts';
+import type { VmBench } from './vm-bench.ts';
 
 const MAX_MORE_MS = 250;
-const run = promisify(execFile);
+const execute = promisify(execFile);
 
-export async function measureStart(ground: VmGround, rounds: number): Promise<Row[]> {
+export async function measureStart(bench: VmBench, rounds: number): Promise<Row[]> {
   const kubectl = newKubectl();
   if ('missing' in kubectl) throw new Error(`Cannot measure starts: ${kubectl.missing}`);
-  await ground.startPlane({ nodes: 1, hypervisor: 'qemu' });
-  const marks = await StartMarks.open(await ground.client());
-  const starter = new Starter(ground, kubectl.path, marks);
-  // The first one fills the caches of kubectl, of the disk and of V8, and shows the command.
+  await bench.startPlane({ nodes: 1, hypervisor: 'qemu' });
+  const marks = await StartMarks.open(await bench.client());
+  const starter = new Starter(bench, kubectl.path, marks);
+  // The first one fills the caches of kubectl, the disk and V8, and provides the command.
   let command = (await starter.start('warm-up')).command;
-  await startByHand(command, ground.dir, 'warm-up');
-  const planes: Start[] = [];
-  const hands: number[] = [];
+  await startManually(command, bench.dir, 'warm-up');
+  const planeStarts: Start[] = [];
+  const manualStarts: number[] = [];
   for (let round = 0; round < rounds; round++) {
-    const plane = async () => {
+    const startOnPlane = async () => {
       const start = await starter.start(`bench-${round}`);
       command = start.command;
-      planes.push(start);
+      planeStarts.push(start);
     };
-    const hand = async () => void hands.push(await startByHand(command, ground.dir, `hand-${round}`));
-    for (const turn of round % 2 === 0 ? [plane, hand] : [hand, plane]) await turn();
+    const startManual = async () => void manualStarts.push(await startManually(command, bench.dir, `hand-${round}`));
+    for (const turn of round % 2 === 0 ? [startOnPlane, startManual] : [startManual, startOnPlane]) await turn();
   }
   marks.stop();
-  await ground.stopPlane();
-  const middle = (of: (start: Start) => number) => median(planes.map(of));
-  const [engine, floor] = [middle(({ runs }) => runs), median(hands)];
-  const step = (what: string, of: (start: Start) => number): Row => ({ what, unit: 'ms', engine: middle(of) });
+  await bench.stopPlane();
+  const medianOf = (of: (start: Start) => number) => median(planeStarts.map(of));
+  const [engine, floor] = [medianOf(({ runs }) => runs), median(manualStarts)];
+  const step = (what: string, of: (start: Start) => number): Row => ({ what, unit: 'ms', engine: medianOf(of) });
   return [
     {
       what: 'kubectl apply until a VM runs',
@@ -52,28 +52,28 @@ export async function measureStart(ground: VmGround, rounds: number): Promise<Ro
       engine,
       floor,
       bar: { moreThanFloor: MAX_MORE_MS },
-      note: `${(engine - floor).toFixed(0)} ms more than by hand; median of ${rounds}`,
+      note: `${(engine - floor).toFixed(0)} ms more than manually; median of ${rounds}`,
     },
     {
-      ...step('  kubectl, until the VM is there', ({ created }) => created),
-      note: `kubectl ends after ${middle(({ kubectl }) => kubectl).toFixed(0)} ms`,
+      ...step('  kubectl, until the VM exists', ({ created }) => created),
+      note: `kubectl ends after ${medianOf(({ kubectl }) => kubectl).toFixed(0)} ms`,
     },
     step('  until its pod is bound', ({ bound, created }) => bound - created),
-    step('  until the agent has called QEMU', ({ called, bound }) => called - bound),
+    step('  until the agent has started QEMU', ({ called, bound }) => called - bound),
     {
-      ...step('  until it runs and that is told', ({ runs, called }) => runs - called),
+      ...step('  until it runs and is reported', ({ runs, called }) => runs - called),
       floor,
-      note: `VMI and VM say Running after ${middle(({ vmi }) => vmi).toFixed(0)} and ${middle(({ vm }) => vm).toFixed(0)} ms in all`,
+      note: `VMI and VM are Running after ${medianOf(({ vmi }) => vmi).toFixed(0)} and ${medianOf(({ vm }) => vm).toFixed(0)} ms in total`,
     },
   ];
 }
 
-/** Milliseconds since kubectl was called. */
+/** Milliseconds since the call of kubectl. */
 interface Start {
   readonly kubectl: number;
   readonly created: number;
   readonly bound: number;
-  /** The agent has spawned QEMU. */
+  /** The start of QEMU by the agent. */
   readonly called: number;
   readonly runs: number;
   readonly vmi: number;
@@ -82,41 +82,42 @@ interface Start {
 }
 
 class Starter {
-  readonly #ground: VmGround;
+  readonly #bench: VmBench;
   readonly #kubectl: string;
   readonly #marks: StartMarks;
 
-  constructor(ground: VmGround, kubectl: string, marks: StartMarks) {
-    this.#ground = ground;
+  constructor(bench: VmBench, kubectl: string, marks: StartMarks) {
+    this.#bench = bench;
     this.#kubectl = kubectl;
     this.#marks = marks;
   }
 
-  /** Starts a VM and removes it again. */
+  /** Starts a VM and deletes it again. */
   async start(name: string): Promise<Start> {
-    const { dir, kubeconfig } = this.#ground;
+    const { dir, kubeconfig } = this.#bench;
     const file = join(dir, `${name}.json`);
     await writeFile(file, JSON.stringify(exampleVm(name)));
     const from = performance.now();
-    // A home of its own: its caches are those of this plane.
+    // With its own home directory, so that its caches are those of this plane.
     const env = { ...process.env, HOME: dir, KUBECONFIG: kubeconfig };
-    const applied = run(this.#kubectl, ['apply', '-f', file], { env }).then(() => performance.now());
+    const applied = execute(this.#kubectl, ['apply', '-f', file], { env }).then(() => performance.now());
     applied.catch(() => {});
-    const at = async (mark: Parameters<StartMarks['of']>[1]) => (await this.#marks.of(name, mark)) - from;
+    const at = async (mark: Parameters<StartMarks['timeOf']>[1]) => (await this.#marks.timeOf(name, mark)) - from;
     const kubectl = (await applied) - from;
     const [created, bound, runs] = [await at('created'), await at('podBound'), await at('podRunning')];
     const [vmi, vm] = [await at('vmiRunning'), await at('vmRunning')];
-    const guest = processesBelow(dir).find(({ words }) => words.includes(`guest=${NAMESPACE}/${name}`));
-    if (guest === undefined) throw new Error(`VM ${name} runs, but no QEMU does`);
-    const command = await commandOf(guest.pid);
+    const guest = findProcessesIn(dir).find(({ words }) => words.includes(`guest=${NAMESPACE}/${name}`));
+    if (guest === undefined)
+      throw new Error(`Cannot measure the start of VM ${name}: it is Running, but there is no QEMU process`);
+    const command = await readGuestCommand(guest.pid);
     const called = (await startedAtMs(guest.cwd)) - performance.timeOrigin - from;
-    await (await this.#ground.client()).delete(VIRTUAL_MACHINES, { namespace: NAMESPACE, name });
+    await (await this.#bench.client()).delete(VIRTUAL_MACHINES, { namespace: NAMESPACE, name });
     await at('gone');
     return { kubectl, created, bound, called, runs, vmi, vm, command };
   }
 }
 
-/** The agent writes it down as soon as it has called QEMU. */
+/** Reads when the agent started QEMU, which it records in domain.json. */
 async function startedAtMs(cwd: string): Promise<number> {
   const record = JSON.parse(await readFile(join(dirname(cwd), 'domain.json'), 'utf8')) as Record;
   return record.started.startedAtMs;

@@ -1,25 +1,29 @@
-/** The measures of VMs, each with a plane of its own. */
+/** The measurements of VMs, each with its own plane. */
 import type { Options, VmTopic } from '../options.ts';
 import type { Row } from '../report.ts';
 import { measureFleet } from './measure-fleet.ts';
 import { measureMemory } from './measure-memory.ts';
 import { measureMigration } from './measure-migration.ts';
 import { measureStart } from './measure-start.ts';
-import type { VmGround } from './vm-ground.ts';
+import type { VmBench } from './vm-bench.ts';
 
-export async function* measureVms(topic: VmTopic, ground: VmGround, options: Options): AsyncGenerator<Row> {
-  yield* await rowsOf(topic, ground, options);
+export async function* measureVms(topic: VmTopic, bench: VmBench, options: Options): AsyncGenerator<Row> {
+  yield* await measureTopic(topic, bench, options);
 }
 
-function rowsOf(topic: VmTopic, ground: VmGround, { vmStarts, vmMigrations, guests, fleet }: Options): Promise<Row[]> {
+function measureTopic(
+  topic: VmTopic,
+  bench: VmBench,
+  { vmStarts, vmMigrations, guests, fleet }: Options,
+): Promise<Row[]> {
   switch (topic) {
     case 'vm-start':
-      return measureStart(ground, vmStarts);
+      return measureStart(bench, vmStarts);
     case 'vm-memory':
-      return measureMemory(ground, guests);
+      return measureMemory(bench, guests);
     case 'vm-migration':
-      return measureMigration(ground, vmMigrations);
+      return measureMigration(bench, vmMigrations);
     case 'vm-fleet':
-      return measureFleet(ground, fleet);
+      return measureFleet(bench, fleet);
   }
 }

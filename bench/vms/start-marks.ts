@@ -1,6 +1,6 @@
 /**
- * When the steps of a start become visible to a client of the API: watches of VMs, pods and VMIs that are open before
- * the start, so that nothing asks while it goes on.
+ * Records when the steps of a start become visible to a client of the API, with watches of VMs, pods and VMIs that are
+ * open before the start, so that nothing polls meanwhile.
  */
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
@@ -9,7 +9,7 @@ import { PODS } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType, Stored, WatchEvent } from '#kube/meta.ts';
 import { NAMESPACE } from './manifests.ts';
 
-/** Each happens once for a VM; `gone`: it was deleted, and its guest before it. */
+/** A step of a VM, which happens once. `gone`: the VM was deleted after its guest had ended. */
 export type Mark = 'created' | 'podCreated' | 'podBound' | 'podRunning' | 'vmiRunning' | 'vmRunning' | 'gone';
 
 const TIMEOUT_MS = 60_000;
@@ -24,16 +24,16 @@ export class StartMarks {
   static async open(client: Client): Promise<StartMarks> {
     const marks = new StartMarks();
     await Promise.all([
-      marks.#follow(client, VIRTUAL_MACHINES, ({ type, object }) => {
+      marks.#watch(client, VIRTUAL_MACHINES, ({ type, object }) => {
         const { name } = object.metadata;
         if (type === 'ADDED') marks.#mark(name, 'created');
         if (object.status?.printableStatus === 'Running') marks.#mark(name, 'vmRunning');
         if (type === 'DELETED') marks.#mark(name, 'gone');
       }),
-      marks.#follow(client, VIRTUAL_MACHINE_INSTANCES, ({ object }) => {
+      marks.#watch(client, VIRTUAL_MACHINE_INSTANCES, ({ object }) => {
         if (object.status?.phase === 'Running') marks.#mark(object.metadata.name, 'vmiRunning');
       }),
-      marks.#follow(client, PODS, ({ object }) => {
+      marks.#watch(client, PODS, ({ object }) => {
         const owner = object.metadata.ownerReferences?.[0]?.name ?? '';
         marks.#mark(owner, 'podCreated');
         if (object.spec?.nodeName !== undefined) marks.#mark(owner, 'podBound');
@@ -43,10 +43,10 @@ export class StartMarks {
     return marks;
   }
 
-  /** `performance.now()` when the mark was first seen. */
-  async of(vm: string, mark: Mark): Promise<number> {
+  /** Returns `performance.now()` of when the step was first seen, and waits for it if necessary. */
+  async timeOf(vm: string, mark: Mark): Promise<number> {
     const key = `${vm}/${mark}`;
-    const timer = setTimeout(() => this.#fail(new Error(`Waited in vain for ${mark} of VM ${vm}`)), TIMEOUT_MS);
+    const timer = setTimeout(() => this.#fail(new Error(`VM ${vm} did not reach ${mark} in time`)), TIMEOUT_MS);
     while (!this.#seen.has(key) && this.#failed === undefined) {
       await new Promise<void>((resolve) => this.#waiting.set(key, resolve));
     }
@@ -60,10 +60,10 @@ export class StartMarks {
     this.#stopping.abort();
   }
 
-  async #follow<T extends KubeObject>(
+  async #watch<T extends KubeObject>(
     client: Client,
     type: ResourceType<T>,
-    take: (event: WatchEvent<Stored<T>>) => void,
+    onEvent: (event: WatchEvent<Stored<T>>) => void,
   ): Promise<void> {
     const { signal } = this.#stopping;
     const list = await client.list(type, { namespace: NAMESPACE, limit: 1 });
@@ -71,7 +71,7 @@ export class StartMarks {
     const events = client.watch(type, { namespace: NAMESPACE, resourceVersion, timeoutSeconds: 600, signal });
     void (async () => {
       try {
-        for await (const event of events) take(event);
+        for await (const event of events) onEvent(event);
         this.#fail(new Error(`The watch of ${type.plural} ended`));
       } catch (error) {
         this.#fail(error as Error);

@@ -1,6 +1,6 @@
 /**
- * What the image holds: this program below /opt/selfsame with the packages that it needs to run, Node, and the libraries
- * that Node is linked to, from this machine. No shell and no base image: nothing that would need updates of its own.
+ * The contents of the image: this program below /opt/selfsame with its runtime packages, Node, and the libraries that
+ * Node is linked to, from this machine. There is no shell and no base image, so nothing else needs updates.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
@@ -9,20 +9,20 @@ import type { TarEntry } from './tar-entry.ts';
 
 export const PROGRAM_DIR = 'opt/selfsame';
 export const NODE = 'usr/local/bin/node';
-/** Nobody in particular; it owns nothing in the image. */
+/** An unprivileged user that owns nothing in the image. */
 export const USER = 65_532;
 
 const TEST_FILE = /\.(?:test|fixture)\.ts$/;
 const TEST_DIRS = new Set(['testing']);
-/** Of packages: their types, maps and papers are not needed; their licenses stay. */
-const PAPER = /\.(?:map|md|ts|mts|cts|html|ico)$/;
-const PAPER_DIRS = new Set(['test', 'docs', 'examples', 'benchmarks', 'benchmark', '.github']);
+/** Files of packages that are not needed at run time: types, source maps and documents. Licenses are included. */
+const UNNEEDED_FILE = /\.(?:map|md|ts|mts|cts|html|ico)$/;
+const UNNEEDED_DIRS = new Set(['test', 'docs', 'examples', 'benchmarks', 'benchmark', '.github']);
 
 interface Package {
   readonly dependencies?: Readonly<Record<string, string>>;
 }
 
-/** `root`: the project. `node`: the Node that runs it there. In an order in which every directory stands before what is in it. */
+/** Returns the entries, every directory before its contents. `root` is the project, `node` the path of Node. */
 export function imageContents(root: string, node: string): TarEntry[] {
   const files = new Map<string, TarEntry>();
   const add = (name: string, from: string | Buffer, mode = 0o644): void =>
@@ -42,9 +42,9 @@ export function imageContents(root: string, node: string): TarEntry[] {
   return [...directories.values(), ...files.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Both programs, without tests. */
+/** Returns the files of both programs, without tests. */
 function programFiles(root: string): string[] {
-  const source = filesBelow(join(root, 'src'), ({ name, isDirectory }) =>
+  const source = findFiles(join(root, 'src'), ({ name, isDirectory }) =>
     isDirectory ? !TEST_DIRS.has(name) : name.endsWith('.ts') && !TEST_FILE.test(name),
   );
   return ['package.json', 'LICENSE', ...source.map((file) => `src/${file}`)].filter((file) =>
@@ -52,32 +52,32 @@ function programFiles(root: string): string[] {
   );
 }
 
-/** Of all packages that the program depends on, and those that they depend on, as npm has laid them out. */
+/** Returns the files of all direct and indirect dependencies, in npm's layout. */
 function packageFiles(root: string): string[] {
   return packageDirs(root).flatMap((dir) =>
-    filesBelow(join(root, dir), ({ name, isDirectory, isTop }) => {
-      if (isDirectory) return name !== 'node_modules' && !(isTop && PAPER_DIRS.has(name));
-      return !PAPER.test(name);
+    findFiles(join(root, dir), ({ name, isDirectory, isTop }) => {
+      if (isDirectory) return name !== 'node_modules' && !(isTop && UNNEEDED_DIRS.has(name));
+      return !UNNEEDED_FILE.test(name);
     }).map((file) => `${dir}/${file}`),
   );
 }
 
 function packageDirs(root: string): string[] {
   const found = new Set<string>();
-  const waiting = [''];
-  for (let dir = waiting.pop(); dir !== undefined; dir = waiting.pop()) {
+  const pending = [''];
+  for (let dir = pending.pop(); dir !== undefined; dir = pending.pop()) {
     const { dependencies = {} } = JSON.parse(readFileSync(join(root, dir, 'package.json'), 'utf8')) as Package;
     for (const name of Object.keys(dependencies)) {
       const at = resolvePackage(root, dir, name);
       if (found.has(at)) continue;
       found.add(at);
-      waiting.push(at);
+      pending.push(at);
     }
   }
   return [...found].toSorted();
 }
 
-/** Node looks in the node_modules of each folder on the way up. */
+/** Finds a package like Node: in the node_modules of each directory on the way up. */
 function resolvePackage(root: string, from: string, name: string): string {
   for (let dir = from; ; dir = dirname(dir)) {
     const at = posix.join(dir, 'node_modules', name);
@@ -87,28 +87,29 @@ function resolvePackage(root: string, from: string, name: string): string {
   throw new Error(`Cannot find the package ${name}, which ${from || 'the program'} needs; run scripts/setup.sh`);
 }
 
-/** As the linker names them: `libc.so.6 => /lib/…/libc.so.6 (0x…)`, and itself. */
+/** Returns the libraries that ldd prints (`libc.so.6 => /lib/…/libc.so.6 (0x…)`), including the loader. */
 function librariesOf(node: string): string[] {
-  const told = execFileSync('ldd', [node], { encoding: 'utf8' });
-  const missing = /^\s*(\S+) => not found/m.exec(told)?.[1];
-  if (missing !== undefined) throw new Error(`Cannot build the image: ${node} needs ${missing}, which is not here`);
-  return [...told.matchAll(/(?:=> |^\s+)(\/\S+) \(0x/gm)].map(([, path]) => path!);
+  const output = execFileSync('ldd', [node], { encoding: 'utf8' });
+  const missing = /^\s*(\S+) => not found/m.exec(output)?.[1];
+  if (missing !== undefined)
+    throw new Error(`Cannot build the image: ${node} needs ${missing}, which is not installed`);
+  return [...output.matchAll(/(?:=> |^\s+)(\/\S+) \(0x/gm)].map(([, path]) => path!);
 }
 
 interface Candidate {
   readonly name: string;
   readonly isDirectory: boolean;
-  /** Whether it stands in the folder itself. */
+  /** True for entries directly in the directory. */
   readonly isTop: boolean;
 }
 
-/** Relative to the folder, with slashes. Links lead nowhere that is needed. */
-function filesBelow(folder: string, isWanted: (candidate: Candidate) => boolean, dir = folder): string[] {
+/** Returns paths relative to the directory, with slashes. Ignores links, which the image does not need. */
+function findFiles(folder: string, isWanted: (candidate: Candidate) => boolean, dir = folder): string[] {
   return readdirSync(dir, { withFileTypes: true }).flatMap((entry) => {
     const path = join(dir, entry.name);
     const candidate = { name: entry.name, isDirectory: entry.isDirectory(), isTop: dir === folder };
     if (!(entry.isDirectory() || entry.isFile()) || !isWanted(candidate)) return [];
-    if (entry.isDirectory()) return filesBelow(folder, isWanted, path);
+    if (entry.isDirectory()) return findFiles(folder, isWanted, path);
     return [relative(folder, path).split(sep).join('/')];
   });
 }

@@ -1,6 +1,6 @@
 /**
- * An OCI image with one layer as a tar archive, without docker: what `podman load`, `ctr images import`, `skopeo copy
- * oci-archive:…` and, by manifest.json, every `docker load` take. The same contents give the same bytes.
+ * Writes an OCI image with one layer as a tar archive, without docker. `podman load`, `ctr images import`, `skopeo copy
+ * oci-archive:…` and, because of manifest.json, every `docker load` accept it. Equal contents give equal bytes.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
@@ -14,11 +14,11 @@ import { tarHeader, tarPadding, TAR_END, type TarEntry } from './tar-entry.ts';
 export interface ImageOptions {
   /** `selfsame/selfsame:0.1.0`. */
   readonly reference: string;
-  /** In Go's words: amd64, arm64. */
+  /** In Go's names: amd64, arm64. */
   readonly architecture: string;
-  /** The container's: Entrypoint, User, Env, WorkingDir, Labels. */
+  /** The container's configuration: Entrypoint, User, Env, WorkingDir, Labels. */
   readonly config: Readonly<Record<string, unknown>>;
-  /** Of gzip, 1 to 9. */
+  /** The gzip level, 1 to 9. */
   readonly level?: number;
 }
 
@@ -35,7 +35,7 @@ const TYPES = {
   index: 'application/vnd.oci.image.index.v1+json',
 } as const;
 
-/** Written whole or not at all. The result is the digest of its manifest, by which registries know it. */
+/** Writes the complete image or nothing. Returns the digest of its manifest, by which registries identify it. */
 export async function writeImage(out: string, entries: readonly TarEntry[], options: ImageOptions): Promise<string> {
   const { reference, architecture, config, level = 6 } = options;
   const work = await mkdtemp(join(dirname(out), '.image-'));
@@ -53,8 +53,8 @@ export async function writeImage(out: string, entries: readonly TarEntry[], opti
     const manifest = jsonBlob({
       schemaVersion: 2,
       mediaType: TYPES.manifest,
-      config: described(settings, TYPES.config),
-      layers: [described(layer, TYPES.layer)],
+      config: descriptor(settings, TYPES.config),
+      layers: [descriptor(layer, TYPES.layer)],
     });
     const annotations = {
       'io.containerd.image.name': `docker.io/${reference}`,
@@ -63,20 +63,20 @@ export async function writeImage(out: string, entries: readonly TarEntry[], opti
     const index = {
       schemaVersion: 2,
       mediaType: TYPES.index,
-      manifests: [{ ...described(manifest, TYPES.manifest), platform: { architecture, os: 'linux' }, annotations }],
+      manifests: [{ ...descriptor(manifest, TYPES.manifest), platform: { architecture, os: 'linux' }, annotations }],
     };
-    const loadable = [{ Config: pathOf(settings), RepoTags: [reference], Layers: [pathOf(layer)] }];
+    const dockerManifest = [{ Config: pathOf(settings), RepoTags: [reference], Layers: [pathOf(layer)] }];
     const files = [
       file('oci-layout', json({ imageLayoutVersion: '1.0.0' })),
       file('index.json', json(index)),
-      file('manifest.json', json(loadable)),
+      file('manifest.json', json(dockerManifest)),
       directory('blobs'),
       directory('blobs/sha256'),
       ...[settings, manifest, layer].map((blob) => file(pathOf(blob), blob.from)),
     ];
-    const whole = join(work, 'image');
-    await pipeline(Readable.from(tarChunks(files)), createWriteStream(whole));
-    await rename(whole, out);
+    const imageFile = join(work, 'image');
+    await pipeline(Readable.from(tarChunks(files)), createWriteStream(imageFile));
+    await rename(imageFile, out);
     return manifest.digest;
   } finally {
     await rm(work, { recursive: true, force: true });
@@ -84,7 +84,7 @@ export async function writeImage(out: string, entries: readonly TarEntry[], opti
 }
 
 async function writeLayer(path: string, entries: readonly TarEntry[], level: number) {
-  const [plain, packed] = [hashing(), hashing()];
+  const [plain, packed] = [hashStream(), hashStream()];
   const zip = createGzip({ level });
   await pipeline(Readable.from(tarChunks(entries)), plain.pass, zip, packed.pass, createWriteStream(path));
   const { size } = await stat(path);
@@ -105,14 +105,14 @@ async function* tarChunks(entries: readonly TarEntry[]): AsyncGenerator<Buffer> 
       left -= (chunk as Buffer).length;
       yield chunk as Buffer;
     }
-    if (left !== 0) throw new Error(`Cannot store ${entry.name}: its size changed meanwhile`);
+    if (left !== 0) throw new Error(`Cannot store ${entry.name}: its size changed during the build; build again`);
     yield tarPadding(size);
   }
   yield TAR_END;
 }
 
-/** Passes everything on, and knows its digest when it has ended. */
-function hashing() {
+/** Returns a stream that passes data through, and the digest of the data after its end. */
+function hashStream() {
   const hash = createHash('sha256');
   const pass = new Transform({
     transform(chunk: Buffer, _, done) {
@@ -130,6 +130,6 @@ function jsonBlob(value: unknown): Blob {
 
 const json = (value: unknown) => Buffer.from(JSON.stringify(value));
 const pathOf = ({ digest }: Blob) => `blobs/${digest.replace(':', '/')}`;
-const described = ({ digest, size }: Blob, mediaType: string) => ({ mediaType, digest, size });
+const descriptor = ({ digest, size }: Blob, mediaType: string) => ({ mediaType, digest, size });
 const directory = (name: string): TarEntry => ({ type: 'directory', name, mode: 0o755 });
 const file = (name: string, from: string | Buffer): TarEntry => ({ type: 'file', name, mode: 0o644, from });

@@ -1,15 +1,15 @@
-/** Entries of the layer of an image: ustar headers with modes, the same at every build. Pure. */
+/** Tar entries of an image layer: ustar headers with modes, the same for every build. Pure. */
 
 export type TarEntry =
   | { readonly type: 'directory'; readonly name: string; readonly mode: number }
-  /** What it holds comes from a file of this machine, or is given. */
+  /** The content is read from a file of this machine, or given. */
   | { readonly type: 'file'; readonly name: string; readonly mode: number; readonly from: string | Buffer };
 
 const BLOCK = 512;
 const MAX_NAME = 100;
 const MAX_PREFIX = 155;
 
-/** The header before `size` bytes of content. Owner and times are none: root, 1970. */
+/** Returns the header of an entry with `size` bytes. The owner is root, the time 1970. */
 export function tarHeader({ type, name, mode }: TarEntry, size: number): Buffer {
   const block = Buffer.alloc(BLOCK);
   const octal = (value: number, at: number, digits: number) =>
@@ -24,14 +24,14 @@ export function tarHeader({ type, name, mode }: TarEntry, size: number): Buffer 
   block.write(type === 'directory' ? '5' : '0', 156, 'latin1');
   block.write('ustar\x0000', 257, 'latin1');
   block.write(prefix, 345);
-  // The sum is taken with blanks in its place.
+  // The checksum is computed with blanks in its own field.
   block.fill(0x20, 148, 156);
   const sum = block.reduce((all, byte) => all + byte, 0);
   block.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1');
   return block;
 }
 
-/** Long names are split at a slash, so that both parts find room. */
+/** Splits a long name at a slash, so that both parts fit. */
 function splitName(name: string): [prefix: string, rest: string] {
   if (Buffer.byteLength(name) <= MAX_NAME) return ['', name];
   for (let at = name.indexOf('/'); at !== -1; at = name.indexOf('/', at + 1)) {
@@ -43,7 +43,7 @@ function splitName(name: string): [prefix: string, rest: string] {
   throw new Error(`Cannot store ${name}: the name is too long for a tar archive`);
 }
 
-/** What fills the last block of a content. */
+/** Returns the bytes that fill the last block of a file. */
 export function tarPadding(size: number): Buffer {
   return Buffer.alloc((BLOCK - (size % BLOCK)) % BLOCK);
 }

@@ -11,7 +11,7 @@ import { BOOL, DYN, INT, NULL, STRING, listOf } from '#cel/type.ts';
 const environment = createEnvironment([standardLibrary, optionalLibrary], { object: DYN, n: INT });
 
 const failures: Record<string, { source: string; options?: CompileOptions; about?: string; want: string }> = {
-  'a syntax error, as kube-apiserver tells it': {
+  'a syntax error, in the words of kube-apiserver': {
     source: 'object.spec.(',
     want: "ERROR: <input>:1:13: Syntax error: no viable alternative at input '.('\n | object.spec.(\n | ............^",
   },

@@ -1,7 +1,7 @@
-/** Cancellation and waiting, on the handed-in clock. */
+/** Cancellation and waiting, with a Clock. */
 import type { Clock } from '#lib/clock.ts';
 
-/** Resolves after `ms`, or at once when the signal aborts; the caller looks at the signal. */
+/** Resolves after `ms`, or at once if the signal is aborted. The caller checks the signal. */
 export function delay(clock: Clock, ms: number, { signal }: { signal: AbortSignal }): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
@@ -15,18 +15,18 @@ export function delay(clock: Clock, ms: number, { signal }: { signal: AbortSigna
   });
 }
 
-export interface Attempt {
+export interface TimedAttempt {
   readonly signal: AbortSignal;
   abort(reason: unknown): void;
-  /** Must be called when the attempt is over; afterwards nothing aborts it. */
+  /** Must be called when the attempt is over. Afterwards nothing aborts it. */
   release(): void;
 }
 
-/** One attempt at something: aborted with the outer signal, or with `error()` when its time is up. */
+/** Starts an attempt that is aborted with the outer signal, or with `error()` after the timeout. */
 export function startAttempt(
   clock: Clock,
   { timeoutMs, error, signal }: { timeoutMs: number; error: () => Error; signal?: AbortSignal | undefined },
-): Attempt {
+): TimedAttempt {
   const controller = new AbortController();
   const onAbort = (): void => controller.abort(signal?.reason);
   if (signal?.aborted) onAbort();
@@ -42,7 +42,7 @@ export function startAttempt(
   };
 }
 
-/** The promise, or the signal's reason as soon as it aborts; what the promise does later is ignored. */
+/** Settles like the promise, or rejects with the signal's reason as soon as it is aborted. */
 export function abortable<V>(promise: Promise<V>, signal: AbortSignal | undefined): Promise<V> {
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {

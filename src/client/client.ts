@@ -1,6 +1,6 @@
 /**
- * The client: what every part above the API uses, over HTTPS or inside this process. Reader and Writer are apart,
- * so that a signature says whether a function may write.
+ * The interface of clients of the API, over HTTPS or inside this process. Reader and Writer are separate, so that a
+ * signature shows whether a function may write.
  */
 import type { KubeList, KubeObject, ResourceType, Stored, WatchEvent } from '#kube/meta.ts';
 
@@ -31,16 +31,16 @@ export interface WatchOptions extends CallOptions {
   readonly allowWatchBookmarks?: boolean;
   readonly sendInitialEvents?: boolean;
   readonly timeoutSeconds?: number;
-  /** Reads the line of an event where not all of it is wanted; as JSON, unless told otherwise. */
+  /** Parses the line of an event, if only a part of it is needed. Default: JSON.parse. */
   readonly readLine?: (line: string) => unknown;
 }
 
 export interface Reader {
   /** Throws ApiError NotFound. */
   get<T extends KubeObject>(type: ResourceType<T>, name: ObjectName, options?: CallOptions): Promise<Stored<T>>;
-  /** One page. `listAll` in paged-list.ts walks the pages. */
+  /** Returns one page. `listAll` in paged-list.ts reads all pages. */
   list<T extends KubeObject>(type: ResourceType<T>, options?: ListOptions): Promise<KubeList<Stored<T>>>;
-  /** Ends when the server ends it; throws what breaks it. ERROR events are thrown as ApiError. */
+  /** Ends when the server ends it; throws if it breaks. ERROR events are thrown as ApiError. */
   watch<T extends KubeObject>(type: ResourceType<T>, options?: WatchOptions): AsyncIterable<WatchEvent<Stored<T>>>;
 }
 
@@ -48,7 +48,7 @@ export interface WriteOptions extends CallOptions {
   readonly dryRun?: boolean;
   readonly fieldManager?: string;
   readonly subresource?: string;
-  /** With an `apply` patch: takes fields over from other managers. */
+  /** With an `apply` patch: takes over fields from other managers. */
   readonly force?: boolean;
 }
 
@@ -75,9 +75,9 @@ export interface Writer {
     patch: { type: PatchType; body: unknown },
     options?: WriteOptions,
   ): Promise<Stored<T>>;
-  /** Server-side apply: the configuration is all that this manager wants to say of the object, which is made if need be. */
+  /** Server-side apply: sets exactly the fields that this manager owns. Creates the object if it does not exist. */
   apply<T extends KubeObject>(type: ResourceType<T>, config: T, options: ApplyOptions): Promise<Stored<T>>;
-  /** Resolves also where finalizers hold the object. */
+  /** Resolves even if finalizers still keep the object. */
   delete(type: ResourceType, name: ObjectName, options?: DeleteOptions): Promise<void>;
   deleteCollection(
     type: ResourceType,

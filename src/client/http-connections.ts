@@ -1,10 +1,11 @@
 /**
- * The connections to one server: HTTP/2 sessions, opened when needed, or HTTP/1.1 where the server has no HTTP/2.
+ * The connections to one server: HTTP/2 sessions, opened when needed, or HTTP/1.1 if the server does not support
+ * HTTP/2.
  *
- *   (none) ──request──► connecting ──h2──► open ──GOAWAY, reset, silence──► left: ends with its last request
- *                           └──── no h2 ──► HTTP/1.1 until a request fails, then asked again
+ *   (none) ──request──► connecting ──h2──► open ──GOAWAY, reset, timeout──► draining: closed after its last request
+ *                           └──── no h2 ──► HTTP/1.1 until a request fails, then negotiated again
  *
- * A broken connection fails the requests that are on it and nothing else; the next request opens another.
+ * A broken connection fails only the requests on it; the next request opens another connection.
  */
 import { connect as connectHttp2 } from 'node:http2';
 import type { ClientHttp2Session } from 'node:http2';
@@ -13,20 +14,20 @@ import { isIP } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { abortable } from '#client/abort.ts';
-import { NotTakenError, exchangeHttp1, exchangeHttp2 } from '#client/http-exchange.ts';
-import type { HttpAnswer, HttpRequest } from '#client/http-exchange.ts';
+import { NotProcessedError, exchangeHttp1, exchangeHttp2 } from '#client/http-exchange.ts';
+import type { StreamedResponse, HttpRequest } from '#client/http-exchange.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { TransportError } from '#client/transport.ts';
 import type { Clock } from '#lib/clock.ts';
 
 const CONNECT_TIMEOUT_MS = 15_000;
-/** As client-go: a connection that was silent this long is asked whether it lives ... */
+/** The silence after which a connection is pinged, as in client-go. */
 const PING_AFTER_MS = 30_000;
-/** ... and has this long to answer. */
+/** The time to answer a ping. */
 const PING_TIMEOUT_MS = 15_000;
 const MAX_SESSIONS = 16;
-/** For requests that a server on its way out did not take. */
-const MAX_TRIES = 3;
+/** Attempts for a request that the server did not process because it is shutting down. */
+const MAX_ATTEMPTS = 3;
 const MAX_HTTP1_SOCKETS = 256;
 const STREAM_WINDOW_BYTES = 1024 * 1024;
 const SESSION_WINDOW_BYTES = 16 * 1024 * 1024;
@@ -44,11 +45,11 @@ export class HttpConnections {
   readonly #clock: Clock;
   readonly #sessions = new Set<Session>();
   #connecting: Promise<Session | Agent> | undefined;
-  /** The socket of #connecting, until it is a session's. */
+  /** The socket of #connecting, until it belongs to a session. */
   #opening: TLSSocket | undefined;
   #http1: Agent | undefined;
-  /** Agents of HTTP/1.1 from before a renewal, with requests that are still under way. */
-  readonly #left = new Set<Agent>();
+  /** HTTP/1.1 agents from before a renewal that still have requests in flight. */
+  readonly #draining = new Set<Agent>();
   #closed = false;
 
   constructor(access: ClusterAccess, clock: Clock) {
@@ -62,78 +63,80 @@ export class HttpConnections {
 
   #tlsOf(access: ClusterAccess): ConnectionOptions {
     const { certificateAuthority: ca, clientCertificate: cert, clientKey: key, insecureSkipTlsVerify } = access;
-    // An IP address is not a name to ask for; its certificate is then checked against the address.
+    // TLS allows only names, no IP addresses, as server name. The certificate is then checked against the address.
     const servername = access.serverName ?? (isIP(this.#host) === 0 ? this.#host : undefined);
     return { ca, cert, key, servername, rejectUnauthorized: !insecureSkipTlsVerify, minVersion: 'TLSv1.2' };
   }
 
-  /** The same server, with another proof of who we are: connections that are open end with their last request. */
+  /** Uses other credentials for the same server. Open connections close after their last request. */
   renew(access: ClusterAccess): void {
     this.#tls = this.#tlsOf(access);
     for (const { http2 } of this.#sessions) http2.close();
     const agent = this.#http1;
     if (agent === undefined) return;
     this.#http1 = undefined;
-    for (const before of this.#left) if (Object.keys(before.sockets).length === 0) this.#left.delete(before);
-    this.#left.add(agent);
+    for (const old of this.#draining) if (Object.keys(old.sockets).length === 0) this.#draining.delete(old);
+    this.#draining.add(agent);
     for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
   }
 
-  /** Throws what broke the exchange; the reason of the signal when it aborts. */
-  async exchange(request: HttpRequest): Promise<HttpAnswer> {
-    for (let tries = 1; ; tries++) {
+  /** Throws the error that broke the exchange, or the signal's reason if it is aborted. */
+  async exchange(request: HttpRequest): Promise<StreamedResponse> {
+    for (let attempt = 1; ; attempt++) {
       try {
         return await this.#exchangeOnce(request);
       } catch (error) {
-        if (!(error instanceof NotTakenError) || request.signal.aborted || tries === MAX_TRIES) throw error;
+        if (!(error instanceof NotProcessedError) || request.signal.aborted || attempt === MAX_ATTEMPTS) throw error;
       }
     }
   }
 
-  async #exchangeOnce(request: HttpRequest): Promise<HttpAnswer> {
+  async #exchangeOnce(request: HttpRequest): Promise<StreamedResponse> {
     request.signal.throwIfAborted();
     for (;;) {
       if (this.#closed) throw new TransportError('the client is closed');
       if (this.#http1 !== undefined) return await this.#exchangeHttp1(this.#http1, request);
-      const session = this.#roomy();
+      const session = this.#findSession();
       if (session !== undefined) return await this.#exchangeHttp2(session, request);
       await abortable(this.#connect(), request.signal);
     }
   }
 
-  /** Ends every connection and every request on it, also those that are only being opened. */
+  /** Closes every connection, including those that are being opened, and fails all requests on them. */
   close(): void {
     this.#closed = true;
     this.#opening?.destroy();
     for (const { http2 } of this.#sessions) http2.destroy();
-    for (const agent of [...this.#left, ...(this.#http1 === undefined ? [] : [this.#http1])]) agent.destroy();
+    for (const agent of [...this.#draining, ...(this.#http1 === undefined ? [] : [this.#http1])]) agent.destroy();
   }
 
-  async #exchangeHttp2(session: Session, request: HttpRequest): Promise<HttpAnswer> {
+  async #exchangeHttp2(session: Session, request: HttpRequest): Promise<StreamedResponse> {
     session.streams++;
-    let answered = false;
-    const leave = (): void => void session.streams--;
+    let hasResponse = false;
+    const release = (): void => void session.streams--;
     try {
-      const answer = await exchangeHttp2(session.http2, request);
-      answered = true;
-      return { ...answer, body: endingWith(answer.body, leave) };
+      const response = await exchangeHttp2(session.http2, request);
+      hasResponse = true;
+      return { ...response, body: withCleanup(response.body, release) };
     } finally {
-      if (!answered) leave();
+      if (!hasResponse) release();
     }
   }
 
-  async #exchangeHttp1(agent: Agent, request: HttpRequest): Promise<HttpAnswer> {
+  async #exchangeHttp1(agent: Agent, request: HttpRequest): Promise<StreamedResponse> {
     try {
       return await exchangeHttp1({ host: this.#host, port: this.#port, agent }, request);
     } catch (error) {
-      // Perhaps another server came in its place, and that one may have HTTP/2.
+      // The server may have been replaced by one with HTTP/2.
       if (this.#http1 === agent && !request.signal.aborted) this.#http1 = undefined;
       throw error;
     }
   }
 
-  /** A session that takes one more request at once; with too many sessions, the one with the fewest requests. */
-  #roomy(): Session | undefined {
+  /**
+   * Returns a session with room for another request; if there are too many sessions, the one with the fewest requests.
+   */
+  #findSession(): Session | undefined {
     let least: Session | undefined;
     for (const session of this.#sessions) {
       if (session.http2.closed || session.http2.destroyed) continue;
@@ -143,7 +146,7 @@ export class HttpConnections {
     return this.#sessions.size >= MAX_SESSIONS ? least : undefined;
   }
 
-  /** Callers that come meanwhile share one attempt. */
+  /** Opens a connection. Concurrent callers share one attempt. */
   #connect(): Promise<Session | Agent> {
     this.#connecting ??= this.#open().finally(() => {
       this.#connecting = undefined;
@@ -164,7 +167,7 @@ export class HttpConnections {
       return this.#http1;
     }
     const session = await this.#openSession(socket);
-    // Renewed meanwhile: the next one has the new proof.
+    // The credentials were renewed in the meantime; the next session uses the new ones.
     if (tls !== this.#tls) session.http2.close();
     return session;
   }
@@ -192,7 +195,7 @@ export class HttpConnections {
     });
   }
 
-  /** Waits for the server's settings, without which the number of requests it takes is unknown. */
+  /** Opens a session and waits for the server's settings, which limit the number of concurrent requests. */
   #openSession(socket: TLSSocket): Promise<Session> {
     return new Promise((resolve, reject) => {
       const http2 = connectHttp2(`https://${this.#authority}`, {
@@ -200,7 +203,7 @@ export class HttpConnections {
         settings: { enablePush: false, initialWindowSize: STREAM_WINDOW_BYTES },
       });
       const session: Session = { http2, streams: 0 };
-      const leave = (): boolean => this.#sessions.delete(session);
+      const release = (): boolean => this.#sessions.delete(session);
       const stopPings = this.#keepAlive(http2);
       http2.once('remoteSettings', () => {
         if (http2.closed || http2.destroyed) return;
@@ -208,42 +211,42 @@ export class HttpConnections {
         this.#sessions.add(session);
         resolve(session);
       });
-      http2.on('goaway', leave);
-      // Each request on it reports the error itself.
+      http2.on('goaway', release);
+      // Each request on the session reports the error itself.
       http2.on('error', (error: Error) => {
-        leave();
+        release();
         reject(error);
       });
       http2.on('close', () => {
-        leave();
+        release();
         stopPings();
         reject(new TransportError('the connection was closed while it was opened'));
       });
     });
   }
 
-  /** A peer that vanished without a word is found out by pings that stay unanswered. */
+  /** Pings the server regularly and destroys the session if it does not answer. Returns a function that stops it. */
   #keepAlive(http2: ClientHttp2Session): () => void {
     let cancel: () => void;
-    const wait = (): void => {
-      cancel = this.#clock.after(PING_AFTER_MS, ask);
+    const scheduleNext = (): void => {
+      cancel = this.#clock.after(PING_AFTER_MS, ping);
     };
-    const ask = (): void => {
+    const ping = (): void => {
       if (http2.destroyed) return;
-      const silent = (): void => http2.destroy(new TransportError('the server did not answer a ping'));
-      const cancelTimeout = this.#clock.after(PING_TIMEOUT_MS, silent);
+      const onTimeout = (): void => http2.destroy(new TransportError('the server did not answer a ping'));
+      const cancelTimeout = this.#clock.after(PING_TIMEOUT_MS, onTimeout);
       cancel = cancelTimeout;
       http2.ping((error) => {
         cancelTimeout();
-        if (error === null && !http2.destroyed) wait();
+        if (error === null && !http2.destroyed) scheduleNext();
       });
     };
-    wait();
+    scheduleNext();
     return () => cancel();
   }
 }
 
-async function* endingWith(body: AsyncIterable<Buffer>, end: () => void): AsyncGenerator<Buffer, void, undefined> {
+async function* withCleanup(body: AsyncIterable<Buffer>, end: () => void): AsyncGenerator<Buffer, void, undefined> {
   try {
     yield* body;
   } finally {

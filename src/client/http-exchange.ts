@@ -1,4 +1,4 @@
-/** One request and its answer on a connection, the same for HTTP/2 and HTTP/1.1. */
+/** Sends one request on a connection and receives its response, over HTTP/2 or HTTP/1.1. */
 import { constants } from 'node:http2';
 import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2';
 import { request as httpsRequest } from 'node:https';
@@ -8,39 +8,39 @@ import { TransportError } from '#client/transport.ts';
 
 export interface HttpRequest {
   readonly method: string;
-  /** With the query. */
+  /** The path with the query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer | undefined;
   readonly signal: AbortSignal;
 }
 
-export interface HttpAnswer {
+export interface StreamedResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** Must be read to its end or left: leaving cancels the request. Throws when the connection breaks. */
+  /** Must be read to its end or be left, which cancels the request. Throws if the connection breaks. */
   readonly body: AsyncIterable<Buffer>;
 }
 
-/** The server surely did nothing with the request: it may be sent again on another connection, whatever it asks for. */
-export class NotTakenError extends TransportError {
-  override name = 'NotTakenError';
+/** The server did not process the request, so it may be sent again on another connection, whatever it is. */
+export class NotProcessedError extends TransportError {
+  override name = 'NotProcessedError';
 }
 
 const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = constants;
 
-export function exchangeHttp2(session: ClientHttp2Session, request: HttpRequest): Promise<HttpAnswer> {
+export function exchangeHttp2(session: ClientHttp2Session, request: HttpRequest): Promise<StreamedResponse> {
   return new Promise((resolve, reject) => {
     const { body } = request;
     const stream = openStream(session, request);
-    // These stay for the whole life of the stream: an error without a listener would end the process.
+    // Kept for the lifetime of the stream, because an error without a listener would end the process.
     stream.on('error', (cause: Error) => {
       const refused = stream.rstCode === NGHTTP2_REFUSED_STREAM;
-      reject(refused ? new NotTakenError('the server refused the stream', { cause }) : cause);
+      reject(refused ? new NotProcessedError('the server refused the stream', { cause }) : cause);
     });
-    stream.on('close', () => reject(new TransportError('the connection was closed before an answer came')));
-    stream.on('response', (answer) => {
-      resolve({ status: answer[':status'] ?? 0, headers: answer, body: http2Body(stream) });
+    stream.on('close', () => reject(new TransportError('the connection was closed before the response')));
+    stream.on('response', (response) => {
+      resolve({ status: response[':status'] ?? 0, headers: response, body: http2Body(stream) });
     });
     if (body !== undefined) stream.end(body);
   });
@@ -50,23 +50,23 @@ function openStream(session: ClientHttp2Session, { method, path, headers, body, 
   try {
     return session.request({ ':method': method, ':path': path, ...headers }, { endStream: body === undefined, signal });
   } catch (cause) {
-    // The session has just ended, and nothing was sent.
-    throw new NotTakenError((cause as Error).message, { cause });
+    // The session has just ended and nothing was sent.
+    throw new NotProcessedError((cause as Error).message, { cause });
   }
 }
 
 async function* http2Body(stream: ClientHttp2Stream): AsyncGenerator<Buffer, void, undefined> {
   try {
-    // Not `for await`: node takes a stream that the server has ended for broken, although its data is still here.
+    // Not `for await`: Node treats a stream that the server has ended as broken although its data is still buffered.
     for (;;) {
       const chunk = stream.read() as Buffer | null;
       if (chunk !== null) yield chunk;
       else if (stream.readableEnded || stream.destroyed) break;
-      else await moreOf(stream);
+      else await waitForData(stream);
     }
     if (stream.errored) throw stream.errored;
-    if (!stream.readableEnded) throw new TransportError('the connection was closed inside the answer');
-    // A stream that was reset ends like one that is complete.
+    if (!stream.readableEnded) throw new TransportError('the connection was closed during the response');
+    // A stream that was reset ends like a complete one.
     if (stream.aborted || (stream.rstCode ?? NGHTTP2_NO_ERROR) !== NGHTTP2_NO_ERROR) {
       throw new TransportError(`the server reset the stream (code ${stream.rstCode})`);
     }
@@ -75,8 +75,8 @@ async function* http2Body(stream: ClientHttp2Stream): AsyncGenerator<Buffer, voi
   }
 }
 
-/** Resolves when there is something to read, or nothing will come any more. */
-function moreOf(stream: ClientHttp2Stream): Promise<void> {
+/** Resolves when there is more data to read, or the stream has ended. */
+function waitForData(stream: ClientHttp2Stream): Promise<void> {
   return new Promise((resolve) => {
     const events = ['readable', 'end', 'close'] as const;
     const done = (): void => {
@@ -93,24 +93,24 @@ export interface Http1Server {
   readonly agent: Agent;
 }
 
-export function exchangeHttp1(server: Http1Server, request: HttpRequest): Promise<HttpAnswer> {
+export function exchangeHttp1(server: Http1Server, request: HttpRequest): Promise<StreamedResponse> {
   return new Promise((resolve, reject) => {
     const { method, path, body, signal } = request;
     const headers = { ...request.headers, ...(body === undefined ? {} : { 'content-length': String(body.length) }) };
     const { host, port, agent } = server;
-    const outgoing = httpsRequest({ host, port, agent, method, path, headers, signal }, (answer) => {
-      resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: http1Body(answer) });
+    const outgoing = httpsRequest({ host, port, agent, method, path, headers, signal }, (response) => {
+      resolve({ status: response.statusCode ?? 0, headers: response.headers, body: http1Body(response) });
     });
     outgoing.on('error', reject);
     outgoing.end(body);
   });
 }
 
-async function* http1Body(answer: IncomingMessage): AsyncGenerator<Buffer, void, undefined> {
+async function* http1Body(response: IncomingMessage): AsyncGenerator<Buffer, void, undefined> {
   try {
-    for await (const chunk of answer) yield chunk as Buffer;
-    if (!answer.complete) throw new TransportError('the connection was closed inside the answer');
+    for await (const chunk of response) yield chunk as Buffer;
+    if (!response.complete) throw new TransportError('the connection was closed during the response');
   } finally {
-    if (!answer.complete) answer.destroy();
+    if (!response.complete) response.destroy();
   }
 }

@@ -1,4 +1,4 @@
-/** Against real servers on this machine, over real TLS. */
+/** Tests with real servers on this machine, over real TLS. */
 import assert from 'node:assert/strict';
 import type { TLSSocket } from 'node:tls';
 import { after, test } from 'node:test';
@@ -46,7 +46,7 @@ async function serve(
   return server;
 }
 
-/** Answers with what it was asked; `/lines` is a stream that stays open after two lines and a half. */
+/** Responds with what it received. `/lines` stays open after two and a half lines, `/never` does not respond. */
 const echo: TestHandler = (request, response) => {
   if (request.url.startsWith('/lines')) {
     response.writeHead(200, { 'content-type': 'application/json' });
@@ -58,7 +58,7 @@ const echo: TestHandler = (request, response) => {
   request.on('data', (chunk: Buffer) => (body += chunk.toString()));
   request.on('end', () => {
     const certificate = (request.socket as TLSSocket).getPeerCertificate?.();
-    const answer = {
+    const received = {
       url: request.url,
       method: request.method,
       version: request.httpVersion,
@@ -67,7 +67,7 @@ const echo: TestHandler = (request, response) => {
       body,
     };
     response.writeHead(200, { 'content-type': 'application/json', warning: '299 - "be \\"careful\\""' });
-    response.end(JSON.stringify(answer));
+    response.end(JSON.stringify(received));
   });
 };
 
@@ -80,14 +80,14 @@ interface Echo {
   body: string;
 }
 
-const ask = async (transport: HttpTransport, path = '/x'): Promise<Echo> =>
+const get = async (transport: HttpTransport, path = '/x'): Promise<Echo> =>
   (await transport.request({ method: 'GET', path })).body as Echo;
 
 async function collect(lines: AsyncIterable<unknown>, into: unknown[]): Promise<void> {
   for await (const line of lines) into.push(line);
 }
 
-/** Reads the two whole lines of `/lines`; the third never comes. */
+/** Reads the two complete lines of `/lines`; the third never arrives. */
 async function openLines(transport: HttpTransport, signal?: AbortSignal) {
   const lines = transport.stream({ method: 'GET', path: '/lines', signal })[Symbol.asyncIterator]();
   assert.deepEqual((await lines.next()).value, { n: 1 });
@@ -99,7 +99,7 @@ for (const [protocol, start, version] of [
   ['HTTP/2', startHttp2Server, '2.0'],
   ['HTTP/1.1', startHttp1Server, '1.1'],
 ] as const) {
-  test(`${protocol}: sends what it is told, below the server's path, and reads the answer`, async () => {
+  test(`${protocol}: sends the request below the server's path and reads the response`, async () => {
     const server = await start(echo);
     cleanUp.push(() => server.stop());
     const base = `https://127.0.0.1:${server.port}/k8s/cluster-1/`;
@@ -113,9 +113,9 @@ for (const [protocol, start, version] of [
       contentType: 'application/merge-patch+json',
     } as const;
     const { status, body, warnings } = await transport.request(request);
-    const { url, method, headers, body: sent, version: spoken } = body as Echo;
+    const { url, method, headers, body: sent, version: usedVersion } = body as Echo;
     assert.deepEqual(
-      [status, method, url, spoken],
+      [status, method, url, usedVersion],
       [200, 'PATCH', '/k8s/cluster-1/api/v1/x?fieldManager=a+b', version],
     );
     assert.equal(sent, '{"a":"ä"}');
@@ -125,24 +125,24 @@ for (const [protocol, start, version] of [
     assert.equal(headers['user-agent'], 'test');
   });
 
-  test(`${protocol}: the client certificate says who we are; connections are used again`, async () => {
+  test(`${protocol}: authenticates with the client certificate and reuses connections`, async () => {
     const server = await start(echo);
     cleanUp.push(() => server.stop());
-    const proof = { clientCertificate: TEST_CLIENT_CERTIFICATE, clientKey: TEST_CLIENT_KEY };
-    const transport = transportTo(server.port, proof);
-    assert.equal((await ask(transport)).user, 'selfsame-tester');
+    const credentials = { clientCertificate: TEST_CLIENT_CERTIFICATE, clientKey: TEST_CLIENT_KEY };
+    const transport = transportTo(server.port, credentials);
+    assert.equal((await get(transport)).user, 'selfsame-tester');
     const before = server.connections();
-    for (let i = 0; i < 5; i++) await ask(transport);
+    for (let i = 0; i < 5; i++) await get(transport);
     assert.equal(server.connections(), before);
   });
 
-  test(`${protocol}: renewed, it is somebody else to the server, and what is open goes on`, async () => {
+  test(`${protocol}: uses renewed credentials for new requests while open requests continue`, async () => {
     const server = await start(echo);
     cleanUp.push(() => server.stop());
     const transport = transportTo(server.port);
     const leaving = new AbortController();
     const lines = await openLines(transport, leaving.signal);
-    assert.equal((await ask(transport)).user, undefined);
+    assert.equal((await get(transport)).user, undefined);
     transport.renew({
       server: `https://127.0.0.1:${server.port}`,
       namespace: 'default',
@@ -151,16 +151,16 @@ for (const [protocol, start, version] of [
       clientCertificate: TEST_CLIENT_CERTIFICATE,
       clientKey: TEST_CLIENT_KEY,
     });
-    assert.equal((await ask(transport)).user, 'selfsame-tester');
+    assert.equal((await get(transport)).user, 'selfsame-tester');
     const before = server.connections();
-    assert.equal((await ask(transport)).user, 'selfsame-tester');
+    assert.equal((await get(transport)).user, 'selfsame-tester');
     assert.equal(server.connections(), before);
     const next = lines.next();
-    leaving.abort(new Error('left by us'));
-    await assert.rejects(next, /left by us/);
+    leaving.abort(new Error('aborted by us'));
+    await assert.rejects(next, /aborted by us/);
   });
 
-  test(`${protocol}: lines come as they are sent; leaving or an abort closes the stream at the server`, async () => {
+  test(`${protocol}: yields lines as they arrive, and closes the stream at the server when left or aborted`, async () => {
     let closed: () => void;
     const handler: TestHandler = (request, response) => {
       response.on('close', () => closed());
@@ -180,10 +180,10 @@ for (const [protocol, start, version] of [
     controller.abort(new Error('enough'));
     await assert.rejects(next, /^Error: enough$/);
     await aborted;
-    assert.equal((await ask(transport)).url, '/x');
+    assert.equal((await get(transport)).url, '/x');
   });
 
-  test(`${protocol}: an aborted request throws the reason, before, while and after it is sent`, async () => {
+  test(`${protocol}: throws the abort reason, before and after the request was sent`, async () => {
     const server = await start(echo);
     cleanUp.push(() => server.stop());
     const transport = transportTo(server.port);
@@ -191,12 +191,12 @@ for (const [protocol, start, version] of [
     await assert.rejects(early, /^Error: early$/);
     const controller = new AbortController();
     const waiting = transport.request({ method: 'GET', path: '/never', signal: controller.signal });
-    await ask(transport);
+    await get(transport);
     controller.abort(new Error('late'));
     await assert.rejects(waiting, /^Error: late$/);
   });
 
-  test(`${protocol}: a reset in the middle of a line fails that stream only; the next request connects again`, async () => {
+  test(`${protocol}: a reset inside a line fails only the requests on that connection`, async () => {
     const server = await start(echo);
     cleanUp.push(() => server.stop());
     const proxy = await TestProxy.start(server.port);
@@ -204,14 +204,14 @@ for (const [protocol, start, version] of [
     const transport = transportTo(proxy.port);
     const lines = await openLines(transport);
     const waiting = transport.request({ method: 'GET', path: '/never' });
-    await ask(transport);
+    await get(transport);
     const failures = [assert.rejects(lines.next(), TransportError), assert.rejects(waiting, TransportError)];
     proxy.reset();
     await Promise.all(failures);
-    assert.equal((await ask(transport)).url, '/x');
+    assert.equal((await get(transport)).url, '/x');
   });
 
-  test(`${protocol}: a server that restarts is found again on the same port`, async () => {
+  test(`${protocol}: connects again to a server that restarts on the same port`, async () => {
     const first = await start(echo);
     const transport = transportTo(first.port);
     const lines = await openLines(transport);
@@ -219,20 +219,20 @@ for (const [protocol, start, version] of [
     await first.stop();
     await next;
     await assert.rejects(
-      ask(transport),
+      get(transport),
       (error: Error) => error instanceof TransportError && /ECONNREFUSED/.test(error.message),
     );
     const second = await start(echo, { port: first.port });
     cleanUp.push(() => second.stop());
-    assert.equal((await ask(transport)).version, version);
+    assert.equal((await get(transport)).version, version);
   });
 
-  test(`${protocol}: answers and lines that are too long are refused`, async () => {
+  test(`${protocol}: refuses responses and lines that are too long`, async () => {
     const server = await start((_, response) => response.end(`"${'x'.repeat(100_000)}"\n`));
     cleanUp.push(() => server.stop());
     const transport = transportTo(server.port, {}, { maxLineBytes: 1000 });
-    const answer = transport.request({ method: 'GET', path: '/', maxAnswerBytes: 99_999 });
-    await assert.rejects(answer, /Cannot GET \/: the answer is longer than 99999 bytes/);
+    const response = transport.request({ method: 'GET', path: '/', maxAnswerBytes: 99_999 });
+    await assert.rejects(response, /Cannot GET \/: the response is longer than 99999 bytes/);
     assert.equal((await transport.request({ method: 'GET', path: '/', maxAnswerBytes: 200_000 })).status, 200);
     await assert.rejects(
       collect(transport.stream({ method: 'GET', path: '/' }), []),
@@ -241,35 +241,35 @@ for (const [protocol, start, version] of [
   });
 }
 
-test('a Status is thrown as the ApiError that it was', async () => {
+test('throws a Status as the same ApiError', async () => {
   const error = conflict({ group: 'test.local', plural: 'gadgets' }, 'a', 'no');
   const server = await serve((_, response) => {
     response.writeHead(409);
     response.end(JSON.stringify(error.toStatus()));
   });
   const transport = transportTo(server.port);
-  const same = (thrown: unknown): boolean => {
+  const isSameError = (thrown: unknown): boolean => {
     assert.ok(thrown instanceof ApiError);
     assert.deepEqual(thrown.toStatus(), error.toStatus());
     return true;
   };
-  await assert.rejects(ask(transport), same);
-  await assert.rejects(collect(transport.stream({ method: 'GET', path: '/' }), []), same);
+  await assert.rejects(get(transport), isSameError);
+  await assert.rejects(collect(transport.stream({ method: 'GET', path: '/' }), []), isSameError);
 });
 
-test('an answer that is not JSON, or is cut short, is an error', async () => {
+test('throws for a response that is not JSON or is incomplete', async () => {
   const server = await serve((request, response) => {
     if (request.url === '/html') return void response.end('<html>');
     response.writeHead(200);
     response.write('{"a":1}\n{"b":2', () => response.stream.close(2));
   });
   const transport = transportTo(server.port);
-  await assert.rejects(ask(transport, '/html'), /Cannot read the answer to GET \/html: it is not JSON/);
-  await assert.rejects(ask(transport, '/cut'), TransportError);
+  await assert.rejects(get(transport, '/html'), /Cannot read the response to GET \/html: it is not JSON/);
+  await assert.rejects(get(transport, '/cut'), TransportError);
   await assert.rejects(collect(transport.stream({ method: 'GET', path: '/cut' }), []), TransportError);
 });
 
-test('a token file is read again when the server refuses the token', async () => {
+test('reads a token file again after the server has refused the token', async () => {
   const server = await serve((request, response) => {
     if (request.headers.authorization === 'Bearer new') return echo(request, response);
     response.writeHead(401);
@@ -278,39 +278,39 @@ test('a token file is read again when the server refuses the token', async () =>
   let token = 'old';
   const transport = transportTo(server.port, { tokenFile: '/token' }, { readFile: async () => token });
   await assert.rejects(
-    ask(transport),
+    get(transport),
     (error: unknown) => error instanceof ApiError && error.reason === 'Unauthorized',
   );
   token = 'new';
-  assert.equal((await ask(transport)).headers['authorization'], 'Bearer new');
+  assert.equal((await get(transport)).headers['authorization'], 'Bearer new');
 });
 
 const trust: Record<string, { access: Partial<ClusterAccess>; want: RegExp | undefined }> = {
-  'the name that the certificate has': { access: { serverName: 'api.test' }, want: undefined },
-  'another name': { access: { serverName: 'evil.test' }, want: /Hostname\/IP does not match/ },
-  'an unknown authority': {
+  'accepts the name in the certificate': { access: { serverName: 'api.test' }, want: undefined },
+  'refuses another name': { access: { serverName: 'evil.test' }, want: /Hostname\/IP does not match/ },
+  'refuses an unknown authority': {
     access: { certificateAuthority: undefined },
     want: /unable to verify|self-signed|unable to get/,
   },
-  'no verification at all': {
+  'accepts any certificate without verification': {
     access: { certificateAuthority: undefined, insecureSkipTlsVerify: true },
     want: undefined,
   },
 };
 
 for (const [sentence, { access, want }] of Object.entries(trust)) {
-  test(`the server's certificate is checked: ${sentence}`, async () => {
+  test(`server certificate: ${sentence}`, async () => {
     const server = await serve(echo);
-    const answer = ask(transportTo(server.port, access));
-    if (want === undefined) assert.equal((await answer).url, '/x');
-    else await assert.rejects(answer, want);
+    const response = get(transportTo(server.port, access));
+    if (want === undefined) assert.equal((await response).url, '/x');
+    else await assert.rejects(response, want);
   });
 }
 
-test('after GOAWAY running requests end as they should, and new ones take another connection', async () => {
-  const held: (() => void)[] = [];
+test('after GOAWAY, running requests complete and new ones use another connection', async () => {
+  const pending: (() => void)[] = [];
   const server = await serve((request, response) => {
-    if (request.url === '/slow') held.push(() => response.end('"done"'));
+    if (request.url === '/slow') pending.push(() => response.end('"done"'));
     else response.end('"ok"');
   });
   const transport = transportTo(server.port);
@@ -321,21 +321,21 @@ test('after GOAWAY running requests end as they should, and new ones take anothe
   session!.goaway(0);
   for (let i = 0; i < 3; i++) assert.equal((await transport.request({ method: 'GET', path: '/x' })).body, 'ok');
   assert.equal(server.connections(), 2);
-  held[0]!();
+  pending[0]!();
   assert.equal((await slow).body, 'done');
 });
 
-test('a server that goes away with an error fails what runs, and the next request connects again', async () => {
+test('a GOAWAY with an error fails running requests, and the next request connects again', async () => {
   const server = await serve(echo);
   const transport = transportTo(server.port);
   const lines = await openLines(transport);
   const next = assert.rejects(lines.next(), TransportError);
   for (const session of server.sessions) session.destroy(undefined, 2);
   await next;
-  assert.equal((await ask(transport)).url, '/x');
+  assert.equal((await get(transport)).url, '/x');
 });
 
-test('more streams than the server takes on one connection open another', async () => {
+test('opens another connection if the server allows no more streams on the first', async () => {
   const closed: Promise<void>[] = [];
   const handler: TestHandler = (request, response) => {
     closed.push(new Promise((resolve) => response.stream.on('close', resolve)));
@@ -344,41 +344,41 @@ test('more streams than the server takes on one connection open another', async 
   const server = await serve(handler, { maxConcurrentStreams: 2 });
   const transport = transportTo(server.port);
   const lines = [await openLines(transport), await openLines(transport), await openLines(transport)];
-  assert.equal((await ask(transport)).url, '/x');
+  assert.equal((await get(transport)).url, '/x');
   assert.equal(server.connections(), 2);
   for (const line of lines) await line.return?.();
   await Promise.all(closed);
   await openLines(transport);
   await openLines(transport);
   await openLines(transport);
-  assert.equal(server.connections(), 2, 'places that were left are taken again');
+  assert.equal(server.connections(), 2, 'free streams are used again');
 });
 
-test('a peer that vanished without a word is found out by pings', async () => {
+test('detects a server that no longer responds with pings', async () => {
   const clock = new FakeClock();
   const server = await serve(echo);
   const proxy = await TestProxy.start(server.port);
   cleanUp.push(() => proxy.stop());
   const transport = transportTo(proxy.port, {}, { clock });
   const lines = await openLines(transport);
-  // The first ping is answered; only then does the way become a black hole.
+  // The first ping is answered; only then the proxy drops everything.
   await clock.advance(30_000);
-  await ask(transport);
+  await get(transport);
   proxy.swallow();
   const next = assert.rejects(lines.next(), /the server did not answer a ping/);
   await clock.advance(30_000);
   await clock.advance(15_000);
   await next;
-  assert.equal((await ask(transport)).url, '/x');
+  assert.equal((await get(transport)).url, '/x');
 });
 
-test('a request that is not answered in time fails; a stream may be silent for long', async () => {
+test('a request times out without a response; a stream may be silent for long', async () => {
   const clock = new FakeClock();
   const server = await serve(echo);
   const transport = transportTo(server.port, {}, { clock, timeoutMs: 5000 });
   const lines = await openLines(transport);
-  const waiting = assert.rejects(transport.request({ method: 'GET', path: '/never' }), /no answer within 5 seconds/);
-  await ask(transport);
+  const waiting = assert.rejects(transport.request({ method: 'GET', path: '/never' }), /no response within 5 seconds/);
+  await get(transport);
   await clock.advance(5000);
   await waiting;
   const last = lines.next();
@@ -386,7 +386,7 @@ test('a request that is not answered in time fails; a stream may be silent for l
   await assert.rejects(last, (error: Error) => !error.message.includes('within'));
 });
 
-test('closing ends a connection that is only being opened', async () => {
+test('closing aborts a connection that is being opened', async () => {
   const { createServer } = await import('node:net');
   const silent = createServer().listen(0, '127.0.0.1');
   cleanUp.push(() => silent.close());
@@ -404,26 +404,26 @@ test('closing ends a connection that is only being opened', async () => {
   await left;
 });
 
-test('a closed transport takes no more requests', async () => {
+test('a closed transport refuses requests', async () => {
   const server = await serve(echo);
   const transport = transportTo(server.port);
-  await ask(transport);
+  await get(transport);
   transport.close();
-  await assert.rejects(ask(transport), /the client is closed/);
+  await assert.rejects(get(transport), /the client is closed/);
 });
 
-test('a server with HTTP/2 that takes the place of one without is spoken to in HTTP/2', async () => {
+test('uses HTTP/2 after a server without it was replaced by one with it', async () => {
   const old = await startHttp1Server(echo);
   cleanUp.push(() => old.stop());
   const proxy = await TestProxy.start(old.port);
   cleanUp.push(() => proxy.stop());
   const transport = transportTo(proxy.port);
-  assert.equal((await ask(transport)).version, '1.1');
+  assert.equal((await get(transport)).version, '1.1');
   const server = await serve(echo);
   const waiting = assert.rejects(transport.request({ method: 'GET', path: '/never' }), TransportError);
-  await ask(transport);
+  await get(transport);
   proxy.retarget(server.port);
   await old.stop();
   await waiting;
-  assert.equal((await ask(transport)).version, '2.0');
+  assert.equal((await get(transport)).version, '2.0');
 });

@@ -1,21 +1,21 @@
 /**
- * The transport over HTTPS: headers, credentials, limits and deadlines. Connections are http-connections.ts's.
- * Nothing is retried here: a request that fails is its caller's to repeat, who knows whether it may be.
+ * The transport over HTTPS: headers, credentials, limits and timeouts. http-connections.ts owns the connections.
+ * Nothing is retried here: the caller knows whether a failed request may be repeated.
  */
 import { readFile } from 'node:fs/promises';
 import { startAttempt } from '#client/abort.ts';
-import type { Attempt } from '#client/abort.ts';
+import type { TimedAttempt } from '#client/abort.ts';
 import { HttpConnections } from '#client/http-connections.ts';
-import type { HttpAnswer } from '#client/http-exchange.ts';
+import type { StreamedResponse } from '#client/http-exchange.ts';
 import { jsonLines } from '#client/json-lines.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { TokenSource } from '#client/token-source.ts';
 import {
-  DEFAULT_ANSWER_BYTES,
+  DEFAULT_RESPONSE_BYTES,
   TransportError,
   describeRequest,
   errorOfAnswer,
-  parseAnswer,
+  parseResponse,
 } from '#client/transport.ts';
 import type { Transport, TransportRequest, TransportResponse } from '#client/transport.ts';
 import { parseWarnings } from '#client/warnings.ts';
@@ -23,22 +23,22 @@ import { ApiError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
 
 export interface HttpTransport extends Transport {
-  /** The same server, with another client certificate, or other authorities. Requests under way go on. */
+  /** Uses another client certificate or other authorities for the same server. Requests in flight continue. */
   renew(access: ClusterAccess): void;
-  /** Ends all connections; requests on them fail. */
+  /** Closes all connections; requests on them fail. */
   close(): void;
 }
 
 export interface HttpTransportOptions {
   readonly userAgent: string;
   readonly clock: Clock;
-  /** For a whole answer, and for the head of a stream. */
+  /** Limit for a complete response, and for the header of a stream. */
   readonly timeoutMs?: number;
   readonly maxLineBytes?: number;
   readonly readFile?: (path: string) => Promise<string>;
 }
 
-/** A little more than the minute after which kube-apiserver gives up by itself. */
+/** A little more than the minute after which kube-apiserver itself gives up. */
 const TIMEOUT_MS = 65_000;
 
 export function createHttpTransport(access: ClusterAccess, options: HttpTransportOptions): HttpTransport {
@@ -48,7 +48,7 @@ export function createHttpTransport(access: ClusterAccess, options: HttpTranspor
   const tokens = new TokenSource({ token, tokenFile, clock, readFile: options.readFile ?? readText });
   const prefix = new URL(access.server).pathname.replace(/\/+$/, '');
 
-  async function exchange(request: TransportRequest, { signal }: Attempt): Promise<HttpAnswer> {
+  async function exchange(request: TransportRequest, { signal }: TimedAttempt): Promise<StreamedResponse> {
     const { method, path, query, accept = 'application/json' } = request;
     const headers: Record<string, string> = { accept, 'user-agent': userAgent };
     const bearer = await tokens.token();
@@ -56,49 +56,49 @@ export function createHttpTransport(access: ClusterAccess, options: HttpTranspor
     const body = request.body === undefined ? undefined : Buffer.from(JSON.stringify(request.body));
     if (body !== undefined) headers['content-type'] = request.contentType ?? 'application/json';
     const target = query === undefined || query.size === 0 ? path : `${path}?${query.toString()}`;
-    const answer = await connections.exchange({ method, path: prefix + target, headers, body, signal });
-    if (answer.status >= 200 && answer.status <= 299) return answer;
-    if (answer.status === 401) tokens.refused();
-    throw errorOfAnswer(answer.status, await readAll(answer.body, DEFAULT_ANSWER_BYTES));
+    const response = await connections.exchange({ method, path: prefix + target, headers, body, signal });
+    if (response.status >= 200 && response.status <= 299) return response;
+    if (response.status === 401) tokens.discard();
+    throw errorOfAnswer(response.status, await readAll(response.body, DEFAULT_RESPONSE_BYTES));
   }
 
-  function attempt(request: TransportRequest): Attempt {
-    const error = () => new TransportError(`no answer within ${timeoutMs / 1000} seconds`);
+  function begin(request: TransportRequest): TimedAttempt {
+    const error = () => new TransportError(`no response within ${timeoutMs / 1000} seconds`);
     return startAttempt(clock, { timeoutMs, error, signal: request.signal });
   }
 
   return {
     async request(request): Promise<TransportResponse> {
-      const trial = attempt(request);
+      const attempt = begin(request);
       try {
-        const { status, headers, body } = await exchange(request, trial);
-        const text = await readAll(body, request.maxAnswerBytes ?? DEFAULT_ANSWER_BYTES);
+        const { status, headers, body } = await exchange(request, attempt);
+        const text = await readAll(body, request.maxAnswerBytes ?? DEFAULT_RESPONSE_BYTES);
         return {
           status,
-          body: parseAnswer(text, describeRequest(request)),
+          body: parseResponse(text, describeRequest(request)),
           warnings: parseWarnings(headers['warning']),
         };
       } catch (error) {
-        throw failureOf(error, request, trial);
+        throw toCallerError(error, request, attempt);
       } finally {
-        trial.release();
+        attempt.release();
       }
     },
 
     async *stream(request) {
-      const trial = attempt(request);
-      const onAbort = (): void => trial.abort(request.signal?.reason);
+      const attempt = begin(request);
+      const onAbort = (): void => attempt.abort(request.signal?.reason);
       try {
-        const { body } = await exchange(request, trial);
-        // From here on only the caller's signal ends it.
-        trial.release();
+        const { body } = await exchange(request, attempt);
+        // From here on, only the caller's signal ends the stream.
+        attempt.release();
         if (request.signal?.aborted) onAbort();
         request.signal?.addEventListener('abort', onAbort);
         yield* jsonLines(body, { what: describeRequest(request), readLine: request.readLine, maxLineBytes });
       } catch (error) {
-        throw failureOf(error, request, trial);
+        throw toCallerError(error, request, attempt);
       } finally {
-        trial.release();
+        attempt.release();
         request.signal?.removeEventListener('abort', onAbort);
       }
     },
@@ -108,8 +108,10 @@ export function createHttpTransport(access: ClusterAccess, options: HttpTranspor
   };
 }
 
-/** What the caller gets to see: the API's own error, the reason of the abort, or a TransportError with its cause. */
-function failureOf(error: unknown, request: TransportRequest, { signal }: Attempt): unknown {
+/**
+ * Returns the error for the caller: the API's own error, the reason of the abort, or a TransportError with its cause.
+ */
+function toCallerError(error: unknown, request: TransportRequest, { signal }: TimedAttempt): unknown {
   if (request.signal?.aborted) return request.signal.reason;
   if (error instanceof ApiError) return error;
   const cause: unknown = signal.aborted ? signal.reason : error;
@@ -123,7 +125,7 @@ async function readAll(body: AsyncIterable<Buffer>, maxBytes: number): Promise<s
   let bytes = 0;
   for await (const chunk of body) {
     bytes += chunk.length;
-    if (bytes > maxBytes) throw new TransportError(`the answer is longer than ${maxBytes} bytes`);
+    if (bytes > maxBytes) throw new TransportError(`the response is longer than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
   return (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, bytes)).toString('utf8');

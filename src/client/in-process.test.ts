@@ -8,14 +8,14 @@ import { notFound } from '#kube/api-error.ts';
 
 const user = { name: 'system:test', groups: ['system:masters'] };
 
-function over(handler: InProcessHandler): Transport {
+function transportTo(handler: InProcessHandler): Transport {
   return createInProcessTransport({ handler, user, userAgent: 'test' });
 }
 
-test('hands the request over as the HTTP server would, and parses the answer anew', async () => {
+test('passes the request like the HTTP server and parses the response for each caller', async () => {
   const requests: InProcessRequest[] = [];
   const body = [Buffer.from('{"metadata":'), Buffer.from('{"name":"ä"}}')];
-  const transport = over(async (request) => {
+  const transport = transportTo(async (request) => {
     requests.push(request);
     return { status: 201, body, warnings: ['w'] };
   });
@@ -32,26 +32,26 @@ test('hands the request over as the HTTP server would, and parses the answer ane
   assert.equal((await request?.body())?.toString(), '{"a":1}');
 });
 
-test('an answer that is not 2xx is its Status as an error', async () => {
+test('throws the Status of a response that is not 2xx', async () => {
   const error = notFound({ group: '', plural: 'pods' }, 'a');
-  const transport = over(async () => ({ status: 404, body: Buffer.from(JSON.stringify(error.toStatus())) }));
+  const transport = transportTo(async () => ({ status: 404, body: Buffer.from(JSON.stringify(error.toStatus())) }));
   await assert.rejects(transport.request({ method: 'GET', path: '/' }), /ApiError: pods "a" not found/);
   await assert.rejects(async () => {
     for await (const _ of transport.stream({ method: 'GET', path: '/' })) assert.fail();
   }, /ApiError: pods "a" not found/);
 });
 
-test('an abort ends the wait for a handler that does not look at it', async () => {
+test('stops waiting on abort, even if the handler ignores the signal', async () => {
   const controller = new AbortController();
-  const transport = over(() => new Promise(() => {}));
-  const answer = transport.request({ method: 'GET', path: '/', signal: controller.signal });
+  const transport = transportTo(() => new Promise(() => {}));
+  const response = transport.request({ method: 'GET', path: '/', signal: controller.signal });
   controller.abort(new Error('enough'));
-  await assert.rejects(answer, /enough/);
+  await assert.rejects(response, /enough/);
 });
 
-function streaming() {
+function startStream() {
   const state = { sink: undefined as InProcessSink | undefined, stopped: 0 };
-  const transport = over(async () => ({
+  const transport = transportTo(async () => ({
     status: 200,
     stream(sink) {
       state.sink = sink;
@@ -62,8 +62,8 @@ function streaming() {
   return { state, transport };
 }
 
-test('a stream gives its lines as they come, and ends with the server', async () => {
-  const { state, transport } = streaming();
+test('yields the lines of a stream as they arrive and ends with the server', async () => {
+  const { state, transport } = startStream();
   const lines = transport.stream({ method: 'GET', path: '/' })[Symbol.asyncIterator]();
   assert.deepEqual((await lines.next()).value, { n: 0 });
   const next = lines.next();
@@ -77,12 +77,12 @@ test('a stream gives its lines as they come, and ends with the server', async ()
   assert.equal(state.stopped, 1);
 });
 
-test('leaving a stream, or an abort, tells the server once', async () => {
-  const left = streaming();
+test('notifies the server once when a stream is left or aborted', async () => {
+  const left = startStream();
   for await (const _ of left.transport.stream({ method: 'GET', path: '/' })) break;
   assert.equal(left.state.stopped, 1);
 
-  const aborted = streaming();
+  const aborted = startStream();
   const controller = new AbortController();
   const stream = aborted.transport.stream({ method: 'GET', path: '/', signal: controller.signal });
   const lines = stream[Symbol.asyncIterator]();
@@ -94,8 +94,8 @@ test('leaving a stream, or an abort, tells the server once', async () => {
   assert.equal(aborted.state.stopped, 1);
 });
 
-test('a reader that does not read shows in the sink, so that the server can cut it off', async () => {
-  const { state, transport } = streaming();
+test('the sink shows how much is unread, so that the server can disconnect a slow reader', async () => {
+  const { state, transport } = startStream();
   const lines = transport.stream({ method: 'GET', path: '/' })[Symbol.asyncIterator]();
   await lines.next();
   const line = Buffer.from(`"${'x'.repeat(300_000)}"\n`);

@@ -1,15 +1,15 @@
 /**
- * The transport inside one process: calls the API's handler as a function. Requests and answers cross as bytes all
- * the same, so that nobody shares mutable state with the server and both ways behave alike.
+ * The transport inside one process: calls the API's handler as a function. Requests and responses are still passed as
+ * bytes, so that client and server share no mutable state and both transports behave alike.
  */
 import { abortable } from '#client/abort.ts';
 import { jsonLines } from '#client/json-lines.ts';
-import { TransportError, describeRequest, errorOfAnswer, parseAnswer } from '#client/transport.ts';
+import { TransportError, describeRequest, errorOfAnswer, parseResponse } from '#client/transport.ts';
 import type { Transport, TransportRequest, TransportResponse } from '#client/transport.ts';
 
 /*
- * The shapes below are those of engine/request.ts, stated again: a client must not know the engine, whoever joins
- * the two (main.ts) lets the compiler compare them.
+ * The types below repeat those of engine/request.ts, because a client must not depend on the engine. The compiler
+ * compares them where the two are connected.
  */
 export interface InProcessUser {
   readonly name: string;
@@ -54,9 +54,9 @@ interface InProcessUpgrade {
   takeOver: unknown;
 }
 
-type InProcessAnswer = InProcessBytes | InProcessStream | InProcessUpgrade;
+type InProcessResponse = InProcessBytes | InProcessStream | InProcessUpgrade;
 
-export type InProcessHandler = (request: InProcessRequest) => InProcessAnswer | Promise<InProcessAnswer>;
+export type InProcessHandler = (request: InProcessRequest) => InProcessResponse | Promise<InProcessResponse>;
 
 export interface InProcessOptions {
   readonly handler: InProcessHandler;
@@ -72,23 +72,23 @@ export function createInProcessTransport({ handler, user, userAgent }: InProcess
     const bytes = request.body === undefined ? NO_BYTES : Buffer.from(JSON.stringify(request.body));
     const contentType = request.body === undefined ? '' : (request.contentType ?? 'application/json');
     const body = (): Promise<Buffer> => Promise.resolve(bytes);
-    const asked = { method, path, query, user, accept, contentType, userAgent, body, signal };
-    return abortable(Promise.resolve(handler(asked)), signal);
+    const received = { method, path, query, user, accept, contentType, userAgent, body, signal };
+    return abortable(Promise.resolve(handler(received)), signal);
   }
 
   return {
     async request(request): Promise<TransportResponse> {
       const what = describeRequest(request);
       request.signal?.throwIfAborted();
-      const answer = await call(request, request.signal ?? new AbortController().signal);
-      if (!('body' in answer)) throw new TransportError(`Cannot read the answer to ${what}: it is a stream`);
-      const text = textOf(answer.body);
-      if (answer.status < 200 || answer.status > 299) throw errorOfAnswer(answer.status, text);
-      return { status: answer.status, body: parseAnswer(text, what), warnings: answer.warnings ?? [] };
+      const response = await call(request, request.signal ?? new AbortController().signal);
+      if (!('body' in response)) throw new TransportError(`Cannot read the response to ${what}: it is a stream`);
+      const text = decodeBody(response.body);
+      if (response.status < 200 || response.status > 299) throw errorOfAnswer(response.status, text);
+      return { status: response.status, body: parseResponse(text, what), warnings: response.warnings ?? [] };
     },
 
     async *stream(request) {
-      // The server sees the end of the request when the reader leaves, as it would over a connection.
+      // As over a connection, the server sees the end of the request when the reader leaves.
       const controller = new AbortController();
       const onAbort = (): void => controller.abort(request.signal?.reason);
       request.signal?.throwIfAborted();
@@ -96,11 +96,12 @@ export function createInProcessTransport({ handler, user, userAgent }: InProcess
       const chunks = new ChunkQueue(controller.signal);
       let stop: (() => void) | undefined;
       try {
-        const answer = await call(request, controller.signal);
-        if ('takeOver' in answer) throw new TransportError('Cannot read the answer: it is a connection');
-        if ('stream' in answer) stop = answer.stream(chunks);
-        else if (answer.status < 200 || answer.status > 299) throw errorOfAnswer(answer.status, textOf(answer.body));
-        else chunks.take(answer.body);
+        const response = await call(request, controller.signal);
+        if ('takeOver' in response) throw new TransportError('Cannot read the response: it is a connection');
+        if ('stream' in response) stop = response.stream(chunks);
+        else if (response.status < 200 || response.status > 299)
+          throw errorOfAnswer(response.status, decodeBody(response.body));
+        else chunks.take(response.body);
         yield* jsonLines(chunks, { what: describeRequest(request), readLine: request.readLine });
       } finally {
         request.signal?.removeEventListener('abort', onAbort);
@@ -111,16 +112,16 @@ export function createInProcessTransport({ handler, user, userAgent }: InProcess
   };
 }
 
-function textOf(body: Buffer | readonly Buffer[]): string {
+function decodeBody(body: Buffer | readonly Buffer[]): string {
   return (Buffer.isBuffer(body) ? body : Buffer.concat(body)).toString('utf8');
 }
 
-/** What the server has written and the reader has not taken yet. */
+/** The chunks that the server has written and the reader has not consumed yet. */
 class ChunkQueue implements InProcessSink, AsyncIterable<Buffer> {
   #chunks: Buffer[] = [];
   #ended = false;
   #wake: (() => void) | undefined;
-  readonly #drained: (() => void)[] = [];
+  readonly #drainListeners: (() => void)[] = [];
   readonly #signal: AbortSignal;
   bufferedBytes = 0;
 
@@ -137,7 +138,7 @@ class ChunkQueue implements InProcessSink, AsyncIterable<Buffer> {
 
   onDrain(fn: () => void): void {
     if (this.bufferedBytes === 0) setImmediate(fn);
-    else this.#drained.push(fn);
+    else this.#drainListeners.push(fn);
   }
 
   end(): void {
@@ -163,7 +164,7 @@ class ChunkQueue implements InProcessSink, AsyncIterable<Buffer> {
             this.bufferedBytes -= chunk.length;
             yield chunk;
           }
-          if (this.bufferedBytes === 0) for (const fn of this.#drained.splice(0)) fn();
+          if (this.bufferedBytes === 0) for (const fn of this.#drainListeners.splice(0)) fn();
         } else if (this.#ended) {
           return;
         } else {

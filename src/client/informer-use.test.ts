@@ -1,4 +1,4 @@
-/** What an informer offers to its users: waiting, listeners, indexes. How it follows the server is in informer.test.ts. */
+/** The interface of an informer: waiting, listeners, indexes. informer.test.ts tests how it follows the server. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { settle } from '#client/testing/fake-clock.ts';
@@ -6,7 +6,7 @@ import { GADGETS, aGadget } from '#client/testing/gadgets.ts';
 import type { Gadget } from '#client/testing/gadgets.ts';
 import { startInformer } from '#client/testing/informer-world.ts';
 
-test('reached waits for the revision that was written', async () => {
+test('waits for the revision of a write', async () => {
   const { api, link, informer, stop } = startInformer();
   await informer.synced();
   const { metadata } = await link.client.create(GADGETS, aGadget('a'));
@@ -24,7 +24,7 @@ test('reached waits for the revision that was written', async () => {
   assert.equal(await whenStopped, false);
 });
 
-test('reached does not wait for a revision that a set-back server will never have', async () => {
+test('does not wait for a revision that a restored server will never have', async () => {
   const { api, clock, informer, stop } = startInformer();
   api.put(GADGETS, aGadget('a'));
   api.put(GADGETS, aGadget('b'));
@@ -38,7 +38,7 @@ test('reached does not wait for a revision that a set-back server will never hav
   await stop();
 });
 
-test('synced rejects when the informer stops first', async () => {
+test('the wait for the first list rejects if the informer stops', async () => {
   const { link, informer, stop } = startInformer();
   link.state = 'held';
   const synced = assert.rejects(informer.synced(), /the informer has stopped/);
@@ -46,7 +46,7 @@ test('synced rejects when the informer stops first', async () => {
   await synced;
 });
 
-test('a listener that comes late gets what is there; one that threw does not disturb the others', async () => {
+test('a late listener gets the existing objects, and one that throws does not affect the others', async () => {
   const { api, seen, informer, stop } = startInformer();
   api.put(GADGETS, aGadget('a'));
   await informer.synced();
@@ -66,7 +66,7 @@ test('a listener that comes late gets what is there; one that threw does not dis
   await stop();
 });
 
-test('indexes follow the objects', async () => {
+test('indexes are updated with the objects', async () => {
   const indexes = { color: ({ spec }: Gadget) => (spec?.color === undefined ? [] : [spec.color]) };
   const { api, informer, stop } = startInformer({ indexes, pageSize: 1 });
   const names = (color: string) => informer.byIndex('color', color).map(({ metadata }) => metadata.name);

@@ -1,4 +1,4 @@
-/** Random histories, random faults: what a listener sees is compared with what the server went through. */
+/** Random histories and failures: compares what a listener sees with the history of the server. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -19,7 +19,7 @@ type Step =
   | { do: 'bookmark' | 'old bookmark' | 'restart' | 'settle' | 'fail' | 'compact' };
 
 const name = fc.constantFrom('a', 'b', 'c');
-const harmless: fc.Arbitrary<Step>[] = [
+const steadySteps: fc.Arbitrary<Step>[] = [
   fc.record({ do: fc.constant('put' as const), name }),
   fc.record({ do: fc.constant('put' as const), name }),
   fc.record({ do: fc.constant('remove' as const), name }),
@@ -34,18 +34,18 @@ const harmless: fc.Arbitrary<Step>[] = [
 ];
 const compaction = fc.record({ do: fc.constant('compact' as const) });
 
-async function play(steps: readonly Step[]) {
+async function run(steps: readonly Step[]) {
   const api = new FakeApi();
   const clock = new FakeClock();
   const link = new FakeLink(api, [GADGETS]);
   const informer = new Informer({ reader: link.client, type: GADGETS, clock, log: silentLog, pageSize: 2 });
-  // So that the watch starts from a revision: the order of a watch from 0 has its own test.
+  // The watch starts from a revision: another test covers the order of a watch from 0.
   api.put(GADGETS, aGadget('first'));
   const seen = new Map<string, string[]>();
   informer.onChange((key, { old, new: next }) => {
     const states = seen.get(key) ?? [];
-    assert.equal(old?.metadata.resourceVersion, lastState(states), 'old is what was seen before');
-    assert.deepEqual(informer.get(key), next, 'the cache has it already');
+    assert.equal(old?.metadata.resourceVersion, lastState(states), 'old is the state that was seen before');
+    assert.deepEqual(informer.get(key), next, 'the cache has the new state already');
     states.push(next === undefined ? 'gone' : next.metadata.resourceVersion);
     seen.set(key, states);
   });
@@ -54,7 +54,7 @@ async function play(steps: readonly Step[]) {
   await informer.synced();
   const listedAt = api.revision;
   for (const step of steps) await perform(step, { api, clock, link });
-  // Whatever was broken comes back; a silent watch is given up after at most eleven minutes.
+  // Everything broken recovers; a silent watch is given up after at most eleven minutes.
   link.state = 'up';
   link.failures.length = 0;
   await clock.advance(900_000);
@@ -107,7 +107,7 @@ async function perform(step: Step, world: { api: FakeApi; clock: FakeClock; link
   }
 }
 
-/** Per key all states since the list, which showed the last one before it. */
+/** Returns, for each key, all states since the list, which shows the last state before it. */
 function expected(api: FakeApi, listedAt: number): Map<string, string[]> {
   const states = new Map<string, string[]>();
   for (const { key, type, revision } of api.history) {
@@ -128,11 +128,11 @@ const byKey = (states: Map<string, string[]>) => Object.fromEntries([...states].
 const versions = (objects: readonly { metadata: { name: string; resourceVersion: string } }[]) =>
   objects.map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`).sort();
 
-test('each state is seen exactly once and in order, whatever breaks, while the server keeps its history', async () => {
-  const steps = fc.array(fc.oneof(...harmless), { minLength: 1, maxLength: 60 });
+test('shows each state exactly once and in order despite failures, while the server keeps its history', async () => {
+  const steps = fc.array(fc.oneof(...steadySteps), { minLength: 1, maxLength: 60 });
   await fc.assert(
     fc.asyncProperty(steps, async (script) => {
-      const { seen, states, cached, final } = await play(script);
+      const { seen, states, cached, final } = await run(script);
       assert.deepEqual(byKey(seen), byKey(states));
       assert.deepEqual(versions(cached), versions(final));
     }),
@@ -140,11 +140,11 @@ test('each state is seen exactly once and in order, whatever breaks, while the s
   );
 });
 
-test('when history is compacted, states may be skipped but none is repeated, reordered or left standing', async () => {
-  const steps = fc.array(fc.oneof(...harmless, compaction), { minLength: 1, maxLength: 60 });
+test('may skip states after compaction, but repeats and reorders none and reaches the final state', async () => {
+  const steps = fc.array(fc.oneof(...steadySteps, compaction), { minLength: 1, maxLength: 60 });
   await fc.assert(
     fc.asyncProperty(steps, async (script) => {
-      const { seen, states, cached, final } = await play(script);
+      const { seen, states, cached, final } = await run(script);
       for (const [key, list] of seen) assertSubsequence(list, states.get(key) ?? [], key);
       assert.deepEqual(versions(cached), versions(final));
     }),

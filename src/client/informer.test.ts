@@ -9,10 +9,10 @@ const LIST = 'GET /apis/test.local/v1/gadgets?limit=500';
 const PROBE = 'GET /apis/test.local/v1/gadgets?limit=1';
 const WATCH = 'GET /apis/test.local/v1/gadgets?watch';
 
-/** What happens to the server or the way to it, and what the listener has seen in the end. */
+/** Events at the server or on the connection, and what the listener has seen afterwards. */
 interface Scenario {
   act(world: ReturnType<typeof startInformer>): void | Promise<void>;
-  /** After `a@1 b@2`. */
+  /** Seen after `a@1` and `b@2`. */
   want: string[];
   lists?: number;
 }
@@ -26,7 +26,7 @@ const scenarios: Record<string, Scenario> = {
     },
     want: ['a@3', '-b', 'b@5'],
   },
-  'goes on from the last revision after a connection reset': {
+  'continues from the last revision after a connection reset': {
     async act({ api, clock }) {
       api.put(GADGETS, aGadget('c'));
       await settle();
@@ -36,7 +36,7 @@ const scenarios: Record<string, Scenario> = {
     },
     want: ['c@3', 'd@4'],
   },
-  'gets again what was lost inside of a reset connection': {
+  'receives again what was lost in a reset connection': {
     async act({ api, clock }) {
       api.put(GADGETS, aGadget('c'));
       api.breakWatches('reset');
@@ -44,7 +44,7 @@ const scenarios: Record<string, Scenario> = {
     },
     want: ['c@3'],
   },
-  'takes no half line for an object': {
+  'does not take an incomplete line for an object': {
     async act({ api, clock }) {
       api.put(GADGETS, aGadget('c'));
       api.breakWatches('inside a line');
@@ -53,7 +53,7 @@ const scenarios: Record<string, Scenario> = {
     },
     want: ['c@3', 'd@4'],
   },
-  'watches on at once after the server ended a watch in which something happened': {
+  'watches again at once after the server ended a watch with events': {
     async act({ api }) {
       api.put(GADGETS, aGadget('c'));
       await settle();
@@ -63,7 +63,7 @@ const scenarios: Record<string, Scenario> = {
     },
     want: ['c@3', 'd@4'],
   },
-  'lists again after 410 and shows only what differs, deletions included': {
+  'lists again after 410 and shows only the differences, including deletions': {
     async act({ api, clock }) {
       api.breakWatches('reset');
       api.put(GADGETS, aGadget('a', { spec: { size: 2 } }));
@@ -76,7 +76,7 @@ const scenarios: Record<string, Scenario> = {
     want: ['-b', 'a@4', 'c@6'],
     lists: 2,
   },
-  'shows nothing after a relist that brought nothing new': {
+  'shows nothing after a relist without differences': {
     async act({ api, clock }) {
       api.breakWatches('reset');
       api.put({ ...GADGETS, plural: 'widgets' }, aGadget('elsewhere'));
@@ -86,7 +86,7 @@ const scenarios: Record<string, Scenario> = {
     want: [],
     lists: 2,
   },
-  'a server restart repeats nothing': {
+  'repeats nothing after a restart of the server': {
     async act({ api, clock }) {
       api.restart();
       await clock.advance(1000);
@@ -94,7 +94,7 @@ const scenarios: Record<string, Scenario> = {
     },
     want: ['c@3'],
   },
-  'a server that is away for an hour is found again': {
+  'reconnects to a server that was away for an hour': {
     async act({ api, clock, link }) {
       link.state = 'refused';
       api.restart();
@@ -105,7 +105,7 @@ const scenarios: Record<string, Scenario> = {
     },
     want: ['c@3'],
   },
-  'events that are sent twice are seen once': {
+  'shows events that were sent twice only once': {
     act({ api }) {
       api.put(GADGETS, aGadget('c'));
       api.remove(GADGETS, { namespace: 'default', name: 'a' });
@@ -115,7 +115,7 @@ const scenarios: Record<string, Scenario> = {
     },
     want: ['c@3', '-a', 'a@5', '-c'],
   },
-  'lists again when the server was set back to an older state': {
+  'lists again if the server was restored to an older state': {
     async act({ api, clock }) {
       api.put(GADGETS, aGadget('c'));
       api.put(GADGETS, aGadget('a', { spec: { size: 9 } }));
@@ -127,7 +127,7 @@ const scenarios: Record<string, Scenario> = {
     want: ['c@3', 'a@4', '-b', '-c', 'a@1', 'b@2'],
     lists: 2,
   },
-  'an old bookmark does not set it back': {
+  'does not go back to an old bookmark': {
     async act({ api, clock }) {
       api.put(GADGETS, aGadget('c'));
       api.bookmark(1);
@@ -137,14 +137,14 @@ const scenarios: Record<string, Scenario> = {
     },
     want: ['c@3'],
   },
-  'a bookmark that overtakes an event hides nothing': {
+  'misses no event that arrives after a newer bookmark': {
     act({ api }) {
       api.bookmark(3);
       api.put(GADGETS, aGadget('c'));
     },
     want: ['c@3'],
   },
-  'a watch that fell silent is given up when its time is over': {
+  'gives up a silent watch after its timeout': {
     async act({ api, clock }) {
       api.breakWatches('silence');
       api.put(GADGETS, aGadget('c'));
@@ -152,7 +152,7 @@ const scenarios: Record<string, Scenario> = {
     },
     want: ['c@3'],
   },
-  'a revision that the server does not know yet means a new list': {
+  'lists again if the server does not know the revision yet': {
     async act({ api, clock, link }) {
       api.breakWatches('reset');
       const causes = [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }];
@@ -185,7 +185,7 @@ for (const [sentence, { act, want, lists = 1 }] of Object.entries(scenarios)) {
   });
 }
 
-test('a bookmark moves the place to go on from', async () => {
+test('continues from the last bookmark', async () => {
   const { api, clock, link, informer, stop } = startInformer();
   api.put(GADGETS, aGadget('a'));
   await informer.synced();
@@ -196,7 +196,7 @@ test('a bookmark moves the place to go on from', async () => {
   assert.equal(informer.revision, '6');
   api.bookmark(2);
   await settle();
-  assert.equal(informer.revision, '6', 'an old one does not');
+  assert.equal(informer.revision, '6', 'an old bookmark is ignored');
   api.compact();
   api.breakWatches('reset');
   await clock.advance(1000);
@@ -205,7 +205,7 @@ test('a bookmark moves the place to go on from', async () => {
   await stop();
 });
 
-test('a server without any revision is watched from 0, and the names out of order are all seen', async () => {
+test('watches an empty server from 0 and sees all objects, also out of order', async () => {
   const { api, clock, seen, informer, stop } = startInformer();
   await informer.synced();
   assert.equal(informer.revision, '0');
@@ -220,7 +220,7 @@ test('a server without any revision is watched from 0, and the names out of orde
   await stop();
 });
 
-test('the first objects may come out of order when the watch starts from 0', async () => {
+test('accepts the first objects out of order if the watch starts from 0', async () => {
   const { api, seen, link, informer, stop } = startInformer();
   const originalStream = link.transport.stream;
   link.transport.stream = (request) => {
@@ -236,7 +236,7 @@ test('the first objects may come out of order when the watch starts from 0', asy
   await stop();
 });
 
-test('retries come ever more slowly, are never given up, and start afresh after a success', async () => {
+test('retries forever with growing delays, which start again after a success', async () => {
   const { api, clock, link, informer, stop } = startInformer();
   await informer.synced();
   await settle();
@@ -257,11 +257,11 @@ test('retries come ever more slowly, are never given up, and start afresh after 
   const before = link.requests.length;
   api.breakWatches('reset');
   await clock.advance(500);
-  assert.equal(link.requests.length - before, 2, 'a look at the revision and a watch');
+  assert.equal(link.requests.length - before, 2, 'one request for the revision and one watch');
   await stop();
 });
 
-test('a server that ends each watch at once is not asked without a pause', async () => {
+test('pauses before it watches again if the server ends each watch at once', async () => {
   const { api, clock, link, informer, stop } = startInformer();
   api.put(GADGETS, aGadget('a'));
   await informer.synced();
@@ -278,7 +278,7 @@ test('a server that ends each watch at once is not asked without a pause', async
   await stop();
 });
 
-test('a server that answers each watch with 410 is not listed without a pause', async () => {
+test('pauses before it lists again if the server answers each watch with 410', async () => {
   const { api, clock, link, informer, stop } = startInformer();
   api.put(GADGETS, aGadget('a'));
   const originalStream = link.transport.stream;
@@ -289,7 +289,7 @@ test('a server that answers each watch with 410 is not listed without a pause', 
   };
   await informer.synced();
   await settle();
-  assert.equal(link.count(LIST), 2, 'once at once');
+  assert.equal(link.count(LIST), 2, 'the first time without a pause');
   await clock.advance(60_000);
   assert.ok(link.count(LIST) < 12, `${link.count(LIST)} lists`);
   await stop();

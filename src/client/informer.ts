@@ -1,16 +1,16 @@
 /**
- * An informer: the objects of one kind, kept as the server has them, and a notice of each state that it saw.
+ * An informer: a cache of the objects of one kind that follows the server, and notifies listeners of each state.
  *
- *                ┌──────────── 410, or the server's history went back ───────────┐
- *                ▼                                                               │
- *   start ──► list ──► watch ──ended, reset, restart──► look at the revision ────┴──► watch from the last one seen
+ *                ┌────────────── 410, or the server has an older revision ─────────────┐
+ *                ▼                                                                     │
+ *   start ──► list ──► watch ──ended, reset, restart──► compare with the revision ─────┴──► watch from the last revision
  *
- * No state is seen twice and none is skipped that the server still knows; only what happened before a 410 is taken
- * as one step. For a key, the object shown is always newer than the one before, unless the server itself was set
- * back to an older state. Errors are logged and retried with rising delays, for ever. There is no resync: listeners
- * that fail must remember themselves (the work queue does).
+ * No state is seen twice, and none is skipped that the server still has; only the changes before a 410 are merged into
+ * one. For each key, every object is newer than the one before, unless the server itself was restored to an older
+ * state. Errors are logged and retried with growing delays, forever. There is no resync: listeners must remember their
+ * own failures (the work queue does).
  *
- * Objects in it are shared by everybody and must not be changed.
+ * The objects are shared and must not be changed.
  */
 import { delay, startAttempt } from '#client/abort.ts';
 import type { Reader } from '#client/client.ts';
@@ -18,7 +18,7 @@ import { ObjectCache } from '#client/object-cache.ts';
 import type { IndexFunction, ObjectChange } from '#client/object-cache.ts';
 import { objectKey } from '#client/object-key.ts';
 import { listAll } from '#client/paged-list.ts';
-import { noteRead } from '#client/read-scope.ts';
+import { recordRead } from '#client/read-scope.ts';
 import { compareRevisions, isRevision } from '#client/revision.ts';
 import { TransportError } from '#client/transport.ts';
 import { ApiError } from '#kube/api-error.ts';
@@ -29,7 +29,7 @@ import type { Clock } from '#lib/clock.ts';
 import { invariant } from '#lib/invariant.ts';
 import type { Log } from '#lib/log.ts';
 
-/** Must not throw; what it throws is logged. The key is `namespace/name`. */
+/** A listener for changes. Must not throw; errors are logged. The key is `namespace/name`. */
 export type ChangeListener<T extends KubeObject> = (key: string, change: ObjectChange<T>) => void;
 
 export interface InformerOptions<T extends KubeObject> {
@@ -42,18 +42,18 @@ export interface InformerOptions<T extends KubeObject> {
   readonly fieldSelector?: string;
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
   readonly pageSize?: number;
-  /** For the spread of delays; tests hand in their own. */
+  /** The source of jitter; tests pass their own. */
   readonly random?: () => number;
 }
 
 const BACKOFF = { firstMs: 500, maxMs: 30_000 };
-/** The server ends a watch after it; spread, so that not all come back at once. */
+/** The server ends a watch after this time. Jittered, so that clients do not reconnect at the same time. */
 const WATCH_SECONDS = 600;
-/** How much longer a server may take for that before we end it ourselves. */
+/** The additional time for the server to end a watch before we abort it. */
 const WATCH_GRACE_MS = 30_000;
-/** A watch that ended sooner and showed nothing counts as failed, so that it is not repeated without a pause. */
+/** A watch that ends sooner and without events counts as failed, so that it is not repeated without a pause. */
 const SHORT_WATCH_MS = 1000;
-/** A watch that held this long makes up for earlier failures. */
+/** A watch that lasts this long resets the count of failures. */
 const GOOD_WATCH_MS = 60_000;
 
 interface Waiter {
@@ -69,16 +69,18 @@ export class Informer<T extends KubeObject> {
   readonly #listeners = new Set<ChangeListener<T>>();
   readonly #waiters = new Set<Waiter>();
   #state: 'new' | 'running' | 'stopped' = 'new';
-  /** Whether #revision is one that a watch can start from. */
+  /** True if a watch can start from #revision. */
   #listed = false;
   #synced = false;
-  /** Where to go on: the last event, list or bookmark. */
+  /** The revision of the last event, list or bookmark, from which to continue. */
   #revision = '0';
-  /** The last event or list. Bookmarks do not count, so that one that overtakes an event hides nothing. */
+  /**
+   * The revision of the last event or list. Ignores bookmarks, so that one that overtakes an event does not hide it.
+   */
   #seen = '0';
   #failures = 0;
-  /** How often history was gone since something was last seen. */
-  #expiries = 0;
+  /** The number of times that the revision was expired since the last event. */
+  #expirations = 0;
 
   constructor(options: InformerOptions<T>) {
     this.type = options.type;
@@ -87,7 +89,7 @@ export class Informer<T extends KubeObject> {
     this.#cache = new ObjectCache(options.indexes);
   }
 
-  /** Everything up to it is in the cache. */
+  /** The revision that the cache has reached. */
   get revision(): string {
     return this.#revision;
   }
@@ -97,51 +99,54 @@ export class Informer<T extends KubeObject> {
   }
 
   get(key: string): Stored<T> | undefined {
-    noteRead(this.type);
+    recordRead(this.type);
     return this.#cache.get(key);
   }
 
   list(): Stored<T>[] {
-    noteRead(this.type);
+    recordRead(this.type);
     return this.#cache.list();
   }
 
-  /** For those who share the informer: objects are found by it from now on. The name must mean the same to all. */
+  /** Adds an index. All users of a shared informer must mean the same by its name. */
   addIndex(name: string, values: IndexFunction<T>): void {
     this.#cache.addIndex(name, values);
   }
 
-  /** Throws where there is no index of that name. */
+  /** Throws if there is no index with that name. */
   byIndex(name: string, value: string): Stored<T>[] {
-    noteRead(this.type);
+    recordRead(this.type);
     return this.#cache.byIndex(name, value);
   }
 
-  /** Calls back for what is in the cache already, then for each change. The result ends it. */
+  /** Calls the listener for each cached object, then for each change. Returns a function that removes the listener. */
   onChange(listener: ChangeListener<T>): () => void {
-    for (const object of this.#cache.list()) this.#tell(listener, objectKey(object), { old: undefined, new: object });
+    for (const object of this.#cache.list())
+      this.#callListener(listener, objectKey(object), { old: undefined, new: object });
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Resolves when the first list is in the cache; rejects when the informer stops before. */
+  /** Resolves when the first list is in the cache; rejects if the informer stops before. */
   async synced(): Promise<void> {
     const synced = await this.until(() => this.#synced);
     if (!synced) throw new Error(`Cannot sync ${groupResource(this.type)}: the informer has stopped`);
   }
 
   /**
-   * True when the cache has reached that revision, as a write returned it. Also true when the server was set back
-   * to an older state: that revision will never come, and the cache is as new as it can be.
+   * Resolves with true when the cache has reached the revision that a write returned. Also if the server was restored
+   * to an older state: then that revision will never come, and the cache is as new as it can be.
    */
   reached(resourceVersion: string, options: { signal?: AbortSignal } = {}): Promise<boolean> {
-    const start = this.#rewinds;
-    const ready = () => this.#rewinds !== start || compareRevisions(this.#revision, resourceVersion) >= 0;
+    const start = this.#restores;
+    const ready = () => this.#restores !== start || compareRevisions(this.#revision, resourceVersion) >= 0;
     return this.until(() => this.#synced && ready(), options);
   }
-  #rewinds = 0;
+  #restores = 0;
 
-  /** True as soon as the condition holds, looked at now and after each change; false on abort or when stopped. */
+  /**
+   * Resolves with true as soon as the condition holds, checked now and after each change; with false on abort or stop.
+   */
   until(ready: () => boolean, { signal }: { signal?: AbortSignal } = {}): Promise<boolean> {
     if (ready()) return Promise.resolve(true);
     if (this.#state === 'stopped' || signal?.aborted) return Promise.resolve(false);
@@ -160,13 +165,13 @@ export class Informer<T extends KubeObject> {
     });
   }
 
-  /** Runs until the signal aborts; resolves then, never rejects. May be called once. */
+  /** Runs until the signal is aborted, then resolves; never rejects. May be called once. */
   async start({ signal }: { signal: AbortSignal }): Promise<void> {
     invariant(this.#state === 'new', 'an informer is started once');
     this.#state = 'running';
     while (!signal.aborted) {
       try {
-        await this.#round(signal);
+        await this.#listAndWatch(signal);
       } catch (error) {
         if (!signal.aborted) await this.#backOff(error, signal);
       }
@@ -175,15 +180,18 @@ export class Informer<T extends KubeObject> {
     for (const waiter of [...this.#waiters]) waiter.resolve(false);
   }
 
-  async #round(signal: AbortSignal): Promise<void> {
-    // The first watch follows its list at once; before each later one the server may have been replaced.
-    const fresh = !this.#listed || (await this.#wentBack(signal));
-    if (fresh) await this.#relist(signal);
+  async #listAndWatch(signal: AbortSignal): Promise<void> {
+    // The first watch follows its list at once; before each later watch, the server may have been restored from a
+    // backup.
+    const needsList = !this.#listed || (await this.#hasOlderRevision(signal));
+    if (needsList) await this.#relist(signal);
     await this.#watch(signal);
   }
 
-  /** A server that was restored from a backup would leave a watch from "the future" waiting in silence. */
-  async #wentBack(signal: AbortSignal): Promise<boolean> {
+  /**
+   * Reports whether the server was restored from a backup. It would not answer a watch from a revision in its future.
+   */
+  async #hasOlderRevision(signal: AbortSignal): Promise<boolean> {
     const { reader, type } = this.#options;
     const { metadata } = await reader.list(type, { ...this.#scope(), limit: 1, signal });
     return compareRevisions(metadata.resourceVersion, this.#revision) < 0;
@@ -196,8 +204,8 @@ export class Informer<T extends KubeObject> {
     if (!isRevision(resourceVersion)) throw new TransportError('the list has no resourceVersion to watch from');
     if (signal.aborted) return;
     if (compareRevisions(resourceVersion, this.#revision) < 0) {
-      this.#rewinds++;
-      this.#log.warn({ from: this.#revision, to: resourceVersion }, 'the server was set back to an older state');
+      this.#restores++;
+      this.#log.warn({ from: this.#revision, to: resourceVersion }, 'the server was restored to an older state');
     }
     const changes = this.#cache.replace(items);
     this.#revision = resourceVersion;
@@ -211,8 +219,8 @@ export class Informer<T extends KubeObject> {
   async #watch(signal: AbortSignal): Promise<void> {
     const { reader, type, clock, random } = this.#options;
     const from = this.#revision;
-    // From 0 the server first shows all objects, by name: their revisions are in no order, and it cannot go on from
-    // the middle of it.
+    // A watch from 0 starts with all objects by name: their revisions are not in order, and it cannot be continued from
+    // the middle.
     const ordered = from !== '0';
     const timeoutSeconds = Math.ceil(jittered(WATCH_SECONDS, random));
     const timeoutMs = timeoutSeconds * 1000 + WATCH_GRACE_MS;
@@ -221,29 +229,29 @@ export class Informer<T extends KubeObject> {
     const startedAt = clock.now();
     let progress = false;
     try {
-      const where = { resourceVersion: from, allowWatchBookmarks: true, timeoutSeconds };
-      for await (const event of reader.watch(type, { ...this.#scope(), ...where, signal: attempt.signal })) {
+      const start = { resourceVersion: from, allowWatchBookmarks: true, timeoutSeconds };
+      for await (const event of reader.watch(type, { ...this.#scope(), ...start, signal: attempt.signal })) {
         if (attempt.signal.aborted) break;
-        if (!this.#take(event, ordered)) continue;
+        if (!this.#handleEvent(event, ordered)) continue;
         progress = true;
-        this.#recovered();
+        this.#resetFailures();
       }
     } finally {
       attempt.release();
       if (!ordered) this.#listed = false;
-      if (clock.now() - startedAt >= GOOD_WATCH_MS) this.#recovered();
+      if (clock.now() - startedAt >= GOOD_WATCH_MS) this.#resetFailures();
     }
     if (!progress && clock.now() - startedAt < SHORT_WATCH_MS) {
-      throw new TransportError('the server ended the watch at once');
+      throw new TransportError('the server ended the watch at once, without events');
     }
   }
 
-  /** False for what was seen before. */
-  #take({ type, object }: WatchEvent<Stored<T>>, ordered: boolean): boolean {
+  /** Applies an event. Returns false if it does not advance the revision. */
+  #handleEvent({ type, object }: WatchEvent<Stored<T>>, ordered: boolean): boolean {
     const revision = object.metadata.resourceVersion;
-    if (!isRevision(revision)) throw new TransportError('a watch event has no resourceVersion to go on from');
+    if (!isRevision(revision)) throw new TransportError('a watch event has no resourceVersion to continue from');
     const advanced = compareRevisions(revision, this.#revision) > 0;
-    const change = type === 'BOOKMARK' ? undefined : this.#changeBy(type, object, ordered);
+    const change = type === 'BOOKMARK' ? undefined : this.#updateCache(type, object, ordered);
     if (advanced) this.#revision = revision;
     if (type !== 'BOOKMARK' && compareRevisions(revision, this.#seen) > 0) this.#seen = revision;
     if (change !== undefined) this.#notify(objectKey(object), change);
@@ -251,20 +259,20 @@ export class Informer<T extends KubeObject> {
     return advanced;
   }
 
-  #changeBy(type: WatchEvent['type'], object: Stored<T>, ordered: boolean): ObjectChange<T> | undefined {
+  #updateCache(type: WatchEvent['type'], object: Stored<T>, ordered: boolean): ObjectChange<T> | undefined {
     const key = objectKey(object);
     const revision = object.metadata.resourceVersion;
-    const known = this.#cache.get(key);
-    const age = known === undefined ? 1 : compareRevisions(revision, known.metadata.resourceVersion);
+    const cached = this.#cache.get(key);
+    const order = cached === undefined ? 1 : compareRevisions(revision, cached.metadata.resourceVersion);
     switch (type) {
       case 'ADDED':
       case 'MODIFIED':
-        // The second check alone would bring back an object whose deletion was seen, when its past is sent again.
-        if (age <= 0 || (ordered && compareRevisions(revision, this.#seen) <= 0)) return undefined;
+        // Without the second check, a repeated old event would bring back an object whose deletion was seen.
+        if (order <= 0 || (ordered && compareRevisions(revision, this.#seen) <= 0)) return undefined;
         return this.#cache.put(key, object);
       case 'DELETED':
-        // Some servers send the last state unchanged, without a revision of its own.
-        return age < 0 ? undefined : this.#cache.remove(key);
+        // Some servers send the last state unchanged, without a new revision.
+        return order < 0 ? undefined : this.#cache.remove(key);
       default:
         return undefined;
     }
@@ -273,20 +281,20 @@ export class Informer<T extends KubeObject> {
   async #backOff(error: unknown, signal: AbortSignal): Promise<void> {
     if (isExpired(error)) {
       this.#listed = false;
-      this.#log.debug({ err: error }, 'the revision is gone; listing again');
-      // That is no fault, unless it happens over and over.
-      if (++this.#expiries === 1) return;
+      this.#log.debug({ err: error }, 'the revision has expired; listing again');
+      // Not a failure, unless it happens repeatedly.
+      if (++this.#expirations === 1) return;
     }
     this.#failures++;
     const delayMs = Math.round(jittered(backoffMs(this.#failures, BACKOFF), this.#options.random));
     const fields = { err: error, failures: this.#failures, delayMs };
-    this.#log.warn(fields, `Cannot follow ${groupResource(this.type)}; trying again`);
+    this.#log.warn(fields, `Cannot follow ${groupResource(this.type)}; retrying`);
     await delay(this.#options.clock, delayMs, { signal });
   }
 
-  #recovered(): void {
+  #resetFailures(): void {
     this.#failures = 0;
-    this.#expiries = 0;
+    this.#expirations = 0;
   }
 
   #scope() {
@@ -295,14 +303,14 @@ export class Informer<T extends KubeObject> {
   }
 
   #notify(key: string, change: ObjectChange<T>): void {
-    for (const listener of this.#listeners) this.#tell(listener, key, change);
+    for (const listener of this.#listeners) this.#callListener(listener, key, change);
   }
 
-  #tell(listener: ChangeListener<T>, key: string, change: ObjectChange<T>): void {
+  #callListener(listener: ChangeListener<T>, key: string, change: ObjectChange<T>): void {
     try {
       listener(key, change);
     } catch (error) {
-      this.#log.error({ err: error, key }, 'a listener of the informer threw');
+      this.#log.error({ err: error, key }, 'a listener of the informer failed');
     }
   }
 
@@ -311,7 +319,7 @@ export class Informer<T extends KubeObject> {
   }
 }
 
-/** The server cannot go on from that revision: it forgot it, or has not come to it (yet, or any more). */
+/** Reports whether the server cannot watch from the revision: it has expired, or the server has not reached it. */
 function isExpired(error: unknown): boolean {
   if (!(error instanceof ApiError)) return false;
   if (error.code === 410) return true;

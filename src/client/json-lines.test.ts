@@ -19,7 +19,7 @@ async function read(text: string, sizes: readonly number[] = [], maxLineBytes?: 
   return values;
 }
 
-test('any values come out as they went in, however the bytes are cut', async () => {
+test('parses any values, regardless of the chunks', async () => {
   const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 5 });
   await fc.assert(
     fc.asyncProperty(fc.array(fc.jsonValue()), sizes, async (values, cuts) => {
@@ -32,7 +32,7 @@ test('any values come out as they went in, however the bytes are cut', async () 
 
 const faults: Record<string, { text: string; max?: number; want: RegExp }> = {
   'a stream that ends inside a line': { text: '{"a":1}\n{"b":', want: /ended inside a line/ },
-  'a line that is complete but for its end': { text: '1\n23', want: /ended inside a line/ },
+  'a complete value without a line end': { text: '1\n23', want: /ended inside a line/ },
   'a line that is too long': { text: '"123456789"\n', max: 8, want: /longer than 8 bytes/ },
   'a line that is too long and never ends': { text: '"123456789', max: 8, want: /longer than 8 bytes/ },
   'a line that is not JSON': { text: '{"a":1}\nnonsense\n', want: /not JSON/ },

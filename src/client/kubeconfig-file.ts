@@ -1,4 +1,4 @@
-/** A kubeconfig from a file of this machine. */
+/** Reads a kubeconfig from a file of this machine. */
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { KubeconfigError, loadKubeconfig, type ClusterAccess } from '#client/kubeconfig.ts';

@@ -43,7 +43,7 @@ const load = (value: unknown, context?: string): ClusterAccess =>
   });
 
 const cases: Record<string, { config: unknown; context?: string; want: Partial<ClusterAccess> }> = {
-  'data in the file itself': {
+  'reads data in the file itself': {
     config: config({
       cluster: { 'certificate-authority-data': DATA, 'tls-server-name': 'api.test' },
       user: { 'client-certificate-data': DATA, 'client-key-data': DATA },
@@ -56,29 +56,32 @@ const cases: Record<string, { config: unknown; context?: string; want: Partial<C
       namespace: 'default',
     },
   },
-  'files beside the kubeconfig, and absolute ones': {
+  'reads files relative to the kubeconfig, and absolute ones': {
     config: config({
       cluster: { 'certificate-authority': 'pki/ca.crt' },
       user: { 'client-certificate': '/abs/client.crt', 'client-key': '/abs/client.key' },
     }),
     want: { certificateAuthority: 'CA', clientCertificate: 'CRT', clientKey: 'KEY' },
   },
-  'data wins over the file': {
+  'prefers data to the file': {
     config: config({ cluster: { 'certificate-authority': 'missing', 'certificate-authority-data': DATA } }),
     want: { certificateAuthority: PEM },
   },
-  'a token': { config: config({ user: { token: 'secret' } }), want: { token: 'secret', tokenFile: undefined } },
-  'a token file': { config: config({ user: { tokenFile: 'token' } }), want: { tokenFile: '/home/me/.kube/token' } },
-  'another context, whose user proves nothing': {
+  'reads a token': { config: config({ user: { token: 'secret' } }), want: { token: 'secret', tokenFile: undefined } },
+  'resolves a token file': {
+    config: config({ user: { tokenFile: 'token' } }),
+    want: { tokenFile: '/home/me/.kube/token' },
+  },
+  'uses another context, whose user has no credentials': {
     config: config({ user: { token: 'secret' } }),
     context: 'other',
     want: { namespace: 'elsewhere', token: undefined },
   },
-  'no verification, when asked for': {
+  'skips verification if requested': {
     config: config({ cluster: { 'insecure-skip-tls-verify': true } }),
     want: { insecureSkipTlsVerify: true },
   },
-  'JSON, which is YAML too': {
+  'reads JSON, which is also YAML': {
     config: JSON.stringify(config()),
     want: { server: 'https://127.0.0.1:6443', insecureSkipTlsVerify: false },
   },
@@ -93,8 +96,8 @@ for (const [sentence, { config: value, context, want }] of Object.entries(cases)
 }
 
 const refused: Record<string, { config: unknown; context?: string; want: RegExp }> = {
-  'what is not YAML': { config: '{', want: /^KubeconfigError: Cannot read the kubeconfig/ },
-  'what is not a map': { config: '- a', want: /not a map of fields/ },
+  'a text that is not YAML': { config: '{', want: /^KubeconfigError: Cannot read the kubeconfig/ },
+  'a text that is not a map': { config: '- a', want: /not a map of fields/ },
   'another kind': { config: { kind: 'Pod' }, want: /its kind is "Pod"; expected Config/ },
   'an unknown context': {
     config: config(),
@@ -109,15 +112,18 @@ const refused: Record<string, { config: unknown; context?: string; want: RegExp 
     config: config({ context: { user: 'x' } }),
     want: /user "x" does not exist; expected one of "admin", "nobody"/,
   },
-  'no current context': { config: { ...config(), 'current-context': '' }, want: /no context is named/ },
-  'no lists at all': { config: { 'current-context': 'a' }, want: /context "a" does not exist; there are no contexts/ },
+  'a missing current context': { config: { ...config(), 'current-context': '' }, want: /no context is selected/ },
+  'a config without lists': {
+    config: { 'current-context': 'a' },
+    want: /context "a" does not exist; there are no contexts/,
+  },
   'a server without TLS': {
     config: config({ cluster: { server: 'http://x' } }),
     want: /server is "http:\/\/x"; expected an https URL/,
   },
-  'a file that is not there': {
+  'a missing file': {
     config: config({ cluster: { 'certificate-authority': 'x.crt' } }),
-    want: /Cannot read \/home\/me\/.kube\/x.crt, which cluster "local" names: ENOENT/,
+    want: /Cannot read \/home\/me\/.kube\/x.crt of cluster "local": ENOENT/,
   },
   'data that is not PEM': {
     config: config({ cluster: { 'certificate-authority-data': 'AAAA' } }),
@@ -127,7 +133,7 @@ const refused: Record<string, { config: unknown; context?: string; want: RegExp 
     config: config({ user: { 'client-certificate-data': DATA } }),
     want: /only one of client-certificate and client-key/,
   },
-  'both a CA and no verification': {
+  'both an authority and no verification': {
     config: config({ cluster: { 'certificate-authority-data': DATA, 'insecure-skip-tls-verify': true } }),
     want: /expected one of them/,
   },
@@ -142,7 +148,7 @@ const refused: Record<string, { config: unknown; context?: string; want: RegExp 
   'a password': { config: config({ user: { username: 'a', password: 'b' } }), want: /username is not supported/ },
   impersonation: { config: config({ user: { token: 'a', as: 'root' } }), want: /as is not supported/ },
   'a proxy': { config: config({ cluster: { 'proxy-url': 'http://p' } }), want: /proxy-url is not supported/ },
-  'a token that is no string': {
+  'a token that is not a string': {
     config: config({ user: { token: 7 } }),
     want: /token of user "admin" is not a string/,
   },
@@ -164,7 +170,7 @@ const pod: Record<string, string> = {
   '/var/run/secrets/kubernetes.io/serviceaccount/namespace': 'apps\n',
 };
 
-test('inside a pod: the address from the environment, the rest from the service account', () => {
+test('reads the address from the environment of a pod and the rest from its service account', () => {
   const access = inClusterAccess((path) => pod[path]!, { host: 'fd00::1', port: '443' });
   assert.deepEqual(access, {
     server: 'https://[fd00::1]:443',

@@ -1,25 +1,25 @@
 /**
- * Where an API server is and how to prove who we are, from a kubeconfig or from inside a pod. Files are read through
- * the function that is handed in. What would need a foreign program (exec, auth-provider) or would silently change
- * who acts (impersonation) or where to (proxy) is refused by name.
+ * The address of an API server and the credentials for it, from a kubeconfig or from inside a pod. The caller passes a
+ * function that reads files. Refuses settings that need another program (exec, auth-provider), change the user
+ * (impersonation) or change the connection (proxy).
  */
 import { isAbsolute, join } from 'node:path';
 import { parse } from 'yaml';
 import { isRecord } from '#kube/meta.ts';
 
 export interface ClusterAccess {
-  /** `https://host:port`, perhaps with a path below which the API lives. */
+  /** `https://host:port`, possibly with the path of the API. */
   readonly server: string;
-  /** The namespace to use where none is named. */
+  /** The default namespace. */
   readonly namespace: string;
-  /** PEM; absent means the system's authorities. */
+  /** PEM; if absent, the authorities of the system are used. */
   readonly certificateAuthority?: string;
   readonly clientCertificate?: string;
   readonly clientKey?: string;
   readonly token?: string;
-  /** Wins over `token`, and is read again from time to time: such tokens are rotated. */
+  /** Takes precedence over `token`. Read again regularly, because such tokens are rotated. */
   readonly tokenFile?: string;
-  /** The name that the server's certificate must have, where it is not the host of `server`. */
+  /** The name in the server's certificate, if it is not the host of `server`. */
   readonly serverName?: string;
   readonly insecureSkipTlsVerify: boolean;
 }
@@ -28,13 +28,13 @@ export class KubeconfigError extends Error {
   override name = 'KubeconfigError';
 }
 
-/** Reads a whole file as text; throws where it cannot. */
+/** Reads a file as text; throws if it cannot. */
 export type ReadFile = (path: string) => string;
 
-export interface KubeconfigOptions {
-  /** Instead of the current-context. */
+export interface LoadKubeconfigOptions {
+  /** Overrides the current-context. */
   readonly context?: string;
-  /** The kubeconfig's folder: relative file names start there. */
+  /** The directory of the kubeconfig, for relative file names. */
   readonly directory?: string;
   readonly readFile: ReadFile;
 }
@@ -53,25 +53,28 @@ const REFUSED_USER_FIELDS = [
   'as-user-extra',
 ];
 
-export function loadKubeconfig(text: string, { context, directory = '.', readFile }: KubeconfigOptions): ClusterAccess {
+export function loadKubeconfig(
+  text: string,
+  { context, directory = '.', readFile }: LoadKubeconfigOptions,
+): ClusterAccess {
   const config = parseConfig(text);
-  const contextName = context ?? stringOf(config, 'current-context', 'the kubeconfig');
+  const contextName = context ?? readString(config, 'current-context', 'the kubeconfig');
   if (contextName === undefined || contextName === '') {
     throw new KubeconfigError(
-      'Cannot use the kubeconfig: no context is named; expected current-context or a --context',
+      'Cannot use the kubeconfig: no context is selected; set current-context or pass --context',
     );
   }
-  const chosen = named(config, 'contexts', contextName, 'context');
+  const chosen = findEntry(config, 'contexts', contextName, 'context');
   const where = `context "${contextName}"`;
-  const clusterName = required(stringOf(chosen, 'cluster', where), where, 'cluster');
-  const userName = stringOf(chosen, 'user', where);
-  const cluster = named(config, 'clusters', clusterName, 'cluster');
-  const user = userName === undefined || userName === '' ? {} : named(config, 'users', userName, 'user');
+  const clusterName = requireValue(readString(chosen, 'cluster', where), where, 'cluster');
+  const userName = readString(chosen, 'user', where);
+  const cluster = findEntry(config, 'clusters', clusterName, 'cluster');
+  const user = userName === undefined || userName === '' ? {} : findEntry(config, 'users', userName, 'user');
   const files = { directory, readFile };
   return {
     ...clusterAccess(cluster, `cluster "${clusterName}"`, files),
     ...userAccess(user, `user "${userName}"`, files),
-    namespace: stringOf(chosen, 'namespace', where) ?? 'default',
+    namespace: readString(chosen, 'namespace', where) ?? 'default',
   };
 }
 
@@ -84,11 +87,11 @@ export interface InClusterEnvironment {
 
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-/** What Kubernetes gives to each pod: its service account's token, the CA and the namespace. */
+/** Returns the access that Kubernetes gives to each pod: the token of its service account, the CA and the namespace. */
 export function inClusterAccess(readFile: ReadFile, { host, port }: InClusterEnvironment): ClusterAccess {
   if (!host || !port) {
     const names = 'KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT';
-    throw new KubeconfigError(`Cannot reach the cluster from inside: ${names} are not set; expected both, as in a pod`);
+    throw new KubeconfigError(`Cannot reach the cluster from inside: ${names} are not set; run this in a pod`);
   }
   const files = { directory: SERVICE_ACCOUNT, readFile };
   return {
@@ -106,15 +109,15 @@ interface Files {
 }
 
 function clusterAccess(cluster: Fields, where: string, files: Files): Omit<ClusterAccess, 'namespace'> {
-  if (present(cluster['proxy-url'])) throw refused(where, 'proxy-url');
-  const server = required(stringOf(cluster, 'server', where), where, 'server');
+  if (isPresent(cluster['proxy-url'])) throw unsupportedError(where, 'proxy-url');
+  const server = requireValue(readString(cluster, 'server', where), where, 'server');
   if (!URL.canParse(server) || new URL(server).protocol !== 'https:') {
     throw new KubeconfigError(
       `Cannot use ${where} of the kubeconfig: its server is "${server}"; expected an https URL`,
     );
   }
   const insecure = cluster['insecure-skip-tls-verify'] === true;
-  const certificateAuthority = pem(cluster, 'certificate-authority', where, files);
+  const certificateAuthority = readPem(cluster, 'certificate-authority', where, files);
   if (insecure && certificateAuthority !== undefined) {
     const both = 'it has both a certificate-authority and insecure-skip-tls-verify';
     throw new KubeconfigError(`Cannot use ${where} of the kubeconfig: ${both}; expected one of them`);
@@ -122,32 +125,32 @@ function clusterAccess(cluster: Fields, where: string, files: Files): Omit<Clust
   return {
     server,
     certificateAuthority,
-    serverName: stringOf(cluster, 'tls-server-name', where),
+    serverName: readString(cluster, 'tls-server-name', where),
     insecureSkipTlsVerify: insecure,
   };
 }
 
 function userAccess(user: Fields, where: string, files: Files) {
-  for (const field of REFUSED_USER_FIELDS) if (present(user[field])) throw refused(where, field);
-  const clientCertificate = pem(user, 'client-certificate', where, files);
-  const clientKey = pem(user, 'client-key', where, files);
+  for (const field of REFUSED_USER_FIELDS) if (isPresent(user[field])) throw unsupportedError(where, field);
+  const clientCertificate = readPem(user, 'client-certificate', where, files);
+  const clientKey = readPem(user, 'client-key', where, files);
   if ((clientCertificate === undefined) !== (clientKey === undefined)) {
     const message = 'it has only one of client-certificate and client-key; expected both or neither';
     throw new KubeconfigError(`Cannot use ${where} of the kubeconfig: ${message}`);
   }
-  const tokenFile = stringOf(user, 'tokenFile', where);
+  const tokenFile = readString(user, 'tokenFile', where);
   return {
     clientCertificate,
     clientKey,
-    token: stringOf(user, 'token', where),
-    tokenFile: tokenFile === undefined ? undefined : resolved(tokenFile, files.directory),
+    token: readString(user, 'token', where),
+    tokenFile: tokenFile === undefined ? undefined : resolvePath(tokenFile, files.directory),
   };
 }
 
-/** `<field>-data` (base64) wins over the file `<field>`, as in client-go. */
-function pem(fields: Fields, field: string, where: string, files: Files): string | undefined {
-  const data = stringOf(fields, `${field}-data`, where);
-  const file = stringOf(fields, field, where);
+/** Reads `<field>-data` (base64) or the file `<field>`. The data takes precedence, as in client-go. */
+function readPem(fields: Fields, field: string, where: string, files: Files): string | undefined {
+  const data = readString(fields, `${field}-data`, where);
+  const file = readString(fields, field, where);
   if (!data) return file ? read(file, where, files) : undefined;
   const text = Buffer.from(data, 'base64').toString('utf8');
   if (text.includes('-----BEGIN')) return text;
@@ -155,15 +158,15 @@ function pem(fields: Fields, field: string, where: string, files: Files): string
 }
 
 function read(file: string, where: string, { directory, readFile }: Files): string {
-  const path = resolved(file, directory);
+  const path = resolvePath(file, directory);
   try {
     return readFile(path);
   } catch (cause) {
-    throw new KubeconfigError(`Cannot read ${path}, which ${where} names: ${(cause as Error).message}`, { cause });
+    throw new KubeconfigError(`Cannot read ${path} of ${where}: ${(cause as Error).message}`, { cause });
   }
 }
 
-function resolved(file: string, directory: string): string {
+function resolvePath(file: string, directory: string): string {
   return isAbsolute(file) ? file : join(directory, file);
 }
 
@@ -183,36 +186,36 @@ function parseConfig(text: string): Fields {
   return config;
 }
 
-/** The entry of `clusters`, `users` or `contexts` with that name. */
-function named(config: Fields, list: string, name: string, what: string): Fields {
+/** Returns the entry of `clusters`, `users` or `contexts` with that name. */
+function findEntry(config: Fields, list: string, name: string, what: string): Fields {
   const entries = (Array.isArray(config[list]) ? config[list] : []).filter(isRecord);
   const entry = entries.find((candidate) => candidate['name'] === name);
   const fields = entry?.[what];
   if (isRecord(fields)) return fields;
-  // A user without any proof is written as an empty entry.
-  if (entry !== undefined && !present(fields)) return {};
+  // A user without credentials is written as an empty entry.
+  if (entry !== undefined && !isPresent(fields)) return {};
   const names = entries.map((candidate) => JSON.stringify(candidate['name']));
   const expected = names.length === 0 ? `there are no ${list}` : `expected one of ${names.join(', ')}`;
   throw new KubeconfigError(`Cannot use the kubeconfig: ${what} "${name}" does not exist; ${expected}`);
 }
 
-function stringOf(fields: Fields, field: string, where: string): string | undefined {
+function readString(fields: Fields, field: string, where: string): string | undefined {
   const value = fields[field];
-  if (!present(value)) return undefined;
+  if (!isPresent(value)) return undefined;
   if (typeof value === 'string') return value;
   throw new KubeconfigError(`Cannot use the kubeconfig: ${field} of ${where} is not a string`);
 }
 
-function required(value: string | undefined, where: string, field: string): string {
+function requireValue(value: string | undefined, where: string, field: string): string {
   if (value !== undefined && value !== '') return value;
   throw new KubeconfigError(`Cannot use ${where} of the kubeconfig: it has no ${field}`);
 }
 
-function refused(where: string, field: string): KubeconfigError {
-  const known = 'expected a client certificate, a token or a tokenFile';
-  return new KubeconfigError(`Cannot use ${where} of the kubeconfig: ${field} is not supported; ${known}`);
+function unsupportedError(where: string, field: string): KubeconfigError {
+  const expected = 'expected a client certificate, a token or a tokenFile';
+  return new KubeconfigError(`Cannot use ${where} of the kubeconfig: ${field} is not supported; ${expected}`);
 }
 
-function present(value: unknown): boolean {
+function isPresent(value: unknown): boolean {
   return value !== undefined && value !== null;
 }

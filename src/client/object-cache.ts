@@ -1,14 +1,16 @@
-/** The objects that an informer knows, without their managedFields, with its indexes. It tells what changed, others notify. */
+/**
+ * The objects of an informer, without their managedFields, and their indexes. Returns changes; the informer notifies.
+ */
 import { objectKey } from '#client/object-key.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 
-/** At least one of the two is there. */
+/** A change of an object. At least one of the two is defined. */
 export interface ObjectChange<T extends KubeObject> {
   readonly old: Stored<T> | undefined;
   readonly new: Stored<T> | undefined;
 }
 
-/** The values under which an object is found. Pure: it is asked again when the object goes. */
+/** Returns the values by which an object is found. Pure, because it is called again when the object is removed. */
 export type IndexFunction<T extends KubeObject> = (object: Stored<T>) => readonly string[];
 
 interface Index<T extends KubeObject> {
@@ -17,10 +19,10 @@ interface Index<T extends KubeObject> {
 }
 
 /**
- * Who owns which field is a good part of an object, and nobody who reads from a cache asks for it. What is written back
- * without it keeps its owners: the server sees to that.
+ * Removes managedFields, a large part of an object that readers of a cache do not need. Objects that are written back
+ * without them keep their owners, because the server keeps managedFields that a request omits.
  */
-function shedOwners(object: KubeObject): void {
+function removeManagedFields(object: KubeObject): void {
   if (object.metadata.managedFields === undefined) return;
   const { managedFields: _, ...metadata } = object.metadata;
   object.metadata = metadata;
@@ -34,7 +36,7 @@ export class ObjectCache<T extends KubeObject> {
     for (const [name, values] of Object.entries(indexes)) this.#indexes.set(name, { values, keys: new Map() });
   }
 
-  /** From now on objects are found by it; one of this name that is there already stays. */
+  /** Adds an index. Does nothing if there is one with this name. */
   addIndex(name: string, values: IndexFunction<T>): void {
     if (this.#indexes.has(name)) return;
     const index = { values, keys: new Map<string, Set<string>>() };
@@ -67,7 +69,7 @@ export class ObjectCache<T extends KubeObject> {
   }
 
   put(key: string, object: Stored<T>): ObjectChange<T> {
-    shedOwners(object);
+    removeManagedFields(object);
     const old = this.#objects.get(key);
     if (old !== undefined) this.#unindex(key, old);
     this.#objects.set(key, object);
@@ -83,11 +85,11 @@ export class ObjectCache<T extends KubeObject> {
     return { old, new: undefined };
   }
 
-  /** Takes over a whole state; the result is what differs, deletions first. */
+  /** Replaces all objects. Returns the differences, deletions first. */
   replace(objects: readonly Stored<T>[]): [key: string, change: ObjectChange<T>][] {
     const next = new Map<string, Stored<T>>();
     for (const object of objects) {
-      shedOwners(object);
+      removeManagedFields(object);
       next.set(objectKey(object), object);
     }
     const changes: [string, ObjectChange<T>][] = [];
@@ -96,7 +98,7 @@ export class ObjectCache<T extends KubeObject> {
     }
     for (const [key, object] of next) {
       const old = this.#objects.get(key);
-      if (old === undefined || !sameState(old, object)) changes.push([key, this.put(key, object)]);
+      if (old === undefined || !isSameState(old, object)) changes.push([key, this.put(key, object)]);
     }
     return changes;
   }
@@ -108,8 +110,8 @@ export class ObjectCache<T extends KubeObject> {
   #unindex(key: string, object: Stored<T>): void {
     for (const { values, keys } of this.#indexes.values()) {
       for (const value of values(object)) {
-        const held = keys.get(value);
-        if (held?.delete(key) && held.size === 0) keys.delete(value);
+        const indexed = keys.get(value);
+        if (indexed?.delete(key) && indexed.size === 0) keys.delete(value);
       }
     }
   }
@@ -117,13 +119,13 @@ export class ObjectCache<T extends KubeObject> {
 
 function indexObject<T extends KubeObject>({ values, keys }: Index<T>, key: string, object: Stored<T>): void {
   for (const value of values(object)) {
-    const held = keys.get(value);
-    if (held === undefined) keys.set(value, new Set([key]));
-    else held.add(key);
+    const indexed = keys.get(value);
+    if (indexed === undefined) keys.set(value, new Set([key]));
+    else indexed.add(key);
   }
 }
 
-/** A server that lost its history may give out a resourceVersion again, but never a uid. */
-function sameState(a: Stored, b: Stored): boolean {
+/** Compares uids as well, because a server that was restored may assign a resourceVersion again, but never a uid. */
+function isSameState(a: Stored, b: Stored): boolean {
   return a.metadata.resourceVersion === b.metadata.resourceVersion && a.metadata.uid === b.metadata.uid;
 }

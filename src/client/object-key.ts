@@ -1,4 +1,4 @@
-/** `namespace/name`, or `name` where the kind has no namespace: how caches and queues name an object. */
+/** Keys of objects in caches and queues: `namespace/name`, or `name` if the kind has no namespace. */
 import type { ObjectName } from '#client/client.ts';
 import type { KubeObject } from '#kube/meta.ts';
 

@@ -6,15 +6,15 @@ import { FakeLink } from '#client/testing/fake-link.ts';
 import { GADGETS, aGadget } from '#client/testing/gadgets.ts';
 import { ApiError } from '#kube/api-error.ts';
 
-function filled(count: number) {
+function startApi(count: number) {
   const api = new FakeApi();
   const link = new FakeLink(api, [GADGETS]);
   for (let i = 0; i < count; i++) api.put(GADGETS, aGadget(`g${String(i).padStart(4, '0')}`));
   return { api, link };
 }
 
-test('walks all pages of one revision', async () => {
-  const { link, api } = filled(1203);
+test('reads all pages of one revision', async () => {
+  const { link, api } = startApi(1203);
   const { items, resourceVersion } = await listAll(link.client, GADGETS, { namespace: 'default' });
   assert.equal(items.length, 1203);
   assert.equal(new Set(items.map(({ metadata }) => metadata.name)).size, 1203);
@@ -23,7 +23,7 @@ test('walks all pages of one revision', async () => {
 });
 
 test('sees one state although objects change between the pages', async () => {
-  const { link, api } = filled(10);
+  const { link, api } = startApi(10);
   const reader = {
     list: (async (type, options) => {
       const page = await link.client.list(type, options);
@@ -36,7 +36,7 @@ test('sees one state although objects change between the pages', async () => {
 });
 
 test('starts again when a continue token has expired', async () => {
-  const { link, api } = filled(10);
+  const { link, api } = startApi(10);
   let pages = 0;
   const reader = {
     list: (async (type, options) => {
@@ -51,8 +51,8 @@ test('starts again when a continue token has expired', async () => {
   assert.deepEqual([items.length, resourceVersion], [11, '11']);
 });
 
-test('asks for all at once when tokens always expire', async () => {
-  const { link, api } = filled(10);
+test('lists everything at once if tokens always expire', async () => {
+  const { link, api } = startApi(10);
   const reader = {
     list: (async (type, options) => {
       const page = await link.client.list(type, options);
@@ -62,11 +62,11 @@ test('asks for all at once when tokens always expire', async () => {
   };
   const { items } = await listAll(reader, GADGETS, { pageSize: 3 });
   assert.equal(items.length, 10);
-  assert.equal(link.requests.length, 7, 'three tries of two pages, then the whole');
+  assert.equal(link.requests.length, 7, 'three attempts with two pages each, then everything at once');
 });
 
-test('other errors are the caller’s', async () => {
-  const { link } = filled(1);
+test('throws other errors', async () => {
+  const { link } = startApi(1);
   link.failures.push(new ApiError(403, 'Forbidden', 'no'));
   await assert.rejects(listAll(link.client, GADGETS), /^ApiError: no/);
 });

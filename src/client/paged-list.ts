@@ -1,4 +1,4 @@
-/** Lists everything in pages, as one consistent state. */
+/** Lists all objects in pages, as one consistent state. */
 import type { ListOptions, Reader } from '#client/client.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
@@ -11,19 +11,19 @@ export interface Listing<T extends KubeObject> {
 export type ListAllOptions = Omit<ListOptions, 'limit' | 'continue'> & { readonly pageSize?: number };
 
 const PAGE_SIZE = 500;
-const MAX_PAGED_TRIES = 3;
+const MAX_PAGED_ATTEMPTS = 3;
 const MAX_PAGES = 100_000;
 
 /**
- * All pages, of one revision. Where the server has forgotten that revision half-way it starts again; after a few
- * such tries it asks for all at once, which cannot expire.
+ * Returns all pages of one revision. Starts again if the revision expires in between; after a few attempts, lists
+ * everything at once, which cannot expire.
  */
 export async function listAll<T extends KubeObject>(
   reader: Pick<Reader, 'list'>,
   type: ResourceType<T>,
   { pageSize = PAGE_SIZE, ...options }: ListAllOptions = {},
 ): Promise<Listing<T>> {
-  for (let tries = 0; tries < MAX_PAGED_TRIES; tries++) {
+  for (let attempt = 0; attempt < MAX_PAGED_ATTEMPTS; attempt++) {
     const listing = await listPages(reader, type, { ...options, limit: pageSize });
     if (listing !== undefined) return listing;
   }
@@ -31,7 +31,7 @@ export async function listAll<T extends KubeObject>(
   return { items: whole.items, resourceVersion: whole.metadata.resourceVersion };
 }
 
-/** Undefined when the pages would not be of one revision. */
+/** Returns undefined if the pages are not of the same revision. */
 async function listPages<T extends KubeObject>(
   reader: Pick<Reader, 'list'>,
   type: ResourceType<T>,
@@ -40,7 +40,7 @@ async function listPages<T extends KubeObject>(
   const first = await reader.list(type, options);
   const { resourceVersion } = first.metadata;
   const items = first.items;
-  // A continued list takes its revision from the token alone.
+  // A continued list gets its revision from the token alone.
   const { resourceVersion: _, resourceVersionMatch: __, ...rest } = options;
   let token = first.metadata.continue;
   for (let pages = 1; token !== undefined && token !== ''; pages++) {

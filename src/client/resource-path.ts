@@ -1,8 +1,8 @@
-/** Where the API keeps a kind: URLs from a ResourceType. */
+/** Builds URL paths from a ResourceType. */
 import { groupResource } from '#kube/meta.ts';
 import type { ResourceType } from '#kube/meta.ts';
 
-/** `/apis/apps/v1/namespaces/x/deployments`; without a namespace, those of all namespaces. */
+/** Returns `/apis/apps/v1/namespaces/x/deployments`; without a namespace, the path for all namespaces. */
 export function collectionPath(type: ResourceType, namespace?: string): string {
   const root = type.group === '' ? `/api/${type.version}` : `/apis/${type.group}/${type.version}`;
   if (!type.namespaced || namespace === undefined) return `${root}/${type.plural}`;
@@ -17,16 +17,16 @@ export function objectPath(
   return subresource === undefined ? object : `${object}/${subresource.split('/').map(encodeURIComponent).join('/')}`;
 }
 
-/** One object of a namespaced kind cannot be addressed without its namespace. */
+/** Returns the namespace, which is required to address an object of a namespaced kind. */
 export function requireNamespace(type: ResourceType, namespace: string | undefined): string | undefined {
   if (!type.namespaced) return undefined;
   if (namespace === undefined || namespace === '') {
-    throw new TypeError(`Cannot address one of ${groupResource(type)}: no namespace is given; expected one`);
+    throw new TypeError(`Cannot address one of ${groupResource(type)}: no namespace is given; pass one`);
   }
   return namespace;
 }
 
-/** Names never become other paths: what a URL would read as a step up or as nothing is refused. */
+/** Encodes a name. Refuses names that a URL would resolve to another path. */
 function segment(type: ResourceType, text: string): string {
   if (text === '' || text === '.' || text === '..') {
     throw new TypeError(`Cannot address one of ${groupResource(type)}: ${JSON.stringify(text)} is not a name`);

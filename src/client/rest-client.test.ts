@@ -12,12 +12,12 @@ const NODES: ResourceType = { group: '', version: 'v1', kind: 'Node', plural: 'n
 const BASE = '/apis/test.local/v1/namespaces/default/gadgets';
 const a = { namespace: 'default', name: 'a' };
 
-function recording(answer: unknown = aGadget('a'), lines: unknown[] = []) {
+function recordRequests(response: unknown = aGadget('a'), lines: unknown[] = []) {
   const requests: TransportRequest[] = [];
   const transport: Transport = {
     async request(request) {
       requests.push(request);
-      return { status: 200, body: structuredClone(answer), warnings: ['be careful'] };
+      return { status: 200, body: structuredClone(response), warnings: ['be careful'] };
     },
     async *stream(request) {
       requests.push(request);
@@ -35,56 +35,56 @@ interface Case {
 }
 
 const cases: Record<string, Case> = {
-  'get of a namespaced kind': { call: (client) => client.get(GADGETS, a), want: `GET ${BASE}/a` },
-  'get of a core kind without namespace': {
+  'gets an object of a namespaced kind': { call: (client) => client.get(GADGETS, a), want: `GET ${BASE}/a` },
+  'gets an object of a core kind without a namespace': {
     call: (client) => client.get(NODES, { name: 'n1' }),
     want: 'GET /api/v1/nodes/n1',
   },
-  'a name never becomes another path': {
+  'encodes a name that looks like a path': {
     call: (client) => client.get(NODES, { name: 'a/../b?c' }),
     want: 'GET /api/v1/nodes/a%2F..%2Fb%3Fc',
   },
-  'create with dry run and field manager': {
+  'creates with dry run and field manager': {
     call: (client) => client.create(GADGETS, aGadget('a'), { dryRun: true, fieldManager: 'me' }),
     want: `POST ${BASE}?dryRun=All&fieldManager=me`,
     contentType: 'application/json',
     body: aGadget('a'),
   },
-  'create of a subresource': {
+  'creates a subresource': {
     call: (client) => client.create(GADGETS, aGadget('a'), { subresource: 'eviction' }),
     want: `POST ${BASE}/a/eviction`,
     body: aGadget('a'),
   },
-  'update of the status': {
+  'updates the status': {
     call: (client) => client.update(GADGETS, aGadget('a'), { subresource: 'status' }),
     want: `PUT ${BASE}/a/status`,
     body: aGadget('a'),
   },
-  'JSON patch': {
+  'sends a JSON patch': {
     call: (client) => client.patch(GADGETS, a, { type: 'json', body: [] }),
     want: `PATCH ${BASE}/a`,
     contentType: 'application/json-patch+json',
     body: [],
   },
-  'merge patch': {
+  'sends a merge patch': {
     call: (client) => client.patch(GADGETS, a, { type: 'merge', body: {} }),
     want: `PATCH ${BASE}/a`,
     contentType: 'application/merge-patch+json',
     body: {},
   },
-  'strategic merge patch': {
+  'sends a strategic merge patch': {
     call: (client) => client.patch(GADGETS, a, { type: 'strategic', body: {} }),
     want: `PATCH ${BASE}/a`,
     contentType: 'application/strategic-merge-patch+json',
     body: {},
   },
-  'apply with force': {
+  'applies with force': {
     call: (client) => client.patch(GADGETS, a, { type: 'apply', body: {} }, { fieldManager: 'me', force: true }),
     want: `PATCH ${BASE}/a?fieldManager=me&force=true`,
     contentType: 'application/apply-patch+yaml',
     body: {},
   },
-  'delete with preconditions and policy': {
+  'deletes with preconditions and policy': {
     call: (client) =>
       client.delete(GADGETS, a, { uid: 'u1', propagationPolicy: 'Foreground', gracePeriodSeconds: 0, dryRun: true }),
     want: `DELETE ${BASE}/a`,
@@ -97,12 +97,12 @@ const cases: Record<string, Case> = {
       dryRun: ['All'],
     },
   },
-  'delete without options': {
+  'deletes without options': {
     call: (client) => client.delete(GADGETS, a),
     want: `DELETE ${BASE}/a`,
     body: { kind: 'DeleteOptions', apiVersion: 'v1' },
   },
-  'delete of a collection': {
+  'deletes a collection': {
     call: (client) => client.deleteCollection(GADGETS, { namespace: 'default', labelSelector: 'a=b' }),
     want: `DELETE ${BASE}?labelSelector=a%3Db`,
     body: { kind: 'DeleteOptions', apiVersion: 'v1' },
@@ -111,7 +111,7 @@ const cases: Record<string, Case> = {
 
 for (const [sentence, { call, want, contentType, body }] of Object.entries(cases)) {
   test(`client: ${sentence}`, async () => {
-    const { transport, requests } = recording();
+    const { transport, requests } = recordRequests();
     await call(createClient(transport));
     const [request] = requests;
     const query = request?.query?.toString() ?? '';
@@ -123,12 +123,12 @@ for (const [sentence, { call, want, contentType, body }] of Object.entries(cases
 
 const refused: Record<string, { call(client: Client): Promise<unknown>; want: RegExp }> = {
   'an empty name': { call: (client) => client.get(NODES, { name: '' }), want: /is not a name/ },
-  'a name that steps up': { call: (client) => client.get(NODES, { name: '..' }), want: /is not a name/ },
-  'no namespace for one object': {
+  'a name that is a parent path': { call: (client) => client.get(NODES, { name: '..' }), want: /is not a name/ },
+  'a single object without a namespace': {
     call: (client) => client.get(GADGETS, { name: 'a' }),
     want: /no namespace is given/,
   },
-  'no namespace for deleting a collection': {
+  'deleting a collection without a namespace': {
     call: (client) => client.deleteCollection(GADGETS),
     want: /no namespace is given/,
   },
@@ -136,34 +136,34 @@ const refused: Record<string, { call(client: Client): Promise<unknown>; want: Re
 
 for (const [sentence, { call, want }] of Object.entries(refused)) {
   test(`client refuses ${sentence}`, async () => {
-    const { transport, requests } = recording();
+    const { transport, requests } = recordRequests();
     await assert.rejects(async () => call(createClient(transport)), want);
     assert.equal(requests.length, 0);
   });
 }
 
-test('list fills in what kube-apiserver leaves out of items', async () => {
+test('list adds the fields that kube-apiserver omits from items', async () => {
   const list = {
     kind: 'NodeList',
     apiVersion: 'v1',
     metadata: { resourceVersion: '7' },
     items: [{ metadata: { name: 'n1' } }],
   };
-  const { transport, requests } = recording(list);
+  const { transport, requests } = recordRequests(list);
   const options = { labelSelector: 'a=b', limit: 5, continue: 'x', resourceVersion: '3' } as const;
   const { items } = await createClient(transport).list(NODES, options);
   assert.deepEqual(items, [{ metadata: { name: 'n1' }, apiVersion: 'v1', kind: 'Node' }]);
   assert.equal(requests[0]?.query?.toString(), 'labelSelector=a%3Db&resourceVersion=3&limit=5&continue=x');
 });
 
-test('a list without items, as Go may write it, is empty', async () => {
-  const { transport } = recording({ kind: 'NodeList', metadata: { resourceVersion: '7' }, items: null });
+test('list treats null items, which a Go server may send, as empty', async () => {
+  const { transport } = recordRequests({ kind: 'NodeList', metadata: { resourceVersion: '7' }, items: null });
   assert.deepEqual((await createClient(transport).list(NODES)).items, []);
 });
 
-test('watch asks for what it is told and throws ERROR events', async () => {
+test('watch sends its options and throws ERROR events', async () => {
   const expired = { kind: 'Status', code: 410, reason: 'Expired', message: 'too old' };
-  const { transport, requests } = recording(undefined, [
+  const { transport, requests } = recordRequests(undefined, [
     { type: 'ADDED', object: aGadget('a') },
     { type: 'ERROR', object: expired },
   ]);
@@ -181,9 +181,9 @@ test('watch asks for what it is told and throws ERROR events', async () => {
   assert.equal(requests[0]?.query?.toString(), query);
 });
 
-test('an answer that is no object is refused, warnings are passed on', async () => {
+test('refuses a response that is not an object, and passes on warnings', async () => {
   const warnings: string[] = [];
-  const client = createClient(recording('nonsense').transport, { onWarning: (warning) => warnings.push(warning) });
+  const client = createClient(recordRequests('nonsense').transport, { onWarning: (warning) => warnings.push(warning) });
   await assert.rejects(client.get(GADGETS, a), TransportError);
   assert.deepEqual(warnings, ['be careful']);
 });

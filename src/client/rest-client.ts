@@ -1,4 +1,4 @@
-/** The Client over any transport: kinds become paths, options become queries and bodies. */
+/** The Client over any transport: turns kinds into paths, and options into queries and bodies. */
 import type {
   ApplyOptions,
   CallOptions,
@@ -10,9 +10,9 @@ import type {
   WatchOptions,
   WriteOptions,
 } from '#client/client.ts';
-import { noteRead } from '#client/read-scope.ts';
+import { recordRead } from '#client/read-scope.ts';
 import { collectionPath, objectPath, requireNamespace } from '#client/resource-path.ts';
-import { LIST_ANSWER_BYTES, TransportError } from '#client/transport.ts';
+import { LIST_RESPONSE_BYTES, TransportError } from '#client/transport.ts';
 import type { Transport, TransportRequest, TransportResponse } from '#client/transport.ts';
 import { ApiError } from '#kube/api-error.ts';
 import { apiVersionOf, isRecord } from '#kube/meta.ts';
@@ -26,7 +26,7 @@ const PATCH_CONTENT_TYPES: Readonly<Record<PatchType, string>> = {
 };
 
 export interface RestClientOptions {
-  /** Gets the warnings that the server sends with an answer. */
+  /** Receives the warnings that the server sends with a response. */
   readonly onWarning?: (warning: string) => void;
 }
 
@@ -43,16 +43,16 @@ export function createClient(transport: Transport, { onWarning }: RestClientOpti
 
   return {
     get<T extends KubeObject>(type: ResourceType<T>, name: ObjectName, { signal }: CallOptions = {}) {
-      noteRead(type);
+      recordRead(type);
       return sendForObject<T>({ method: 'GET', path: objectPath(type, name), signal });
     },
 
     async list<T extends KubeObject>(type: ResourceType<T>, options: ListOptions = {}) {
-      noteRead(type);
+      recordRead(type);
       const { namespace, signal } = options;
       const path = collectionPath(type, namespace);
       const query = listQuery(options);
-      const request = { method: 'GET', path, query, maxAnswerBytes: LIST_ANSWER_BYTES, signal } as const;
+      const request: TransportRequest = { method: 'GET', path, query, maxAnswerBytes: LIST_RESPONSE_BYTES, signal };
       return expectList<T>(type, await send(request), request);
     },
 
@@ -69,13 +69,13 @@ export function createClient(transport: Transport, { onWarning }: RestClientOpti
         options.subresource === undefined
           ? collectionPath(type, requireNamespace(type, namespace))
           : objectPath(type, { namespace, name: name ?? '', subresource: options.subresource });
-      return sendForObject<T>({ method: 'POST', path, ...written(object, options) });
+      return sendForObject<T>({ method: 'POST', path, ...writeParts(object, options) });
     },
 
     update<T extends KubeObject>(type: ResourceType<T>, object: T, options: WriteOptions = {}) {
       const { name = '', namespace } = object.metadata;
       const path = objectPath(type, { namespace, name, subresource: options.subresource });
-      return sendForObject<T>({ method: 'PUT', path, ...written(object, options) });
+      return sendForObject<T>({ method: 'PUT', path, ...writeParts(object, options) });
     },
 
     patch<T extends KubeObject>(
@@ -86,14 +86,14 @@ export function createClient(transport: Transport, { onWarning }: RestClientOpti
     ) {
       const path = objectPath(type, { ...name, subresource: options.subresource });
       const contentType = PATCH_CONTENT_TYPES[patch.type];
-      return sendForObject<T>({ method: 'PATCH', path, ...written(patch.body, options), contentType });
+      return sendForObject<T>({ method: 'PATCH', path, ...writeParts(patch.body, options), contentType });
     },
 
     apply<T extends KubeObject>(type: ResourceType<T>, config: T, options: ApplyOptions) {
       const { name = '', namespace } = config.metadata;
       const path = objectPath(type, { namespace, name, subresource: options.subresource });
       const contentType = PATCH_CONTENT_TYPES.apply;
-      return sendForObject<T>({ method: 'PATCH', path, ...written(config, options), contentType });
+      return sendForObject<T>({ method: 'PATCH', path, ...writeParts(config, options), contentType });
     },
 
     async delete(type: ResourceType, name: ObjectName, options: DeleteOptions = {}) {
@@ -107,39 +107,39 @@ export function createClient(transport: Transport, { onWarning }: RestClientOpti
     ) {
       const { namespace, labelSelector, fieldSelector, signal } = options;
       const path = collectionPath(type, requireNamespace(type, namespace));
-      const query = queryOf({ labelSelector, fieldSelector });
+      const query = buildQuery({ labelSelector, fieldSelector });
       await send({ method: 'DELETE', path, query, body: deleteBody(options), signal });
     },
   };
 }
 
-function written(body: unknown, { dryRun, fieldManager, force, signal }: WriteOptions) {
-  const query = queryOf({ dryRun: dryRun ? 'All' : undefined, fieldManager, force });
+function writeParts(body: unknown, { dryRun, fieldManager, force, signal }: WriteOptions) {
+  const query = buildQuery({ dryRun: dryRun ? 'All' : undefined, fieldManager, force });
   return { body, contentType: 'application/json', query, signal };
 }
 
 function listQuery(options: ListOptions): URLSearchParams {
   const { labelSelector, fieldSelector, resourceVersion, resourceVersionMatch, limit } = options;
   const page = { limit, continue: options.continue };
-  return queryOf({ labelSelector, fieldSelector, resourceVersion, resourceVersionMatch, ...page });
+  return buildQuery({ labelSelector, fieldSelector, resourceVersion, resourceVersionMatch, ...page });
 }
 
 function watchQuery(options: WatchOptions): URLSearchParams {
   const { labelSelector, fieldSelector, resourceVersion, allowWatchBookmarks, sendInitialEvents } = options;
-  return queryOf({
+  return buildQuery({
     watch: true,
     labelSelector,
     fieldSelector,
     resourceVersion,
     allowWatchBookmarks,
     sendInitialEvents,
-    // The API wants both or neither.
+    // The API requires both or neither.
     resourceVersionMatch: sendInitialEvents === undefined ? undefined : 'NotOlderThan',
     timeoutSeconds: options.timeoutSeconds,
   });
 }
 
-function queryOf(values: Record<string, string | number | boolean | undefined>): URLSearchParams {
+function buildQuery(values: Record<string, string | number | boolean | undefined>): URLSearchParams {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) if (value !== undefined) query.set(name, String(value));
   return query;
@@ -147,11 +147,11 @@ function queryOf(values: Record<string, string | number | boolean | undefined>):
 
 function deleteBody(options: DeleteOptions) {
   const { uid, resourceVersion, gracePeriodSeconds, propagationPolicy, dryRun } = options;
-  const guarded = uid !== undefined || resourceVersion !== undefined;
+  const hasPreconditions = uid !== undefined || resourceVersion !== undefined;
   return {
     kind: 'DeleteOptions',
     apiVersion: 'v1',
-    ...(guarded ? { preconditions: { uid, resourceVersion } } : {}),
+    ...(hasPreconditions ? { preconditions: { uid, resourceVersion } } : {}),
     gracePeriodSeconds,
     propagationPolicy,
     ...(dryRun ? { dryRun: ['All'] } : {}),
@@ -164,15 +164,15 @@ async function* watchEvents<T extends KubeObject>(
   request: TransportRequest,
 ): AsyncGenerator<WatchEvent<Stored<T>>, void, undefined> {
   for await (const line of lines) {
-    if (!isRecord(line) || !isRecord(line['object'])) throw unexpected(request, 'a watch event');
+    if (!isRecord(line) || !isRecord(line['object'])) throw unexpectedResponse(request, 'a watch event');
     const object = line['object'];
     if (line['type'] === 'ERROR') throw ApiError.fromStatus(object, 500);
-    yield { type: line['type'] as WatchEvent['type'], object: withKind(type, expectObject<T>(object, request)) };
+    yield { type: line['type'] as WatchEvent['type'], object: addKind(type, expectObject<T>(object, request)) };
   }
 }
 
 function expectObject<T extends KubeObject>(body: unknown, request: TransportRequest): Stored<T> {
-  if (!isRecord(body) || !isRecord(body['metadata'])) throw unexpected(request, 'an object');
+  if (!isRecord(body) || !isRecord(body['metadata'])) throw unexpectedResponse(request, 'an object');
   return body as unknown as Stored<T>;
 }
 
@@ -181,22 +181,22 @@ function expectList<T extends KubeObject>(
   body: unknown,
   request: TransportRequest,
 ): KubeList<Stored<T>> {
-  if (!isRecord(body) || !isRecord(body['metadata'])) throw unexpected(request, 'a list');
+  if (!isRecord(body) || !isRecord(body['metadata'])) throw unexpectedResponse(request, 'a list');
   const list = body as unknown as KubeList<Stored<T>>;
-  // An empty list of a Go server may be null.
+  // A Go server may send null for an empty list.
   list.items ??= [];
-  for (const item of list.items) withKind(type, expectObject<T>(item, request));
+  for (const item of list.items) addKind(type, expectObject<T>(item, request));
   return list;
 }
 
-/** kube-apiserver leaves apiVersion and kind out of the items of built-in lists. */
-function withKind<T extends KubeObject>(type: ResourceType<T>, object: Stored<T>): Stored<T> {
-  const named: KubeObject = object;
-  named.apiVersion ??= apiVersionOf(type);
-  named.kind ??= type.kind;
+/** Adds apiVersion and kind, which kube-apiserver omits from the items of built-in lists. */
+function addKind<T extends KubeObject>(type: ResourceType<T>, object: Stored<T>): Stored<T> {
+  const target: KubeObject = object;
+  target.apiVersion ??= apiVersionOf(type);
+  target.kind ??= type.kind;
   return object;
 }
 
-function unexpected({ method, path }: TransportRequest, what: string): TransportError {
-  return new TransportError(`Cannot read the answer to ${method} ${path}: it is not ${what}`);
+function unexpectedResponse({ method, path }: TransportRequest, what: string): TransportError {
+  return new TransportError(`Cannot read the response to ${method} ${path}: it is not ${what}`);
 }

@@ -1,6 +1,6 @@
-/** Comparing resourceVersions: decimal numbers of up to 64 bits, which a double could not hold. */
+/** Compares resourceVersions: decimal numbers of up to 64 bits, which a double cannot represent. */
 
-/** Below zero when `a` is older than `b`, zero when they are one revision. */
+/** Returns a negative number if `a` is older than `b`, 0 if they are equal, otherwise a positive number. */
 export function compareRevisions(a: string, b: string): number {
   if (a.length !== b.length) return a.length - b.length;
   if (a === b) return 0;

@@ -1,4 +1,4 @@
-/** The bearer token: fixed, or read again from its file, because such tokens are rotated under a running process. */
+/** The bearer token: fixed, or read regularly from a file, because such tokens are rotated while a process runs. */
 import type { Clock } from '#lib/clock.ts';
 
 export interface TokenSourceOptions {
@@ -18,7 +18,7 @@ export class TokenSource {
     this.#options = options;
   }
 
-  /** Undefined where there is none. A file that cannot be read any more leaves the last token in use. */
+  /** Returns the token, or undefined if there is none. Keeps using the last token if the file cannot be read. */
   async token(): Promise<string | undefined> {
     const { token, tokenFile, clock, readFile } = this.#options;
     if (tokenFile === undefined) return token;
@@ -35,8 +35,8 @@ export class TokenSource {
     }
   }
 
-  /** The server did not accept it: the next request reads the file again. */
-  refused(): void {
+  /** Discards a token that the server has refused. The next request reads the file again. */
+  discard(): void {
     this.#read = undefined;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The port between the client and whatever carries its requests: HTTPS (http.ts), a function call (in-process.ts)
- * or a fake (testing/). A transport knows bytes, JSON and HTTP codes; kinds and paths are rest-client.ts's.
+ * The interface between the client and the carrier of its requests: HTTPS (http.ts), a function call (in-process.ts) or
+ * a fake (testing/). A transport knows bytes, JSON and HTTP codes; rest-client.ts knows kinds and paths.
  */
 import { ApiError } from '#kube/api-error.ts';
 import type { Status } from '#kube/api-error.ts';
@@ -8,43 +8,45 @@ import { isRecord } from '#kube/meta.ts';
 
 export interface TransportRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Path without the query. */
+  /** The path without the query. */
   readonly path: string;
   readonly query?: URLSearchParams;
   /** Sent as JSON. */
   readonly body?: unknown;
   readonly contentType?: string;
   readonly accept?: string;
-  /** A longer answer is an error; DEFAULT_ANSWER_BYTES unless told otherwise. */
+  /** Limit of the response; a longer one is an error. Default: DEFAULT_RESPONSE_BYTES. */
   readonly maxAnswerBytes?: number;
-  /** Of a stream: what makes a value of a line, instead of JSON.parse. Throws for what it cannot read. */
+  /** Parses a line of a stream instead of JSON.parse. Throws if it cannot. */
   readonly readLine?: ((line: string) => unknown) | undefined;
   readonly signal?: AbortSignal;
 }
 
 export interface TransportResponse {
   readonly status: number;
-  /** Parsed anew for each caller: nobody shares it. */
+  /** Parsed for each caller, so that no caller shares it. */
   readonly body: unknown;
   readonly warnings: readonly string[];
 }
 
 export interface Transport {
-  /** Throws ApiError for every answer that is not 2xx, TransportError when there is none, the signal's reason on abort. */
+  /**
+   * Throws ApiError for a response that is not 2xx, TransportError without a response, the signal's reason on abort.
+   */
   request(request: TransportRequest): Promise<TransportResponse>;
-  /** The answer's lines as they come, each one parsed. Ends when the server ends it; throws as `request` does. */
+  /** Yields the parsed lines of the response as they arrive. Ends when the server ends it; throws like `request`. */
   stream(request: TransportRequest): AsyncIterable<unknown>;
 }
 
-/** No answer, or not all of it: the connection failed, or what came is not what the protocol allows. May be retried. */
+/** There is no response, or it is incomplete or violates the protocol. The request may be retried. */
 export class TransportError extends Error {
   override name = 'TransportError';
 }
 
-/** An object may have 3 MiB as sent; managedFields and the status come on top. */
-export const DEFAULT_ANSWER_BYTES = 16 * 1024 * 1024;
-/** One page of a list. Stays below the longest string that V8 can hold. */
-export const LIST_ANSWER_BYTES = 256 * 1024 * 1024;
+/** An object may have 3 MiB in a request; managedFields and status come in addition. */
+export const DEFAULT_RESPONSE_BYTES = 16 * 1024 * 1024;
+/** Limit for one page of a list. Below the longest string of V8. */
+export const LIST_RESPONSE_BYTES = 256 * 1024 * 1024;
 
 const REASONS: Readonly<Record<number, string>> = {
   400: 'BadRequest',
@@ -63,7 +65,9 @@ const REASONS: Readonly<Record<number, string>> = {
   504: 'Timeout',
 };
 
-/** The error that an answer means: its Status where it has one, else (a proxy's page, say) what the code says. */
+/**
+ * Returns the error of a response: its Status if it has one, otherwise (a proxy's page, for example) that of its code.
+ */
 export function errorOfAnswer(httpCode: number, body: string): ApiError {
   const status = parseStatus(body);
   return ApiError.fromStatus(status ?? { reason: REASONS[httpCode] ?? '' }, httpCode);
@@ -78,17 +82,17 @@ function parseStatus(body: string): Partial<Status> | undefined {
   }
 }
 
-export function parseAnswer(text: string, what: string, read: (text: string) => unknown = JSON.parse): unknown {
-  // Subresources that have nothing to tell answer with nothing.
+export function parseResponse(text: string, what: string, read: (text: string) => unknown = JSON.parse): unknown {
+  // Some subresources respond without a body.
   if (text === '') return undefined;
   try {
     return read(text);
   } catch (cause) {
-    throw new TransportError(`Cannot read the answer to ${what}: it is not JSON`, { cause });
+    throw new TransportError(`Cannot read the response to ${what}: it is not JSON`, { cause });
   }
 }
 
-/** `GET /api/v1/pods`: how errors name a request. The query stays out: it may be long. */
+/** Returns `GET /api/v1/pods`, the request in error messages. Without the query, which may be long. */
 export function describeRequest({ method, path }: Pick<TransportRequest, 'method' | 'path'>): string {
   return `${method} ${path}`;
 }

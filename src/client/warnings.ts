@@ -1,9 +1,9 @@
-/** Warning headers (RFC 7234 5.5), which Kubernetes uses for what is accepted but unwise. */
+/** Warning headers (RFC 7234 5.5), which Kubernetes uses for requests that it accepts but advises against. */
 
 const WARNING = /\b[0-9]{3} [^ ]+ "((?:[^"\\]|\\.)*)"/g;
 const MAX_HEADER = 16 * 1024;
 
-/** The texts of `299 - "text"`, several of which may stand in one header. */
+/** Returns the texts of `299 - "text"`. A header may contain several. */
 export function parseWarnings(header: string | string[] | undefined): string[] {
   if (header === undefined) return [];
   const text = (Array.isArray(header) ? header.join(', ') : header).slice(0, MAX_HEADER);

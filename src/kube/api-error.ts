@@ -1,6 +1,6 @@
 /**
- * ApiError: a Kubernetes Status as an error, the same on both sides of the wire.
- * Codes, reasons and wording are kube-apiserver's own, because clients and people know them.
+ * ApiError: a Kubernetes Status as an error, the same on server and client. Codes, reasons and messages are those of
+ * kube-apiserver, because clients and users know them.
  */
 import { type FieldError, invalidValue } from '#kube/field-error.ts';
 
@@ -45,7 +45,7 @@ export class ApiError extends Error {
   readonly code: number;
   readonly reason: string;
   readonly details: StatusDetails | undefined;
-  /** Extra list metadata: an expired continue token comes back with a fresh one. */
+  /** A new continue token, which the server sends with the error about an expired one. */
   readonly continue: string | undefined;
 
   constructor(
@@ -75,7 +75,7 @@ export class ApiError extends Error {
   }
 
   static fromStatus(status: Partial<Status>, httpCode: number): ApiError {
-    const message = status.message ?? `the server answered with HTTP ${httpCode}`;
+    const message = status.message ?? `the server responded with HTTP ${httpCode}`;
     return new ApiError(status.code ?? httpCode, status.reason ?? '', message, {
       details: status.details,
       continueToken: status.metadata?.continue,
@@ -83,7 +83,7 @@ export class ApiError extends Error {
   }
 }
 
-const named = ({ group, plural }: ResourceName, name: string): StatusDetails => ({
+const detailsOf = ({ group, plural }: ResourceName, name: string): StatusDetails => ({
   ...(name === '' ? {} : { name }),
   ...(group === '' ? {} : { group }),
   kind: plural,
@@ -93,29 +93,28 @@ const resourceText = ({ group, plural }: ResourceName) => (group === '' ? plural
 
 export function notFound(resource: ResourceName, name: string): ApiError {
   return new ApiError(404, 'NotFound', `${resourceText(resource)} "${name}" not found`, {
-    details: named(resource, name),
+    details: detailsOf(resource, name),
   });
 }
 
 export function alreadyExists(resource: ResourceName, name: string): ApiError {
   return new ApiError(409, 'AlreadyExists', `${resourceText(resource)} "${name}" already exists`, {
-    details: named(resource, name),
+    details: detailsOf(resource, name),
   });
 }
 
-/** The generated name was taken each time; the client may try again at once. */
+/** Every generated name was already in use; the client may retry at once. */
 export function generateNameConflict(resource: ResourceName, name: string): ApiError {
   const text = `${resourceText(resource)} "${name}" already exists, the server was not able to generate a unique name for the object`;
-  return new ApiError(409, 'AlreadyExists', text, { details: { ...named(resource, name), retryAfterSeconds: 1 } });
+  return new ApiError(409, 'AlreadyExists', text, { details: { ...detailsOf(resource, name), retryAfterSeconds: 1 } });
 }
 
-export function conflict(resource: ResourceName, name: string, why: string): ApiError {
-  return new ApiError(409, 'Conflict', `Operation cannot be fulfilled on ${resourceText(resource)} "${name}": ${why}`, {
-    details: named(resource, name),
-  });
+export function conflict(resource: ResourceName, name: string, reason: string): ApiError {
+  const text = `Operation cannot be fulfilled on ${resourceText(resource)} "${name}": ${reason}`;
+  return new ApiError(409, 'Conflict', text, { details: detailsOf(resource, name) });
 }
 
-/** All that kube-apiserver tells of a JSON patch that does not apply, above all of one whose `test` does not hold. */
+/** kube-apiserver's message for a JSON patch that cannot be applied, usually because a `test` failed. */
 export const UNFIT_PATCH = 'the server rejected our request due to an error in our request';
 
 export function isUnfitPatch(error: unknown): boolean {
@@ -138,14 +137,16 @@ export function invalid(kind: KindName, name: string, errors: readonly FieldErro
   });
 }
 
-/** A patch whose result is no object of the kind: kube-apiserver names neither kind nor object here. */
-export function invalidPatch(shown: string, why: string): ApiError {
-  return invalid({ group: '', kind: '' }, '', [invalidValue('patch', shown, why)]);
+/**
+ * The result of a patch is not a valid object of the kind. kube-apiserver names neither kind nor object in this error.
+ */
+export function invalidPatch(value: string, reason: string): ApiError {
+  return invalid({ group: '', kind: '' }, '', [invalidValue('patch', value, reason)]);
 }
 
-export function forbidden(resource: ResourceName, name: string, why: string): ApiError {
+export function forbidden(resource: ResourceName, name: string, reason: string): ApiError {
   const subject = name === '' ? resourceText(resource) : `${resourceText(resource)} "${name}"`;
-  return new ApiError(403, 'Forbidden', `${subject} is forbidden: ${why}`, { details: named(resource, name) });
+  return new ApiError(403, 'Forbidden', `${subject} is forbidden: ${reason}`, { details: detailsOf(resource, name) });
 }
 
 export function forbiddenPath(user: string, verb: string, path: string): ApiError {

@@ -26,22 +26,22 @@ const cases: Record<string, Case> = {
     next: { type: 'Ready', status: 'True' },
     want: [{ type: 'Ready', status: 'True', lastTransitionTime: NOW }],
   },
-  'moves the time when the status changes, and keeps the place': {
+  'sets the time when the status changes, and keeps the position': {
     before: [ready(), other],
     next: { type: 'Ready', status: 'False', reason: 'Down' },
     want: [ready({ status: 'False', reason: 'Down', lastTransitionTime: NOW }), other],
   },
-  'keeps the time when only the reason changes': {
+  'keeps the time when only reason and message change': {
     before: [other, ready()],
-    next: { type: 'Ready', status: 'True', reason: 'StillUp', message: 'fine' },
-    want: [other, ready({ reason: 'StillUp', message: 'fine' })],
+    next: { type: 'Ready', status: 'True', reason: 'StillUp', message: 'ok' },
+    want: [other, ready({ reason: 'StillUp', message: 'ok' })],
   },
-  'drops a message that is no longer said': {
+  'removes a message that is no longer given': {
     before: [ready({ message: 'old' })],
     next: { type: 'Ready', status: 'True', reason: 'Up' },
     want: [ready()],
   },
-  'dates a condition that had no time': {
+  'sets the time of a condition that had none': {
     before: [{ type: 'Ready', status: 'True' }],
     next: { type: 'Ready', status: 'True' },
     want: [{ type: 'Ready', status: 'True', lastTransitionTime: NOW }],
@@ -55,12 +55,12 @@ for (const [sentence, { before, next, want }] of Object.entries(cases)) {
     const input = plain(before ?? null);
     const after = setCondition(before, next, NOW);
     assert.deepEqual(plain(after), want);
-    assert.deepEqual(plain(before ?? null), input, 'the list given is not changed');
+    assert.deepEqual(plain(before ?? null), input, 'the input is not changed');
     assert.equal(setCondition(after, next, '2030-01-01T00:00:00Z'), after, 'a repeated call changes nothing');
   });
 }
 
-test('reads conditions, also where there are none', () => {
+test('reads conditions, also from an object without any', () => {
   assert.equal(findCondition([ready()], 'Ready')?.reason, 'Up');
   assert.equal(findCondition(undefined, 'Ready'), undefined);
   assert.equal(isTrue([ready()], 'Ready'), true);

@@ -1,4 +1,4 @@
-/** Conditions as in metav1.Condition: one entry per type, with the moment of its last change of status. Pure. */
+/** Conditions as in metav1.Condition: one entry per type, with the time of its last change of status. Pure. */
 
 export type ConditionStatus = 'True' | 'False' | 'Unknown';
 
@@ -11,7 +11,7 @@ export interface Condition {
   observedGeneration?: number;
 }
 
-/** A condition as its author states it; the time of transition is worked out. */
+/** A condition without its transition time, which setCondition determines. */
 export type NextCondition = Omit<Condition, 'lastTransitionTime'>;
 
 export function findCondition<C extends { type: string }>(
@@ -26,8 +26,8 @@ export function isTrue(conditions: readonly { type: string; status: string }[] |
 }
 
 /**
- * The list with `next` in the place of the condition of its type, or at the end. `lastTransitionTime` moves to `now`
- * (RFC 3339) only when the status changes. A repeated call returns the very list it was given.
+ * Returns the list with `next` in place of the condition of its type, or at the end. Sets `lastTransitionTime` to `now`
+ * (RFC 3339) only if the status changes. Returns the same list if nothing changes.
  */
 export function setCondition<C extends Condition>(
   conditions: readonly C[] | undefined,
@@ -39,17 +39,17 @@ export function setCondition<C extends Condition>(
   if (at < 0) return [...list, { ...next, lastTransitionTime: now } as C];
 
   const old = list[at] as C;
-  if (saysTheSame(old, next)) return list;
+  if (isUnchanged(old, next)) return list;
   const lastTransitionTime = old.status === next.status ? (old.lastTransitionTime ?? now) : now;
-  return list.with(at, { ...old, ...cleared(next), lastTransitionTime });
+  return list.with(at, { ...old, ...allFields(next), lastTransitionTime });
 }
 
-/** reason, message and observedGeneration are replaced as a whole: what `next` does not say is gone. */
-function cleared({ type, status, reason, message, observedGeneration }: NextCondition): NextCondition {
+/** Returns all fields of the condition, so that absent ones overwrite those of the previous condition. */
+function allFields({ type, status, reason, message, observedGeneration }: NextCondition): NextCondition {
   return { type, status, reason, message, observedGeneration };
 }
 
-function saysTheSame(old: Condition, next: NextCondition): boolean {
+function isUnchanged(old: Condition, next: NextCondition): boolean {
   return (
     old.lastTransitionTime !== undefined &&
     old.status === next.status &&

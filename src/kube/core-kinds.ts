@@ -1,6 +1,6 @@
 /**
- * Kubernetes' own kinds as our clients talk about them: only the fields that some part of ours reads or writes. The
- * engine has its own, whole schemas of them; on a cluster they are the cluster's.
+ * Kubernetes' own kinds with the fields that our clients read or write. The engine has complete schemas of these kinds;
+ * an existing cluster serves its own.
  */
 import type { Condition } from '#kube/conditions.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
@@ -158,7 +158,7 @@ export interface Secret extends KubeObject {
   data?: Record<string, string>;
 }
 
-/** `binaryData` is base64. */
+/** A ConfigMap. The values of `binaryData` are base64. */
 export interface ConfigMap extends KubeObject {
   data?: Record<string, string>;
   binaryData?: Record<string, string>;
@@ -170,10 +170,11 @@ export interface Lease extends KubeObject {
     leaseDurationSeconds?: number;
     renewTime?: string;
     acquireTime?: string;
+    leaseTransitions?: number;
   };
 }
 
-/** Of namespaces and definitions only the metadata are ours to look at. */
+/** Namespaces and CustomResourceDefinitions. Clients read only their metadata. */
 export const NAMESPACES: ResourceType = {
   group: '',
   version: 'v1',

@@ -3,20 +3,20 @@ import { test } from 'node:test';
 import { deepEqual } from '#kube/deep.ts';
 
 const cases: Record<string, { a: unknown; b: unknown; same: boolean }> = {
-  'equal trees, keys in another order': {
+  'trees with keys in another order are equal': {
     a: { x: [1, { y: 'a' }], z: null },
     b: { z: null, x: [1, { y: 'a' }] },
     same: true,
   },
-  'absent and undefined': { a: { x: undefined, y: 1 }, b: { y: 1 }, same: true },
-  'undefined and absent': { a: { y: 1 }, b: { y: 1, x: undefined }, same: true },
-  'absent and null': { a: {}, b: { x: null }, same: false },
-  'one more key': { a: { x: 1 }, b: { x: 1, y: 2 }, same: false },
-  'lists of another order': { a: [1, 2], b: [2, 1], same: false },
-  'lists of another length': { a: [1], b: [1, 2], same: false },
-  'a list and a map': { a: [], b: {}, same: false },
-  'a number and its text': { a: 1, b: '1', same: false },
-  'a key that every object inherits': { a: { toString: {} }, b: {}, same: false },
+  'an undefined key equals an absent one': { a: { x: undefined, y: 1 }, b: { y: 1 }, same: true },
+  'an absent key equals an undefined one': { a: { y: 1 }, b: { y: 1, x: undefined }, same: true },
+  'an absent key differs from null': { a: {}, b: { x: null }, same: false },
+  'an additional key makes a difference': { a: { x: 1 }, b: { x: 1, y: 2 }, same: false },
+  'lists in another order differ': { a: [1, 2], b: [2, 1], same: false },
+  'lists of different lengths differ': { a: [1], b: [1, 2], same: false },
+  'a list differs from a map': { a: [], b: {}, same: false },
+  'a number differs from its text': { a: 1, b: '1', same: false },
+  'an own key differs from an inherited one': { a: { toString: {} }, b: {}, same: false },
 };
 
 for (const [sentence, { a, b, same }] of Object.entries(cases)) {

@@ -8,22 +8,22 @@ const equal: Record<string, [unknown, unknown]> = {
     { a: 1, b: { c: [] } },
     { b: { c: [] }, a: 1 },
   ],
-  'an undefined property is as good as absent': [{ a: 1, b: undefined }, { a: 1 }],
+  'an undefined property equals an absent one': [{ a: 1, b: undefined }, { a: 1 }],
   'undefined properties of different names are both absent': [{ a: undefined }, { b: undefined }],
 };
 
 const different: Record<string, [unknown, unknown]> = {
-  'null is a value, not absence': [{ a: null }, {}],
-  'an undefined property does not stand for another': [{ a: undefined }, { b: 1 }],
-  'an empty array is no empty object': [[], {}],
+  'null differs from an absent property': [{ a: null }, {}],
+  'an undefined property does not count as another property': [{ a: undefined }, { b: 1 }],
+  'an empty array differs from an empty object': [[], {}],
   'the order of items matters': [
     [1, 2],
     [2, 1],
   ],
   'types matter': [{ a: 1 }, { a: '1' }],
-  'a key of the prototype is not a key': [{ toString: null }, {}],
-  'an own key __proto__ stands for no other': [JSON.parse('{"__proto__":{}}'), { x: 1 }],
-  'a longer array differs': [[1], [1, 1]],
+  'an own key differs from an inherited one': [{ toString: null }, {}],
+  'an own key __proto__ does not count as another key': [JSON.parse('{"__proto__":{}}'), { x: 1 }],
+  'arrays of different lengths differ': [[1], [1, 1]],
 };
 
 for (const [sentence, [a, b]] of Object.entries(equal)) {
@@ -49,7 +49,7 @@ const json = fc.letrec<{ value: unknown }>((tie) => ({
   ),
 })).value;
 
-test('a clone is equal and shares nothing', () => {
+test('a clone is equal and shares nothing with its source', () => {
   fc.assert(
     fc.property(json, (value) => {
       const copy = deepClone(value);

@@ -1,8 +1,8 @@
-/** Deep equality and copies of JSON values: plain trees without cycles, dates or class instances. */
+/** Compares and copies JSON values: plain trees without cycles, dates or class instances. */
 
 /**
- * Equal as JSON: the order of keys does not matter. A property that is `undefined` is as good as absent, and so is one
- * named `__proto__`, which deepClone drops.
+ * Reports whether two values are equal as JSON, regardless of the order of keys. Ignores properties that are
+ * `undefined` or named `__proto__`, which deepClone removes.
  */
 export function deepEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
@@ -26,7 +26,9 @@ export function deepEqual(a: unknown, b: unknown): boolean {
   return unmatched === 0;
 }
 
-/** A copy that shares nothing with its source. A key `__proto__` is left out, so that it can never become a prototype. */
+/**
+ * Returns a copy that shares nothing with its source. Omits a key `__proto__`, so that it can never become a prototype.
+ */
 export function deepClone<T>(value: T): T {
   return clone(value) as T;
 }

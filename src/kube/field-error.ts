@@ -1,6 +1,6 @@
 /**
- * What is wrong with one field, in Kubernetes' words. Validation returns all of them and never throws;
- * `invalid()` in api-error.ts turns them into one 422.
+ * A violation found by validation, for one field, in Kubernetes' words. Validation returns all violations and never
+ * throws; `invalid()` in api-error.ts combines them into one 422.
  */
 
 export type FieldErrorReason =
@@ -17,11 +17,11 @@ export type FieldErrorReason =
 export interface FieldError {
   readonly reason: FieldErrorReason;
   readonly field: string;
-  /** Without the field: `Invalid value: 3: must be ...`. */
+  /** The message without the field: `Invalid value: 3: must be ...`. */
   readonly message: string;
 }
 
-/** Go's %#v / %q as Kubernetes prints a bad value: strings quoted, objects as compact JSON. */
+/** Formats an invalid value as Kubernetes does (Go's %#v and %q): strings quoted, objects as compact JSON. */
 export function quoteValue(value: unknown): string {
   if (value === undefined || value === null) return 'null';
   return JSON.stringify(value);

@@ -44,7 +44,7 @@ const requirement = fc.record({
   value: fc.string(),
 });
 
-test('what is formatted parses to the same terms', () => {
+test('parses a formatted selector to the same terms', () => {
   fc.assert(
     fc.property(fc.array(requirement, { maxLength: 4 }), (requirements) => {
       const terms = (list: readonly FieldRequirement[]) => list.map((item) => JSON.stringify(item)).sort();
@@ -58,7 +58,7 @@ test('what is formatted parses to the same terms', () => {
   );
 });
 
-test('all terms must hold', () => {
+test('matches only if all terms match', () => {
   const read = (field: string) => ({ a: '1', b: '2' })[field] ?? '';
   assert.equal(matchesFields(parseFieldSelector('a=1,b!=1'), read), true);
   assert.equal(matchesFields(parseFieldSelector('a=1,b!=2'), read), false);

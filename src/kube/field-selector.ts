@@ -1,12 +1,12 @@
 /**
- * Field selectors: `metadata.name=a,spec.phase!=Done`. Knows the syntax and its escapes (`\\`, `\,`, `\=`), not which
- * fields a kind has: an unknown field is the caller's to refuse.
+ * Field selectors: `metadata.name=a,spec.phase!=Done`. Parses the syntax with its escapes (`\\`, `\,`, `\=`). Callers
+ * refuse fields that the kind does not have.
  */
 import { badRequest } from '#kube/api-error.ts';
 
 export type FieldRequirement = { field: string; operator: '=' | '!='; value: string };
 
-/** All terms must hold. Empty text selects everything. */
+/** Returns the terms of a selector, all of which must match. An empty selector matches everything. */
 export function parseFieldSelector(text: string): readonly FieldRequirement[] {
   const requirements: FieldRequirement[] = [];
   for (const term of splitTerms(text).sort()) {
@@ -29,12 +29,12 @@ export function formatFieldSelector(requirements: readonly FieldRequirement[]): 
   return requirements.map(({ field, operator, value }) => `${field}${operator}${escapeFieldValue(value)}`).join(',');
 }
 
-/** Makes any text safe to stand as a value in a field selector. */
+/** Escapes a text so that it can be a value in a field selector. */
 export function escapeFieldValue(value: string): string {
   return value.replace(/[\\,=]/g, '\\$&');
 }
 
-/** Splits at commas that are not escaped; the escapes stay in the terms. */
+/** Splits at unescaped commas. The terms keep their escapes. */
 function splitTerms(text: string): string[] {
   const terms: string[] = [];
   let start = 0;
@@ -49,15 +49,15 @@ function splitTerms(text: string): string[] {
   return terms;
 }
 
-/** The first operator in the term splits it: no escapes exist on the left side. */
+/** Splits a term at its first operator; a field name cannot contain escapes. */
 function parseTerm(term: string, selector: string): FieldRequirement {
-  const equals = term.indexOf('=');
-  if (equals < 0) throw badRequest(`invalid selector: '${selector}'; can't understand '${term}'`);
-  if (equals > 0 && term[equals - 1] === '!') {
-    return { field: term.slice(0, equals - 1), operator: '!=', value: unescape(term.slice(equals + 1)) };
+  const equalsAt = term.indexOf('=');
+  if (equalsAt < 0) throw badRequest(`invalid selector: '${selector}'; can't understand '${term}'`);
+  if (equalsAt > 0 && term[equalsAt - 1] === '!') {
+    return { field: term.slice(0, equalsAt - 1), operator: '!=', value: unescape(term.slice(equalsAt + 1)) };
   }
-  const valueAt = term[equals + 1] === '=' ? equals + 2 : equals + 1;
-  return { field: term.slice(0, equals), operator: '=', value: unescape(term.slice(valueAt)) };
+  const valueAt = term[equalsAt + 1] === '=' ? equalsAt + 2 : equalsAt + 1;
+  return { field: term.slice(0, equalsAt), operator: '=', value: unescape(term.slice(valueAt)) };
 }
 
 function unescape(value: string): string {
@@ -65,7 +65,7 @@ function unescape(value: string): string {
   let plain = '';
   for (let i = 0; i < value.length; i++) {
     let char = value[i] as string;
-    // Kubernetes prints the number of the character here, not the character.
+    // Kubernetes prints the code of the character here, not the character.
     if (char === ',' || char === '=') {
       throw badRequest(`invalid field selector: unescaped character in value: ${char.charCodeAt(0)}`);
     }

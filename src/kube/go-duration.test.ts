@@ -41,7 +41,7 @@ const cases: Record<string, number | undefined> = {
 };
 
 for (const [text, want] of Object.entries(cases)) {
-  test(`${JSON.stringify(text)} is ${want === undefined ? 'no duration' : `${want} ms`}`, () => {
+  test(`${JSON.stringify(text)} is ${want === undefined ? 'not a duration' : `${want} ms`}`, () => {
     assert.equal(parseGoDuration(text), want);
   });
 }

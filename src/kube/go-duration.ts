@@ -1,10 +1,10 @@
-/** Durations as Go writes them and Kubernetes takes them: `5m`, `1h30m`, `1.5s`, `0`. Pure. */
+/** Durations in the format of Go, which Kubernetes accepts: `5m`, `1h30m`, `1.5s`, `0`. Pure. */
 
 const UNITS_MS: ReadonlyMap<string, number> = new Map([
   ['ns', 1e-6],
   ['us', 1e-3],
   ['µs', 1e-3],
-  // The Greek letter looks the same and is as good.
+  // The Greek letter looks the same and is accepted as well.
   ['μs', 1e-3],
   ['ms', 1],
   ['s', 1000],
@@ -12,12 +12,12 @@ const UNITS_MS: ReadonlyMap<string, number> = new Map([
   ['h', 3_600_000],
 ]);
 
-/** A number and its unit; what is longer than this cannot be in range. */
+/** A number and its unit. Numbers with more digits are out of range. */
 const PART = /([0-9]{0,32}(?:\.[0-9]{0,32})?)(ns|us|µs|μs|ms|s|m|h)/y;
-/** What 64 bits of nanoseconds hold. */
+/** The range of 64-bit nanoseconds. */
 const MAX_MS = 2 ** 63 / 1e6;
 
-/** In milliseconds, which may be a fraction; undefined for what is no duration. */
+/** Returns the milliseconds, which may be a fraction, or undefined if the text is not a duration. */
 export function parseGoDuration(text: string): number | undefined {
   const sign = text.startsWith('-') ? -1 : 1;
   const start = text.startsWith('-') || text.startsWith('+') ? 1 : 0;

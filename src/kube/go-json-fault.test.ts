@@ -7,7 +7,7 @@ const END = 'unexpected end of JSON input';
 const KEY = 'looking for beginning of object key string';
 const VALUE = 'looking for beginning of value';
 
-/** As encoding/json of Go 1.23 says it. */
+/** The messages of encoding/json in Go 1.23. */
 const cases: Record<string, string | undefined> = {
   '': END,
   '  ': END,
@@ -54,12 +54,12 @@ const cases: Record<string, string | undefined> = {
 };
 
 for (const [text, want] of Object.entries(cases)) {
-  test(`${JSON.stringify(text.slice(0, 40))}: ${want ?? 'is JSON'}`, () => {
+  test(`${JSON.stringify(text.slice(0, 40))}: ${want ?? 'is valid JSON'}`, () => {
     assert.equal(goJsonFault(Buffer.from(text)), want);
   });
 }
 
-test('finds a fault exactly where JSON.parse does', () => {
+test('finds an error exactly if JSON.parse does', () => {
   const piece = fc.constantFrom(
     '{',
     '}',

@@ -1,24 +1,24 @@
 /**
- * What Go's encoding/json says about a text that is no JSON: kube-apiserver puts these words into its answers, and
- * JSON.parse has others. Only for texts that were refused already, so that it need not be fast.
+ * Returns the message of Go's encoding/json about invalid JSON. kube-apiserver includes it in its responses, and the
+ * messages of JSON.parse differ. Only used for texts that JSON.parse has refused, so it need not be fast.
  */
 
-/** undefined = Go would take it. */
+/** Returns the message, or undefined if Go accepts the text. */
 export function goJsonFault(bytes: Uint8Array): string | undefined {
   try {
-    new Scanner(bytes).document();
+    new Scanner(bytes).check();
     return undefined;
   } catch (error) {
-    if (error instanceof Fault) return error.message;
+    if (error instanceof JsonSyntaxError) return error.message;
     throw error;
   }
 }
 
-class Fault extends Error {}
+class JsonSyntaxError extends Error {}
 
 const END = 'unexpected end of JSON input';
 
-/** The deepest nesting that Go takes; it also keeps our own stack small. */
+/** The deepest nesting that Go accepts. Also bounds our own memory. */
 const MAX_DEPTH = 10_000;
 
 const isSpace = (c: number) => c === 0x20 || c === 0x09 || c === 0x0a || c === 0x0d;
@@ -34,52 +34,55 @@ class Scanner {
     this.#bytes = bytes;
   }
 
-  /** What is open is kept in a list, not on the stack. */
-  document(): void {
+  /** Checks the whole text. Keeps open objects and arrays in a list instead of recursing. */
+  check(): void {
     const open: ('object' | 'array')[] = [];
     do {
-      if (open.length >= MAX_DEPTH) throw new Fault('exceeded max depth');
-      const begun = this.#value();
-      if (begun !== undefined) open.push(begun);
-      else this.#close(open);
+      if (open.length >= MAX_DEPTH) throw new JsonSyntaxError('exceeded max depth');
+      const opened = this.#readValue();
+      if (opened !== undefined) open.push(opened);
+      else this.#closeEnded(open);
     } while (open.length > 0);
-    this.#space();
+    this.#skipSpace();
     if (this.#at < this.#bytes.length) throw this.#unexpected('after top-level value');
   }
 
-  /** Reads a scalar or an empty object or list; a fuller one is begun, up to where its first value must come. */
-  #value(): 'object' | 'array' | undefined {
-    this.#space();
+  /**
+   * Reads a scalar, or an empty object or array. Of any other object or array it reads the beginning, up to its first
+   * value, and returns its type.
+   */
+  #readValue(): 'object' | 'array' | undefined {
+    this.#skipSpace();
     const c = this.#peek();
     if (c === code('{')) {
       this.#at++;
-      this.#space();
+      this.#skipSpace();
       if (this.#skip('}')) return undefined;
-      this.#key();
+      this.#readKey();
       return 'object';
     }
     if (c === code('[')) {
       this.#at++;
-      this.#space();
+      this.#skipSpace();
       return this.#skip(']') ? undefined : 'array';
     }
-    if (c === code('"')) this.#string();
-    else if (c === code('-') || isDigit(c)) this.#number();
-    else if (c === code('t')) this.#word('true');
-    else if (c === code('f')) this.#word('false');
-    else if (c === code('n')) this.#word('null');
+    if (c === code('"')) this.#readString();
+    else if (c === code('-') || isDigit(c)) this.#readNumber();
+    else if (c === code('t')) this.#readWord('true');
+    else if (c === code('f')) this.#readWord('false');
+    else if (c === code('n')) this.#readWord('null');
     else throw this.#unexpected('looking for beginning of value');
     return undefined;
   }
 
-  /** After a value: ends what ends here, until another value must come. */
-  #close(open: ('object' | 'array')[]): void {
+  /** Closes the objects and arrays that end after a value, until another value must follow. */
+  #closeEnded(open: ('object' | 'array')[]): void {
     while (open.length > 0) {
-      this.#space();
+      this.#skipSpace();
       const inObject = open.at(-1) === 'object';
       if (this.#skip(',')) {
-        this.#space();
-        if (inObject) this.#key();
+        this.#skipSpace();
+        if (inObject) this.#readKey();
         return;
       }
       const where = inObject ? 'after object key:value pair' : 'after array element';
@@ -88,54 +91,54 @@ class Scanner {
     }
   }
 
-  #key(): void {
+  #readKey(): void {
     if (this.#peek() !== code('"')) throw this.#unexpected('looking for beginning of object key string');
-    this.#string();
-    this.#space();
+    this.#readString();
+    this.#skipSpace();
     if (!this.#skip(':')) throw this.#unexpected('after object key');
   }
 
-  #string(): void {
+  #readString(): void {
     this.#at++;
     for (;;) {
       const c = this.#peek();
       if (c < 0x20) throw this.#unexpected('in string literal');
       this.#at++;
       if (c === code('"')) return;
-      if (c === code('\\')) this.#escape();
+      if (c === code('\\')) this.#readEscape();
     }
   }
 
-  #escape(): void {
+  #readEscape(): void {
     if (this.#skip('u')) {
-      for (let i = 0; i < 4; i++) this.#take(isHex, 'in \\u hexadecimal character escape');
-    } else this.#take((c) => '"\\/bfnrt'.includes(String.fromCharCode(c)), 'in string escape code');
+      for (let i = 0; i < 4; i++) this.#expect(isHex, 'in \\u hexadecimal character escape');
+    } else this.#expect((c) => '"\\/bfnrt'.includes(String.fromCharCode(c)), 'in string escape code');
   }
 
-  #number(): void {
+  #readNumber(): void {
     this.#skip('-');
-    if (!this.#skip('0')) this.#digits('in numeric literal');
-    if (this.#skip('.')) this.#digits('after decimal point in numeric literal');
+    if (!this.#skip('0')) this.#readDigits('in numeric literal');
+    if (this.#skip('.')) this.#readDigits('after decimal point in numeric literal');
     if (this.#skip('e') || this.#skip('E')) {
       if (!this.#skip('+')) this.#skip('-');
-      this.#digits('in exponent of numeric literal');
+      this.#readDigits('in exponent of numeric literal');
     }
   }
 
-  #digits(where: string): void {
-    this.#take(isDigit, where);
+  #readDigits(where: string): void {
+    this.#expect(isDigit, where);
     while (this.#at < this.#bytes.length && isDigit(this.#bytes[this.#at]!)) this.#at++;
   }
 
-  #word(word: string): void {
+  #readWord(word: string): void {
     for (const [i, char] of [...word].entries()) {
-      const wanted = code(char);
-      this.#take((c) => c === wanted, i === 0 ? '' : `in literal ${word} (expecting '${char}')`);
+      const expected = code(char);
+      this.#expect((c) => c === expected, i === 0 ? '' : `in literal ${word} (expecting '${char}')`);
     }
   }
 
-  #take(fits: (c: number) => boolean, where: string): void {
-    if (!fits(this.#peek())) throw this.#unexpected(where);
+  #expect(accepts: (c: number) => boolean, where: string): void {
+    if (!accepts(this.#peek())) throw this.#unexpected(where);
     this.#at++;
   }
 
@@ -145,23 +148,25 @@ class Scanner {
     return true;
   }
 
-  #space(): void {
+  #skipSpace(): void {
     while (this.#at < this.#bytes.length && isSpace(this.#bytes[this.#at]!)) this.#at++;
   }
 
   #peek(): number {
     const c = this.#bytes[this.#at];
-    if (c === undefined) throw new Fault(END);
+    if (c === undefined) throw new JsonSyntaxError(END);
     return c;
   }
 
-  #unexpected(where: string): Fault {
-    return new Fault(`invalid character ${quoted(this.#peek())} ${where}`);
+  #unexpected(where: string): JsonSyntaxError {
+    return new JsonSyntaxError(`invalid character ${quoteByte(this.#peek())} ${where}`);
   }
 }
 
-/** A byte as Go quotes it: it takes bytes for characters here, so that UTF-8 shows its first byte only. */
-function quoted(c: number): string {
+/**
+ * Quotes a byte as Go does. Go treats bytes as characters here, so only the first byte of a UTF-8 sequence is shown.
+ */
+function quoteByte(c: number): string {
   const known = SHORT.get(c);
   if (known !== undefined) return `'${known}'`;
   if (c === 0xad || c < 0x20 || (c >= 0x7f && c <= 0xa0)) return `'${hex(c)}'`;

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { goSyntax, goText } from '#kube/go-text.ts';
 
 const cases: Record<string, { value: unknown; text: string; syntax: string }> = {
-  'a map, keys sorted': {
+  'a map with sorted keys': {
     value: { b: 1, a: 'x' },
     text: 'map[a:x b:1]',
     syntax: 'map[string]interface {}{"a":"x", "b":1}',
@@ -13,7 +13,7 @@ const cases: Record<string, { value: unknown; text: string; syntax: string }> = 
     text: '[x map[a:true]]',
     syntax: '[]interface {}{"x", map[string]interface {}{"a":true}}',
   },
-  'nothing in it': {
+  'empty maps and lists': {
     value: { a: {}, b: [] },
     text: 'map[a:map[] b:[]]',
     syntax: 'map[string]interface {}{"a":map[string]interface {}{}, "b":[]interface {}{}}',
@@ -21,7 +21,7 @@ const cases: Record<string, { value: unknown; text: string; syntax: string }> = 
   null: { value: { a: null }, text: 'map[a:<nil>]', syntax: 'map[string]interface {}{"a":interface {}(nil)}' },
 };
 
-describe('Go prints', () => {
+describe('goText and goSyntax print', () => {
   for (const [name, { value, text, syntax }] of Object.entries(cases)) {
     it(name, () => {
       assert.equal(goText(value), text);
@@ -29,7 +29,7 @@ describe('Go prints', () => {
     });
   }
 
-  it('no more than fits into a message', () => {
+  it('at most as much as fits into a message', () => {
     const many = Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`key${i}`, { list: [i] }]));
     assert.ok(goText(many).length < 3000);
     assert.ok(goSyntax(many).length < 3000);

@@ -1,9 +1,9 @@
-/** JSON values as Go's fmt prints them, for the few API messages of Kubernetes that show a raw map. */
+/** Formats JSON values like Go's fmt, for the few API messages of Kubernetes that contain a raw map. */
 import { isRecord } from '#kube/meta.ts';
 
 const MAX_TEXT = 2048;
 
-/** `%v`: `map[a:1 b:[x y]]`, keys sorted. Long texts are cut. */
+/** Formats like `%v`: `map[a:1 b:[x y]]`, keys sorted. Truncates long texts. */
 export function goText(value: unknown): string {
   const out = { text: '' };
   print(value, out);
@@ -35,14 +35,14 @@ function print(value: unknown, out: { text: string }): void {
   }
 }
 
-/** `%#v`: `map[string]interface {}{"a":1, "b":[]interface {}{"x"}}`, keys sorted. Long texts are cut. */
+/** Formats like `%#v`: `map[string]interface {}{"a":1, "b":[]interface {}{"x"}}`, keys sorted. Truncates long texts. */
 export function goSyntax(value: unknown): string {
-  const text = syntax(value, MAX_TEXT);
+  const text = formatSyntax(value, MAX_TEXT);
   return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}...` : text;
 }
 
-/** Stops soon after `room` characters. */
-function syntax(value: unknown, room: number): string {
+/** Stops soon after `maxLength` characters. */
+function formatSyntax(value: unknown, maxLength: number): string {
   if (value === null || value === undefined) return 'interface {}(nil)';
   if (typeof value !== 'object') return JSON.stringify(value);
   const isList = Array.isArray(value);
@@ -50,20 +50,20 @@ function syntax(value: unknown, room: number): string {
   let text = `${goType(value)}{`;
   let separator = '';
   for (const key of isList ? keys : keys.sort()) {
-    if (text.length > room) break;
+    if (text.length > maxLength) break;
     text += isList ? separator : `${separator}${JSON.stringify(key)}:`;
-    text += syntax((value as Record<string, unknown>)[key], room - text.length);
+    text += formatSyntax((value as Record<string, unknown>)[key], maxLength - text.length);
     separator = ', ';
   }
   return `${text}}`;
 }
 
-/** `%q` of a list of strings: `["a" "b"]`. */
+/** Formats a list of strings like `%q`: `["a" "b"]`. */
 export function goQuoted(texts: readonly string[]): string {
   return `[${texts.map((text) => JSON.stringify(text)).join(' ')}]`;
 }
 
-/** `%T` of a value as encoding/json decodes it. */
+/** Formats the type like `%T` of a value decoded by encoding/json. */
 export function goType(value: unknown): string {
   if (value === null || value === undefined) return '%!s(<nil>)';
   if (Array.isArray(value)) return '[]interface {}';

@@ -1,4 +1,7 @@
-/** Ages as kubectl prints them: two or three significant figures, as k8s.io/apimachinery's HumanDuration has them. */
+/**
+ * Formats ages as kubectl prints them, with two or three significant figures, like HumanDuration of
+ * k8s.io/apimachinery.
+ */
 
 const MINUTE_S = 60;
 const HOUR_S = 60 * MINUTE_S;
@@ -7,7 +10,7 @@ const YEAR_H = 365 * DAY_H;
 
 export function humanDuration(ms: number): string {
   const seconds = Math.trunc(ms / 1000);
-  // Clocks of two machines may disagree by a little: just below zero is "now", not an error.
+  // The clocks of two machines may differ slightly: just below zero is "now", not an error.
   if (!(seconds >= -1)) return '<invalid>';
   if (seconds < 0) return '0s';
   if (seconds < 2 * MINUTE_S) return `${seconds}s`;

@@ -18,7 +18,7 @@ const json = fc.letrec<{ value: unknown }>((tie) => ({
 
 type Operation = { op: string; path: string; value?: unknown };
 
-/** A patch from one document to another; not the shortest, but one that uses every way to edit. */
+/** Returns a patch from one document to another; not the shortest, but one that uses every kind of edit. */
 function diff(from: unknown, to: unknown, path: readonly (string | number)[] = []): Operation[] {
   const pointer = (key: string | number) => formatPointer([...path, key]);
   if (Array.isArray(from) && Array.isArray(to)) {
@@ -43,26 +43,26 @@ function diff(from: unknown, to: unknown, path: readonly (string | number)[] = [
   return [{ op: 'replace', path: formatPointer(path), value: to }];
 }
 
-/** A frozen document cannot be changed without an error. */
-function frozen<T>(value: T): T {
-  if (typeof value === 'object' && value !== null) Object.values(Object.freeze(value)).forEach(frozen);
+/** Freezes a document, so that any change to it throws. */
+function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null) Object.values(Object.freeze(value)).forEach(deepFreeze);
   return value;
 }
 
-/** Own properties only, and without regard to prototypes: fast-check makes dictionaries without any. */
+/** Copies own properties only, with the usual prototype: fast-check creates dictionaries without a prototype. */
 const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 
-test('the patch from one document to another gives the other', () => {
+test('the patch from one document to another produces the other', () => {
   fc.assert(
     fc.property(json, json, (from, to) => {
-      const patch = frozen(diff(from, to));
-      assert.deepEqual(plain(applyJsonPatch(frozen(from), patch)), plain(to));
+      const patch = deepFreeze(diff(from, to));
+      assert.deepEqual(plain(applyJsonPatch(deepFreeze(from), patch)), plain(to));
     }),
     { numRuns: 300 },
   );
 });
 
-test('a test of the document against itself holds', () => {
+test('a test of the document against itself passes', () => {
   fc.assert(
     fc.property(json, (doc) => {
       assert.equal(applyJsonPatch(doc, [{ op: 'test', path: '', value: plain(doc) }]), doc);
@@ -90,7 +90,7 @@ const garbage = fc.oneof(
   { weight: 1, arbitrary: fc.array(json, { maxLength: 3 }) },
 );
 
-test('garbage throws nothing but its own errors, changes no input and reaches no prototype', () => {
+test('garbage throws only expected errors, changes no input and no prototype', () => {
   const prototypes = () =>
     JSON.stringify(
       [Object.prototype, Array.prototype, Function.prototype].map((it) => Reflect.ownKeys(it).map(String)),
@@ -100,7 +100,7 @@ test('garbage throws nothing but its own errors, changes no input and reaches no
   fc.assert(
     fc.property(json, garbage, (doc, patch) => {
       try {
-        applyJsonPatch(frozen(doc), frozen(patch));
+        applyJsonPatch(deepFreeze(doc), deepFreeze(patch));
         applied++;
       } catch (error) {
         assert.ok(error instanceof JsonPatchError || error instanceof ApiError, String(error));
@@ -109,5 +109,5 @@ test('garbage throws nothing but its own errors, changes no input and reaches no
     { numRuns: 2000 },
   );
   assert.equal(prototypes(), before);
-  assert.ok(applied > 20, `only ${applied} patches applied: the garbage is too bad to test anything`);
+  assert.ok(applied > 20, `only ${applied} patches applied: too few to test anything`);
 });

@@ -9,7 +9,7 @@ interface Case {
   want: unknown;
 }
 
-/** Numbered as in appendix A of RFC 6902; the rest says how Kubernetes goes beyond it. */
+/** Numbered as in appendix A of RFC 6902; the others show where Kubernetes is more lenient. */
 const good: Record<string, Case> = {
   'A.1 adds a member to an object': {
     doc: { foo: 'bar' },
@@ -59,7 +59,7 @@ const good: Record<string, Case> = {
     patch: [{ op: 'add', path: '/child', value: { grandchild: {} } }],
     want: { foo: 'bar', child: { grandchild: {} } },
   },
-  'A.11 ignores members of an operation that it does not know': {
+  'A.11 ignores unknown members of an operation': {
     doc: { foo: 'bar' },
     patch: [{ op: 'add', path: '/baz', value: 'qux', xyz: 123 }],
     want: { foo: 'bar', baz: 'qux' },
@@ -81,7 +81,7 @@ const good: Record<string, Case> = {
   },
   'adds at the end by index': { doc: [1], patch: [{ op: 'add', path: '/1', value: 2 }], want: [1, 2] },
   'replaces the whole document': { doc: { a: 1 }, patch: [{ op: 'replace', path: '', value: [1] }], want: [1] },
-  'copies, and the copy goes its own way': {
+  'copies a value, and later edits of the copy do not change the original': {
     doc: { a: { b: [1] } },
     patch: [
       { op: 'copy', from: '/a', path: '/c' },
@@ -90,13 +90,17 @@ const good: Record<string, Case> = {
     ],
     want: { a: { b: [0, 1] }, c: { b: [1, 2] } },
   },
-  'moves a value to where it was': { doc: [1, 2, 3], patch: [{ op: 'move', from: '/1', path: '/1' }], want: [1, 2, 3] },
+  'moves a value to its own position': {
+    doc: [1, 2, 3],
+    patch: [{ op: 'move', from: '/1', path: '/1' }],
+    want: [1, 2, 3],
+  },
   'reads ~1 as a slash': {
     doc: { metadata: { labels: { 'a/b': '1' } } },
     patch: [{ op: 'remove', path: '/metadata/labels/a~1b' }],
     want: { metadata: { labels: {} } },
   },
-  'tests objects without regard to order': {
+  'tests objects regardless of the order of keys': {
     doc: { a: { x: 1, y: [{}] } },
     patch: [{ op: 'test', path: '/a', value: { y: [{}], x: 1 } }],
     want: { a: { x: 1, y: [{}] } },
@@ -142,11 +146,11 @@ for (const [sentence, { doc, patch, want }] of Object.entries(good)) {
 const LABELS = { metadata: { labels: { a: '1' } }, list: [1, 2], objects: [{}, {}] };
 
 const failing: Record<string, [unknown, string]> = {
-  'A.9 a test that does not hold': [
+  'A.9 a test with another value': [
     { op: 'test', path: '/metadata/labels/a', value: '2' },
     'testing value /metadata/labels/a failed: test failed',
   ],
-  'A.12 an add below nothing': [
+  'A.12 an add below an absent key': [
     { op: 'add', path: '/none/b', value: 1 },
     'add operation does not apply: doc is missing path: "/none/b": missing value',
   ],
@@ -154,7 +158,7 @@ const failing: Record<string, [unknown, string]> = {
     { op: 'test', path: '/list/0', value: '1' },
     'testing value /list/0 failed: test failed',
   ],
-  'removing what is not there': [
+  'removing an absent key': [
     { op: 'remove', path: '/metadata/none' },
     "error in remove for path: '/metadata/none': Unable to remove nonexistent key: none: missing value",
   ],
@@ -170,7 +174,7 @@ const failing: Record<string, [unknown, string]> = {
     { op: 'remove', path: '/list/-3' },
     "error in remove for path: '/list/-3': Unable to access invalid index: -3: invalid index referenced",
   ],
-  'an index that is no number': [
+  'an index that is not a number': [
     { op: 'add', path: '/list/x', value: 1 },
     `error in add for path: '/list/x': value was not a proper array index: 'x': strconv.Atoi: parsing "x": invalid syntax`,
   ],
@@ -194,15 +198,15 @@ const failing: Record<string, [unknown, string]> = {
     { op: 'move', from: '/metadata', path: '/metadata/labels/x' },
     'move operation does not apply: doc is missing destination path: /metadata/labels/x: missing value',
   ],
-  'a move into itself, where another element would take its place': [
+  'a move into itself, where the next element would take its position': [
     { op: 'move', from: '/objects/0', path: '/objects/0/x' },
     'move operation does not apply: doc is missing destination path: /objects/0/x: missing value',
   ],
-  'a move of nothing': [
+  'a move of an absent value': [
     { op: 'move', from: '/none', path: '/a' },
     "error in move for path: 'none': Unable to remove nonexistent key: none: missing value",
   ],
-  'a copy of nothing': [
+  'a copy of an absent value': [
     { op: 'copy', from: '/none', path: '/a' },
     'copy operation does not apply: doc is missing from path: /none: missing value',
   ],
@@ -212,17 +216,17 @@ const failing: Record<string, [unknown, string]> = {
     'copy operation failed to decode from: operation, missing from field: missing value',
   ],
   'an unknown operation': [{ op: 'spam', path: '/a' }, 'Unexpected kind: spam'],
-  'no operation at all': [{ path: '/a' }, 'Unexpected kind: unknown'],
+  'a missing operation': [{ path: '/a' }, 'Unexpected kind: unknown'],
   'an operation named like a method': [{ op: 'constructor', path: '/a' }, 'Unexpected kind: constructor'],
   'the prototype as a key': [
     { op: 'add', path: '/__proto__', value: {} },
     'add operation does not apply: doc is missing path: "/__proto__": missing value',
   ],
-  'the prototype on the way': [
+  'the prototype inside the path': [
     { op: 'add', path: '/metadata/__proto__/evil', value: 1 },
     'add operation does not apply: doc is missing path: "/metadata/__proto__/evil": missing value',
   ],
-  'an inherited member on the way': [
+  'an inherited member inside the path': [
     { op: 'add', path: '/constructor/evil', value: 1 },
     'add operation does not apply: doc is missing path: "/constructor/evil": missing value',
   ],
@@ -254,7 +258,7 @@ for (const [patch, what] of malformed) {
   });
 }
 
-test('untouched parts are shared, touched ones are not', () => {
+test('shares untouched parts with the input and copies the others', () => {
   const doc = { a: { x: 1 }, b: { c: { y: 1 }, d: {} } };
   const result = applyJsonPatch(doc, [{ op: 'add', path: '/b/c/z', value: 2 }]) as typeof doc;
   assert.equal(result.a, doc.a);
@@ -263,7 +267,7 @@ test('untouched parts are shared, touched ones are not', () => {
   assert.deepEqual(doc, { a: { x: 1 }, b: { c: { y: 1 }, d: {} } });
 });
 
-test('more than 10000 operations are a 413', () => {
+test('refuses more than 10000 operations with a 413', () => {
   const patch = Array.from({ length: 10_001 }, () => ({ op: 'test', path: '', value: {} }));
   assert.throws(
     () => applyJsonPatch({}, patch),

@@ -1,7 +1,7 @@
 /**
- * JSON Patch (RFC 6902) as the API server applies it, with the errors of evanphx/json-patch, which Kubernetes uses.
- * Where that is more lenient than the RFC, clients have come to rely on it, and so are we: `replace` of an absent key
- * adds it, `test` of an absent key for null holds, and an index may count from the end (`-1`).
+ * JSON Patch (RFC 6902) as the API server applies it, with the errors of evanphx/json-patch, the library of Kubernetes.
+ * That library is more lenient than the RFC, and clients rely on it: `replace` of an absent key adds it, `test` of an
+ * absent key against null passes, and an index may count from the end (`-1`).
  */
 import { tooLarge } from '#kube/api-error.ts';
 import { deepEqual } from '#kube/deep.ts';
@@ -10,7 +10,7 @@ import { isRecord } from '#kube/meta.ts';
 
 export class JsonPatchError extends Error {
   override name = 'JsonPatchError';
-  /** malformed: not a JSON patch at all (400). failed: it does not apply to this document (422). */
+  /** malformed: not a valid JSON patch (400). failed: cannot be applied to this document (422). */
   readonly kind: 'malformed' | 'failed';
 
   constructor(kind: 'malformed' | 'failed', message: string) {
@@ -22,18 +22,18 @@ export class JsonPatchError extends Error {
 const MAX_OPERATIONS = 10_000;
 
 /**
- * The patched document; neither input changes, and untouched parts are shared with the result. Throws JsonPatchError,
- * or a 413 ApiError for too many operations.
+ * Returns the patched document. Neither input changes; the result shares unchanged parts with them. Throws
+ * JsonPatchError, or a 413 ApiError for too many operations.
  */
 export function applyJsonPatch(document: unknown, patch: unknown): unknown {
   const operations = decodePatch(patch);
   const draft = new JsonDraft(document);
   for (const operation of operations) {
     const apply = OPERATIONS.get(operation.op as string);
-    if (apply === undefined) throw failed(`Unexpected kind: ${operation.op ?? 'unknown'}`);
+    if (apply === undefined) throw failedError(`Unexpected kind: ${operation.op ?? 'unknown'}`);
     apply(draft, operation);
   }
-  return within(identity, () => draft.finish());
+  return rewordErrors(unchanged, () => draft.finish());
 }
 
 interface Operation {
@@ -45,7 +45,7 @@ interface Operation {
 
 function decodePatch(patch: unknown): readonly Operation[] {
   if (patch === null) return [];
-  if (!Array.isArray(patch)) throw malformed(patch, 'Go value of type []handlers.jsonPatchOp');
+  if (!Array.isArray(patch)) throw malformedError(patch, 'Go value of type []handlers.jsonPatchOp');
   if (patch.length > MAX_OPERATIONS) {
     throw tooLarge(`The allowed maximum operations in a JSON patch is ${MAX_OPERATIONS}, got ${patch.length}`);
   }
@@ -54,20 +54,20 @@ function decodePatch(patch: unknown): readonly Operation[] {
 
 function decodeOperation(operation: unknown): Operation {
   if (operation === null) return {};
-  if (!isRecord(operation)) throw malformed(operation, 'Go value of type handlers.jsonPatchOp');
+  if (!isRecord(operation)) throw malformedError(operation, 'Go value of type handlers.jsonPatchOp');
   for (const name of ['op', 'path', 'from']) {
     const text = operation[name] ?? '';
-    if (typeof text !== 'string') throw malformed(text, `Go struct field jsonPatchOp.${name} of type string`);
+    if (typeof text !== 'string') throw malformedError(text, `Go struct field jsonPatchOp.${name} of type string`);
   }
   return operation;
 }
 
-function malformed(value: unknown, into: string): JsonPatchError {
+function malformedError(value: unknown, into: string): JsonPatchError {
   const kind = Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value;
   return new JsonPatchError('malformed', `error decoding patch: json: cannot unmarshal ${kind} into ${into}`);
 }
 
-const failed = (why: string) => new JsonPatchError('failed', why);
+const failedError = (message: string) => new JsonPatchError('failed', message);
 
 const OPERATIONS: ReadonlyMap<string, (draft: JsonDraft, operation: Operation) => void> = new Map([
   ['add', add],
@@ -80,26 +80,26 @@ const OPERATIONS: ReadonlyMap<string, (draft: JsonDraft, operation: Operation) =
 
 function add(draft: JsonDraft, operation: Operation): void {
   const path = pathOf(operation);
-  const place = draft.find(path, 'write');
-  if (place === undefined) throw missing(`add operation does not apply: doc is missing path: "${path}"`);
-  within(inPath('add', path), () => draft.insert(place, operation.value ?? null));
+  const location = draft.find(path, 'write');
+  if (location === undefined) throw missingError(`add operation does not apply: doc is missing path: "${path}"`);
+  rewordErrors(inPathText('add', path), () => draft.insert(location, operation.value ?? null));
 }
 
 function remove(draft: JsonDraft, operation: Operation): void {
   const path = pathOf(operation);
-  const place = draft.find(path, 'write');
-  if (place === undefined || place === 'root') {
-    throw missing(`remove operation does not apply: doc is missing path: "${path}"`);
+  const location = draft.find(path, 'write');
+  if (location === undefined || location === 'root') {
+    throw missingError(`remove operation does not apply: doc is missing path: "${path}"`);
   }
-  within(inPath('remove', path), () => draft.take(place));
+  rewordErrors(inPathText('remove', path), () => draft.remove(location));
 }
 
 function replace(draft: JsonDraft, operation: Operation): void {
   const path = pathOf(operation);
-  const place = draft.find(path, 'write');
-  if (place === undefined) throw missing(`replace operation does not apply: doc is missing path: ${path}`);
+  const location = draft.find(path, 'write');
+  if (location === undefined) throw missingError(`replace operation does not apply: doc is missing path: ${path}`);
   const missingKey = () => `replace operation does not apply: doc is missing key: ${path}: missing value`;
-  within(missingKey, () => draft.replace(place, operation.value ?? null));
+  rewordErrors(missingKey, () => draft.replace(location, operation.value ?? null));
 }
 
 function move(draft: JsonDraft, operation: Operation): void {
@@ -107,13 +107,15 @@ function move(draft: JsonDraft, operation: Operation): void {
   const path = pathOf(operation);
   const source = draft.find(from, 'write');
   if (source === undefined || source === 'root') {
-    throw missing(`move operation does not apply: doc is missing from path: ${from}`);
+    throw missingError(`move operation does not apply: doc is missing from path: ${from}`);
   }
-  const value = within(inPath('move', source.key), () => draft.take(source));
-  // Into itself: in an array, the next element would otherwise stand where the pointer goes through.
+  const value = rewordErrors(inPathText('move', source.key), () => draft.remove(source));
+  // A move into itself: in an array, the pointer would otherwise lead through the next element.
   const target = path.startsWith(`${from}/`) ? undefined : draft.find(path, 'write');
-  if (target === undefined) throw missing(`move operation does not apply: doc is missing destination path: ${path}`);
-  within(inPath('move', path), () => draft.insert(target, value));
+  if (target === undefined) {
+    throw missingError(`move operation does not apply: doc is missing destination path: ${path}`);
+  }
+  rewordErrors(inPathText('move', path), () => draft.insert(target, value));
 }
 
 function copy(draft: JsonDraft, operation: Operation): void {
@@ -122,48 +124,52 @@ function copy(draft: JsonDraft, operation: Operation): void {
   const source = draft.find(from, 'read');
   const value =
     source &&
-    within(
-      (why) => `error in copy for from: '${from}': ${why}`,
+    rewordErrors(
+      (message) => `error in copy for from: '${from}': ${message}`,
       () => draft.read(source),
     );
-  if (value === undefined) throw missing(`copy operation does not apply: doc is missing from path: ${from}`);
-  const duplicate = within(identity, () => draft.duplicate(value));
+  if (value === undefined) throw missingError(`copy operation does not apply: doc is missing from path: ${from}`);
+  const duplicate = rewordErrors(unchanged, () => draft.duplicate(value));
   const target = draft.find(path, 'write');
-  if (target === undefined) throw missing(`copy operation does not apply: doc is missing destination path: ${path}`);
-  within(
-    (why) => `error while adding value during copy: ${why}`,
+  if (target === undefined) {
+    throw missingError(`copy operation does not apply: doc is missing destination path: ${path}`);
+  }
+  rewordErrors(
+    (message) => `error while adding value during copy: ${message}`,
     () => draft.insert(target, duplicate),
   );
 }
 
 function test(draft: JsonDraft, operation: Operation): void {
   const path = pathOf(operation);
-  const place = draft.find(path, 'read');
-  if (place === undefined) throw missing(`test operation does not apply: is missing path: ${path}`);
-  const value = within(inPath('test', path), () => draft.read(place));
-  // No bound is needed: the first test that does not hold ends the patch, and one that holds is as long as its value.
-  if (!deepEqual(operation.value ?? null, value ?? null)) throw failed(`testing value ${path} failed: test failed`);
+  const location = draft.find(path, 'read');
+  if (location === undefined) throw missingError(`test operation does not apply: is missing path: ${path}`);
+  const value = rewordErrors(inPathText('test', path), () => draft.read(location));
+  // Needs no bound: the first failing test ends the patch, and a passing one costs as much as its value is long.
+  if (!deepEqual(operation.value ?? null, value ?? null)) {
+    throw failedError(`testing value ${path} failed: test failed`);
+  }
 }
 
-const missing = (why: string) => failed(`${why}: missing value`);
-const inPath = (op: string, path: string) => (why: string) => `error in ${op} for path: '${path}': ${why}`;
-const identity = (why: string) => why;
+const missingError = (message: string) => failedError(`${message}: missing value`);
+const inPathText = (op: string, path: string) => (message: string) => `error in ${op} for path: '${path}': ${message}`;
+const unchanged = (message: string) => message;
 
-/** Runs an edit; what the draft refuses is told in the words of the operation. */
-function within<T>(wording: (why: string) => string, edit: () => T): T {
+/** Runs an edit and rewords an error of the draft. */
+function rewordErrors<T>(reword: (message: string) => string, edit: () => T): T {
   try {
     return edit();
   } catch (error) {
-    throw error instanceof DraftError ? failed(wording(error.message)) : error;
+    throw error instanceof DraftError ? failedError(reword(error.message)) : error;
   }
 }
 
 function pathOf({ op, path }: Operation): string {
   if (typeof path === 'string') return path;
-  throw missing(`${op} operation failed to decode path`);
+  throw missingError(`${op} operation failed to decode path`);
 }
 
 function fromOf({ op, from }: Operation): string {
   if (typeof from === 'string') return from;
-  throw missing(`${op} operation failed to decode from: operation, missing from field`);
+  throw missingError(`${op} operation failed to decode from: operation, missing from field`);
 }

@@ -1,6 +1,6 @@
-/** JSON Pointer (RFC 6901): `/spec/a~1b` names the key `a/b` of `spec`. */
+/** JSON Pointer (RFC 6901): `/spec/a~1b` is the key `a/b` of `spec`. */
 
-/** The reference tokens of a pointer, or undefined if it is none. The empty pointer is the whole document. */
+/** Returns the tokens of a pointer, or undefined if it is invalid. The empty pointer is the whole document. */
 export function parsePointer(pointer: string): string[] | undefined {
   if (pointer === '') return [];
   if (pointer[0] !== '/') return undefined;

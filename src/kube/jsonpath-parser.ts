@@ -1,35 +1,35 @@
-/** Parses the JSONPath dialect of client-go, as far as printer columns may use it, to a list of steps. */
+/** Parses the part of client-go's JSONPath dialect that printer columns may use into a list of steps. */
 
-export type Step =
+export type JsonPathStep =
   | { readonly kind: 'field'; readonly name: string }
   | { readonly kind: 'wildcard' }
   | { readonly kind: 'recursive' }
   | { readonly kind: 'slice'; readonly from: number; readonly to: number | undefined; readonly step: number }
-  | { readonly kind: 'union'; readonly branches: readonly (readonly Step[])[] }
-  | Filter;
+  | { readonly kind: 'union'; readonly branches: readonly (readonly JsonPathStep[])[] }
+  | JsonPathFilter;
 
-export interface Filter {
+export interface JsonPathFilter {
   readonly kind: 'filter';
   readonly left: Operand;
   readonly comparison: Comparison | 'exists';
   readonly right: Operand;
 }
 
-export type Operand = { readonly literal: string | number | boolean } | { readonly path: readonly Step[] };
+export type Operand = { readonly literal: string | number | boolean } | { readonly path: readonly JsonPathStep[] };
 export type Comparison = '==' | '!=' | '<' | '<=' | '>' | '>=';
 
 const MAX_LENGTH = 4096;
 const MAX_NESTING = 16;
 const COMPARISONS: ReadonlySet<string> = new Set(['==', '!=', '<', '<=', '>', '>=']);
 
-/** Ends a field name unless it is escaped. */
+/** Matches the characters that end a field name unless they are escaped. */
 const TERMINATOR = /[ \t\r\n.,[\]$@{}]/;
 
 export class JsonPathError extends Error {
   override name = 'JsonPathError';
 }
 
-export function parseJsonPath(path: string): readonly Step[] {
+export function parseJsonPath(path: string): readonly JsonPathStep[] {
   if (path.length > MAX_LENGTH) throw new JsonPathError(`JSONPath is longer than ${MAX_LENGTH} characters`);
   const text = path.trim();
   const isBraced = text.startsWith('{') && text.endsWith('}');
@@ -38,12 +38,12 @@ export function parseJsonPath(path: string): readonly Step[] {
   return new Parser(inner, path, 0).parse();
 }
 
-const syntaxError = (path: string, why: string) =>
-  new JsonPathError(`Cannot parse JSONPath ${JSON.stringify(path)}: ${why}`);
+const syntaxError = (path: string, problem: string) =>
+  new JsonPathError(`Cannot parse JSONPath ${JSON.stringify(path)}: ${problem}`);
 
 class Parser {
   readonly #text: string;
-  /** The whole path, for errors. */
+  /** The complete path, for error messages. */
   readonly #whole: string;
   readonly #nesting: number;
   #at = 0;
@@ -55,31 +55,31 @@ class Parser {
     if (nesting > MAX_NESTING) throw this.#error('it is nested too deep');
   }
 
-  parse(): readonly Step[] {
+  parse(): readonly JsonPathStep[] {
     if (this.#text[0] === '$' || this.#text[0] === '@') this.#at++;
     if (this.#text.slice(this.#at) === '.') return [];
-    const steps: Step[] = [];
+    const steps: JsonPathStep[] = [];
     while (this.#at < this.#text.length) {
-      if (this.#text.startsWith('..', this.#at)) this.#recursive(steps);
-      else if (this.#text.startsWith('[?(', this.#at)) steps.push(this.#filter());
-      else if (this.#text[this.#at] === '[') steps.push(...this.#brackets());
+      if (this.#text.startsWith('..', this.#at)) this.#parseRecursive(steps);
+      else if (this.#text.startsWith('[?(', this.#at)) steps.push(this.#parseFilter());
+      else if (this.#text[this.#at] === '[') steps.push(...this.#parseBrackets());
       else if (this.#text[this.#at] === '.') {
         this.#at++;
-        steps.push(this.#field());
+        steps.push(this.#parseField());
       } else throw this.#unexpected();
     }
     return steps;
   }
 
-  #recursive(steps: Step[]): void {
+  #parseRecursive(steps: JsonPathStep[]): void {
     if (steps.at(-1)?.kind === 'recursive') throw this.#error('invalid multiple recursive descent');
     this.#at += 2;
     steps.push({ kind: 'recursive' });
     const next = this.#text[this.#at];
-    if (next !== undefined && next !== '[' && next !== '.') steps.push(this.#field());
+    if (next !== undefined && next !== '[' && next !== '.') steps.push(this.#parseField());
   }
 
-  #field(): Step {
+  #parseField(): JsonPathStep {
     const start = this.#at;
     while (this.#at < this.#text.length && !TERMINATOR.test(this.#text[this.#at] as string)) {
       this.#at += this.#text[this.#at] === '\\' ? 2 : 1;
@@ -89,55 +89,55 @@ class Parser {
     return name === '*' ? { kind: 'wildcard' } : { kind: 'field', name };
   }
 
-  /** `[0]`, `[-1]`, `[*]`, `[1:3]`, `['a']`, and several of these with commas between. */
-  #brackets(): readonly Step[] {
+  /** Parses `[0]`, `[-1]`, `[*]`, `[1:3]`, `['a']`, or several of these separated by commas. */
+  #parseBrackets(): readonly JsonPathStep[] {
     const end = this.#text.indexOf(']', this.#at);
     if (end < 0) throw this.#error('unterminated array');
     const content = this.#text.slice(this.#at + 1, end);
     this.#at = end + 1;
-    const branches = content.split(',').map((part) => this.#subscript(part.trim()));
-    return branches.length === 1 ? (branches[0] as readonly Step[]) : [{ kind: 'union', branches }];
+    const branches = content.split(',').map((part) => this.#parseSubscript(part.trim()));
+    return branches.length === 1 ? (branches[0] as readonly JsonPathStep[]) : [{ kind: 'union', branches }];
   }
 
-  #subscript(text: string): readonly Step[] {
+  #parseSubscript(text: string): readonly JsonPathStep[] {
     if (text.length > 2 && text.startsWith("'") && text.endsWith("'")) {
-      return this.#nested(`.${text.slice(1, -1)}`);
+      return this.#parseNested(`.${text.slice(1, -1)}`);
     }
     if (text === '*') return [{ kind: 'slice', from: 0, to: undefined, step: 1 }];
     const parts = /^(-?[0-9]{0,9})(?::(-?[0-9]{0,9}))?(?::([0-9]{0,9}))?$/.exec(text);
     const [, from = '', to, step] = parts ?? [];
     if (parts === null || text === '' || from === '-' || to === '-') throw this.#error(`invalid array index ${text}`);
     const first = Number(from);
-    // A lone index is a slice of one; the end of `[-1]` is the end of the array.
+    // A single index is a slice of one element; `[-1]` ends at the end of the array.
     if (to === undefined) return [{ kind: 'slice', from: first, to: first === -1 ? undefined : first + 1, step: 1 }];
     const stride = step === undefined || step === '' ? 1 : Number(step);
     if (stride === 0) throw this.#error('step must be > 0');
     return [{ kind: 'slice', from: first, to: to === '' ? undefined : Number(to), step: stride }];
   }
 
-  /** `[?(@.type=="Ready")]`, or `[?(@.type)]` for "has it". */
-  #filter(): Step {
+  /** Parses `[?(@.type=="Ready")]`, or `[?(@.type)]`, which checks for existence. */
+  #parseFilter(): JsonPathStep {
     const start = this.#at + 3;
-    const end = this.#filterEnd(start);
+    const end = this.#findFilterEnd(start);
     if (this.#text[end + 1] !== ']') throw this.#error('unclosed array expect ]');
     this.#at = end + 2;
     const text = this.#text.slice(start, end);
     const parts = /^([^!<>=]+)([!<>=]+)(.+)$/s.exec(text);
     if (parts === null) {
-      return { kind: 'filter', left: this.#operand(text), comparison: 'exists', right: { literal: '' } };
+      return { kind: 'filter', left: this.#parseOperand(text), comparison: 'exists', right: { literal: '' } };
     }
     const [, left = '', comparison = '', right = ''] = parts;
     if (!COMPARISONS.has(comparison)) throw this.#error(`unrecognized filter operator ${comparison}`);
     return {
       kind: 'filter',
-      left: this.#operand(left),
+      left: this.#parseOperand(left),
       comparison: comparison as Comparison,
-      right: this.#operand(right),
+      right: this.#parseOperand(right),
     };
   }
 
-  /** The closing parenthesis, which may not be one inside of quotes. */
-  #filterEnd(start: number): number {
+  /** Returns the position of the closing parenthesis, ignoring those inside quotes. */
+  #findFilterEnd(start: number): number {
     let quote = '';
     for (let i = start; i < this.#text.length; i++) {
       const char = this.#text[i] as string;
@@ -149,16 +149,16 @@ class Parser {
     throw this.#error('unterminated filter');
   }
 
-  #operand(source: string): Operand {
+  #parseOperand(source: string): Operand {
     const text = source.trim();
     if (/^(["']).*\1$/s.test(text) && text.length >= 2) return { literal: text.slice(1, -1).replace(/\\(.)/gs, '$1') };
     if (/^[+-]?[0-9]+(?:\.[0-9]+)?$/.test(text)) return { literal: Number(text) };
     if (text === 'true' || text === 'false') return { literal: text === 'true' };
     if (text === '') throw this.#error('a filter has an empty side');
-    return { path: this.#nested(text) };
+    return { path: this.#parseNested(text) };
   }
 
-  #nested(text: string): readonly Step[] {
+  #parseNested(text: string): readonly JsonPathStep[] {
     return new Parser(text, this.#whole, this.#nesting + 1).parse();
   }
 
@@ -169,7 +169,7 @@ class Parser {
     return this.#error(`unrecognized character ${JSON.stringify(rest[0])} at position ${this.#at}`);
   }
 
-  #error(why: string): JsonPathError {
-    return syntaxError(this.#whole, why);
+  #error(problem: string): JsonPathError {
+    return syntaxError(this.#whole, problem);
   }
 }

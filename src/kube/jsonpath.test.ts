@@ -76,7 +76,7 @@ const good: Record<string, unknown[]> = {
 };
 
 for (const [path, want] of Object.entries(good)) {
-  test(`${path} finds ${want.length}`, () => assert.deepEqual(compileJsonPath(path)(object), want));
+  test(`${path} finds ${want.length} values`, () => assert.deepEqual(compileJsonPath(path)(object), want));
 }
 
 const bad: Record<string, RegExp> = {
@@ -106,7 +106,7 @@ for (const [path, message] of Object.entries(bad)) {
   test(`refuses ${path.slice(0, 40)}`, () => assert.throws(() => compileJsonPath(path), { message }));
 }
 
-test('recursive descents over a deep and wide object are bounded', () => {
+test('bounds the work of recursive descents over deep and wide objects', () => {
   let deep: unknown = { a: 1 };
   for (let i = 0; i < 5000; i++) deep = { a: deep };
   assert.deepEqual(compileJsonPath('..a..a..a')(deep), []);
@@ -114,7 +114,7 @@ test('recursive descents over a deep and wide object are bounded', () => {
   assert.deepEqual(compileJsonPath('[*].a')(wide), []);
 });
 
-test('any text either compiles or is refused with a clear error, and never fails on an object', () => {
+test('compiles any text or refuses it with a JsonPathError, and never fails on an object', () => {
   const part = fc.constantFrom(
     '.',
     '..',

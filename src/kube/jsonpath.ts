@@ -1,31 +1,37 @@
 /**
- * The JSONPath dialect of printer columns and selectable fields, as client-go evaluates it: compiled once, then run on
- * many objects. What is missing yields no value, never an error. As in client-go, `['a.b']` is the path `.a.b`; a dot
- * that belongs to a key is escaped, as in `.metadata.labels.app\.kubernetes\.io/name`.
+ * The JSONPath dialect of printer columns and selectable fields, with the semantics of client-go: compiled once, then
+ * evaluated for many objects. A missing field yields no value, never an error. As in client-go, `['a.b']` is the path
+ * `.a.b`; a dot in a key is escaped, as in `.metadata.labels.app\.kubernetes\.io/name`.
  *
- * The syntax is jsonpath-parser.ts's.
+ * jsonpath-parser.ts parses the syntax.
  */
-import { type Comparison, type Filter, type Operand, parseJsonPath, type Step } from '#kube/jsonpath-parser.ts';
+import {
+  type Comparison,
+  type JsonPathFilter,
+  type Operand,
+  parseJsonPath,
+  type JsonPathStep,
+} from '#kube/jsonpath-parser.ts';
 import { isRecord } from '#kube/meta.ts';
 
-/** Values looked at in one evaluation. Recursive descents multiply; beyond this there is no result. */
+/** Limit of values visited in one evaluation, because recursive descents multiply. Beyond it the result is empty. */
 const MAX_VISITS = 100_000;
 
-/** Throws an Error that says what is wrong with the path. */
+/** Compiles a path. Throws a JsonPathError if it is invalid. */
 export function compileJsonPath(path: string): (object: unknown) => unknown[] {
   const steps = parseJsonPath(path);
   if (steps.every((step) => step.kind === 'field')) return fieldReader(steps.map((step) => step.name));
   return (object) => {
     try {
-      return walk(steps, [object], { visits: 0 });
+      return evaluate(steps, [object], { total: 0 });
     } catch (error) {
-      if (error instanceof TooMuchWork) return [];
+      if (error instanceof VisitLimitError) return [];
       throw error;
     }
   };
 }
 
-/** Nearly all columns are plain chains of fields. */
+/** The fast path for chains of fields, which nearly all columns are. */
 function fieldReader(names: readonly string[]): (object: unknown) => unknown[] {
   return (object) => {
     let value = object;
@@ -37,30 +43,30 @@ function fieldReader(names: readonly string[]): (object: unknown) => unknown[] {
   };
 }
 
-class TooMuchWork extends Error {}
+class VisitLimitError extends Error {}
 
-interface Budget {
-  visits: number;
+interface VisitCount {
+  total: number;
 }
 
-function visit(budget: Budget): void {
-  if (++budget.visits > MAX_VISITS) throw new TooMuchWork();
+function countVisit(count: VisitCount): void {
+  if (++count.total > MAX_VISITS) throw new VisitLimitError();
 }
 
-function walk(steps: readonly Step[], input: unknown[], budget: Budget): unknown[] {
+function evaluate(steps: readonly JsonPathStep[], input: unknown[], count: VisitCount): unknown[] {
   let values = input;
   for (const step of steps) {
     const next: unknown[] = [];
     for (const value of values) {
-      visit(budget);
-      takeStep(step, value, next, budget);
+      countVisit(count);
+      evaluateStep(step, value, next, count);
     }
     values = next;
   }
   return values;
 }
 
-function takeStep(step: Step, value: unknown, out: unknown[], budget: Budget): void {
+function evaluateStep(step: JsonPathStep, value: unknown, out: unknown[], count: VisitCount): void {
   switch (step.kind) {
     case 'field':
       if (isRecord(value) && Object.hasOwn(value, step.name)) out.push(value[step.name]);
@@ -74,15 +80,15 @@ function takeStep(step: Step, value: unknown, out: unknown[], budget: Budget): v
     case 'filter':
       if (!Array.isArray(value)) return;
       for (const item of value) {
-        visit(budget);
-        if (passes(step, item, budget)) out.push(item);
+        countVisit(count);
+        if (matchesFilter(step, item, count)) out.push(item);
       }
       return;
     case 'recursive':
-      descend(value, out, budget);
+      descend(value, out, count);
       return;
     case 'union':
-      for (const branch of step.branches) for (const found of walk(branch, [value], budget)) out.push(found);
+      for (const branch of step.branches) for (const found of evaluate(branch, [value], count)) out.push(found);
       return;
   }
 }
@@ -92,38 +98,44 @@ function children(value: unknown): readonly unknown[] {
   return isRecord(value) ? Object.values(value) : [];
 }
 
-/** Every object and array below, itself first, except empty ones. Iterative: depth costs no stack. */
-function descend(value: unknown, out: unknown[], budget: Budget): void {
+/**
+ * Collects every non-empty object and array, starting with the value itself. Iterative, so that depth needs no stack.
+ */
+function descend(value: unknown, out: unknown[], count: VisitCount): void {
   const pending = [value];
   while (pending.length > 0) {
     const next = pending.pop();
-    visit(budget);
-    const below = children(next);
-    if (below.length === 0) continue;
+    countVisit(count);
+    const nested = children(next);
+    if (nested.length === 0) continue;
     out.push(next);
-    for (let i = below.length - 1; i >= 0; i--) pending.push(below[i]);
+    for (let i = nested.length - 1; i >= 0; i--) pending.push(nested[i]);
   }
 }
 
-function slice({ from, to, step }: Extract<Step, { kind: 'slice' }>, array: readonly unknown[], out: unknown[]): void {
+function slice(
+  { from, to, step }: Extract<JsonPathStep, { kind: 'slice' }>,
+  array: readonly unknown[],
+  out: unknown[],
+): void {
   const start = from < 0 ? from + array.length : from;
   const end = to === undefined ? array.length : to < 0 ? to + array.length : to;
   if (start < 0 || end > array.length) return;
   for (let i = start; i < end; i += step) out.push(array[i]);
 }
 
-function passes({ left, comparison, right }: Filter, item: unknown, budget: Budget): boolean {
-  const lefts = valuesOf(left, item, budget);
+function matchesFilter({ left, comparison, right }: JsonPathFilter, item: unknown, count: VisitCount): boolean {
+  const lefts = valuesOf(left, item, count);
   if (comparison === 'exists') return lefts.length > 0;
-  const rights = valuesOf(right, item, budget);
+  const rights = valuesOf(right, item, count);
   return lefts.length === 1 && rights.length === 1 && compare(lefts[0], comparison, rights[0]);
 }
 
-function valuesOf(operand: Operand, item: unknown, budget: Budget): unknown[] {
-  return 'literal' in operand ? [operand.literal] : walk(operand.path, [item], budget);
+function valuesOf(operand: Operand, item: unknown, count: VisitCount): unknown[] {
+  return 'literal' in operand ? [operand.literal] : evaluate(operand.path, [item], count);
 }
 
-/** Values of different types are never equal nor in order, and neither do they differ: the filter does not apply. */
+/** Compares values of the same type. Values of different types match no comparison, not even `!=`. */
 function compare(a: unknown, comparison: Comparison, b: unknown): boolean {
   if (typeof a !== typeof b || typeof a === 'object') return false;
   if (comparison === '==') return a === b;

@@ -1,19 +1,32 @@
-/** Tokens of the label selector language. The grammar over them is label-selector.ts's. */
+/** Splits label selectors into tokens. label-selector.ts parses them. */
 
-export type TokenKind = 'identifier' | 'in' | 'notin' | '=' | '==' | '!=' | '!' | '>' | '<' | ',' | '(' | ')' | 'end';
+export type SelectorTokenKind =
+  | 'identifier'
+  | 'in'
+  | 'notin'
+  | '='
+  | '=='
+  | '!='
+  | '!'
+  | '>'
+  | '<'
+  | ','
+  | '('
+  | ')'
+  | 'end';
 
-export interface Token {
-  readonly kind: TokenKind;
+export interface SelectorToken {
+  readonly kind: SelectorTokenKind;
   readonly text: string;
 }
 
 const SPACE = /[ \t\r\n]/;
 const SYMBOL = /[=!(),><]/;
-/** An identifier is whatever stands between spaces and symbols; whether it is a good key or value is judged later. */
+/** An identifier is any text between spaces and symbols. The parser checks whether it is a valid key or value. */
 const IDENTIFIER = /[^ \t\r\n=!(),><]+/y;
 
-export function tokenize(text: string): Token[] {
-  const tokens: Token[] = [];
+export function tokenize(text: string): SelectorToken[] {
+  const tokens: SelectorToken[] = [];
   let at = 0;
   while (at < text.length) {
     const char = text[at] as string;
@@ -21,7 +34,7 @@ export function tokenize(text: string): Token[] {
       at++;
       continue;
     }
-    const token = SYMBOL.test(char) ? symbolAt(text, at) : identifierAt(text, at);
+    const token = SYMBOL.test(char) ? readSymbol(text, at) : readIdentifier(text, at);
     tokens.push(token);
     at += token.text.length;
   }
@@ -29,14 +42,14 @@ export function tokenize(text: string): Token[] {
   return tokens;
 }
 
-function symbolAt(text: string, at: number): Token {
+function readSymbol(text: string, at: number): SelectorToken {
   const two = text.slice(at, at + 2);
   if (two === '==' || two === '!=') return { kind: two, text: two };
-  const one = two[0] as TokenKind;
+  const one = two[0] as SelectorTokenKind;
   return { kind: one, text: one };
 }
 
-function identifierAt(text: string, at: number): Token {
+function readIdentifier(text: string, at: number): SelectorToken {
   IDENTIFIER.lastIndex = at;
   const word = IDENTIFIER.exec(text)?.[0] ?? '';
   return { kind: word === 'in' || word === 'notin' ? word : 'identifier', text: word };

@@ -83,11 +83,11 @@ for (const [text, message] of Object.entries(bad)) {
       assert.equal(error.message, message);
       return;
     }
-    assert.fail('it was accepted');
+    assert.fail('the selector was accepted');
   });
 }
 
-test('reads the object form, sorted by key', () => {
+test('converts the object form, sorted by key', () => {
   const selector = {
     matchLabels: { z: '1', a: '' },
     matchExpressions: [
@@ -100,7 +100,7 @@ test('reads the object form, sorted by key', () => {
 });
 
 const badObjects: Record<string, [Parameters<typeof labelRequirementsOf>[0], string]> = {
-  'an operator of another language': [
+  'an unknown operator': [
     { matchExpressions: [{ key: 'a', operator: 'toString' }] },
     '"toString" is not a valid label selector operator',
   ],
@@ -108,7 +108,7 @@ const badObjects: Record<string, [Parameters<typeof labelRequirementsOf>[0], str
     { matchExpressions: [{ key: 'a', operator: 'In', values: [] }] },
     "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty",
   ],
-  'values where none belong': [
+  'values for an operator that takes none': [
     { matchExpressions: [{ key: 'a', operator: 'Exists', values: ['b'] }] },
     'values: Invalid value: ["b"]: values set must be empty for exists and does not exist',
   ],
@@ -130,12 +130,12 @@ const requirement: fc.Arbitrary<LabelRequirement> = fc.oneof(
   fc.record({ key, operator: fc.constantFrom('exists' as const, '!exists' as const), values: fc.constant([]) }),
   fc.record({ key, operator: fc.constantFrom('>' as const, '<' as const), values: integer }),
 );
-// A label's value starts with a letter or digit, so that a negative number can be matched but never written.
-const writable = requirement.filter(({ values }) => !values.some((text) => text.startsWith('-')));
+// The value of a label starts with a letter or digit, so a negative number can be matched but not parsed.
+const parsable = requirement.filter(({ values }) => !values.some((text) => text.startsWith('-')));
 
-test('what is formatted parses to the same requirements', () => {
+test('parses a formatted selector to the same requirements', () => {
   fc.assert(
-    fc.property(fc.array(writable, { maxLength: 5 }), (requirements) => {
+    fc.property(fc.array(parsable, { maxLength: 5 }), (requirements) => {
       const sorted = requirements.toSorted((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
       assert.equal(
         JSON.stringify(parseLabelSelector(formatLabelSelector(requirements)).map(fields)),
@@ -147,7 +147,7 @@ test('what is formatted parses to the same requirements', () => {
 
 const fields = ({ key: name, operator, values }: LabelRequirement) => [name, operator, values];
 
-/** The rules as the documentation states them, told without regard to speed. */
+/** A simple implementation of the documented rules. */
 function naive({ key: name, operator, values }: LabelRequirement, labels: Record<string, string>): boolean {
   const found = Object.entries(labels).filter(([label]) => label === name);
   const inSet = found.some(([, label]) => values.some((wanted) => wanted === label));
@@ -165,7 +165,7 @@ function naive({ key: name, operator, values }: LabelRequirement, labels: Record
   return rules[operator]();
 }
 
-test('matching agrees with a naive evaluator', () => {
+test('matches the same labels as a naive evaluator', () => {
   const labels = fc.dictionary(key, value, { maxKeys: 4 });
   fc.assert(
     fc.property(fc.array(requirement, { maxLength: 4 }), labels, (requirements, found) => {
@@ -176,13 +176,13 @@ test('matching agrees with a naive evaluator', () => {
   );
 });
 
-test('an object without labels is matched by absence alone', () => {
+test('matches an object without labels only by absence', () => {
   assert.equal(matchesLabels(parseLabelSelector('!a,b!=c'), undefined), true);
   assert.equal(matchesLabels(parseLabelSelector('a'), undefined), false);
   assert.equal(matchesLabels(parseLabelSelector('toString'), {}), false);
 });
 
-test('garbage is refused with a 400 and nothing else', () => {
+test('refuses garbage with a 400 only', () => {
   const garbage = fc.string({ unit: fc.constantFrom('a', 'in', ' ', '=', '!', '(', ')', ',', '<', '\0', 'é', '/') });
   fc.assert(
     fc.property(garbage, (text) => {

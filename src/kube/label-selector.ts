@@ -1,10 +1,10 @@
 /**
- * Label selectors: the text form of `?labelSelector=` and the object form of metav1.LabelSelector, compiled to a list
- * of requirements that must all hold. Errors are 400s in Kubernetes' words.
+ * Label selectors: the text form of `?labelSelector=` and the object form of metav1.LabelSelector, converted to a list
+ * of requirements that must all be met. Errors are 400s in Kubernetes' words.
  */
 import { badRequest } from '#kube/api-error.ts';
 import { type FieldError, invalidValue } from '#kube/field-error.ts';
-import { type Token, type TokenKind, tokenize } from '#kube/label-selector-lexer.ts';
+import { type SelectorToken, type SelectorTokenKind, tokenize } from '#kube/label-selector-lexer.ts';
 import { labelKeyErrors, labelValueErrors } from '#kube/names.ts';
 
 export type LabelOperator = '=' | '!=' | 'in' | 'notin' | 'exists' | '!exists' | '>' | '<';
@@ -20,11 +20,11 @@ export function matchesLabels(
   requirements: readonly LabelRequirement[],
   labels: Record<string, string> | undefined,
 ): boolean {
-  for (const requirement of requirements) if (!holds(requirement, labels)) return false;
+  for (const requirement of requirements) if (!isMet(requirement, labels)) return false;
   return true;
 }
 
-function holds({ key, operator, values }: LabelRequirement, labels: Record<string, string> | undefined): boolean {
+function isMet({ key, operator, values }: LabelRequirement, labels: Record<string, string> | undefined): boolean {
   const value = labels !== undefined && Object.hasOwn(labels, key) ? labels[key] : undefined;
   switch (operator) {
     case '=':
@@ -39,8 +39,8 @@ function holds({ key, operator, values }: LabelRequirement, labels: Record<strin
       return value === undefined;
     case '>':
     case '<': {
-      const left = int64(value);
-      const right = int64(values[0]);
+      const left = parseInt64(value);
+      const right = parseInt64(values[0]);
       if (left === undefined || right === undefined) return false;
       return operator === '>' ? left > right : left < right;
     }
@@ -49,13 +49,13 @@ function holds({ key, operator, values }: LabelRequirement, labels: Record<strin
 
 const INT64_MAX = 2n ** 63n - 1n;
 
-function int64(text: string | undefined): bigint | undefined {
+function parseInt64(text: string | undefined): bigint | undefined {
   if (text === undefined || !/^[+-]?[0-9]{1,63}$/.test(text)) return undefined;
   const value = BigInt(text.replace('+', ''));
   return value > INT64_MAX || value < -INT64_MAX - 1n ? undefined : value;
 }
 
-/** The text of a selector; parsing it gives the same requirements again. */
+/** Formats a selector. Parsing the text returns the same requirements. */
 export function formatLabelSelector(requirements: readonly LabelRequirement[]): string {
   return requirements.map(formatRequirement).join(',');
 }
@@ -74,16 +74,18 @@ function formatRequirement({ key, operator, values }: LabelRequirement): string 
   }
 }
 
-/** An empty selector selects everything. An absent one selects nothing, which is for the caller to know. */
+/**
+ * Converts the object form. An empty selector matches everything; callers handle an absent one, which matches nothing.
+ */
 export function labelRequirementsOf(selector: LabelSelector): readonly LabelRequirement[] {
   const requirements: LabelRequirement[] = [];
   for (const [key, value] of Object.entries(selector.matchLabels ?? {})) {
-    requirements.push(checked({ key, operator: '=', values: [value] }));
+    requirements.push(checkRequirement({ key, operator: '=', values: [value] }));
   }
   for (const { key, operator, values } of selector.matchExpressions ?? []) {
     const known = EXPRESSION_OPERATORS.get(operator);
     if (known === undefined) throw badRequest(`${JSON.stringify(operator)} is not a valid label selector operator`);
-    requirements.push(checked({ key, operator: known, values: [...(values ?? [])] }));
+    requirements.push(checkRequirement({ key, operator: known, values: [...(values ?? [])] }));
   }
   return requirements.sort(byKey);
 }
@@ -97,13 +99,13 @@ const EXPRESSION_OPERATORS: ReadonlyMap<string, LabelOperator> = new Map([
 
 const byKey = (a: LabelRequirement, b: LabelRequirement) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
 
-/** Sorted by key, with the values of sets sorted and free of duplicates. Empty text selects everything. */
+/** Returns the requirements sorted by key, with sorted sets without duplicates. An empty text matches everything. */
 export function parseLabelSelector(text: string): readonly LabelRequirement[] {
   if (text === '') return [];
   return new Parser(tokenize(text)).parse().sort(byKey);
 }
 
-const BINARY: Partial<Record<TokenKind, LabelOperator>> = {
+const BINARY: Partial<Record<SelectorTokenKind, LabelOperator>> = {
   in: 'in',
   notin: 'notin',
   '=': '=',
@@ -114,14 +116,14 @@ const BINARY: Partial<Record<TokenKind, LabelOperator>> = {
 };
 
 class Parser {
-  readonly #tokens: readonly Token[];
+  readonly #tokens: readonly SelectorToken[];
   #at = 0;
 
-  constructor(tokens: readonly Token[]) {
+  constructor(tokens: readonly SelectorToken[]) {
     this.#tokens = tokens;
   }
 
-  /** Selector: requirements with commas between them. */
+  /** Parses requirements separated by commas. */
   parse(): LabelRequirement[] {
     const requirements: LabelRequirement[] = [];
     for (;;) {
@@ -130,7 +132,7 @@ class Parser {
       if (!startsRequirement(first)) {
         throw badRequest(`found '${first.text}', expected: !, identifier, or 'end of string'`);
       }
-      requirements.push(this.#requirement());
+      requirements.push(this.#parseRequirement());
       const separator = this.#take();
       if (separator.kind === 'end') return requirements;
       if (separator.kind !== ',') throw badRequest(`found '${separator.text}', expected: ',' or 'end of string'`);
@@ -139,40 +141,40 @@ class Parser {
     }
   }
 
-  #requirement(): LabelRequirement {
+  #parseRequirement(): LabelRequirement {
     const negated = this.#peek().kind === '!';
     if (negated) this.#take();
     const key = this.#take();
-    if (!isWord(key)) throw unparsable(`found '${key.text}', expected: identifier`);
+    if (!isWord(key)) throw parseError(`found '${key.text}', expected: identifier`);
     const keyErrors = labelKeyErrors(key.text);
-    if (keyErrors.length > 0) throw unparsable(errorText(invalidValue('<nil>', key.text, keyErrors.join('; '))));
+    if (keyErrors.length > 0) throw parseError(errorText(invalidValue('<nil>', key.text, keyErrors.join('; '))));
     if (negated) return { key: key.text, operator: '!exists', values: [] };
 
     const next = this.#peek();
     if (next.kind === 'end' || next.kind === ',') return { key: key.text, operator: 'exists', values: [] };
     const operator = BINARY[this.#take().kind];
     if (operator === undefined) {
-      throw unparsable(`found '${next.text}', expected: in, notin, =, ==, !=, gt, lt`);
+      throw parseError(`found '${next.text}', expected: in, notin, =, ==, !=, gt, lt`);
     }
-    const values = operator === 'in' || operator === 'notin' ? this.#values() : [this.#value()];
-    return checked({ key: key.text, operator, values }, 'unable to parse requirement: ');
+    const values = operator === 'in' || operator === 'notin' ? this.#parseValues() : [this.#parseValue()];
+    return checkRequirement({ key: key.text, operator, values }, 'unable to parse requirement: ');
   }
 
-  #value(): string {
+  #parseValue(): string {
     const next = this.#peek();
     if (next.kind === 'end' || next.kind === ',') return '';
     const token = this.#take();
-    if (!isWord(token)) throw unparsable(`found '${token.text}', expected: identifier`);
+    if (!isWord(token)) throw parseError(`found '${token.text}', expected: identifier`);
     return token.text;
   }
 
-  /** `(a,b)`; nothing between two delimiters is the empty value. */
-  #values(): string[] {
+  /** Parses `(a,b)`. Nothing between two delimiters is the empty value. */
+  #parseValues(): string[] {
     const open = this.#take();
-    if (open.kind !== '(') throw unparsable(`found '${open.text}' expected: '('`);
+    if (open.kind !== '(') throw parseError(`found '${open.text}' expected: '('`);
     const first = this.#peek();
     if (!isWord(first) && first.kind !== ',' && first.kind !== ')') {
-      throw unparsable(`found '${first.text}', expected: ',', ')' or identifier`);
+      throw parseError(`found '${first.text}', expected: ',', ')' or identifier`);
     }
     const values = new Set<string>();
     let expectsValue = true;
@@ -184,8 +186,8 @@ class Parser {
         continue;
       }
       if (token.kind !== ',' && token.kind !== ')') {
-        const wanted = expectsValue ? "',', or identifier" : "',' or ')'";
-        throw unparsable(`found '${token.text}', expected: ${wanted}`);
+        const expected = expectsValue ? "',', or identifier" : "',' or ')'";
+        throw parseError(`found '${token.text}', expected: ${expected}`);
       }
       if (expectsValue) values.add('');
       if (token.kind === ')') return [...values].sort();
@@ -193,28 +195,28 @@ class Parser {
     }
   }
 
-  #peek(): Token {
-    return this.#tokens[this.#at] as Token;
+  #peek(): SelectorToken {
+    return this.#tokens[this.#at] as SelectorToken;
   }
 
-  #take(): Token {
-    return this.#tokens[this.#at++] as Token;
+  #take(): SelectorToken {
+    return this.#tokens[this.#at++] as SelectorToken;
   }
 }
 
-/** `in` and `notin` are ordinary words wherever no operator may stand. */
-const isWord = ({ kind }: Token) => kind === 'identifier' || kind === 'in' || kind === 'notin';
-const startsRequirement = (token: Token) => token.kind === '!' || isWord(token);
-const unparsable = (why: string) => badRequest(`unable to parse requirement: ${why}`);
+/** `in` and `notin` are ordinary words except in the position of an operator. */
+const isWord = ({ kind }: SelectorToken) => kind === 'identifier' || kind === 'in' || kind === 'notin';
+const startsRequirement = (token: SelectorToken) => token.kind === '!' || isWord(token);
+const parseError = (problem: string) => badRequest(`unable to parse requirement: ${problem}`);
 const errorText = ({ field, message }: FieldError) => `${field}: ${message}`;
 
-function checked(requirement: LabelRequirement, context = ''): LabelRequirement {
+function checkRequirement(requirement: LabelRequirement, context = ''): LabelRequirement {
   const errors = requirementErrors(requirement).map(errorText);
   if (errors.length === 0) return requirement;
   throw badRequest(context + (errors.length === 1 ? errors[0] : `[${[...new Set(errors)].join(', ')}]`));
 }
 
-/** Also for validation of selectors inside objects: fields are relative to the requirement. */
+/** Validates a requirement, also for selectors inside objects. The fields are relative to the requirement. */
 export function requirementErrors({ key, operator, values }: LabelRequirement): FieldError[] {
   const errors: FieldError[] = [];
   const keyErrors = labelKeyErrors(key);
@@ -227,7 +229,7 @@ export function requirementErrors({ key, operator, values }: LabelRequirement): 
   }
   if (operator === '>' || operator === '<') {
     values.forEach((value, i) => {
-      if (int64(value) !== undefined) return;
+      if (parseInt64(value) !== undefined) return;
       errors.push(invalidValue(`values[${i}]`, value, "for 'Gt', 'Lt' operators, the value must be an integer"));
     });
   }

@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { applyMergePatch } from '#kube/merge-patch.ts';
 import { isRecord } from '#kube/meta.ts';
 
-/** Appendix A of RFC 7386: document, patch, result. */
+/** Document, patch and result, from appendix A of RFC 7386. */
 const rfc: [unknown, unknown, unknown][] = [
   [{ a: 'b' }, { a: 'c' }, { a: 'c' }],
   [{ a: 'b' }, { b: 'c' }, { a: 'b', b: 'c' }],
@@ -35,7 +35,7 @@ for (const [doc, patch, want] of rfc) {
   });
 }
 
-test('a key __proto__ is inert', () => {
+test('ignores a key __proto__', () => {
   const patch: unknown = JSON.parse('{"__proto__":{"evil":1},"a":{"__proto__":{"evil":1},"b":1}}');
   const result = applyMergePatch({}, patch) as { a: object };
   assert.deepEqual(Object.keys(result), ['a']);
@@ -44,7 +44,7 @@ test('a key __proto__ is inert', () => {
   assert.equal(Object.getPrototypeOf(result.a), Object.prototype);
 });
 
-test('an inherited member is nothing to merge into', () => {
+test('does not merge into inherited members', () => {
   assert.deepEqual(applyMergePatch({}, { constructor: { a: 1 } }), { constructor: { a: 1 } });
 });
 
@@ -71,17 +71,17 @@ function diff(from: unknown, to: unknown): unknown {
   return Object.fromEntries(entries);
 }
 
-test('the difference to a target without nulls gives the target', () => {
+test('the difference to a target without nulls produces the target', () => {
   fc.assert(
     fc.property(withNull, nullFree, (doc, target) => {
-      // Where a scalar becomes a map, the merge starts from nothing, which is what the difference says too.
+      // Where a map replaces a scalar, the merge starts from an empty map, and so does the difference.
       assert.deepEqual(applyMergePatch(doc, diff(doc, target)), target);
     }),
     { numRuns: 300 },
   );
 });
 
-test('a second application changes nothing, and neither changes its inputs', () => {
+test('a second application changes nothing, and the inputs stay unchanged', () => {
   fc.assert(
     fc.property(withNull, withNull, (doc, patch) => {
       const before = JSON.stringify([doc, patch]);

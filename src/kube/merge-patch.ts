@@ -1,12 +1,12 @@
 /** JSON Merge Patch (RFC 7386): objects merge, null deletes, everything else replaces. */
 import { isRecord } from '#kube/meta.ts';
 
-/** The merged document. Neither input changes; the result shares what it takes over from them. */
+/** Returns the merged document. Neither input changes; the result shares unchanged parts with them. */
 export function applyMergePatch(document: unknown, patch: unknown): unknown {
   if (!isRecord(patch)) return patch;
   const merged: Record<string, unknown> = isRecord(document) ? { ...document } : {};
   for (const key of Object.keys(patch)) {
-    // Assigning it would set the prototype instead of a property.
+    // Assigning this key would set the prototype.
     if (key === '__proto__') continue;
     const value = patch[key];
     if (value === null) {

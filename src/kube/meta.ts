@@ -1,4 +1,4 @@
-/** Kubernetes objects as values: the shapes that every kind shares. Browser-safe. */
+/** The types that Kubernetes objects of all kinds share. Browser-safe. */
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
@@ -38,7 +38,7 @@ export interface ObjectMeta {
   managedFields?: ManagedFieldsEntry[];
 }
 
-/** Any object as it travels; a kind's own type narrows the rest. */
+/** Any object as sent over the wire. Types of single kinds narrow the other fields. */
 export interface KubeObject {
   apiVersion: string;
   kind: string;
@@ -46,7 +46,7 @@ export interface KubeObject {
   [field: string]: unknown;
 }
 
-/** An object that the server has stored: these fields are always there. */
+/** An object that the server has stored, which always has these fields. */
 export type Stored<T extends KubeObject = KubeObject> = T & {
   metadata: ObjectMeta & { name: string; uid: string; resourceVersion: string; creationTimestamp: string };
 };
@@ -72,12 +72,12 @@ export interface WatchEvent<T extends KubeObject = KubeObject> {
 }
 
 export interface GroupVersion {
-  /** '' for the core group. */
+  /** Empty for the core group. */
   readonly group: string;
   readonly version: string;
 }
 
-/** What a client must know of a kind to talk about it. */
+/** The names and version that a client needs to access a resource. */
 export interface ResourceType<T extends KubeObject = KubeObject> extends GroupVersion {
   readonly kind: string;
   readonly plural: string;
@@ -86,7 +86,7 @@ export interface ResourceType<T extends KubeObject = KubeObject> extends GroupVe
   readonly __object?: T;
 }
 
-/** `v1` or `apps/v1`. */
+/** Returns `v1` or `apps/v1`. */
 export function apiVersionOf({ group, version }: GroupVersion): string {
   return group === '' ? version : `${group}/${version}`;
 }
@@ -97,12 +97,12 @@ export function parseApiVersion(apiVersion: string): GroupVersion {
   return { group: apiVersion.slice(0, slash), version: apiVersion.slice(slash + 1) };
 }
 
-/** `pods`, `gadgets.golden.local`: how errors and stores name a resource. */
+/** Returns `pods` or `gadgets.golden.local`, the name of a resource in errors and in the store. */
 export function groupResource({ group, plural }: { group: string; plural: string }): string {
   return group === '' ? plural : `${plural}.${group}`;
 }
 
-/** `Pod`, `Gadget.golden.local`: how validation errors name a kind. */
+/** Returns `Pod` or `Gadget.golden.local`, the name of a kind in validation errors. */
 export function groupKind({ group, kind }: { group: string; kind: string }): string {
   return group === '' ? kind : `${kind}.${group}`;
 }
@@ -115,7 +115,7 @@ export function isDeleting({ metadata }: KubeObject): boolean {
   return metadata.deletionTimestamp !== undefined;
 }
 
-/** The one of its owners that looks after it. */
+/** Returns the owner reference of the controller, if the object has one. */
 export function controllerOf({ metadata }: KubeObject): OwnerReference | undefined {
   return metadata.ownerReferences?.find(({ controller }) => controller);
 }

@@ -82,12 +82,12 @@ for (const [key, want] of keys) {
   test(`label key ${JSON.stringify(key)}`, () => assert.deepEqual(labelKeyErrors(key), want));
 }
 
-test('annotation keys may be in any case, label prefixes may not', () => {
+test('annotation keys may have a prefix in upper case, label keys may not', () => {
   assert.deepEqual(annotationKeyErrors('Example.COM/Key'), []);
   assert.deepEqual(labelKeyErrors('Example.COM/Key'), [`prefix part ${SUBDOMAIN}`]);
 });
 
-test('label values', () => {
+test('checks label values', () => {
   assert.deepEqual(labelValueErrors(''), []);
   assert.deepEqual(labelValueErrors('A_b.c-1'), []);
   assert.deepEqual(labelValueErrors('not valid!'), [LABEL_VALUE]);

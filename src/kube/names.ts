@@ -1,7 +1,7 @@
 /**
- * Rules for names, label keys and values, and annotation keys, in exactly Kubernetes' texts.
- * Each function returns what is wrong, and nothing when all is well; callers wrap it into field errors.
- * Patterns are matched in linear time: every part is anchored and its delimiters belong to no other part.
+ * Rules for names, label keys and values, and annotation keys, with exactly Kubernetes' messages. Each function returns
+ * all violations, or an empty list; callers turn them into field errors. All patterns match in linear time: every part
+ * is anchored, and its delimiters are not part of another part.
  */
 
 export type NameRule = 'subdomain' | 'label' | 'label1035' | 'path-segment';
@@ -46,7 +46,7 @@ const LABEL_VALUE_TEXT = patternText(
   ['MyValue', 'my_value', '12345'],
 );
 
-/** Kubernetes joins its examples with `,  or `, two spaces included. */
+/** Formats a message. Kubernetes joins its examples with `,  or `, two spaces included. */
 function patternText(text: string, format: string, examples: readonly string[]): string {
   const list = examples.map((example) => `'${example}', `).join(' or ');
   return `${text} (e.g. ${list}regex used for validation is '${format}')`;
@@ -57,7 +57,9 @@ const NON_EMPTY = 'must be non-empty';
 
 const utf8 = new TextEncoder();
 
-/** Kubernetes counts bytes. Only a text of more than a third of the limit can be too long. */
+/**
+ * Compares bytes, as Kubernetes does. Encodes only texts that can be too long, as a character has at most three bytes.
+ */
 function isLongerThan(text: string, maxBytes: number): boolean {
   if (text.length > maxBytes) return true;
   return text.length * 3 > maxBytes && utf8.encode(text).length > maxBytes;
@@ -77,11 +79,11 @@ export function nameErrors(rule: NameRule, name: string): string[] {
   }
 }
 
-/** For `metadata.generateName`: a suffix follows, so that the prefix may end in a dash. */
+/** Checks `metadata.generateName`. It may end with a dash, because a suffix follows. */
 export function namePrefixErrors(rule: NameRule, prefix: string): string[] {
   if (rule === 'path-segment') return pathPrefixErrors(prefix);
-  const masked = prefix.length > 1 && prefix.endsWith('-') ? `${prefix.slice(0, -2)}a` : prefix;
-  return nameErrors(rule, masked);
+  const trimmed = prefix.length > 1 && prefix.endsWith('-') ? `${prefix.slice(0, -2)}a` : prefix;
+  return nameErrors(rule, trimmed);
 }
 
 function patternErrors(text: string, pattern: RegExp, maxBytes: number, patternError: string): string[] {
@@ -105,7 +107,7 @@ function pathPrefixErrors(name: string): string[] {
   return ['/', '%'].filter((part) => name.includes(part)).map((part) => `may not contain '${part}'`);
 }
 
-/** `name` or `prefix/name`, where the prefix is a DNS subdomain. */
+/** Checks `name` or `prefix/name`, where the prefix is a DNS subdomain. */
 export function qualifiedNameErrors(text: string): string[] {
   const slash = text.indexOf('/');
   if (slash >= 0 && text.indexOf('/', slash + 1) >= 0) {

@@ -1,6 +1,6 @@
-/** What the phase of a pod means. Pure. */
+/** The meaning of a pod's phase. Pure. */
 
-/** It has ended for good, one way or the other. */
+/** Reports whether all containers of the pod have ended, with success or failure, and will not restart. */
 export function hasEnded({ status }: { readonly status?: { readonly phase?: string } }): boolean {
   return status?.phase === 'Succeeded' || status?.phase === 'Failed';
 }

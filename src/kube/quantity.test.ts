@@ -3,7 +3,7 @@ import test from 'node:test';
 import * as fc from 'fast-check';
 import { addQuantities, compareQuantities, formatQuantity, parseQuantity, quantityToNumber } from '#kube/quantity.ts';
 
-/** Text, as resource.Quantity prints it, as a number. */
+/** A text, its canonical form as printed by resource.Quantity, and its value as a number. */
 const good: [string, string, number][] = [
   ['0', '0', 0],
   ['-0', '0', 0],
@@ -42,7 +42,7 @@ const good: [string, string, number][] = [
   ['-2048', '-2048', -2048],
   ['-2048Ki', '-2Mi', -2_097_152],
   ['100Ei', '9223372036854775807', 2 ** 63],
-  // Go keeps what looks canonical to its fast path.
+  // Go's fast path treats these as canonical and keeps them.
   ['1.500', '1.500', 1.5],
   ['+5', '+5', 5],
   ['5.', '5.', 5],
@@ -100,7 +100,7 @@ for (const [a, b, want] of sums) {
   });
 }
 
-/** A number with a suffix as an exact fraction of 10^9, worked out on its own. */
+/** The value of each suffix in nanos. */
 const POWERS: Record<string, bigint> = {
   n: 1n,
   u: 10n ** 3n,
@@ -115,22 +115,22 @@ const POWERS: Record<string, bigint> = {
   Gi: 1024n ** 3n * 10n ** 9n,
 };
 const MICRO = 10n ** 6n;
-/** Below 2^63, where binary ones are capped. */
+/** A random quantity below 2^63, the maximum of binary quantities. */
 const amount = fc
   .tuple(fc.bigInt(-8n * 10n ** 9n, 8n * 10n ** 9n), fc.nat(999_999), fc.constantFrom(...Object.keys(POWERS)))
   .map(([whole, micros, suffix]) => {
     const sign = whole < 0n ? -1n : 1n;
     return {
       text: `${whole}.${String(micros).padStart(6, '0')}${suffix}`,
-      /** Millionths of nanos. */
+      /** The exact value in millionths of a nano. */
       exact: (whole * MICRO + sign * BigInt(micros)) * (POWERS[suffix] ?? 0n),
     };
   });
 
-/** Rounded away from zero to whole nanos, as parsing does. */
+/** Rounds away from zero to whole nanos, as parsing does. */
 const nanosOf = (exact: bigint) => (exact < 0n ? -((-exact + MICRO - 1n) / MICRO) : (exact + MICRO - 1n) / MICRO);
 
-test('ordering agrees with exact rationals, up to the nano', () => {
+test('orders like exact rationals, up to the nano', () => {
   fc.assert(
     fc.property(amount, amount, (a, b) => {
       const difference = nanosOf(a.exact) - nanosOf(b.exact);
@@ -141,7 +141,7 @@ test('ordering agrees with exact rationals, up to the nano', () => {
   );
 });
 
-test('the canonical text means the same, and is its own canonical text', () => {
+test('the canonical text has the same value and is its own canonical text', () => {
   fc.assert(
     fc.property(amount, ({ text }) => {
       const { nanos, format } = parseQuantity(text);

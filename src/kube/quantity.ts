@@ -1,6 +1,6 @@
 /**
- * Kubernetes quantities (`1500m`, `4Gi`, `12e6`), exact: a count of nanos, the finest unit that Kubernetes knows.
- * Finer values are rounded away from zero, binary ones are capped at 2^63-1, as resource.Quantity does.
+ * Kubernetes quantities (`1500m`, `4Gi`, `12e6`) as an exact number of nanos, the finest unit of Kubernetes. Like
+ * resource.Quantity, parsing rounds finer values away from zero and limits binary quantities to 2^63-1.
  */
 
 export type QuantityFormat = 'DecimalSI' | 'BinarySI' | 'DecimalExponent';
@@ -8,7 +8,7 @@ export type QuantityFormat = 'DecimalSI' | 'BinarySI' | 'DecimalExponent';
 export interface Quantity {
   readonly nanos: bigint;
   readonly format: QuantityFormat;
-  /** The text it was parsed from, where resource.Quantity would print that again instead of the canonical form. */
+  /** The parsed text, if resource.Quantity would print it again instead of the canonical form. */
   readonly text?: string;
 }
 
@@ -16,10 +16,10 @@ export class QuantityError extends Error {
   override name = 'QuantityError';
 }
 
-/** The text of Kubernetes for what is no quantity. */
+/** Kubernetes' message for a text that is not a quantity. */
 export const QUANTITY_FORMAT_FAULT =
   "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
-const SUFFIX_WRONG = "unable to parse quantity's suffix";
+const INVALID_SUFFIX = "unable to parse quantity's suffix";
 
 const NANOS = 10n ** 9n;
 const INT64_MAX = 2n ** 63n - 1n;
@@ -46,7 +46,7 @@ const UNITS: ReadonlyMap<string, Unit> = new Map<string, Unit>([
   ]),
 ]);
 
-/** Throws QuantityError in Kubernetes' words. */
+/** Parses a quantity. Throws QuantityError with Kubernetes' message. */
 export function parseQuantity(text: string): Quantity {
   const parts = text.length > MAX_LENGTH ? null : /^([+-]?)([0-9]*)(?:\.([0-9]*))?(.*)$/s.exec(text);
   const [, sign = '', whole = '', fraction = '', suffix = ''] = parts ?? [];
@@ -63,10 +63,10 @@ export function parseQuantity(text: string): Quantity {
   const size = isBinary && exact > INT64_MAX * NANOS ? INT64_MAX * NANOS : exact;
   const format = isBinary && size > 0n && size < NANOS ? 'DecimalSI' : unit.format;
   const nanos = sign === '-' ? -size : size;
-  return staysAsWritten(whole, fraction, unit) ? { nanos, format, text } : { nanos, format };
+  return keepsText(whole, fraction, unit) ? { nanos, format, text } : { nanos, format };
 }
 
-/** Why a JSON value is no quantity, in Kubernetes' words; undefined when it is one. */
+/** Returns why a JSON value is not a quantity, in Kubernetes' words, or undefined if it is one. */
 export function quantityFault(value: unknown): string | undefined {
   if (typeof value !== 'string' && typeof value !== 'number') return QUANTITY_FORMAT_FAULT;
   try {
@@ -82,12 +82,15 @@ function unitOf(suffix: string): Unit {
   const known = UNITS.get(suffix);
   if (known !== undefined) return known;
   const exponent = /^[eE][-+]?[0-9]+$/.test(suffix) ? Number(suffix.slice(1)) : NaN;
-  if (!(Math.abs(exponent) <= MAX_EXPONENT)) throw new QuantityError(SUFFIX_WRONG);
+  if (!(Math.abs(exponent) <= MAX_EXPONENT)) throw new QuantityError(INVALID_SUFFIX);
   return { base: 10, exponent, format: 'DecimalExponent' };
 }
 
-/** Go's parser has a fast path that takes a text for canonical by its looks (`1.500`, `+5`) and keeps it. */
-function staysAsWritten(whole: string, fraction: string, { base, exponent }: Unit): boolean {
+/**
+ * Reports whether Go keeps the text. Its parser has a fast path for texts that look canonical, such as `1.500` and
+ * `+5`.
+ */
+function keepsText(whole: string, fraction: string, { base, exponent }: Unit): boolean {
   const number = whole.replace(/^0+/, '') || '0';
   const shifted = number + fraction;
   if (base === 2) {
@@ -102,17 +105,17 @@ export function compareQuantities(a: Quantity, b: Quantity): -1 | 0 | 1 {
   return a.nanos < b.nanos ? -1 : a.nanos > b.nanos ? 1 : 0;
 }
 
-/** The sum, in the format of the first that is not zero. */
+/** Returns the sum, in the format of the first operand that is not zero. */
 export function addQuantities(a: Quantity, b: Quantity): Quantity {
   return { nanos: a.nanos + b.nanos, format: a.nanos === 0n ? b.format : a.format };
 }
 
-/** The nearest double; exact for whole numbers up to 2^53. */
+/** Returns the nearest double, which is exact for whole numbers up to 2^53. */
 export function quantityToNumber({ nanos }: Quantity): number {
   return Number(nanos / NANOS) + Number(nanos % NANOS) / 1e9;
 }
 
-/** As resource.Quantity prints it: no fraction, the largest suffix that loses nothing. */
+/** Formats like resource.Quantity: without a fraction, with the largest suffix that keeps the value exact. */
 export function formatQuantity({ nanos, format, text }: Quantity): string {
   if (text !== undefined) return text;
   if (nanos === 0n) return '0';

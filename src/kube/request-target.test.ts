@@ -21,8 +21,8 @@ for (const [path, want] of Object.entries(ambiguous)) {
   test(`${path} is ${want ? '' : 'not '}ambiguous`, () => assert.equal(isAmbiguous(path), want));
 }
 
-test('a path stays as it was written', () => {
-  const { path, query } = splitTarget('/a/../b%2fc?d=%2f&e') ?? assert.fail('a target');
+test('keeps the path as it was written', () => {
+  const { path, query } = splitTarget('/a/../b%2fc?d=%2f&e') ?? assert.fail('it is a target');
   assert.equal(path, '/a/../b%2fc');
   assert.deepEqual([...query], [...new URLSearchParams({ d: '/', e: '' })]);
   assert.equal(splitTarget('https://elsewhere/a'), undefined);

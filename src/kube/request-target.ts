@@ -1,14 +1,15 @@
 /**
- * The target of a request as it came: its path is never resolved, for who may ask is decided on the path as it is written. Pure.
+ * The target of a request as the client sent it. Its path is never resolved, because authorization is decided on the
+ * path as written. Pure.
  */
 
 export interface RequestTarget {
-  /** Without the query. */
+  /** The path without the query. */
   readonly path: string;
   readonly query: URLSearchParams;
 }
 
-/** Undefined for what is no path from the root. */
+/** Splits the target into path and query. Returns undefined if it is not an absolute path. */
 export function splitTarget(target: string): RequestTarget | undefined {
   if (!target.startsWith('/')) return undefined;
   const mark = target.indexOf('?');
@@ -16,7 +17,7 @@ export function splitTarget(target: string): RequestTarget | undefined {
   return { path: target.slice(0, mark), query: new URLSearchParams(target.slice(mark + 1)) };
 }
 
-/** Whether another server could read another path from it, by resolving dots or decoding a slash. */
+/** Reports whether another server could read a different path from it, by resolving dots or decoding a slash. */
 export function isAmbiguous(path: string): boolean {
   if (!path.includes('.') && !path.includes('%')) return false;
   return path.split('/').some((segment) => {

@@ -23,8 +23,8 @@ import {
 import type { Schema } from '#kube/schema.ts';
 
 const cases: Record<string, { schema: Schema; want: Schema }> = {
-  'a plain string has nothing but its type': { schema: str(), want: { type: 'string' } },
-  'limits and notes of a string': {
+  'a plain string has only its type': { schema: str(), want: { type: 'string' } },
+  'a string has its limits and options': {
     schema: str({ minLength: 1, maxLength: 3, pattern: '^a', default: 'a', description: 'A.', nullable: true }),
     want: {
       type: 'string',
@@ -36,31 +36,31 @@ const cases: Record<string, { schema: Schema; want: Schema }> = {
       nullable: true,
     },
   },
-  'false and 0 are defaults too': {
+  'false and 0 are defaults': {
     schema: obj({ a: bool({ default: false }), b: int32({ default: 0 }) }),
     want: {
       type: 'object',
       properties: { a: { type: 'boolean', default: false }, b: { type: 'integer', format: 'int32', default: 0 } },
     },
   },
-  'numbers carry their Go type': {
+  'integers have the format of their Go type': {
     schema: int64({ minimum: 1 }),
     want: { type: 'integer', format: 'int64', minimum: 1 },
   },
-  'a fraction': { schema: num({ maximum: 2 }), want: { type: 'number', format: 'double', maximum: 2 } },
-  'times of both precisions look alike': { schema: microTime(), want: time() },
+  'a fraction is a double': { schema: num({ maximum: 2 }), want: { type: 'number', format: 'double', maximum: 2 } },
+  'times of both precisions have the same format': { schema: microTime(), want: time() },
   'bytes are base64': { schema: bytes(), want: { type: 'string', format: 'byte' } },
-  words: { schema: oneOf(['A', 'B']), want: { type: 'string', enum: ['A', 'B'] } },
-  'a port or its name': { schema: intOrString(), want: { 'x-kubernetes-int-or-string': true } },
+  'a choice is an enum': { schema: oneOf(['A', 'B']), want: { type: 'string', enum: ['A', 'B'] } },
+  'a port or its name is int-or-string': { schema: intOrString(), want: { 'x-kubernetes-int-or-string': true } },
   'a quantity may be a number with a fraction': {
     schema: quantity(),
     want: { oneOf: [{ type: 'string' }, { type: 'number' }] },
   },
-  'an atomic list': {
+  'a list can be atomic': {
     schema: list(str(), { atomic: true }),
     want: { type: 'array', items: { type: 'string' }, 'x-kubernetes-list-type': 'atomic' },
   },
-  'a set that patches merge': {
+  'a list of scalars can be a set that patches merge': {
     schema: list(str(), { set: true, merge: true }),
     want: {
       type: 'array',
@@ -69,7 +69,7 @@ const cases: Record<string, { schema: Schema; want: Schema }> = {
       'x-kubernetes-patch-strategy': 'merge',
     },
   },
-  'a merge key is the apply key too': {
+  'the merge key is also the map key of apply': {
     schema: list(obj({ name: str() }), { mergeKey: 'name', retainKeys: true }),
     want: {
       type: 'array',
@@ -80,7 +80,7 @@ const cases: Record<string, { schema: Schema; want: Schema }> = {
       'x-kubernetes-patch-merge-key': 'name',
     },
   },
-  'apply keys may differ from the merge key': {
+  'the map keys of apply can differ from the merge key': {
     schema: list(obj({}), { mergeKey: 'port', mapKeys: ['port', 'protocol'] }),
     want: {
       type: 'array',
@@ -91,7 +91,7 @@ const cases: Record<string, { schema: Schema; want: Schema }> = {
       'x-kubernetes-patch-merge-key': 'port',
     },
   },
-  'no apply key at all': {
+  'a list with a merge key can have no map key': {
     schema: list(obj({}), { atomic: true, mergeKey: 'type', mapKeys: [] }),
     want: {
       type: 'array',
@@ -101,11 +101,11 @@ const cases: Record<string, { schema: Schema; want: Schema }> = {
       'x-kubernetes-patch-merge-key': 'type',
     },
   },
-  'an atomic map': {
+  'a map can be atomic': {
     schema: map(str(), { atomic: true }),
     want: { type: 'object', additionalProperties: { type: 'string' }, 'x-kubernetes-map-type': 'atomic' },
   },
-  'an open object with required fields': {
+  'an object can keep unknown fields and have required ones': {
     schema: obj({ a: str() }, { required: ['a'], open: true, retainKeys: true }),
     want: {
       type: 'object',
@@ -115,8 +115,8 @@ const cases: Record<string, { schema: Schema; want: Schema }> = {
       'x-kubernetes-preserve-unknown-fields': true,
     },
   },
-  'any value': { schema: anything(), want: { 'x-kubernetes-preserve-unknown-fields': true } },
-  'any object': {
+  'anything accepts any value': { schema: anything(), want: { 'x-kubernetes-preserve-unknown-fields': true } },
+  'an embedded object accepts any kind': {
     schema: embedded(),
     want: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true, 'x-kubernetes-embedded-resource': true },
   },
@@ -126,21 +126,21 @@ for (const [name, { schema, want }] of Object.entries(cases)) {
   test(`schema: ${name}`, () => assert.deepEqual(schema, want));
 }
 
-test('noted leaves the shared piece as it is', () => {
-  const piece = obj({ a: str() });
-  assert.deepEqual(noted(piece, { default: {} }).default, {});
-  assert.equal('default' in piece, false);
+test('overriding options does not change the shared schema', () => {
+  const shared = obj({ a: str() });
+  assert.deepEqual(noted(shared, { default: {} }).default, {});
+  assert.equal('default' in shared, false);
 });
 
-/** Checked by the compiler: a wrong inference does not compile. */
-test('types are inferred, required fields without undefined', () => {
+/** A wrong inference does not compile. */
+test('infers types, with required fields that cannot be undefined', () => {
   const part = obj({ mode: oneOf(['On', 'Off']), count: int32(), tags: map(list(str())) }, { required: ['count'] });
   type Part = Infer<typeof part>;
   const whole: Part = { count: 1, mode: 'On', tags: { a: ['b'] } };
   const count: number = whole.count;
   // @ts-expect-error: count is required
   const missing: Part = { mode: 'Off' };
-  // @ts-expect-error: not one of the words
+  // @ts-expect-error: not one of the values
   const wrong: Part['mode'] = 'Half';
   // @ts-expect-error: mode may be absent
   const mode: string = whole.mode;

@@ -1,7 +1,6 @@
 /**
- * A small vocabulary that builds Schema values and carries the TypeScript type of what they describe:
- * `type PodSpec = Infer<typeof podSpec>`. The schema stays plain data; the type is a phantom that never exists at run
- * time. Browser-safe.
+ * Functions that build Schema values and carry the TypeScript type of the values that the schema describes:
+ * `type PodSpec = Infer<typeof podSpec>`. The schema is plain data; the type does not exist at run time. Browser-safe.
  */
 import type { Schema, ValidationRule } from '#kube/schema.ts';
 
@@ -17,52 +16,52 @@ export type Infer<S> = S extends { readonly [described]?: infer T } ? Exclude<T,
 
 export type IntOrString = number | string;
 
-/** What every schema may carry besides its type. */
-export interface Notes<T> {
+/** Options that every schema can have in addition to its type. */
+export interface SchemaOptions<T> {
   readonly default?: T;
   readonly description?: string;
   readonly nullable?: boolean;
   readonly rules?: readonly ValidationRule[];
 }
 
-export interface TextOptions extends Notes<string> {
+export interface TextOptions extends SchemaOptions<string> {
   readonly minLength?: number;
   readonly maxLength?: number;
   readonly pattern?: string;
   readonly format?: string;
 }
 
-export interface NumberOptions extends Notes<number> {
+export interface NumberOptions extends SchemaOptions<number> {
   readonly minimum?: number;
   readonly maximum?: number;
 }
 
-export interface ListOptions<T> extends Notes<T[]> {
-  /** Replaced as a whole by server-side apply. */
+export interface ListSchemaOptions<T> extends SchemaOptions<T[]> {
+  /** Server-side apply replaces the whole list. */
   readonly atomic?: boolean;
-  /** Scalars that stand at most once each. */
+  /** Scalars without duplicates. */
   readonly set?: boolean;
-  /** Strategic merge patch joins the elements: by this field, which also is the apply key unless `mapKeys` differ. */
+  /** The field by which strategic merge patch merges elements. Also the map key of apply unless `mapKeys` is given. */
   readonly mergeKey?: string;
-  /** Apply identifies elements by these fields; `[]` where only strategic merge patch knows a key. */
+  /** The fields by which apply identifies elements; `[]` if only strategic merge patch has a key. */
   readonly mapKeys?: readonly string[];
-  /** Strategic merge patch joins scalars instead of replacing the list. */
+  /** Strategic merge patch merges scalars instead of replacing the list. */
   readonly merge?: boolean;
-  /** Each merged element keeps only the fields that the patch names (volumes). */
+  /** A merged element keeps only the fields that the patch contains (volumes). */
   readonly retainKeys?: boolean;
   readonly minItems?: number;
   readonly maxItems?: number;
 }
 
-export interface MapOptions<T> extends Notes<Record<string, T>> {
+export interface MapOptions<T> extends SchemaOptions<Record<string, T>> {
   readonly atomic?: boolean;
 }
 
-export interface ObjectOptions<R extends string> extends Notes<Record<string, unknown>> {
+export interface ObjectOptions<R extends string> extends SchemaOptions<Record<string, unknown>> {
   readonly required?: readonly R[];
   readonly atomic?: boolean;
   readonly retainKeys?: boolean;
-  /** Fields that the schema does not name are kept instead of pruned. */
+  /** Keeps fields that the schema does not have instead of pruning them. */
   readonly open?: boolean;
 }
 
@@ -74,10 +73,10 @@ type ObjectType<P extends Properties, R extends keyof P> = {
   [K in Exclude<keyof P, R>]?: Infer<P[K]>;
 };
 
-type Remarks = Pick<Schema, 'description' | 'default' | 'nullable' | 'x-kubernetes-validations'>;
+type OptionFields = Pick<Schema, 'description' | 'default' | 'nullable' | 'x-kubernetes-validations'>;
 
-/** Only what is set, so that schemas print and compare without empty keys. */
-function notes<T>({ default: fallback, description, nullable, rules }: Notes<T>): Remarks {
+/** Returns only the options that are set, so that schemas have no empty keys. */
+function optionFields<T>({ default: fallback, description, nullable, rules }: SchemaOptions<T>): OptionFields {
   return {
     ...(description === undefined ? {} : { description }),
     ...(fallback === undefined ? {} : { default: fallback }),
@@ -94,26 +93,26 @@ export function str(options: TextOptions = {}): Typed<string> {
     ...(minLength === undefined ? {} : { minLength }),
     ...(maxLength === undefined ? {} : { maxLength }),
     ...(pattern === undefined ? {} : { pattern }),
-    ...notes(options),
+    ...optionFields(options),
   };
 }
 
-/** One of the given words; the inferred type is their union. */
+/** A choice between strings. The inferred type is their union. */
 export function oneOf<const W extends readonly [string, ...string[]]>(
   words: W,
-  options: Notes<W[number]> = {},
+  options: SchemaOptions<W[number]> = {},
 ): Typed<W[number]> {
-  return { type: 'string', enum: [...words], ...notes(options) };
+  return { type: 'string', enum: [...words], ...optionFields(options) };
 }
 
-/** RFC 3339 with seconds: metav1.Time. */
-export const time = (options: Notes<string> = {}): Typed<string> => str({ ...options, format: 'date-time' });
+/** A time in RFC 3339 with seconds (metav1.Time). */
+export const time = (options: SchemaOptions<string> = {}): Typed<string> => str({ ...options, format: 'date-time' });
 
-/** RFC 3339 with microseconds: metav1.MicroTime; the same format on the wire. */
+/** A time in RFC 3339 with microseconds (metav1.MicroTime), which has the same format in schemas. */
 export const microTime = time;
 
-/** Base64. */
-export const bytes = (options: Notes<string> = {}): Typed<string> => str({ ...options, format: 'byte' });
+/** Bytes in base64. */
+export const bytes = (options: SchemaOptions<string> = {}): Typed<string> => str({ ...options, format: 'byte' });
 
 function numeric(type: 'integer' | 'number', format: string | undefined, options: NumberOptions): Typed<number> {
   const { minimum, maximum } = options;
@@ -122,7 +121,7 @@ function numeric(type: 'integer' | 'number', format: string | undefined, options
     ...(format === undefined ? {} : { format }),
     ...(minimum === undefined ? {} : { minimum }),
     ...(maximum === undefined ? {} : { maximum }),
-    ...notes(options),
+    ...optionFields(options),
   };
 }
 
@@ -130,32 +129,32 @@ export const int32 = (options: NumberOptions = {}): Typed<number> => numeric('in
 export const int64 = (options: NumberOptions = {}): Typed<number> => numeric('integer', 'int64', options);
 export const num = (options: NumberOptions = {}): Typed<number> => numeric('number', 'double', options);
 
-export function bool(options: Notes<boolean> = {}): Typed<boolean> {
-  return { type: 'boolean', ...notes(options) };
+export function bool(options: SchemaOptions<boolean> = {}): Typed<boolean> {
+  return { type: 'boolean', ...optionFields(options) };
 }
 
-/** A port or a port's name, a count or a percentage. */
-export function intOrString(options: Notes<IntOrString> = {}): Typed<IntOrString> {
-  return { 'x-kubernetes-int-or-string': true, ...notes(options) };
+/** An integer or a string: a port or its name, a count or a percentage. */
+export function intOrString(options: SchemaOptions<IntOrString> = {}): Typed<IntOrString> {
+  return { 'x-kubernetes-int-or-string': true, ...optionFields(options) };
 }
 
-/** The one value by which isQuantity() knows a quantity; in print it is as any other. */
+/** The array by whose identity isQuantity() recognises quantities. */
 const QUANTITY_FORMS: Schema[] = [{ type: 'string' }, { type: 'number' }];
 
-/** `500m`, `1Gi`, or a bare number, which may have a fraction. Whoever decodes an object checks the grammar. */
-export function quantity(options: Notes<IntOrString> = {}): Typed<IntOrString> {
-  return { oneOf: QUANTITY_FORMS, ...notes(options) };
+/** A quantity: `500m`, `1Gi`, or a number, which may have a fraction. The decoder of objects checks the syntax. */
+export function quantity(options: SchemaOptions<IntOrString> = {}): Typed<IntOrString> {
+  return { oneOf: QUANTITY_FORMS, ...optionFields(options) };
 }
 
-/** Whether quantity() made it: what a user's schema says of its numbers and strings is left to validation. */
+/** Reports whether quantity() made the schema. A user's schema with the same content is not treated as a quantity. */
 export function isQuantity(schema: Schema): boolean {
   return schema.oneOf === QUANTITY_FORMS;
 }
 
-export function list<S extends Schema>(items: S, options: ListOptions<Infer<S>> = {}): Typed<Infer<S>[]> {
+export function list<S extends Schema>(items: S, options: ListSchemaOptions<Infer<S>> = {}): Typed<Infer<S>[]> {
   const { atomic, set, mergeKey, merge, retainKeys, minItems, maxItems } = options;
   const mapKeys = options.mapKeys ?? (mergeKey === undefined ? [] : [mergeKey]);
-  const joined = mergeKey !== undefined || merge === true;
+  const isMerged = mergeKey !== undefined || merge === true;
   return {
     type: 'array',
     items,
@@ -164,9 +163,9 @@ export function list<S extends Schema>(items: S, options: ListOptions<Infer<S>> 
     ...(atomic === true ? { 'x-kubernetes-list-type': 'atomic' } : {}),
     ...(set === true ? { 'x-kubernetes-list-type': 'set' } : {}),
     ...(mapKeys.length > 0 ? { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': [...mapKeys] } : {}),
-    ...(joined ? { 'x-kubernetes-patch-strategy': retainKeys === true ? 'merge,retainKeys' : 'merge' } : {}),
+    ...(isMerged ? { 'x-kubernetes-patch-strategy': retainKeys === true ? 'merge,retainKeys' : 'merge' } : {}),
     ...(mergeKey === undefined ? {} : { 'x-kubernetes-patch-merge-key': mergeKey }),
-    ...notes(options),
+    ...optionFields(options),
   };
 }
 
@@ -175,7 +174,7 @@ export function map<S extends Schema>(values: S, options: MapOptions<Infer<S>> =
     type: 'object',
     additionalProperties: values,
     ...(options.atomic === true ? { 'x-kubernetes-map-type': 'atomic' } : {}),
-    ...notes(options),
+    ...optionFields(options),
   };
 }
 
@@ -191,26 +190,26 @@ export function obj<P extends Properties, R extends keyof P & string = never>(
     ...(atomic === true ? { 'x-kubernetes-map-type': 'atomic' } : {}),
     ...(retainKeys === true ? { 'x-kubernetes-patch-strategy': 'retainKeys' } : {}),
     ...(open === true ? { 'x-kubernetes-preserve-unknown-fields': true } : {}),
-    ...notes(options),
+    ...optionFields(options),
   };
 }
 
-/** The same schema with other notes: a shared piece that has a default here. */
-export function noted<S extends Schema>(schema: S, options: Notes<Partial<Infer<S>>>): S {
-  return { ...schema, ...notes(options) };
+/** Returns a copy of a shared schema with other options, for example a default. */
+export function noted<S extends Schema>(schema: S, options: SchemaOptions<Partial<Infer<S>>>): S {
+  return { ...schema, ...optionFields(options) };
 }
 
 /** Any JSON value. */
-export function anything(options: Notes<unknown> = {}): Typed<unknown> {
-  return { 'x-kubernetes-preserve-unknown-fields': true, ...notes(options) };
+export function anything(options: SchemaOptions<unknown> = {}): Typed<unknown> {
+  return { 'x-kubernetes-preserve-unknown-fields': true, ...optionFields(options) };
 }
 
-/** A whole Kubernetes object of any kind. */
-export function embedded(options: Notes<Record<string, unknown>> = {}): Typed<Record<string, unknown>> {
+/** A complete Kubernetes object of any kind. */
+export function embedded(options: SchemaOptions<Record<string, unknown>> = {}): Typed<Record<string, unknown>> {
   return {
     type: 'object',
     'x-kubernetes-preserve-unknown-fields': true,
     'x-kubernetes-embedded-resource': true,
-    ...notes(options),
+    ...optionFields(options),
   };
 }

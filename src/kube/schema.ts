@@ -1,6 +1,6 @@
 /**
- * Structural schemas: the OpenAPI v3 subset of CustomResourceDefinitions, with the patch hints that built-in
- * kinds carry. One value serves validation, defaults, pruning, OpenAPI and, through `Infer`, TypeScript.
+ * Structural schemas: the OpenAPI v3 subset of CustomResourceDefinitions, with the patch hints of built-in kinds. The
+ * same value is used for validation, defaults, pruning, OpenAPI and, through `Infer`, TypeScript.
  */
 
 export type SchemaType = 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
@@ -58,7 +58,10 @@ export interface Schema {
   'x-kubernetes-list-map-keys'?: string[];
   'x-kubernetes-map-type'?: 'atomic' | 'granular';
   'x-kubernetes-validations'?: ValidationRule[];
-  /** Strategic merge patch: `merge` lists are joined by their merge key, `retainKeys` maps drop what is not named. */
+  /**
+   * For strategic merge patch: `merge` merges lists by their merge key, `retainKeys` removes fields that the patch
+   * omits.
+   */
   'x-kubernetes-patch-strategy'?: string;
   'x-kubernetes-patch-merge-key'?: string;
 }

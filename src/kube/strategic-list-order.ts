@@ -1,29 +1,29 @@
 /**
- * The order of a list that a strategic merge has joined. Items that the patch (or its $setElementOrder) names come in
- * the order it names them; items that only the server has keep their order, and go in front of the first named item
- * that they preceded on the server.
+ * Orders a list that strategic merge patch has merged. Items that the patch (or its $setElementOrder) contains come in
+ * its order. Items that only the server has keep their order, and come before the first item of the patch that they
+ * preceded on the server.
  */
 
-/** What identifies an item: the value of its merge key, or the item itself in a list of scalars. */
-export type Identity = (item: unknown) => unknown;
+/** Returns what identifies an item: the value of its merge key, or the item itself in a list of scalars. */
+export type ItemIdentity = (item: unknown) => unknown;
 
 export function orderMerged(
   merged: readonly unknown[],
-  named: readonly unknown[],
+  inPatch: readonly unknown[],
   onServer: readonly unknown[],
-  identity: Identity,
+  identity: ItemIdentity,
 ): unknown[] {
-  const namedRank = ranks(named, identity);
-  const serverRank = ranks(onServer, identity);
-  const fromPatch = merged.filter((item) => namedRank.has(identity(item)));
-  // They come from the server's list, and so in its order.
-  const serverOnly = merged.filter((item) => !namedRank.has(identity(item)));
-  fromPatch.sort(byRank(namedRank, identity));
+  const patchRank = computeRanks(inPatch, identity);
+  const serverRank = computeRanks(onServer, identity);
+  const fromPatch = merged.filter((item) => patchRank.has(identity(item)));
+  // These come from the server's list and so are in its order.
+  const serverOnly = merged.filter((item) => !patchRank.has(identity(item)));
+  fromPatch.sort(byRank(patchRank, identity));
   return interleave(serverOnly, fromPatch, serverRank, identity);
 }
 
-/** Position of the first item with each identity. */
-function ranks(items: readonly unknown[], identity: Identity): Map<unknown, number> {
+/** Returns the position of the first item with each identity. */
+function computeRanks(items: readonly unknown[], identity: ItemIdentity): Map<unknown, number> {
   const rank = new Map<unknown, number>();
   items.forEach((item, i) => {
     const id = identity(item);
@@ -32,23 +32,23 @@ function ranks(items: readonly unknown[], identity: Identity): Map<unknown, numb
   return rank;
 }
 
-/** Array.sort is stable: unknown items stay behind the known ones in the order they had. */
-function byRank(rank: ReadonlyMap<unknown, number>, identity: Identity) {
+/** Compares by rank. Array.sort is stable, so unknown items stay in their order after the known ones. */
+function byRank(rank: ReadonlyMap<unknown, number>, identity: ItemIdentity) {
   const rankOf = (item: unknown) => rank.get(identity(item)) ?? Number.MAX_SAFE_INTEGER;
   return (a: unknown, b: unknown) => rankOf(a) - rankOf(b);
 }
 
-/** Keeps the order within both lists; that of the server decides between them where it knows both items. */
+/** Keeps the order within both lists. Between them, the order on the server decides if the server has both items. */
 function interleave(
   serverOnly: readonly unknown[],
   fromPatch: readonly unknown[],
   serverRank: ReadonlyMap<unknown, number>,
-  identity: Identity,
+  identity: ItemIdentity,
 ): unknown[] {
   const result: unknown[] = [];
   let next = 0;
   for (const item of fromPatch) {
-    // An item that is new to the server waits for none of the server's.
+    // An item that is new to the server comes before the remaining items of the server.
     const rank = serverRank.get(identity(item)) ?? -1;
     while (next < serverOnly.length && (serverRank.get(identity(serverOnly[next])) ?? rank) < rank) {
       result.push(serverOnly[next++]);

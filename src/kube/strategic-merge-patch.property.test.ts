@@ -32,7 +32,7 @@ const names = fc.uniqueArray(name, { maxLength: 6 });
 const items = names.chain((list) => fc.tuple(...list.map((it) => fc.nat(9).map((v): Item => ({ name: it, v })))));
 const doc: fc.Arbitrary<Doc> = fc.record({ items, tags: names });
 
-/** A patch as kubectl makes it: some items changed or deleted, perhaps with the order of all that it knows. */
+/** A patch like those of kubectl: some items changed or deleted, possibly with the order of all known items. */
 const patch = fc
   .record({
     known: names,
@@ -59,7 +59,7 @@ const apply = (from: Doc, with_: object) => applyStrategicMergePatch(from, with_
 const namesOf = (list: readonly Item[]) => list.map((item) => item.name);
 const only = (list: readonly string[], wanted: readonly string[]) => list.filter((it) => wanted.includes(it));
 
-test('a second application changes nothing, and neither changes its inputs', () => {
+test('a second application changes nothing, and the inputs stay unchanged', () => {
   fc.assert(
     fc.property(doc, patch, (from, change) => {
       const before = JSON.stringify([from, change]);
@@ -71,7 +71,7 @@ test('a second application changes nothing, and neither changes its inputs', () 
   );
 });
 
-test('a list merged by key has each key once: what was there or set, without what was deleted', () => {
+test('a merged list has each key once: existing and set items without deleted ones', () => {
   fc.assert(
     fc.property(doc, patch, (from, change) => {
       const result = apply(from, change);
@@ -85,7 +85,7 @@ test('a list merged by key has each key once: what was there or set, without wha
   );
 });
 
-test('named items come in the order of the patch, the server’s own keep theirs', () => {
+test('items of the patch come in its order, items of the server keep theirs', () => {
   fc.assert(
     fc.property(doc, patch, (from, change) => {
       const result = apply(from, change);
@@ -104,7 +104,7 @@ test('named items come in the order of the patch, the server’s own keep theirs
   );
 });
 
-test('values are those of the patch where it sets them, and of the server elsewhere', () => {
+test('values are those of the patch if it sets them, and those of the server otherwise', () => {
   fc.assert(
     fc.property(doc, patch, (from, change) => {
       for (const item of apply(from, change).items) {

@@ -6,7 +6,7 @@ import { applyStrategicMergePatch } from '#kube/strategic-merge-patch.ts';
 const text: Schema = { type: 'string' };
 const merge = { 'x-kubernetes-patch-strategy': 'merge' } as const;
 
-/** As of a Pod, cut down to one field of each sort. */
+/** The schema of a Pod, reduced to one field of each kind. */
 const schema: Schema = {
   type: 'object',
   properties: {
@@ -63,7 +63,7 @@ interface Case {
 }
 
 const good: Record<string, Case> = {
-  'merges maps, and null deletes': {
+  'merges maps, and null deletes a key': {
     doc: { metadata: { labels: { a: '1', b: '2' } } },
     patch: { metadata: { labels: { a: null, c: '3', d: null } } },
     want: { metadata: { labels: { b: '2', c: '3' } } },
@@ -73,7 +73,7 @@ const good: Record<string, Case> = {
     patch: containers({ name: 'a', image: 'y' }),
     want: containers({ name: 'a', image: 'y', args: ['1'] }, { name: 'b' }),
   },
-  'puts a new item in front, as it is new to the server': {
+  'puts a new item before those of the server': {
     doc: containers({ name: 'a' }, { name: 'b' }),
     patch: containers({ name: 'c', empty: null }),
     want: containers({ name: 'c' }, { name: 'a' }, { name: 'b' }),
@@ -83,7 +83,7 @@ const good: Record<string, Case> = {
     patch: containers({ name: 'a', ports: [{ port: 81, proto: 'udp' }] }),
     want: containers({ name: 'a', ports: [{ port: 80 }, { port: 81, proto: 'udp' }] }),
   },
-  'tells the keys 1 and "1" apart': {
+  'merges a list by a numeric key': {
     doc: containers({ name: 'a', ports: [{ port: 1 }] }),
     patch: containers({ name: 'a', ports: [{ port: 1, x: 1 }] }),
     want: containers({ name: 'a', ports: [{ port: 1, x: 1 }] }),
@@ -113,12 +113,12 @@ const good: Record<string, Case> = {
     patch: { metadata: { $patch: 'delete' } },
     want: { metadata: {}, spec: { x: 1 } },
   },
-  'leaves nothing of a directive for what is not there': {
+  'leaves nothing of a directive for an absent field': {
     doc: { spec: {} },
     patch: { metadata: { $patch: 'delete' }, spec: { containers: [{ name: 'a', $patch: 'delete' }, { name: 'b' }] } },
     want: { spec: { containers: [{ name: 'b' }] } },
   },
-  'joins a list of scalars without duplicates': {
+  'merges a list of scalars without duplicates': {
     doc: finalizers('a', 'b'),
     patch: finalizers('b', 'c'),
     want: finalizers('a', 'b', 'c'),
@@ -139,7 +139,7 @@ const good: Record<string, Case> = {
     },
     want: finalizers('c', 'b'),
   },
-  'ignores a removal from a list that is not there': {
+  'ignores a removal from an absent list': {
     doc: { metadata: {} },
     patch: { metadata: { '$deleteFromPrimitiveList/finalizers': ['b'] } },
     want: { metadata: {} },
@@ -149,17 +149,17 @@ const good: Record<string, Case> = {
     patch: { spec: { '$setElementOrder/containers': named('c', 'b', 'a') } },
     want: { spec: { containers: named('c', 'b', 'a') } },
   },
-  'keeps what only the server has in its place': {
+  'keeps the position of items that only the server has': {
     doc: { spec: { containers: named('s1', 'a', 's2', 'b', 's3') } },
     patch: { spec: { '$setElementOrder/containers': named('a', 'b') } },
     want: { spec: { containers: named('s1', 'a', 's2', 'b', 's3') } },
   },
-  'orders new items among the server’s': {
+  'orders new items among those of the server': {
     doc: { spec: { containers: named('a', 's', 'b') } },
     patch: { spec: { '$setElementOrder/containers': named('a', 'n', 'b'), containers: named('n') } },
     want: { spec: { containers: named('a', 'n', 's', 'b') } },
   },
-  'deletes and orders at once': {
+  'deletes and orders in one patch': {
     doc: { spec: { containers: named('a', 'b', 'c') } },
     patch: {
       spec: {
@@ -169,7 +169,7 @@ const good: Record<string, Case> = {
     },
     want: { spec: { containers: named('c', 'a') } },
   },
-  'adds an ordered list that was not there': {
+  'adds an absent list with an order': {
     doc: { spec: {} },
     patch: { spec: { '$setElementOrder/containers': named('a', 'b'), containers: named('a', 'b') } },
     want: { spec: { containers: named('a', 'b') } },
@@ -189,17 +189,17 @@ const good: Record<string, Case> = {
     patch: { spec: { volumes: [{ name: 'v', $retainKeys: ['name', 'hostPath'], hostPath: { path: '/x' } }] } },
     want: { spec: { volumes: [{ name: 'v', hostPath: { path: '/x' } }] } },
   },
-  'replaces a map whose strategy says so': {
+  'replaces a map with the strategy replace': {
     doc: { spec: { whole: { a: 1 } } },
     patch: { spec: { whole: { b: 2 } } },
     want: { spec: { whole: { b: 2 } } },
   },
-  'merges unknown fields plainly': {
+  'merges unknown maps by key and replaces unknown lists': {
     doc: { unknown: { map: { a: 1, b: 2 }, list: [{ name: 'a' }] } },
     patch: { unknown: { map: { a: null, c: 3 }, list: [{ name: 'b' }] } },
     want: { unknown: { map: { b: 2, c: 3 }, list: [{ name: 'b' }] } },
   },
-  'drops nulls and directives from what is added anew': {
+  'removes nulls and directives from added values': {
     doc: {},
     patch: { spec: { a: { b: null, c: { $patch: 'replace', d: 1 } }, $retainKeys: ['a'], '$setElementOrder/x': [] } },
     want: { spec: { a: {} } },
@@ -262,26 +262,26 @@ const bad: Record<string, { doc?: object; patch: unknown; code: number; message:
     code: 400,
     message: 'invalid patch format of retainKeys',
   },
-  'an order that the patch contradicts': {
+  'an order that differs from the patch': {
     doc: { spec: { containers: named('a') } },
     patch: { spec: { '$setElementOrder/containers': named('a', 'b'), containers: named('b', 'a') } },
     code: 400,
     message:
       "The order in patch list:\n[map[name:b] map[name:a]]\n doesn't match $setElementOrder list:\n[map[name:a] map[name:b]]\n",
   },
-  'an order that is no list': {
+  'an order that is not a list': {
     doc: { spec: {} },
     patch: { spec: { '$setElementOrder/containers': {} } },
     code: 400,
     message: 'expected a []interface {}, but received a map[string]interface {}',
   },
-  'an order of nothing': {
+  'an order without a list name': {
     doc: { spec: {} },
     patch: { spec: { $setElementOrder: [] } },
     code: 400,
     message: 'invalid patch format of setElementOrder list',
   },
-  'a removal from nothing': {
+  'a removal without a list name': {
     doc: { spec: {} },
     patch: { spec: { $deleteFromPrimitiveList: [] } },
     code: 400,
@@ -299,7 +299,7 @@ const bad: Record<string, { doc?: object; patch: unknown; code: number; message:
     code: 422,
     message: 'the server rejected our request due to an error in our request',
   },
-  'a patch that is no map': {
+  'a patch that is not a map': {
     patch: ['x'],
     code: 400,
     message: 'json: cannot unmarshal array into Go value of type map[string]interface {}',
@@ -312,7 +312,7 @@ for (const [sentence, { doc = {}, patch, code, message }] of Object.entries(bad)
   });
 }
 
-test('a key __proto__ is inert', () => {
+test('ignores a key __proto__', () => {
   const patch: unknown = JSON.parse(
     '{"__proto__":{"evil":1},"spec":{"__proto__":{"evil":1},"new":{"__proto__":{"evil":1}},"$setElementOrder/__proto__":[]}}',
   );

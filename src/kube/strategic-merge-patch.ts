@@ -1,15 +1,15 @@
 /**
- * Strategic merge patch: JSON merge patch that knows from the schema which lists are sets or maps, and that takes
- * directives: `$patch: replace|delete`, `$retainKeys`, `$setElementOrder/<list>`, `$deleteFromPrimitiveList/<list>`.
- * Fields that the schema does not know merge plainly: maps by key, lists as a whole.
+ * Strategic merge patch: a JSON merge patch that reads from the schema which lists are sets or maps, and accepts the
+ * directives `$patch: replace|delete`, `$retainKeys`, `$setElementOrder/<list>` and `$deleteFromPrimitiveList/<list>`.
+ * In fields that the schema does not have, maps are merged by key and lists are replaced.
  *
- * Texts are kube-apiserver's, with Go's words for most faults of a patch; codes, too, but for its bare 500s (see `fault`).
+ * Messages and codes are those of kube-apiserver, except for its 500s (see `patchError`).
  */
 import { badRequest } from '#kube/api-error.ts';
 import { goText, goType } from '#kube/go-text.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
-import { elementKind, fault, type Field, fieldOf, identityOf } from '#kube/strategic-field.ts';
+import { elementKind, patchError, type StrategicField, fieldOf, itemIdentity } from '#kube/strategic-field.ts';
 import { orderMerged } from '#kube/strategic-list-order.ts';
 
 type Fields = Record<string, unknown>;
@@ -19,7 +19,7 @@ const RETAIN_KEYS = '$retainKeys';
 const SET_ORDER = '$setElementOrder';
 const DELETE_FROM = '$deleteFromPrimitiveList';
 
-/** The merged document; neither input changes, and untouched parts are shared with the result. */
+/** Returns the merged document. Neither input changes; the result shares unchanged parts with them. */
 export function applyStrategicMergePatch(document: unknown, patch: unknown, schema: Schema): unknown {
   for (const value of [document, patch]) {
     if (isRecord(value)) continue;
@@ -53,53 +53,53 @@ function mergeField(merged: Fields, key: string, value: unknown, schema: Schema 
   } else if (Array.isArray(value) && Array.isArray(old)) {
     merged[key] = mergeList(old, value, field);
   } else if (isRecord(value) && Object.hasOwn(value, PATCH)) {
-    // A directive for a map that is not there leaves nothing behind.
+    // A directive for an absent map leaves nothing behind.
     delete merged[key];
   } else {
-    merged[key] = withoutDirectives(value);
+    merged[key] = removeDirectives(value);
   }
 }
 
-/** `$patch` in a map acts on that whole map. */
+/** Applies a `$patch` directive to the map that contains it. */
 function replaceMap(patch: Fields): Fields {
   const { [PATCH]: directive, ...rest } = patch;
   if (directive === 'replace') return rest;
   if (directive === 'delete') return {};
-  throw unknownDirective(directive, patch);
+  throw unknownDirectiveError(directive, patch);
 }
 
-/** A copy of the original without the keys that `$retainKeys` does not name. */
+/** Returns a copy of the original with only the keys of `$retainKeys`. */
 function retainKeys(original: Fields, patch: Fields): Fields {
   if (!Object.hasOwn(patch, RETAIN_KEYS)) return { ...original };
   const names = patch[RETAIN_KEYS];
-  const bad = () => badRequest('invalid patch format of retainKeys');
-  if (!Array.isArray(names)) throw bad();
+  const formatError = () => badRequest('invalid patch format of retainKeys');
+  if (!Array.isArray(names)) throw formatError();
   const kept = new Set<unknown>(names);
   for (const key of Object.keys(patch)) {
     const isDirective = key === RETAIN_KEYS || key.startsWith(SET_ORDER) || key.startsWith(DELETE_FROM);
-    if (patch[key] !== null && !isDirective && !kept.has(key)) throw bad();
+    if (patch[key] !== null && !isDirective && !kept.has(key)) throw formatError();
   }
   return Object.fromEntries(Object.entries(original).filter(([key]) => kept.has(key)));
 }
 
-/** Lists with a `$setElementOrder` beside them; returns the keys that need no further work. */
+/** Merges the lists that have a `$setElementOrder` and returns their keys. */
 function mergeOrderedLists(merged: Fields, patch: Fields, schema: Schema | undefined): Set<string> | undefined {
   let done: Set<string> | undefined;
   for (const directive of Object.keys(patch)) {
     if (!directive.startsWith(SET_ORDER)) continue;
-    const order = listArgument(patch[directive]);
-    const key = listNamed(directive, SET_ORDER, 'invalid patch format of setElementOrder list');
+    const order = expectList(patch[directive]);
+    const key = listName(directive, SET_ORDER, 'invalid patch format of setElementOrder list');
     const field = fieldOf(schema, key);
     const items = Object.hasOwn(patch, key) ? patch[key] : undefined;
     if (key === '__proto__' || items === null) continue;
-    const old = Object.hasOwn(merged, key) ? listArgument(merged[key] ?? []) : [];
+    const old = Object.hasOwn(merged, key) ? expectList(merged[key] ?? []) : [];
     if (items !== undefined) {
-      checkOrder(listArgument(items), order, field);
+      checkOrder(expectList(items), order, field);
       mergeField(merged, key, items, schema);
     }
     const list = Object.hasOwn(merged, key) ? merged[key] : undefined;
     if (Array.isArray(list) && list.length > 0) {
-      const identity = identityOf(field, elementKind(list));
+      const identity = itemIdentity(field, elementKind(list));
       if (identity !== undefined) merged[key] = orderMerged(list, order, old, identity);
     }
     (done ??= new Set()).add(key);
@@ -107,10 +107,10 @@ function mergeOrderedLists(merged: Fields, patch: Fields, schema: Schema | undef
   return done;
 }
 
-/** The patch may only name items that the order names, and in the same order. */
-function checkOrder(items: readonly unknown[], order: readonly unknown[], field: Field): void {
+/** Checks that the patch contains only items of the order, in the same order. */
+function checkOrder(items: readonly unknown[], order: readonly unknown[], field: StrategicField): void {
   if (items.length === 0 || order.length === 0) return;
-  const identity = identityOf(field, elementKind([...items, ...order]));
+  const identity = itemIdentity(field, elementKind([...items, ...order]));
   if (identity === undefined) return;
   let at = 0;
   for (const item of items) {
@@ -118,58 +118,59 @@ function checkOrder(items: readonly unknown[], order: readonly unknown[], field:
     while (at < order.length && identity(order[at]) !== identity(item)) at++;
     if (at++ >= order.length) {
       const lists = `${goText(items)}\n doesn't match ${SET_ORDER} list:\n${goText(order)}`;
-      throw fault(`The order in patch list:\n${lists}\n`);
+      throw patchError(`The order in patch list:\n${lists}\n`);
     }
   }
 }
 
-/** Joins two lists as the field's strategy says. */
-function mergeList(original: readonly unknown[], patch: readonly unknown[], field: Field): readonly unknown[] {
+/** Merges two lists by the strategy of the field. */
+function mergeList(original: readonly unknown[], patch: readonly unknown[], field: StrategicField): readonly unknown[] {
   if (field.strategy !== 'merge') return patch;
   if (original.length === 0 && patch.length === 0) return original;
   const kind = elementKind([...original, ...patch]);
   if (kind === 'scalar') {
     return orderMerged([...new Set([...original, ...patch])], patch, original, (item) => item);
   }
-  if (field.mergeKey === '') throw fault(`cannot merge lists without merge key for ${field.schema?.type ?? 'object'}`);
+  if (field.mergeKey === '')
+    throw patchError(`cannot merge lists without merge key for ${field.schema?.type ?? 'object'}`);
   return mergeMaps(original as Fields[], patch as Fields[], field);
 }
 
-function mergeMaps(original: readonly Fields[], patch: readonly Fields[], field: Field): unknown[] {
-  const identity = identityOf(field, 'map') as (item: unknown) => unknown;
+function mergeMaps(original: readonly Fields[], patch: readonly Fields[], field: StrategicField): unknown[] {
+  const identity = itemIdentity(field, 'map') as (item: unknown) => unknown;
   const deleted = new Set<unknown>();
-  const wanted: Fields[] = [];
+  const changed: Fields[] = [];
   let replaces = false;
   for (const item of patch) {
     if (!Object.hasOwn(item, PATCH)) {
       identity(item);
-      wanted.push(item);
+      changed.push(item);
     } else if (item[PATCH] === 'delete') deleted.add(identity(item));
     else if (item[PATCH] === 'replace') replaces = true;
-    else if (item[PATCH] === 'merge') throw fault('merging lists cannot yet be specified in the patch');
-    else throw unknownDirective(item[PATCH], item);
+    else if (item[PATCH] === 'merge') throw patchError('merging lists cannot yet be specified in the patch');
+    else throw unknownDirectiveError(item[PATCH], item);
   }
-  if (replaces) return wanted.map(withoutDirectives);
+  if (replaces) return changed.map(removeDirectives);
 
   const kept = original.filter((item) => !deleted.has(identity(item)));
   const merged: Fields[] = [...kept];
-  const places = new Map<unknown, number>();
+  const positions = new Map<unknown, number>();
   merged.forEach((item, i) => {
-    if (!places.has(identity(item))) places.set(identity(item), i);
+    if (!positions.has(identity(item))) positions.set(identity(item), i);
   });
-  for (const item of wanted) {
-    const at = places.get(identity(item));
+  for (const item of changed) {
+    const at = positions.get(identity(item));
     if (at !== undefined) merged[at] = mergeMap(merged[at] as Fields, item, field.schema);
     else {
-      places.set(identity(item), merged.length);
-      merged.push(withoutDirectives(item) as Fields);
+      positions.set(identity(item), merged.length);
+      merged.push(removeDirectives(item) as Fields);
     }
   }
-  return orderMerged(merged, wanted, kept, identity);
+  return orderMerged(merged, changed, kept, identity);
 }
 
 function deleteFromList(merged: Fields, directive: string, value: unknown): void {
-  const key = listNamed(directive, DELETE_FROM, 'invalid patch format of primitive list');
+  const key = listName(directive, DELETE_FROM, 'invalid patch format of primitive list');
   const list = Object.hasOwn(merged, key) ? merged[key] : undefined;
   if (value === null) delete merged[key];
   if (!Array.isArray(list) || !Array.isArray(value) || list.length + value.length === 0) return;
@@ -178,21 +179,21 @@ function deleteFromList(merged: Fields, directive: string, value: unknown): void
   merged[key] = list.filter((item) => !removed.has(item));
 }
 
-function listArgument(value: unknown): readonly unknown[] {
+function expectList(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return value;
-  throw fault(`expected a []interface {}, but received a ${goType(value)}`);
+  throw patchError(`expected a []interface {}, but received a ${goType(value)}`);
 }
 
-/** The list that `$directive/list` speaks of. */
-function listNamed(directive: string, prefix: string, otherwise: string): string {
-  if (directive[prefix.length] !== '/') throw badRequest(otherwise);
+/** Returns the name of the list from `$directive/list`. */
+function listName(directive: string, prefix: string, message: string): string {
+  if (directive[prefix.length] !== '/') throw badRequest(message);
   return directive.slice(prefix.length + 1);
 }
 
-/** What a patch adds anew: no null fields, and nothing that was meant for the merge. */
-function withoutDirectives(value: unknown): unknown {
+/** Removes null fields and directives from a value that the patch adds. */
+function removeDirectives(value: unknown): unknown {
   if (Array.isArray(value)) {
-    return value.filter((item) => !(isRecord(item) && Object.hasOwn(item, PATCH))).map(withoutDirectives);
+    return value.filter((item) => !(isRecord(item) && Object.hasOwn(item, PATCH))).map(removeDirectives);
   }
   if (!isRecord(value)) return value;
   const result: Fields = {};
@@ -201,10 +202,10 @@ function withoutDirectives(value: unknown): unknown {
     if (item === null || key === '__proto__' || key === RETAIN_KEYS) continue;
     if (key.startsWith(SET_ORDER) || key.startsWith(DELETE_FROM)) continue;
     if (isRecord(item) && Object.hasOwn(item, PATCH)) continue;
-    result[key] = withoutDirectives(item);
+    result[key] = removeDirectives(item);
   }
   return result;
 }
 
-const unknownDirective = (directive: unknown, map: Fields) =>
-  fault(`unknown patch type: ${goText(directive)} in map: ${goText(map)}`);
+const unknownDirectiveError = (directive: unknown, map: Fields) =>
+  patchError(`unknown patch type: ${goText(directive)} in map: ${goText(map)}`);

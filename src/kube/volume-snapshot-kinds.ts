@@ -1,14 +1,14 @@
-/** Snapshots of volumes as the storage of a cluster keeps them: only the fields that some part of ours reads or writes. */
+/** The kinds of volume snapshots of a cluster's storage, with the fields that our clients read or write. */
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import type { IntOrString } from '#kube/schema-dsl.ts';
 
 export const VOLUME_SNAPSHOT_GROUP = 'snapshot.storage.k8s.io';
 
-/** On VolumeSnapshotClasses: `true` on the one that is taken where none is named. */
+/** On VolumeSnapshotClasses: `true` marks the class for snapshots that name none. */
 export const DEFAULT_SNAPSHOT_CLASS = 'snapshot.storage.kubernetes.io/is-default-class';
-/** On VolumeSnapshots: their content is deleted with them. */
+/** On VolumeSnapshots: their content must be deleted first. */
 export const BOUND_SNAPSHOT_FINALIZER = 'snapshot.storage.kubernetes.io/volumesnapshot-bound-protection';
-/** On VolumeSnapshots: a claim is being filled from them. */
+/** On VolumeSnapshots: a claim is being filled from the snapshot. */
 export const SOURCE_SNAPSHOT_FINALIZER = 'snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection';
 
 export interface VolumeSnapshotError {
@@ -39,7 +39,7 @@ export interface VolumeSnapshotContent extends KubeObject {
     volumeSnapshotRef: { kind?: string; apiVersion?: string; namespace?: string; name?: string; uid?: string };
     sourceVolumeMode?: string;
   };
-  /** Times in nanoseconds, sizes in bytes. */
+  /** Times are in nanoseconds, sizes in bytes. */
   status?: {
     snapshotHandle?: string;
     creationTime?: number;

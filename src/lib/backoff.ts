@@ -1,4 +1,4 @@
-/** Exponential delays with a ceiling; pure, the caller keeps the count. */
+/** Exponential delays with a maximum. Pure: the caller counts the failures. */
 
 export interface BackoffOptions {
   readonly firstMs: number;
@@ -6,13 +6,13 @@ export interface BackoffOptions {
   readonly factor?: number;
 }
 
-/** Delay before attempt number `failures` (1 for the first retry). */
+/** Returns the delay before the next attempt after this many failures. */
 export function backoffMs(failures: number, { firstMs, maxMs, factor = 2 }: BackoffOptions): number {
   if (failures <= 0) return 0;
   return Math.min(maxMs, firstMs * factor ** Math.min(failures - 1, 60));
 }
 
-/** Spreads a delay over [delay/2, delay), so that many clients do not come back at one moment. */
+/** Returns a random delay in [delayMs/2, delayMs), so that many clients do not retry at the same time. */
 export function jittered(delayMs: number, random: () => number = Math.random): number {
   return delayMs / 2 + (delayMs / 2) * random();
 }

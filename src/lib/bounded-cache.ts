@@ -1,6 +1,6 @@
-/** A cache that forgets what came first when it holds too many entries, or too much. */
+/** A cache with a limited number of entries and a limited total weight. Removes the oldest entries first. */
 
-interface Held<V> {
+interface CacheEntry<V> {
   readonly value: V;
   readonly weight: number;
 }
@@ -8,7 +8,7 @@ interface Held<V> {
 export class BoundedCache<K, V> {
   readonly #maxEntries: number;
   readonly #maxWeight: number;
-  readonly #entries = new Map<K, Held<V>>();
+  readonly #entries = new Map<K, CacheEntry<V>>();
   #weight = 0;
 
   constructor({ maxEntries, maxWeight }: { maxEntries: number; maxWeight: number }) {
@@ -20,7 +20,7 @@ export class BoundedCache<K, V> {
     return this.#entries.get(key)?.value;
   }
 
-  /** What is heavier than the whole cache is not kept. */
+  /** Stores the value, unless it is heavier than the limit of the whole cache. */
   set(key: K, value: V, weight: number): void {
     this.#drop(key);
     if (weight > this.#maxWeight) return;
@@ -33,9 +33,9 @@ export class BoundedCache<K, V> {
   }
 
   #drop(key: K): void {
-    const held = this.#entries.get(key);
-    if (held === undefined) return;
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return;
     this.#entries.delete(key);
-    this.#weight -= held.weight;
+    this.#weight -= entry.weight;
   }
 }

@@ -1,15 +1,15 @@
-/** The one place that reads the system clock; everything else is handed a Clock. */
+/** The only module that reads the system clock; all others are given a Clock. */
 
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Milliseconds since some moment; for spans of time, because nobody can set it as the time of day can be set. */
+  /** Monotonic milliseconds since an arbitrary moment, for durations: changes of the system time do not affect it. */
   elapsed(): number;
   /** Calls `fn` once after `ms`; the returned function cancels it. A pending timer never keeps the process alive. */
   after(ms: number, fn: () => void): () => void;
 }
 
-/** setTimeout takes longer ones for no time at all. */
+/** setTimeout treats longer delays as 0. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -22,7 +22,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** RFC 3339 with whole seconds, as Kubernetes writes metav1.Time. */
+/** Returns the time in RFC 3339 with whole seconds, as Kubernetes writes metav1.Time. */
 export function timestamp(ms: number): string {
   const second = Math.floor(ms / 1000);
   if (second !== lastSecond) {
@@ -32,11 +32,11 @@ export function timestamp(ms: number): string {
   return lastTimestamp;
 }
 
-/** Thousands of writes share a second. */
+/** The last result, because thousands of writes happen in the same second. */
 let lastSecond = Number.NaN;
 let lastTimestamp = '';
 
-/** RFC 3339 with microseconds, as Kubernetes writes metav1.MicroTime. */
+/** Returns the time in RFC 3339 with microseconds, as Kubernetes writes metav1.MicroTime. */
 export function microTimestamp(ms: number): string {
   return new Date(ms).toISOString().replace('Z', '000Z');
 }

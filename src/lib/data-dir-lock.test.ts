@@ -14,7 +14,7 @@ function aParent(t: TestContext): string {
   return parent;
 }
 
-test('the directory is made for us alone and carries our pid while it is held', (t) => {
+test('creates the directory for its owner only, with the pid of the holder', (t) => {
   const dir = join(aParent(t), 'deep', 'data');
   const lock = acquireDataDir(dir);
   assert.equal(statSync(dir).mode & 0o777, 0o700);
@@ -24,7 +24,7 @@ test('the directory is made for us alone and carries our pid while it is held', 
   assert.deepEqual(readdirSync(dir), ['lock']);
 });
 
-test('a second holder in the same process is refused until the first lets go', (t) => {
+test('refuses a second holder in the same process until the first releases the lock', (t) => {
   const dir = join(aParent(t), 'data');
   const first = acquireDataDir(dir);
   assert.throws(() => acquireDataDir(dir), {
@@ -34,11 +34,11 @@ test('a second holder in the same process is refused until the first lets go', (
   first.release();
   const second = acquireDataDir(dir);
   first.release();
-  assert.throws(() => acquireDataDir(dir), DataDirBusyError, 'a repeated release frees nothing');
+  assert.throws(() => acquireDataDir(dir), DataDirBusyError, 'a repeated release must not release the lock of another');
   second.release();
 });
 
-test('a directory held by another process is free again once that was killed with SIGKILL', async (t) => {
+test('frees the directory of a process that was killed with SIGKILL', async (t) => {
   const dir = join(aParent(t), 'data');
   const script = `
     import { acquireDataDir } from ${JSON.stringify(import.meta.resolve('#lib/data-dir-lock.ts'))};
@@ -57,11 +57,11 @@ test('a directory held by another process is free again once that was killed wit
   );
   holder.kill('SIGKILL');
   await once(holder, 'exit');
-  assert.ok(existsSync(join(dir, 'server.pid')), 'the killed process could not tidy up');
+  assert.ok(existsSync(join(dir, 'server.pid')), 'the killed process cannot remove its pid file');
   acquireDataDir(dir).release();
 });
 
-test('a file in place of the directory is refused with the reason', (t) => {
+test('refuses a file in place of the directory, with the reason', (t) => {
   const file = join(aParent(t), 'file');
   writeFileSync(file, '');
   assert.throws(
@@ -70,12 +70,12 @@ test('a file in place of the directory is refused with the reason', (t) => {
   );
 });
 
-test('a directory that cannot be written is refused with what was expected', () => {
-  // Even root cannot make files there.
+test('refuses a directory that cannot be written', () => {
+  // Even root cannot create files there.
   assert.throws(() => acquireDataDir('/proc/self/selfsame'), /; expected a directory that this user may write to$/);
 });
 
-test('a lock file that is no database is refused and left alone', (t) => {
+test('refuses a lock file that is not a database and does not change it', (t) => {
   const dir = aParent(t);
   const junk = 'x'.repeat(200);
   writeFileSync(join(dir, 'lock'), junk);

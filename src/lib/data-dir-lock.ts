@@ -1,7 +1,7 @@
 /**
- * One process at a time in a data directory. The lock is SQLite's lock on `<dir>/lock`, held by an open exclusive
- * transaction: the kernel lets go of it when the process ends, however it ends, so a stale lock cannot exist.
- * `<dir>/server.pid` only tells people who holds it; it decides nothing.
+ * The lock that gives a data directory to one process at a time. It is SQLite's lock on `<dir>/lock`, held by an open
+ * exclusive transaction. The kernel releases it when the process ends in any way, so a stale lock cannot exist.
+ * `<dir>/server.pid` is only information for people about the holder.
  */
 import { accessSync, constants, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -11,17 +11,17 @@ const LOCK_FILE = 'lock';
 const PID_FILE = 'server.pid';
 const PRIVATE_DIR = 0o700;
 const PRIVATE_FILE = 0o600;
-/** SQLITE_BUSY, without its extended part. */
+/** SQLITE_BUSY, the low byte of an extended result code. */
 const BUSY = 5;
 
-/** The directory cannot be used; the message says why and what to do. */
+/** The directory cannot be used. The message says why and what to do. */
 export class DataDirError extends Error {
   override name = 'DataDirError';
 }
 
 export class DataDirBusyError extends DataDirError {
   override name = 'DataDirBusyError';
-  /** Undefined in the short moment in which the holder has not written it yet. */
+  /** The process that holds the lock; undefined until it has written its pid. */
   readonly pid: number | undefined;
 
   constructor(dir: string, pid: number | undefined) {
@@ -40,46 +40,46 @@ export class DataDirLock {
     this.#database = database;
   }
 
-  /** Lets others in. A repeated call does nothing. */
+  /** Releases the lock. A repeated call does nothing. */
   release(): void {
     if (this.#database === undefined) return;
-    // While the lock is still held, so that the pid of a successor is never removed.
+    // Removed while the lock is still held, so that the pid of the next holder is never removed.
     rmSync(join(this.dir, PID_FILE), { force: true });
     this.#database.close();
     this.#database = undefined;
   }
 }
 
-/** Makes the directory (0700) where it is missing and takes its lock. Throws DataDirError, DataDirBusyError. */
+/** Creates the directory (0700) if it is missing and takes its lock. Throws DataDirError or DataDirBusyError. */
 export function acquireDataDir(dir: string): DataDirLock {
-  makeWritable(dir);
+  ensureWritable(dir);
   const database = lockDatabase(dir);
   try {
     writePid(dir);
   } catch (cause) {
     database.close();
-    throw unusable(dir, cause);
+    throw unusableDirError(dir, cause);
   }
   return new DataDirLock(dir, database);
 }
 
-function makeWritable(dir: string): void {
+function ensureWritable(dir: string): void {
   try {
     makeDir(resolve(dir));
     accessSync(dir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (cause) {
-    throw unusable(dir, cause);
+    throw unusableDirError(dir, cause);
   }
 }
 
-/** Not mkdir's `recursive`: that one loops for ever where a parent exists but mkdir says ENOENT (below /proc). */
+/** Creates the directory and its parents. mkdir's `recursive` never returns if mkdir fails with ENOENT below /proc. */
 function makeDir(dir: string): void {
   if (statSync(dir, { throwIfNoEntry: false })?.isDirectory() === true) return;
   if (dirname(dir) !== dir) makeDir(dirname(dir));
   try {
     mkdirSync(dir, { mode: PRIVATE_DIR });
   } catch (error) {
-    // Another process made it in between; the lock decides between the two.
+    // Another process created it in the meantime; the lock decides which of the two gets it.
     if (!statSync(dir, { throwIfNoEntry: false })?.isDirectory()) throw error;
   }
 }
@@ -88,13 +88,13 @@ function lockDatabase(dir: string): DatabaseSync {
   let database: DatabaseSync | undefined;
   try {
     database = new DatabaseSync(join(dir, LOCK_FILE));
-    // Nothing is ever written, so no journal is needed beside it.
+    // Nothing is ever written, so the lock file needs no journal.
     database.exec('PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
     return database;
   } catch (cause) {
     database?.close();
     if (isBusy(cause)) throw new DataDirBusyError(dir, readPid(dir));
-    throw unusable(dir, cause);
+    throw unusableDirError(dir, cause);
   }
 }
 
@@ -103,7 +103,7 @@ function isBusy(error: unknown): boolean {
   return typeof code === 'number' && (code & 0xff) === BUSY;
 }
 
-/** Through a rename, so that nobody reads half a number. */
+/** Writes the pid to a temporary file and renames it, so that no process reads an incomplete number. */
 function writePid(dir: string): void {
   const temporary = join(dir, `${PID_FILE}.tmp`);
   writeFileSync(temporary, `${process.pid}\n`, { mode: PRIVATE_FILE });
@@ -119,7 +119,7 @@ function readPid(dir: string): number | undefined {
   }
 }
 
-function unusable(dir: string, cause: unknown): DataDirError {
+function unusableDirError(dir: string, cause: unknown): DataDirError {
   const { message } = cause as Error;
   const text = `Cannot use data directory "${dir}": ${message}; expected a directory that this user may write to`;
   return new DataDirError(text, { cause });

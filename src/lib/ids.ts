@@ -1,7 +1,9 @@
-/** The one place that draws random names and ids. */
+/** The only module that creates random names and ids. */
 import { randomInt, randomUUID } from 'node:crypto';
 
-/** Kubernetes' alphabet for generated names: no vowels and no look-alikes, so that no words come out. */
+/**
+ * Kubernetes' alphabet for generated names: without vowels, so that no words appear, and without similar characters.
+ */
 const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 const NAME_MAX = 63;
 const SUFFIX_LENGTH = 5;
@@ -16,7 +18,9 @@ export function randomSuffix(length = SUFFIX_LENGTH): string {
   return suffix;
 }
 
-/** The name that the API server gives for a generateName: the base is cut so that the whole fits into 63 characters. */
+/**
+ * Returns a name for a generateName, as the API server does: cuts the base so that the name has at most 63 characters.
+ */
 export function generatedName(base: string): string {
   return base.slice(0, NAME_MAX - SUFFIX_LENGTH) + randomSuffix();
 }

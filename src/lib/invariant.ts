@@ -1,4 +1,4 @@
-/** Our own mistakes fail loudly; never use it for input. */
+/** Assertions about our own code. A failure is a bug; never use them to check input. */
 
 export class InvariantError extends Error {
   override name = 'InvariantError';
@@ -8,7 +8,7 @@ export function invariant(condition: unknown, message: string): asserts conditio
   if (!condition) throw new InvariantError(`Invariant broken: ${message}`);
 }
 
-/** Makes a switch over a union exhaustive at compile time and loud at run time. */
+/** Makes a switch over a union exhaustive: a missing case fails at compile time, an unexpected value at run time. */
 export function unreachable(value: never): never {
   throw new InvariantError(`Invariant broken: unexpected value ${JSON.stringify(value)}`);
 }

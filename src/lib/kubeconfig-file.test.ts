@@ -22,32 +22,32 @@ test('a kubeconfig has one cluster, user and context, all named selfsame', () =>
   });
 });
 
-test('long values stay on one line, and the user cannot break out of the comment', () => {
+test('keeps long values on one line and escapes the user name in the comment', () => {
   const text = kubeconfigText({ ...options, caPem: 'x'.repeat(3000), user: 'a\nevil: true' });
   assert.match(text, /certificate-authority-data: (eHh4)+\n/);
   assert.equal(parse(text).evil, undefined);
 });
 
-test('another certificate takes the place of the one in use, and all else stays', () => {
+test('replaces the certificate and key of the current user and keeps everything else', () => {
   const before = kubeconfigText({ ...options, serverName: 'kubernetes' });
-  const after = withClientCertificate(before, { certPem: 'NEW', keyPem: 'NEWER' }) ?? assert.fail('it is in the file');
+  const after = withClientCertificate(before, { certPem: 'NEW', keyPem: 'NEWER' }) ?? assert.fail('the file has none');
   assert.equal(after, kubeconfigText({ ...options, serverName: 'kubernetes', certPem: 'NEW', keyPem: 'NEWER' }));
-  const many = before.replace('users:\n', 'users:\n  - name: other # of somebody else\n    user: {}\n');
+  const many = before.replace('users:\n', 'users:\n  - name: other # another user\n    user: {}\n');
   const renewed = withClientCertificate(many, { certPem: 'NEW', keyPem: 'NEWER' }) ?? '';
-  assert.match(renewed, /of somebody else/);
+  assert.match(renewed, /another user/);
   assert.deepEqual(
     parse(renewed).users.map(({ user }: { user: object }) => Object.keys(user).length),
     [0, 2],
   );
 });
 
-test('a certificate that is not in the file is left to whoever keeps it', () => {
+test('returns undefined if the certificate is not in the file itself', () => {
   const elsewhere = kubeconfigText(options).replace(/client-certificate-data: .*/, 'client-certificate: tls.crt');
   assert.equal(withClientCertificate(elsewhere, options), undefined);
   assert.equal(withClientCertificate('current-context: gone', options), undefined);
 });
 
-test('the file replaces another one as a whole and is closed to others', async (t) => {
+test('replaces the whole file and makes it readable for its owner only', async (t) => {
   const dir = await mkdtemp(join(tmpdir(), 'kubeconfig-'));
   t.after(() => rm(dir, { recursive: true }));
   const file = join(dir, 'kubeconfig');

@@ -1,4 +1,4 @@
-/** Writes kubeconfigs: where a server is, and the proof of who one is. Reading them is the client's business. */
+/** Writes kubeconfigs: the address of a server and the credentials of a user. src/client/kubeconfig.ts reads them. */
 import { isMap, isSeq, parseDocument, stringify, type YAMLMap } from 'yaml';
 import { writePrivateFile } from '#lib/private-file.ts';
 
@@ -6,57 +6,57 @@ const NAME = 'selfsame';
 
 export interface KubeconfigOptions {
   readonly file: string;
-  /** `https://127.0.0.1:6443`. */
+  /** The URL, as in `https://127.0.0.1:6443`. */
   readonly server: string;
-  /** The name that its certificate has, where that is not in `server`. */
+  /** The host name in the server's certificate, if it differs from the one in `server`. */
   readonly serverName?: string | undefined;
   readonly caPem: string;
-  /** The user as whom the certificate speaks; only told to the reader of the file. */
+  /** The user that the certificate authenticates. Only written as a comment at the top of the file. */
   readonly user: string;
   readonly certPem: string;
   readonly keyPem: string;
 }
 
-/** The proof: a certificate, or a token in a file, which whoever uses it renews there. */
-export type KubeconfigText = Omit<KubeconfigOptions, 'file' | 'certPem' | 'keyPem'> &
+/** The content of a kubeconfig. The credentials are a certificate with its key, or the path of a file with a token. */
+export type KubeconfigContent = Omit<KubeconfigOptions, 'file' | 'certPem' | 'keyPem'> &
   (Pick<KubeconfigOptions, 'certPem' | 'keyPem'> | { readonly tokenFile: string });
 
-/** Mode 0600, replaced atomically: it holds a key. */
+/** Writes the file with mode 0600, because it contains a private key, and replaces an existing file atomically. */
 export async function writeKubeconfig(options: KubeconfigOptions): Promise<void> {
   await writePrivateFile(options.file, kubeconfigText(options));
 }
 
-export function kubeconfigText(options: KubeconfigText): string {
+export function kubeconfigText(options: KubeconfigContent): string {
   const { server, serverName, caPem, user } = options;
-  const named = serverName === undefined ? {} : { 'tls-server-name': serverName };
-  const proof =
+  const serverNameField = serverName === undefined ? {} : { 'tls-server-name': serverName };
+  const credentials =
     'tokenFile' in options
       ? { tokenFile: options.tokenFile }
       : { [CERTIFICATE]: base64(options.certPem), [KEY]: base64(options.keyPem) };
   const config = {
     apiVersion: 'v1',
     kind: 'Config',
-    clusters: [{ name: NAME, cluster: { server, ...named, 'certificate-authority-data': base64(caPem) } }],
-    users: [{ name: NAME, user: proof }],
+    clusters: [{ name: NAME, cluster: { server, ...serverNameField, 'certificate-authority-data': base64(caPem) } }],
+    users: [{ name: NAME, user: credentials }],
     contexts: [{ name: NAME, context: { cluster: NAME, user: NAME, namespace: 'default' } }],
     'current-context': NAME,
     preferences: {},
   };
-  // Folded lines would be valid YAML but no longer one value for grep and eyes.
+  // Without line folding, each value stays on one line and can be found with grep.
   return `# Access as ${JSON.stringify(user)}.${'tokenFile' in options ? '' : ' Holds a private key.'}\n${stringify(config, { lineWidth: 0 })}`;
 }
 
 /**
- * The same kubeconfig with another certificate and key for whoever its current context speaks as; all else stays. Undefined
- * where these are not in the file itself: then somebody else keeps them.
+ * Replaces the certificate and key of the user of the current context and keeps everything else. Returns undefined if
+ * the kubeconfig does not contain them itself, because then another program manages them.
  */
 export function withClientCertificate(
   text: string,
   { certPem, keyPem }: Pick<KubeconfigOptions, 'certPem' | 'keyPem'>,
 ): string | undefined {
   const document = parseDocument(text);
-  const context = namedIn(document.get('contexts'), document.get('current-context'), 'context');
-  const user = namedIn(document.get('users'), context?.get('user'), 'user');
+  const context = findNamed(document.get('contexts'), document.get('current-context'), 'context');
+  const user = findNamed(document.get('users'), context?.get('user'), 'user');
   if (user?.has(CERTIFICATE) !== true || !user.has(KEY)) return undefined;
   user.set(CERTIFICATE, base64(certPem));
   user.set(KEY, base64(keyPem));
@@ -67,8 +67,8 @@ const CERTIFICATE = 'client-certificate-data';
 const KEY = 'client-key-data';
 const base64 = (pem: string) => Buffer.from(pem, 'utf8').toString('base64');
 
-function namedIn(list: unknown, name: unknown, what: string): YAMLMap | undefined {
+function findNamed(list: unknown, name: unknown, key: string): YAMLMap | undefined {
   const entries = isSeq(list) ? list.items.filter(isMap) : [];
-  const found = entries.find((entry) => entry.get('name') === name)?.get(what);
+  const found = entries.find((entry) => entry.get('name') === name)?.get(key);
   return isMap(found) ? found : undefined;
 }

@@ -1,4 +1,4 @@
-/** Structured logs. Secrets never reach it: callers log names and reasons, not objects. */
+/** Structured logs. Callers log names and reasons, never whole objects, so that no secrets reach the log. */
 import pino from 'pino';
 
 export interface Log {

@@ -1,31 +1,35 @@
-/** Which of the known words somebody meant who has mistyped one. Pure. */
+/** Finds the known word that is nearest to a mistyped one. Pure. */
 
-/** Longer words than these are no typing mistakes of ours to mend. */
+/** Longer words are not compared. */
 const MAX_LENGTH = 64;
 const SHORT_LENGTH = 3;
 
-/** Undefined where none is near enough to be worth a question. */
+/** Returns the known word that is nearest to `word`, or undefined if none is near enough to suggest. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   if (word === '' || word.length > MAX_LENGTH) return undefined;
   const typed = word.toLowerCase();
-  const most = typed.length <= SHORT_LENGTH ? 1 : 2;
+  const maxDistance = typed.length <= SHORT_LENGTH ? 1 : 2;
   let best: { readonly name: string; readonly distance: number } | undefined;
   for (const name of known) {
     const distance = distanceOf(typed, name.toLowerCase());
-    if (distance <= most && (best === undefined || distance < best.distance)) best = { name, distance };
+    if (distance <= maxDistance && (best === undefined || distance < best.distance)) best = { name, distance };
   }
   if (best !== undefined) return best.name;
-  // Who stops in the middle of a word has not mistyped it.
+  // The user may have typed only the beginning of a word.
   return typed.length < SHORT_LENGTH ? undefined : known.find((name) => name.toLowerCase().startsWith(typed));
 }
 
-/** `; did you mean "start"?`, or nothing. */
-export function suggestion(word: string, known: readonly string[], shown = JSON.stringify as (name: string) => string) {
+/** Returns `; did you mean "start"?`, or an empty string if no known word is near. */
+export function suggestion(
+  word: string,
+  known: readonly string[],
+  format = JSON.stringify as (name: string) => string,
+) {
   const near = nearest(word, known);
-  return near === undefined ? '' : `; did you mean ${shown(near)}?`;
+  return near === undefined ? '' : `; did you mean ${format(near)}?`;
 }
 
-/** Letters to add, drop, change or swap with their neighbour. */
+/** Returns the edit distance: letters to add, remove, change, or swap with their neighbour. */
 function distanceOf(one: string, other: string): number {
   const width = other.length + 1;
   const rows = Array.from({ length: one.length + 1 }, (_, i) => Array.from({ length: width }, (__, j) => i || j));

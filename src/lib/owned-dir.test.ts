@@ -10,14 +10,14 @@ import { abandonedDirs, isAlive, makeOwnedDir, ownerOf, removeWithProcesses } fr
 const PREFIX = 'walk-';
 
 const names: Record<string, [name: string, want: number | undefined]> = {
-  'one of ours': ['walk-4711-aB3xY9', 4711],
-  'another prefix': ['talk-4711-aB3xY9', undefined],
-  'no process': ['walk-aB3xY9', undefined],
-  'something behind it': ['walk-4711-aB3xY9.old', undefined],
-  'a number that no process has': ['walk-47114711471-aB3xY9', undefined],
+  'is the pid in the name': ['walk-4711-aB3xY9', 4711],
+  'is undefined for another prefix': ['talk-4711-aB3xY9', undefined],
+  'is undefined without a pid': ['walk-aB3xY9', undefined],
+  'is undefined if another suffix follows': ['walk-4711-aB3xY9.old', undefined],
+  'is undefined if the number is too long for a pid': ['walk-47114711471-aB3xY9', undefined],
 };
 for (const [title, [name, want]] of Object.entries(names)) {
-  test(`the owner of ${title}`, () => assert.equal(ownerOf(name, PREFIX), want));
+  test(`the owner ${title}`, () => assert.equal(ownerOf(name, PREFIX), want));
 }
 
 function aParent(t: TestContext): string {
@@ -26,14 +26,14 @@ function aParent(t: TestContext): string {
   return dir;
 }
 
-/** The pid of a process that was, and is no more. */
+/** Returns the pid of a process that has ended. */
 async function aDeadPid(): Promise<number> {
   const child = spawn('true');
   await once(child, 'close');
   return child.pid!;
 }
 
-test('only directories of processes that are gone were left behind', async (t) => {
+test('finds the directories whose owner no longer runs, but no files and links', async (t) => {
   const parent = aParent(t);
   const own = await makeOwnedDir(parent, PREFIX);
   assert.equal(ownerOf(basename(own), PREFIX), process.pid);
@@ -46,7 +46,7 @@ test('only directories of processes that are gone were left behind', async (t) =
   assert.deepEqual(await abandonedDirs(join(parent, 'nowhere'), PREFIX), []);
 });
 
-test('a directory goes with the processes in it, and with no others', async (t) => {
+test('removes a directory with the processes in it, and no other processes', async (t) => {
   const parent = aParent(t);
   const dir = join(parent, 'inner');
   mkdirSync(join(dir, 'deep'), { recursive: true });

@@ -1,19 +1,19 @@
 /**
- * Temporary directories that tell by their name which process they are of: whoever finds one later knows whether it was
- * left behind. They go together with every process that works in them.
+ * Temporary directories whose name contains the pid of their owner, so that later processes can recognise and remove
+ * abandoned ones. A directory is removed together with all processes that run in it.
  */
 import { lstat, mkdtemp, readdir, readlink, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Processes that are being started are found by another look. */
-const MAX_LOOKS = 10;
+/** Rounds of ending processes, because a process can start another one while it is being ended. */
+const MAX_ROUNDS = 10;
 
-/** A new one of this process, below `parent`. */
+/** Creates a directory below `parent` that belongs to this process. */
 export async function makeOwnedDir(parent: string, prefix: string): Promise<string> {
   return await mkdtemp(join(parent, `${prefix}${process.pid}-`));
 }
 
-/** The process that a directory of this name is of; undefined where it is none of these. */
+/** Returns the pid of the owner of a directory with this name, or undefined if the name does not have this form. */
 export function ownerOf(name: string, prefix: string): number | undefined {
   if (!name.startsWith(prefix)) return undefined;
   const [, pid] = /^(\d{1,10})-[A-Za-z0-9]{6}$/.exec(name.slice(prefix.length)) ?? [];
@@ -29,31 +29,30 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Those below `parent` whose process is gone, as far as they are this user's. */
+/** Returns the directories of this user below `parent` whose owner no longer runs. */
 export async function abandonedDirs(parent: string, prefix: string): Promise<string[]> {
   const names = await readdir(parent).catch(() => []);
-  const gone = names.filter((name) => {
+  const abandoned = names.filter((name) => {
     const owner = ownerOf(name, prefix);
     return owner !== undefined && !isAlive(owner);
   });
-  const found = await Promise.all(gone.map(async (name) => ((await isOurs(join(parent, name))) ? [name] : [])));
+  const found = await Promise.all(abandoned.map(async (name) => ((await isOwnDir(join(parent, name))) ? [name] : [])));
   return found.flat().map((name) => join(parent, name));
 }
 
-async function isOurs(path: string): Promise<boolean> {
+async function isOwnDir(path: string): Promise<boolean> {
   const found = await lstat(path).catch(() => undefined);
   return found?.isDirectory() === true && found.uid === process.getuid?.();
 }
 
-/** Ends every process that works in the directory, then removes it. A repeated call does nothing. */
+/** Ends every process whose working directory is in the directory, then removes it. A repeated call does nothing. */
 export async function removeWithProcesses(dir: string): Promise<void> {
-  // A process that ends may have just begun another one there.
-  for (let look = 0; look < MAX_LOOKS && (await endProcessesIn(dir)) > 0; look++);
+  for (let round = 0; round < MAX_ROUNDS && (await killProcessesIn(dir)) > 0; round++);
   await rm(dir, { recursive: true, force: true, maxRetries: 5 });
 }
 
-/** How many there were. */
-async function endProcessesIn(dir: string): Promise<number> {
+/** Kills the processes and returns their number. */
+async function killProcessesIn(dir: string): Promise<number> {
   const real = await realpath(dir).catch(() => dir);
   let count = 0;
   for (const name of await readdir('/proc')) {
@@ -64,7 +63,7 @@ async function endProcessesIn(dir: string): Promise<number> {
     try {
       process.kill(Number(name), 'SIGKILL');
     } catch {
-      // It ended just now.
+      // The process has ended in the meantime.
     }
   }
   return count;

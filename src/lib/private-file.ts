@@ -1,6 +1,6 @@
 /**
- * Files that only we may read: mode 0600, in directories of mode 0700, written atomically
- * (temporary file, fsync, rename, fsync of the directory) and never through a symbolic link.
+ * Files that only their owner may read: mode 0600, in directories of mode 0700, written atomically (temporary file,
+ * fsync, rename, fsync of the directory) and never through a symbolic link.
  */
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -10,13 +10,13 @@ import { dirname } from 'node:path';
 const PRIVATE_FILE = 0o600;
 const PRIVATE_DIR = 0o700;
 
-/** Makes the directory where it is missing; one that exists is closed to others. */
+/** Creates the directory if it is missing, and removes the permissions of other users if it exists. */
 export async function ensurePrivateDir(dir: string): Promise<void> {
   await mkdir(dir, { recursive: true, mode: PRIVATE_DIR });
   await chmod(dir, PRIVATE_DIR);
 }
 
-/** Replaces the file as a whole: a reader, also after a crash, finds the old text or the new one. */
+/** Replaces the whole file: readers, also after a crash, find either the old content or the new content. */
 export async function writePrivateFile(path: string, content: string | Buffer): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   try {
@@ -35,7 +35,7 @@ export async function writePrivateFile(path: string, content: string | Buffer): 
   await syncDir(dirname(path));
 }
 
-/** The text, or undefined where there is no such file. A file that others could read is closed to them. */
+/** Returns the text, or undefined if the file does not exist. Removes the permissions of other users from the file. */
 export async function readPrivateFile(path: string): Promise<string | undefined> {
   try {
     const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
@@ -52,7 +52,7 @@ export async function readPrivateFile(path: string): Promise<string | undefined>
   }
 }
 
-/** A rename is durable only once its directory is. */
+/** Makes a rename in the directory durable. */
 async function syncDir(dir: string): Promise<void> {
   const handle = await open(dir, constants.O_RDONLY);
   try {

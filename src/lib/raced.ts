@@ -1,4 +1,6 @@
-/** Ends with the work or with the signal, whichever comes first: work that does not heed its signal keeps nobody waiting. */
+/**
+ * Settles like `work`, or rejects when the signal is aborted, so that work that ignores its signal blocks no caller.
+ */
 export function raced<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = () => reject(signal.reason as Error);

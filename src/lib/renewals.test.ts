@@ -6,8 +6,8 @@ import { renewed, renewing } from '#lib/renewals.ts';
 
 const DAY = 24 * 3_600_000;
 
-/** Stands still until a test moves it. */
-class HandClock implements Clock {
+/** A clock that advances only when a test says so. */
+class ManualClock implements Clock {
   #ms = 0;
   readonly timers = new Map<() => void, number>();
   now = () => this.#ms;
@@ -27,8 +27,8 @@ class HandClock implements Clock {
   }
 }
 
-test('it is done once a week until it is ended, also after a failure', async () => {
-  const clock = new HandClock();
+test('renews once a week until it is stopped, also after a failure', async () => {
+  const clock = new ManualClock();
   let count = 0;
   const end = renewing(
     async () => {
@@ -46,8 +46,8 @@ test('it is done once a week until it is ended, also after a failure', async () 
   assert.deepEqual([count, clock.timers.size], [3, 0]);
 });
 
-test('what is old is made anew, and what is not is the very same', async () => {
-  const clock = new HandClock();
+test('returns the same value for a week and then a new one', async () => {
+  const clock = new ManualClock();
   const get = renewed(() => ({}), clock);
   const first = get();
   await clock.days(6);

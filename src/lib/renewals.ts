@@ -1,33 +1,33 @@
-/** Certificates in a process that may run for longer than they last: made anew in good time, again and again. */
+/** Renews certificates in a process that can run longer than they are valid. */
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 
-/** They last a year. */
+/** Once a week; the certificates are valid for a year. */
 const RENEW_MS = 7 * 24 * 60 * 60 * 1000;
 
-/** Does it again and again; one that fails is tried at the next time. The result ends it. */
+/** Calls `renew` once a week, also after a failure. Returns a function that stops it. */
 export function renewing(renew: () => Promise<void>, { clock, log }: { clock: Clock; log: Log }): () => Promise<void> {
   let running = Promise.resolve();
   let stop = () => {};
-  const wait = () => {
+  const scheduleNext = () => {
     stop = clock.after(RENEW_MS, () => {
       running = renew()
-        .catch((err: unknown) => log.warn({ err }, 'Cannot renew certificates; trying again in a week'))
-        .finally(wait);
+        .catch((err: unknown) => log.warn({ err }, 'Cannot renew the certificates; retrying in a week'))
+        .finally(scheduleNext);
     });
   };
-  wait();
+  scheduleNext();
   return async () => {
     await running;
     stop();
   };
 }
 
-/** What `make` gave last, and made anew where that is old. */
+/** Returns a getter of the result of `make`, which it makes again once the last one is a week old. */
 export function renewed<T>(make: () => T, clock: Clock): () => T {
-  let [made, atMs] = [make(), clock.now()];
+  let [value, madeAtMs] = [make(), clock.now()];
   return () => {
-    if (clock.now() - atMs >= RENEW_MS) [made, atMs] = [make(), clock.now()];
-    return made;
+    if (clock.now() - madeAtMs >= RENEW_MS) [value, madeAtMs] = [make(), clock.now()];
+    return value;
   };
 }

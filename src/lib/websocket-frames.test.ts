@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { closePayload, encodeFrame, FrameReader, OPCODES, readClose, type Frame } from '#lib/websocket-frames.ts';
+import { encodeClose, encodeFrame, FrameReader, OPCODES, parseClose, type Frame } from '#lib/websocket-frames.ts';
 
 const MASK = Buffer.from([0x37, 0xfa, 0x21, 0x3d]);
 const MAX = 70_000;
@@ -9,7 +9,7 @@ const binary = (payload: Buffer, fin = true): Frame => ({ opcode: OPCODES.binary
 const serverReader = () => new FrameReader({ masked: true, maxMessageBytes: MAX });
 const clientReader = () => new FrameReader({ masked: false, maxMessageBytes: MAX });
 
-test('the examples of RFC 6455 section 5.7', () => {
+test('encodes and reads the examples of RFC 6455 section 5.7', () => {
   const hello = Buffer.from('Hello');
   const text: Frame = { opcode: OPCODES.text, fin: true, payload: hello };
   assert.equal(encodeFrame(text).toString('hex'), '810548656c6c6f');
@@ -22,7 +22,7 @@ test('the examples of RFC 6455 section 5.7', () => {
 });
 
 for (const size of [0, 1, 125, 126, 65_535, 65_536, MAX]) {
-  test(`a payload of ${size} bytes comes back, masked or not, whole or byte by byte`, () => {
+  test(`reads back a payload of ${size} bytes, masked or not, whole or byte by byte`, () => {
     const payload = Buffer.alloc(size, 'abc');
     for (const [reader, mask] of [[serverReader(), MASK] as const, [clientReader(), undefined] as const]) {
       assert.deepEqual(reader.push(encodeFrame(binary(payload), mask)), [binary(payload)]);
@@ -33,7 +33,7 @@ for (const size of [0, 1, 125, 126, 65_535, 65_536, MAX]) {
   });
 }
 
-test('frames that come in pieces do not touch each other', () => {
+test('separates frames that arrive in arbitrary pieces', () => {
   const payloads = ['first', 'the second one', ''].map((text) => Buffer.from(text));
   const bytes = Buffer.concat(payloads.map((payload) => encodeFrame(binary(payload))));
   for (let cut = 1; cut < bytes.length; cut++) {
@@ -49,8 +49,8 @@ test('frames that come in pieces do not touch each other', () => {
   }
 });
 
-// Copied for each byte, it would take minutes.
-test('a long frame may come byte by byte', { timeout: 60_000 }, async ({ signal }) => {
+// This would take minutes if each byte copied the buffer.
+test('reads a long frame that arrives byte by byte', { timeout: 60_000 }, async ({ signal }) => {
   const payload = Buffer.alloc(1024 * 1024, 'abc');
   const reader = new FrameReader({ masked: true, maxMessageBytes: payload.length });
   const frames: Frame[] = [];
@@ -63,7 +63,7 @@ test('a long frame may come byte by byte', { timeout: 60_000 }, async ({ signal 
   assert.ok(frames.length === 1 && frames[0]?.payload.equals(payload));
 });
 
-test('control frames may stand between fragments', () => {
+test('reads control frames between the fragments of a message', () => {
   const frames: Frame[] = [
     binary(Buffer.from('a'), false),
     { opcode: OPCODES.ping, fin: true, payload: Buffer.from('?') },
@@ -76,26 +76,30 @@ test('control frames may stand between fragments', () => {
 
 const ping = (payload: Buffer, fin = true): Frame => ({ opcode: OPCODES.ping, fin, payload });
 const refusals: Record<string, { bytes: Buffer; code: number; message: RegExp; masked?: boolean }> = {
-  'a client that does not mask': {
+  'an unmasked frame of a client': {
     bytes: encodeFrame(binary(Buffer.from('x'))),
     masked: true,
     code: 1002,
     message: /not masked/,
   },
-  'a server that masks': { bytes: encodeFrame(binary(Buffer.from('x')), MASK), code: 1002, message: /is masked/ },
+  'a masked frame of a server': {
+    bytes: encodeFrame(binary(Buffer.from('x')), MASK),
+    code: 1002,
+    message: /is masked/,
+  },
   'a reserved bit': { bytes: Buffer.from([0xc2, 0]), code: 1002, message: /reserved/ },
   'an unknown opcode': { bytes: Buffer.from([0x83, 0]), code: 1002, message: /opcode 3/ },
   'a fragmented ping': { bytes: encodeFrame(ping(Buffer.alloc(0), false)), code: 1002, message: /fragmented/ },
   'a long ping': { bytes: encodeFrame(ping(Buffer.alloc(126))), code: 1002, message: /too long/ },
-  'a continuation of nothing': { bytes: Buffer.from([0x80, 0]), code: 1002, message: /nothing to continue/ },
-  'a message within another': { bytes: Buffer.from([0x02, 0, 0x82, 0]), code: 1002, message: /within another/ },
-  // Only the head is there: nobody waits for the rest.
+  'a continuation without a message': { bytes: Buffer.from([0x80, 0]), code: 1002, message: /no message to continue/ },
+  'a message within another': { bytes: Buffer.from([0x02, 0, 0x82, 0]), code: 1002, message: /inside another/ },
+  // Refused as soon as the header is there.
   'a frame that is too large': {
     bytes: encodeFrame(binary(Buffer.alloc(MAX + 1))).subarray(0, 10),
     code: 1009,
     message: /larger than 70000 bytes/,
   },
-  'a message that is too large in pieces': {
+  'fragments that are too large together': {
     bytes: Buffer.concat([
       encodeFrame(binary(Buffer.alloc(MAX), false)),
       encodeFrame({ opcode: OPCODES.continuation, fin: true, payload: Buffer.alloc(1) }),
@@ -103,7 +107,7 @@ const refusals: Record<string, { bytes: Buffer; code: number; message: RegExp; m
     code: 1009,
     message: /larger than/,
   },
-  'a length that no number holds': {
+  'a length above 2^53': {
     bytes: Buffer.concat([Buffer.from([0x82, 127]), Buffer.alloc(8, 0xff)]),
     code: 1009,
     message: /larger than/,
@@ -116,8 +120,8 @@ for (const [name, { bytes, masked = false, code, message }] of Object.entries(re
   });
 }
 
-test('a close tells its code and reason, or nothing', () => {
-  assert.deepEqual(readClose(closePayload(1011, 'gone')), { code: 1011, reason: 'gone' });
-  assert.deepEqual(readClose(Buffer.alloc(0)), { code: 1005, reason: '' });
-  assert.equal(closePayload(1000, 'x'.repeat(200)).length, 125);
+test('reads the code and reason of a close frame, and 1005 if it has none', () => {
+  assert.deepEqual(parseClose(encodeClose(1011, 'gone')), { code: 1011, reason: 'gone' });
+  assert.deepEqual(parseClose(Buffer.alloc(0)), { code: 1005, reason: '' });
+  assert.equal(encodeClose(1000, 'x'.repeat(200)).length, 125);
 });

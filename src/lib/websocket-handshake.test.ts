@@ -3,12 +3,12 @@ import { test } from 'node:test';
 import { clientHandshake, faultOfAnswer, serverHandshake } from '#lib/websocket-handshake.ts';
 
 type Headers = Readonly<Record<string, string>>;
-const reading = (headers: Headers) => (name: string) => headers[name];
+const readFrom = (headers: Headers) => (name: string) => headers[name];
 const RFC_KEY = 'dGhlIHNhbXBsZSBub25jZQ==';
 const GOOD: Headers = { 'sec-websocket-key': RFC_KEY, 'sec-websocket-version': '13' };
 
-test('the accept key is that of RFC 6455 section 1.3', () => {
-  const answer = serverHandshake(reading(GOOD), []);
+test('the server computes the accept key of RFC 6455 section 1.3', () => {
+  const answer = serverHandshake(readFrom(GOOD), []);
   assert.ok('head' in answer);
   assert.match(
     answer.head.toString(),
@@ -17,20 +17,24 @@ test('the accept key is that of RFC 6455 section 1.3', () => {
 });
 
 const servers: Record<string, { headers: Headers; known?: string[]; want: string | number | undefined }> = {
-  'a client without subprotocols is served': { headers: GOOD, known: ['a'], want: undefined },
-  'the first subprotocol of the client that is known': {
+  'accepts a client without subprotocols': { headers: GOOD, known: ['a'], want: undefined },
+  'selects the first subprotocol of the client that is known': {
     headers: { ...GOOD, 'sec-websocket-protocol': 'x, b ,a' },
     known: ['a', 'b'],
     want: 'b',
   },
-  'only unknown subprotocols': { headers: { ...GOOD, 'sec-websocket-protocol': 'x' }, known: ['a'], want: 400 },
-  'no key': { headers: { 'sec-websocket-version': '13' }, want: 400 },
-  'a short key': { headers: { ...GOOD, 'sec-websocket-key': 'abc' }, want: 400 },
-  'an older version': { headers: { ...GOOD, 'sec-websocket-version': '8' }, want: 426 },
+  'refuses a client with unknown subprotocols only': {
+    headers: { ...GOOD, 'sec-websocket-protocol': 'x' },
+    known: ['a'],
+    want: 400,
+  },
+  'refuses a request without a key': { headers: { 'sec-websocket-version': '13' }, want: 400 },
+  'refuses a short key': { headers: { ...GOOD, 'sec-websocket-key': 'abc' }, want: 400 },
+  'refuses an older version': { headers: { ...GOOD, 'sec-websocket-version': '8' }, want: 426 },
 };
 for (const [name, { headers, known = [], want }] of Object.entries(servers)) {
   test(`server: ${name}`, () => {
-    const answer = serverHandshake(reading(headers), known);
+    const answer = serverHandshake(readFrom(headers), known);
     assert.equal('refused' in answer ? answer.refused.status : answer.protocol, want);
   });
 }
@@ -38,30 +42,30 @@ for (const [name, { headers, known = [], want }] of Object.entries(servers)) {
 const nonce = Buffer.from(RFC_KEY, 'base64');
 const ACCEPTED: Headers = { upgrade: 'WebSocket', 'sec-websocket-accept': 's3pPLMBiTxaQ9kYGzzhZRbK+xOo=' };
 
-test('client: asks with its key and subprotocols', () => {
+test('client: requests with its key and subprotocols', () => {
   const headers = clientHandshake(nonce, ['a', 'b']);
   assert.equal(headers['Sec-WebSocket-Key'], RFC_KEY);
   assert.equal(headers['Sec-WebSocket-Protocol'], 'a, b');
   assert.ok(!('Sec-WebSocket-Protocol' in clientHandshake(nonce, [])));
 });
 
-const answers: Record<string, { headers: Headers; want: RegExp | undefined }> = {
-  'takes the right answer': { headers: ACCEPTED, want: undefined },
-  'takes one of its subprotocols': { headers: { ...ACCEPTED, 'sec-websocket-protocol': 'a' }, want: undefined },
-  'refuses a subprotocol that it did not ask for': {
+const responses: Record<string, { headers: Headers; want: RegExp | undefined }> = {
+  'accepts a valid response': { headers: ACCEPTED, want: undefined },
+  'accepts one of its subprotocols': { headers: { ...ACCEPTED, 'sec-websocket-protocol': 'a' }, want: undefined },
+  'refuses a subprotocol that it did not request': {
     headers: { ...ACCEPTED, 'sec-websocket-protocol': 'z' },
-    want: /chose subprotocol z/,
+    want: /chose subprotocol z, which was not requested/,
   },
-  'refuses the answer to another key': {
+  'refuses the response to another key': {
     headers: { ...ACCEPTED, 'sec-websocket-accept': 'AAAA' },
-    want: /took no WebSocket key/,
+    want: /wrong Sec-WebSocket-Accept/,
   },
   'refuses another protocol': { headers: { ...ACCEPTED, upgrade: 'SPDY/3.1' }, want: /another protocol/ },
 };
-for (const [name, { headers, want }] of Object.entries(answers)) {
+for (const [name, { headers, want }] of Object.entries(responses)) {
   test(`client: ${name}`, () => {
-    const fault = faultOfAnswer(nonce, ['a'], reading(headers));
-    if (want === undefined) assert.equal(fault, undefined);
-    else assert.match(fault ?? '', want);
+    const problem = faultOfAnswer(nonce, ['a'], readFrom(headers));
+    if (want === undefined) assert.equal(problem, undefined);
+    else assert.match(problem ?? '', want);
   });
 }

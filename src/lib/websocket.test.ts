@@ -31,28 +31,28 @@ async function aPair(t: TestContext): Promise<{ client: WebSocketStream; server:
   };
 }
 
-test('the largest datagram is one message', async (t) => {
+test('sends the largest datagram as one message', async (t) => {
   const { client, server } = await aPair(t);
   const datagrams = [Buffer.alloc(65_507, 'a'), Buffer.alloc(1, 'b'), Buffer.alloc(40_000, 'c')];
   for (const datagram of datagrams) client.write(datagram);
   client.end();
-  const came: number[] = [];
-  server.on('data', ({ length }: Buffer) => came.push(length));
+  const received: number[] = [];
+  server.on('data', ({ length }: Buffer) => received.push(length));
   await once(server, 'end');
   assert.deepEqual(
-    came,
+    received,
     datagrams.map(({ length }) => length),
   );
 });
 
-test('bytes go both ways, more than one message at a time', async (t) => {
+test('splits a large write into messages', async (t) => {
   const { client, server } = await aPair(t);
   const sent = Buffer.alloc(200_000, 'selfsame');
   client.end(sent);
   assert.ok((await buffer(server)).equals(sent));
 });
 
-test('an end on one side is an end on the other, and both connections close', async (t) => {
+test('ends both sides and closes both connections if one side ends', async (t) => {
   const { near, far } = await aConnection(t);
   const client = new WebSocketStream(near, { role: 'client' });
   const server = new WebSocketStream(far, { role: 'server' });
@@ -63,7 +63,7 @@ test('an end on one side is an end on the other, and both connections close', as
   await Promise.all(closed);
 });
 
-test('what came with the handshake is read first', async (t) => {
+test('reads the bytes that came with the handshake first', async (t) => {
   const { near, far } = await aConnection(t);
   const head = encodeFrame({ opcode: OPCODES.binary, fin: true, payload: Buffer.from('one ') });
   const client = new WebSocketStream(near, { role: 'client', head });
@@ -71,7 +71,7 @@ test('what came with the handshake is read first', async (t) => {
   assert.equal((await buffer(client)).toString(), 'one two');
 });
 
-test('a ping is answered with its own words', async (t) => {
+test('answers a ping with the same payload', async (t) => {
   const { near, far } = await aConnection(t);
   new WebSocketStream(near, { role: 'client' }).on('error', () => {}).resume();
   far.write(encodeFrame({ opcode: OPCODES.ping, fin: true, payload: Buffer.from('there?') }));
@@ -80,7 +80,7 @@ test('a ping is answered with its own words', async (t) => {
   assert.deepEqual(frame, { opcode: OPCODES.pong, fin: true, payload: Buffer.from('there?') });
 });
 
-test('a close that tells of a fault is an error with its reason', async (t) => {
+test('reports a close with an error code as an error with its reason', async (t) => {
   const { client, server } = await aPair(t);
   server.close(1011, 'the guest is gone');
   client.resume();
@@ -88,7 +88,7 @@ test('a close that tells of a fault is an error with its reason', async (t) => {
   assert.deepEqual([error.name, error.message], ['WebSocketError', 'the guest is gone']);
 });
 
-test('a connection that breaks is an error', async (t) => {
+test('reports a broken connection as an error', async (t) => {
   const { near, far } = await aConnection(t);
   const client = new WebSocketStream(near, { role: 'client' });
   client.resume();
@@ -97,7 +97,7 @@ test('a connection that breaks is an error', async (t) => {
   assert.equal(error.code, 1006);
 });
 
-test('nonsense is answered with a close that says so', async (t) => {
+test('answers an invalid frame with a protocol error', async (t) => {
   const { near, far } = await aConnection(t);
   const server = new WebSocketStream(far, { role: 'server' });
   server.on('error', () => {});
@@ -108,7 +108,7 @@ test('nonsense is answered with a close that says so', async (t) => {
   assert.equal(frame.payload.readUInt16BE(), 1002);
 });
 
-test('a reader that does not read holds the sender back', async (t) => {
+test('stops the sender while the reader does not read', async (t) => {
   const { client, server } = await aPair(t);
   const chunk = Buffer.alloc(64 * 1024);
   let sent = 0;
@@ -116,7 +116,7 @@ test('a reader that does not read holds the sender back', async (t) => {
     sent += chunk.length;
     await new Promise((resolve) => setImmediate(resolve));
   }
-  assert.ok(sent < 32 * 1024 * 1024, `${sent} bytes were taken`);
+  assert.ok(sent < 32 * 1024 * 1024, `${sent} bytes were accepted`);
   const read = buffer(client);
   server.end();
   assert.ok((await read).length >= sent);

@@ -1,35 +1,38 @@
 /**
- * One side of a WebSocket as a stream of bytes, after the handshake: what is written goes out as binary messages, what
- * is read are the payloads of the messages that come. Pings are answered, a close of the other side is an end; one that
- * tells of a fault, or a connection that breaks, is a WebSocketError.
+ * One side of an open WebSocket as a stream of bytes. Written bytes are sent as binary messages; the payloads of
+ * received messages are read. Answers pings. A normal close by the other side ends the stream; a close with an error
+ * code and a broken connection are a WebSocketError.
  */
 import { Duplex } from 'node:stream';
 import { newUid } from '#lib/ids.ts';
 import {
   CLOSE,
-  closePayload,
+  encodeClose,
   encodeFrame,
   FrameReader,
   OPCODES,
-  readClose,
+  parseClose,
   WebSocketError,
   type Frame,
   type Opcode,
 } from '#lib/websocket-frames.ts';
 
 export const MAX_MESSAGE_BYTES = 1024 * 1024;
-/** What is written at once goes out in messages of this size: others have limits too. The largest datagram is one. */
+/**
+ * Larger writes are split into messages of this size, because other implementations limit it. Fits the largest
+ * datagram.
+ */
 const MESSAGE_BYTES = 64 * 1024;
-/** Answers to pings that the other side does not read. */
+/** Limit for pongs that the other side does not read. */
 const MAX_UNREAD_BYTES = 1024 * 1024;
-/** For the other side to see our close, before the connection is cut. */
+/** Time for the other side to receive our close before the connection is destroyed. */
 const LINGER_MS = 5000;
-/** Codes with which a connection ends as it should: normal, going away, no code. */
-const GOOD_ENDS: ReadonlySet<number> = new Set([1000, 1001, 1005]);
+/** Close codes of a normal end: normal, going away, no code. */
+const NORMAL_CLOSE_CODES: ReadonlySet<number> = new Set([1000, 1001, 1005]);
 
 export interface WebSocketOptions {
   readonly role: 'server' | 'client';
-  /** What was read from the connection after the handshake. */
+  /** Bytes that were read from the connection after the handshake. */
   readonly head?: Buffer;
   readonly maxMessageBytes?: number;
 }
@@ -47,14 +50,14 @@ export class WebSocketStream extends Duplex {
     this.#masks = role === 'client';
     this.#reader = new FrameReader({ masked: role === 'server', maxMessageBytes });
     connection.on('data', (chunk: Buffer) => this.#receive(chunk));
-    connection.on('error', () => this.#broken());
-    connection.once('end', () => this.#broken());
-    connection.once('close', () => this.#broken());
+    connection.on('error', () => this.#handleDisconnect());
+    connection.once('end', () => this.#handleDisconnect());
+    connection.once('close', () => this.#handleDisconnect());
     if (head !== undefined && head.length > 0) this.#receive(head);
-    if (connection.destroyed) this.#broken();
+    if (connection.destroyed) this.#handleDisconnect();
   }
 
-  /** Ends it and tells the other side why. A repeated call does nothing. */
+  /** Closes the connection and sends the reason to the other side. A repeated call does nothing. */
   close(code: number, reason: string): void {
     this.#sendClose(code, reason);
     this.destroy();
@@ -85,7 +88,7 @@ export class WebSocketStream extends Duplex {
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     if (error !== null) this.#sendClose(CLOSE.internal, '');
     else this.#sendClose(CLOSE.normal, '');
-    // It is still read, so that the other side's own close does not turn into a reset of the connection.
+    // Keep reading, so that the other side's own close does not cause a connection reset.
     this.#connection.resume();
     const timer = setTimeout(() => this.#connection.destroy(), LINGER_MS);
     timer.unref();
@@ -98,7 +101,7 @@ export class WebSocketStream extends Duplex {
   #receive(chunk: Buffer): void {
     if (this.#ended || this.destroyed) return;
     try {
-      for (const frame of this.#reader.push(chunk)) this.#take(frame);
+      for (const frame of this.#reader.push(chunk)) this.#handleFrame(frame);
     } catch (error) {
       if (!(error instanceof WebSocketError)) throw error;
       this.#sendClose(error.code, error.message);
@@ -106,7 +109,7 @@ export class WebSocketStream extends Duplex {
     }
   }
 
-  #take({ opcode, payload }: Frame): void {
+  #handleFrame({ opcode, payload }: Frame): void {
     if (this.#ended) return;
     switch (opcode) {
       case OPCODES.ping:
@@ -116,17 +119,17 @@ export class WebSocketStream extends Duplex {
       case OPCODES.pong:
         return;
       case OPCODES.close:
-        this.#closed(payload);
+        this.#receiveClose(payload);
         return;
       default:
         if (payload.length > 0 && !this.push(payload)) this.#connection.pause();
     }
   }
 
-  #closed(payload: Buffer): void {
-    const { code, reason } = readClose(payload);
-    this.#sendClose(GOOD_ENDS.has(code) ? CLOSE.normal : code, '');
-    if (!GOOD_ENDS.has(code)) {
+  #receiveClose(payload: Buffer): void {
+    const { code, reason } = parseClose(payload);
+    this.#sendClose(NORMAL_CLOSE_CODES.has(code) ? CLOSE.normal : code, '');
+    if (!NORMAL_CLOSE_CODES.has(code)) {
       this.destroy(new WebSocketError(code, reason === '' ? `closed with code ${code}` : reason));
       return;
     }
@@ -134,10 +137,10 @@ export class WebSocketStream extends Duplex {
     this.push(null);
   }
 
-  #broken(): void {
+  #handleDisconnect(): void {
     if (this.#ended || this.destroyed) return;
     this.#ended = true;
-    // After our own close nothing more is owed to us.
+    // After our own close, the other side may simply disconnect.
     if (this.#closeSent) this.push(null);
     else this.destroy(new WebSocketError(CLOSE.abnormal, 'the connection broke'));
   }
@@ -146,7 +149,7 @@ export class WebSocketStream extends Duplex {
     if (this.#closeSent) return;
     this.#closeSent = true;
     if (!this.#connection.writable) return;
-    this.#send(OPCODES.close, closePayload(code, reason));
+    this.#send(OPCODES.close, encodeClose(code, reason));
     this.#connection.end();
   }
 
@@ -157,7 +160,7 @@ export class WebSocketStream extends Duplex {
   }
 }
 
-/** 16 bytes; the first four are as random as can be. */
+/** Returns 16 bytes, of which the first four are fully random. */
 export function nonce(): Buffer {
   return Buffer.from(newUid().replaceAll('-', ''), 'hex');
 }

@@ -1,2 +1,2 @@
-/** Whether a server listens on all addresses of its machine there: nobody can be told to connect to it. */
+/** Reports whether the address means all addresses of the machine. Clients cannot connect to such an address. */
 export const isWildcard = (address: string) => address === '0.0.0.0' || address === '::';

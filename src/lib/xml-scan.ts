@@ -1,6 +1,6 @@
 /**
- * A look at XML before a parser sees it: what could hurt a parser (depth, counts, DOCTYPE, entities) is refused here, in
- * one linear pass. It does not judge whether the text is well-formed: that is the parser's.
+ * Checks XML before it is parsed: refuses what could harm a parser (depth, counts, DOCTYPE, entities) in one linear
+ * pass. The parser itself checks whether the text is well-formed.
  */
 
 export interface XmlLimits {
@@ -8,16 +8,16 @@ export interface XmlLimits {
   readonly depth: number;
   /** Elements, texts, comments, instructions, attributes. */
   readonly nodes: number;
-  /** Of one element. */
+  /** Attributes of one element. */
   readonly attributes: number;
 }
 
 export const XML_LIMITS: XmlLimits = { bytes: 8 * 1024 * 1024, depth: 64, nodes: 100_000, attributes: 64 };
 
-/** The text is not XML, or not such that we read it. */
+/** The text is not well-formed XML, or uses something that we do not allow. */
 export class XmlError extends Error {
   override name = 'XmlError';
-  /** From 1 on; absent where it is not about a place. */
+  /** The line, counted from 1; undefined if the problem has no position. */
   readonly line: number | undefined;
 
   constructor(problem: string, line?: number, options?: ErrorOptions) {
@@ -26,15 +26,15 @@ export class XmlError extends Error {
   }
 }
 
-/** What XML has no place for: most control characters, and halves of characters. */
-export const NOT_A_CHARACTER = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/u;
+/** Matches what XML does not allow in any form: most control characters and lone surrogates. */
+export const ILLEGAL_CHARACTER = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/u;
 const ENTITY = /^&(?:amp|lt|gt|quot|apos|#([0-9]{1,7})|#x([0-9a-fA-F]{1,6}));/;
 const LONGEST_ENTITY = 12;
 
-/** Throws an XmlError at the first thing that is not allowed. */
+/** Throws an XmlError for the first thing that is not allowed. */
 export function scanXml(text: string, limits: XmlLimits = XML_LIMITS): void {
-  const strange = NOT_A_CHARACTER.exec(text);
-  if (strange !== null) throw faultAt(text, strange.index, 'there is a character that XML does not allow');
+  const illegal = ILLEGAL_CHARACTER.exec(text);
+  if (illegal !== null) throw xmlErrorAt(text, illegal.index, 'there is a character that XML does not allow');
   let [at, depth, nodes] = [0, 0, 0];
   while (at < text.length) {
     const start = text.indexOf('<', at);
@@ -42,7 +42,7 @@ export function scanXml(text: string, limits: XmlLimits = XML_LIMITS): void {
     if (end > at) nodes++;
     checkEntities(text, at, end);
     if (start === -1) break;
-    if (++nodes > limits.nodes) throw faultAt(text, start, `there are more than ${limits.nodes} nodes`);
+    if (++nodes > limits.nodes) throw xmlErrorAt(text, start, `there are more than ${limits.nodes} nodes`);
     const skipped = endOfOpaque(text, start);
     if (skipped !== undefined) {
       at = skipped;
@@ -52,22 +52,22 @@ export function scanXml(text: string, limits: XmlLimits = XML_LIMITS): void {
     nodes += tag.attributes;
     if (text[start + 1] === '/') depth--;
     else if (!tag.isEmpty && ++depth > limits.depth) {
-      throw faultAt(text, start, `elements are nested deeper than ${limits.depth}`);
+      throw xmlErrorAt(text, start, `elements are nested deeper than ${limits.depth}`);
     }
     at = tag.end;
   }
 }
 
-/** Comments, CDATA and instructions: nothing in them is markup. Undefined where a tag begins. */
+/** Returns the end of a comment, CDATA section or processing instruction, or undefined if a tag starts here. */
 function endOfOpaque(text: string, start: number): number | undefined {
   for (const [open, close, what] of OPAQUE) {
     if (!text.startsWith(open, start)) continue;
     const end = text.indexOf(close, start + open.length);
-    if (end === -1) throw faultAt(text, start, `${what} does not end`);
+    if (end === -1) throw xmlErrorAt(text, start, `${what} does not end`);
     return end + close.length;
   }
   if (text[start + 1] !== '!') return undefined;
-  throw faultAt(text, start, 'DOCTYPE and other declarations are not allowed');
+  throw xmlErrorAt(text, start, 'DOCTYPE and other declarations are not allowed');
 }
 
 const OPAQUE = [
@@ -87,35 +87,35 @@ function scanTag(text: string, start: number, limits: XmlLimits): Tag {
   for (let at = start + 1; at < text.length; at++) {
     const char = text[at];
     if (char === '>') return { end: at + 1, isEmpty: text[at - 1] === '/', attributes };
-    if (char === '<') throw faultAt(text, at, 'a tag begins within a tag');
+    if (char === '<') throw xmlErrorAt(text, at, 'a tag begins within a tag');
     if (char !== '"' && char !== "'") continue;
     if (++attributes > limits.attributes) {
-      throw faultAt(text, at, `an element has more than ${limits.attributes} attributes`);
+      throw xmlErrorAt(text, at, `an element has more than ${limits.attributes} attributes`);
     }
     const close = text.indexOf(char, at + 1);
-    if (close === -1) throw faultAt(text, at, 'the value of an attribute does not end');
+    if (close === -1) throw xmlErrorAt(text, at, 'the value of an attribute does not end');
     checkEntities(text, at, close);
     at = close;
   }
-  throw faultAt(text, start, 'a tag does not end');
+  throw xmlErrorAt(text, start, 'a tag does not end');
 }
 
 function checkEntities(text: string, from: number, to: number): void {
   for (let at = text.indexOf('&', from); at !== -1 && at < to; at = text.indexOf('&', at + 1)) {
     const match = ENTITY.exec(text.slice(at, at + LONGEST_ENTITY));
     if (match === null) {
-      throw faultAt(text, at, 'only the entities amp, lt, gt, quot, apos and numbers of characters are allowed');
+      throw xmlErrorAt(text, at, 'only the entities amp, lt, gt, quot, apos and numbers of characters are allowed');
     }
     const [, decimal, hex] = match;
     if (decimal === undefined && hex === undefined) continue;
     const code = decimal === undefined ? Number.parseInt(hex ?? '', 16) : Number(decimal);
-    if (code > 0x10_ff_ff || NOT_A_CHARACTER.test(String.fromCodePoint(code))) {
-      throw faultAt(text, at, `${match[0]} is no character of XML`);
+    if (code > 0x10_ff_ff || ILLEGAL_CHARACTER.test(String.fromCodePoint(code))) {
+      throw xmlErrorAt(text, at, `${match[0]} is not an XML character`);
     }
   }
 }
 
-function faultAt(text: string, index: number, problem: string): XmlError {
+function xmlErrorAt(text: string, index: number, problem: string): XmlError {
   let line = 1;
   for (let at = text.indexOf('\n'); at !== -1 && at < index; at = text.indexOf('\n', at + 1)) line++;
   return new XmlError(problem, line);

@@ -34,7 +34,7 @@ async function setUp() {
   };
   const context = { client: link.client, clock, log: silentLog, events: sink, caches, fieldManager: 'test', signal };
   const apply = (plan: Plan, object: Stored = owner) => applyPlan(plan, { type: GADGETS, object }, context);
-  /** What was written, without paths. */
+  /** Returns the verbs of all writes. */
   const writes = () =>
     link.requests
       .filter((request) => WRITES.some((verb) => request.startsWith(verb)))
@@ -74,11 +74,11 @@ const patchJson = ({ metadata: { namespace, name, uid } }: Stored, body: readonl
   patch: { type: 'json', body },
   why: `the child has the wrong size`,
 });
-const tested = (size: number) => [
+const testAndSet = (size: number) => [
   { op: 'test', path: '/spec/size', value: size },
   { op: 'add', path: '/spec/size', value: 9 },
 ];
-const unfit = () => new ApiError(422, 'Invalid', UNFIT_PATCH);
+const inapplicable = () => new ApiError(422, 'Invalid', UNFIT_PATCH);
 
 type World = Awaited<ReturnType<typeof setUp>>;
 
@@ -86,14 +86,14 @@ interface Case {
   run(world: World): Promise<void>;
   writes?: string[];
   events?: string[];
-  /** The child afterwards. */
+  /** The size of the child afterwards. */
   size?: number | undefined;
 }
 
 const CREATED = 'owner Normal SuccessfulCreate: the owner has no child';
 
 const cases: Record<string, Case> = {
-  'changes are done in their order and told': {
+  'applies changes in order and records Events': {
     async run({ apply, owner, api }) {
       await apply({ changes: [create(child(owner))] });
       const made = api.peek(WIDGETS, 'default/owner-child')!;
@@ -114,7 +114,7 @@ const cases: Record<string, Case> = {
     ],
     size: 1,
   },
-  'a plan that is done twice is done once': {
+  'applies a repeated plan only once': {
     async run({ apply, owner }) {
       const plan = { changes: [create(child(owner))], status: { phase: 'Ready' } };
       await apply(plan);
@@ -124,7 +124,7 @@ const cases: Record<string, Case> = {
     events: [CREATED],
     size: 1,
   },
-  'an object of that name that belongs to another is an error': {
+  'fails if an object with that name has another owner': {
     async run({ apply, owner, api }) {
       api.put(WIDGETS, child(owner, { ownerReferences: [] }));
       await assert.rejects(apply({ changes: [create(child(owner))] }), (error: unknown) =>
@@ -136,7 +136,7 @@ const cases: Record<string, Case> = {
     ],
     size: 1,
   },
-  'an object of that name that is being deleted means: look again': {
+  'is stale if an object with that name is being deleted': {
     async run({ apply, owner, api }) {
       const old = api.put(WIDGETS, child(owner, { finalizers: ['test.local/hold'] }));
       api.delete(WIDGETS, 'default/owner-child', { uid: old.metadata.uid });
@@ -147,7 +147,7 @@ const cases: Record<string, Case> = {
     events: [],
     size: 1,
   },
-  'deleting what is gone is fine, and not told': {
+  'ignores a delete of an absent object and records no Event': {
     async run({ apply, owner, api }) {
       const made = api.put(WIDGETS, child(owner));
       api.remove(WIDGETS, { namespace: 'default', name: 'owner-child' });
@@ -156,7 +156,7 @@ const cases: Record<string, Case> = {
     events: [],
     size: undefined,
   },
-  'a delete never meets another object of the same name': {
+  'never deletes another object with the same name': {
     async run({ apply, owner, api }) {
       const made = api.put(WIDGETS, child(owner));
       api.remove(WIDGETS, { namespace: 'default', name: 'owner-child' });
@@ -166,7 +166,7 @@ const cases: Record<string, Case> = {
     events: [],
     size: 1,
   },
-  'nor does a patch that names the uid': {
+  'never patches another object with the same name if the uid is given': {
     async run({ apply, owner, api }) {
       const made = api.put(WIDGETS, child(owner));
       api.remove(WIDGETS, { namespace: 'default', name: 'owner-child' });
@@ -177,35 +177,35 @@ const cases: Record<string, Case> = {
     events: [],
     size: 1,
   },
-  'a JSON patch whose test does not hold means: look again': {
+  'is stale if the test of a JSON patch fails': {
     async run({ apply, owner, api, link }) {
       const made = api.put(WIDGETS, child(owner));
-      link.failures.push(unfit());
-      await assert.rejects(apply({ changes: [patchJson(made, tested(7))], goOn: true }), isStale);
+      link.failures.push(inapplicable());
+      await assert.rejects(apply({ changes: [patchJson(made, testAndSet(7))], goOn: true }), isStale);
     },
     events: [],
     size: 1,
   },
-  'so does one whose test holds again': {
+  'is stale if the test of a refused JSON patch passes again': {
     async run({ apply, owner, api, link }) {
       const made = api.put(WIDGETS, child(owner));
-      link.failures.push(unfit());
-      await assert.rejects(apply({ changes: [patchJson(made, tested(1))], goOn: true }), isStale);
+      link.failures.push(inapplicable());
+      await assert.rejects(apply({ changes: [patchJson(made, testAndSet(1))], goOn: true }), isStale);
     },
     events: [],
     size: 1,
   },
-  'a JSON patch that never fits is an error': {
+  'fails if a JSON patch can never be applied': {
     async run({ apply, owner, api, link }) {
       const made = api.put(WIDGETS, child(owner));
-      link.failures.push(unfit());
-      const body = [...tested(1), { op: 'remove', path: '/spec/nothing' }];
+      link.failures.push(inapplicable());
+      const body = [...testAndSet(1), { op: 'remove', path: '/spec/nothing' }];
       await assert.rejects(apply({ changes: [patchJson(made, body)] }), { message: UNFIT_PATCH });
     },
     events: [`owner Warning FailedPatch: Cannot patch widgets.test.local default/owner-child: ${UNFIT_PATCH}`],
     size: 1,
   },
-  'the first change that fails ends the plan': {
+  'stops at the first failed change': {
     async run({ apply, owner, link }) {
       link.failures.push(new ApiError(403, 'Forbidden', 'quota exceeded'));
       const other = child(owner, { name: 'other' });
@@ -215,14 +215,14 @@ const cases: Record<string, Case> = {
     events: ['owner Warning FailedCreate: Cannot create widgets.test.local default/other: quota exceeded'],
     size: undefined,
   },
-  'a plan that is to go on tries all, then fails with all that went wrong': {
+  'with continueOnError, applies all changes and reports all failures': {
     async run({ apply, owner, link }) {
       link.failures.push(new ApiError(403, 'Forbidden', 'quota exceeded'), conflict(WIDGETS, 'third', MODIFIED));
       const names = ['other', 'third'].map((name) => create(child(owner, { name })));
-      const plan = { changes: [...names, create(child(owner))], goOn: true };
+      const plan: Plan = { changes: [...names, create(child(owner))], goOn: true };
       await assert.rejects(apply(plan), (error: unknown) => {
         assert.ok(error instanceof PlanFailure && !isStale(error));
-        assert.equal(error.message, 'Cannot make 2 of 3 changes: widgets.test.local default/other: quota exceeded');
+        assert.equal(error.message, 'Cannot apply 2 of 3 changes: widgets.test.local default/other: quota exceeded');
         assert.deepEqual(
           error.failures.map(({ change }) => change),
           names,
@@ -234,7 +234,7 @@ const cases: Record<string, Case> = {
     events: ['owner Warning FailedCreate: Cannot create widgets.test.local default/other: quota exceeded', CREATED],
     size: 1,
   },
-  'a plan that goes on and meets only old states is an old state': {
+  'with continueOnError, is stale if all failures are': {
     async run({ apply, owner, link }) {
       link.failures.push(conflict(WIDGETS, 'other', MODIFIED));
       const changes = [create(child(owner, { name: 'other' })), create(child(owner))];
@@ -242,7 +242,7 @@ const cases: Record<string, Case> = {
     },
     size: 1,
   },
-  'the status is written when it differs, through its own path': {
+  'writes a changed status to its subresource': {
     async run({ apply, api, link }) {
       await apply({ changes: [], status: { phase: 'Ready', ready: undefined } });
       assert.equal(link.count('PUT /apis/test.local/v1/namespaces/default/gadgets/owner/status?fieldManager=test'), 1);
@@ -252,7 +252,7 @@ const cases: Record<string, Case> = {
     },
     writes: ['PUT'],
   },
-  'a status decided on an old state stops the plan before anything is done': {
+  'stops before any change if the status is outdated': {
     async run({ apply, api, owner }) {
       api.put(GADGETS, aGadget('owner', { spec: { size: 7 } }));
       const plan = { changes: [create(child(owner))], status: { phase: 'Ready' } };
@@ -262,7 +262,7 @@ const cases: Record<string, Case> = {
     events: [],
     size: undefined,
   },
-  'a plan that is too long writes nothing': {
+  'writes nothing of a plan that is too long': {
     async run({ apply, owner }) {
       const changes = Array.from({ length: MAX_CHANGES + 1 }, (_, i) => create(child(owner, { name: `c${i}` })));
       await assert.rejects(apply({ changes }), /Invariant broken: a plan has at most 100 changes, this one has 101/);
@@ -286,7 +286,7 @@ for (const [sentence, { run, ...want }] of Object.entries(cases)) {
   });
 }
 
-test('apply returns only when the caches show what it wrote', async () => {
+test('apply returns only after the caches show the writes', async () => {
   const { apply, owner, caches, api, stop } = await setUp();
   const widgets = caches[1]!;
   await apply({ changes: [create(child(owner))] });
@@ -301,7 +301,7 @@ test('apply returns only when the caches show what it wrote', async () => {
   stop();
 });
 
-test('a cache that hangs holds apply up for ten seconds, no longer', async () => {
+test('apply waits at most ten seconds for a cache', async () => {
   const { apply, owner, api, clock, stop } = await setUp();
   api.breakWatches('silence');
   let done = false;

@@ -1,6 +1,7 @@
 /**
- * The only writer: executes a plan. Doing a plan twice does it once: what is there already, or gone already, is fine.
- * It returns only when the caches show what was written, so that the next look at the same key cannot miss it.
+ * The only writer: applies a plan. Applying a plan twice has the same effect as once: it is not an error if an object
+ * exists already, or no longer. Returns only after the caches show the writes, so that the next reconcile of the same
+ * key sees them.
  */
 import { startAttempt } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
@@ -17,7 +18,7 @@ import { checkPlan } from '#runtime/plan.ts';
 import type { Change, CreateChange, DeleteChange, Failure, PatchChange, Plan } from '#runtime/plan.ts';
 import { deepEqual } from '#kube/deep.ts';
 
-/** An informer, as far as it must show what was written. */
+/** The part of an informer that is needed to wait until it shows a write. */
 export interface Cache {
   readonly type: ResourceType;
   get(key: string): Stored | undefined;
@@ -26,8 +27,8 @@ export interface Cache {
   until(ready: () => boolean, options: { signal: AbortSignal }): Promise<boolean>;
 }
 
-/** The object that the plan is about: its status is written, and Events are told of it. */
-export interface Subject {
+/** The object that the plan is about. Its status is written, and Events refer to it. */
+export interface PlanSubject {
   readonly type: ResourceType;
   readonly object: Stored;
 }
@@ -40,11 +41,11 @@ export interface ApplyContext {
   readonly caches: readonly Cache[];
   readonly fieldManager: string;
   readonly signal: AbortSignal;
-  /** Told of each change that was made and had not been made before. */
+  /** Called once for each change that was newly applied. */
   readonly onApplied?: (change: Change) => void;
 }
 
-/** Past it we look again with what we have: a cache that hangs must not hold up the queue. */
+/** The longest wait for the caches. A stuck cache must not block the queue. */
 const CACHE_WAIT_MS = 10_000;
 
 const REASONS = {
@@ -53,36 +54,36 @@ const REASONS = {
   delete: ['SuccessfulDelete', 'FailedDelete'],
 } as const;
 
-/** What a plan that was to go on could not do. */
+/** The failed changes of a plan with continueOnError. */
 export class PlanFailure extends AggregateError {
   override readonly name = 'PlanFailure';
   readonly failures: readonly Failure[];
 
   constructor(failures: readonly Failure[], tried: number) {
     const [first] = failures;
-    const why = first === undefined ? '' : `: ${describe(first.change)}: ${textOf(first.error)}`;
+    const reason = first === undefined ? '' : `: ${describe(first.change)}: ${textOf(first.error)}`;
     super(
       failures.map(({ error }) => error),
-      `Cannot make ${failures.length} of ${tried} changes${why}`,
+      `Cannot apply ${failures.length} of ${tried} changes${reason}`,
     );
     this.failures = failures;
   }
 }
 
-/** Throws what the API throws; Conflict and the like mean that the decision was made on an old state. */
-export async function applyPlan(plan: Plan, subject: Subject | undefined, context: ApplyContext): Promise<void> {
+/** Throws the errors of the API. A Conflict means that the decision was based on an outdated state (isStale). */
+export async function applyPlan(plan: Plan, subject: PlanSubject | undefined, context: ApplyContext): Promise<void> {
   checkPlan(plan);
-  const written: Written[] = [];
+  const pending: PendingWrite[] = [];
   try {
-    // First, because a conflict here shows that the plan is built on an old state, before anything is done.
+    // Written first, because a conflict shows that the plan is based on an outdated state before anything is changed.
     if (plan.status !== undefined && subject !== undefined) {
-      written.push(...(await applyStatus(plan.status, subject, context)));
+      pending.push(...(await applyStatus(plan.status, subject, context)));
     }
     if (subject !== undefined) for (const note of plan.events ?? []) context.events.record(subject.object, note);
     const failures: Failure[] = [];
     for (const change of plan.changes) {
       try {
-        written.push(...(await applyChange(change, subject, context)));
+        pending.push(...(await applyChange(change, subject, context)));
       } catch (error) {
         if (plan.goOn !== true || context.signal.aborted) throw error;
         failures.push({ change, error });
@@ -90,42 +91,46 @@ export async function applyPlan(plan: Plan, subject: Subject | undefined, contex
     }
     if (failures.length > 0) throw new PlanFailure(failures, plan.changes.length);
   } finally {
-    await cachesShow(written, context);
+    await waitForCaches(pending, context);
   }
 }
 
-/** What a cache of that kind will show, sooner or later. */
-interface Written {
+/** A write that the caches of its kind will show eventually. */
+interface PendingWrite {
   readonly type: ResourceType;
-  shown(cache: Cache, signal: AbortSignal): Promise<boolean>;
+  waitFor(cache: Cache, signal: AbortSignal): Promise<boolean>;
 }
 
 async function applyStatus(
   status: Readonly<Record<string, unknown>>,
-  { type, object }: Subject,
+  { type, object }: PlanSubject,
   { client, fieldManager, signal }: ApplyContext,
-): Promise<Written[]> {
+): Promise<PendingWrite[]> {
   if (deepEqual(object['status'] ?? {}, status)) return [];
   const options = { subresource: 'status', fieldManager, signal };
   const updated = client.update(type, { ...object, status }, options);
-  return [revisionOf(type, await orStale(type, object.metadata.name, updated))];
+  return [pendingRevision(type, await staleIfNotFound(type, object.metadata.name, updated))];
 }
 
-async function applyChange(change: Change, subject: Subject | undefined, context: ApplyContext): Promise<Written[]> {
+async function applyChange(
+  change: Change,
+  subject: PlanSubject | undefined,
+  context: ApplyContext,
+): Promise<PendingWrite[]> {
   const { log, events } = context;
   const [succeeded, failed] = REASONS[change.do];
   try {
-    const { written, already } = await write(change, context);
-    if (!already) {
+    const { pending, wasApplied } = await writeChange(change, context);
+    if (!wasApplied) {
       log.info({ change: change.do, object: describe(change) }, change.why);
       context.onApplied?.(change);
     }
-    // Patches are mostly bookkeeping; one that people should hear of names its reason.
-    const news = change.do !== 'patch' || change.reason !== undefined;
-    if (!already && news && subject !== undefined) {
+    // Most patches are bookkeeping; one that is of interest to users has a reason.
+    const isOfInterest = change.do !== 'patch' || change.reason !== undefined;
+    if (!wasApplied && isOfInterest && subject !== undefined) {
       events.record(subject.object, { type: 'Normal', reason: change.reason ?? succeeded, message: change.why });
     }
-    return written === undefined ? [] : [written];
+    return pending === undefined ? [] : [pending];
   } catch (error) {
     if (subject !== undefined && !isStale(error) && !context.signal.aborted) {
       const message = `Cannot ${change.do} ${describe(change)}: ${textOf(error)}`;
@@ -135,13 +140,13 @@ async function applyChange(change: Change, subject: Subject | undefined, context
   }
 }
 
-interface Outcome {
-  readonly written?: Written;
-  /** Somebody, most likely we, did it before: nothing to tell. */
-  readonly already?: boolean;
+interface WriteResult {
+  readonly pending?: PendingWrite;
+  /** True if the change was already applied, most likely by us, so that there is nothing to report. */
+  readonly wasApplied?: boolean;
 }
 
-function write(change: Change, context: ApplyContext): Promise<Outcome> {
+function writeChange(change: Change, context: ApplyContext): Promise<WriteResult> {
   switch (change.do) {
     case 'create':
       return create(change, context);
@@ -154,55 +159,58 @@ function write(change: Change, context: ApplyContext): Promise<Outcome> {
   }
 }
 
-async function create({ type, object, subresource }: CreateChange, context: ApplyContext): Promise<Outcome> {
+async function create({ type, object, subresource }: CreateChange, context: ApplyContext): Promise<WriteResult> {
   const { client, fieldManager, signal } = context;
-  if (subresource !== undefined) return post({ type, object, subresource }, context);
+  if (subresource !== undefined) return createSubresource({ type, object, subresource }, context);
   try {
-    return { written: revisionOf(type, await client.create(type, object, { fieldManager, signal })) };
+    return { pending: pendingRevision(type, await client.create(type, object, { fieldManager, signal })) };
   } catch (error) {
     if (!isApiError(error, 'AlreadyExists')) throw error;
-    // Made by us before, and the cache did not show it yet: that is what was wanted.
+    // Most likely we created it and the cache does not show it yet.
     const { namespace, name = '' } = object.metadata;
-    const present = await orStale(type, name, client.get(type, { namespace, name }, { signal }));
+    const present = await staleIfNotFound(type, name, client.get(type, { namespace, name }, { signal }));
     if (present.metadata.deletionTimestamp !== undefined) {
       throw conflict(type, name, 'the object of that name is still being deleted');
     }
     if (controllerUid(present) !== controllerUid(object)) throw error;
-    return { written: revisionOf(type, present), already: true };
+    return { pending: pendingRevision(type, present), wasApplied: true };
   }
 }
 
-/** The answer tells of the request, not of the object, which is asked for then: the caches must come to it. */
-async function post(
+/**
+ * POSTs to a subresource. The response is not the object, which is read afterwards: the caches must reach its revision.
+ */
+async function createSubresource(
   { type, object, subresource }: Pick<CreateChange, 'type' | 'object' | 'subresource'>,
   { client, fieldManager, signal }: ApplyContext,
-): Promise<Outcome> {
+): Promise<WriteResult> {
   const { namespace, name = '' } = object.metadata;
-  await orStale(type, name, client.create(type, object, { subresource, fieldManager, signal }));
-  return { written: revisionOf(type, await orStale(type, name, client.get(type, { namespace, name }, { signal }))) };
+  await staleIfNotFound(type, name, client.create(type, object, { subresource, fieldManager, signal }));
+  const present = await staleIfNotFound(type, name, client.get(type, { namespace, name }, { signal }));
+  return { pending: pendingRevision(type, present) };
 }
 
-async function patch(change: PatchChange, { client, fieldManager, signal }: ApplyContext): Promise<Outcome> {
+async function patch(change: PatchChange, { client, fieldManager, signal }: ApplyContext): Promise<WriteResult> {
   const { type, name, subresource, uid } = change;
   const { type: patchType, body } = change.patch;
-  const guarded = { type: patchType, body: uid === undefined ? body : withUid(body, uid) };
-  // Who applies on behalf of a controller owns what it applies.
+  const guardedPatch = { type: patchType, body: uid === undefined ? body : withUid(body, uid) };
+  // Controllers own the fields that they apply.
   const force = patchType === 'apply' ? true : undefined;
   const options = { fieldManager, subresource, force, signal };
-  const patched = client.patch(type, name, guarded, options).catch(async (error: unknown) => {
+  const patched = client.patch(type, name, guardedPatch, options).catch(async (error: unknown) => {
     if (!isApiError(error, 'Invalid')) throw error;
-    // Perhaps only a guard has failed: another object has the name now, or it is not as it was, and the plan is stale.
+    // The plan is stale if only a precondition failed: the name belongs to another object, or the object has changed.
     const present = await client.get(type, name, { signal });
     if (uid !== undefined && present.metadata.uid !== uid) {
-      throw conflict(type, name.name, 'the object was deleted and made anew');
+      throw conflict(type, name.name, 'the object was deleted and created again');
     }
-    throw isUnfitPatch(error) && isOfOldState(guarded.body, present) ? conflict(type, name.name, MODIFIED) : error;
+    throw isUnfitPatch(error) && isOutdated(guardedPatch.body, present) ? conflict(type, name.name, MODIFIED) : error;
   });
-  return { written: revisionOf(type, await orStale(type, name.name, patched)) };
+  return { pending: pendingRevision(type, await staleIfNotFound(type, name.name, patched)) };
 }
 
-/** Whether a JSON patch that was refused is at odds with the object only because that has changed. */
-function isOfOldState(body: unknown, present: Stored): boolean {
+/** Reports whether a refused JSON patch does not apply only because the object has changed since the decision. */
+function isOutdated(body: unknown, present: Stored): boolean {
   if (!Array.isArray(body)) return false;
   const applies = (count: number): boolean => {
     try {
@@ -212,60 +220,65 @@ function isOfOldState(body: unknown, present: Stored): boolean {
       return false;
     }
   };
-  const firstUnfit = body.findIndex((_, i) => !applies(i + 1));
-  const operation: unknown = body[firstUnfit];
-  return firstUnfit === -1 || (isRecord(operation) && operation['op'] === 'test');
+  const firstFailing = body.findIndex((_, i) => !applies(i + 1));
+  const operation: unknown = body[firstFailing];
+  return firstFailing === -1 || (isRecord(operation) && operation['op'] === 'test');
 }
 
-async function remove(change: DeleteChange, { client, signal }: ApplyContext): Promise<Outcome> {
+async function remove(change: DeleteChange, { client, signal }: ApplyContext): Promise<WriteResult> {
   const { type, name, uid, resourceVersion, gracePeriodSeconds } = change;
   const propagationPolicy = change.propagationPolicy ?? 'Background';
-  let already = false;
+  let wasApplied = false;
   try {
     await client.delete(type, name, { uid, resourceVersion, propagationPolicy, gracePeriodSeconds, signal });
   } catch (error) {
     if (!isApiError(error, 'NotFound')) throw error;
-    already = true;
+    wasApplied = true;
   }
-  // The API does not say at which revision that was; the cache will show it as gone or on its way.
+  // The API does not return the revision of the deletion; the cache will show the object as absent or being deleted.
   const key = keyOf(name);
-  const shown: Written['shown'] = (cache, until) => {
-    const left = (): boolean => {
+  const waitFor: PendingWrite['waitFor'] = (cache, until) => {
+    const isGone = (): boolean => {
       const metadata = cache.get(key)?.metadata;
       return metadata === undefined || metadata.uid !== uid || metadata.deletionTimestamp !== undefined;
     };
-    return cache.until(left, { signal: until });
+    return cache.until(isGone, { signal: until });
   };
-  return { written: { type, shown }, already };
+  return { pending: { type, waitFor }, wasApplied };
 }
 
-/** What was decided about is gone: that is no news for the caller but an old state. */
-async function orStale(type: ResourceType, name: string, answer: Promise<Stored>): Promise<Stored> {
+/** Treats the absence of the object as an outdated state. */
+async function staleIfNotFound(type: ResourceType, name: string, response: Promise<Stored>): Promise<Stored> {
   try {
-    return await answer;
+    return await response;
   } catch (error) {
-    // Without a name it is the kind, or the namespace, that is not there.
-    if (isApiError(error, 'NotFound') && error.details?.name === name) throw conflict(type, name, 'the object is gone');
+    // Without a name, it is the kind or the namespace that does not exist.
+    if (isApiError(error, 'NotFound') && error.details?.name === name) {
+      throw conflict(type, name, 'the object no longer exists');
+    }
     throw error;
   }
 }
 
-function revisionOf(type: ResourceType, object: Stored): Written {
+function pendingRevision(type: ResourceType, object: Stored): PendingWrite {
   const { resourceVersion } = object.metadata;
-  return { type, shown: (cache, signal) => cache.reached(resourceVersion, { signal }) };
+  return { type, waitFor: (cache, signal) => cache.reached(resourceVersion, { signal }) };
 }
 
-async function cachesShow(written: readonly Written[], { caches, clock, log, signal }: ApplyContext): Promise<void> {
-  if (written.length === 0) return;
-  const error = () => new Error('the cache did not show it in time');
+async function waitForCaches(
+  pending: readonly PendingWrite[],
+  { caches, clock, log, signal }: ApplyContext,
+): Promise<void> {
+  if (pending.length === 0) return;
+  const error = () => new Error('the caches did not show the writes in time');
   const attempt = startAttempt(clock, { timeoutMs: CACHE_WAIT_MS, error, signal });
   try {
-    const waits: Promise<boolean>[] = [];
-    for (const { type, shown } of written) {
-      for (const cache of caches) if (sameResource(cache.type, type)) waits.push(shown(cache, attempt.signal));
+    const waiting: Promise<boolean>[] = [];
+    for (const { type, waitFor } of pending) {
+      for (const cache of caches) if (isSameResource(cache.type, type)) waiting.push(waitFor(cache, attempt.signal));
     }
-    const all = await Promise.all(waits);
-    if (!all.every(Boolean) && !signal.aborted) log.warn({}, 'the cache does not show yet what was written');
+    const all = await Promise.all(waiting);
+    if (!all.every(Boolean) && !signal.aborted) log.warn({}, 'the caches do not show the latest writes yet');
   } finally {
     attempt.release();
   }
@@ -278,7 +291,7 @@ function withUid(body: unknown, uid: string): unknown {
   return { ...body, metadata: { ...metadata, uid } };
 }
 
-/** The decision was made on a state that is no more: look again, there is nothing to report. */
+/** Reports whether the decision was based on an outdated state: reconcile again, there is nothing to report. */
 export function isStale(error: unknown): boolean {
   if (error instanceof PlanFailure) return error.failures.every((failure) => isStale(failure.error));
   return isApiError(error, 'Conflict');
@@ -288,7 +301,7 @@ export function textOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-function sameResource(a: ResourceType, b: ResourceType): boolean {
+function isSameResource(a: ResourceType, b: ResourceType): boolean {
   return a.group === b.group && a.plural === b.plural;
 }
 

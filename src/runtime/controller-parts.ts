@@ -1,4 +1,4 @@
-/** What every controller is started with, whoever starts it: runtime's startController wants no more. */
+/** The dependencies of every controller. startController needs nothing else. */
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
@@ -8,14 +8,17 @@ import type { EventSink } from '#runtime/events.ts';
 import type { Metrics } from '#runtime/metrics.ts';
 
 export interface ControllerParts {
-  /** Acts under the controller's own account, with no more rights than its role gives. */
+  /** Uses the controller's own account, with the rights of its role. */
   readonly client: Client;
-  /** One for each kind, shared by all controllers, started by whoever starts them. `addIndex` gives it an index. */
+  /**
+   * Returns the informer of a kind, which all controllers share and which is started for them. See `addIndex` for
+   * indexes.
+   */
   informer<T extends KubeObject>(type: ResourceType<T>): Informer<T>;
   readonly clock: Clock;
   readonly log: Log;
   readonly events: EventSink;
-  /** One for all. */
+  /** Shared by all controllers. */
   readonly metrics: Metrics;
   readonly signal: AbortSignal;
 }

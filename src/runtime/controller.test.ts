@@ -1,4 +1,4 @@
-/** A whole controller against a fake API: one Widget for each Gadget that wants one. */
+/** A complete controller on a fake API: one Widget for each Gadget with a size. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Informer } from '#client/informer.ts';
@@ -57,13 +57,13 @@ async function setUp({ gadgets = [] as Gadget[], concurrency = 1 } = {}) {
   const log = createLog('info', { write: (line) => lines.push(line) });
   const gadgetInformer = new Informer({ reader: link.client, type: GADGETS, clock, log });
   const widgetInformer = new Informer({ reader: link.client, type: WIDGETS, clock, log });
-  const looks: string[] = [];
+  const observed: string[] = [];
   const definition = defineController<GadgetWorld>({
     name: 'gadget-controller',
     type: GADGETS,
     sources: [source(gadgetInformer), source(widgetInformer, controllerKeys(GADGETS))],
     observe(key) {
-      looks.push(key);
+      observed.push(key);
       const gadget = gadgetInformer.get(key);
       return gadget && { gadget, widget: widgetInformer.get(key) };
     },
@@ -81,11 +81,11 @@ async function setUp({ gadgets = [] as Gadget[], concurrency = 1 } = {}) {
     await running.stopped;
   };
   const errors = () => lines.filter((line) => line.includes('Cannot reconcile'));
-  return { api, clock, link, looks, running, lines, errors, stop };
+  return { api, clock, link, observed, running, lines, errors, stop };
 }
 
-test('brings the world to what is wished, and back again when somebody disturbs it', async () => {
-  const { api, looks, stop } = await setUp({
+test('reaches the desired state, and again after an outside change', async () => {
+  const { api, observed, stop } = await setUp({
     gadgets: [aGadget('a'), aGadget('b'), aGadget('zero', { spec: { size: 0 } })],
   });
   const widgets = () => api.all(WIDGETS).map(({ metadata }) => metadata.name);
@@ -98,18 +98,18 @@ test('brings the world to what is wished, and back again when somebody disturbs 
   api.put(GADGETS, aGadget('a', { spec: { size: 0 } }));
   await settle();
   assert.deepEqual(widgets(), ['b']);
-  assert.ok(looks.length < 25, `it came to rest after ${looks.length} looks`);
+  assert.ok(observed.length < 25, `it became idle after ${observed.length} reconciles`);
   await stop();
 });
 
-test('a change is made once although its own events ask for another look', async () => {
+test('applies a change once although its own events cause another reconcile', async () => {
   const { link, stop } = await setUp({ gadgets: [aGadget('a')] });
   assert.equal(link.count('POST'), 1);
   assert.equal(link.count('PUT'), 2, 'Empty, then Filled');
   await stop();
 });
 
-test('logs why each change is made', async () => {
+test('logs the reason of each change', async () => {
   const { lines, stop } = await setUp({ gadgets: [aGadget('a')] });
   const line = lines
     .map((text) => JSON.parse(text) as Record<string, unknown>)
@@ -121,15 +121,15 @@ test('logs why each change is made', async () => {
   await stop();
 });
 
-test('looks again when the plan asks for it', async () => {
-  const { clock, looks, stop } = await setUp({ gadgets: [aGadget('a')] });
-  const before = looks.length;
+test('reconciles again when the plan requests it', async () => {
+  const { clock, observed, stop } = await setUp({ gadgets: [aGadget('a')] });
+  const before = observed.length;
   await clock.advance(60_000);
-  assert.equal(looks.length, before + 1);
+  assert.equal(observed.length, before + 1);
   await stop();
 });
 
-test('an error is logged once and tried again with rising delays', async () => {
+test('logs an error once and retries with growing delays', async () => {
   const { api, clock, link, errors, stop } = await setUp();
   for (let i = 0; i < 3; i++) link.failures.push(new ApiError(403, 'Forbidden', 'quota exceeded'));
   api.put(GADGETS, aGadget('a', { spec: { size: 0 } }));
@@ -143,22 +143,22 @@ test('an error is logged once and tried again with rising delays', async () => {
   await stop();
 });
 
-test('what is due at a certain time is due then, also after a failure', async () => {
-  const { api, clock, link, looks, stop } = await setUp();
-  const broken = () => link.failures.push(new ApiError(403, 'Forbidden', 'quota exceeded'));
-  // The status of a gadget that wants nothing cannot be written; its plan asks for a look every minute.
-  for (let i = 0; i < 30; i++) broken();
+test('reconciles at the requested time, also after a failure', async () => {
+  const { api, clock, link, observed, stop } = await setUp();
+  const failNext = () => link.failures.push(new ApiError(403, 'Forbidden', 'quota exceeded'));
+  // The status of a gadget without a widget cannot be written; its plan requests a reconcile every minute.
+  for (let i = 0; i < 30; i++) failNext();
   api.put(GADGETS, aGadget('a', { spec: { size: 0 } }));
   await clock.advance(600_000);
-  const before = looks.length;
+  const before = observed.length;
   await clock.advance(120_000);
-  // By then a failure alone would wait for five minutes. Two minutes hold two looks, or three where one is at each end.
-  const seen = looks.length - before;
-  assert.ok(seen === 2 || seen === 3, `${seen} looks in two minutes`);
+  // The backoff alone would be five minutes by now. Two minutes contain two reconciles, or three if one is at each end.
+  const seen = observed.length - before;
+  assert.ok(seen === 2 || seen === 3, `${seen} reconciles in two minutes`);
   await stop();
 });
 
-test('a conflict is only a reason to look again', async () => {
+test('reconciles again after a conflict, without an error', async () => {
   const { api, clock, link, errors, stop } = await setUp();
   link.failures.push(conflict(GADGETS, 'a', MODIFIED));
   api.put(GADGETS, aGadget('a', { spec: { size: 0 } }));
@@ -168,7 +168,7 @@ test('a conflict is only a reason to look again', async () => {
   await stop();
 });
 
-test('a fault in one object does not hold up the others, a wrong plan neither', async () => {
+test('an error of one object does not block the others', async () => {
   const { api, clock, errors, link, stop } = await setUp({ concurrency: 2 });
   link.failures.push(new Error('ECONNRESET'));
   for (const name of ['a', 'b', 'c']) api.put(GADGETS, aGadget(name));
@@ -178,7 +178,7 @@ test('a fault in one object does not hold up the others, a wrong plan neither', 
   await stop();
 });
 
-test('survives a server that restarts and a history that is gone', async () => {
+test('recovers from a restarted server and an expired revision', async () => {
   const { api, clock, link, stop } = await setUp({ gadgets: [aGadget('a')] });
   link.state = 'refused';
   api.restart();
@@ -198,26 +198,26 @@ test('survives a server that restarts and a history that is gone', async () => {
   await stop();
 });
 
-test('after the stop nothing is looked at any more', async () => {
-  const { api, clock, looks, running, stop } = await setUp({ gadgets: [aGadget('a')] });
+test('reconciles nothing after it has stopped', async () => {
+  const { api, clock, observed, running, stop } = await setUp({ gadgets: [aGadget('a')] });
   await stop();
-  const before = looks.length;
+  const before = observed.length;
   running.enqueue('default/a');
   api.put(GADGETS, aGadget('b'));
   await clock.advance(120_000);
-  assert.equal(looks.length, before);
+  assert.equal(observed.length, before);
 });
 
 const owners: Record<string, { reference: object; want: string[] }> = {
   'the controlling owner of that kind': { reference: {}, want: ['default/o'] },
-  'another version of it': { reference: { apiVersion: 'test.local/v2' }, want: ['default/o'] },
-  'an owner that does not control': { reference: { controller: false }, want: [] },
-  'another kind': { reference: { kind: 'Other' }, want: [] },
-  'the same kind of another group': { reference: { apiVersion: 'other.local/v1' }, want: [] },
+  'also in another version': { reference: { apiVersion: 'test.local/v2' }, want: ['default/o'] },
+  'not an owner that does not control': { reference: { controller: false }, want: [] },
+  'not another kind': { reference: { kind: 'Other' }, want: [] },
+  'not the same kind of another group': { reference: { apiVersion: 'other.local/v1' }, want: [] },
 };
 
 for (const [sentence, { reference, want }] of Object.entries(owners)) {
-  test(`keys of an owner: ${sentence}`, () => {
+  test(`controllerKeys returns ${sentence}`, () => {
     const ownerReferences = [
       { apiVersion: 'test.local/v1', kind: 'Gadget', name: 'o', uid: 'u', controller: true, ...reference },
     ];

@@ -1,6 +1,6 @@
 /**
- * The controller loop: names in, observe → decide → apply, again when something changes. Queue, retries, waiting for
- * caches and logging live here once; a controller brings only what it looks at and how it decides.
+ * The controller loop: observe → decide → apply for one key, repeated when something changes. Queue, retries, waiting
+ * for caches and logging are implemented here once; a controller only defines what it observes and how it decides.
  */
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
@@ -10,32 +10,32 @@ import { deepEqual } from '#kube/deep.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { applyPlan, isStale, PlanFailure } from '#runtime/apply.ts';
-import type { ApplyContext, Cache, Subject } from '#runtime/apply.ts';
+import type { ApplyContext, Cache, PlanSubject } from '#runtime/apply.ts';
 import { noEvents } from '#runtime/events.ts';
 import type { EventSink } from '#runtime/events.ts';
-import type { Change, Failure, Plan } from '#runtime/plan.ts';
+import { needsConclusion, type Change, type Failure, type Plan } from '#runtime/plan.ts';
 import { type DecisionReads, type DeclaredReads, earliest, ReadRules, type Recheck } from '#runtime/decision-reads.ts';
 import { WorkQueue } from '#runtime/work-queue.ts';
-import { overdueNames } from '#runtime/overdue.ts';
+import { findOverdue } from '#runtime/overdue.ts';
 import type { QueueMetrics, WorkResult } from '#runtime/work-queue.ts';
 
-/** An informer, and the names that its changes wake. */
+/** An informer, and the keys that its changes enqueue. */
 export interface Source {
   readonly cache: Cache & { synced(): Promise<void> };
   subscribe(add: (key: string) => void): () => void;
-  /** Set where no change wakes a name: who reads the kind is woken after this time instead. */
+  /** Set if no change enqueues a key: keys whose decision reads the kind are enqueued after this time instead. */
   readonly recheck?: Pick<Recheck, 'everyMs' | 'because'>;
 }
 
 export interface SourceOptions<T extends KubeObject> {
   /**
-   * Wakes only when this part of an object changes, or when an object comes or goes. For kinds that change often, such as
-   * nodes. It has to cover everything that decisions read of the kind.
+   * Enqueues only if this part of an object changes, or if an object is created or deleted. For kinds that change
+   * often, such as nodes. Must include everything that decisions read of the kind.
    */
   readonly part?: (object: Stored<T>) => unknown;
 }
 
-/** Each change of an object wakes the names of its old state and those of its new state. */
+/** A source where each change of an object enqueues the keys of its old state and those of its new state. */
 export function source<T extends KubeObject>(
   informer: Informer<T>,
   keysOf: (object: Stored<T>) => Iterable<string> = ownKey,
@@ -52,12 +52,12 @@ export function source<T extends KubeObject>(
   };
 }
 
-/** For the `part` of a source: only that an object is there or not wakes. */
+/** A `part` for sources of which only creations and deletions matter. */
 export function presence(): true {
   return true;
 }
 
-/** Follows no change. A name whose decision reads the kind is looked at again after `everyMs` instead. */
+/** A source without changes. A key whose decision reads the kind is reconciled again after `everyMs` instead. */
 export function rechecked<T extends KubeObject>(
   informer: Informer<T>,
   recheck: NonNullable<Source['recheck']>,
@@ -69,7 +69,7 @@ function ownKey({ metadata }: Stored): string[] {
   return [keyOf(metadata)];
 }
 
-/** For the sources of children: the key of the owner that controls the object, when it is of that kind. */
+/** Returns the keys for a source of dependents: that of the controlling owner, if it is of that kind. */
 export function controllerKeys(owner: ResourceType): (object: Stored) => string[] {
   return (object) => {
     const { metadata } = object;
@@ -82,26 +82,29 @@ export function controllerKeys(owner: ResourceType): (object: Stored) => string[
 
 export interface ControllerDefinition<World> {
   readonly name: string;
-  /** The kind whose objects the keys name. */
+  /** The kind of the objects that the keys name. */
   readonly type: ResourceType;
-  /** Whatever `observe` and `decide` read has to be followed here, or named in `rechecks`. */
+  /** Must include every kind that `observe` and `decide` read, except those of `rechecks`. */
   readonly sources: readonly Source[];
-  /** Kinds that are read from the server and have no source. */
+  /** Kinds that are read from the server, without a source. */
   readonly rechecks?: readonly Recheck[];
-  /** All that the decision may know; undefined when there is nothing to decide. Reads caches, writes nothing. */
+  /**
+   * Returns everything that the decision may use; undefined if there is nothing to decide. Reads caches, writes
+   * nothing.
+   */
   observe(key: string, options: { signal: AbortSignal }): World | undefined | Promise<World | undefined>;
-  /** Pure. */
+  /** Returns the plan for this world. Pure. */
   decide(world: World): Plan;
   /**
-   * The subject's status in the light of what could not be done, written after the changes; absent leaves it as it is.
-   * Called after each plan that was to go on, mostly without failures.
+   * Returns the subject's status after the changes, given those that failed; undefined keeps it. Called after each plan
+   * with continueOnError (needsConclusion), usually without failures.
    */
   conclude?(world: World, failures: readonly Failure[]): Plan['status'];
-  /** Told of each change that was made and had not been made before. */
+  /** Called once for each change that was newly applied. */
   applied?(change: Change): void;
-  /** Whose status the plan means, and what Events are about. */
+  /** Returns the object whose status the plan contains and to which Events refer. */
   subject(world: World): Stored | undefined;
-  /** How many names are worked on at a time. */
+  /** The number of keys that are reconciled at the same time. */
   readonly concurrency?: number;
 }
 
@@ -116,29 +119,29 @@ export interface ControllerRuntime {
 
 export interface RunningController {
   readonly name: string;
-  /** Asks for a look, as a source would. */
+  /** Requests a reconcile, like a source. */
   enqueue(key: string): void;
-  /** Resolves when nothing is to be done right now: what is due later does not count. */
+  /** Resolves when no key is ready or running; delayed keys do not count. */
   idle(): Promise<void>;
   /**
-   * Returns what the controller would do now although nothing has woken it, one line for each name. For tests: the result
-   * is empty on an idle controller, unless a change that a decision depends on did not wake it. Writes nothing.
+   * Returns what the controller would do now although nothing has enqueued it, one line per key. For tests: an idle
+   * controller returns nothing, unless a change that a decision depends on did not enqueue the key. Writes nothing.
    */
   overdue?(): Promise<readonly string[]>;
-  /** Reads of kinds that do not wake the controller; a mistake of ours. For tests. */
+  /** Reads of kinds whose changes do not trigger the controller, which are bugs. For tests. */
   readonly violations?: readonly string[];
   /** Kinds that its decisions have read so far. For tests. */
   readonly kindsRead?: ReadonlySet<string>;
-  /** Resolves when the signal was aborted and the last reconcile has ended. */
+  /** Resolves when the signal is aborted and the last reconcile has ended. */
   readonly stopped: Promise<void>;
 }
 
-/** Gives a definition its types where it is written. */
+/** Returns the definition, with its types inferred. */
 export function defineController<World>(definition: ControllerDefinition<World>): ControllerDefinition<World> {
   return definition;
 }
 
-/** Starts when all its sources have synced. The informers are started by whoever made them. */
+/** Starts the controller when all its sources have synced. The caller starts the informers. */
 export function startController<World>(
   definition: ControllerDefinition<World>,
   runtime: ControllerRuntime,
@@ -153,7 +156,7 @@ export function startController<World>(
     metrics,
     work: (key) => reconcile(definition, key, { ...runtime, log: log.child({ key }), reads: rules.begin() }),
     onError: (key, error, { failures, delayMs }) => {
-      if (!signal.aborted) log.error({ err: error, key, failures, delayMs }, 'Cannot reconcile; trying again later');
+      if (!signal.aborted) log.error({ err: error, key, failures, delayMs }, 'Cannot reconcile; retrying');
     },
   });
   const started = start();
@@ -165,7 +168,7 @@ export function startController<World>(
     get violations() {
       return rules.violations;
     },
-    overdue: () => overdueNames(definition, { queue, signal, rules }),
+    overdue: () => findOverdue(definition, { queue, signal, rules }),
     stopped: run(),
   };
 
@@ -175,14 +178,14 @@ export function startController<World>(
   }
 
   async function run(): Promise<void> {
-    let leave: (() => void)[] = [];
+    let subscriptions: (() => void)[] = [];
     try {
-      leave = await started;
+      subscriptions = await started;
     } catch (error) {
       if (!signal.aborted) log.error({ err: error }, 'Cannot start the controller');
     }
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
-    for (const unsubscribe of leave) unsubscribe();
+    for (const unsubscribe of subscriptions) unsubscribe();
     await queue.shutdown();
   }
 
@@ -221,13 +224,13 @@ async function reconcile<World>(
   const onApplied = (change: Change) => definition.applied?.(change);
   const context: ApplyContext = { client, clock, log, events, caches, fieldManager: name, signal, onApplied };
   const subject = object === undefined ? undefined : { type, object };
-  // Also after a failure: what is due at a certain time is due then, however long the next try is put off.
+  // Also after a failure: a requested time applies even if the backoff is longer.
   const afterMs = earliest(plan.requeueAfterMs, reads.recheckMs);
   try {
     await applyAndConclude(definition, { world, plan, subject }, context);
   } catch (error) {
     if (!isStale(error)) return { failed: error, afterMs };
-    log.debug({ err: error }, 'decided on an old state; looking again');
+    log.debug({ err: error }, 'the decision was based on an outdated state; reconciling again');
     return { retry: true, afterMs };
   }
   return { afterMs };
@@ -235,7 +238,7 @@ async function reconcile<World>(
 
 async function applyAndConclude<World>(
   definition: ControllerDefinition<World>,
-  { world, plan, subject }: { world: World; plan: Plan; subject: Subject | undefined },
+  { world, plan, subject }: { world: World; plan: Plan; subject: PlanSubject | undefined },
   context: ApplyContext,
 ): Promise<void> {
   const failed = await applyPlan(plan, subject, context).then(
@@ -245,7 +248,7 @@ async function applyAndConclude<World>(
       throw error;
     },
   );
-  if (plan.goOn === true) {
+  if (needsConclusion(plan)) {
     const status = definition.conclude?.(world, failed?.failures ?? []);
     await applyPlan({ changes: [], status }, subject, context);
   }

@@ -1,4 +1,4 @@
-/** Controllers that read a kind which does not wake them, against a fake API. */
+/** Controllers that read a kind whose changes do not trigger them, on a fake API. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Informer } from '#client/informer.ts';
@@ -11,7 +11,7 @@ import { createLog } from '#lib/log.ts';
 import { presence, rechecked, source, startController, type Source } from '#runtime/controller.ts';
 import { ANY_KIND, ReadRules, type Recheck } from '#runtime/decision-reads.ts';
 
-/** A gadget tells how many widgets there are. */
+/** A gadget reports the number of widgets. */
 const WIDGETS: ResourceType<Gadget> = { ...GADGETS, kind: 'Widget', plural: 'widgets' };
 
 interface World {
@@ -19,18 +19,18 @@ interface World {
   readonly widgets: number;
 }
 
-interface Choice {
-  /** How the controller follows widgets. */
+interface SetUpOptions {
+  /** The sources for widgets. */
   readonly sources?: (widgets: Informer<Gadget>, gadgets: Informer<Gadget>) => readonly Source[];
   readonly rechecks?: readonly Recheck[];
-  /** Reads widgets where the controller decides, not where it observes. */
+  /** Reads widgets in `decide` instead of `observe`. */
   readonly late?: boolean;
 }
 
 const everyGadget = (gadgets: Informer<Gadget>) => () =>
   gadgets.list().map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
 
-async function setUp({ sources = () => [], rechecks, late = false }: Choice) {
+async function setUp({ sources = () => [], rechecks, late = false }: SetUpOptions) {
   const api = new FakeApi();
   const clock = new FakeClock();
   const link = new FakeLink(api, [GADGETS, WIDGETS]);
@@ -39,8 +39,8 @@ async function setUp({ sources = () => [], rechecks, late = false }: Choice) {
   const { signal } = abort;
   const lines: string[] = [];
   const log = createLog('info', { write: (line) => lines.push(line) });
-  const of = (type: ResourceType<Gadget>) => new Informer({ reader: link.client, type, clock, log });
-  const [gadgets, widgets] = [of(GADGETS), of(WIDGETS)];
+  const informerOf = (type: ResourceType<Gadget>) => new Informer({ reader: link.client, type, clock, log });
+  const [gadgets, widgets] = [informerOf(GADGETS), informerOf(WIDGETS)];
   const running = startController<World>(
     {
       name: 'counter',
@@ -84,41 +84,44 @@ async function setUp({ sources = () => [], rechecks, late = false }: Choice) {
   };
 }
 
-describe('a read of a kind that does not wake the controller', () => {
+describe('a read of a kind whose changes do not trigger the controller', () => {
   for (const late of [false, true]) {
-    it(`${late ? 'where it decides' : 'where it observes'} is found out, and says what to do`, async () => {
+    it(`in ${late ? 'decide' : 'observe'} is detected, with instructions`, async () => {
       const scene = await setUp({ late });
       const [missed = ''] = await scene.running.overdue!();
-      assert.match(missed, /^Controller "counter" reads widgets\.test\.local, and no change of one wakes it; add/);
+      assert.match(
+        missed,
+        /^Controller "counter" reads widgets\.test\.local, but their changes do not trigger it; add/,
+      );
       assert.match(missed, /add source\(.*or add a Recheck/);
       assert.deepEqual(scene.running.violations, [missed]);
       assert.equal(scene.lines.filter((line) => line.includes('reads widgets.test.local')).length, 1, 'logged once');
       await scene.addWidget();
       assert.equal(scene.phase(), '0 widgets');
       await scene.clock.advance(60_000);
-      assert.equal(scene.phase(), '1 widgets', 'it is noticed within a minute all the same');
+      assert.equal(scene.phase(), '1 widgets', 'the change is still noticed within a minute');
       await scene.stop();
     });
   }
 
-  it('is allowed where a Recheck repeats it in time', async () => {
+  it('is allowed if a Recheck repeats it in time', async () => {
     const because = 'for the test';
-    for (const choice of [
+    for (const options of [
       { sources: (widgets: Informer<Gadget>) => [rechecked(widgets, { everyMs: 5000, because })] },
       { rechecks: [{ type: WIDGETS, everyMs: 5000, because }] },
       { rechecks: [{ type: ANY_KIND, everyMs: 5000, because } as const] },
-    ] satisfies Choice[]) {
-      const scene = await setUp(choice);
+    ] satisfies SetUpOptions[]) {
+      const scene = await setUp(options);
       await scene.addWidget();
       assert.equal(scene.phase(), '0 widgets');
-      assert.deepEqual(await scene.running.overdue!(), [], 'it is looked at again soon');
+      assert.deepEqual(await scene.running.overdue!(), [], 'it is reconciled again soon');
       await scene.clock.advance(5000);
       assert.equal(scene.phase(), '1 widgets');
       await scene.stop();
     }
   });
 
-  it('refuses a Recheck that takes too long, or has no reason', () => {
+  it('cannot have a Recheck that is too long or has no reason', () => {
     const rules = (recheck: Partial<Recheck>) => () =>
       new ReadRules({
         name: 'counter',
@@ -132,7 +135,7 @@ describe('a read of a kind that does not wake the controller', () => {
 });
 
 describe('a source', () => {
-  it('that wakes the right names leaves nothing overdue', async () => {
+  it('that enqueues the right keys leaves nothing overdue', async () => {
     const scene = await setUp({ sources: (widgets, gadgets) => [source(widgets, everyGadget(gadgets))] });
     await scene.addWidget();
     assert.equal(scene.phase(), '1 widgets');
@@ -141,7 +144,7 @@ describe('a source', () => {
     await scene.stop();
   });
 
-  it('that wakes the wrong names is found out', async () => {
+  it('that enqueues the wrong keys is detected', async () => {
     const scene = await setUp({ sources: (widgets) => [source(widgets, () => ['default/another'])] });
     assert.deepEqual(await scene.running.overdue!(), []);
     await scene.addWidget();
@@ -150,19 +153,19 @@ describe('a source', () => {
     await scene.stop();
   });
 
-  it('with a part wakes when that part changes, or an object comes, and not otherwise', async () => {
-    let woken = 0;
+  it('with a part enqueues if that part changes or an object is created, and not otherwise', async () => {
+    let enqueued = 0;
     const keysOf = (gadgets: Informer<Gadget>) => () => {
-      woken++;
+      enqueued++;
       return everyGadget(gadgets)();
     };
     const scene = await setUp({
       sources: (widgets, gadgets) => [source(widgets, keysOf(gadgets), { part: presence })],
     });
     await scene.addWidget();
-    assert.deepEqual([woken, scene.phase()], [1, '1 widgets']);
+    assert.deepEqual([enqueued, scene.phase()], [1, '1 widgets']);
     await scene.labelWidget();
-    assert.equal(woken, 1);
+    assert.equal(enqueued, 1);
     await scene.stop();
   });
 });

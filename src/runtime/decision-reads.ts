@@ -1,42 +1,42 @@
 /**
- * The rule that whatever a decision reads must also wake its controller. Without it a controller that waits for an object
- * sleeps on when the object changes, until something else happens to wake it.
+ * The rule that changes of every kind that a decision reads must trigger the controller. Otherwise a controller that
+ * waits for an object would not notice its change until something else triggers it.
  *
- *   observe and decide read a kind ─┬─ a source follows it ───► its changes wake the controller
- *                                   ├─ a Recheck names it ────► this name is looked at again after `everyMs`
- *                                   └─ neither ───────────────► a mistake: logged, and looked at again all the same;
- *                                                               tests fail, and say what to declare
+ *   observe and decide read a kind ─┬─ it has a source ─────► its changes trigger the controller
+ *                                   ├─ it has a Recheck ────► the key is reconciled again after `everyMs`
+ *                                   └─ neither ─────────────► a bug: logged, and reconciled again anyway; tests fail and
+ *                                                             say what to declare
  *
- * It holds for every controller (controller.ts) and for the loops of the node agent, which have queues of their own.
+ * Applies to all controllers (controller.ts) and to the loops of the node agent, which have their own queues.
  *
- * This covers kinds. Whether a source wakes the right names is checked by RunningController.overdue in tests.
+ * This checks kinds. Tests check with RunningController.findOverdue whether a source enqueues the right keys.
  */
 import { listenToReads } from '#client/read-scope.ts';
 import { groupResource, type ResourceType } from '#kube/meta.ts';
 import type { WorkResult } from '#runtime/work-queue.ts';
 import { invariant } from '#lib/invariant.ts';
 
-/** For the type of a Recheck: any kind that has no source. */
+/** The type of a Recheck for any kind without a source. */
 export const ANY_KIND = 'any kind';
 
-/** A kind that decisions read and no source follows. Every reconcile that reads it is repeated. */
+/** A kind that decisions read and that has no source. Every reconcile that reads it is repeated. */
 export interface Recheck {
   readonly type: ResourceType | typeof ANY_KIND;
   readonly everyMs: number;
-  /** Why its changes are not followed. */
+  /** The reason why it has no source. */
   readonly because: string;
 }
 
-/** The longest time for which a change may stay unnoticed. */
+/** The longest time that a change may stay unnoticed. */
 export const MAX_RECHECK_MS = 60_000;
 
-/** What a controller declares of its reads. */
+/** The reads that a controller declares. */
 export interface DeclaredReads {
   readonly name: string;
-  /** Kinds whose changes wake the controller. */
+  /** Kinds whose changes trigger the controller. */
   readonly followed: readonly ResourceType[];
   readonly rechecks: readonly Recheck[];
-  /** Called once for each kind that is read against the rule. */
+  /** Called once for each kind that is read without a declaration. */
   onViolation?(message: string): void;
 }
 
@@ -52,7 +52,7 @@ export class ReadRules {
     this.#onViolation = onViolation;
     for (const { everyMs, because } of rechecks) {
       invariant(everyMs > 0 && everyMs <= MAX_RECHECK_MS, `a Recheck of ${name} is within ${MAX_RECHECK_MS} ms`);
-      invariant(because !== '', `a Recheck of ${name} says why it does not follow the kind`);
+      invariant(because !== '', `a Recheck of ${name} says why the kind has no source`);
     }
     this.#name = name;
     this.#followed = new Set(followed.map(groupResource));
@@ -64,38 +64,38 @@ export class ReadRules {
     return this.#read;
   }
 
-  /** Reads that broke the rule, one message for each kind. */
+  /** Violations of the rule, one message per kind. */
   get violations(): readonly string[] {
     return [...this.#violations.values()];
   }
 
-  /** Runs one turn of a queue under the rule: a turn that reads a kind with a Recheck comes again in time. */
-  async run(turn: () => Promise<WorkResult | void>): Promise<WorkResult> {
+  /** Runs the work of a queue under the rule: if it reads a kind with a Recheck, it is repeated in time. */
+  async run(work: () => Promise<WorkResult | void>): Promise<WorkResult> {
     const reads = this.begin();
-    const result = (await reads.during(turn)) ?? {};
+    const result = (await reads.during(work)) ?? {};
     return { ...result, afterMs: earliest(result.afterMs, reads.recheckMs) };
   }
 
-  /** Starts to note what one reconcile reads. */
+  /** Starts to record the reads of one reconcile. */
   begin(): DecisionReads {
     return new DecisionReads((type) => this.#recheckMs(type));
   }
 
-  /** Returns when a read of the kind is to be repeated, or undefined where its changes wake the controller. */
+  /** Returns when a read of the kind must be repeated, or undefined if its changes trigger the controller. */
   #recheckMs(type: ResourceType): number | undefined {
     const kind = groupResource(type);
     this.#read.add(kind);
     if (this.#followed.has(kind)) return undefined;
     const everyMs = this.#rechecks.get(kind) ?? this.#rechecks.get(ANY_KIND);
     if (everyMs !== undefined) return everyMs;
-    if (!this.#violations.has(kind)) this.#violate(kind);
+    if (!this.#violations.has(kind)) this.#recordViolation(kind);
     return MAX_RECHECK_MS;
   }
 
-  #violate(kind: string): void {
+  #recordViolation(kind: string): void {
     const message =
-      `Controller "${this.#name}" reads ${kind}, and no change of one wakes it; ` +
-      `add source(informer(...), keysOf) to its sources, where keysOf returns every name whose decision reads the ` +
+      `Controller "${this.#name}" reads ${kind}, but their changes do not trigger it; ` +
+      `add source(informer(...), keysOf) to its sources, where keysOf returns every key whose decision reads the ` +
       `object, or add a Recheck of the kind to its rechecks`;
     this.#violations.set(kind, message);
     this.#onViolation(message);
@@ -118,13 +118,16 @@ export class DecisionReads {
     }, work);
   }
 
-  /** When the name has to be looked at again because of what was read; undefined where changes wake the controller. */
+  /**
+   * The time after which the key must be reconciled again; undefined if changes of all read kinds trigger the
+   * controller.
+   */
   get recheckMs(): number | undefined {
     return this.#recheckMs;
   }
 }
 
-/** Returns the smaller of two times, of which either may be missing. */
+/** Returns the smaller of two times, each of which may be undefined. */
 export function earliest(a: number | undefined, b: number | undefined): number | undefined {
   if (a === undefined || b === undefined) return a ?? b;
   return Math.min(a, b);

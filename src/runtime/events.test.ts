@@ -16,13 +16,13 @@ function setUp() {
   const options = { writer: link.client, clock, log: silentLog, component: 'test', instance: 'host-1' };
   const recorder = new EventRecorder({ ...options, signal: controller.signal });
   const about = aGadget('a', { metadata: { uid: 'u1', resourceVersion: '7' } });
-  const say = (message = 'hello'): void => recorder.record(about, { type: 'Normal', reason: 'Greeted', message });
-  return { api, clock, link, recorder, about, say, stop: () => controller.abort() };
+  const record = (message = 'hello'): void => recorder.record(about, { type: 'Normal', reason: 'Greeted', message });
+  return { api, clock, link, recorder, about, record, stop: () => controller.abort() };
 }
 
 test('an Event has the fields that kubectl shows', async () => {
-  const { api, say, recorder } = setUp();
-  say();
+  const { api, record, recorder } = setUp();
+  record();
   await recorder.idle();
   const [event] = api.all(EVENTS);
   const { metadata, apiVersion: _, kind: __, ...rest } = event!;
@@ -49,27 +49,27 @@ test('an Event has the fields that kubectl shows', async () => {
   });
 });
 
-test('the same again within ten minutes raises the count; later it is a new Event', async () => {
-  const { api, clock, say, recorder } = setUp();
-  say();
+test('counts a repeated Event within ten minutes, and creates a new one later', async () => {
+  const { api, clock, record, recorder } = setUp();
+  record();
   await clock.advance(500_000);
-  say();
-  say('something else');
+  record();
+  record('something else');
   await clock.advance(599_999);
-  say();
+  record();
   await recorder.idle();
   const counts = () =>
     api.all(EVENTS).map(({ message, count, lastTimestamp }) => [message, count, lastTimestamp].join(' '));
   assert.deepEqual(counts(), ['hello 3 2030-03-17T18:04:59Z', 'something else 1 2030-03-17T17:55:00Z']);
   await clock.advance(600_000);
-  say();
+  record();
   await recorder.idle();
   assert.equal(api.all(EVENTS).length, 3);
 });
 
-test('what is said while the server is slow is sent once, with its count', async () => {
-  const { api, link, say, recorder } = setUp();
-  for (let i = 0; i < 5; i++) say();
+test('sends Events that repeat while the server is slow once, with their count', async () => {
+  const { api, link, record, recorder } = setUp();
+  for (let i = 0; i < 5; i++) record();
   await recorder.idle();
   assert.deepEqual(
     api.all(EVENTS).map(({ count }) => count),
@@ -78,13 +78,13 @@ test('what is said while the server is slow is sent once, with its count', async
   assert.equal(link.requests.length, 1);
 });
 
-test('an Event that the server forgot is made again', async () => {
-  const { api, say, recorder } = setUp();
-  say();
+test('creates an Event again that the server has removed', async () => {
+  const { api, record, recorder } = setUp();
+  record();
   await recorder.idle();
   const [first] = api.all(EVENTS);
   api.remove(EVENTS, { namespace: 'default', name: first!.metadata.name });
-  say();
+  record();
   await recorder.idle();
   assert.deepEqual(
     api.all(EVENTS).map(({ count }) => count),
@@ -92,53 +92,53 @@ test('an Event that the server forgot is made again', async () => {
   );
 });
 
-test('a server that is away is tried again a few times; a refusal is final; neither reaches the caller', async () => {
-  const { api, clock, link, say, recorder } = setUp();
+test('retries an unavailable server a few times, but not a refusal; neither affects the caller', async () => {
+  const { api, clock, link, record, recorder } = setUp();
   link.failures.push(new Error('ECONNRESET'), new ApiError(503, 'ServiceUnavailable', 'busy'));
-  say('one');
+  record('one');
   await clock.advance(60_000);
   await recorder.idle();
   assert.equal(api.all(EVENTS).length, 1);
   link.failures.push(new ApiError(403, 'Forbidden', 'the namespace is being terminated'));
-  say('two');
+  record('two');
   await recorder.idle();
   assert.equal(api.all(EVENTS).length, 1);
   link.state = 'refused';
-  say('three');
+  record('three');
   await clock.advance(600_000);
   await recorder.idle();
   assert.equal(link.count('POST'), 3 + 1 + 5);
 });
 
-test('a name that somebody else has taken is no reason to say nothing; one that we took ourselves is', async () => {
-  const { api, clock, link, say, recorder } = setUp();
+test('uses another name if one is taken, unless an earlier attempt has created the Event', async () => {
+  const { api, clock, link, record, recorder } = setUp();
   link.failures.push(alreadyExists(EVENTS, 'a.1'));
-  say('told under another name');
+  record('created under another name');
   await recorder.idle();
   link.afterWrite = () => {
     link.afterWrite = undefined;
-    throw new Error('the answer is lost');
+    throw new Error('the response is lost');
   };
-  say('told, but nobody heard so');
+  record('created, but the response was lost');
   await clock.advance(2000);
   await recorder.idle();
   assert.deepEqual(
     api.all(EVENTS).map(({ message }) => message),
-    ['told under another name', 'told, but nobody heard so'],
+    ['created under another name', 'created, but the response was lost'],
   );
 });
 
-test('a flood is cut off, and afterwards all is as before', async () => {
-  const { api, link, say, recorder } = setUp();
-  for (let i = 0; i < 5000; i++) say(`message ${i}`);
+test('drops Events of a flood and recovers afterwards', async () => {
+  const { api, link, record, recorder } = setUp();
+  for (let i = 0; i < 5000; i++) record(`message ${i}`);
   await recorder.idle();
   assert.equal(link.requests.length, 1000);
-  say('message 4999');
+  record('message 4999');
   await recorder.idle();
   assert.equal(api.all(EVENTS).at(-1)?.['message'], 'message 4999');
 });
 
-test('long names and messages are cut to what the API takes, never inside of a character', async () => {
+test('truncates long names and messages to the limits of the API, never inside a character', async () => {
   const { api, recorder, about } = setUp();
   const long = { ...about, metadata: { ...about.metadata, namespace: undefined, name: 'n'.repeat(253) } };
   recorder.record(long, { type: 'Warning', reason: 'Long', message: 'ä'.repeat(2000) });
@@ -151,13 +151,13 @@ test('long names and messages are cut to what the API takes, never inside of a c
   assert.match(message, /^ä+\.\.\.$/);
 });
 
-test('nothing is sent after the stop', async () => {
-  const { link, say, recorder, stop } = setUp();
+test('sends nothing after the stop', async () => {
+  const { link, record, recorder, stop } = setUp();
   link.state = 'held';
-  say();
+  record();
   await settle();
   stop();
-  say('more');
+  record('more');
   await recorder.idle();
   assert.equal(link.requests.length, 1);
 });

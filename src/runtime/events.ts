@@ -1,6 +1,6 @@
 /**
- * Kubernetes Events (core/v1): tells people what was done to an object. Recording never blocks and never fails its
- * caller; what cannot be written is dropped. The same thing said again within ten minutes raises a count instead.
+ * Kubernetes Events (core/v1): report to users what was done to an object. Recording never blocks the caller and never
+ * throws; an Event that cannot be written is dropped. The same Event within ten minutes increments a count instead.
  */
 import { delay } from '#client/abort.ts';
 import type { Writer } from '#client/client.ts';
@@ -14,9 +14,9 @@ import type { Log } from '#lib/log.ts';
 
 export interface EventNote {
   readonly type: 'Normal' | 'Warning';
-  /** CamelCase, for programs. */
+  /** The reason for programs, in CamelCase. */
   readonly reason: string;
-  /** For people. */
+  /** The text for users. */
   readonly message: string;
 }
 
@@ -26,16 +26,16 @@ export interface EventSink {
 
 export const EVENTS: ResourceType = { group: '', version: 'v1', kind: 'Event', plural: 'events', namespaced: true };
 
-/** For those who want no Events. */
+/** Discards Events. */
 export const noEvents: EventSink = { record() {} };
 
 export interface EventRecorderOptions {
   readonly writer: Pick<Writer, 'create' | 'patch'>;
   readonly clock: Clock;
   readonly log: Log;
-  /** Who says it: `vm-controller`. */
+  /** The reporting component: `vm-controller`. */
   readonly component: string;
-  /** Which one of them: a host or pod name. */
+  /** The instance of the component: the name of a host or pod. */
   readonly instance?: string;
   readonly signal: AbortSignal;
 }
@@ -43,21 +43,21 @@ export interface EventRecorderOptions {
 const AGGREGATION_MS = 600_000;
 const MAX_KNOWN = 4096;
 const MAX_PENDING = 1000;
-const MAX_TRIES = 5;
+const MAX_ATTEMPTS = 5;
 const RETRY = { firstMs: 1000, maxMs: 30_000 };
-/** The API refuses longer ones. */
+/** The API refuses longer messages. */
 const MAX_MESSAGE = 1024;
 const MAX_NAME = 253;
 const SUFFIX_LENGTH = 16;
 
-/** One Event object, and what it is still to say. */
+/** An Event object and its repetitions that are not written yet. */
 interface Series {
   readonly key: string;
   readonly namespace: string;
-  /** The name of what it is about. */
+  /** The name of the involved object. */
   readonly about: string;
   object: KubeObject;
-  /** Whether the server may have made it although we never heard so. */
+  /** True if the server may have created the Event although we did not receive a response. */
   sent: boolean;
   readonly firstMs: number;
   lastMs: number;
@@ -67,9 +67,9 @@ interface Series {
 
 export class EventRecorder implements EventSink {
   readonly #options: EventRecorderOptions;
-  /** In order of their last use, so that the oldest is forgotten first. */
+  /** In order of their last use, so that the oldest is removed first. */
   readonly #known = new Map<string, Series>();
-  /** What the server does not know yet; said again meanwhile, it is sent once. */
+  /** Series that the server does not have yet. Repetitions in the meantime are sent together. */
   readonly #pending = new Set<Series>();
   #sending: Promise<void> | undefined;
   #dropped = 0;
@@ -114,23 +114,23 @@ export class EventRecorder implements EventSink {
   #newSeries(key: string, about: KubeObject, note: EventNote, now: number): Series {
     const { component, instance = '' } = this.#options;
     const { name = '', namespace, uid, resourceVersion } = about.metadata;
-    // Events about what has no namespace live in `default`, as client-go puts them.
-    const home = namespace === undefined || namespace === '' ? 'default' : namespace;
+    // Like client-go, puts Events about cluster-scoped objects into `default`.
+    const eventNamespace = namespace === undefined || namespace === '' ? 'default' : namespace;
     const object = {
       apiVersion: 'v1',
       kind: 'Event',
-      metadata: { name: this.#nameFor(name, now), namespace: home },
+      metadata: { name: this.#nameFor(name, now), namespace: eventNamespace },
       involvedObject: { apiVersion: about.apiVersion, kind: about.kind, namespace, name, uid, resourceVersion },
       type: note.type,
       reason: note.reason,
-      message: cutToBytes(note.message, MAX_MESSAGE),
+      message: truncateToBytes(note.message, MAX_MESSAGE),
       source: { component },
       reportingComponent: component,
       reportingInstance: instance,
     };
     return {
       key,
-      namespace: home,
+      namespace: eventNamespace,
       about: name,
       object,
       sent: false,
@@ -145,16 +145,19 @@ export class EventRecorder implements EventSink {
     return `${about.slice(0, MAX_NAME - SUFFIX_LENGTH - 1)}.${this.#suffix(now)}`;
   }
 
-  /** Nanoseconds in hex, as client-go has it: by name is by time. Below a millisecond they count, and keep others apart. */
+  /**
+   * Like client-go, nanoseconds in hex, so that names sort by time. The digits below a millisecond make the name
+   * unique.
+   */
   #suffix(now: number): string {
     this.#sequence = (this.#sequence + 1) % 1000;
-    const others = Number.parseInt(randomSuffix(2), 36) % 1000;
-    return (BigInt(Math.trunc(now)) * 1_000_000n + BigInt(this.#sequence * 1000 + others)).toString(16);
+    const random = Number.parseInt(randomSuffix(2), 36) % 1000;
+    return (BigInt(Math.trunc(now)) * 1_000_000n + BigInt(this.#sequence * 1000 + random)).toString(16);
   }
 
   async #sendAll(): Promise<void> {
     const { signal, log } = this.#options;
-    // In a later tick: `record` returns first.
+    // In a later tick, so that `record` returns first.
     await Promise.resolve();
     for (const series of this.#pending) {
       if (signal.aborted) break;
@@ -164,23 +167,23 @@ export class EventRecorder implements EventSink {
     if (this.#dropped > 0) log.warn({ dropped: this.#dropped }, 'too many Events at once; some were dropped');
     this.#dropped = 0;
     if (signal.aborted) this.#pending.clear();
-    // In the same tick as the last look at #pending: whoever records next starts anew.
+    // In the same tick as the last check of #pending, so that the next `record` starts again.
     this.#sending = undefined;
   }
 
   async #send(series: Series): Promise<void> {
     const { signal, clock, log } = this.#options;
-    for (let tries = 1; !signal.aborted; tries++) {
+    for (let attempt = 1; !signal.aborted; attempt++) {
       try {
         return await this.#write(series);
       } catch (error) {
         if (signal.aborted) return;
-        if (tries >= MAX_TRIES || !worthRetrying(error)) {
+        if (attempt >= MAX_ATTEMPTS || !isRetriable(error)) {
           this.#known.delete(series.key);
-          log.warn({ err: error, event: series.object.metadata.name }, 'Cannot write an Event; it is dropped');
+          log.warn({ err: error, event: series.object.metadata.name }, 'Cannot write an Event; dropping it');
           return;
         }
-        await delay(clock, backoffMs(tries, RETRY), { signal });
+        await delay(clock, backoffMs(attempt, RETRY), { signal });
       }
     }
   }
@@ -195,19 +198,19 @@ export class EventRecorder implements EventSink {
         await writer.patch(EVENTS, { namespace, name: series.object.metadata.name! }, patch, { signal });
         return;
       } catch (error) {
-        // Events are short-lived at the server.
+        // The server keeps Events only for a short time.
         if (!isApiError(error, 'NotFound')) throw error;
       }
     }
     const event = { ...series.object, count, firstTimestamp: timestamp(series.firstMs), lastTimestamp };
-    const isFirstTry = !series.sent;
+    const isFirstAttempt = !series.sent;
     series.sent = true;
     try {
       await writer.create(EVENTS, event, { signal });
     } catch (error) {
       if (!isApiError(error, 'AlreadyExists')) throw error;
-      // Else an earlier try of ours came through after all.
-      if (isFirstTry) {
+      // Otherwise an earlier attempt was successful although its response was lost.
+      if (isFirstAttempt) {
         const metadata = { ...series.object.metadata, name: this.#nameFor(series.about, series.firstMs) };
         series.object = { ...series.object, metadata };
         await writer.create(EVENTS, { ...event, metadata }, { signal });
@@ -217,16 +220,16 @@ export class EventRecorder implements EventSink {
   }
 }
 
-/** The API's refusals stay refusals; a server that is away or busy comes back. */
-function worthRetrying(error: unknown): boolean {
+/** Reports whether a retry can help: not after a refusal, but if the server is unavailable or busy. */
+function isRetriable(error: unknown): boolean {
   return !(error instanceof ApiError) || error.code === 429 || error.code >= 500;
 }
 
-function cutToBytes(text: string, maxBytes: number): string {
+function truncateToBytes(text: string, maxBytes: number): string {
   if (Buffer.byteLength(text) <= maxBytes) return text;
-  const cut = Buffer.from(text)
+  const truncated = Buffer.from(text)
     .subarray(0, maxBytes - 3)
     .toString('utf8');
-  // The cut may have gone through a character.
-  return `${cut.replace(/\uFFFD+$/, '')}...`;
+  // The end may be in the middle of a character.
+  return `${truncated.replace(/\uFFFD+$/, '')}...`;
 }

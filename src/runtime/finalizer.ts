@@ -1,11 +1,11 @@
-/** Puts a finalizer on and takes it off: the change, or none where it is so already. Pure. */
+/** Adds and removes a finalizer: returns the change, or undefined if nothing has to change. Pure. */
 import type { ResourceType, Stored } from '#kube/meta.ts';
 import type { PatchChange } from '#runtime/plan.ts';
 
 export function holdBy(finalizer: string, type: ResourceType, object: Stored): PatchChange | undefined {
   const { finalizers = [] } = object.metadata;
   if (finalizers.includes(finalizer)) return undefined;
-  return withFinalizers([...finalizers, finalizer], type, object, 'what belongs to it must not be left behind');
+  return setFinalizers([...finalizers, finalizer], type, object, 'its resources must be removed before it is deleted');
 }
 
 export function releaseFrom(
@@ -16,7 +16,7 @@ export function releaseFrom(
 ): PatchChange | undefined {
   const { finalizers = [] } = object.metadata;
   if (!finalizers.includes(finalizer)) return undefined;
-  return withFinalizers(
+  return setFinalizers(
     finalizers.filter((other) => other !== finalizer),
     type,
     object,
@@ -24,8 +24,8 @@ export function releaseFrom(
   );
 }
 
-/** Only in the state that was seen: finalizers of others that come meanwhile must stay. */
-function withFinalizers(finalizers: string[], type: ResourceType, { metadata }: Stored, why: string): PatchChange {
+/** Patches only the observed state, so that finalizers that are added in the meantime stay. */
+function setFinalizers(finalizers: string[], type: ResourceType, { metadata }: Stored, why: string): PatchChange {
   const { name, namespace, uid, resourceVersion } = metadata;
   const patch = { type: 'merge', body: { metadata: { resourceVersion, finalizers } } } as const;
   return { do: 'patch', type, name: { name, namespace }, uid, patch, why };

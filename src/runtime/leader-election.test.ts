@@ -8,7 +8,7 @@ import type { LinkState } from '#client/testing/fake-link.ts';
 import { silentLog } from '#lib/log.ts';
 import { LeadershipLostError, runWhileLeading } from '#runtime/leader-election.ts';
 import type { LeaderElectionOptions } from '#runtime/leader-election.ts';
-import { LEASES } from '#runtime/lease-candidate.ts';
+import { LEASES } from '#kube/core-kinds.ts';
 
 const LEASE = { namespace: 'kube-system', name: 'controllers' };
 
@@ -51,7 +51,7 @@ class Candidate {
   constructor(world: World, identity: string, { latency, rate = 1, skewMs = 0, ...options }: CandidateOptions = {}) {
     const { api, clock, leaders, history } = world;
     this.link = new FakeLink(api, [LEASES], latency && { clock, ms: latency.ms });
-    // Its own clock: set wrongly, and a little fast or slow.
+    // The candidate's own clock: set wrongly, and slightly fast or slow.
     const own = {
       now: () => clock.now() + skewMs,
       elapsed: () => clock.elapsed() / rate,
@@ -67,7 +67,7 @@ class Candidate {
       random: () => 0.5,
       lead: (signal) =>
         new Promise((resolve) => {
-          assert.deepEqual([...leaders], [], `${identity} starts to lead while another does`);
+          assert.deepEqual([...leaders], [], `${identity} starts to lead while another candidate leads`);
           leaders.add(identity);
           history.push(identity);
           signal.addEventListener('abort', () => {
@@ -86,7 +86,7 @@ class Candidate {
   }
 }
 
-test('the first one leads, and its lease says so as client-go would write it', async () => {
+test('the first candidate leads, with a lease as written by client-go', async () => {
   const world = new World();
   world.join('a');
   await settle();
@@ -104,7 +104,7 @@ test('the first one leads, and its lease says so as client-go would write it', a
   await world.stopAll();
 });
 
-test('on stop the lease is released, after lead has ended, and the next one takes it soon', async () => {
+test('releases the lease after lead has ended, and the next candidate acquires it soon', async () => {
   const world = new World();
   const a = world.join('a');
   await settle();
@@ -119,7 +119,7 @@ test('on stop the lease is released, after lead has ended, and the next one take
   await world.stopAll();
 });
 
-test('a leader keeps its lease while lead takes its time to end', async () => {
+test('keeps the lease until lead has ended', async () => {
   const world = new World();
   let finish: () => void = () => {};
   const a = world.join('a', { lead: () => new Promise((resolve) => (finish = resolve)) });
@@ -136,7 +136,7 @@ test('a leader keeps its lease while lead takes its time to end', async () => {
 });
 
 for (const state of ['refused', 'held', 'deaf'] as const) {
-  test(`a leader whose link is ${state} stops before another starts, and follows again later`, async () => {
+  test(`a leader whose link is ${state} stops before another starts, and follows later`, async () => {
     const world = new World();
     const a = world.join('a');
     await settle();
@@ -157,24 +157,24 @@ for (const state of ['refused', 'held', 'deaf'] as const) {
   });
 }
 
-test('time counts from when a renewal was sent, not from when its answer came', async () => {
+test('measures time from when a renewal was sent, not from its response', async () => {
   const world = new World();
-  let answerMs = 0;
-  let way = 0;
-  const latency = { ms: () => (way++ % 2 === 0 ? 0 : answerMs) };
+  let responseMs = 0;
+  let trip = 0;
+  const latency = { ms: () => (trip++ % 2 === 0 ? 0 : responseMs) };
   const a = world.join('a', { latency });
   await world.clock.advance(1000);
-  answerMs = 7000;
+  responseMs = 7000;
   await world.clock.advance(8500);
   a.link.state = 'refused';
   await world.clock.advance(2400);
-  assert.deepEqual([...world.leaders], ['a'], 'sent after two seconds, answered after nine');
+  assert.deepEqual([...world.leaders], ['a'], 'sent after two seconds, response after nine');
   await world.clock.advance(200);
   assert.deepEqual([...world.leaders], [], 'ten seconds after it was sent');
   await world.stopAll();
 });
 
-test('a follower is not fooled by clocks: neither by old timestamps nor by its own being set', async () => {
+test('ignores wrong clocks of other candidates and changes of its own clock', async () => {
   const world = new World();
   world.join('a', { skewMs: -3_600_000 });
   await settle();
@@ -187,7 +187,7 @@ test('a follower is not fooled by clocks: neither by old timestamps nor by its o
   await world.stopAll();
 });
 
-test('a lease that somebody takes by hand is given up at once', async () => {
+test('gives up a lease that a user has assigned to another holder', async () => {
   const world = new World();
   const a = world.join('a');
   await settle();
@@ -196,11 +196,11 @@ test('a lease that somebody takes by hand is given up at once', async () => {
   assert.deepEqual([...world.leaders], []);
   assert.match(String(a.lostBy), /held by "operator"/);
   await world.clock.advance(20_000);
-  assert.deepEqual(world.history, ['a', 'a'], 'and taken back when it is not renewed');
+  assert.deepEqual(world.history, ['a', 'a'], 'and acquires it again when it is not renewed');
   await world.stopAll();
 });
 
-test('a lease that is deleted does not let a follower in while the leader goes on', async () => {
+test('a deleted lease does not let a follower lead while the leader continues', async () => {
   const world = new World();
   world.join('a');
   await settle();
@@ -212,7 +212,7 @@ test('a lease that is deleted does not let a follower in while the leader goes o
   await world.stopAll();
 });
 
-test('lead that ends by itself ends it all; what it throws is thrown; both release the lease', async () => {
+test('ends when lead ends, throws what it throws, and releases the lease', async () => {
   for (const [lead, want] of [
     [async () => {}, undefined],
     [() => Promise.reject(new Error('boom')), /boom/],
@@ -222,7 +222,7 @@ test('lead that ends by itself ends it all; what it throws is thrown; both relea
     if (want === undefined) await done;
     else await assert.rejects(done, want);
     assert.equal(world.spec?.holderIdentity, undefined);
-    assert.equal(world.clock.pendingTimers, 0, 'nothing is left behind');
+    assert.equal(world.clock.pendingTimers, 0, 'no timer is left');
   }
 });
 
@@ -253,7 +253,7 @@ const anyLatencies = fc.array(
   { minLength: 1, maxLength: 9 },
 );
 
-test('of two candidates never both lead, whatever the network and the clocks do', async () => {
+test('two candidates never lead at the same time, whatever happens to network and clocks', async () => {
   const script = fc.array(anyStep, { minLength: 10, maxLength: 40 });
   let changes = 0;
   await fc.assert(
@@ -270,7 +270,7 @@ test('of two candidates never both lead, whatever the network and the clocks do'
           return world.join(name, { ...clocks[index], latency: { ms } });
         };
         const running = [start(0, 'a0'), start(1, 'b0')];
-        let made = 0;
+        let replaced = 0;
         const perform = async (step: Step): Promise<void> => {
           switch (step.do) {
             case 'advance':
@@ -292,20 +292,20 @@ test('of two candidates never both lead, whatever the network and the clocks do'
             }
             case 'replace':
               void running[step.who]!.stop();
-              running[step.who] = start(step.who, `${'ab'[step.who]}${++made}`);
+              running[step.who] = start(step.who, `${'ab'[step.who]}${++replaced}`);
           }
         };
-        // That two lead at once is found where it happens: when the second one starts.
+        // Two leaders at the same time are detected when the second one starts.
         for (const step of steps) await perform(step);
         calm = true;
         for (const { link } of running) link.state = 'up';
         await world.clock.advance(90_000);
-        assert.equal(world.leaders.size, 1, 'when all is well again, one leads');
+        assert.equal(world.leaders.size, 1, 'after everything has recovered, one candidate leads');
         changes += world.history.length;
         await world.stopAll();
       },
     ),
     { numRuns: 60 },
   );
-  assert.ok(changes > 150, `the schedules bring changes of leadership: ${changes}`);
+  assert.ok(changes > 150, `the schedules must cause changes of leadership: ${changes}`);
 });

@@ -1,13 +1,13 @@
 /**
- * Leader election: of many processes one leads.
+ * Leader election: one of several processes leads.
  *
  *   following ──lease acquired──► leading ──────── stop ───────► lead() ends ──► lease released
- *       ▲                            └─ not renewed in time, or held by another: lead's signal aborts,
- *       └──────────────────────────────── and when lead() has ended, we follow again
+ *       ▲                            └─ not renewed in time, or held by another process: the signal of lead() is
+ *       └──────────────────────────────── aborted, and when lead() has ended, the process follows again
  *
- * Time is counted from when a renewal is *sent*: the lease runs for 15 s from then at least, whoever looks, and the
- * signal is aborted 10 s after it. So nobody else leads before, provided that lead() heeds its signal within the
- * 5 s between.
+ * Time is measured from when a renewal is *sent*: for every observer the lease lasts at least 15 s from then, and the
+ * signal is aborted after 10 s. So no other process leads before lead() has ended, provided that it ends within the
+ * remaining 5 s.
  */
 import { delay } from '#client/abort.ts';
 import type { Client, ObjectName } from '#client/client.ts';
@@ -25,7 +25,7 @@ export interface LeaderElectionOptions {
   /** Unique for each process. */
   readonly identity: string;
   readonly signal: AbortSignal;
-  /** Leads until its signal aborts; then it ends at once. */
+  /** Leads until the signal is aborted, and must then end at once. */
   lead(signal: AbortSignal): Promise<void>;
   readonly leaseDurationMs?: number;
   readonly renewDeadlineMs?: number;
@@ -40,8 +40,8 @@ export class LeadershipLostError extends Error {
 type Settings = Required<Omit<LeaderElectionOptions, 'random'>> & Pick<LeaderElectionOptions, 'random'>;
 
 /**
- * Leads whenever it can, until the signal aborts or `lead` ends by itself. What `lead` throws while it leads is thrown,
- * after the lease was released.
+ * Leads whenever possible, until the signal is aborted or `lead` ends by itself. Errors of `lead` while it leads are
+ * thrown after the lease was released.
  */
 export async function runWhileLeading(options: LeaderElectionOptions): Promise<void> {
   const settings: Settings = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2000, ...options };
@@ -53,7 +53,7 @@ export async function runWhileLeading(options: LeaderElectionOptions): Promise<v
     while (!signal.aborted) {
       const term = await acquire(candidate, settings);
       if (term === undefined) return;
-      const end = await serve(term, candidate, settings);
+      const end = await leadTerm(term, candidate, settings);
       if (end === 'done') return;
     }
   } finally {
@@ -61,7 +61,7 @@ export async function runWhileLeading(options: LeaderElectionOptions): Promise<v
   }
 }
 
-/** How long we may believe to lead: until the deadline of the newest renewal that came through. */
+/** A period of leadership. It lasts until the deadline of the latest successful renewal. */
 class Term {
   readonly #settings: Settings;
   readonly #lost = new AbortController();
@@ -75,7 +75,7 @@ class Term {
     return this.#lost.signal;
   }
 
-  /** Runs one attempt to hold the lease. Whether or not it comes back, the deadlines run. */
+  /** Attempts once to acquire or renew the lease. The deadline runs even if there is no response. */
   async renew(candidate: LeaseCandidate, signal?: AbortSignal): Promise<boolean> {
     const { clock, renewDeadlineMs } = this.#settings;
     const cancel = clock.after(renewDeadlineMs, () => this.lose('the lease was not renewed in time'));
@@ -99,9 +99,9 @@ class Term {
     }
   }
 
-  lose(why: string): void {
+  lose(reason: string): void {
     this.close();
-    this.#lost.abort(new LeadershipLostError(why));
+    this.#lost.abort(new LeadershipLostError(reason));
   }
 
   close(): void {
@@ -109,7 +109,7 @@ class Term {
   }
 }
 
-/** Undefined when the signal aborted first. */
+/** Returns undefined if the signal is aborted first. */
 async function acquire(candidate: LeaseCandidate, settings: Settings): Promise<Term | undefined> {
   const { clock, log, lease, identity, retryPeriodMs, random, signal } = settings;
   let reported: string | undefined;
@@ -121,71 +121,76 @@ async function acquire(candidate: LeaseCandidate, settings: Settings): Promise<T
         return term;
       }
     } catch (error) {
-      if (!signal.aborted) log.warn({ err: error, lease: lease.name }, 'Cannot ask for the lease; trying again');
+      if (!signal.aborted) log.warn({ err: error, lease: lease.name }, 'Cannot acquire the lease; retrying');
     }
     term.close();
     if (candidate.holder !== reported) {
       reported = candidate.holder;
-      log.info({ lease: lease.name, holder: reported }, 'following');
+      log.info({ lease: lease.name, holder: reported }, 'waiting for the lease');
     }
-    // Spread over one to two periods, so that followers do not all come at once.
+    // Between one and two periods, so that followers do not retry at the same time.
     await delay(clock, jittered(2 * retryPeriodMs, random), { signal });
   }
   return undefined;
 }
 
-async function serve(term: Term, candidate: LeaseCandidate, settings: Settings): Promise<'done' | 'lost'> {
+async function leadTerm(term: Term, candidate: LeaseCandidate, settings: Settings): Promise<'done' | 'lost'> {
   const { log, lease, lead, signal } = settings;
   const leading = new AbortController();
-  const over = new AbortController();
+  const ended = new AbortController();
   const onStop = (): void => leading.abort(signal.reason);
   const onLost = (): void => leading.abort(term.lost.reason);
   signal.addEventListener('abort', onStop);
   term.lost.addEventListener('abort', onLost);
-  // Goes on while lead() comes to its end, so that nobody starts before.
-  const renewing = renewUntil(over.signal, term, candidate, settings);
+  // Continues until lead() has ended, so that no other process starts before.
+  const renewals = renewUntil(ended.signal, term, candidate, settings);
   try {
     if (!signal.aborted) await lead(leading.signal);
     return term.lost.aborted ? 'lost' : 'done';
   } catch (error) {
     if (!leading.signal.aborted) throw error;
-    log.debug({ err: error, lease: lease.name }, 'lead ended with an error when it was told to stop');
+    log.debug({ err: error, lease: lease.name }, 'lead() failed after its signal was aborted');
     return signal.aborted ? 'done' : 'lost';
   } finally {
-    over.abort();
-    await renewing;
+    ended.abort();
+    await renewals;
     term.close();
     signal.removeEventListener('abort', onStop);
-    if (term.lost.aborted) log.warn({ err: term.lost.reason, lease: lease.name }, 'lost the leadership');
+    if (term.lost.aborted) log.warn({ err: term.lost.reason, lease: lease.name }, 'lost leadership');
     else await release(candidate, settings);
   }
 }
 
-async function renewUntil(over: AbortSignal, term: Term, candidate: LeaseCandidate, settings: Settings): Promise<void> {
+async function renewUntil(
+  ended: AbortSignal,
+  term: Term,
+  candidate: LeaseCandidate,
+  settings: Settings,
+): Promise<void> {
   const { clock, log, lease, retryPeriodMs } = settings;
   for (;;) {
-    await delay(clock, retryPeriodMs, { signal: over });
-    if (over.aborted || term.lost.aborted) return;
+    await delay(clock, retryPeriodMs, { signal: ended });
+    if (ended.aborted || term.lost.aborted) return;
     try {
-      if (!(await term.renew(candidate, over)) && candidate.holder !== settings.identity) {
+      if (!(await term.renew(candidate, ended)) && candidate.holder !== settings.identity) {
         term.lose(`the lease is held by "${candidate.holder}"`);
       }
     } catch (error) {
-      if (over.aborted || term.lost.aborted) return;
-      log.warn({ err: error, lease: lease.name }, 'Cannot renew the lease; trying again');
+      if (ended.aborted || term.lost.aborted) return;
+      log.warn({ err: error, lease: lease.name }, 'Cannot renew the lease; retrying');
     }
   }
 }
 
-/** A courtesy; without it the next leader waits until the lease has run out. */
+/** Releases the lease, so that the next leader need not wait until it expires. */
 async function release(candidate: LeaseCandidate, { clock, log, lease, retryPeriodMs }: Settings): Promise<void> {
   const controller = new AbortController();
-  const cancel = clock.after(retryPeriodMs, () => controller.abort(new Error('no answer in time')));
+  const cancel = clock.after(retryPeriodMs, () => controller.abort(new Error('no response in time')));
   try {
     await candidate.release(controller.signal);
-    log.info({ lease: lease.name }, 'released the leadership');
+    log.info({ lease: lease.name }, 'released the lease');
   } catch (error) {
-    log.warn({ err: error, lease: lease.name }, 'Cannot release the lease; it will run out');
+    log.warn({ err: error, lease: lease.name }, 'Cannot release the lease; it will expire');
   } finally {
     cancel();
   }

@@ -1,40 +1,23 @@
 /**
- * One candidate for a Lease (coordination.k8s.io/v1), as client-go's leader election writes it. It judges others by
- * its own clock only: a holder is gone when its record did not change for the record's duration, counted from when
- * *we* saw it. Timestamps of others are for people.
+ * One candidate for a Lease (coordination.k8s.io/v1), as written by client-go's leader election. Judges other holders
+ * only by its own clock: a lease is expired if its record did not change for its duration, measured from when this
+ * candidate saw it. Timestamps of other holders are only information for users.
  */
 import type { Client, ObjectName } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
-import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import { LEASES, type Lease } from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
 import { microTimestamp } from '#lib/clock.ts';
 import type { Clock } from '#lib/clock.ts';
 import { deepEqual } from '#kube/deep.ts';
 
-export interface LeaseSpec {
-  holderIdentity?: string;
-  leaseDurationSeconds?: number;
-  acquireTime?: string;
-  renewTime?: string;
-  leaseTransitions?: number;
-}
-
-export interface Lease extends KubeObject {
-  spec?: LeaseSpec;
-}
-
-export const LEASES: ResourceType<Lease> = {
-  group: 'coordination.k8s.io',
-  version: 'v1',
-  kind: 'Lease',
-  plural: 'leases',
-  namespaced: true,
-};
+type LeaseSpec = NonNullable<Lease['spec']>;
 
 export interface LeaseCandidateOptions {
   readonly client: Pick<Client, 'get' | 'create' | 'update'>;
   readonly clock: Clock;
   readonly lease: ObjectName;
-  /** Must be this process's alone: two with one identity would both believe to hold the lease. */
+  /** Unique for each process: two candidates with the same identity would both assume that they hold the lease. */
   readonly identity: string;
   readonly leaseDurationMs: number;
 }
@@ -42,7 +25,7 @@ export interface LeaseCandidateOptions {
 export class LeaseCandidate {
   readonly #options: LeaseCandidateOptions;
   #observed: Stored<Lease> | undefined;
-  /** Whether the observed record stood unchanged for its whole duration. */
+  /** True if the observed record did not change for its whole duration. */
   #expired = true;
   #cancelExpiry: () => void = () => {};
 
@@ -54,34 +37,38 @@ export class LeaseCandidate {
     return this.#observed?.spec?.holderIdentity ?? '';
   }
 
-  /** Acquires or renews. False when another holds it or was faster; throws when the API cannot be asked. */
+  /**
+   * Acquires or renews the lease. Returns false if another candidate holds it or was faster. Throws if the API fails.
+   */
   async hold(signal: AbortSignal): Promise<boolean> {
     try {
       if (this.#isOurs() && (await this.#renewAsObserved(signal))) return true;
-      return await this.#holdAsRead(signal);
+      return await this.#holdAfterRead(signal);
     } catch (error) {
       if (isApiError(error, 'Conflict') || isApiError(error, 'AlreadyExists')) return false;
       throw error;
     }
   }
 
-  /** Gives it up, so that another need not wait. Only when nothing is done in its name any more. */
+  /**
+   * Releases the lease, so that the next holder need not wait. Call it only after all work under the lease has ended.
+   */
   async release(signal: AbortSignal): Promise<void> {
-    // A renewal that was given up may have come through after all: only the server knows the state.
+    // A renewal without a response may have been successful: only the server knows the state.
     const lease = await this.#read(signal);
     if (lease === undefined || lease.spec?.holderIdentity !== this.#options.identity) return;
     const time = this.#time();
     const { leaseTransitions } = lease.spec;
     const spec = { leaseDurationSeconds: 1, acquireTime: time, renewTime: time, leaseTransitions };
-    this.#see(await this.#options.client.update(LEASES, { ...lease, spec }, { signal }));
+    this.#observe(await this.#options.client.update(LEASES, { ...lease, spec }, { signal }));
   }
 
-  /** Forgets timers; the candidate is not used any more. */
+  /** Cancels timers. The candidate must not be used afterwards. */
   close(): void {
     this.#cancelExpiry();
   }
 
-  /** Mostly nobody else writes to our lease: one request instead of two. */
+  /** Renews without reading first, because usually no one else changes our lease: one request instead of two. */
   async #renewAsObserved(signal: AbortSignal): Promise<boolean> {
     try {
       await this.#write(this.#observed!, signal);
@@ -92,10 +79,10 @@ export class LeaseCandidate {
     }
   }
 
-  async #holdAsRead(signal: AbortSignal): Promise<boolean> {
+  async #holdAfterRead(signal: AbortSignal): Promise<boolean> {
     const lease = await this.#read(signal);
-    if (lease !== undefined) this.#see(lease);
-    // Also when somebody deleted the lease: who held it does not know that yet.
+    if (lease !== undefined) this.#observe(lease);
+    // Also if the lease was deleted: its holder may not know that yet.
     if (this.holder !== '' && !this.#isOurs() && !this.#expired) return false;
     if (lease === undefined) await this.#create(signal);
     else await this.#write(lease, signal);
@@ -117,21 +104,21 @@ export class LeaseCandidate {
     const time = this.#time();
     const spec = { ...this.#claim(), acquireTime: time, renewTime: time, leaseTransitions: 0 };
     const object = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { ...lease }, spec };
-    this.#see(await client.create(LEASES, object, { signal }));
+    this.#observe(await client.create(LEASES, object, { signal }));
   }
 
   async #write(lease: Stored<Lease>, signal: AbortSignal): Promise<void> {
     const time = this.#time();
     const { acquireTime = time, leaseTransitions = 0, holderIdentity } = lease.spec ?? {};
-    const kept = holderIdentity === this.#options.identity;
-    const history = kept
+    const isRenewal = holderIdentity === this.#options.identity;
+    const history = isRenewal
       ? { acquireTime, leaseTransitions }
       : { acquireTime: time, leaseTransitions: leaseTransitions + 1 };
     const spec = { ...lease.spec, ...this.#claim(), ...history, renewTime: time };
-    this.#see(await this.#options.client.update(LEASES, { ...lease, spec }, { signal }));
+    this.#observe(await this.#options.client.update(LEASES, { ...lease, spec }, { signal }));
   }
 
-  #see(lease: Stored<Lease>): void {
+  #observe(lease: Stored<Lease>): void {
     const unchanged = this.#observed !== undefined && deepEqual(this.#observed.spec, lease.spec);
     this.#observed = lease;
     if (unchanged) return;

@@ -5,13 +5,13 @@ import { PODS } from '#kube/core-kinds.ts';
 import { liveLook } from '#runtime/live-look.ts';
 
 const signal = new AbortController().signal;
-const lookAt = (answer: ApiError) =>
-  liveLook({ get: () => Promise.reject(answer) })(PODS, { namespace: 'ns', name: 'db' }, { signal });
+const read = (thrown: ApiError) =>
+  liveLook({ get: () => Promise.reject(thrown) })(PODS, { namespace: 'ns', name: 'db' }, { signal });
 
-test('what does not exist is not there', async () => {
-  assert.equal(await lookAt(notFound(PODS, 'db')), undefined);
+test('returns undefined if the object does not exist', async () => {
+  assert.equal(await read(notFound(PODS, 'db')), undefined);
 });
 
-test('a kind that is not served for the moment says nothing of its objects', async () => {
-  await assert.rejects(lookAt(new ApiError(404, 'NotFound', 'the server could not find the requested resource')));
+test('throws if the kind is not served, which says nothing about its objects', async () => {
+  await assert.rejects(read(new ApiError(404, 'NotFound', 'the server could not find the requested resource')));
 });

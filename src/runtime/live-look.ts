@@ -1,9 +1,9 @@
-/** A look at an object as the server has it now, for decisions that a cache which lags behind must not make. */
+/** Reads an object from the server, for decisions that must not be based on an outdated cache. */
 import type { ObjectName, Reader } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 
-/** Undefined where it does not exist. */
+/** Returns undefined if the object does not exist. */
 export type LiveLook = <T extends KubeObject>(
   type: ResourceType<T>,
   name: ObjectName,
@@ -15,7 +15,7 @@ export function liveLook(client: Pick<Reader, 'get'>): LiveLook {
     try {
       return await client.get(type, name, options);
     } catch (error) {
-      // Without a name it is the kind that is not there, for the moment: that says nothing of the object.
+      // Without a name, it is the kind that is not served at the moment, which says nothing about the object.
       if (isApiError(error, 'NotFound') && error.details?.name === name.name) return undefined;
       throw error;
     }

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Metrics } from '#runtime/metrics.ts';
 
-test('nothing was asked for: nothing is told', () => assert.equal(new Metrics().text(), ''));
+test('the text is empty without metrics', () => assert.equal(new Metrics().text(), ''));
 
-test('families and label sets are told in order, whatever the order of counting', () => {
+test('sorts families and label sets, regardless of the order of counting', () => {
   const metrics = new Metrics();
   const uses = metrics.counter('b_total', 'Uses.');
   uses.add({ use: 'vm', at: 'start' });
@@ -25,13 +25,13 @@ test('families and label sets are told in order, whatever the order of counting'
   ]);
 });
 
-test('a counter without labels has none in its line, and 0 shows it before its time', () => {
+test('a counter without labels has none in its line, and adding 0 shows it', () => {
   const metrics = new Metrics();
   metrics.counter('x_total', 'X.').add({}, 0);
   assert.match(metrics.text(), /^x_total 0$/m);
 });
 
-test('the same name gives the same counter', () => {
+test('the same name returns the same counter', () => {
   const metrics = new Metrics();
   metrics.counter('x_total', 'X.').add();
   metrics.counter('x_total', 'X.').add();
@@ -39,7 +39,7 @@ test('the same name gives the same counter', () => {
   assert.equal(metrics.text().match(/# TYPE/g)?.length, 1);
 });
 
-test('values and help texts cannot break out of their lines', () => {
+test('escapes values and help texts', () => {
   const metrics = new Metrics();
   metrics.counter('x_total', 'one\ntwo \\').add({ of: 'a"b\\c\nd' });
   assert.deepEqual(metrics.text().split('\n'), [
@@ -50,7 +50,7 @@ test('values and help texts cannot break out of their lines', () => {
   ]);
 });
 
-test('what is counted of too many is counted as other', () => {
+test('counts the labels beyond the limit as other', () => {
   const metrics = new Metrics();
   const counter = metrics.counter('x_total', 'X.');
   for (let n = 0; n < 150; n++) counter.add({ of: `name-${n}` });
@@ -61,20 +61,20 @@ test('what is counted of too many is counted as other', () => {
   assert.ok(lines.includes('x_total{of="name-0"} 2'));
 });
 
-const faults: Record<string, (metrics: Metrics) => void> = {
-  'a counter never falls': (metrics) => metrics.counter('x_total', 'X.').add({}, -1),
-  'a gauge is no counter': (metrics) => {
+const misuses: Record<string, (metrics: Metrics) => void> = {
+  'refuses to decrease a counter': (metrics) => metrics.counter('x_total', 'X.').add({}, -1),
+  'refuses a gauge as a counter': (metrics) => {
     metrics.gauge('x', 'X.', () => 1);
     metrics.counter('x', 'X.');
   },
-  'a counter is no gauge': (metrics) => {
+  'refuses a counter as a gauge': (metrics) => {
     metrics.counter('x', 'X.');
     metrics.gauge('x', 'X.', () => 1);
   },
-  'a name has no spaces': (metrics) => metrics.counter('x y', 'X.'),
-  'nor has the name of a label': (metrics) => metrics.counter('x', 'X.').add({ 'a b': '1' }),
+  'refuses a metric name with spaces': (metrics) => metrics.counter('x y', 'X.'),
+  'refuses a label name with spaces': (metrics) => metrics.counter('x', 'X.').add({ 'a b': '1' }),
 };
 
-for (const [name, fault] of Object.entries(faults)) {
-  test(name, () => assert.throws(() => fault(new Metrics())));
+for (const [name, misuse] of Object.entries(misuses)) {
+  test(name, () => assert.throws(() => misuse(new Metrics())));
 }

@@ -1,47 +1,47 @@
 /**
- * What controllers count, in Prometheus' text format. Who serves it is others' business: the engine's /metrics on one
- * machine. Families live as long as the process, and what each can hold is bounded.
+ * The metrics of controllers, in Prometheus' text format. Other components serve them, such as the engine's /metrics.
+ * Families live as long as the process, and their size is bounded.
  */
 import { invariant } from '#lib/invariant.ts';
 
-export type Labels = Readonly<Record<string, string>>;
+export type MetricLabels = Readonly<Record<string, string>>;
 
 export interface Counter {
-  /** 0 shows it before anything was counted. */
-  add(labels?: Labels, by?: number): void;
+  /** Increments the counter. Adding 0 shows it before anything was counted. */
+  add(labels?: MetricLabels, by?: number): void;
 }
 
 interface Family {
   readonly type: 'counter' | 'gauge';
   readonly help: string;
   readonly counter: Counter;
-  /** By labels as they are written. */
+  /** The values by formatted labels. */
   samples(): ReadonlyMap<string, number>;
 }
 
 const MAX_FAMILIES = 1000;
-/** In one family; what is counted beyond them counts as `other`. */
+/** Limit of label sets per family. The others count as `other`. */
 const MAX_LABEL_SETS = 100;
 const OTHER = 'other';
 const NAME = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 
-const UNCOUNTED: Counter = { add: () => undefined };
+const NO_COUNTER: Counter = { add: () => undefined };
 
 export class Metrics {
   readonly #families = new Map<string, Family>();
 
-  /** The same name gives the same counter. */
+  /** Returns the counter with this name, or creates it. */
   counter(name: string, help: string): Counter {
     const known = this.#families.get(name);
     invariant(known === undefined || known.type === 'counter', `metric ${name} is a gauge already`);
     return known?.counter ?? this.#add(name, counterFamily(help)).counter;
   }
 
-  /** `read` is asked each time that somebody looks, and costs little; the last one given under a name counts. */
+  /** Sets a gauge. `read` is called for each text and must be cheap. A later gauge with the same name replaces it. */
   gauge(name: string, help: string, read: () => number): void {
     const known = this.#families.get(name);
     invariant(known === undefined || known.type === 'gauge', `metric ${name} is a counter already`);
-    this.#add(name, { type: 'gauge', help, counter: UNCOUNTED, samples: () => new Map([['', read()]]) });
+    this.#add(name, { type: 'gauge', help, counter: NO_COUNTER, samples: () => new Map([['', read()]]) });
   }
 
   text(): string {
@@ -56,7 +56,7 @@ export class Metrics {
   }
 
   #add(name: string, family: Family): Family {
-    invariant(NAME.test(name), `${name} is no name of a metric`);
+    invariant(NAME.test(name), `${name} is the name of a metric`);
     invariant(this.#families.has(name) || this.#families.size < MAX_FAMILIES, 'metrics are bounded');
     this.#families.set(name, family);
     return family;
@@ -65,19 +65,19 @@ export class Metrics {
 
 function counterFamily(help: string): Family {
   const counts = new Map<string, number>();
-  const add = (labels: Labels = {}, by = 1): void => {
+  const add = (labels: MetricLabels = {}, by = 1): void => {
     invariant(by >= 0, 'a counter never falls');
-    const exact = written(labels);
+    const exact = formatLabels(labels);
     const fits = counts.has(exact) || counts.size < MAX_LABEL_SETS;
-    const key = fits ? exact : written(Object.fromEntries(Object.keys(labels).map((label) => [label, OTHER])));
+    const key = fits ? exact : formatLabels(Object.fromEntries(Object.keys(labels).map((label) => [label, OTHER])));
     counts.set(key, (counts.get(key) ?? 0) + by);
   };
   return { type: 'counter', help, counter: { add }, samples: () => counts };
 }
 
-function written(labels: Labels): string {
+function formatLabels(labels: MetricLabels): string {
   const pairs = Object.entries(labels).toSorted(byKey);
-  for (const [label] of pairs) invariant(NAME.test(label), `${label} is no name of a label`);
+  for (const [label] of pairs) invariant(NAME.test(label), `${label} is the name of a label`);
   return pairs.length === 0 ? '' : `{${pairs.map(([label, value]) => `${label}="${escapeValue(value)}"`).join(',')}}`;
 }
 

@@ -1,63 +1,66 @@
 /**
- * What a decision asks for, as data that leaves the executor (apply.ts) no choices. Each change says why; that becomes
- * the log line and the Event.
+ * The result of a decision, as data that leaves the executor (apply.ts) no choices. The `why` of each change becomes
+ * the log line and the message of the Event.
  */
 import type { DeleteOptions, ObjectName, PatchType } from '#client/client.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { invariant } from '#lib/invariant.ts';
 import type { EventNote } from '#runtime/events.ts';
 
-interface Explained {
-  /** For people: `the VM is to run and has no instance`. */
+interface ExplainedChange {
+  /** The reason for users: `the VM should run and has no instance`. */
   readonly why: string;
-  /** The Event's reason, in CamelCase; otherwise one that names the verb, and none for a patch that succeeds. */
+  /** The reason of the Event, in CamelCase. Default: one for the verb, and no Event for a successful patch. */
   readonly reason?: string;
 }
 
-/** The object's name is decided here, so that doing it twice makes one object. */
-export interface CreateChange extends Explained {
+/** Creates an object. The plan decides its name, so that applying the plan twice creates one object. */
+export interface CreateChange extends ExplainedChange {
   readonly do: 'create';
   readonly type: ResourceType;
   readonly object: KubeObject;
-  /** A POST to the subresource of an object that is there: `binding`, `eviction`. The object's metadata name it. */
+  /** POSTs to this subresource of the existing object with this name: `binding`, `eviction`. */
   readonly subresource?: string;
 }
 
-export interface PatchChange extends Explained {
+export interface PatchChange extends ExplainedChange {
   readonly do: 'patch';
   readonly type: ResourceType;
   readonly name: ObjectName;
-  /** Only this very object; another of the same name stays as it is. */
+  /** Patches only the object with this uid, never another one with the same name. */
   readonly uid?: string;
   readonly patch: { readonly type: PatchType; readonly body: unknown };
   readonly subresource?: string;
 }
 
-export interface DeleteChange extends Explained, Pick<DeleteOptions, 'propagationPolicy' | 'gracePeriodSeconds'> {
+export interface DeleteChange extends ExplainedChange, Pick<DeleteOptions, 'propagationPolicy' | 'gracePeriodSeconds'> {
   readonly do: 'delete';
   readonly type: ResourceType;
   readonly name: ObjectName;
   readonly uid: string;
-  /** Only if it still is in this state. */
+  /** Deletes the object only if it still has this revision. */
   readonly resourceVersion?: string;
 }
 
 export type Change = CreateChange | PatchChange | DeleteChange;
 
 export interface Plan {
-  /** Done in this order; the first that fails ends it, unless the plan is to go on. */
+  /** Applied in this order. The first failure stops the plan, unless continueOnError is set. */
   readonly changes: readonly Change[];
-  /** The changes have nothing to do with each other: all are tried, and the plan fails in the end (PlanFailure). */
+  /**
+   * The changes are independent: all are applied, and the plan fails in the end (PlanFailure). Calls conclude()
+   * afterwards.
+   */
   readonly goOn?: boolean;
-  /** The subject's whole status as it should be; absent leaves it as it is. Written before the changes. */
+  /** The subject's complete status; undefined keeps it. Written before the changes. */
   readonly status?: Readonly<Record<string, unknown>>;
-  /** Told of the subject before the changes are made; the same said again raises a count. */
+  /** Recorded for the subject before the changes. A repeated Event increments a count. */
   readonly events?: readonly EventNote[];
-  /** Look again after this time, if nothing happens before. */
+  /** Reconcile again after this time, if nothing else triggers it before. */
   readonly requeueAfterMs?: number;
 }
 
-/** A change that could not be made, and why. */
+/** A change that could not be applied. */
 export interface Failure {
   readonly change: Change;
   readonly error: unknown;
@@ -65,17 +68,21 @@ export interface Failure {
 
 export const NOTHING: Plan = { changes: [] };
 
-/** Who needs more does a part and is looked at again. */
+/** Reports whether the controller's conclude() is called after the changes of this plan. */
+export function needsConclusion(plan: Plan): boolean {
+  return plan.goOn === true;
+}
+
+/** A decision that needs more changes returns a part of them and is reconciled again. */
 export const MAX_CHANGES = 100;
 
-/** Our own mistakes fail before anything is written. */
+/** Checks the plan before anything is written. A failure is a bug. */
 export function checkPlan({ changes, requeueAfterMs = 0 }: Plan): void {
   invariant(changes.length <= MAX_CHANGES, `a plan has at most ${MAX_CHANGES} changes, this one has ${changes.length}`);
-  invariant(requeueAfterMs >= 0 && Number.isFinite(requeueAfterMs), 'requeueAfterMs is a time to come');
+  invariant(requeueAfterMs >= 0 && Number.isFinite(requeueAfterMs), 'requeueAfterMs is in the future');
   for (const change of changes) {
-    invariant(change.why !== '', 'a change says why');
-    if (change.do === 'create')
-      invariant(change.object.metadata.name, 'the name of what is created is decided in the plan');
-    if (change.do === 'delete') invariant(change.uid !== '', 'a delete names the uid');
+    invariant(change.why !== '', 'a change has a reason');
+    if (change.do === 'create') invariant(change.object.metadata.name, 'the plan decides the name of a created object');
+    if (change.do === 'delete') invariant(change.uid !== '', 'a delete has a uid');
   }
 }

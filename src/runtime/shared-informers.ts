@@ -1,4 +1,4 @@
-/** One informer for each kind, made when the first controller asks for it and shared by all. */
+/** The informers of all controllers: one per kind, created for the first controller that needs it. */
 import type { Reader } from '#client/client.ts';
 import { Informer } from '#client/informer.ts';
 import { groupResource, type KubeObject, type ResourceType } from '#kube/meta.ts';
@@ -35,7 +35,7 @@ export class SharedInformers {
     await Promise.all([...this.#informers.values()].map(({ informer }) => informer.synced()));
   }
 
-  /** Resolves when the signal was aborted and all of them have ended. */
+  /** Resolves when the signal is aborted and all informers have stopped. */
   async stopped(): Promise<void> {
     await Promise.all([...this.#informers.values()].map(({ stopped }) => stopped));
   }

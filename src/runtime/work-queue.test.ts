@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { FakeClock, settle } from '#client/testing/fake-clock.ts';
 import { WorkQueue } from '#runtime/work-queue.ts';
-import type { WorkQueueOptions, WorkResult } from '#runtime/work-queue.ts';
+import type { QueueMetrics, WorkQueueOptions, WorkResult } from '#runtime/work-queue.ts';
 
-/** A queue whose turns end when the test says so. */
+/** A queue whose work ends when the test says so. */
 function setUp(options: Partial<WorkQueueOptions> = {}) {
   const clock = new FakeClock();
   const started: string[] = [];
@@ -14,7 +14,7 @@ function setUp(options: Partial<WorkQueueOptions> = {}) {
   const queue = new WorkQueue({
     clock,
     work: (key) => {
-      assert.ok(!open.has(key), `${key} is worked on twice at a time`);
+      assert.ok(!open.has(key), `${key} is running twice at the same time`);
       started.push(key);
       return new Promise((resolve, reject) => open.set(key, { resolve, reject }));
     },
@@ -23,17 +23,17 @@ function setUp(options: Partial<WorkQueueOptions> = {}) {
     ...options,
   });
   const end = async (key: string, result?: WorkResult): Promise<void> => {
-    const turn = open.get(key);
-    assert.ok(turn, `${key} is running`);
+    const run = open.get(key);
+    assert.ok(run, `${key} is running`);
     open.delete(key);
-    turn.resolve(result);
+    run.resolve(result);
     await settle();
   };
   const fail = async (key: string): Promise<void> => {
-    const turn = open.get(key);
-    assert.ok(turn, `${key} is running`);
+    const run = open.get(key);
+    assert.ok(run, `${key} is running`);
     open.delete(key);
-    turn.reject(new Error('boom'));
+    run.reject(new Error('boom'));
     await settle();
   };
   return { clock, queue, started, errors, end, fail, open };
@@ -45,7 +45,7 @@ const cases: Record<
   string,
   { options?: Partial<WorkQueueOptions>; run(world: World): Promise<void>; started: string[] }
 > = {
-  'a name that is added twice is worked on once': {
+  'processes a key once that was added twice': {
     async run({ queue, end }) {
       for (const key of ['a', 'b', 'b', 'b', 'a']) queue.add(key);
       await settle();
@@ -55,7 +55,7 @@ const cases: Record<
     },
     started: ['a', 'b'],
   },
-  'a name that is added while it runs is looked at again afterwards': {
+  'processes a key again that was added while it was running': {
     async run({ queue, end, started }) {
       queue.add('a');
       await settle();
@@ -67,7 +67,7 @@ const cases: Record<
     },
     started: ['a', 'a'],
   },
-  'not more than the allowed number run at a time': {
+  'limits the number of running keys': {
     options: { concurrency: 2 },
     async run({ queue, end, open }) {
       for (const key of ['a', 'b', 'c', 'd']) queue.add(key);
@@ -79,7 +79,7 @@ const cases: Record<
     },
     started: ['a', 'b', 'c'],
   },
-  'a delayed name comes at its time, the earlier of two counts': {
+  'processes a delayed key in time, at the earlier of two times': {
     async run({ queue, clock, started }) {
       queue.addAfter('a', 5000);
       queue.addAfter('a', 1000);
@@ -91,7 +91,7 @@ const cases: Record<
     },
     started: ['a'],
   },
-  'a turn can ask for another one later': {
+  'processes a key again later if its work requests it': {
     async run({ queue, clock, end }) {
       queue.add('a');
       await settle();
@@ -100,7 +100,7 @@ const cases: Record<
     },
     started: ['a', 'a'],
   },
-  'a retry without an error waits as for a failure, and tells nobody': {
+  'waits after a retry as after a failure, without an error': {
     async run({ queue, clock, end, errors, started }) {
       queue.add('a');
       await settle();
@@ -114,7 +114,7 @@ const cases: Record<
     },
     started: ['a', 'a', 'a'],
   },
-  'a turn that succeeds forgets the times asked for before, also later ones of its own': {
+  'discards times requested before a successful run': {
     async run({ queue, clock, end }) {
       queue.addAfter('a', 1000);
       queue.addAfter('b', 1000);
@@ -130,7 +130,7 @@ const cases: Record<
     },
     started: ['a', 'b', 'b'],
   },
-  'a time that is asked for during the turn stays': {
+  'keeps a time that is requested during the run': {
     async run({ queue, clock, end }) {
       queue.add('a');
       await settle();
@@ -140,7 +140,7 @@ const cases: Record<
     },
     started: ['a', 'a'],
   },
-  'a turn that fails does not forget what is due before its next try': {
+  'keeps an earlier time after a failed run': {
     options: { backoff: { firstMs: 10_000, maxMs: 10_000 } },
     async run({ queue, clock, end, fail, errors }) {
       queue.addAfter('a', 1000);
@@ -154,7 +154,7 @@ const cases: Record<
     },
     started: ['a', 'a', 'a'],
   },
-  'a turn that fails and asks to be next at once waits all the same': {
+  'waits after a failed run that requests to run again at once': {
     options: { backoff: { firstMs: 10, maxMs: 10 } },
     async run({ queue, clock, end, started }) {
       queue.add('a');
@@ -165,7 +165,7 @@ const cases: Record<
     },
     started: ['a', 'a'],
   },
-  'after shutdown nothing starts, delayed names included': {
+  'starts nothing after shutdown, including delayed keys': {
     async run({ queue, clock, end }) {
       queue.add('a');
       queue.add('b');
@@ -180,7 +180,7 @@ const cases: Record<
     },
     started: ['a'],
   },
-  'a shutdown that drains works off what is ready': {
+  'completes the ready keys if it is drained': {
     async run({ queue, end }) {
       queue.add('a');
       queue.add('b');
@@ -204,14 +204,14 @@ for (const [sentence, { options, run, started }] of Object.entries(cases)) {
   });
 }
 
-test('failures delay a name ever more, up to the limit; a success forgets them; others are not held up', async () => {
+test('delays a failing key more and more, up to the limit, and resets the delay after a success', async () => {
   const { queue, clock, errors, fail, end, started } = setUp({ backoff: { firstMs: 100, maxMs: 400 } });
   queue.add('a');
   await settle();
   for (const delay of [100, 200, 400, 400]) {
     await fail('a');
     await clock.advance(delay - 1);
-    assert.equal(errors.length, started.length, 'not before its time');
+    assert.equal(errors.length, started.length, 'not before the delay');
     await clock.advance(1);
   }
   assert.deepEqual(errors, ['a boom 1 100', 'a boom 2 200', 'a boom 3 400', 'a boom 4 400']);
@@ -225,7 +225,7 @@ test('failures delay a name ever more, up to the limit; a success forgets them; 
   await end('b');
 });
 
-test('work that throws at once is an error of that name only', async () => {
+test('an error that work throws synchronously affects only its key', async () => {
   const errors: string[] = [];
   const queue = new WorkQueue({
     clock: new FakeClock(),
@@ -241,11 +241,11 @@ test('work that throws at once is an error of that name only', async () => {
   assert.deepEqual(errors, ['bad']);
 });
 
-test('metrics follow depth, retries and durations', async () => {
+test('reports depth, retries and durations to the metrics', async () => {
   const depths: number[] = [];
   const worked: string[] = [];
   let retries = 0;
-  const metrics = {
+  const metrics: QueueMetrics = {
     depth: (count: number) => depths.push(count),
     retried: () => retries++,
     worked: (ms: number, outcome: string) => worked.push(`${outcome} ${ms}`),
@@ -262,7 +262,7 @@ test('metrics follow depth, retries and durations', async () => {
   assert.deepEqual(worked, ['failed 7', 'done 0']);
 });
 
-test('a time that is asked for again during a turn outlives the turn', async () => {
+test('keeps a time that is requested again during the run', async () => {
   const { queue, clock, end, started } = setUp();
   queue.add('a');
   queue.addAfter('a', 1000);
@@ -274,7 +274,7 @@ test('a time that is asked for again during a turn outlives the turn', async () 
   await end('a');
 });
 
-test('whatever happens, no add is forgotten and no name runs twice at a time', async () => {
+test('never loses an added key and never runs a key twice at the same time', async () => {
   const key = fc.constantFrom('a', 'b', 'c');
   const step = fc.oneof(
     fc.record({ do: fc.constant('add' as const), key }),
@@ -286,7 +286,7 @@ test('whatever happens, no add is forgotten and no name runs twice at a time', a
   await fc.assert(
     fc.asyncProperty(script, fc.integer({ min: 1, max: 3 }), async (steps, concurrency) => {
       const { queue, clock, open, end, fail, started } = setUp({ concurrency });
-      /** Names that must still start a turn. */
+      /** Keys that must still be started. */
       const owed = new Set<string>();
       let seen = 0;
       const startedSince = (): void => {

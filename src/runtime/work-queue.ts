@@ -1,48 +1,49 @@
 /**
- * A queue of names. It decides when a name is worked on, never what is done; whoever adds a name says only "look at
- * this again".
+ * A queue of keys. It decides when a key is processed, not what is done; adding a key only means "reconcile this
+ * again".
  *
  *                  add              a worker is free
  *   absent ──────────────► ready ─────────────────► running ──done──► absent
  *     │                     ▲ ▲                        │ add
- *     └─addAfter─► delayed ─┘ └──────────done──────── running, to be looked at again
+ *     └─addAfter─► delayed ─┘ └──────────done──────── running, to run again
  *
- * A name is ready at most once and never worked on twice at a time. Failures of a name delay its next turn ever more;
- * a success forgets them, and also the times that were asked for before its turn: it has looked, and says when again.
+ * A key is ready at most once and never runs twice at the same time. Failures of a key delay its next run more and
+ * more. A success resets this delay and discards times that were requested before the run: its result says when to run
+ * again.
  */
 import { backoffMs } from '#lib/backoff.ts';
 import type { BackoffOptions } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
 
-/** What is to happen next with the name; nothing, unless somebody adds it. */
+/** The next step for the key. By default nothing happens until it is added again. */
 export interface WorkResult {
-  /** Look again after this time. */
+  /** Run again after this time. */
   readonly afterMs?: number | undefined;
-  /** Look again with the delay of a failure, although it is none to be told of. */
+  /** Run again with the delay of a failure, without reporting an error. */
   readonly retry?: boolean;
-  /** What went wrong: the same as throwing it, but for `afterMs`, which counts where it comes before the delay. */
+  /** The error. Like throwing it, except that `afterMs` applies if it is shorter than the delay. */
   readonly failed?: unknown;
 }
 
 export interface QueueMetrics {
-  /** How many names are ready. */
+  /** The number of ready keys. */
   depth?(count: number): void;
   retried?(): void;
-  /** How long a turn took, and whether it threw. */
+  /** The duration of a run, and whether it failed. */
   worked?(durationMs: number, outcome: 'done' | 'failed'): void;
 }
 
 export interface WorkQueueOptions {
   readonly clock: Clock;
   readonly work: (key: string) => Promise<WorkResult | void>;
-  /** What `work` throws ends up here and nowhere else; the name comes again after `delayMs`. */
+  /** Called with every error of `work`. The key runs again after `delayMs`. */
   readonly onError: (key: string, error: unknown, retry: { failures: number; delayMs: number }) => void;
   readonly concurrency?: number;
   readonly backoff?: BackoffOptions;
   readonly metrics?: QueueMetrics;
 }
 
-/** client-go's: 5 ms, 10 ms, 20 ms ... but no longer than five minutes. */
+/** The delays of client-go: 5 ms, 10 ms, 20 ms ... up to five minutes. */
 const BACKOFF: BackoffOptions = { firstMs: 5, maxMs: 300_000 };
 
 interface Delayed {
@@ -54,7 +55,7 @@ export class WorkQueue {
   readonly #options: WorkQueueOptions;
   readonly #concurrency: number;
   readonly #ready = new Set<string>();
-  /** The value says whether the name was added again meanwhile. */
+  /** The value is true if the key was added again in the meantime. */
   readonly #running = new Map<string, boolean>();
   readonly #delayed = new Map<string, Delayed>();
   readonly #failures = new Map<string, number>();
@@ -67,22 +68,22 @@ export class WorkQueue {
     this.#concurrency = options.concurrency ?? 1;
   }
 
-  /** Names that wait for a worker; those that are delayed or running do not count. */
+  /** The number of keys that wait for a worker, without those that are delayed or running. */
   get depth(): number {
     return this.#ready.size;
   }
 
-  /** How many names wait for their time. */
+  /** The number of delayed keys. */
   get delayed(): number {
     return this.#delayed.size;
   }
 
-  /** Reports whether the name is about to be worked on: now, or again because its last turn failed. */
+  /** Reports whether the key is ready or running, or will be retried after a failure. */
   isPending(key: string): boolean {
     return this.#ready.has(key) || this.#running.has(key) || this.#failures.has(key);
   }
 
-  /** Returns how long the name still waits for its time, or undefined where it waits for none. */
+  /** Returns the remaining delay of the key, or undefined if it is not delayed. */
   delayMs(key: string): number | undefined {
     const delayed = this.#delayed.get(key);
     return delayed === undefined ? undefined : Math.max(0, delayed.atMs - this.#options.clock.now());
@@ -92,7 +93,7 @@ export class WorkQueue {
     if (this.#state !== 'open') return;
     this.#enqueue(key);
     if (this.#dispatching) return;
-    // In a later tick: adding a name never runs its work inside of the caller, and a burst of adds is one turn.
+    // In a later tick, so that `add` never runs work inside its caller and many adds are dispatched together.
     this.#dispatching = true;
     queueMicrotask(() => {
       this.#dispatching = false;
@@ -100,7 +101,10 @@ export class WorkQueue {
     });
   }
 
-  /** The earlier of two times counts; an `add` meanwhile takes neither away, a turn that succeeds takes both. */
+  /**
+   * Adds the key after a delay; the earlier of two times applies. `add` in the meantime keeps it, a successful run
+   * discards it.
+   */
   addAfter(key: string, ms: number): void {
     if (this.#state !== 'open') return;
     if (ms <= 0) return this.add(key);
@@ -108,7 +112,7 @@ export class WorkQueue {
     const atMs = clock.now() + ms;
     const waiting = this.#delayed.get(key);
     if (waiting !== undefined && waiting.atMs <= atMs) {
-      // Asked for anew: the turn that runs must not take it away as one from before it.
+      // A new request: a running key must not discard it as one from before its run.
       this.#delayed.set(key, { ...waiting });
       return;
     }
@@ -120,13 +124,13 @@ export class WorkQueue {
     this.#delayed.set(key, { atMs, cancel });
   }
 
-  /** Resolves when no name is ready or running; delayed ones do not count. */
+  /** Resolves when no key is ready or running; delayed keys do not count. */
   idle(): Promise<void> {
     if (this.#isIdle()) return Promise.resolve();
     return new Promise((resolve) => this.#idleWaiters.add(resolve));
   }
 
-  /** Takes nothing more. With `drain` it works off what is ready; resolves when the last worker is done. */
+  /** Accepts no more keys. With `drain`, completes the ready keys. Resolves when the last run has ended. */
   async shutdown({ drain = false }: { drain?: boolean } = {}): Promise<void> {
     if (this.#state === 'open') this.#state = drain ? 'draining' : 'closed';
     if (!drain) this.#ready.clear();
@@ -150,28 +154,28 @@ export class WorkQueue {
       this.#ready.delete(key);
       this.#running.set(key, false);
       this.#measureDepth();
-      void this.#turn(key);
+      void this.#run(key);
     }
   }
 
-  async #turn(key: string): Promise<void> {
+  async #run(key: string): Promise<void> {
     const { clock, work, onError, metrics } = this.#options;
     const startedAt = clock.now();
     const before = this.#delayed.get(key);
-    const result = await outcomeOf(work, key);
+    const result = await runWork(work, key);
     const failed = result.failed !== undefined;
     metrics?.worked?.(clock.now() - startedAt, failed ? 'failed' : 'done');
     try {
       if (failed) onError(key, result.failed, this.#retry(key, result.afterMs));
       else if (result.retry) this.#retry(key, result.afterMs);
-      else this.#succeeded(key, before, result.afterMs);
+      else this.#recordSuccess(key, before, result.afterMs);
     } finally {
       this.#finish(key);
     }
   }
 
-  /** What was asked for during the turn stays: the turn may have looked before. */
-  #succeeded(key: string, before: Delayed | undefined, afterMs: number | undefined): void {
+  /** Resets failures and the time from before the run. Keeps a time that was requested during the run. */
+  #recordSuccess(key: string, before: Delayed | undefined, afterMs: number | undefined): void {
     this.#failures.delete(key);
     if (before !== undefined && this.#delayed.get(key) === before) {
       before.cancel();
@@ -180,7 +184,7 @@ export class WorkQueue {
     if (afterMs !== undefined) this.addAfter(key, afterMs);
   }
 
-  /** `afterMs` of 0 does not count: it means right after a success, and a failure must not spin. */
+  /** Ignores an `afterMs` of 0, which means at once after a success: a failure must not run again without a delay. */
   #retry(key: string, afterMs = 0): { failures: number; delayMs: number } {
     const failures = (this.#failures.get(key) ?? 0) + 1;
     const backoff = backoffMs(failures, this.#options.backoff ?? BACKOFF);
@@ -192,9 +196,9 @@ export class WorkQueue {
   }
 
   #finish(key: string): void {
-    const again = this.#running.get(key);
+    const runAgain = this.#running.get(key);
     this.#running.delete(key);
-    if (again && this.#state !== 'closed') this.#enqueue(key);
+    if (runAgain && this.#state !== 'closed') this.#enqueue(key);
     this.#dispatch();
     if (!this.#isIdle()) return;
     for (const resolve of this.#idleWaiters) resolve();
@@ -210,7 +214,7 @@ export class WorkQueue {
   }
 }
 
-async function outcomeOf(work: WorkQueueOptions['work'], key: string): Promise<WorkResult> {
+async function runWork(work: WorkQueueOptions['work'], key: string): Promise<WorkResult> {
   try {
     return (await work(key)) ?? {};
   } catch (error) {

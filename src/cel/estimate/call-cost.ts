@@ -3,16 +3,16 @@
  */
 import type { Expr } from '#cel/ast.ts';
 import {
-  exactly,
+  exactRange,
   MAX_COUNT,
   ZERO,
   ONE,
-  add,
+  addRanges,
   type Range,
-  scale,
-  union,
-  multiply,
-  UNKNOWN,
+  scaleRange,
+  uniteRanges,
+  multiplyRanges,
+  UNKNOWN_RANGE,
 } from '#cel/estimate/range.ts';
 import type { CelType } from '#cel/type.ts';
 
@@ -23,7 +23,7 @@ const PATTERN = 0.25;
 const NAMED_FORMAT_PATTERN = 128;
 const NAMED_FORMAT = 64;
 const ADDRESS: Range = { min: 4, max: 16 };
-const AUTHORIZATION = exactly(350_000);
+const AUTHORIZATION = exactRange(350_000);
 
 export interface CostNode {
   readonly expr?: Expr;
@@ -48,13 +48,13 @@ export interface CallCost {
 }
 
 export function estimateCall(overload: string, call: CallNode): CallCost {
-  const all = add(...call.argCosts);
+  const all = addRanges(...call.argCosts);
   const sets = setsCost(call);
-  if (sets !== undefined) return { cost: add(sets, all) };
+  if (sets !== undefined) return { cost: addRanges(sets, all) };
   const own = libraryCost(overload, call);
-  if (own !== undefined) return { ...own, cost: add(own.cost, all) };
+  if (own !== undefined) return { ...own, cost: addRanges(own.cost, all) };
   const standard = standardCost(overload, call, all);
-  return standard ?? { cost: add(ONE, all) };
+  return standard ?? { cost: addRanges(ONE, all) };
 }
 
 const SET_COST_FACTORS: ReadonlyMap<string, number> = new Map([
@@ -69,15 +69,15 @@ const SET_COST_FACTORS: ReadonlyMap<string, number> = new Map([
  * as one element.
  */
 function librarySize(call: CallNode, node: CostNode | undefined): Range {
-  if (node === undefined) return UNKNOWN;
-  return node.known ?? (node.path === undefined ? UNKNOWN : call.size(node));
+  if (node === undefined) return UNKNOWN_RANGE;
+  return node.known ?? (node.path === undefined ? UNKNOWN_RANGE : call.size(node));
 }
 
 function setsCost(call: CallNode): Range | undefined {
   const factor = SET_COST_FACTORS.get(call.name);
   if (factor === undefined || call.args.length !== 2) return undefined;
-  const sizes = multiply(librarySize(call, call.args[0]), librarySize(call, call.args[1]));
-  return add(scale(sizes, factor), ONE);
+  const sizes = multiplyRanges(librarySize(call, call.args[0]), librarySize(call, call.args[1]));
+  return addRanges(scaleRange(sizes, factor), ONE);
 }
 
 const UNIT_COST_FUNCTIONS: ReadonlySet<string> = new Set([
@@ -104,19 +104,19 @@ function libraryCost(overload: string, call: CallNode): CallCost | undefined {
     case 'lastIndexOf':
       return { cost: searchCost(call, self()) };
     case 'url':
-      return args.length === 1 ? { cost: scale(first(), TEXT), size: first() } : undefined;
+      return args.length === 1 ? { cost: scaleRange(first(), TEXT), size: first() } : undefined;
     case 'lowerAscii':
     case 'upperAscii':
     case 'substring':
     case 'trim':
-      return { cost: scale(self(), TEXT), size: self() };
+      return { cost: scaleRange(self(), TEXT), size: self() };
     case 'replace':
-      return args.length < 2 ? undefined : { cost: scale(self(), 2 * TEXT), size: replacedSize(call) };
+      return args.length < 2 ? undefined : { cost: scaleRange(self(), 2 * TEXT), size: replacedSize(call) };
     case 'split':
-      return { cost: scale(self(), 2 * TEXT), size: { min: 0, max: splitCount(args[1], self().max) } };
+      return { cost: scaleRange(self(), 2 * TEXT), size: { min: 0, max: splitCount(args[1], self().max) } };
     case 'join': {
       const size = joinedSize(call, self());
-      return { cost: scale(size, TEXT), size };
+      return { cost: scaleRange(size, TEXT), size };
     }
     case 'find':
     case 'findAll':
@@ -126,20 +126,24 @@ function libraryCost(overload: string, call: CallNode): CallCost | undefined {
     case 'isCIDR':
     case 'quantity':
     case 'isQuantity':
-      return { cost: scale(first(), TEXT) };
+      return { cost: scaleRange(first(), TEXT) };
     case 'ip':
-      return { cost: args.length === 0 || overload === 'cidr_ip' ? ONE : scale(first(), TEXT) };
+      return { cost: args.length === 0 || overload === 'cidr_ip' ? ONE : scaleRange(first(), TEXT) };
     case 'ip.isCanonical':
-      return { cost: scale(first(), 2 * TEXT) };
+      return { cost: scaleRange(first(), 2 * TEXT) };
     case 'validate':
-      return { cost: scale(scale(first(), TEXT), NAMED_FORMAT_PATTERN * PATTERN) };
+      return { cost: scaleRange(scaleRange(first(), TEXT), NAMED_FORMAT_PATTERN * PATTERN) };
     case 'containsIP': {
-      const compared = scale(add(ADDRESS, ADDRESS), TEXT);
-      return { cost: overload === 'cidr_contains_ip_string' ? add(compared, scale(first(), TEXT)) : compared };
+      const compared = scaleRange(addRanges(ADDRESS, ADDRESS), TEXT);
+      return {
+        cost: overload === 'cidr_contains_ip_string' ? addRanges(compared, scaleRange(first(), TEXT)) : compared,
+      };
     }
     case 'containsCIDR': {
-      const compared = add(scale(add(ADDRESS, ADDRESS), TEXT), scale(ADDRESS, TEXT), ONE);
-      return { cost: overload === 'cidr_contains_cidr_string' ? add(compared, scale(first(), TEXT)) : compared };
+      const compared = addRanges(scaleRange(addRanges(ADDRESS, ADDRESS), TEXT), scaleRange(ADDRESS, TEXT), ONE);
+      return {
+        cost: overload === 'cidr_contains_cidr_string' ? addRanges(compared, scaleRange(first(), TEXT)) : compared,
+      };
     }
     case '_==_':
       return opaqueEqualityCost(args);
@@ -151,9 +155,9 @@ function libraryCost(overload: string, call: CallNode): CallCost | undefined {
 /** Each element is compared; the cost of a text grows with its length. */
 function searchCost(call: CallNode, size: Range): Range {
   const element = elementOf(call.target);
-  if (element === undefined) return scale(size, TEXT);
+  if (element === undefined) return scaleRange(size, TEXT);
   const isText = element.type.kind === 'primitive' && (element.type.name === 'string' || element.type.name === 'bytes');
-  return multiply(size, isText ? add(ONE, scale(librarySize(call, element), TEXT)) : ONE);
+  return multiplyRanges(size, isText ? addRanges(ONE, scaleRange(librarySize(call, element), TEXT)) : ONE);
 }
 
 function elementOf(list: CostNode | undefined): CostNode | undefined {
@@ -178,7 +182,7 @@ function replacedSize(call: CallNode): Range {
   if (from.max === 0) least = [text.min + 1, text.min];
   else if (from.max <= to.min) least = [0, text.min];
   else least = [Math.ceil(text.min / from.max), 0];
-  return add(multiply({ min: least[0], max: most[0] }, to), { min: least[1], max: most[1] });
+  return addRanges(multiplyRanges({ min: least[0], max: most[0] }, to), { min: least[1], max: most[1] });
 }
 
 function splitCount(limit: CostNode | undefined, most: number): number {
@@ -189,14 +193,14 @@ function splitCount(limit: CostNode | undefined, most: number): number {
 
 function joinedSize(call: CallNode, list: Range): Range {
   const element = elementOf(call.target);
-  const texts = element === undefined ? ZERO : multiply(list, librarySize(call, element));
+  const texts = element === undefined ? ZERO : multiplyRanges(list, librarySize(call, element));
   if (call.args.length === 0) return texts;
   const gaps = { min: Math.max(0, list.min - 1), max: Math.max(0, list.max - 1) };
-  return add(texts, multiply(librarySize(call, call.args[0]), gaps));
+  return addRanges(texts, multiplyRanges(librarySize(call, call.args[0]), gaps));
 }
 
 function patternCost(text: Range, pattern: Range): Range {
-  return multiply(scale(add(text, ONE), TEXT), scale(pattern, PATTERN));
+  return multiplyRanges(scaleRange(addRanges(text, ONE), TEXT), scaleRange(pattern, PATTERN));
 }
 
 function opaqueEqualityCost([left, right]: readonly CostNode[]): CallCost | undefined {
@@ -205,9 +209,9 @@ function opaqueEqualityCost([left, right]: readonly CostNode[]): CallCost | unde
   }
   switch (left.type.name) {
     case 'kubernetes.NamedFormat':
-      return { cost: scale({ min: 1, max: NAMED_FORMAT }, TEXT) };
+      return { cost: scaleRange({ min: 1, max: NAMED_FORMAT }, TEXT) };
     case 'kubernetes.URL':
-      return { cost: scale({ min: 1, max: right.known?.max ?? 1 }, TEXT) };
+      return { cost: scaleRange({ min: 1, max: right.known?.max ?? 1 }, TEXT) };
     default:
       return { cost: ONE };
   }
@@ -215,42 +219,50 @@ function opaqueEqualityCost([left, right]: readonly CostNode[]): CallCost | unde
 
 function standardCost(overload: string, call: CallNode, all: Range): CallCost | undefined {
   const { args, argCosts, target } = call;
-  const sizeOf = (node: CostNode | undefined) => (node === undefined ? UNKNOWN : call.size(node));
+  const sizeOf = (node: CostNode | undefined) => (node === undefined ? UNKNOWN_RANGE : call.size(node));
   const first = () => sizeOf(args[0]);
   switch (overload) {
     case 'string_format':
-      return { cost: add(scale(sizeOf(target), TEXT), all) };
+      return { cost: addRanges(scaleRange(sizeOf(target), TEXT), all) };
     case 'string_to_bytes':
-      return { cost: add(scale(first(), TEXT), all), size: { min: first().min, max: first().max * 4 } };
+      return { cost: addRanges(scaleRange(first(), TEXT), all), size: { min: first().min, max: first().max * 4 } };
     case 'bytes_to_string':
-      return { cost: add(scale(first(), TEXT), all), size: { min: Math.floor(first().min / 4), max: first().max } };
+      return {
+        cost: addRanges(scaleRange(first(), TEXT), all),
+        size: { min: Math.floor(first().min / 4), max: first().max },
+      };
     case 'strings_quote':
-      return { cost: add(scale(first(), TEXT), all), size: { min: first().min + 2, max: first().max * 2 + 2 } };
+      return {
+        cost: addRanges(scaleRange(first(), TEXT), all),
+        size: { min: first().min + 2, max: first().max * 2 + 2 },
+      };
     case 'starts_with_string':
     case 'ends_with_string':
-      return { cost: add(scale(first(), TEXT), all) };
+      return { cost: addRanges(scaleRange(first(), TEXT), all) };
     case 'in_list':
-      return { cost: add(sizeOf(args[1]), all) };
+      return { cost: addRanges(sizeOf(args[1]), all) };
     case 'matches_string':
-      return target && { cost: add(patternCost(sizeOf(target), first()), all) };
+      return target && { cost: addRanges(patternCost(sizeOf(target), first()), all) };
     case 'contains_string':
-      return { cost: add(multiply(scale(sizeOf(target), TEXT), scale(first(), TEXT)), all) };
+      return { cost: addRanges(multiplyRanges(scaleRange(sizeOf(target), TEXT), scaleRange(first(), TEXT)), all) };
     case 'logical_or':
     case 'logical_and':
       return { cost: { min: argCosts[0]?.min ?? 0, max: all.max } };
     case 'conditional': {
       const [condition = ZERO, yes = ZERO, no = ZERO] = argCosts;
-      return { cost: add(condition, union(yes, no)), size: union(sizeOf(args[1]), sizeOf(args[2])) };
+      return { cost: addRanges(condition, uniteRanges(yes, no)), size: uniteRanges(sizeOf(args[1]), sizeOf(args[2])) };
     }
     case 'add_list':
-      return { cost: add(ONE, all), size: add(first(), sizeOf(args[1])) };
+      return { cost: addRanges(ONE, all), size: addRanges(first(), sizeOf(args[1])) };
     case 'add_string':
     case 'add_bytes': {
-      const size = add(first(), sizeOf(args[1]));
-      return { cost: add(scale(size, TEXT), all), size };
+      const size = addRanges(first(), sizeOf(args[1]));
+      return { cost: addRanges(scaleRange(size, TEXT), all), size };
     }
     default:
-      return COMPARISONS.test(overload) ? { cost: add(comparisonCost(first(), sizeOf(args[1])), all) } : undefined;
+      return COMPARISONS.test(overload)
+        ? { cost: addRanges(comparisonCost(first(), sizeOf(args[1])), all) }
+        : undefined;
   }
 }
 
@@ -258,5 +270,5 @@ const COMPARISONS = /^(?:equals|not_equals|(?:less|greater)(?:_equals)?_(?:strin
 
 function comparisonCost(a: Range, b: Range): Range {
   const max = Math.min(a.max, b.max);
-  return scale({ min: max > 0 ? 1 : 0, max }, TEXT);
+  return scaleRange({ min: max > 0 ? 1 : 0, max }, TEXT);
 }

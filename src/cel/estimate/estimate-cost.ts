@@ -5,13 +5,23 @@
 import type { CallExpr, Expr, FoldExpr, SelectExpr } from '#cel/ast.ts';
 import type { CheckedTree } from '#cel/check/annotations.ts';
 import { estimateCall, type CallCost, type CostNode } from '#cel/estimate/call-cost.ts';
-import { exactly, MAX_COUNT, ZERO, ONE, add, union, multiply, type Range, UNKNOWN } from '#cel/estimate/range.ts';
+import {
+  exactRange,
+  MAX_COUNT,
+  ZERO,
+  ONE,
+  addRanges,
+  uniteRanges,
+  multiplyRanges,
+  type Range,
+  UNKNOWN_RANGE,
+} from '#cel/estimate/range.ts';
 import { findSizeEstimate, type SizeEstimate } from '#cel/estimate/schema-sizes.ts';
 import { ACCUMULATOR } from '#cel/parse/fold-parts.ts';
 import type { CelType } from '#cel/type.ts';
 
-const LIST_COST = exactly(10);
-const MAP_COST = exactly(30);
+const LIST_COST = exactRange(10);
+const MAP_COST = exactRange(30);
 
 /** `sizes` are the sizes of `self`. */
 export function estimateCost(checked: CheckedTree, sizes: SizeEstimate): number {
@@ -43,9 +53,9 @@ class Estimate {
       case 'call':
         return this.#estimateCall(expr);
       case 'list':
-        return add(LIST_COST, ...expr.elements.map(({ value }) => this.cost(value)));
+        return addRanges(LIST_COST, ...expr.elements.map(({ value }) => this.cost(value)));
       case 'map':
-        return add(MAP_COST, ...expr.entries.flatMap(({ key, value }) => [this.cost(key), this.cost(value)]));
+        return addRanges(MAP_COST, ...expr.entries.flatMap(({ key, value }) => [this.cost(key), this.cost(value)]));
       case 'message':
         return ZERO;
       case 'fold':
@@ -72,14 +82,14 @@ class Estimate {
     if (expr.test) return operand;
     this.#paths.set(expr, [...(this.#paths.get(expr.operand) ?? []), expr.field]);
     const { kind } = this.#checked.typeOf(expr.operand);
-    return kind === 'map' || kind === 'object' || kind === 'param' ? add(operand, ONE) : operand;
+    return kind === 'map' || kind === 'object' || kind === 'param' ? addRanges(operand, ONE) : operand;
   }
 
   #estimateCall(expr: CallExpr): Range {
     const argCosts = expr.args.map((arg) => this.cost(arg));
     const args = expr.args.map((arg) => this.#toCostNode(arg));
     const call = this.#checked.callOf(expr);
-    if (call === undefined) return add(ONE, ...argCosts);
+    if (call === undefined) return addRanges(ONE, ...argCosts);
     const isMember = call.member && expr.target !== undefined;
     const target = isMember ? this.cost(expr.target) : ZERO;
     const given = {
@@ -98,19 +108,19 @@ class Estimate {
     }
     if (found === undefined) return ZERO;
     if (found.size !== undefined) this.#known.set(expr, found.size);
-    return add(target, found.cost);
+    return addRanges(target, found.cost);
   }
 
   #estimateFold(expr: FoldExpr): Range {
-    const before = add(this.cost(expr.range), this.cost(expr.start));
+    const before = addRanges(this.cost(expr.range), this.cost(expr.start));
     const scopes = this.#ranges.get(expr.variable) ?? [];
     this.#ranges.set(expr.variable, [...scopes, expr.range]);
-    const round = add(this.cost(expr.condition), this.cost(expr.step));
+    const round = addRanges(this.cost(expr.condition), this.cost(expr.step));
     this.#ranges.set(expr.variable, scopes);
     const result = this.cost(expr.result);
     const rounds = this.#estimateSize(this.#toCostNode(expr.range));
     this.#known.set(expr, rounds);
-    return add(before, result, multiply(rounds, round));
+    return addRanges(before, result, multiplyRanges(rounds, round));
   }
 
   #toCostNode(expr: Expr): CostNode {
@@ -127,26 +137,26 @@ class Estimate {
     if (known !== undefined) return known;
     const sized = path && findSizeEstimate(this.#sizes, path);
     if (sized !== undefined) return { min: 0, max: Math.min(sized.maxElements, MAX_COUNT) };
-    return isScalar(type) ? ONE : UNKNOWN;
+    return isScalar(type) ? ONE : UNKNOWN_RANGE;
   }
 }
 
 function unionCosts(a: CallCost, b: CallCost): CallCost {
-  const size = a.size === undefined || b.size === undefined ? (a.size ?? b.size) : union(a.size, b.size);
-  return { cost: union(a.cost, b.cost), size };
+  const size = a.size === undefined || b.size === undefined ? (a.size ?? b.size) : uniteRanges(a.size, b.size);
+  return { cost: uniteRanges(a.cost, b.cost), size };
 }
 
 function literalSize(expr: Expr): Range | undefined {
   switch (expr.kind) {
     case 'const': {
       const { value } = expr;
-      if (typeof value === 'string') return exactly([...value].length);
-      return exactly(value instanceof Uint8Array ? value.length : 1);
+      if (typeof value === 'string') return exactRange([...value].length);
+      return exactRange(value instanceof Uint8Array ? value.length : 1);
     }
     case 'list':
-      return exactly(expr.elements.length);
+      return exactRange(expr.elements.length);
     case 'map':
-      return exactly(expr.entries.length);
+      return exactRange(expr.entries.length);
     default:
       return undefined;
   }

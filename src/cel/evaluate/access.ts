@@ -8,9 +8,9 @@ import { typeOfValue } from '#cel/evaluate/type-of.ts';
 import { CelFault, CelList, CelMap, CelOptional, CelUint } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
-export const NONE = new CelOptional(undefined);
+export const NO_VALUE = new CelOptional(undefined);
 
-export function select(operand: CelValue, field: string): CelValue | CelFault {
+export function selectField(operand: CelValue, field: string): CelValue | CelFault {
   if (operand instanceof CelMap) return requireEntry(operand.get(field), field);
   if (operand instanceof CelOptional) return optionalSelect(operand, field);
   return noSuchKey(field);
@@ -42,7 +42,7 @@ export function hasField(operand: CelValue, field: string): boolean | CelFault {
   return noSuchKey(field);
 }
 
-export function index(operand: CelValue, key: CelValue, budget: Budget): CelValue | CelFault {
+export function indexElement(operand: CelValue, key: CelValue, budget: Budget): CelValue | CelFault {
   budget.charge(LOOKUP_COST);
   if (operand instanceof CelMap) return requireEntry(operand.get(key), key);
   if (operand instanceof CelOptional) return optionalIndex(operand, key, budget);
@@ -62,7 +62,7 @@ function listIndex(key: CelValue): number | CelFault {
 /** Returns none for a missing field, and for any field of none. */
 export function optionalSelect(operand: CelValue, field: string): CelValue | CelFault {
   const value = operand instanceof CelOptional ? operand.value : operand;
-  if (value === undefined) return NONE;
+  if (value === undefined) return NO_VALUE;
   if (!(value instanceof CelMap)) return noSuchKey(field);
   return lookUpOptional(value, field);
 }
@@ -70,18 +70,18 @@ export function optionalSelect(operand: CelValue, field: string): CelValue | Cel
 export function optionalIndex(operand: CelValue, key: CelValue, budget: Budget): CelValue | CelFault {
   budget.charge(LOOKUP_COST);
   const value = operand instanceof CelOptional ? operand.value : operand;
-  if (value === undefined) return NONE;
+  if (value === undefined) return NO_VALUE;
   if (value instanceof CelMap) return lookUpOptional(value, key);
   if (!(value instanceof CelList)) return NO_SUCH_OVERLOAD;
   const at = listIndex(key);
   if (at instanceof CelFault) return at;
-  return at >= 0 && at < value.size ? new CelOptional(value.at(at)) : NONE;
+  return at >= 0 && at < value.size ? new CelOptional(value.at(at)) : NO_VALUE;
 }
 
 function lookUpOptional(map: CelMap, key: CelValue): CelOptional | CelFault {
   const value = map.get(key);
   if (value instanceof CelFault) return value;
-  return value === undefined ? NONE : new CelOptional(value);
+  return value === undefined ? NO_VALUE : new CelOptional(value);
 }
 
 export function contains(element: CelValue, container: CelValue, budget: Budget): boolean | CelFault {

@@ -4,7 +4,7 @@
  */
 import type { CallExpr, Expr } from '#cel/ast.ts';
 import { CALL_COST, LIST_COST } from '#cel/budget.ts';
-import { contains, index } from '#cel/evaluate/access.ts';
+import { contains, indexElement } from '#cel/evaluate/access.ts';
 import { add, append, divide, modulo, multiply, subtract } from '#cel/evaluate/arithmetic.ts';
 import type { BinaryOperator } from '#cel/evaluate/arithmetic.ts';
 import { areEqual } from '#cel/evaluate/equal.ts';
@@ -13,8 +13,8 @@ import { buildTypeMatcher } from '#cel/evaluate/type-matcher.ts';
 import type { TypeMatcher } from '#cel/evaluate/type-matcher.ts';
 import { compareValues } from '#cel/evaluate/compare-values.ts';
 import { planLazy } from '#cel/evaluate/plan-lazy.ts';
-import { Scope } from '#cel/evaluate/step.ts';
-import type { Frame, Outcome, Planner, Step } from '#cel/evaluate/step.ts';
+import { SlotScope } from '#cel/evaluate/step.ts';
+import type { EvaluationFrame, StepResult, Planner, EvaluationStep } from '#cel/evaluate/step.ts';
 import type { Overload } from '#cel/library.ts';
 import { qualifiedName, rootName } from '#cel/parse/qualified-name.ts';
 import { CelFault } from '#cel/value.ts';
@@ -29,7 +29,7 @@ function comparison(holds: (sign: number) => boolean): BinaryOperator {
 }
 
 /** Returns undefined if the overloads must decide. */
-function deferToOverloads(outcome: Outcome): Outcome | undefined {
+function deferToOverloads(outcome: StepResult): StepResult | undefined {
   return outcome === NO_SUCH_OVERLOAD ? undefined : outcome;
 }
 
@@ -45,11 +45,11 @@ const BINARY: ReadonlyMap<string, BinaryOperator> = new Map<string, BinaryOperat
   ['_*_', multiply],
   ['_/_', divide],
   ['_%_', modulo],
-  ['_[_]', (a, b, budget) => deferToOverloads(index(a, b, budget))],
+  ['_[_]', (a, b, budget) => deferToOverloads(indexElement(a, b, budget))],
   ['@in', (a, b, budget) => deferToOverloads(contains(a, b, budget))],
 ]);
 
-export function planCall(expr: CallExpr, planner: Planner, scope: Scope | undefined): Step {
+export function planCall(expr: CallExpr, planner: Planner, scope: SlotScope | undefined): EvaluationStep {
   const lazy = planLazy(expr, planner, scope);
   if (lazy !== undefined) return lazy;
   const { name, member, args } = resolve(expr, planner, scope);
@@ -71,7 +71,11 @@ export function planCall(expr: CallExpr, planner: Planner, scope: Scope | undefi
 }
 
 /** Plans `list + [value]`, which map and filter evaluate in each iteration. */
-function planAppend([list, added]: readonly Expr[], planner: Planner, scope: Scope | undefined): Step | undefined {
+function planAppend(
+  [list, added]: readonly Expr[],
+  planner: Planner,
+  scope: SlotScope | undefined,
+): EvaluationStep | undefined {
   const element = added?.kind === 'list' && added.elements.length === 1 ? added.elements[0] : undefined;
   if (list === undefined || element === undefined || element.optional) return undefined;
   const listStep = planner.plan(list, scope);
@@ -95,10 +99,10 @@ interface Call {
 }
 
 /** Distinguishes the function `optional.of(x)` from the method call `x.of(y)`. */
-function resolve({ name, target, args }: CallExpr, { environment }: Planner, scope: Scope | undefined): Call {
+function resolve({ name, target, args }: CallExpr, { environment }: Planner, scope: SlotScope | undefined): Call {
   if (target === undefined) return { name: name.replace(/^\./, ''), member: false, args };
   const prefix = qualifiedName(target);
-  if (prefix !== undefined && Scope.slotOf(rootName(prefix), scope) === undefined) {
+  if (prefix !== undefined && SlotScope.slotOf(rootName(prefix), scope) === undefined) {
     const qualified = `${prefix}.${name}`;
     const known = environment.functions.get(qualified)?.some((overload) => !overload.member) ?? false;
     if (known) return { name: qualified, member: false, args };
@@ -106,7 +110,7 @@ function resolve({ name, target, args }: CallExpr, { environment }: Planner, sco
   return { name, member: true, args: [target, ...args] };
 }
 
-type Dispatch = (args: readonly CelValue[], frame: Frame) => Outcome;
+type Dispatch = (args: readonly CelValue[], frame: EvaluationFrame) => StepResult;
 
 function planDispatch(overloads: readonly Overload[], args: readonly Expr[]): Dispatch {
   const constants = args.map((arg) => (arg.kind === 'const' ? arg.value : undefined));
@@ -122,7 +126,11 @@ function planDispatch(overloads: readonly Overload[], args: readonly Expr[]): Di
   };
 }
 
-function allMatch(matchers: readonly TypeMatcher[], values: readonly CelValue[], budget: Frame['budget']): boolean {
+function allMatch(
+  matchers: readonly TypeMatcher[],
+  values: readonly CelValue[],
+  budget: EvaluationFrame['budget'],
+): boolean {
   for (let at = 0; at < matchers.length; at += 1) {
     const matches = matchers[at];
     if (matches !== undefined && !matches(values[at] as CelValue, budget)) return false;
@@ -130,7 +138,12 @@ function allMatch(matchers: readonly TypeMatcher[], values: readonly CelValue[],
   return true;
 }
 
-function binaryStep(operator: BinaryOperator, first: Step, second: Step, dispatch: Dispatch): Step {
+function binaryStep(
+  operator: BinaryOperator,
+  first: EvaluationStep,
+  second: EvaluationStep,
+  dispatch: Dispatch,
+): EvaluationStep {
   return (frame) => {
     const { budget } = frame;
     budget.charge(1);
@@ -143,7 +156,7 @@ function binaryStep(operator: BinaryOperator, first: Step, second: Step, dispatc
   };
 }
 
-function unaryStep(first: Step, dispatch: Dispatch): Step {
+function unaryStep(first: EvaluationStep, dispatch: Dispatch): EvaluationStep {
   return (frame) => {
     frame.budget.charge(CALL_COST);
     const value = first(frame);
@@ -151,7 +164,7 @@ function unaryStep(first: Step, dispatch: Dispatch): Step {
   };
 }
 
-function callStep(steps: readonly Step[], dispatch: Dispatch): Step {
+function callStep(steps: readonly EvaluationStep[], dispatch: Dispatch): EvaluationStep {
   return (frame) => {
     frame.budget.charge(CALL_COST);
     const values: CelValue[] = [];

@@ -4,16 +4,16 @@
  */
 import type { FoldExpr } from '#cel/ast.ts';
 import { CALL_COST, LOOKUP_COST, keysCost } from '#cel/budget.ts';
-import { Scope } from '#cel/evaluate/step.ts';
-import type { Frame, Outcome, Planner, Step } from '#cel/evaluate/step.ts';
+import { SlotScope } from '#cel/evaluate/step.ts';
+import type { EvaluationFrame, StepResult, Planner, EvaluationStep } from '#cel/evaluate/step.ts';
 import { CelFault, CelList, CelMap } from '#cel/value.ts';
 
 interface Fold {
-  readonly range: Step;
-  readonly start: Step;
-  readonly condition: Step;
-  readonly step: Step;
-  readonly result: Step;
+  readonly range: EvaluationStep;
+  readonly start: EvaluationStep;
+  readonly condition: EvaluationStep;
+  readonly step: EvaluationStep;
+  readonly result: EvaluationStep;
   /** The slots of the variables. */
   readonly accumulator: number;
   readonly variable: number;
@@ -21,10 +21,10 @@ interface Fold {
   readonly second: number;
 }
 
-export function planFold(expr: FoldExpr, planner: Planner, scope: Scope | undefined): Step {
-  const accumulatorScope = new Scope(expr.accumulator, scope);
-  const first = new Scope(expr.variable, accumulatorScope);
-  const inner = expr.second === undefined ? first : new Scope(expr.second, first);
+export function planFold(expr: FoldExpr, planner: Planner, scope: SlotScope | undefined): EvaluationStep {
+  const accumulatorScope = new SlotScope(expr.accumulator, scope);
+  const first = new SlotScope(expr.variable, accumulatorScope);
+  const inner = expr.second === undefined ? first : new SlotScope(expr.second, first);
   const fold: Fold = {
     range: planner.plan(expr.range, scope),
     start: planner.plan(expr.start, scope),
@@ -38,7 +38,7 @@ export function planFold(expr: FoldExpr, planner: Planner, scope: Scope | undefi
   return (frame) => runFold(fold, frame);
 }
 
-function runFold(fold: Fold, frame: Frame): Outcome {
+function runFold(fold: Fold, frame: EvaluationFrame): StepResult {
   frame.budget.charge(CALL_COST);
   const range = fold.range(frame);
   if (range instanceof CelFault) return range;
@@ -51,7 +51,7 @@ function runFold(fold: Fold, frame: Frame): Outcome {
   return fold.result(frame);
 }
 
-function foldList(fold: Fold, list: CelList, frame: Frame): void {
+function foldList(fold: Fold, list: CelList, frame: EvaluationFrame): void {
   const { slots } = frame;
   const { size } = list;
   for (let at = 0; at < size; at += 1) {
@@ -65,7 +65,7 @@ function foldList(fold: Fold, list: CelList, frame: Frame): void {
   }
 }
 
-function foldMap(fold: Fold, map: CelMap, frame: Frame): void {
+function foldMap(fold: Fold, map: CelMap, frame: EvaluationFrame): void {
   const { slots } = frame;
   frame.budget.charge(keysCost(map.size));
   for (const key of map.keys()) {
@@ -82,7 +82,7 @@ function foldMap(fold: Fold, map: CelMap, frame: Frame): void {
  * Returns false if the condition ended the fold. As in cel-go, a condition that is not a bool does not end it: the
  * accumulator holds the fault.
  */
-function runIteration(fold: Fold, frame: Frame): boolean {
+function runIteration(fold: Fold, frame: EvaluationFrame): boolean {
   frame.budget.charge(1);
   if (fold.condition(frame) === false) return false;
   frame.slots[fold.accumulator] = fold.step(frame);

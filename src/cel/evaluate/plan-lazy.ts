@@ -6,13 +6,13 @@ import type { CallExpr } from '#cel/ast.ts';
 import { CALL_COST } from '#cel/budget.ts';
 import { fieldAccessor, optionalSelect } from '#cel/evaluate/access.ts';
 import { NO_SUCH_OVERLOAD } from '#cel/evaluate/fault.ts';
-import type { Outcome, Planner, Scope, Step } from '#cel/evaluate/step.ts';
+import type { StepResult, Planner, SlotScope, EvaluationStep } from '#cel/evaluate/step.ts';
 import { CelFault, CelOptional } from '#cel/value.ts';
 
 /** Returns undefined for other calls. */
-export function planLazy(expr: CallExpr, planner: Planner, scope: Scope | undefined): Step | undefined {
+export function planLazy(expr: CallExpr, planner: Planner, scope: SlotScope | undefined): EvaluationStep | undefined {
   const { name, target, args } = expr;
-  const plan = (at: number): Step | undefined => {
+  const plan = (at: number): EvaluationStep | undefined => {
     const arg = args[at];
     return arg === undefined ? undefined : planner.plan(arg, scope);
   };
@@ -44,16 +44,23 @@ export function planLazy(expr: CallExpr, planner: Planner, scope: Scope | undefi
   }
 }
 
-function wrapStep(step: Step | undefined, of: (step: Step) => Step): Step | undefined {
+function wrapStep(
+  step: EvaluationStep | undefined,
+  of: (step: EvaluationStep) => EvaluationStep,
+): EvaluationStep | undefined {
   return step && of(step);
 }
 
-function wrapSteps(a: Step | undefined, b: Step | undefined, of: (a: Step, b: Step) => Step): Step | undefined {
+function wrapSteps(
+  a: EvaluationStep | undefined,
+  b: EvaluationStep | undefined,
+  of: (a: EvaluationStep, b: EvaluationStep) => EvaluationStep,
+): EvaluationStep | undefined {
   return a && b && of(a, b);
 }
 
 /** Returns false if one operand is false, even if the other is a fault. */
-function logicalAndStep(left: Step, right: Step): Step {
+function logicalAndStep(left: EvaluationStep, right: EvaluationStep): EvaluationStep {
   return (frame) => {
     frame.budget.charge(1);
     const a = left(frame);
@@ -64,7 +71,7 @@ function logicalAndStep(left: Step, right: Step): Step {
   };
 }
 
-function logicalOrStep(left: Step, right: Step): Step {
+function logicalOrStep(left: EvaluationStep, right: EvaluationStep): EvaluationStep {
   return (frame) => {
     frame.budget.charge(1);
     const a = left(frame);
@@ -75,12 +82,12 @@ function logicalOrStep(left: Step, right: Step): Step {
   };
 }
 
-function undecidedFault(a: Outcome, b: Outcome): CelFault {
+function undecidedFault(a: StepResult, b: StepResult): CelFault {
   if (a instanceof CelFault) return a;
   return b instanceof CelFault ? b : NO_SUCH_OVERLOAD;
 }
 
-function notStep(operand: Step): Step {
+function notStep(operand: EvaluationStep): EvaluationStep {
   return (frame) => {
     frame.budget.charge(1);
     const value = operand(frame);
@@ -89,14 +96,14 @@ function notStep(operand: Step): Step {
   };
 }
 
-function notStrictlyFalseStep(operand: Step): Step {
+function notStrictlyFalseStep(operand: EvaluationStep): EvaluationStep {
   return (frame) => {
     frame.budget.charge(1);
     return operand(frame) !== false;
   };
 }
 
-function conditionStep(condition: Step, yes: Step, no: Step): Step {
+function conditionStep(condition: EvaluationStep, yes: EvaluationStep, no: EvaluationStep): EvaluationStep {
   return (frame) => {
     frame.budget.charge(1);
     const holds = condition(frame);
@@ -106,7 +113,7 @@ function conditionStep(condition: Step, yes: Step, no: Step): Step {
   };
 }
 
-function optionalSelectStep(operand: Step, field: string): Step {
+function optionalSelectStep(operand: EvaluationStep, field: string): EvaluationStep {
   const look = fieldAccessor(optionalSelect, field);
   return (frame) => {
     frame.budget.charge(CALL_COST);
@@ -115,7 +122,7 @@ function optionalSelectStep(operand: Step, field: string): Step {
   };
 }
 
-function orStep(target: Step, other: Step, unwrap: boolean): Step {
+function orStep(target: EvaluationStep, other: EvaluationStep, unwrap: boolean): EvaluationStep {
   return (frame) => {
     frame.budget.charge(1);
     const optional = target(frame);

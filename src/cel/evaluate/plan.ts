@@ -7,24 +7,24 @@ import { CostLimitError, LIST_COST, MAP_COST } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
 import type { Activation } from '#cel/compile.ts';
 import type { Environment } from '#cel/environment.ts';
-import { hasField, fieldAccessor, select } from '#cel/evaluate/access.ts';
+import { hasField, fieldAccessor, selectField } from '#cel/evaluate/access.ts';
 import { ArrayList, EMPTY_LIST } from '#cel/evaluate/array-list.ts';
 import { EntryMap } from '#cel/evaluate/entry-map.ts';
 import { describeKey } from '#cel/evaluate/fault.ts';
 import { planCall } from '#cel/evaluate/plan-call.ts';
 import { planFold } from '#cel/evaluate/plan-fold.ts';
-import { Frame, Scope } from '#cel/evaluate/step.ts';
-import type { Outcome, Planner, Step } from '#cel/evaluate/step.ts';
+import { EvaluationFrame, SlotScope } from '#cel/evaluate/step.ts';
+import type { StepResult, Planner, EvaluationStep } from '#cel/evaluate/step.ts';
 import { qualifiedName, rootName } from '#cel/parse/qualified-name.ts';
 import { CelFault, CelOptional } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
-export function plan(tree: Expr, environment: Environment): (activation: Activation, budget: Budget) => Outcome {
+export function plan(tree: Expr, environment: Environment): (activation: Activation, budget: Budget) => StepResult {
   const planner: Planner = { environment, plan: (expr, scope) => planExpr(expr, planner, scope) };
   const step = planner.plan(tree, undefined);
   return (activation, budget) => {
     try {
-      return step(new Frame(activation, budget));
+      return step(new EvaluationFrame(activation, budget));
     } catch (error) {
       // Variables that refer to variables can nest deeper than the stack, although each expression is bounded.
       throw error instanceof RangeError ? new CostLimitError() : error;
@@ -32,7 +32,7 @@ export function plan(tree: Expr, environment: Environment): (activation: Activat
   };
 }
 
-function planExpr(expr: Expr, planner: Planner, scope: Scope | undefined): Step {
+function planExpr(expr: Expr, planner: Planner, scope: SlotScope | undefined): EvaluationStep {
   switch (expr.kind) {
     case 'const': {
       const { value } = expr;
@@ -57,18 +57,18 @@ function planExpr(expr: Expr, planner: Planner, scope: Scope | undefined): Step 
   }
 }
 
-function planIdent({ name }: IdentExpr, planner: Planner, scope: Scope | undefined): Step {
-  const slot = Scope.slotOf(name, scope);
+function planIdent({ name }: IdentExpr, planner: Planner, scope: SlotScope | undefined): EvaluationStep {
+  const slot = SlotScope.slotOf(name, scope);
   if (slot !== undefined) {
     return (frame) => {
       frame.budget.charge(1);
-      return frame.slots[slot] as Outcome;
+      return frame.slots[slot] as StepResult;
     };
   }
   return planGlobal(name.replace(/^\./, ''), planner.environment);
 }
 
-function planGlobal(name: string, environment: Environment): Step {
+function planGlobal(name: string, environment: Environment): EvaluationStep {
   const type = environment.variables.has(name) ? undefined : environment.types.get(name);
   if (type !== undefined) return () => type;
   const fault = new CelFault(`no such attribute(s): ${name}`);
@@ -79,15 +79,15 @@ function planGlobal(name: string, environment: Environment): Step {
   };
 }
 
-function planSelect(expr: SelectExpr, planner: Planner, scope: Scope | undefined): Step {
+function planSelect(expr: SelectExpr, planner: Planner, scope: SlotScope | undefined): EvaluationStep {
   const name = qualifiedName(expr);
   // A declared name with dots is rare; most selections are fields.
-  if (name !== undefined && Scope.slotOf(rootName(name), scope) === undefined) {
+  if (name !== undefined && SlotScope.slotOf(rootName(name), scope) === undefined) {
     const { variables, types } = planner.environment;
     if (variables.has(name) || types.has(name)) return planGlobal(name, planner.environment);
   }
   const operand = planner.plan(expr.operand, scope);
-  const look = fieldAccessor<Outcome>(expr.test ? hasField : select, expr.field);
+  const look = fieldAccessor<StepResult>(expr.test ? hasField : selectField, expr.field);
   return (frame) => {
     frame.budget.charge(1);
     const value = operand(frame);
@@ -95,7 +95,7 @@ function planSelect(expr: SelectExpr, planner: Planner, scope: Scope | undefined
   };
 }
 
-function planList(expr: ListExpr, planner: Planner, scope: Scope | undefined): Step {
+function planList(expr: ListExpr, planner: Planner, scope: SlotScope | undefined): EvaluationStep {
   if (expr.elements.length === 0) return () => EMPTY_LIST;
   const constant = constantList(expr);
   if (constant !== undefined) return () => constant;
@@ -128,7 +128,7 @@ function constantList({ elements }: ListExpr): ArrayList | undefined {
   return new ArrayList(items, true);
 }
 
-function planMap(expr: MapExpr, planner: Planner, scope: Scope | undefined): Step {
+function planMap(expr: MapExpr, planner: Planner, scope: SlotScope | undefined): EvaluationStep {
   const entries = expr.entries.map(({ key, value, optional }) => ({
     key: planner.plan(key, scope),
     value: planner.plan(value, scope),

@@ -1,7 +1,7 @@
 /** The macro `cel.bind(name, value, expression)`, which names a value. It expands to a fold without iterations. */
 import type { Expr } from '#cel/ast.ts';
 import type { Library, MacroCall } from '#cel/library.ts';
-import { bind } from '#cel/parse/fold-parts.ts';
+import { bindExpr } from '#cel/parse/fold-parts.ts';
 import { CelSyntaxError } from '#cel/syntax-error.ts';
 
 export const bindLibrary: Library = { macros: [{ name: 'bind', member: true, arity: 3, expand }] };
@@ -13,5 +13,5 @@ function expand({ at, target, args: [name, value, result] }: MacroCall): Expr | 
     const message = 'cel.bind() variable names must be simple identifiers';
     throw new CelSyntaxError([{ at: name.at, message }]);
   }
-  return bind(at, name.name, value, result);
+  return bindExpr(at, name.name, value, result);
 }

@@ -3,7 +3,7 @@ import { CostLimitError } from '#cel/budget.ts';
 import { digitsCost, formatFixed, formatPlain, scientificParts } from '#cel/extensions/decimal-text.ts';
 import type { FormatStyle, FormatText } from '#cel/extensions/format.ts';
 import { FormatError, describeGiven, integerOf } from '#cel/extensions/format.ts';
-import { MAX_DEPTH, stringClauseError, formatScalarText, sortEntries } from '#cel/extensions/format-scalar.ts';
+import { MAX_FORMAT_DEPTH, stringClauseError, formatScalarText, sortEntries } from '#cel/extensions/format-scalar.ts';
 import { CelList, CelMap } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
@@ -48,7 +48,7 @@ function formatDoubleText(value: number): string {
 }
 
 function addText(value: CelValue, text: FormatText, depth: number): void {
-  if (depth > MAX_DEPTH) throw new CostLimitError();
+  if (depth > MAX_FORMAT_DEPTH) throw new CostLimitError();
   if (value instanceof CelList) return addList(value, text, depth);
   if (value instanceof CelMap) return addMap(value, text, depth);
   text.add(formatScalar(value, text));

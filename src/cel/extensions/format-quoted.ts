@@ -8,7 +8,7 @@ import { typeOfValue } from '#cel/evaluate/type-of.ts';
 import { digitsCost, formatFixed, scientificParts } from '#cel/extensions/decimal-text.ts';
 import type { FormatStyle, FormatText } from '#cel/extensions/format.ts';
 import { FormatError, describeGiven, integerOf } from '#cel/extensions/format.ts';
-import { MAX_DEPTH, stringClauseError, formatScalarText, sortEntries } from '#cel/extensions/format-scalar.ts';
+import { MAX_FORMAT_DEPTH, stringClauseError, formatScalarText, sortEntries } from '#cel/extensions/format-scalar.ts';
 import { goQuote, needsEscape } from '#cel/extensions/go-quote.ts';
 import { CelDuration, CelList, CelMap, CelTimestamp } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
@@ -73,7 +73,7 @@ function toSuperscript(number: number): string {
 }
 
 function addLiteral(value: CelValue, text: FormatText, depth: number): void {
-  if (depth > MAX_DEPTH) throw new CostLimitError();
+  if (depth > MAX_FORMAT_DEPTH) throw new CostLimitError();
   if (value instanceof CelList) return addList(value, text, depth);
   if (value instanceof CelMap) return addMap(value, text, depth);
   text.add(scalarLiteral(value, text));

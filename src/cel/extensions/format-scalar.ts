@@ -61,4 +61,4 @@ export function sortEntries(map: CelMap, text: FormatText, keyText: (key: CelVal
 }
 
 /** Maximum nesting of lists and maps. Bounds the recursion. */
-export const MAX_DEPTH = 500;
+export const MAX_FORMAT_DEPTH = 500;

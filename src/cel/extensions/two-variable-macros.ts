@@ -5,7 +5,7 @@
 import type { Expr, FoldExpr } from '#cel/ast.ts';
 import { insertOverloads } from '#cel/extensions/map-insert.ts';
 import type { Library, Macro, MacroCall } from '#cel/library.ts';
-import { ACCUMULATOR, accumulator, all, collect, collectList } from '#cel/parse/fold-parts.ts';
+import { ACCUMULATOR, accumulator, all, collectFold, collectList } from '#cel/parse/fold-parts.ts';
 import { exists, existsOne, global } from '#cel/parse/fold-parts.ts';
 import type { FoldBody } from '#cel/parse/fold-parts.ts';
 import { readVariableName } from '#cel/parse/macros.ts';
@@ -42,11 +42,11 @@ function emptyMap(at: number): Expr {
 }
 
 function transformMap({ at, key, filter, last }: Body): FoldBody {
-  return collect(at, filter, emptyMap(at), global(at, INSERT, accumulator(at), key, last));
+  return collectFold(at, filter, emptyMap(at), global(at, INSERT, accumulator(at), key, last));
 }
 
 function transformMapEntry({ at, filter, last }: Body): FoldBody {
-  return collect(at, filter, emptyMap(at), global(at, INSERT, accumulator(at), last));
+  return collectFold(at, filter, emptyMap(at), global(at, INSERT, accumulator(at), last));
 }
 
 const quantifier =

@@ -15,12 +15,12 @@ import type { CelValue } from '#cel/value.ts';
 import { CelFault, CelOpaque } from '#cel/value.ts';
 import { nameErrors } from '#kube/names.ts';
 
-export interface PathAttributes {
+export interface PathCheckAttributes {
   readonly path: string;
   readonly verb: string;
 }
 
-export interface ResourceAttributes {
+export interface ResourceCheckAttributes {
   readonly group: string;
   /** Always `*`: expressions do not name a version. */
   readonly version: string;
@@ -42,7 +42,7 @@ export interface AccessDecision {
 
 /** Authorizes the requests of one user. */
 export interface AccessCheck {
-  authorize(attributes: PathAttributes | ResourceAttributes): AccessDecision;
+  authorize(attributes: PathCheckAttributes | ResourceCheckAttributes): AccessDecision;
   serviceAccount(namespace: string, name: string): AccessCheck;
 }
 
@@ -76,7 +76,7 @@ interface PendingCheck<A> {
 type Authorizer = AccessValue<AccessCheck>;
 type PathCheck = AccessValue<PendingCheck<{ path: string }>>;
 type GroupCheck = AccessValue<PendingCheck<{ group: string }>>;
-type ResourceCheck = AccessValue<PendingCheck<Omit<ResourceAttributes, 'verb'>>>;
+type ResourceCheck = AccessValue<PendingCheck<Omit<ResourceCheckAttributes, 'verb'>>>;
 type Decision = AccessValue<AccessDecision>;
 
 /** Returns the value of the variable `authorizer`. */
@@ -87,7 +87,7 @@ export function authorizerValue(check: AccessCheck): CelOpaque {
 /** Returns the value of `authorizer.requestResource`: a check of the resource of the request. */
 export function resourceCheckValue(
   check: AccessCheck,
-  request: Pick<ResourceAttributes, 'group' | 'resource' | 'subresource' | 'namespace' | 'name'>,
+  request: Pick<ResourceCheckAttributes, 'group' | 'resource' | 'subresource' | 'namespace' | 'name'>,
 ): CelOpaque {
   const { group, resource, subresource, namespace, name } = request;
   return new AccessValue(RESOURCE_CHECK, {

@@ -63,7 +63,7 @@ function parsePrerelease(text: string): bigint | string {
   return parseUint(text);
 }
 
-export function compareVersions(a: Version, b: Version): -1 | 0 | 1 {
+export function compareSemver(a: Version, b: Version): -1 | 0 | 1 {
   const order = compare(a.major, b.major) || compare(a.minor, b.minor) || compare(a.patch, b.patch);
   if (order !== 0) return order;
   if (a.prerelease.length === 0 || b.prerelease.length === 0) return compare(b.prerelease.length, a.prerelease.length);

@@ -4,7 +4,7 @@ import { bytesCost } from '#cel/budget.ts';
 import { func, method } from '#cel/extensions/overload.ts';
 import { THROW_COST } from '#cel/extensions/throw-cost.ts';
 import type { Version } from '#cel/kubernetes/parse-semver.ts';
-import { SemverError, compareVersions, parseSemver } from '#cel/kubernetes/parse-semver.ts';
+import { SemverError, compareSemver, parseSemver } from '#cel/kubernetes/parse-semver.ts';
 import type { Library, Overload } from '#cel/library.ts';
 import type { CelType } from '#cel/type.ts';
 import { BOOL, INT, STRING, opaque } from '#cel/type.ts';
@@ -28,7 +28,7 @@ export class CelSemver extends CelOpaque {
   /** Ignores build metadata. */
   override equals(other: CelOpaque, budget: Budget): boolean {
     budget.charge(this.version.prerelease.length);
-    return other instanceof CelSemver && compareVersions(this.version, other.version) === 0;
+    return other instanceof CelSemver && compareSemver(this.version, other.version) === 0;
   }
 }
 
@@ -55,7 +55,7 @@ export const semverLibrary: Library = {
 function compare(id: string, result: CelType, answer: (order: -1 | 0 | 1) => CelValue): Overload {
   return method<[CelSemver, CelSemver]>(id, [SEMVER, SEMVER], result, (budget, a, b) => {
     budget.charge(Math.min(a.version.prerelease.length, b.version.prerelease.length));
-    return answer(compareVersions(a.version, b.version));
+    return answer(compareSemver(a.version, b.version));
   });
 }
 

@@ -14,7 +14,7 @@ export const global = (at: number, name: string, ...args: Expr[]): CallExpr => (
   target: undefined,
   args,
 });
-export const list = (at: number, ...values: Expr[]): Expr => ({
+export const listExpr = (at: number, ...values: Expr[]): Expr => ({
   kind: 'list',
   at,
   elements: values.map((value) => ({ value, optional: false })),
@@ -52,7 +52,7 @@ export function existsOne(at: number, predicate: Expr): FoldBody {
 }
 
 /** Folds from `start` and evaluates `more` in each iteration for which the filter is true. */
-export function collect(at: number, filter: Expr | undefined, start: Expr, more: Expr): FoldBody {
+export function collectFold(at: number, filter: Expr | undefined, start: Expr, more: Expr): FoldBody {
   return {
     start,
     condition: constant(at, true),
@@ -63,15 +63,15 @@ export function collect(at: number, filter: Expr | undefined, start: Expr, more:
 
 /** Collects the elements in a list. */
 export function collectList(at: number, filter: Expr | undefined, element: Expr): FoldBody {
-  return collect(at, filter, list(at), global(at, '_+_', accumulator(at), list(at, element)));
+  return collectFold(at, filter, listExpr(at), global(at, '_+_', accumulator(at), listExpr(at, element)));
 }
 
 /** Names a value by a fold without iterations. */
-export function bind(at: number, name: string, value: Expr, result: Expr): FoldExpr {
+export function bindExpr(at: number, name: string, value: Expr, result: Expr): FoldExpr {
   return {
     kind: 'fold',
     at,
-    range: list(at),
+    range: listExpr(at),
     variable: UNUSED,
     second: undefined,
     accumulator: name,

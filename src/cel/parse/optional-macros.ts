@@ -4,7 +4,7 @@
  */
 import type { CallExpr, Expr } from '#cel/ast.ts';
 import type { Macro, MacroCall } from '#cel/library.ts';
-import { bind, global } from '#cel/parse/fold-parts.ts';
+import { bindExpr, global } from '#cel/parse/fold-parts.ts';
 import { CelSyntaxError } from '#cel/syntax-error.ts';
 
 const TARGET = '@target';
@@ -20,9 +20,9 @@ function optionalMacro(name: string, wrap: (at: number, mapped: Expr) => Expr): 
       const message = `${name}() variable name must be a simple identifier`;
       throw new CelSyntaxError([{ at: variable.at, message }]);
     }
-    const value = bind(at, variable.name, onTarget(at, 'value'), mapped);
+    const value = bindExpr(at, variable.name, onTarget(at, 'value'), mapped);
     const choice = global(at, '_?_:_', onTarget(at, 'hasValue'), wrap(at, value), global(at, 'optional.none'));
-    return bind(at, TARGET, target, choice);
+    return bindExpr(at, TARGET, target, choice);
   };
   return { name, member: true, arity: 2, expand };
 }

@@ -148,7 +148,7 @@ test('offsets are those of cel-go: the operator, the dot, the bracket', () => {
 /** cel-go parses these cases with other options: no optional syntax, no quoted fields, less depth. */
 const OTHER_OPTIONS = /unsupported syntax|recursion|limit exceeded|existsOne/;
 
-test("the first problem is the one that cel-go's parser tells first", () => {
+test("the first problem is the one that cel-go's parser reports first", () => {
   let compared = 0;
   const walk = (suite: SerializedIncrementalTestSuite): void => {
     for (const inner of suite.suites ?? []) walk(inner);

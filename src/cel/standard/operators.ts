@@ -3,7 +3,7 @@ import { add, divide, modulo, multiply, negate, subtract } from '#cel/evaluate/a
 import type { BinaryOperator } from '#cel/evaluate/arithmetic.ts';
 import { areEqual } from '#cel/evaluate/equal.ts';
 import { NO_SUCH_OVERLOAD } from '#cel/evaluate/fault.ts';
-import { contains, index } from '#cel/evaluate/access.ts';
+import { contains, indexElement } from '#cel/evaluate/access.ts';
 import { compareValues } from '#cel/evaluate/compare-values.ts';
 import type { Overload } from '#cel/library.ts';
 import { BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, listOf, mapOf, param } from '#cel/type.ts';
@@ -111,9 +111,11 @@ export const operators: Readonly<Record<string, readonly Overload[]>> = {
   ],
   '_[_]': [
     overload('index_list', [listOf(A), INT], A, ([list, at], budget) =>
-      index(list as CelValue, at as CelValue, budget),
+      indexElement(list as CelValue, at as CelValue, budget),
     ),
-    overload('index_map', [mapOf(A, B), A], B, ([map, key], budget) => index(map as CelValue, key as CelValue, budget)),
+    overload('index_map', [mapOf(A, B), A], B, ([map, key], budget) =>
+      indexElement(map as CelValue, key as CelValue, budget),
+    ),
   ],
   '@in': [
     overload('in_list', [A, listOf(A)], BOOL, ([a, b], budget) => contains(a as CelValue, b as CelValue, budget)),

@@ -2,7 +2,7 @@
  * The optional library: values that may be absent. `optional.of` and similar functions have a dot in their names (see
  * parse/qualified-name.ts). The planner evaluates the argument of `or` and `orValue` on demand.
  */
-import { NONE, optionalIndex, optionalSelect } from '#cel/evaluate/access.ts';
+import { NO_VALUE, optionalIndex, optionalSelect } from '#cel/evaluate/access.ts';
 import { NONE_DEREFERENCE } from '#cel/evaluate/fault.ts';
 import type { Library, Overload } from '#cel/library.ts';
 import { optionalMacros } from '#cel/parse/optional-macros.ts';
@@ -43,10 +43,10 @@ export const optionalLibrary: Library = {
     'optional.of': [global('optional_of', [V], OPTIONAL_V, ([value]) => new CelOptional(value))],
     'optional.ofNonZeroValue': [
       global('optional_ofNonZeroValue', [V], OPTIONAL_V, ([value]) =>
-        isZero(value as CelValue) ? NONE : new CelOptional(value),
+        isZero(value as CelValue) ? NO_VALUE : new CelOptional(value),
       ),
     ],
-    'optional.none': [global('optional_none', [], OPTIONAL_V, () => NONE)],
+    'optional.none': [global('optional_none', [], OPTIONAL_V, () => NO_VALUE)],
     value: [
       member('optional_value', [OPTIONAL_V], V, ([optional]) => {
         const { value } = optional as CelOptional;

@@ -1,9 +1,9 @@
 /**
- * A small API server in memory for tests of what stands on the client: it keeps objects of any kind with a history
- * of revisions, pages its lists, and serves watches as bytes. Tests change its objects directly or through a
- * FakeLink, and break what a real one would break: see FakeApi's second half and fake-link.ts.
+ * A small API server in memory, for tests of code that uses a client. It keeps objects of any kind with a history of
+ * revisions, pages its lists, and serves watches as bytes. Tests change its objects directly or through a FakeLink, and
+ * cause the failures of a real server: see the second half of FakeApi and fake-link.ts.
  *
- * It knows no schemas, selectors nor users. Its answers follow kube-apiserver where the client's behaviour hangs on it.
+ * Does not support schemas, selectors and users. Responses follow kube-apiserver where the client depends on it.
  */
 import type { ObjectName } from '#client/client.ts';
 import { FakeStream } from '#client/testing/fake-stream.ts';
@@ -30,7 +30,7 @@ interface Watcher {
 
 export class FakeApi {
   revision = 0;
-  /** Everything that ever happened, in order; what a watch can still start from is a matter of `compact`. */
+  /** All events in order. `compact` decides from which revision a watch can start. */
   readonly history: FakeEvent[] = [];
   #compacted = 0;
   #uids = 0;
@@ -38,7 +38,7 @@ export class FakeApi {
   readonly #watchers = new Set<Watcher>();
   readonly #pages = new Map<string, Stored[]>();
 
-  // ---- the API
+  // ---- The API.
 
   get(type: ResourceType, key: string): Stored {
     const object = this.#collection(type).get(key);
@@ -61,10 +61,10 @@ export class FakeApi {
     const creationTimestamp = '2030-01-01T00:00:00Z';
     const metadata = { ...object.metadata, name: object.metadata.name ?? '', uid, creationTimestamp };
     const body = { ...object, apiVersion: apiVersionOf(type), kind: type.kind, metadata };
-    return dryRun ? this.#stamped(body) : this.#commit('ADDED', type, key, body);
+    return dryRun ? this.#withRevision(body) : this.#commit('ADDED', type, key, body);
   }
 
-  /** A whole object, or only its status; one that changes nothing gets no revision, as everywhere in Kubernetes. */
+  /** Updates the whole object or its status. As in Kubernetes, an update without changes gets no new revision. */
   update(type: ResourceType, object: KubeObject, { subresource }: { subresource?: string | undefined } = {}): Stored {
     const key = objectKey(object);
     const old = this.get(type, key);
@@ -91,8 +91,8 @@ export class FakeApi {
 
   patch(type: ResourceType, key: string, patch: unknown, options: { subresource?: string | undefined } = {}): Stored {
     const old = this.get(type, key);
-    if (!isRecord(patch)) throw badRequest('this fake knows merge patches only');
-    return this.update(type, merged({ ...old, metadata: without(old.metadata, 'resourceVersion') }, patch), options);
+    if (!isRecord(patch)) throw badRequest('the fake supports only merge patches');
+    return this.update(type, mergePatch({ ...old, metadata: omit(old.metadata, 'resourceVersion') }, patch), options);
   }
 
   delete(
@@ -111,7 +111,7 @@ export class FakeApi {
   }
 
   list(type: ResourceType, { namespace, limit = 0, token }: { namespace?: string; limit?: number; token?: string }) {
-    let [revision, items] = [this.revision, this.#matching(type, namespace)];
+    let [revision, items] = [this.revision, this.#listObjects(type, namespace)];
     let start = 0;
     if (token !== undefined) {
       const page = this.#pages.get(token);
@@ -135,23 +135,23 @@ export class FakeApi {
     const [collection, prefix] = [groupResource(type), namespace === undefined ? '' : `${namespace}/`];
     const watcher: Watcher = { collection, prefix, bookmarks, stream: new FakeStream() };
     if (since === 0) {
-      for (const object of this.#matching(type, namespace)) watcher.stream.line({ type: 'ADDED', object });
+      for (const object of this.#listObjects(type, namespace)) watcher.stream.line({ type: 'ADDED', object });
     } else if (since < this.#compacted) {
       const status = gone(`too old resource version: ${since} (${this.#compacted})`).toStatus();
       watcher.stream.line({ type: 'ERROR', object: status });
       watcher.stream.end();
       return watcher.stream;
     }
-    // A revision that is still to come is waited for in silence, as kube-apiserver does.
+    // Like kube-apiserver, waits silently for a revision in the future.
     if (since > 0) for (const event of this.history) if (event.revision > since) this.#send(watcher, event);
     this.#watchers.add(watcher);
     watcher.stream.onClose = () => void this.#watchers.delete(watcher);
     return watcher.stream;
   }
 
-  // ---- what a test does to it
+  // ---- Controls for tests.
 
-  /** Creates or changes, whatever is needed. */
+  /** Creates or updates the object. */
   put<T extends KubeObject>(type: ResourceType<T>, object: T): Stored<T> {
     const known = this.peek(type, objectKey(object));
     return (known === undefined ? this.create(type, object) : this.update(type, object)) as Stored<T>;
@@ -170,13 +170,13 @@ export class FakeApi {
     return this.#watchers.size;
   }
 
-  /** Watches from before now are answered with 410, and so are continue tokens. */
+  /** Makes watches from older revisions and continue tokens fail with 410. */
   compact(): void {
     this.#compacted = this.revision;
     this.#pages.clear();
   }
 
-  /** Ends every watch in that way. What was sent but not read yet is lost with a reset. */
+  /** Breaks every watch. A reset loses what was sent but not read yet. */
   breakWatches(how: Break): void {
     for (const watcher of [...this.#watchers]) {
       this.#watchers.delete(watcher);
@@ -184,7 +184,7 @@ export class FakeApi {
     }
   }
 
-  /** Sends the newest events once more. */
+  /** Sends the newest events again. */
   repeat(count: number): void {
     for (const event of this.history.slice(-count)) for (const watcher of this.#watchers) this.#send(watcher, event);
   }
@@ -195,7 +195,7 @@ export class FakeApi {
     }
   }
 
-  /** The server comes back, with an older state if one is named; what was written after it never happened. */
+  /** Restarts the server. With `at`, restores that older revision: later writes are lost. */
   restart({ at = this.revision }: { at?: number } = {}): void {
     this.breakWatches('reset');
     this.#pages.clear();
@@ -205,44 +205,44 @@ export class FakeApi {
     this.history.splice(0, this.history.length, ...kept);
     this.#objects.clear();
     for (const { collection, type, key, object } of kept) {
-      const objects = this.#named(collection);
+      const objects = this.#objectsOf(collection);
       if (type === 'DELETED') objects.delete(key);
       else objects.set(key, object);
     }
   }
 
-  // ----
+  // ---- Internals.
 
   #collection(type: ResourceType): Map<string, Stored> {
-    return this.#named(groupResource(type));
+    return this.#objectsOf(groupResource(type));
   }
 
-  #named(collection: string): Map<string, Stored> {
+  #objectsOf(collection: string): Map<string, Stored> {
     let objects = this.#objects.get(collection);
     if (objects === undefined) this.#objects.set(collection, (objects = new Map()));
     return objects;
   }
 
-  #matching(type: ResourceType, namespace: string | undefined): Stored[] {
+  #listObjects(type: ResourceType, namespace: string | undefined): Stored[] {
     const prefix = namespace === undefined ? '' : `${namespace}/`;
     const entries = [...this.#collection(type)].filter(([key]) => key.startsWith(prefix));
     return entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, object]) => object);
   }
 
   #save(type: ResourceType, key: string, old: Stored, next: KubeObject): Stored {
-    if (JSON.stringify(sorted({ ...next, metadata: next.metadata })) === JSON.stringify(sorted(old))) return old;
-    const released = next.metadata.deletionTimestamp !== undefined && (next.metadata.finalizers ?? []).length === 0;
-    return this.#commit(released ? 'DELETED' : 'MODIFIED', type, key, next);
+    if (JSON.stringify(sortKeys({ ...next, metadata: next.metadata })) === JSON.stringify(sortKeys(old))) return old;
+    const isReleased = next.metadata.deletionTimestamp !== undefined && (next.metadata.finalizers ?? []).length === 0;
+    return this.#commit(isReleased ? 'DELETED' : 'MODIFIED', type, key, next);
   }
 
-  #stamped(object: KubeObject, revision?: number): Stored {
+  #withRevision(object: KubeObject, revision?: number): Stored {
     const stamp = revision === undefined ? {} : { resourceVersion: String(revision) };
     return JSON.parse(JSON.stringify({ ...object, metadata: { ...object.metadata, ...stamp } })) as Stored;
   }
 
   #commit(type: FakeEvent['type'], resource: ResourceType, key: string, object: KubeObject): Stored {
     const revision = ++this.revision;
-    const stored = this.#stamped(object, revision);
+    const stored = this.#withRevision(object, revision);
     const objects = this.#collection(resource);
     if (type === 'DELETED') objects.delete(key);
     else objects.set(key, stored);
@@ -258,29 +258,29 @@ export class FakeApi {
   }
 }
 
-/** What a writer may set in metadata. */
+/** Returns the metadata that a writer may set. */
 function ownMetadata({ metadata }: KubeObject) {
   const { labels, annotations, finalizers, ownerReferences } = metadata;
   return { labels, annotations, finalizers, ownerReferences };
 }
 
-function without<O extends object, K extends keyof O>(object: O, key: K): Omit<O, K> {
+function omit<O extends object, K extends keyof O>(object: O, key: K): Omit<O, K> {
   const { [key]: _, ...rest } = object;
   return rest;
 }
 
-function merged(target: unknown, patch: Record<string, unknown>): KubeObject {
+function mergePatch(target: unknown, patch: Record<string, unknown>): KubeObject {
   const result: Record<string, unknown> = isRecord(target) ? { ...target } : {};
   for (const [key, value] of Object.entries(patch)) {
     if (value === null) delete result[key];
-    else result[key] = isRecord(value) ? merged(result[key], value) : value;
+    else result[key] = isRecord(value) ? mergePatch(result[key], value) : value;
   }
   return result as KubeObject;
 }
 
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
+function sortKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortKeys);
   if (!isRecord(value)) return value;
   const entries = Object.entries(value).filter(([, field]) => field !== undefined);
-  return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, field]) => [key, sorted(field)]));
+  return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, field]) => [key, sortKeys(field)]));
 }

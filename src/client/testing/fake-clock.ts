@@ -1,4 +1,4 @@
-/** A clock that stands still until a test moves it. */
+/** A clock that advances only when a test says so. */
 import type { Clock } from '#lib/clock.ts';
 
 interface Timer {
@@ -10,7 +10,7 @@ interface Timer {
 const START_MS = 1_900_000_000_000;
 
 export class FakeClock implements Clock {
-  /** Runs on with `advance` only; timers look at it, as a system's monotonic clock. */
+  /** The monotonic time, which only `advance` changes. Timers use it. */
   #elapsedMs = 0;
   #wallOffsetMs = START_MS;
   #order = 0;
@@ -34,7 +34,7 @@ export class FakeClock implements Clock {
     return this.#timers.size;
   }
 
-  /** Fires what is due in order, and lets what each timer started come to rest before the next. */
+  /** Fires due timers in order and lets the work of each complete before the next. */
   async advance(ms: number): Promise<void> {
     await settle();
     const untilMs = this.#elapsedMs + ms;
@@ -47,7 +47,7 @@ export class FakeClock implements Clock {
     this.#elapsedMs = untilMs;
   }
 
-  /** The wall clock jumps, as when somebody sets it; timers do not notice. */
+  /** Changes the wall clock, as if a user had set it. Timers are not affected. */
   leap(ms: number): void {
     this.#wallOffsetMs += ms;
   }
@@ -64,7 +64,7 @@ export class FakeClock implements Clock {
   }
 }
 
-/** Lets everything run that waits for nothing but promises. */
+/** Lets all work complete that waits only for promises. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < 2; i++) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,4 +1,4 @@
-/** One client's connection to a FakeApi, which a test can cut, hold up, or let fail. */
+/** The connection of one client to a FakeApi, which a test can cut, block or let fail. */
 import { abortable, delay } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
 import { jsonLines } from '#client/json-lines.ts';
@@ -11,18 +11,18 @@ import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 
 /**
- * `refused`: nothing gets through, and that is known at once. `held`: requests wait for ever. `deaf`: the server does
- * what it is asked, but no answer comes back.
+ * `refused`: requests fail at once. `held`: requests wait forever. `deaf`: the server processes requests, but its
+ * responses are lost.
  */
 export type LinkState = 'up' | 'refused' | 'held' | 'deaf';
 
 export class FakeLink {
   state: LinkState = 'up';
-  /** Each request, as `GET /api/v1/pods?limit=1`. */
+  /** Every request, as `GET /api/v1/pods?limit=1`. */
   readonly requests: string[] = [];
-  /** Thrown by the next requests, one each. */
+  /** Errors for the next requests, one each. */
   readonly failures: Error[] = [];
-  /** Called when the server has answered and before the client hears of it. */
+  /** Called after the server has processed a write and before the client receives the response. */
   afterWrite: ((request: TransportRequest) => void) | undefined;
   readonly transport: Transport;
   readonly client: Client;
@@ -30,7 +30,7 @@ export class FakeLink {
   readonly #types: readonly ResourceType[];
   readonly #latency: { clock: Clock; ms(): number } | undefined;
 
-  /** With a latency each way of a request takes that long. */
+  /** With a latency, each direction of a request takes that long. */
   constructor(api: FakeApi, types: readonly ResourceType[], latency?: { clock: Clock; ms(): number }) {
     this.#api = api;
     this.#types = types;
@@ -42,25 +42,25 @@ export class FakeLink {
     this.client = createClient(this.transport);
   }
 
-  /** How many requests of that beginning there were: `list` and `watch` are both GET, so say `GET /api/v1/pods?watch`. */
-  count(beginning: string): number {
-    return this.requests.filter((request) => request.startsWith(beginning)).length;
+  /** Returns the number of requests with this prefix. Lists and watches are both GET: use `GET /api/v1/pods?watch`. */
+  count(prefix: string): number {
+    return this.requests.filter((request) => request.startsWith(prefix)).length;
   }
 
   async #request(request: TransportRequest): Promise<{ status: number; body: unknown; warnings: readonly string[] }> {
     request.signal?.throwIfAborted();
-    await this.#pass(request);
-    // What was sent arrives, even if its sender has given up meanwhile.
-    await this.#travel();
+    await this.#send(request);
+    // A sent request arrives even if its sender has given up.
+    await this.#waitLatency();
     const body: unknown = JSON.parse(JSON.stringify(this.#serve(request)));
     if (request.method !== 'GET') this.afterWrite?.(request);
-    await this.#travel();
+    await this.#waitLatency();
     if (this.state === 'deaf') await new Promise(() => {});
     return { status: 200, body, warnings: [] };
   }
 
   async *#stream(request: TransportRequest): AsyncGenerator<unknown, void, undefined> {
-    await abortable(this.#pass(request), request.signal);
+    await abortable(this.#send(request), request.signal);
     const { type, namespace } = this.#parse(request.path);
     const since = Number(request.query?.get('resourceVersion') ?? 0);
     const bookmarks = request.query?.get('allowWatchBookmarks') === 'true';
@@ -68,7 +68,7 @@ export class FakeLink {
     yield* jsonLines(stream.read(request.signal), { what: describeRequest(request), readLine: request.readLine });
   }
 
-  async #pass({ method, path, query }: TransportRequest): Promise<void> {
+  async #send({ method, path, query }: TransportRequest): Promise<void> {
     this.requests.push(`${method} ${path}${query === undefined || query.size === 0 ? '' : `?${query.toString()}`}`);
     const failure = this.failures.shift();
     if (failure !== undefined) throw failure;
@@ -76,7 +76,7 @@ export class FakeLink {
     if (this.state === 'held') await new Promise(() => {});
   }
 
-  async #travel(): Promise<void> {
+  async #waitLatency(): Promise<void> {
     const latency = this.#latency;
     const never = new AbortController().signal;
     if (latency !== undefined) await delay(latency.clock, latency.ms(), { signal: never });

@@ -1,7 +1,7 @@
-/** The bytes of one watch on their way: what was sent, what was read, and how it broke. */
+/** The bytes of one watch in transit: what was sent, what was read, and how it broke. */
 import { TransportError } from '#client/transport.ts';
 
-/** `reset` loses what was sent and not read yet; after `silence` the connection stands, but nothing comes. */
+/** `reset` loses what was sent but not read yet. After `silence` the connection stays open, but nothing arrives. */
 export type Break = 'reset' | 'inside a line' | 'end' | 'silence';
 
 export class FakeStream implements AsyncIterable<Buffer> {
@@ -14,7 +14,7 @@ export class FakeStream implements AsyncIterable<Buffer> {
   line(value: unknown): void {
     if (this.#silent) return;
     const bytes = Buffer.from(`${JSON.stringify(value)}\n`);
-    // In two pieces: no reader may take a chunk for a line.
+    // In two chunks, so that no reader can treat a chunk as a line.
     const middle = bytes.length >> 1;
     this.#chunks.push(bytes.subarray(0, middle), bytes.subarray(middle));
     this.#wake?.();

@@ -1,4 +1,4 @@
-/** A kind for tests, and builders of its objects. */
+/** A kind for tests and a builder of its objects. */
 import type { KubeObject, ObjectMeta, ResourceType } from '#kube/meta.ts';
 
 export interface Gadget extends KubeObject {

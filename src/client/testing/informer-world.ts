@@ -1,4 +1,4 @@
-/** An informer on a fake API, with what its listener has seen. */
+/** An informer on a fake API, with the changes that its listener has seen. */
 import { Informer } from '#client/informer.ts';
 import type { InformerOptions } from '#client/informer.ts';
 import { FakeApi } from '#client/testing/fake-api.ts';

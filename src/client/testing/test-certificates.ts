@@ -1,7 +1,7 @@
 /**
- * Keys and certificates for tests against a real TLS server on this machine; they open nothing else.
- * Made once with openssl, valid for 100 years: a CA, a server (localhost, 127.0.0.1, api.test) and a client
- * (CN selfsame-tester, O testers). The CA's key was thrown away.
+ * Keys and certificates for tests with a real TLS server on this machine. Used for nothing else. Created once with
+ * openssl, valid for 100 years: a CA, a server (localhost, 127.0.0.1, api.test) and a client (CN selfsame-tester, O
+ * testers). The key of the CA was deleted.
  */
 
 export const TEST_CA = `-----BEGIN CERTIFICATE-----

@@ -1,4 +1,4 @@
-/** A real TLS server on this machine with HTTP/2, and a way to it that can be cut or made a black hole. */
+/** Real TLS servers on this machine, and a proxy that can cut connections or drop all data. */
 import { createSecureServer } from 'node:http2';
 import type { Http2SecureServer, Http2ServerRequest, Http2ServerResponse, ServerHttp2Session } from 'node:http2';
 import { createServer as createHttpsServer } from 'node:https';
@@ -19,7 +19,7 @@ const TLS = {
 export interface TestServer {
   readonly port: number;
   readonly sessions: Set<ServerHttp2Session>;
-  /** How many connections were ever made. */
+  /** The number of connections since the start. */
   connections(): number;
   stop(): Promise<void>;
 }
@@ -35,20 +35,16 @@ export async function startHttp2Server(
     session.on('error', () => {});
     session.on('close', () => sessions.delete(session));
   });
-  return await started(server, port, sessions);
+  return await listen(server, port, sessions);
 }
 
-/** Without HTTP/2. */
+/** A server without HTTP/2. */
 export async function startHttp1Server(handler: TestHandler, { port = 0 } = {}): Promise<TestServer> {
   const server = createHttpsServer(TLS, handler as never);
-  return await started(server as unknown as Http2SecureServer, port, new Set());
+  return await listen(server as unknown as Http2SecureServer, port, new Set());
 }
 
-async function started(
-  server: Http2SecureServer,
-  port: number,
-  sessions: Set<ServerHttp2Session>,
-): Promise<TestServer> {
+async function listen(server: Http2SecureServer, port: number, sessions: Set<ServerHttp2Session>): Promise<TestServer> {
   let connections = 0;
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
@@ -71,7 +67,7 @@ async function started(
   };
 }
 
-/** Passes bytes on to a port, until it is told otherwise. */
+/** Forwards bytes to a port. */
 export class TestProxy {
   readonly #server: Server;
   readonly #pairs = new Set<readonly [Socket, Socket]>();
@@ -85,7 +81,7 @@ export class TestProxy {
   static async start(targetPort: number): Promise<TestProxy> {
     const server = createServer();
     const proxy = new TestProxy(server, targetPort);
-    server.on('connection', (near) => proxy.#join(near));
+    server.on('connection', (near) => proxy.#connect(near));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     return proxy;
   }
@@ -98,7 +94,7 @@ export class TestProxy {
     this.#targetPort = port;
   }
 
-  /** A TCP reset on every connection. */
+  /** Sends a TCP reset on every connection. */
   reset(): void {
     for (const [near, far] of this.#pairs) {
       near.resetAndDestroy();
@@ -106,7 +102,7 @@ export class TestProxy {
     }
   }
 
-  /** Connections stay, but nothing comes through any more. */
+  /** Keeps connections open but drops all data. */
   swallow(): void {
     for (const [near, far] of this.#pairs) {
       near.unpipe(far);
@@ -121,7 +117,7 @@ export class TestProxy {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  #join(near: Socket): void {
+  #connect(near: Socket): void {
     const far = connect(this.#targetPort, '127.0.0.1');
     const pair = [near, far] as const;
     this.#pairs.add(pair);

@@ -1,22 +1,22 @@
 /**
- * Whether a new object adds just the fields that another one added, which is so for most objects of a kind. Makes nothing,
- * and looks each field up once: that is why it is there beside compareFields.
+ * Checks whether a new object adds exactly the fields that another one added, which is so for most objects of a kind. A
+ * fast path beside compareFields: it creates nothing and looks each field up once.
  */
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 import type { FieldSet } from './field-set.ts';
 import { fieldTypeOf, shapeOf, typeOfField } from './field-type.ts';
-import type { FieldType, ListType, MapType } from './field-type.ts';
+import type { FieldType, FieldListType, FieldMapType } from './field-type.ts';
 import { itemElement } from './list-item.ts';
 import { fieldNameOf } from './path-element.ts';
 
-/** A set of fields with the types that its fields have. */
+/** A set of fields with the types of its fields. */
 export interface Expected {
   readonly member: boolean;
-  /** How many there are below. */
+  /** The number of children. */
   readonly size: number;
   readonly fields: ReadonlyMap<string, ExpectedField>;
-  /** By their element. */
+  /** List items by their path element. */
   readonly items: ReadonlyMap<string, Expected>;
 }
 
@@ -25,28 +25,30 @@ interface ExpectedField {
   readonly below: Expected;
 }
 
-/** Undefined where objects of the schema are no maps with fields of their own. */
+/**
+ * Adds the types to a set of added fields. Returns undefined if objects of the schema are not maps with named fields.
+ */
 export function expectedOf(added: FieldSet, schema: Schema): Expected | undefined {
   const type = fieldTypeOf(schema);
-  return type.map === undefined || type.map.atomic ? undefined : expected(added, type);
+  return type.map === undefined || type.map.atomic ? undefined : withTypes(added, type);
 }
 
-function expected({ member, children }: FieldSet, { map, list }: FieldType): Expected {
+function withTypes({ member, children }: FieldSet, { map, list }: FieldType): Expected {
   const fields = new Map<string, ExpectedField>();
   const items = new Map<string, Expected>();
   for (const [element, below] of children) {
     const name = fieldNameOf(element);
     if (name !== undefined && map !== undefined) {
       const type = typeOfField(map, name);
-      fields.set(name, { type, below: expected(below, type) });
-    } else if (list !== undefined) items.set(element, expected(below, list.items));
+      fields.set(name, { type, below: withTypes(below, type) });
+    } else if (list !== undefined) items.set(element, withTypes(below, list.items));
   }
   return { member, size: children.size, fields, items };
 }
 
 /**
- * As compareFields(empty, object) tells what is added; `empty` has maps without anything in them at most. It may say no
- * to what is so, never yes to what is not.
+ * Reports whether compareFields(empty, object) would return exactly the expected fields as added. `empty` contains at
+ * most empty maps. May return false although the fields are the same, but never true if they differ.
  */
 export function addsJust(object: Record<string, unknown>, empty: object, all: Expected): boolean {
   const { fields, size } = all;
@@ -58,45 +60,45 @@ export function addsJust(object: Record<string, unknown>, empty: object, all: Ex
     if (field === undefined) return false;
     found++;
     const { type, below } = field;
-    if (empty === NOTHING || !Object.hasOwn(empty, name)) {
-      if (!isWhole(item, type, below)) return false;
+    if (empty === EMPTY || !Object.hasOwn(empty, name)) {
+      if (!isAddedWhole(item, type, below)) return false;
       continue;
     }
-    // A map that was there is not added itself.
-    const fits = !below.member && type.map !== undefined && !type.map.atomic && isRecord(item);
-    if (!fits || !addsJust(item, NOTHING, below)) return false;
+    // An existing map is not added itself.
+    const isGranularMap = !below.member && type.map !== undefined && !type.map.atomic && isRecord(item);
+    if (!isGranularMap || !addsJust(item, EMPTY, below)) return false;
   }
   return found === size;
 }
 
-const NOTHING = {};
+const EMPTY = {};
 
-function isWhole(value: unknown, type: FieldType, all: Expected): boolean {
+function isAddedWhole(value: unknown, type: FieldType, all: Expected): boolean {
   switch (shapeOf(type, value)) {
     case 'scalar':
       return isLeaf(all);
     case 'list':
-      return isWholeList(value, type.list!, all);
+      return isListAddedWhole(value, type.list!, all);
     case 'map':
-      return isWholeMap(value, type.map!, all);
+      return isMapAddedWhole(value, type.map!, all);
   }
 }
 
 const isLeaf = ({ member, size }: Expected) => member && size === 0;
 
-function isWholeList(value: unknown, list: ListType, all: Expected): boolean {
+function isListAddedWhole(value: unknown, list: FieldListType, all: Expected): boolean {
   if (list.kind === 'atomic' || !Array.isArray(value) || value.length === 0) return isLeaf(all);
   const items = value as unknown[];
   if (!all.member || all.size !== items.length) return false;
   for (let i = 0; i < items.length; i++) {
     const element = itemElement(list, items[i]);
     const below = element === undefined ? undefined : all.items.get(element);
-    if (below === undefined || !isWhole(items[i], list.items, below)) return false;
+    if (below === undefined || !isAddedWhole(items[i], list.items, below)) return false;
   }
   return true;
 }
 
-function isWholeMap(value: unknown, map: MapType, all: Expected): boolean {
+function isMapAddedWhole(value: unknown, map: FieldMapType, all: Expected): boolean {
   if (map.atomic || !isRecord(value)) return isLeaf(all);
-  return all.member && addsJust(value, NOTHING, all);
+  return all.member && addsJust(value, EMPTY, all);
 }

@@ -19,8 +19,8 @@ interface Case {
 const below = (fields: Json): Json => ({ 'f:spec': fields });
 
 const cases: Record<string, Case> = {
-  'equal values': { before: spec({ size: 1, args: ['a'] }), after: spec({ args: ['a'], size: 1 }) },
-  'a created object: named fields are there, too, but not the root': {
+  'finds nothing in equal values': { before: spec({ size: 1, args: ['a'] }), after: spec({ args: ['a'], size: 1 }) },
+  'a created object adds its named fields, but not the root': {
     before: undefined,
     after: { labels: { a: 'b' }, spec: { size: 1, parts: [{ name: 'x' }] } },
     added: {
@@ -28,44 +28,48 @@ const cases: Record<string, Case> = {
       'f:spec': { '.': L, 'f:parts': { '.': L, 'k:{"name":"x"}': { '.': L, 'f:name': L } }, 'f:size': L },
     },
   },
-  'an object that went': {
+  'a removed field is removed with everything in it': {
     before: spec({ tags: ['a'] }),
     after: {},
     removed: { 'f:spec': { '.': L, 'f:tags': { '.': L, 'v:"a"': L } } },
   },
-  'a changed scalar': { before: spec({ size: 1 }), after: spec({ size: 2 }), modified: below({ 'f:size': L }) },
-  'a field more and a field less': {
+  'a changed scalar is modified': {
+    before: spec({ size: 1 }),
+    after: spec({ size: 2 }),
+    modified: below({ 'f:size': L }),
+  },
+  'one field is added and another removed': {
     before: spec({ size: 1, on: true }),
     after: spec({ on: true, kind: 'x' }),
     added: below({ 'f:kind': L }),
     removed: below({ 'f:size': L }),
   },
-  'an atomic list is one': {
+  'an atomic list is modified as a whole': {
     before: spec({ args: ['a'] }),
     after: spec({ args: ['a', 'b'] }),
     modified: below({ 'f:args': L }),
   },
-  'the order of an atomic list counts': {
+  'the order of an atomic list matters': {
     before: spec({ args: ['a', 'b'] }),
     after: spec({ args: ['b', 'a'] }),
     modified: below({ 'f:args': L }),
   },
-  'an atomic map is one': {
+  'an atomic map is modified as a whole': {
     before: spec({ selector: { a: '1' } }),
     after: spec({ selector: { a: '1', b: '2' } }),
     modified: below({ 'f:selector': L }),
   },
-  'the order of sets and map lists does not count': {
+  'the order of sets and map lists does not matter': {
     before: spec({ tags: ['a', 'b'], parts: [{ name: 'x' }, { name: 'y' }] }),
     after: spec({ tags: ['b', 'a'], parts: [{ name: 'y' }, { name: 'x' }] }),
   },
-  'items of a set': {
+  'items of a set are added and removed': {
     before: spec({ tags: ['a', 'b'] }),
     after: spec({ tags: ['b', 'c'] }),
     added: below({ 'f:tags': { 'v:"c"': L } }),
     removed: below({ 'f:tags': { 'v:"a"': L } }),
   },
-  'items of a map list': {
+  'items of a map list are added, modified and removed': {
     before: spec({ parts: [{ name: 'x', size: 1 }, { name: 'y' }] }),
     after: spec({
       parts: [
@@ -77,58 +81,58 @@ const cases: Record<string, Case> = {
     modified: below({ 'f:parts': { 'k:{"name":"x"}': { 'f:size': L } } }),
     removed: below({ 'f:parts': { 'k:{"name":"y"}': { '.': L, 'f:name': L } } }),
   },
-  'a key that becomes explicit is a field more': {
+  'a key that becomes explicit is added': {
     before: spec({ ports: [{ port: 80 }] }),
     after: spec({ ports: [{ port: 80, protocol: 'TCP' }] }),
     added: below({ 'f:ports': { 'k:{"port":80,"protocol":"TCP"}': { 'f:protocol': L } } }),
   },
-  'null and the empty list are told apart': {
+  'null differs from the empty list': {
     before: spec({ tags: null }),
     after: spec({ tags: [] }),
     modified: below({ 'f:tags': L }),
   },
-  'null and the empty map are told apart': {
+  'null differs from the empty map': {
     before: { labels: null },
     after: { labels: {} },
     modified: { 'f:labels': L },
   },
-  'null that is filled': {
+  'a map that replaces null adds its entries only': {
     before: { labels: null },
     after: { labels: { a: 'b' } },
     added: { 'f:labels': { 'f:a': L } },
   },
-  'a list that is emptied loses its items, not itself': {
+  'a list that becomes empty loses its items, not itself': {
     before: spec({ tags: ['a'] }),
     after: spec({ tags: [] }),
     removed: below({ 'f:tags': { 'v:"a"': L } }),
   },
-  'a scalar that becomes null': {
+  'a scalar that becomes null is modified': {
     before: spec({ size: 1 }),
     after: spec({ size: null }),
     modified: below({ 'f:size': L }),
   },
-  'a number that becomes a string': {
+  'a number that becomes a string is modified': {
     before: spec({ target: 1 }),
     after: spec({ target: '1' }),
     modified: below({ 'f:target': L }),
   },
-  'a free value that changes its shape lost what it was and gained what it is': {
+  'a map that becomes a scalar is modified and loses its entries': {
     before: { other: { a: 1 } },
     after: { other: 'x' },
     modified: { 'f:other': L },
     removed: { 'f:other': { 'f:a': L } },
   },
-  'a free list that becomes a map': {
+  'a list that becomes a map is modified and gains its entries': {
     before: { other: [1] },
     after: { other: { a: 1 } },
     added: { 'f:other': { 'f:a': L } },
     modified: { 'f:other': L },
   },
-  'equal doubles': {
+  'equal duplicates do not differ': {
     before: spec({ tags: ['a', 'a', 'b'] }),
     after: spec({ tags: ['b', 'a', 'a'] }),
   },
-  'doubles that change are one': {
+  'changed duplicates are modified as one item': {
     before: spec({
       parts: [
         { name: 'a', size: 1 },
@@ -143,7 +147,7 @@ const cases: Record<string, Case> = {
     }),
     modified: below({ 'f:parts': { 'k:{"name":"a"}': L } }),
   },
-  'doubles that become one item': {
+  'duplicates that become one item are removed, and the item is added': {
     before: spec({
       parts: [
         { name: 'a', size: 1 },
@@ -154,13 +158,13 @@ const cases: Record<string, Case> = {
     added: below({ 'f:parts': { 'k:{"name":"a"}': { '.': L, 'f:name': L, 'f:size': L } } }),
     removed: below({ 'f:parts': { 'k:{"name":"a"}': L } }),
   },
-  'an item that becomes doubles': {
+  'an item that becomes duplicates is removed, and the duplicates are added': {
     before: spec({ parts: [{ name: 'a', size: 1 }] }),
     after: spec({ parts: [{ name: 'a' }, { name: 'a' }] }),
     added: below({ 'f:parts': { 'k:{"name":"a"}': L } }),
     removed: below({ 'f:parts': { 'k:{"name":"a"}': { '.': L, 'f:name': L, 'f:size': L } } }),
   },
-  'names of object members mean nothing': {
+  'names of Object.prototype are ordinary names': {
     before: { labels: { a: 'b' } },
     after: { labels: { a: 'b', toString: 'x' } },
     added: { 'f:labels': { 'f:toString': L } },
@@ -195,7 +199,7 @@ const refused: Record<string, { before: unknown; after: unknown; want: string }>
 };
 
 for (const [sentence, { before, after, want }] of Object.entries(refused)) {
-  test(`refused: ${sentence}`, () => {
+  test(`refuses ${sentence}`, () => {
     assert.throws(() => compareFields(before, after, SAMPLE), new FieldTypeError(want));
   });
 }

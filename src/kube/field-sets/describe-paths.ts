@@ -1,8 +1,8 @@
-/** Field paths for people, as conflicts of server-side apply show them. */
+/** Formats field paths for users, as in the conflicts of server-side apply. */
 import type { FieldSet } from './field-set.ts';
-import { describeElement, sortedElements } from './path-element.ts';
+import { describeElement, sortElements } from './path-element.ts';
 
-/** `.spec.containers[name="web"].image`, each member once: those of a node before what lies below them. */
+/** Returns `.spec.containers[name="web"].image` for each member; the members of a node come before those below them. */
 export function describePaths(set: FieldSet): string[] {
   const paths: string[] = [];
   describe(set, '', paths);
@@ -10,7 +10,7 @@ export function describePaths(set: FieldSet): string[] {
 }
 
 function describe(set: FieldSet, prefix: string, paths: string[]): void {
-  const described = sortedElements(set.children.keys()).map((element) => ({
+  const described = sortElements(set.children.keys()).map((element) => ({
     path: prefix + describeElement(element),
     child: set.children.get(element)!,
   }));

@@ -25,22 +25,32 @@ const both = { 'f:a': { '.': L, 'f:b': L } };
 const other = { 'f:c': L };
 
 const algebra: Record<string, { do: (a: FieldSet, b: FieldSet) => FieldSet; a: Json; b: Json; want: Json }> = {
-  'union joins parents and children': { do: union, a: parent, b: child, want: both },
-  'union with nothing': { do: union, a: parent, b: {}, want: parent },
-  'union of strangers': { do: union, a: parent, b: other, want: { 'f:a': L, 'f:c': L } },
+  'union merges parents and children': { do: union, a: parent, b: child, want: both },
+  'union with an empty set changes nothing': { do: union, a: parent, b: {}, want: parent },
+  'union of disjoint sets has the paths of both': { do: union, a: parent, b: other, want: { 'f:a': L, 'f:c': L } },
   'intersection of a parent and its child is empty': { do: intersection, a: parent, b: child, want: {} },
-  'intersection keeps what both have': { do: intersection, a: both, b: child, want: child },
-  'a parent without its child is the parent': { do: difference, a: parent, b: child, want: parent },
-  'a child without its parent stays': { do: difference, a: child, b: parent, want: child },
-  'a child goes with its parent when asked for': { do: differenceWithChildren, a: both, b: parent, want: {} },
-  'a parent stays when its child goes': { do: differenceWithChildren, a: both, b: child, want: parent },
+  'intersection keeps the common paths': { do: intersection, a: both, b: child, want: child },
+  'difference of a parent and its child is the parent': { do: difference, a: parent, b: child, want: parent },
+  'difference of a child and its parent is the child': { do: difference, a: child, b: parent, want: child },
+  'differenceWithChildren removes a child with its parent': {
+    do: differenceWithChildren,
+    a: both,
+    b: parent,
+    want: {},
+  },
+  'differenceWithChildren keeps the parent of a removed child': {
+    do: differenceWithChildren,
+    a: both,
+    b: child,
+    want: parent,
+  },
   'difference leaves no empty branches': {
     do: difference,
     a: { 'f:a': { 'f:b': { 'f:c': L } }, 'f:d': L },
     b: { 'f:a': { 'f:b': { 'f:c': L } } },
     want: { 'f:d': L },
   },
-  'leaves are members with none below': {
+  'leavesOf returns the members without members below': {
     do: leavesOf,
     a: { 'f:a': { '.': L, 'f:b': L }, 'f:c': L },
     b: {},
@@ -54,7 +64,7 @@ for (const [sentence, { do: operation, a, b, want }] of Object.entries(algebra))
   });
 }
 
-test('a set is made of paths, and knows them', () => {
+test('is built from paths and contains them', () => {
   const set = fieldSetOf(['f:a', 'k:{"name":"x"}'], ['f:a'], []);
   assert.deepEqual(formatFieldsV1(set), { 'f:a': { '.': {}, 'k:{"name":"x"}': {} } });
   assert.ok(hasPath(set, ['f:a']));
@@ -64,7 +74,7 @@ test('a set is made of paths, and knows them', () => {
   assert.ok(!hasPath(fieldSetOf(['f:a', 'f:b']), ['f:a']));
 });
 
-test('union gives its first set itself when the second adds nothing', () => {
+test('union returns its first set if the second adds nothing', () => {
   const set = parseFieldsV1(both);
   assert.equal(union(set, parseFieldsV1(child)), set);
 });
@@ -76,13 +86,13 @@ test('a set without paths is empty', () => {
   assert.ok(!isEmpty(parseFieldsV1(child)));
 });
 
-test('to be the same, sets have the same members', () => {
+test('sets are the same if they have the same members', () => {
   assert.ok(sameFields(parseFieldsV1({ 'f:a': L, 'f:c': L }), parseFieldsV1({ 'f:c': L, 'f:a': L })));
   assert.ok(!sameFields(parseFieldsV1(both), parseFieldsV1(child)));
   assert.ok(!sameFields(parseFieldsV1(parent), parseFieldsV1(other)));
 });
 
-test('a set covers its parts only', () => {
+test('a set covers only its subsets', () => {
   assert.ok(covers(parseFieldsV1(both), parseFieldsV1(child)));
   assert.ok(covers(parseFieldsV1(both), NO_FIELDS));
   assert.ok(!covers(parseFieldsV1(child), parseFieldsV1(both)));

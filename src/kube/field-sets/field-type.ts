@@ -1,40 +1,40 @@
 /**
- * What a schema says about ownership: which shapes a value may have, whether lists and maps are owned whole or by item,
- * and which fields are named. Compiled once for a schema, as kube-openapi's schemaconv does; recursive schemas are fine.
- * How values are walked is its neighbours' business.
+ * The part of a schema that matters for ownership: which shapes a value may have, whether lists and maps are owned as a
+ * whole or by item, and which fields have a name. Compiled once per schema, like schemaconv of kube-openapi; schemas
+ * may be recursive. The other modules of this folder traverse values with it.
  */
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 import { compareGoStrings, fieldElement, keyPrefixes } from './path-element.ts';
 
-export type Scalar = 'numeric' | 'string' | 'boolean' | 'untyped';
+export type ScalarType = 'numeric' | 'string' | 'boolean' | 'untyped';
 
-/** A type that allows several shapes is decided by the value. At least one is there. */
+/** The type of a field. The value decides between several shapes; at least one is defined. */
 export interface FieldType {
-  readonly scalar: Scalar | undefined;
-  readonly list: ListType | undefined;
-  readonly map: MapType | undefined;
+  readonly scalar: ScalarType | undefined;
+  readonly list: FieldListType | undefined;
+  readonly map: FieldMapType | undefined;
 }
 
-export interface ListType {
+export interface FieldListType {
   readonly kind: 'atomic' | 'set' | 'map';
-  /** Of a map, sorted. */
+  /** The sorted keys of a map list. */
   readonly keys: readonly string[];
   readonly prefixes: readonly string[];
   readonly items: FieldType;
 }
 
 export interface NamedField {
-  /** As FieldsV1 writes it. */
+  /** The path element as in FieldsV1. */
   readonly element: string;
   readonly type: FieldType;
   readonly default: unknown;
 }
 
-export interface MapType {
+export interface FieldMapType {
   readonly atomic: boolean;
   readonly fields: ReadonlyMap<string, NamedField>;
-  /** Of fields that have no name in the schema; undefined where there may be none. */
+  /** The type of fields without a name in the schema; undefined if there may be none. */
   readonly others: FieldType | undefined;
 }
 
@@ -42,12 +42,12 @@ type Draft<T> = { -readonly [K in keyof T]: T[K] };
 
 const NO_NAMES: ReadonlyMap<string, NamedField> = new Map();
 
-/** Atomic whatever it holds: the items of a list that says nothing of them. */
+/** An atomic value of any shape: the type of list items without a schema. */
 const UNTYPED: Draft<FieldType> = { scalar: 'untyped', list: undefined, map: undefined };
 UNTYPED.list = unkeyedList('atomic', UNTYPED);
 UNTYPED.map = { atomic: true, fields: NO_NAMES, others: UNTYPED };
 
-/** Of what no schema describes: maps are granular, lists atomic. */
+/** The type of values without a schema: maps are granular, lists atomic. */
 export const DEDUCED: FieldType = deducedType();
 
 function deducedType(): FieldType {
@@ -57,7 +57,7 @@ function deducedType(): FieldType {
 }
 
 const compiled = new WeakMap<Schema, FieldType>();
-/** Below `x-kubernetes-preserve-unknown-fields`, which is inherited. */
+/** Types below `x-kubernetes-preserve-unknown-fields`, which is inherited. */
 const compiledOpen = new WeakMap<Schema, FieldType>();
 
 export function fieldTypeOf(schema: Schema, inheritedOpen = false): FieldType {
@@ -73,7 +73,7 @@ export function fieldTypeOf(schema: Schema, inheritedOpen = false): FieldType {
   return type;
 }
 
-function scalarOf({ type, format }: Schema): Scalar | undefined {
+function scalarOf({ type, format }: Schema): ScalarType | undefined {
   switch (type) {
     case undefined:
       return 'untyped';
@@ -89,7 +89,7 @@ function scalarOf({ type, format }: Schema): Scalar | undefined {
   }
 }
 
-function listType(schema: Schema, open: boolean): ListType {
+function listType(schema: Schema, open: boolean): FieldListType {
   const items = schema.items === undefined ? UNTYPED : fieldTypeOf(schema.items, open);
   const keys = schema['x-kubernetes-list-map-keys'] ?? [];
   switch (schema['x-kubernetes-list-type']) {
@@ -104,24 +104,24 @@ function listType(schema: Schema, open: boolean): ListType {
   }
 }
 
-/** Without a list type, strategic merge patch's hints decide. */
-function patchedList(schema: Schema, items: FieldType): ListType {
+/** Uses the hints of strategic merge patch for a list without a list type. */
+function patchedList(schema: Schema, items: FieldType): FieldListType {
   const strategy = schema['x-kubernetes-patch-strategy'];
   if (strategy !== 'merge' && strategy !== 'merge,retainKeys') return unkeyedList('atomic', items);
   const key = schema['x-kubernetes-patch-merge-key'];
   return key === undefined ? unkeyedList('set', items) : keyedList([key], items);
 }
 
-function keyedList(names: readonly string[], items: FieldType): ListType {
+function keyedList(names: readonly string[], items: FieldType): FieldListType {
   const keys = [...names].sort(compareGoStrings);
   return { kind: 'map', keys, prefixes: keyPrefixes(keys), items };
 }
 
-function unkeyedList(kind: 'atomic' | 'set', items: FieldType): ListType {
+function unkeyedList(kind: 'atomic' | 'set', items: FieldType): FieldListType {
   return { kind, keys: [], prefixes: [], items };
 }
 
-function mapType(schema: Schema, open: boolean): MapType {
+function mapType(schema: Schema, open: boolean): FieldMapType {
   const fields = new Map<string, NamedField>();
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
     fields.set(name, {
@@ -130,7 +130,7 @@ function mapType(schema: Schema, open: boolean): MapType {
       default: property.default,
     });
   }
-  if (schema['x-kubernetes-embedded-resource'] === true) nameObjectFields(fields);
+  if (schema['x-kubernetes-embedded-resource'] === true) addObjectFields(fields);
   return {
     atomic: schema['x-kubernetes-map-type'] === 'atomic',
     fields: fields.size === 0 ? NO_NAMES : fields,
@@ -141,7 +141,7 @@ function mapType(schema: Schema, open: boolean): MapType {
 const TEXT: Schema = { type: 'string' };
 const TEXTS: Schema = { type: 'object', additionalProperties: TEXT };
 
-/** What matters of ObjectMeta to ownership. */
+/** The part of ObjectMeta that matters for ownership. */
 const EMBEDDED_METADATA: Schema = {
   type: 'object',
   'x-kubernetes-preserve-unknown-fields': true,
@@ -158,8 +158,8 @@ const EMBEDDED_METADATA: Schema = {
   },
 };
 
-/** An embedded object has the fields of every object, whatever its schema says of them. */
-function nameObjectFields(fields: Map<string, NamedField>): void {
+/** Adds the fields that every embedded object has, regardless of its schema. */
+function addObjectFields(fields: Map<string, NamedField>): void {
   const schemas = { apiVersion: TEXT, kind: TEXT, metadata: EMBEDDED_METADATA };
   for (const [name, schema] of Object.entries(schemas)) {
     fields.set(name, { element: fieldElement(name), type: fieldTypeOf(schema), default: undefined });
@@ -174,7 +174,7 @@ function othersOf({ additionalProperties, properties }: Schema, open: boolean): 
 
 export type Shape = 'scalar' | 'list' | 'map';
 
-/** As which of its type's shapes a value is walked. One that fits none, null among them, goes as a map, scalar or list. */
+/** Returns the shape in which a value is traversed. A value that fits none, such as null, is a map, scalar or list. */
 export function shapeOf(type: FieldType, value: unknown): Shape {
   if (typeof value === 'object') {
     if (value === null) return anyShape(type);
@@ -189,9 +189,9 @@ function anyShape(type: FieldType): Shape {
   return type.scalar === undefined ? 'list' : 'scalar';
 }
 
-/** Fields that the schema does not know are walked all the same: live objects may be older than it. */
-export const typeOfField = (map: MapType, name: string): FieldType =>
+/** Returns the type of a field. Fields without a schema have one as well, because live objects may be older than it. */
+export const typeOfField = (map: FieldMapType, name: string): FieldType =>
   map.fields.get(name)?.type ?? map.others ?? DEDUCED;
 
-export const elementOfField = (map: MapType, name: string): string =>
+export const elementOfField = (map: FieldMapType, name: string): string =>
   map.fields.get(name)?.element ?? fieldElement(name);

@@ -8,27 +8,27 @@ import { SAMPLE, spec } from './sample.fixture.ts';
 const L = {};
 
 const cases: Record<string, { value: unknown; want: Record<string, unknown>; schema?: Schema }> = {
-  'scalars are leaves, and named maps are not owned themselves': {
+  'owns scalars, but not the named maps that contain them': {
     value: { kind: 'A', spec: { size: 1, on: true } },
     want: { 'f:kind': L, 'f:spec': { 'f:on': L, 'f:size': L } },
   },
-  'entries of a free map are owned, the named map that holds them is not': {
+  'owns entries of a free map, but not the named map that contains them': {
     value: { labels: { b: '1', a: '2' } },
     want: { 'f:labels': { 'f:a': L, 'f:b': L } },
   },
-  'an empty map and null are owned themselves': {
+  'owns an empty map and null': {
     value: { labels: {}, spec: { size: null, parts: null } },
     want: { 'f:labels': L, 'f:spec': { 'f:parts': L, 'f:size': L } },
   },
-  'an empty list of items is not owned': {
+  'does not own an empty list of items': {
     value: spec({ parts: [], tags: [], size: 1 }),
     want: { 'f:spec': { 'f:size': L } },
   },
-  'atomic lists and maps are owned whole, empty ones too': {
+  'owns atomic lists and maps as a whole, also empty ones': {
     value: spec({ args: [], selector: { a: '1' } }),
     want: { 'f:spec': { 'f:args': L, 'f:selector': L } },
   },
-  'items of a map list are owned with their fields, keys among them': {
+  'owns items of a map list with their fields, including keys': {
     value: spec({ parts: [{ name: 'b', size: 1 }, { name: 'a' }] }),
     want: {
       'f:spec': {
@@ -39,7 +39,7 @@ const cases: Record<string, { value: unknown; want: Record<string, unknown>; sch
       },
     },
   },
-  'the default stands in for an absent key, which is not owned': {
+  'uses the default of an absent key, but does not own it': {
     value: spec({ ports: [{ port: 80 }, { port: 80, protocol: 'UDP' }] }),
     want: {
       'f:spec': {
@@ -50,15 +50,15 @@ const cases: Record<string, { value: unknown; want: Record<string, unknown>; sch
       },
     },
   },
-  'items of sets are owned by value': {
+  'owns items of sets by value': {
     value: spec({ tags: ['b', 'a'], numbers: [10, 9, 1.5] }),
     want: { 'f:spec': { 'f:numbers': { 'v:1.5': L, 'v:9': L, 'v:10': L }, 'f:tags': { 'v:"a"': L, 'v:"b"': L } } },
   },
-  'of doubles, only that they are there is owned': {
+  'owns duplicates as one item without fields': {
     value: spec({ parts: [{ name: 'a', size: 1 }, { name: 'a', size: 2 }, { name: 'a' }], tags: ['x', 'x'] }),
     want: { 'f:spec': { 'f:parts': { 'k:{"name":"a"}': L }, 'f:tags': { 'v:"x"': L } } },
   },
-  'a set in a map list': {
+  'owns items of a set in a map list': {
     value: spec({ ports: [{ port: 1, tags: ['a'] }] }),
     want: {
       'f:spec': {
@@ -66,11 +66,11 @@ const cases: Record<string, { value: unknown; want: Record<string, unknown>; sch
       },
     },
   },
-  'without a list type, the merge key of patches decides': {
+  'uses the merge key of patches for a list without a list type': {
     value: spec({ patched: [{ id: 'a', x: '1' }] }),
     want: { 'f:spec': { 'f:patched': { 'k:{"id":"a"}': { '.': L, 'f:id': L, 'f:x': L } } } },
   },
-  'what no schema describes: maps by entry, each owned itself, lists whole': {
+  'owns maps without a schema by entry and lists without a schema as a whole': {
     value: spec({ parts: [{ name: 'a', free: { x: { y: [1], z: {} } } }] }),
     want: {
       'f:spec': {
@@ -80,34 +80,34 @@ const cases: Record<string, { value: unknown; want: Record<string, unknown>; sch
       },
     },
   },
-  'unknown fields are kept by all that is below an open map': {
+  'owns unknown fields everywhere below an open map': {
     value: spec({ open: { more: 1, inner: { known: 'x', extra: { a: 1 } } } }),
     want: { 'f:spec': { 'f:open': { 'f:inner': { 'f:extra': { '.': L, 'f:a': L }, 'f:known': L }, 'f:more': L } } },
   },
-  'an embedded object has the metadata of every object': {
+  'knows the metadata of an embedded object': {
     value: spec({ template: { metadata: { labels: { a: 'b' } }, spec: {} } }),
     want: { 'f:spec': { 'f:template': { 'f:metadata': { 'f:labels': { 'f:a': L } }, 'f:spec': L } } },
   },
-  'a number or a string is a leaf': {
+  'owns an int-or-string and a time as scalars': {
     value: spec({ target: '50%', time: 'now' }),
     want: { 'f:spec': { 'f:target': L, 'f:time': L } },
   },
-  'undefined is absent': { value: { kind: undefined, spec: { size: 1 } }, want: { 'f:spec': { 'f:size': L } } },
-  'a field that the schema does not know is owned as if it had none': {
+  'treats undefined as absent': { value: { kind: undefined, spec: { size: 1 } }, want: { 'f:spec': { 'f:size': L } } },
+  'owns a field that the schema does not have like one without a schema': {
     value: { other: { a: 1 } },
     want: { 'f:other': { '.': L, 'f:a': L } },
   },
-  'names of object members mean nothing': {
+  'treats names of Object.prototype as ordinary names': {
     value: { labels: { constructor: 'x' } },
     want: { 'f:labels': { 'f:constructor': L } },
   },
-  'nobody owns the root, atomic as it may be': {
+  'never owns the root, even if it is atomic': {
     value: { a: 1 },
     schema: { type: 'object', 'x-kubernetes-map-type': 'atomic' },
     want: {},
   },
-  'nor a root that is a scalar': { value: 'x', schema: { type: 'string' }, want: {} },
-  'a map where a list is expected is not owned': {
+  'never owns a root that is a scalar': { value: 'x', schema: { type: 'string' }, want: {} },
+  'does not own a map in place of a list': {
     value: spec({ tags: { a: 1 }, size: 1 }),
     want: { 'f:spec': { 'f:size': L } },
   },
@@ -119,7 +119,7 @@ for (const [sentence, { value, want, schema }] of Object.entries(cases)) {
   );
 }
 
-test('a schema that holds itself is walked as deep as the value goes', () => {
+test('traverses a recursive schema as deep as the value', () => {
   const tree: Schema = { type: 'object', properties: { leaf: { type: 'string' } } };
   tree.properties!['next'] = tree;
   assert.deepEqual(formatFieldsV1(fieldsOf({ next: { next: { leaf: 'x' } } }, tree)), {

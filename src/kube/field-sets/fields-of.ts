@@ -1,30 +1,30 @@
 /**
- * What a manager owns who wrote a value whole: each leaf, each item of a set, map list or free map, and what is owned
- * whole because it is atomic. Named fields that only hold others are not owned themselves.
+ * The fields that a manager owns after writing a whole value: every leaf, every item of a set, map list or free map,
+ * and atomic values as a whole. Named fields that only contain others are not owned themselves.
  */
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 import { asMember, isEmpty, LEAF, NO_FIELDS } from './field-set.ts';
 import type { FieldSet } from './field-set.ts';
 import { DEDUCED, fieldTypeOf, shapeOf } from './field-type.ts';
-import type { FieldType, ListType, MapType } from './field-type.ts';
+import type { FieldType, FieldListType, FieldMapType } from './field-type.ts';
 import { itemElement } from './list-item.ts';
 import { fieldElement } from './path-element.ts';
 
-/** List items that have no key (check-config.ts refuses them) are left out. */
+/** Returns the owned fields. Omits list items without a key, which check-config.ts refuses. */
 export function fieldsOf(value: unknown, schema: Schema): FieldSet {
-  return below(owned(value, fieldTypeOf(schema), false));
+  return asRoot(ownedFields(value, fieldTypeOf(schema), false));
 }
 
-/** withNamedFields(fieldsOf(value)) in one go: named fields that hold others are members, too. */
+/** Returns addNamedFields(fieldsOf(value)) in one pass: named fields that contain others are members, too. */
 export function namedFieldsOf(value: unknown, schema: Schema): FieldSet {
-  return below(owned(value, fieldTypeOf(schema), true));
+  return asRoot(ownedFields(value, fieldTypeOf(schema), true));
 }
 
-/** Nobody owns the root itself. */
-const below = ({ children }: FieldSet): FieldSet => (children.size === 0 ? NO_FIELDS : { member: false, children });
+/** Makes a set whose root is not a member. */
+const asRoot = ({ children }: FieldSet): FieldSet => (children.size === 0 ? NO_FIELDS : { member: false, children });
 
-function owned(value: unknown, type: FieldType, named: boolean): FieldSet {
+function ownedFields(value: unknown, type: FieldType, named: boolean): FieldSet {
   switch (shapeOf(type, value)) {
     case 'scalar':
       return LEAF;
@@ -35,20 +35,20 @@ function owned(value: unknown, type: FieldType, named: boolean): FieldSet {
   }
 }
 
-function ownedList(value: unknown, list: ListType, named: boolean): FieldSet {
+function ownedList(value: unknown, list: FieldListType, named: boolean): FieldSet {
   if (list.kind === 'atomic') return LEAF;
   if (!Array.isArray(value) || value.length === 0) return NO_FIELDS;
   const children = new Map<string, FieldSet>();
   for (const item of value as unknown[]) {
     const element = itemElement(list, item);
     if (element === undefined) continue;
-    // Of items with the same key, only that they are there is owned.
-    children.set(element, children.has(element) ? LEAF : asMember(owned(item, list.items, named)));
+    // Of items with the same key, only their presence is owned.
+    children.set(element, children.has(element) ? LEAF : asMember(ownedFields(item, list.items, named)));
   }
   return { member: false, children };
 }
 
-function ownedMap(value: unknown, map: MapType, named: boolean): FieldSet {
+function ownedMap(value: unknown, map: FieldMapType, named: boolean): FieldSet {
   if (map.atomic) return LEAF;
   if (!isRecord(value)) return NO_FIELDS;
   const children = new Map<string, FieldSet>();
@@ -57,18 +57,18 @@ function ownedMap(value: unknown, map: MapType, named: boolean): FieldSet {
     if (item === undefined) continue;
     const field = map.fields.get(name);
     if (field === undefined) {
-      children.set(fieldElement(name), asMember(owned(item, map.others ?? DEDUCED, named)));
+      children.set(fieldElement(name), asMember(ownedFields(item, map.others ?? DEDUCED, named)));
       continue;
     }
-    const child = owned(item, field.type, named);
-    if (isNothing(item)) children.set(field.element, asMember(child));
+    const child = ownedFields(item, field.type, named);
+    if (isNullOrEmptyMap(item)) children.set(field.element, asMember(child));
     else if (!isEmpty(child)) children.set(field.element, named ? asMember(child) : child);
   }
   return { member: false, children };
 }
 
-/** Null and the empty map hold nothing that could be owned in their stead. */
-function isNothing(value: unknown): boolean {
+/** Reports whether a value is null or an empty map, which are owned themselves because they contain nothing. */
+function isNullOrEmptyMap(value: unknown): boolean {
   if (typeof value !== 'object') return false;
   if (value === null) return true;
   if (Array.isArray(value)) return false;

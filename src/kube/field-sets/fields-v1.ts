@@ -1,31 +1,24 @@
-/** FieldsV1, the form in which managedFields keep a set: `{"f:spec":{".":{},"f:size":{}}}`. */
+/** FieldsV1, the format of a set in managedFields: `{"f:spec":{".":{},"f:size":{}}}`. */
 import { isRecord } from '#kube/meta.ts';
 import { LEAF, NO_FIELDS, union } from './field-set.ts';
 import type { FieldSet } from './field-set.ts';
-import {
-  compareGoStrings,
-  isPlainItem,
-  keyElement,
-  keyPrefixes,
-  sortedElements,
-  valueElement,
-} from './path-element.ts';
+import { compareGoStrings, isPlainItem, keyElement, keyPrefixes, sortElements, valueElement } from './path-element.ts';
 
-/** FieldsV1 that cannot be read; the message is Kubernetes'. */
+/** Invalid FieldsV1; the message is that of Kubernetes. */
 export class FieldSetError extends Error {
   override readonly name = 'FieldSetError';
 }
 
 /**
- * Reads FieldsV1 from anybody. A path without others below it is a member; one with others only if it says so with `.`.
+ * Parses FieldsV1 of any client. A path without children is a member; a path with children only if it contains `.`.
  * Throws FieldSetError.
  */
 export function parseFieldsV1(json: unknown): FieldSet {
-  const { children } = parsedNode(json);
+  const { children } = parseNode(json);
   return children.size === 0 ? NO_FIELDS : { member: false, children };
 }
 
-function parsedNode(json: unknown): FieldSet {
+function parseNode(json: unknown): FieldSet {
   if (json === null) return LEAF;
   if (!isRecord(json)) throw new FieldSetError(`ReadMapCB: expect { or n, but found ${JSON.stringify(json)?.[0]}`);
   let member = false;
@@ -35,16 +28,16 @@ function parsedNode(json: unknown): FieldSet {
       member = true;
       continue;
     }
-    const element = elementOf(key);
+    const element = parseElement(key);
     if (element === undefined) continue;
-    const child = parsedNode(json[key]);
+    const child = parseNode(json[key]);
     const known = (children ??= new Map<string, FieldSet>()).get(element);
     children.set(element, known === undefined ? child : union(known, child));
   }
   return children === undefined ? LEAF : { member, children };
 }
 
-function elementOf(key: string): string | undefined {
+function parseElement(key: string): string | undefined {
   try {
     return canonicalElement(key);
   } catch (error) {
@@ -54,8 +47,8 @@ function elementOf(key: string): string | undefined {
 }
 
 /**
- * The canonical spelling of an element that a client wrote; undefined for a kind of element that only a future version
- * may know.
+ * Returns the canonical spelling of an element of a client, or undefined for an unknown kind of element, which only a
+ * later version may have.
  */
 function canonicalElement(text: string): string | undefined {
   if (text.length < 2) throw new FieldSetError('key must be 2 characters long:');
@@ -64,10 +57,10 @@ function canonicalElement(text: string): string | undefined {
     case 'f':
       return text;
     case 'v':
-      return isPlainItem(text) ? text : valueElement(parsedText(text));
+      return isPlainItem(text) ? text : valueElement(parseContent(text));
     case 'k': {
       if (isPlainItem(text)) return text;
-      const key = parsedText(text);
+      const key = parseContent(text);
       if (!isRecord(key)) throw new FieldSetError(`ReadObjectCB: expect { or n, but found ${text.slice(2, 3)}`);
       const names = Object.keys(key).sort(compareGoStrings);
       return keyElement(
@@ -87,10 +80,10 @@ function canonicalElement(text: string): string | undefined {
   }
 }
 
-/** Keys and values are scalars in all but odd cases, and nobody may make us descend without end. */
+/** Bounds the recursion. Keys and values are nearly always scalars. */
 const MAX_NESTING = 100;
 
-function parsedText(element: string): unknown {
+function parseContent(element: string): unknown {
   if ((element.match(/[[{]/g)?.length ?? 0) > MAX_NESTING) throw new FieldSetError('exceeded max depth');
   try {
     return JSON.parse(element.slice(2));
@@ -99,33 +92,33 @@ function parsedText(element: string): unknown {
   }
 }
 
-/** As a value, in canonical order. */
+/** Returns the set as a value, in canonical order. */
 export function formatFieldsV1(set: FieldSet): Record<string, unknown> {
   return JSON.parse(fieldsText(set)) as Record<string, unknown>;
 }
 
-/** As JSON in canonical order, so that equal sets give equal bytes. */
+/** Returns the set as JSON in canonical order, so that equal sets have equal bytes. */
 export function fieldsText({ children }: FieldSet): string {
-  return `{${fieldsWithin(children)}}`;
+  return `{${formatChildren(children)}}`;
 }
 
-function fieldsWithin(children: FieldSet['children']): string {
+function formatChildren(children: FieldSet['children']): string {
   let text = '';
-  for (const element of sortedElements(children.keys())) {
+  for (const element of sortElements(children.keys())) {
     if (text !== '') text += ',';
-    text += quoted(element);
-    const below = children.get(element)!;
-    if (below.children.size === 0) text += '{}';
-    else text += `${below.member ? '{".":{},' : '{'}${fieldsWithin(below.children)}}`;
+    text += quoteElement(element);
+    const child = children.get(element)!;
+    if (child.children.size === 0) text += '{}';
+    else text += `${child.member ? '{".":{},' : '{'}${formatChildren(child.children)}}`;
   }
   return text;
 }
 
-/** Names of fields and keys of items come again and again. */
+/** A cache, because the same names and keys occur again and again. */
 const quotedElements = new Map<string, string>();
 const MAX_QUOTED = 10_000;
 
-function quoted(element: string): string {
+function quoteElement(element: string): string {
   const known = quotedElements.get(element);
   if (known !== undefined) return known;
   if (quotedElements.size >= MAX_QUOTED) quotedElements.clear();

@@ -1,15 +1,15 @@
-/** How an item of a set or a map list is found again: its path element. */
+/** The path element that identifies an item of a set or a map list. */
 import { isRecord } from '#kube/meta.ts';
-import type { ListType } from './field-type.ts';
+import type { FieldListType } from './field-type.ts';
 import { describeElement, keyElement, soleKeyElement, valueElement } from './path-element.ts';
 
-/** A value that its schema cannot type, in structured-merge-diff's words. */
+/** A value that does not have the type of its schema. The message is that of structured-merge-diff. */
 export class FieldTypeError extends Error {
   override readonly name = 'FieldTypeError';
 }
 
-/** The item's element, or undefined if it can have none (itemFault says why). Not for atomic lists. */
-export function itemElement(list: ListType, item: unknown): string | undefined {
+/** Returns the item's path element, or undefined if it has none (findItemError returns why). Not for atomic lists. */
+export function itemElement(list: FieldListType, item: unknown): string | undefined {
   if (list.kind === 'set') return typeof item === 'object' || item === undefined ? undefined : valueElement(item);
   if (!isRecord(item)) return undefined;
   const [only] = list.keys;
@@ -26,13 +26,13 @@ export function itemElement(list: ListType, item: unknown): string | undefined {
   return keyElement(list.prefixes, values);
 }
 
-function keyValue(list: ListType, item: Record<string, unknown>, key: string): unknown {
+function keyValue(list: FieldListType, item: Record<string, unknown>, key: string): unknown {
   if (Object.hasOwn(item, key) && item[key] !== undefined) return item[key];
   return list.items.map?.fields.get(key)?.default ?? undefined;
 }
 
-/** Why itemElement gave none. */
-export function itemFault(list: ListType, item: unknown): string {
+/** Returns why itemElement returned undefined. */
+export function findItemError(list: FieldListType, item: unknown): string {
   if (list.kind === 'set') {
     if (Array.isArray(item)) return 'not supported: associative list with lists as elements';
     if (isRecord(item)) return "associative list without keys has an element that's a map type";
@@ -44,11 +44,11 @@ export function itemFault(list: ListType, item: unknown): string {
   return `associative list with keys has an element that omits key field ${JSON.stringify(missing)} (and doesn't have default value)`;
 }
 
-/** For walkers that cannot go on. */
-export function untypedItem(list: ListType, item: unknown, index: number, path: readonly string[]): FieldTypeError {
-  return faultAt(path, `element ${index}: ${itemFault(list, item)}`);
+/** Returns the error for an item without a path element. */
+export function itemError(list: FieldListType, item: unknown, index: number, path: readonly string[]): FieldTypeError {
+  return fieldTypeErrorAt(path, `element ${index}: ${findItemError(list, item)}`);
 }
 
-export function faultAt(path: readonly string[], message: string): FieldTypeError {
+export function fieldTypeErrorAt(path: readonly string[], message: string): FieldTypeError {
   return new FieldTypeError(path.length === 0 ? message : `${path.map(describeElement).join('')}: ${message}`);
 }

@@ -8,11 +8,11 @@ const L = {};
 type Json = Record<string, unknown>;
 
 const named: Record<string, { set: Json; want: Json }> = {
-  'a named field that holds members becomes one': {
+  'makes a named field that contains members a member': {
     set: { 'f:spec': { 'f:tags': { 'v:"a"': L } } },
     want: { 'f:spec': { '.': L, 'f:tags': { '.': L, 'v:"a"': L } } },
   },
-  'items and entries of free maps do not': {
+  'does not add items and entries of free maps': {
     set: { 'f:spec': { 'f:parts': { 'k:{"name":"a"}': { 'f:free': { 'f:x': { 'f:y': L } } } } } },
     want: {
       'f:spec': {
@@ -21,33 +21,36 @@ const named: Record<string, { set: Json; want: Json }> = {
       },
     },
   },
-  'nor what the schema does not know': { set: { 'f:other': { 'f:x': L } }, want: { 'f:other': { 'f:x': L } } },
+  'does not add fields that the schema does not have': {
+    set: { 'f:other': { 'f:x': L } },
+    want: { 'f:other': { 'f:x': L } },
+  },
 };
 
 for (const [sentence, { set, want }] of Object.entries(named)) {
   test(sentence, () => assert.deepEqual(formatFieldsV1(withNamedFields(parseFieldsV1(set), SAMPLE)), want));
 }
 
-const mended: Record<string, { set: Json; want: Json }> = {
-  'a list that became atomic is owned whole': {
+const adapted: Record<string, { set: Json; want: Json }> = {
+  'owns a list that became atomic as a whole': {
     set: { 'f:spec': { 'f:args': { 'v:"a"': L }, 'f:size': L } },
     want: { 'f:spec': { 'f:args': L, 'f:size': L } },
   },
-  'a map that became atomic is owned whole': {
+  'owns a map that became atomic as a whole': {
     set: { 'f:spec': { 'f:selector': { '.': L, 'f:a': L } } },
     want: { 'f:spec': { 'f:selector': L } },
   },
-  'within items of a map list': {
+  'keeps items of a map list that stayed granular': {
     set: { 'f:spec': { 'f:parts': { 'k:{"name":"a"}': { '.': L, 'f:size': L } }, 'f:args': { 'i:0': L } } },
     want: { 'f:spec': { 'f:args': L, 'f:parts': { 'k:{"name":"a"}': { '.': L, 'f:size': L } } } },
   },
 };
 
-for (const [sentence, { set, want }] of Object.entries(mended)) {
-  test(`mended: ${sentence}`, () => assert.deepEqual(formatFieldsV1(mendFields(parseFieldsV1(set), SAMPLE)), want));
+for (const [sentence, { set, want }] of Object.entries(adapted)) {
+  test(`adapted: ${sentence}`, () => assert.deepEqual(formatFieldsV1(mendFields(parseFieldsV1(set), SAMPLE)), want));
 }
 
-test('a set that fits its schema is not copied', () => {
+test('returns a set that fits its schema unchanged', () => {
   const set = parseFieldsV1({
     'f:labels': { 'f:a': L },
     'f:other': { 'f:list': { 'f:x': L } },

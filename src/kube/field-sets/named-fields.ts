@@ -1,4 +1,7 @@
-/** Sets that know a schema: with the named fields that only hold others, and mended after a change of the schema. */
+/**
+ * Adjusts sets to a schema: adds the named fields that only contain others, and adapts sets after a change of the
+ * schema.
+ */
 import type { Schema } from '#kube/schema.ts';
 import { asMember, LEAF } from './field-set.ts';
 import type { FieldSet } from './field-set.ts';
@@ -6,18 +9,18 @@ import { DEDUCED, fieldTypeOf } from './field-type.ts';
 import type { FieldType } from './field-type.ts';
 
 /**
- * The set with every named field that holds members made a member itself. fieldsOf leaves these out; to prune by
- * differences of sets they must be there.
+ * Returns the set with every named field that contains members as a member itself. fieldsOf omits these fields, but
+ * differences of sets need them for pruning.
  */
 export function withNamedFields(set: FieldSet, schema: Schema): FieldSet {
-  return named(set, fieldTypeOf(schema));
+  return addNamed(set, fieldTypeOf(schema));
 }
 
-function named(set: FieldSet, type: FieldType): FieldSet {
+function addNamed(set: FieldSet, type: FieldType): FieldSet {
   if (set.children.size === 0) return set;
   const children = new Map<string, FieldSet>();
   for (const [element, child] of set.children) {
-    const below = named(child, typeBelow(type, element));
+    const below = addNamed(child, typeBelow(type, element));
     const isNamed = element.startsWith('f:') && type.map?.fields.has(element.slice(2)) === true;
     children.set(element, isNamed ? asMember(below) : below);
   }
@@ -30,31 +33,33 @@ function typeBelow({ map, list }: FieldType, element: string): FieldType {
 }
 
 /**
- * The set after a list or map of the schema became atomic: who owned something in it owns it whole. The same set when
- * nothing of the kind happened. What became granular needs no mending.
+ * Adapts a set after a list or map of the schema became atomic: owners of a part of it own it as a whole. Returns the
+ * same set if nothing became atomic. Nothing needs to be adapted if a list or map became granular.
  */
 export function mendFields(set: FieldSet, schema: Schema): FieldSet {
-  return mended(set, fieldTypeOf(schema), true);
+  return adapt(set, fieldTypeOf(schema), true);
 }
 
-function mended(set: FieldSet, type: FieldType, isRoot: boolean): FieldSet {
+function adapt(set: FieldSet, type: FieldType, isRoot: boolean): FieldSet {
   if (set.children.size === 0) return set;
-  const isAtomic = type.map === undefined ? type.list !== undefined && ownsWhole(type) : type.map.atomic;
+  const isAtomic = type.map === undefined ? type.list !== undefined && isAtomicList(type) : type.map.atomic;
   if (isAtomic && !isRoot) return LEAF;
   let children: Map<string, FieldSet> | undefined;
   for (const [element, child] of set.children) {
-    const below = mendableBelow(type, element);
+    const below = declaredTypeBelow(type, element);
     if (below === undefined) continue;
-    const next = mended(child, below, false);
+    const next = adapt(child, below, false);
     if (next !== child) (children ??= new Map(set.children)).set(element, next);
   }
   return children === undefined ? set : { member: set.member, children };
 }
 
-const ownsWhole = ({ scalar, list }: FieldType) => scalar === undefined && list?.kind === 'atomic';
+const isAtomicList = ({ scalar, list }: FieldType) => scalar === undefined && list?.kind === 'atomic';
 
-/** Undefined where the schema does not say: what is unknown or untyped cannot have changed. */
-function mendableBelow({ map, list }: FieldType, element: string): FieldType | undefined {
+/**
+ * Returns undefined if the schema does not have the element: an unknown or untyped field cannot have changed its type.
+ */
+function declaredTypeBelow({ map, list }: FieldType, element: string): FieldType | undefined {
   if (map !== undefined) {
     const field = element.startsWith('f:') ? map.fields.get(element.slice(2))?.type : undefined;
     return field ?? (map.others === DEDUCED ? undefined : map.others);

@@ -1,19 +1,19 @@
 /**
  * Path elements in the spelling of FieldsV1, and their order: fields by name, list items by key, set items by value,
- * indexes. One element has one canonical spelling, so that elements can be compared as strings; numbers, strings and
- * the names of keys are spelled as Go's JSON encoder does.
+ * and indexes. An element has one canonical spelling, so that elements can be compared as strings. Numbers, strings and
+ * names of keys are spelled as by Go's JSON encoder.
  */
 import { isRecord } from '#kube/meta.ts';
 
 export const fieldElement = (name: string): string => `f:${name}`;
 
-/** Undefined of what is no field. */
+/** Returns the name of a field, or undefined if the element is not a field. */
 export const fieldNameOf = (element: string): string | undefined =>
   element.startsWith('f:') ? element.slice(2) : undefined;
 
 export const valueElement = (value: unknown): string => `v:${goJson(value)}`;
 
-/** The text in front of each value of a key; the names must be sorted. */
+/** Returns the text before each value of a key. The names must be sorted. */
 export function keyPrefixes(names: readonly string[]): string[] {
   return names.map((name, i) => `${i === 0 ? 'k:{' : ','}${goString(name, false)}:`);
 }
@@ -25,26 +25,26 @@ export function keyElement(prefixes: readonly string[], values: readonly unknown
   return `${text}}`;
 }
 
-/** Of most lists. */
+/** Returns the element of an item with one key, as in most lists. */
 export const soleKeyElement = (prefix: string, value: unknown): string => `${prefix}${goJson(value)}}`;
 
-/** What a key, value or index says. The element must be canonical. */
-const parsed = (element: string): unknown => JSON.parse(element.slice(2));
+/** Parses the key, value or index of a canonical element. */
+const parseContent = (element: string): unknown => JSON.parse(element.slice(2));
 
-/** As people read it: `.spec`, `[name="web"]`, `[="x"]`, `[0]`. */
+/** Formats an element for users: `.spec`, `[name="web"]`, `[="x"]`, `[0]`. */
 export function describeElement(element: string): string {
   switch (element[0]) {
     case 'f':
       return `.${element.slice(2)}`;
     case 'k': {
-      const key = Object.entries(parsed(element) as Record<string, unknown>);
+      const key = Object.entries(parseContent(element) as Record<string, unknown>);
       return `[${key
         .sort(([a], [b]) => compareGoStrings(a, b))
         .map(([name, value]) => `${name}=${describeValue(value)}`)
         .join(',')}]`;
     }
     case 'v':
-      return `[=${describeValue(parsed(element))}]`;
+      return `[=${describeValue(parseContent(element))}]`;
     default:
       return `[${element.slice(2)}]`;
   }
@@ -58,14 +58,14 @@ function describeValue(value: unknown): string {
     .join('');
 }
 
-/** The elements in the order of FieldsV1. */
-export function sortedElements(elements: Iterable<string>): string[] {
+/** Returns the elements in the order of FieldsV1. */
+export function sortElements(elements: Iterable<string>): string[] {
   const sorted = Array.from(elements);
   if (sorted.length < 2) return sorted;
   let inOrder = true;
   for (let i = 0; i < sorted.length; i++) {
     const element = sorted[i]!;
-    if (!isField(element) && !isPlainItem(element)) return sortedValues(sorted);
+    if (!isField(element) && !isPlainItem(element)) return sortByValue(sorted);
     if (inOrder && i > 0) inOrder = compareGoStrings(sorted[i - 1]!, element) < 0;
   }
   return inOrder ? sorted : sorted.sort(compareGoStrings);
@@ -74,16 +74,20 @@ export function sortedElements(elements: Iterable<string>): string[] {
 const PLAIN_ITEM = /^(?:k:\{"\w+":"[\w./:@-]*"\}|v:"[\w./:@-]*")$/;
 
 /**
- * Most items: one string, in its only spelling, without a character below the quote; so that the order as text is that
- * of the values.
+ * Reports whether an item is a single string without special characters, as most are. Such items have one spelling and
+ * no character below the quote, so their order as text is the order of their values.
  */
 export const isPlainItem = (element: string): boolean => PLAIN_ITEM.test(element);
 
-/** Others are compared as values, so each is parsed once. */
-function sortedValues(elements: readonly string[]): string[] {
+/** Sorts elements by their values, each of which is parsed once. */
+function sortByValue(elements: readonly string[]): string[] {
   return elements
-    .map((element) => ({ element, rank: RANKS.indexOf(element[0]!), value: isField(element) ? '' : parsed(element) }))
-    .sort((a, b) => a.rank - b.rank || compareWithin(a, b))
+    .map((element) => ({
+      element,
+      rank: RANKS.indexOf(element[0]!),
+      value: isField(element) ? '' : parseContent(element),
+    }))
+    .sort((a, b) => a.rank - b.rank || compareSameKind(a, b))
     .map(({ element }) => element);
 }
 
@@ -96,7 +100,7 @@ interface Sortable {
   readonly value: unknown;
 }
 
-function compareWithin(a: Sortable, b: Sortable): number {
+function compareSameKind(a: Sortable, b: Sortable): number {
   if (isField(a.element)) return compareGoStrings(a.element, b.element);
   return compareValues(a.value, b.value);
 }
@@ -116,7 +120,7 @@ function compareValues(a: unknown, b: unknown): number {
   if (typeof a === 'string') return compareGoStrings(a, b as string);
   if (typeof a === 'number' || typeof a === 'boolean') return Number(a) - Number(b);
   if (Array.isArray(a)) return compareLists(a, b as unknown[]);
-  return isRecord(a) ? compareLists(flattened(a), flattened(b as Record<string, unknown>)) : 0;
+  return isRecord(a) ? compareLists(flatten(a), flatten(b as Record<string, unknown>)) : 0;
 }
 
 function compareLists(a: readonly unknown[], b: readonly unknown[]): number {
@@ -127,14 +131,14 @@ function compareLists(a: readonly unknown[], b: readonly unknown[]): number {
   return a.length - b.length;
 }
 
-/** Name, value, name, value: lexical comparison of this is that of the map. */
-function flattened(map: Record<string, unknown>): unknown[] {
+/** Returns name, value, name, value, ... Comparing these lists compares the maps. */
+function flatten(map: Record<string, unknown>): unknown[] {
   return Object.keys(map)
     .sort(compareGoStrings)
     .flatMap((name) => [name, map[name]]);
 }
 
-/** By bytes of UTF-8, as Go compares strings; JavaScript compares UTF-16, which differs beyond U+D7FF. */
+/** Compares by bytes of UTF-8, as Go does. JavaScript compares UTF-16, which differs beyond U+D7FF. */
 export function compareGoStrings(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let i = 0; i < length; i++) {
@@ -150,7 +154,7 @@ function utf8Rank(unit: number): number {
   return unit < 0xe000 ? unit + 0x2000 : unit - 0x800;
 }
 
-/** JSON as Go's encoder writes it: sorted maps, and `<`, `>`, `&` escaped. */
+/** Formats JSON like Go's encoder: maps sorted, and `<`, `>`, `&` escaped. */
 function goJson(value: unknown): string {
   if (typeof value === 'string') return goString(value, true);
   if (Array.isArray(value)) return `[${value.map(goJson).join(',')}]`;

@@ -3,7 +3,7 @@ import type { Schema } from '#kube/schema.ts';
 import { fieldSetOf } from './field-set.ts';
 import type { FieldSet } from './field-set.ts';
 
-/** What a test's SeededRandom is. */
+/** The methods of SeededRandom that are used here. */
 interface Random {
   next(): number;
   between(least: number, most: number): number;
@@ -75,7 +75,7 @@ function keyedList(random: Random, depth: number): Schema {
   };
 }
 
-/** Fits the schema: no doubles, no missing keys. */
+/** Returns a value that fits the schema: without duplicates and missing keys. */
 export function randomValue(random: Random, schema: Schema): unknown {
   if (random.chance(0.05)) return null;
   switch (schema.type) {
@@ -96,7 +96,7 @@ export function randomValue(random: Random, schema: Schema): unknown {
 
 export function randomObject(random: Random, schema: Schema): Record<string, unknown> {
   const out: Record<string, unknown> = {};
-  for (const name of shuffled(random, Object.keys(schema.properties ?? {}))) {
+  for (const name of shuffle(random, Object.keys(schema.properties ?? {}))) {
     if (random.chance(0.6)) out[name] = randomValue(random, schema.properties![name]!);
   }
   const others = schema.additionalProperties;
@@ -121,7 +121,7 @@ function randomItems(random: Random, schema: Schema): unknown[] {
 }
 
 function keyedItems(random: Random, schema: Schema): unknown[] {
-  const ids = shuffled(random, ['p', 'q', 'r']).slice(random.between(0, 3));
+  const ids = shuffle(random, ['p', 'q', 'r']).slice(random.between(0, 3));
   return ids.map((id) => {
     const item = { ...randomObject(random, schema.items!), id } as Record<string, unknown>;
     if (item['n'] === null) delete item['n'];
@@ -135,9 +135,9 @@ function anyJson(random: Random, depth: number): unknown {
   return Object.fromEntries(NAMES.filter(() => random.chance(0.4)).map((name) => [name, anyJson(random, depth - 1)]));
 }
 
-export function shuffled<T>(random: Random, items: readonly T[]): T[] {
+export function shuffle<T>(random: Random, items: readonly T[]): T[] {
   return items
-    .map((item) => ({ item, place: random.next() }))
-    .sort((a, b) => a.place - b.place)
+    .map((item) => ({ item, rank: random.next() }))
+    .sort((a, b) => a.rank - b.rank)
     .map(({ item }) => item);
 }

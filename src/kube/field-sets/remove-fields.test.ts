@@ -6,80 +6,84 @@ import { SAMPLE, spec } from './sample.fixture.ts';
 
 const L = {};
 
-const cases: Record<string, { value: unknown; gone: Record<string, unknown>; want: unknown }> = {
-  'a field goes': { value: spec({ size: 1, on: true }), gone: { 'f:spec': { 'f:size': L } }, want: spec({ on: true }) },
-  'a member goes with all that it holds': {
+const cases: Record<string, { value: unknown; removed: Record<string, unknown>; want: unknown }> = {
+  'removes a field': {
+    value: spec({ size: 1, on: true }),
+    removed: { 'f:spec': { 'f:size': L } },
+    want: spec({ on: true }),
+  },
+  'removes a member with everything in it': {
     value: { kind: 'A', spec: { size: 1, on: true } },
-    gone: { 'f:spec': { '.': L, 'f:size': L } },
+    removed: { 'f:spec': { '.': L, 'f:size': L } },
     want: { kind: 'A' },
   },
-  'items of a map list go, others stay in order': {
+  'removes items of a map list and keeps the order of the others': {
     value: spec({ parts: [{ name: 'c' }, { name: 'b', size: 1 }, { name: 'a' }] }),
-    gone: { 'f:spec': { 'f:parts': { 'k:{"name":"b"}': L } } },
+    removed: { 'f:spec': { 'f:parts': { 'k:{"name":"b"}': L } } },
     want: spec({ parts: [{ name: 'c' }, { name: 'a' }] }),
   },
-  'fields of an item go': {
+  'removes fields of an item': {
     value: spec({
       parts: [
         { name: 'b', size: 1 },
         { name: 'a', size: 1 },
       ],
     }),
-    gone: { 'f:spec': { 'f:parts': { 'k:{"name":"b"}': { 'f:size': L } } } },
+    removed: { 'f:spec': { 'f:parts': { 'k:{"name":"b"}': { 'f:size': L } } } },
     want: spec({ parts: [{ name: 'b' }, { name: 'a', size: 1 }] }),
   },
-  'an item is found by the default of its key': {
+  'finds an item by the default of its key': {
     value: spec({ ports: [{ port: 80 }, { port: 81 }] }),
-    gone: { 'f:spec': { 'f:ports': { 'k:{"port":80,"protocol":"TCP"}': L } } },
+    removed: { 'f:spec': { 'f:ports': { 'k:{"port":80,"protocol":"TCP"}': L } } },
     want: spec({ ports: [{ port: 81 }] }),
   },
-  'items of sets go, doubles all': {
+  'removes items of sets, including duplicates': {
     value: spec({ tags: ['a', 'b', 'a'], numbers: [1, 2] }),
-    gone: { 'f:spec': { 'f:tags': { 'v:"a"': L }, 'f:numbers': { 'v:2': L } } },
+    removed: { 'f:spec': { 'f:tags': { 'v:"a"': L }, 'f:numbers': { 'v:2': L } } },
     want: spec({ tags: ['b'], numbers: [1] }),
   },
-  'a list that lost its last item goes': {
+  'removes a list that lost its last item': {
     value: spec({ size: 1, tags: ['a'], parts: [{ name: 'a', size: 1 }] }),
-    gone: { 'f:spec': { 'f:tags': { 'v:"a"': L }, 'f:parts': { 'k:{"name":"a"}': { 'f:name': L, 'f:size': L } } } },
+    removed: { 'f:spec': { 'f:tags': { 'v:"a"': L }, 'f:parts': { 'k:{"name":"a"}': { 'f:name': L, 'f:size': L } } } },
     want: spec({ size: 1 }),
   },
-  'a map that lost its last entry goes, the root stays': {
+  'removes a map that lost its last entry, but not the root': {
     value: { labels: { a: 'b' } },
-    gone: { 'f:labels': { 'f:a': L } },
+    removed: { 'f:labels': { 'f:a': L } },
     want: {},
   },
-  'what was empty before stays': {
+  'keeps what was empty before': {
     value: { labels: {}, spec: { tags: [], parts: null } },
-    gone: { 'f:labels': { 'f:a': L }, 'f:spec': { 'f:tags': { 'v:"a"': L }, 'f:parts': { 'k:{"name":"a"}': L } } },
+    removed: { 'f:labels': { 'f:a': L }, 'f:spec': { 'f:tags': { 'v:"a"': L }, 'f:parts': { 'k:{"name":"a"}': L } } },
     want: { labels: {}, spec: { tags: [], parts: null } },
   },
-  'a path within what is atomic means all of it': {
+  'removes an atomic value for a path inside it': {
     value: spec({ size: 1, args: ['a', 'b'], selector: { a: '1' } }),
-    gone: { 'f:spec': { 'f:args': { 'i:0': L }, 'f:selector': { 'f:a': L } } },
+    removed: { 'f:spec': { 'f:args': { 'i:0': L }, 'f:selector': { 'f:a': L } } },
     want: spec({ size: 1 }),
   },
-  'a path within a scalar means nothing': {
+  'ignores a path inside a scalar': {
     value: spec({ size: 1 }),
-    gone: { 'f:spec': { 'f:size': { 'f:a': L } } },
+    removed: { 'f:spec': { 'f:size': { 'f:a': L } } },
     want: spec({ size: 1 }),
   },
-  'what is not there cannot go': {
+  'ignores absent fields': {
     value: spec({ size: 1 }),
-    gone: { 'f:spec': { 'f:on': L }, 'f:x': L },
+    removed: { 'f:spec': { 'f:on': L }, 'f:x': L },
     want: spec({ size: 1 }),
   },
-  'nothing goes': { value: spec({ size: 1 }), gone: {}, want: spec({ size: 1 }) },
-  'unknown fields, too': {
+  'removes nothing for an empty set': { value: spec({ size: 1 }), removed: {}, want: spec({ size: 1 }) },
+  'removes unknown fields': {
     value: { other: { a: 1, b: 2 } },
-    gone: { 'f:other': { 'f:a': L } },
+    removed: { 'f:other': { 'f:a': L } },
     want: { other: { b: 2 } },
   },
 };
 
-for (const [sentence, { value, gone, want }] of Object.entries(cases)) {
+for (const [sentence, { value, removed, want }] of Object.entries(cases)) {
   test(sentence, () => {
     const before = structuredClone(value);
-    assert.deepEqual(removeFields(value, parseFieldsV1(gone), SAMPLE), want);
+    assert.deepEqual(removeFields(value, parseFieldsV1(removed), SAMPLE), want);
     assert.deepEqual(value, before);
   });
 }

@@ -62,5 +62,5 @@ export const SAMPLE: Schema = {
   },
 };
 
-/** A value below `spec`. */
+/** Returns an object with these fields below `spec`. */
 export const spec = (fields: Record<string, unknown>): { spec: Record<string, unknown> } => ({ spec: fields });

@@ -1,13 +1,13 @@
 /**
- * Certificate authorities as values: made, read from PEM, and what they issue. Where they are kept, and when which one is
- * renewed, is decided by whoever has them.
+ * Certificate authorities as values: creates them, reads them from PEM and issues certificates. The callers store them
+ * and decide when to renew them.
  */
 import { X509Certificate, createPrivateKey, createPublicKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { makeCertificate, newKeyPair, privateKeyPem } from '#lib/pki/x509.ts';
 import type { Purpose, Subject } from '#lib/pki/x509.ts';
 
-/** A client whose clock is a little behind must not refuse a fresh certificate. */
+/** Certificates are valid from this long before now, so that a client whose clock is slow accepts a new one. */
 export const BACKDATED_MS = 60 * 60 * 1000;
 
 export interface Authority {
@@ -32,7 +32,7 @@ export interface IssueOptions extends Validity {
   readonly purpose: Purpose;
 }
 
-/** With a new key, unless one is given. */
+/** Creates an authority, with a new key unless one is given. */
 export function makeAuthority(
   subject: Subject,
   { nowMs, lifetimeMs }: Validity,
@@ -52,7 +52,7 @@ export function makeAuthority(
   return { subject, certificate: new X509Certificate(pem), pem, privateKey };
 }
 
-/** Throws where the texts are not what they should be, or do not belong together. */
+/** Reads an authority. Throws if a text is invalid or the key does not belong to the certificate. */
 export function readAuthority(subject: Subject, certPem: string, keyPem: string): Authority {
   const certificate = new X509Certificate(certPem);
   const privateKey = createPrivateKey(keyPem);
@@ -60,13 +60,13 @@ export function readAuthority(subject: Subject, certPem: string, keyPem: string)
   return { subject, certificate, pem: certPem, privateKey };
 }
 
-/** A certificate with a key of its own. */
+/** Issues a certificate with a new key. */
 export function issue(authority: Authority, options: IssueOptions): IssuedCertificate {
   const { publicKey, privateKey } = newKeyPair();
   return { certPem: issueFor(authority, publicKey, options), keyPem: privateKeyPem(privateKey) };
 }
 
-/** A certificate for somebody who keeps the key. */
+/** Issues a certificate for a public key whose private key stays with its owner. */
 export function issueFor(
   { subject: issuer, certificate, privateKey }: Authority,
   publicKey: KeyObject,

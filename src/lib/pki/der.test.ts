@@ -20,11 +20,11 @@ const elements: Record<string, [got: Buffer, wantHex: string]> = {
   'named bits drop trailing zeros': [der.namedBits([5, 6]), '03020106'],
   'the first named bit is the highest': [der.namedBits([0]), '03020780'],
   'a year before 2050 is UTCTime': [
-    der.time(Date.UTC(2049, 11, 31, 23, 59, 59)),
+    der.timeElement(Date.UTC(2049, 11, 31, 23, 59, 59)),
     `170d${Buffer.from('491231235959Z').toString('hex')}`,
   ],
   'a year from 2050 on is GeneralizedTime': [
-    der.time(Date.UTC(2050, 0, 1)),
+    der.timeElement(Date.UTC(2050, 0, 1)),
     `180f${Buffer.from('20500101000000Z').toString('hex')}`,
   ],
   'an explicit tag wraps': [der.explicit(0, der.integer(2)), 'a003020102'],
@@ -48,5 +48,5 @@ const addresses: Record<string, string> = {
 };
 
 for (const [address, wantHex] of Object.entries(addresses)) {
-  test(`the address ${address} as bytes`, () => assert.equal(ipBytes(address).toString('hex'), wantHex));
+  test(`writes ${address} as bytes`, () => assert.equal(ipBytes(address).toString('hex'), wantHex));
 }

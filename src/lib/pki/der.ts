@@ -1,6 +1,6 @@
 /**
- * Writes DER (ITU-T X.690), as far as certificates need it. Every function returns one complete element;
- * reading DER is left to node:crypto.
+ * Writes DER (ITU-T X.690) as far as certificates need it. Every function returns one complete element. node:crypto
+ * reads DER.
  */
 import { invariant } from '#lib/invariant.ts';
 
@@ -48,7 +48,7 @@ export function sequence(...items: readonly Buffer[]): Buffer {
   return element(TAG.sequence, ...items);
 }
 
-/** A set of one: DER would sort several, which nothing here needs. */
+/** A set with one item. DER sorts the items of larger sets, which certificates do not need here. */
 export function setOfOne(item: Buffer): Buffer {
   return element(TAG.set, item);
 }
@@ -88,7 +88,7 @@ export function octetString(bytes: Buffer): Buffer {
   return element(TAG.octetString, bytes);
 }
 
-/** `unusedBits`: how many of the last byte's low bits do not count. */
+/** A bit string. The lowest `unusedBits` bits of the last byte are not part of it. */
 export function bitString(bytes: Buffer, unusedBits = 0): Buffer {
   return element(TAG.bitString, Buffer.from([unusedBits]), bytes);
 }
@@ -101,8 +101,8 @@ export function namedBits(bits: readonly number[]): Buffer {
   return bitString(Buffer.from([byte]), 7 - last);
 }
 
-/** Whole seconds in UTC. */
-export function time(epochMs: number): Buffer {
+/** A time in UTC with whole seconds. */
+export function timeElement(epochMs: number): Buffer {
   const instant = new Date(epochMs);
   const digits = `${instant.toISOString().slice(0, 19).replaceAll(/[-T:]/g, '')}Z`;
   return instant.getUTCFullYear() < FIRST_GENERALIZED_YEAR
@@ -120,7 +120,7 @@ export function implicit(number: number, contents: Buffer): Buffer {
   return element(CONTEXT | number, contents);
 }
 
-/** The empty set of attributes with which a request for a certificate ends. */
+/** The empty set of attributes at the end of a certificate request. */
 export function noAttributes(): Buffer {
   return element(CONTEXT | CONSTRUCTED);
 }

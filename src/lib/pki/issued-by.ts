@@ -1,4 +1,4 @@
-/** Whether a certificate is from one of the authorities of a bundle. */
+/** Checks whether a certificate was issued by one of the authorities of a bundle. */
 import { X509Certificate } from 'node:crypto';
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;

@@ -9,7 +9,7 @@ import { makeCertificate, newKeyPair } from '#lib/pki/x509.ts';
 import type { CertificateOptions } from '#lib/pki/x509.ts';
 
 const NOT_BEFORE = Date.UTC(2025, 0, 1);
-/** Beyond 2049, so that both forms of time are in play. */
+/** After 2049, so that both encodings of time are used. */
 const NOT_AFTER = Date.UTC(2055, 5, 30, 12, 34, 56);
 
 const ca = newKeyPair();
@@ -41,7 +41,7 @@ const authority = new X509Certificate(caPem);
 const server = new X509Certificate(serverPem);
 const client = new X509Certificate(clientPem);
 
-test('an authority signs itself and may sign others', () => {
+test('an authority is self-signed and may sign other certificates', () => {
   assert.equal(authority.ca, true);
   assert.ok(authority.verify(ca.publicKey));
   assert.ok(authority.checkIssued(authority));
@@ -71,12 +71,12 @@ test('each purpose carries its extended key usage', () => {
   assert.deepEqual(client.keyUsage, ['1.3.6.1.5.5.7.3.2']);
 });
 
-test('validity is kept to the second, before and after 2050', () => {
+test('keeps validity to the second, before and after 2050', () => {
   assert.equal(client.validFromDate.getTime(), NOT_BEFORE);
   assert.equal(client.validToDate.getTime(), NOT_AFTER);
 });
 
-test('serial numbers are positive, long and never the same', () => {
+test('serial numbers are positive, long and unique', () => {
   const serials = Array.from({ length: 50 }, () => new X509Certificate(aCertificate({})).serialNumber);
   assert.equal(new Set(serials).size, serials.length);
   for (const serial of serials) assert.match(serial, /^[4-7][0-9A-F]{31}$/);
@@ -98,7 +98,7 @@ test('openssl verifies both certificates', { skip: hasOpenssl ? false : 'the ope
     assert.match(verify('sslclient', file('client.crt', clientPem)), /: OK$/m);
     assert.match(verify('any', caFile), /: OK$/m);
     const wrong = spawnSync('openssl', ['verify', '-CAfile', caFile, '-purpose', 'sslserver', join(dir, 'client.crt')]);
-    assert.notEqual(wrong.status, 0, 'a client certificate must not do for a server');
+    assert.notEqual(wrong.status, 0, 'a client certificate must not be valid for a server');
   } finally {
     rmSync(dir, { recursive: true });
   }

@@ -1,6 +1,6 @@
 /**
- * Makes X.509 v3 certificates (RFC 5280): EC P-256 keys, ecdsa-with-SHA256. Pure but for the random serial and keys.
- * Who issues them to whom is authority.ts' business.
+ * Creates X.509 v3 certificates (RFC 5280) with EC P-256 keys and ecdsa-with-SHA256. Pure except for random serials and
+ * keys. authority.ts decides who issues certificates to whom.
  */
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
@@ -14,18 +14,18 @@ export interface Subject {
   readonly organizations?: readonly string[];
 }
 
-/** What a certificate is for; decides its extensions. */
+/** The use of a certificate, which decides its extensions. */
 export type Purpose =
   | { readonly kind: 'authority' }
   | { readonly kind: 'server'; readonly hosts: readonly string[] }
   | { readonly kind: 'client' }
-  /** Both: whoever is asked by others and asks them. */
+  /** Server and client at once. */
   | { readonly kind: 'peer'; readonly hosts: readonly string[] };
 
 export interface CertificateOptions {
   readonly subject: Subject;
   readonly publicKey: KeyObject;
-  /** Who signs; for an authority's own certificate its own subject and key. */
+  /** The signer; for an authority's own certificate, its own subject and key. */
   readonly issuer: Subject;
   readonly issuerKey: KeyObject;
   readonly issuerPublicKey: KeyObject;
@@ -69,7 +69,7 @@ export function privateKeyPem(key: KeyObject): string {
   return key.export({ type: 'pkcs8', format: 'pem' }).toString();
 }
 
-/** The certificate as PEM. */
+/** Returns the certificate as PEM. */
 export function makeCertificate(options: CertificateOptions): string {
   invariant(options.notAfterMs > options.notBeforeMs, 'a certificate is valid for some time');
   const algorithm = der.sequence(der.oid(OID.ecdsaWithSha256));
@@ -78,7 +78,7 @@ export function makeCertificate(options: CertificateOptions): string {
     der.integer(randomSerial()),
     algorithm,
     distinguishedName(options.issuer),
-    der.sequence(der.time(options.notBeforeMs), der.time(options.notAfterMs)),
+    der.sequence(der.timeElement(options.notBeforeMs), der.timeElement(options.notAfterMs)),
     distinguishedName(options.subject),
     publicKeyInfo(options.publicKey),
     der.explicit(3, der.sequence(...extensions(options))),
@@ -87,7 +87,9 @@ export function makeCertificate(options: CertificateOptions): string {
   return pem('CERTIFICATE', der.sequence(toBeSigned, algorithm, der.bitString(signature)));
 }
 
-/** A request for a certificate (PKCS#10, RFC 2986) as PEM: who one is, and the proof that one has the key. */
+/**
+ * Returns a certificate request (PKCS#10, RFC 2986) as PEM: the subject, signed with its key as proof of possession.
+ */
 export function makeRequest(subject: Subject, { publicKey, privateKey }: KeyPair): string {
   const algorithm = der.sequence(der.oid(OID.ecdsaWithSha256));
   const info = der.sequence(der.integer(0), distinguishedName(subject), publicKeyInfo(publicKey), der.noAttributes());
@@ -95,14 +97,14 @@ export function makeRequest(subject: Subject, { publicKey, privateKey }: KeyPair
   return pem('CERTIFICATE REQUEST', der.sequence(info, algorithm, der.bitString(signature)));
 }
 
-/** Positive and of full length: the top bits are 01. */
+/** Returns a positive serial of full length: the top bits are 01. */
 function randomSerial(): Buffer {
   const serial = randomBytes(SERIAL_BYTES);
   serial[0] = ((serial[0] ?? 0) & 0x3f) | 0x40;
   return serial;
 }
 
-/** Organizations first, as kubeadm writes them; every attribute is a set of its own. */
+/** Writes organizations first, as kubeadm does. Every attribute is a set of its own. */
 function distinguishedName({ commonName, organizations = [] }: Subject): Buffer {
   const attribute = (type: string, value: string) => der.setOfOne(der.sequence(der.oid(type), der.utf8String(value)));
   return der.sequence(
@@ -150,7 +152,7 @@ function extensions({ purpose, publicKey, issuerPublicKey }: CertificateOptions)
 }
 
 function extension(id: string, value: Buffer, { critical = false } = {}): Buffer {
-  // DER leaves a default value out, and critical is false by default.
+  // DER omits default values, and critical is false by default.
   const flag = critical ? [der.boolean(true)] : [];
   return der.sequence(der.oid(id), ...flag, der.octetString(value));
 }

@@ -1,6 +1,6 @@
 /**
- * The floor of a start: the very command of a guest that the plane runs, typed again. Arguments, user and inherited
- * folders come from /proc of that guest; the files that it needs are made before the time begins.
+ * The floor of a start: the same command as that of a guest of the plane, started manually. Arguments, user and
+ * inherited directories are read from /proc of that guest; the files that it needs are created before the measurement.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,19 +14,19 @@ import { QmpClient } from '#node/hypervisor/qemu/qmp.ts';
 import { poll } from '#node/hypervisor/qemu/timing.ts';
 
 const SOCKET_TIMEOUT_MS = 30_000;
-const LOOK_EVERY_MS = 1;
+const POLL_MS = 1;
 
 export interface GuestCommand {
   readonly words: readonly string[];
   readonly user: User | undefined;
-  /** Folders that it has as descriptors 3, 4 ... */
+  /** Directories that it inherits as descriptors 3, 4 ... */
   readonly folders: readonly string[];
-  /** Disks that live as long as the guest: name to size. */
+  /** Disks that exist as long as the guest: name to size. */
   readonly volumes: ReadonlyMap<string, number>;
 }
 
-/** While the guest runs. */
-export async function commandOf(pid: number): Promise<GuestCommand> {
+/** Reads the command of a running guest. */
+export async function readGuestCommand(pid: number): Promise<GuestCommand> {
   const proc = (name: string) => readFileSync(`/proc/${pid}/${name}`, 'utf8');
   const words = proc('cmdline').split('\0').slice(0, -1);
   const id = (name: string) => Number(new RegExp(`^${name}:\\t(\\d+)`, 'm').exec(proc('status'))?.[1]);
@@ -43,8 +43,8 @@ export async function commandOf(pid: number): Promise<GuestCommand> {
   };
 }
 
-/** From the call of the program until QEMU has answered `cont`, in milliseconds. The guest is killed then. */
-export async function startByHand(command: GuestCommand, root: string, name: string): Promise<number> {
+/** Returns the milliseconds from the call of the program until QEMU has answered `cont`. The guest is killed then. */
+export async function startManually(command: GuestCommand, root: string, name: string): Promise<number> {
   const { words, user, folders, volumes } = command;
   const dir = new DomainDir(root, name);
   await dir.prepare(user);
@@ -61,8 +61,8 @@ export async function startByHand(command: GuestCommand, root: string, name: str
     ...user,
   });
   try {
-    const socket = await poll(systemClock, { timeoutMs: SOCKET_TIMEOUT_MS, everyMs: LOOK_EVERY_MS }, () =>
-      hasEnded(child) ? Promise.reject(new Error('QEMU ended')) : dir.connect(QMP_SOCKET).catch(() => undefined),
+    const socket = await poll(systemClock, { timeoutMs: SOCKET_TIMEOUT_MS, everyMs: POLL_MS }, () =>
+      hasExited(child) ? Promise.reject(new Error('QEMU exited')) : dir.connect(QMP_SOCKET).catch(() => undefined),
     );
     if (socket === undefined) throw new Error('QEMU did not open its monitor');
     const qmp = await QmpClient.open(socket, { clock: systemClock });
@@ -71,9 +71,9 @@ export async function startByHand(command: GuestCommand, root: string, name: str
     qmp.close();
     return ms;
   } catch (cause) {
-    throw new Error(`Cannot start a guest by hand; QEMU said: ${await dir.readLog('qemu.log')}`, { cause });
+    throw new Error(`Cannot start a guest manually; QEMU printed: ${await dir.readLog('qemu.log')}`, { cause });
   } finally {
-    if (!hasEnded(child)) {
+    if (!hasExited(child)) {
       const exited = once(child, 'exit');
       child.kill('SIGKILL');
       await exited;
@@ -90,6 +90,6 @@ async function makeDisk(path: string, bytes: number, user: User | undefined): Pr
   if (user !== undefined) await chown(path, user.uid, user.gid);
 }
 
-function hasEnded(child: ChildProcess): boolean {
+function hasExited(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null;
 }

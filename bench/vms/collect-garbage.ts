@@ -1,4 +1,4 @@
-/** Loaded into server and agents before their program: on SIGUSR2 they collect all their garbage. */
+/** Loaded into server and agents before their program: collects all garbage on SIGUSR2. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 

@@ -1,6 +1,6 @@
 /**
- * What the measures of VMs stand on: the whole plane as its users run it, in a folder that goes away with everything
- * that runs in it. Guests outlive their plane, so nothing but `clear` ends them for sure.
+ * The plane that the measurements of VMs use, as its users run it, in a directory that is removed with all processes in
+ * it. Guests outlive their plane, so only `tearDown` ends them reliably.
  */
 import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { systemClock } from '#lib/clock.ts';
 import { engineTarget, freePort } from '../engine-process.ts';
 import { Program } from '../program.ts';
 import type { Target } from '../raw-h2.ts';
-import { killBelow } from './processes-below.ts';
+import { killProcessesIn } from './processes-in-dir.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const CACHE = join(ROOT, '.cache');
@@ -21,20 +21,20 @@ const CACHE = join(ROOT, '.cache');
 export interface PlaneOptions {
   readonly nodes: number;
   readonly hypervisor: 'qemu' | 'fake';
-  /** For the Node of server and agents. */
+  /** Node options of server and agents. */
   readonly nodeOptions?: string;
 }
 
-export class VmGround {
+export class VmBench {
   readonly dir: string;
   readonly #port: number;
   readonly #profileDir: string | undefined;
   #plane: Program | undefined;
   #transport: HttpTransport | undefined;
 
-  static async prepare(profileDir?: string): Promise<VmGround> {
+  static async prepare(profileDir?: string): Promise<VmBench> {
     await mkdir(CACHE, { recursive: true });
-    return new VmGround(await mkdtemp(join(CACHE, 'bench-vms-')), await freePort(), profileDir);
+    return new VmBench(await mkdtemp(join(CACHE, 'bench-vms-')), await freePort(), profileDir);
   }
 
   private constructor(dir: string, port: number, profileDir: string | undefined) {
@@ -56,7 +56,7 @@ export class VmGround {
     return this.#plane;
   }
 
-  /** Also again, on what the one before left. */
+  /** Starts the plane, also on the data of a previous one. */
   async startPlane({ nodes, hypervisor, nodeOptions = '' }: PlaneOptions): Promise<Program> {
     const port = String(this.#port);
     const flags = ['--nodes', String(nodes), '--hypervisor', hypervisor, '--accel', 'tcg'];
@@ -69,7 +69,7 @@ export class VmGround {
     return this.#plane;
   }
 
-  /** Guests stay. */
+  /** Stops the plane; guests continue. */
   async stopPlane(): Promise<void> {
     this.#transport?.close();
     this.#transport = undefined;
@@ -81,12 +81,12 @@ export class VmGround {
     return engineTarget(this.dataDir, this.plane.pid);
   }
 
-  /** As the administrator. */
+  /** Returns a transport with the administrator's access. */
   async transport(): Promise<HttpTransport> {
     if (this.#transport === undefined) {
       const text = await readFile(this.kubeconfig, 'utf8');
       const refuse = (path: string): never => {
-        throw new Error(`Cannot use the kubeconfig: it names the file ${path}; expected certificates in place`);
+        throw new Error(`Cannot use the kubeconfig: it refers to the file ${path}; expected embedded certificates`);
       };
       const access = loadKubeconfig(text, { readFile: refuse });
       this.#transport = createHttpTransport(access, { userAgent: 'selfsame-bench', clock: systemClock });
@@ -98,7 +98,7 @@ export class VmGround {
     return createClient(await this.transport());
   }
 
-  /** The server, and the agents by the name of their node. */
+  /** Returns the pids of the server and, by node, of the agents. */
   async managers(): Promise<{ readonly server: number; readonly nodes: ReadonlyMap<string, number> }> {
     const nodesDir = join(this.dataDir, 'nodes');
     const names = (await readdir(nodesDir)).sort();
@@ -106,10 +106,10 @@ export class VmGround {
     return { server: this.plane.pid, nodes: new Map((await Promise.all(pids)) as [string, number][]) };
   }
 
-  /** The server first: it would start its agents again. */
-  async clear(): Promise<void> {
+  /** Stops the server first, because it would restart its agents. Then kills everything and removes the directory. */
+  async tearDown(): Promise<void> {
     await this.stopPlane();
-    await killBelow(this.dir);
+    await killProcessesIn(this.dir);
     await rm(this.dir, { recursive: true, force: true, maxRetries: 10 });
   }
 }

@@ -1,7 +1,7 @@
 /**
- * The floor of a migration: the same guest (examples/vm-tpm.yaml: OVMF, TPM, 256 MiB) moved from one QEMU to another on
- * this machine, typed by hand: start the target and its swtpm, `migrate` over a Unix socket, `cont`, `quit`. Nothing is
- * written down, nobody is asked, and the EFI variables of the target are on no disk before it goes on.
+ * The floor of a migration: the same guest (examples/vm-tpm.yaml: OVMF, TPM, 256 MiB) migrated manually from one QEMU
+ * to another on this machine: start the target and its swtpm, `migrate` over a Unix socket, `cont`, `quit`. Nothing is
+ * recorded, no API is called, and the EFI variables of the target are not written to disk before it resumes.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,12 +19,12 @@ const VARIABLES = '/usr/share/OVMF/OVMF_VARS_4M.fd';
 const CONSOLE = 'console.log';
 const MIGRATION_SOCKET = 'migration.sock';
 const TIMEOUT_MS = 60_000;
-const LOOK_EVERY_MS = 1;
+const POLL_MS = 1;
 
-export interface Moved {
-  /** From the call of the target until its guest goes on. */
+export interface MigrationTimes {
+  /** From the call of the target until its guest resumes. */
   readonly totalMs: number;
-  /** From the moment at which the source says that its guest stands still. */
+  /** From the source's event that its guest is stopped. */
   readonly downtimeMs: number;
 }
 
@@ -36,13 +36,13 @@ interface Machine {
   readonly events: Events;
 }
 
-export class GuestByHand {
+export class ManualGuest {
   readonly #root: string;
   readonly #kernel: { readonly kernelPath: string; readonly initrdPath: string };
   #count = 0;
-  #now: Machine | undefined;
+  #current: Machine | undefined;
 
-  /** `root`: where its files may be; goes with it. */
+  /** `root` is the directory for its files. */
   constructor(root: string, kernel: { readonly kernelPath: string; readonly initrdPath: string }) {
     this.#root = root;
     this.#kernel = kernel;
@@ -51,11 +51,11 @@ export class GuestByHand {
   async boot(): Promise<void> {
     const machine = await this.#start([]);
     await machine.qmp.execute('cont');
-    await hasBooted(join(machine.dir.run, CONSOLE));
-    this.#now = machine;
+    await waitUntilBooted(join(machine.dir.run, CONSOLE));
+    this.#current = machine;
   }
 
-  async migrate(): Promise<Moved> {
+  async migrate(): Promise<MigrationTimes> {
     const source = this.#machine();
     const from = performance.now();
     const target = await this.#start(['-incoming', 'defer']);
@@ -66,46 +66,46 @@ export class GuestByHand {
     await source.qmp.execute('migrate-set-capabilities', { capabilities });
     await source.qmp.execute('migrate-set-parameters', { 'max-bandwidth': 2 ** 40, 'downtime-limit': 300 });
     await source.qmp.execute('migrate', { uri });
-    const stopped = await source.events.at('STOP');
-    await target.events.at('MIGRATION', 'completed');
+    const stopped = await source.events.timeOf('STOP');
+    await target.events.timeOf('MIGRATION', 'completed');
     await target.qmp.execute('cont');
     const resumed = performance.now();
     await end(source);
-    this.#now = target;
+    this.#current = target;
     return { totalMs: resumed - from, downtimeMs: resumed - stopped };
   }
 
   async stop(): Promise<void> {
-    if (this.#now !== undefined) await end(this.#now);
-    this.#now = undefined;
+    if (this.#current !== undefined) await end(this.#current);
+    this.#current = undefined;
   }
 
   #machine(): Machine {
-    if (this.#now === undefined) throw new Error('Cannot migrate by hand: the guest does not run');
-    return this.#now;
+    if (this.#current === undefined) throw new Error('Cannot migrate manually: the guest does not run');
+    return this.#current;
   }
 
   async #start(more: readonly string[]): Promise<Machine> {
-    const dir = new DomainDir(this.#root, `by-hand-${++this.#count}`);
+    const dir = new DomainDir(this.#root, `manual-${++this.#count}`);
     await dir.prepare(undefined);
     await copyFile(VARIABLES, join(dir.run, NVRAM));
-    const begin = (command: string, args: readonly string[]) =>
+    const spawnInDir = (command: string, args: readonly string[]) =>
       spawn(command, [...args], { cwd: dir.run, env: GUEST_ENVIRONMENT, stdio: 'ignore' });
-    const swtpm = begin('swtpm', swtpmWords());
-    await poll(systemClock, { timeoutMs: TIMEOUT_MS, everyMs: LOOK_EVERY_MS }, async () =>
+    const swtpm = spawnInDir('swtpm', swtpmArguments());
+    await poll(systemClock, { timeoutMs: TIMEOUT_MS, everyMs: POLL_MS }, async () =>
       existsSync(join(dir.run, TPM_SOCKET)) ? true : undefined,
     );
-    const qemu = begin('qemu-system-x86_64', [...this.#words(), ...more]);
-    const socket = await poll(systemClock, { timeoutMs: TIMEOUT_MS, everyMs: LOOK_EVERY_MS }, () =>
+    const qemu = spawnInDir('qemu-system-x86_64', [...this.#arguments(), ...more]);
+    const socket = await poll(systemClock, { timeoutMs: TIMEOUT_MS, everyMs: POLL_MS }, () =>
       dir.connect(QMP_SOCKET).catch(() => undefined),
     );
-    if (socket === undefined) throw new Error('Cannot start a guest by hand: QEMU did not open its monitor');
+    if (socket === undefined) throw new Error('Cannot start a guest manually: QEMU did not open its monitor');
     const events = new Events();
-    const qmp = await QmpClient.open(socket, { clock: systemClock, onEvent: (event) => events.heard(event) });
+    const qmp = await QmpClient.open(socket, { clock: systemClock, onEvent: (event) => events.record(event) });
     return { dir, qemu, swtpm, qmp, events };
   }
 
-  #words(): string[] {
+  #arguments(): string[] {
     const { kernelPath, initrdPath } = this.#kernel;
     return [
       ...['-S', '-no-user-config', '-nodefaults', '-display', 'none', '-m', '262136k'],
@@ -122,13 +122,13 @@ export class GuestByHand {
   }
 }
 
-function swtpmWords(): string[] {
+function swtpmArguments(): string[] {
   const state = ['--tpmstate', `dir=${TPM_STATE},mode=0600`, '--ctrl', `type=unixio,path=${TPM_SOCKET},mode=0600`];
   return ['socket', '--tpm2', ...state, '--flags', 'startup-clear', '--terminate'];
 }
 
-/** The serial console of the built-in guest says so. */
-export async function hasBooted(consoleFile: string): Promise<void> {
+/** Waits for the line of the built-in guest on its serial console. */
+export async function waitUntilBooted(consoleFile: string): Promise<void> {
   const booted = await poll(systemClock, { timeoutMs: TIMEOUT_MS * 3, everyMs: 100 }, async () => {
     const text = await readFile(consoleFile, 'latin1').catch(() => '');
     return text.includes('GUEST END boot') ? true : undefined;
@@ -147,17 +147,17 @@ async function end({ qemu, swtpm, qmp, dir }: Machine): Promise<void> {
   await dir.remove();
 }
 
-/** When QEMU told something first since somebody last waited for it. */
+/** The events of a QEMU, with the time at which each was received. */
 class Events {
   readonly #seen: { readonly event: QmpEvent; readonly at: number }[] = [];
   #wake: () => void = () => {};
 
-  heard(event: QmpEvent): void {
+  record(event: QmpEvent): void {
     this.#seen.push({ event, at: performance.now() });
     this.#wake();
   }
 
-  async at(name: string, status?: string): Promise<number> {
+  async timeOf(name: string, status?: string): Promise<number> {
     for (;;) {
       const found = this.#seen.find(
         ({ event }) => event.name === name && (status === undefined || event.data['status'] === status),
