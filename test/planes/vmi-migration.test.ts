@@ -155,7 +155,7 @@ test('a guest goes to another node, and its state and its disk with it', async (
   await says(scene, { phase: 'Committed', downtimeMs: 40 });
   assert.equal((await migrationOf(scene)).status.migrationProgress.downtimeMs, 40);
   const told = await scene.events('db');
-  assert.ok(told.includes('Normal SuccessfulMigration The guest has gone from node node-1 to node node-2'));
+  assert.ok(told.includes('Normal SuccessfulMigration The guest has moved from node node-1 to node node-2'));
 });
 
 test('a guest that cannot go stays, and nothing is left at the target', async (t) => {
