@@ -26,7 +26,7 @@ const KEY = 'ns/go';
 const OWNER = { vmName: 'db', ownerUid: VM_UID };
 
 /** Returns the object as a client sends it. */
-function bare<T extends KubeObject>(object: Stored<T>): T {
+function unstored<T extends KubeObject>(object: Stored<T>): T {
   const { uid: _uid, resourceVersion: _version, ...metadata } = object.metadata;
   return { ...object, metadata };
 }
@@ -47,15 +47,15 @@ function start({ fate, accessMode = 'ReadWriteOnce' }: Scene): MigrationPlane {
     const status = { conditions: [{ type: 'Ready', status: 'True' as const }] };
     api.put(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name }, status });
   }
-  const vmi = api.put(VIRTUAL_MACHINE_INSTANCES, bare(aVmi()));
+  const vmi = api.put(VIRTUAL_MACHINE_INSTANCES, unstored(aVmi()));
   const source = aPod('source', {}, { name: launcherPodName(vmi) });
   const labels = { ...source.metadata.labels, 'kubevirt.io/created-by': vmi.metadata.uid };
-  api.put(PODS, bare({ ...source, metadata: { ...source.metadata, labels } }));
+  api.put(PODS, unstored({ ...source, metadata: { ...source.metadata, labels } }));
   const state = aStateClaim('source');
-  api.put(PERSISTENT_VOLUME_CLAIMS, bare({ ...state, spec: { ...state.spec, accessModes: [accessMode] } }));
-  api.put(PERSISTENT_VOLUME_CLAIMS, bare(aDiskClaim()));
-  api.put(PERSISTENT_VOLUMES, bare(aVolume()));
-  api.put(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, bare(aMigration()));
+  api.put(PERSISTENT_VOLUME_CLAIMS, unstored({ ...state, spec: { ...state.spec, accessModes: [accessMode] } }));
+  api.put(PERSISTENT_VOLUME_CLAIMS, unstored(aDiskClaim()));
+  api.put(PERSISTENT_VOLUMES, unstored(aVolume()));
+  api.put(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, unstored(aMigration()));
   return plane;
 }
 
@@ -193,7 +193,7 @@ test('each of two migrations puts the state into a new claim', async () => {
   // The agent of the source does this when it has removed its copy.
   const { [LEFTOVER_NODE_ANNOTATION]: _, ...annotations } = volume.metadata.annotations ?? {};
   api.update(PERSISTENT_VOLUMES, { ...volume, metadata: { ...volume.metadata, annotations } });
-  api.put(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, bare(aMigration(undefined, { name: 'back' })));
+  api.put(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, unstored(aMigration(undefined, { name: 'back' })));
   await plane.settle();
   assert.equal(api.peek(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, 'ns/back')?.status?.phase, 'Succeeded');
   assert.equal(claimNames(plane).length, 2);
