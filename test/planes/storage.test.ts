@@ -152,7 +152,7 @@ test('what a class cannot give is refused in an Event, and the claim stays Pendi
   const events = await scene.events('disk');
   const refused = events.filter((event) => event.startsWith('Warning ProvisioningFailed'));
   assert.equal(refused.length, 1, events.join('\n'));
-  assert.match(refused[0] ?? '', /StorageClass "here" keeps a volume on one node and cannot give ReadWriteMany/);
+  assert.match(refused[0] ?? '', /StorageClass "here" keeps a volume on one node and cannot provide ReadWriteMany/);
 });
 
 test('a retained volume stays with its data', async (t) => {
