@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
 import { BodyBudget } from '#plane/cluster/body-budget.ts';
 
-/** Requests as they come, to be read when a test wants it. */
+/** Receivers of incoming requests, which a test reads when it wants. */
 const come: ((pair: [IncomingMessage, ServerResponse]) => void)[] = [];
 const server = createServer((asked, response) => come.shift()?.([asked, response]));
 before(async () => {
@@ -28,7 +28,7 @@ function send(body: string, announced = body.length) {
 
 const budget = () => new BodyBudget({ oneBytes: 100, allBytes: 150 });
 
-test('what is not answered yet counts, and what is answered does not', async () => {
+test('a body counts until its request is answered', async () => {
   const bodies = budget();
   const [first, answer] = await send('a'.repeat(90)).came;
   assert.equal((await bodies.read(first, answer)).length, 90);
@@ -40,7 +40,7 @@ test('what is not answered yet counts, and what is answered does not', async () 
   assert.equal((await bodies.read(third, late)).length, 90);
 });
 
-test('whoever goes away in the middle leaves nothing behind', async () => {
+test('a body does not count after its client has disconnected', async () => {
   const bodies = budget();
   for (let i = 0; i < 5; i++) {
     const { came, sent } = send('a'.repeat(80), 100);

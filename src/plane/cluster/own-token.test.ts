@@ -12,7 +12,7 @@ const tokenOf = (account: string, count: number) => {
   return `x.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.y`;
 };
 
-/** How often a token is asked for in a day, by an API server that gives tokens of so many hours. */
+/** Returns the number of token requests in a day if tokens are valid for that number of hours. */
 async function renewals(
   hours: number,
   account = 'selfsame-controllers',
@@ -45,10 +45,10 @@ async function renewals(
 }
 
 test('a token is renewed twice a day', async () => assert.equal(await renewals(720), 2));
-test('one that ends sooner than was asked for is renewed at half of its time', async () => {
+test('a token with a shorter lifetime than requested is renewed at half of it', async () => {
   assert.equal(await renewals(1), 48);
 });
-test('the token of somebody else is left alone', async () => assert.equal(await renewals(720, 'other'), 0));
-test('where it cannot be renewed, it is tried again before long', async () => {
+test('a token of another account is not renewed', async () => assert.equal(await renewals(720, 'other'), 0));
+test('a failed renewal is retried soon', async () => {
   assert.equal(await renewals(720, 'selfsame-controllers', [1, 2]), 4);
 });
