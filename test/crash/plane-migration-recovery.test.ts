@@ -111,7 +111,10 @@ describe('a guest whose node was lost when the target had all of it', () => {
     await plane.killNode(target.name);
     await plane.advance(SILENCE_MS);
     assert.equal(await decide(plane, 'target'), 'taken');
-    assert.match((await condition(plane)).message, /Cannot recover the guest on the target node: node .* does not respond/);
+    assert.match(
+      (await condition(plane)).message,
+      /Cannot recover the guest on the target node: node .* does not respond/,
+    );
     assert.equal((await plane.list('Pod')).length, 2);
     await plane.bringBack(target.name);
     await plane.advance(SILENCE_MS);
@@ -128,7 +131,7 @@ describe('a guest whose node was lost when the target had all of it', () => {
     await plane.apply(aMigration('further'));
     const { status } = await plane.get('VirtualMachineInstanceMigration', 'further');
     assert.equal(status.phase, 'Pending');
-    assert.equal(status.message, `volume root waits for node ${source.name} to remove the copy that it has left`);
+    assert.equal(status.message, `volume root waits for node ${source.name} to remove a leftover copy`);
     await plane.delete('Node', source.name);
     await plane.advance(SILENCE_MS);
     assert.equal(await phaseOf(plane, 'further'), 'Succeeded');

@@ -178,7 +178,7 @@ test('a guest that cannot go stays, and nothing is left at the target', async (t
   assert.deepEqual([disk['selfsame.io/volume-node'], disk['selfsame.io/leftover-node']], ['node-1', 'node-2']);
   // The next one waits for node-2 to be rid of it.
   await migrate(scene, 'db', 'again');
-  assert.match((await migrationOf(scene, 'again')).status.message, /node node-2 to remove the copy/);
+  assert.match((await migrationOf(scene, 'again')).status.message, /node node-2 to remove a leftover copy/);
   const { items } = await scene.ok('GET', VOLUMES);
   const volume = items.find(({ spec }: Loose) => spec.claimRef.name === 'db-root').metadata.name;
   const body = { metadata: { annotations: { 'selfsame.io/leftover-node': null } } };
