@@ -228,12 +228,12 @@ const deciding: Record<string, Case> = {
 testDecisions('an announced migration', deciding);
 
 test('the agents are asked once to abort a cancelled migration, and its condition reports it', () => {
-  const asked = { ...ANNOUNCED, abortRequested: true, abortStatus: 'Aborting' as const };
+  const aborting = { ...ANNOUNCED, abortRequested: true, abortStatus: 'Aborting' as const };
   const first = decideMigration(announced({}, DELETED)).status as MigrationStatus;
-  assert.deepEqual(first.migrationState, asked);
+  assert.deepEqual(first.migrationState, aborting);
   assert.equal(first.conditions?.[0]?.type, 'migrationAbortRequested');
   const migration = aMigration(first, DELETED);
-  assert.deepEqual(decideMigration(announced({ migration, vmiStatus: { migrationState: asked } })).changes, []);
+  assert.deepEqual(decideMigration(announced({ migration, vmiStatus: { migrationState: aborting } })).changes, []);
 });
 
 test('ManualRecoveryRequired is True until the node is back', () => {

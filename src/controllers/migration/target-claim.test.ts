@@ -14,7 +14,7 @@ import { buildTargetClaim, isTargetClaimOf, targetClaimName } from '#controllers
 import type { AccessMode, PersistentVolumeClaim, VolumeMode } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
-const made = (claim: PersistentVolumeClaim) =>
+const asStored = (claim: PersistentVolumeClaim) =>
   ({ ...claim, metadata: { ...aStateClaim('target').metadata, ...claim.metadata } }) as Stored<PersistentVolumeClaim>;
 
 describe('the target claim is like the source claim', () => {
@@ -28,8 +28,8 @@ describe('the target claim is like the source claim', () => {
         const claim = buildTargetClaim(aVmi(), { ...source, spec }, { migration: aMigration(), name: 'new' });
         assert.deepEqual(claim.spec, { ...source.spec, volumeMode, accessModes: [accessMode] });
         // No VM finds it as its state before the migration is decided.
-        assert.equal(findState([made(claim)], stateOwnerOf(aVmi())), undefined);
-        assert.equal(isTargetClaimOf(made(claim), aMigration()), true);
+        assert.equal(findState([asStored(claim)], stateOwnerOf(aVmi())), undefined);
+        assert.equal(isTargetClaimOf(asStored(claim), aMigration()), true);
       });
     }
   }

@@ -255,9 +255,9 @@ test('a restore in place that is cancelled never leaves the VM without its disk'
 
 test('a cancelled restore leaves a new VM complete or does not create it', () =>
   cancelAfterEachWrite({}, (plane, why) => {
-    const made = plane.api.peek(VIRTUAL_MACHINES, 'ns/db') !== undefined;
-    assert.equal(claimNames(plane).length, made ? 1 : 0, why);
-    assert.equal(plane.api.peek(VIRTUAL_MACHINE_IDENTITIES, 'ns/db') !== undefined, made, why);
+    const isCreated = plane.api.peek(VIRTUAL_MACHINES, 'ns/db') !== undefined;
+    assert.equal(claimNames(plane).length, isCreated ? 1 : 0, why);
+    assert.equal(plane.api.peek(VIRTUAL_MACHINE_IDENTITIES, 'ns/db') !== undefined, isCreated, why);
   }));
 
 test('in place, a VM that cannot be written keeps the restored disks', async () => {

@@ -30,7 +30,7 @@ type RecordStep = { readonly change: Change } | { readonly wait: string };
 
 const TYPE = VIRTUAL_MACHINE_IDENTITIES;
 
-/** Returns the next step before the VM `made` is created, or undefined if the record is complete. */
+/** Returns the next step before `newVm` is created, or undefined if the record is complete. */
 export function restoreRecordBeforeVm(
   world: RestoreWorld,
   content: ContentSpec,

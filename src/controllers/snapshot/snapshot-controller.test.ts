@@ -55,9 +55,9 @@ const API_VERSIONS: Readonly<Record<string, string>> = {
 async function create(scene: VmiScene, url: string, kind: string, name: string, fields: Loose): Promise<Loose> {
   const apiVersion = API_VERSIONS[kind] ?? 'snapshot.kubevirt.io/v1beta1';
   const { metadata = {}, ...rest } = fields;
-  const made = await scene.ok('POST', url, { body: { apiVersion, kind, metadata: { name, ...metadata }, ...rest } });
+  const created = await scene.ok('POST', url, { body: { apiVersion, kind, metadata: { name, ...metadata }, ...rest } });
   await scene.settle();
-  return made;
+  return created;
 }
 
 async function createVolume(scene: VmiScene): Promise<void> {

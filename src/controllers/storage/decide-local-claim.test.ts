@@ -200,7 +200,7 @@ describe('a claim with a VolumeSnapshot as its source', () => {
       ...world,
     });
 
-  const made: Record<
+  const created: Record<
     string,
     { overrides: Overrides; want: { node?: string; copyNode?: string; handle: string } | undefined }
   > = {
@@ -268,7 +268,7 @@ describe('a claim with a VolumeSnapshot as its source', () => {
       want: { node: 'node-2', copyNode: 'node-2', handle: HERE },
     },
   };
-  for (const [name, { overrides, want }] of Object.entries(made)) {
+  for (const [name, { overrides, want }] of Object.entries(created)) {
     it(name, () => {
       const { changes, events } = decideLocalClaim(worldOf(overrides));
       assert.deepEqual(events ?? [], []);

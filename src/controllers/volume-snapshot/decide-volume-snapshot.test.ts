@@ -199,7 +199,10 @@ describe('a new content', () => {
     ...BOUND_CLAIM,
     metadata: { ...BOUND_CLAIM.metadata, name, labels },
   });
-  const states: Record<string, { claim: VolumeSnapshotWorld['claim']; asked?: boolean; want: string | undefined }> = {
+  const states: Record<
+    string,
+    { claim: VolumeSnapshotWorld['claim']; isAnnotated?: boolean; want: string | undefined }
+  > = {
     'is marked as state if the claim is': {
       claim: marked('x', { 'persistent-state-for': 'web' }),
       want: 'true',
@@ -210,18 +213,18 @@ describe('a new content', () => {
     },
     'is marked as state if the claim has the name of one and the snapshot says so': {
       claim: marked('persistent-state-for-web'),
-      asked: true,
+      isAnnotated: true,
       want: 'true',
     },
     'is not marked as state if the claim is a disk, even if the snapshot says so': {
       claim: BOUND_CLAIM,
-      asked: true,
+      isAnnotated: true,
       want: undefined,
     },
   };
-  for (const [sentence, { claim, asked = false, want }] of Object.entries(states)) {
+  for (const [sentence, { claim, isAnnotated = false, want }] of Object.entries(states)) {
     it(sentence, () => {
-      const snapshot = heldSnapshot(asked ? { annotations: { [STATE]: 'true' } } : {});
+      const snapshot = heldSnapshot(isAnnotated ? { annotations: { [STATE]: 'true' } } : {});
       assert.equal(contentFor({ snapshot, claim }).metadata.annotations?.[STATE], want);
     });
   }

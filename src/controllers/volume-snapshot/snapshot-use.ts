@@ -46,9 +46,9 @@ export class SnapshotUse {
     if (handle !== undefined && this.#volumes.byIndex(FILLED_FROM, handle).length > 0) return true;
     // The cache of volumes may be behind that of claims: a volume that it does not have may be new.
     return this.#claims.byIndex(CLAIMS_BY_SOURCE, snapshotKey).some((claim) => {
-      const made = localVolumeName(claim);
-      const unseen = claim.spec.volumeName === made && this.#volumes.get(made) === undefined;
-      return unseen && claim.status?.phase !== 'Lost';
+      const volumeName = localVolumeName(claim);
+      const isMissing = claim.spec.volumeName === volumeName && this.#volumes.get(volumeName) === undefined;
+      return isMissing && claim.status?.phase !== 'Lost';
     });
   }
 

@@ -18,8 +18,8 @@ async function scene(t: { after(fn: () => unknown): void }) {
   const secret: { now?: KubeObject } = {};
   const client = {
     get: async () => secret.now ?? Promise.reject(notFound({ group: '', plural: 'secrets' }, 'selfsame-ca')),
-    create: async (_: unknown, made: KubeObject) => (secret.now = made),
-    update: async (_: unknown, made: KubeObject) => (secret.now = made),
+    create: async (_: unknown, object: KubeObject) => (secret.now = object),
+    update: async (_: unknown, object: KubeObject) => (secret.now = object),
   } as unknown as Client;
   const keeper = await AuthorityKeeper.open({ client, lifetimes, clock, log: silentLog });
   const held = keeper.hold({ subject: { commonName: 'services' }, purpose: { kind: 'server', hosts: ['localhost'] } });

@@ -81,8 +81,8 @@ export class AuthorityKeeper implements Trust {
   }
 
   /** Issues a certificate that is renewed while this runs. */
-  hold(wish: CertificateRequest): HeldIdentity {
-    const held: HeldCertificate = { request: wish, issued: this.#issue(wish) };
+  hold(request: CertificateRequest): HeldIdentity {
+    const held: HeldCertificate = { request, issued: this.#issue(request) };
     this.#held.push(held);
     return { now: () => ({ ...held.issued, ca: this.bundle() }) };
   }

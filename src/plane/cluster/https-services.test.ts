@@ -16,7 +16,7 @@ const AS_ADA = { 'x-remote-user': 'ada', 'x-remote-group': ['dev', 'ops, west'] 
 const START = '/apis/subresources.kubevirt.io/v1/namespaces/mine/virtualmachines/db/start';
 
 let services: HttpsServices;
-const asked: SubresourceRequest[] = [];
+const received: SubresourceRequest[] = [];
 before(async () => {
   const purpose = { kind: 'server', hosts: ['localhost'] } as const;
   services = await startHttpsServices({
@@ -31,7 +31,7 @@ before(async () => {
     },
     webhook: { review: async (path, review) => ({ path, review }) },
     async api(one) {
-      asked.push(one);
+      received.push(one);
       return jsonAnswer(200, { bytes: (await one.body()).length });
     },
     checkReady: () => 'not yet',
@@ -97,29 +97,29 @@ const refused: Record<string, Ask> = {
 };
 for (const [name, wrong] of Object.entries(refused)) {
   test(name, async () => {
-    asked.length = 0;
+    received.length = 0;
     assert.equal((await ask(wrong)).status, 401);
-    assert.equal(asked.length, 0);
+    assert.equal(received.length, 0);
   });
 }
 
 test('passes on the user and groups from the API server', async () => {
-  asked.length = 0;
+  received.length = 0;
   assert.equal(
     (await ask({ method: 'PUT', path: `${START}?a=b`, headers: AS_ADA, as: PROXY, body: '{}' })).text,
     '{"bytes":2}',
   );
-  const [one = assert.fail('no request')] = asked;
+  const [one = assert.fail('no request')] = received;
   assert.deepEqual(one.user, { name: 'ada', groups: ['dev', 'ops, west'] });
   assert.deepEqual([one.method, one.path, one.query.get('a')], ['PUT', START, 'b']);
 });
 
 test('does not normalize the path, which the API server has authorized as written', async () => {
-  asked.length = 0;
+  received.length = 0;
   const path = '/apis/subresources.kubevirt.io/v1/namespaces/mine/../victim/virtualmachines/db/start';
   await ask({ method: 'PUT', path, headers: AS_ADA, as: PROXY });
   assert.deepEqual(
-    asked.map((one) => one.path),
+    received.map((one) => one.path),
     [path],
   );
 });

@@ -20,46 +20,51 @@ interface Case {
   readonly rule: (count: number) => Rule;
   /** Length of the test. */
   readonly days: number;
-  readonly asked: number;
+  readonly requests: number;
   readonly renewed: number;
   /** Day on which an administrator renews the certificate. */
   readonly byHandAt?: number;
 }
 
 const cases: Record<string, Case> = {
-  'requests nothing before half of the lifetime': { rule: () => 'signs', days: 49, asked: 0, renewed: 0 },
-  'requests and installs the next one at half of the lifetime': { rule: () => 'signs', days: 52, asked: 1, renewed: 1 },
-  'renews each certificate': { rule: () => 'signs', days: 260, asked: 5, renewed: 5 },
-  'repeats a request that is not approved': { rule: () => 'waits', days: 51, asked: 12, renewed: 0 },
+  'requests nothing before half of the lifetime': { rule: () => 'signs', days: 49, requests: 0, renewed: 0 },
+  'requests and installs the next one at half of the lifetime': {
+    rule: () => 'signs',
+    days: 52,
+    requests: 1,
+    renewed: 1,
+  },
+  'renews each certificate': { rule: () => 'signs', days: 260, requests: 5, renewed: 5 },
+  'repeats a request that is not approved': { rule: () => 'waits', days: 51, requests: 12, renewed: 0 },
   'installs a certificate that is approved late': {
     rule: () => ({ signsAfterDays: 0.5 / 24 }),
     days: 52,
-    asked: 1,
+    requests: 1,
     renewed: 1,
   },
   'installs a certificate that is approved after several requests': {
     rule: (count) => (count < 5 ? 'waits' : 'signs'),
     days: 52,
-    asked: 5,
+    requests: 5,
     renewed: 1,
   },
   'repeats a request that is denied': {
     rule: (count) => (count < 3 ? 'denies' : 'signs'),
     days: 52,
-    asked: 3,
+    requests: 3,
     renewed: 1,
   },
   'repeats a request that the cluster has deleted': {
     rule: (count) => (count === 1 ? 'forgets' : 'signs'),
     days: 52,
-    asked: 2,
+    requests: 2,
     renewed: 1,
   },
   'keeps a certificate that an administrator has renewed': {
     rule: () => 'waits',
     byHandAt: 50.06,
     days: 90,
-    asked: 1,
+    requests: 1,
     renewed: 0,
   },
 };
@@ -98,7 +103,7 @@ class Cluster {
   }
 }
 
-for (const [sentence, { rule, days, asked, renewed, byHandAt }] of Object.entries(cases)) {
+for (const [sentence, { rule, days, requests, renewed, byHandAt }] of Object.entries(cases)) {
   test(sentence, async () => {
     const cluster = new Cluster(rule);
     const { clock } = cluster;
@@ -126,16 +131,16 @@ for (const [sentence, { rule, days, asked, renewed, byHandAt }] of Object.entrie
     }
     stopping.abort();
     await running;
-    assert.deepEqual([cluster.requests.length, used.length], [asked, renewed]);
+    assert.deepEqual([cluster.requests.length, used.length], [requests, renewed]);
     assert.ok(new X509Certificate(current).validToDate.getTime() > clock.now(), 'it has never expired');
   });
 }
 
 test('repeats requests to an API server that does not sign certificates', async () => {
   const cluster = new Cluster(() => 'signs');
-  let asked = 0;
+  let attempts = 0;
   const create = async () => {
-    asked++;
+    attempts++;
     throw new ApiError(404, 'NotFound', 'the server could not find the requested resource');
   };
   const current = cluster.certificate();
@@ -151,7 +156,7 @@ test('repeats requests to an API server that does not sign certificates', async 
   await cluster.clock.advance(51 * DAY);
   stopping.abort();
   await running;
-  assert.ok(asked > 1 && asked < 100, `${asked} times in a day`);
+  assert.ok(attempts > 1 && attempts < 100, `${attempts} times in a day`);
 });
 
 test('requests nothing if the node has no client certificate', async () => {

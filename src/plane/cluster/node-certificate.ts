@@ -22,7 +22,7 @@ const MAX_CHECK_MS = 60 * 60_000;
 const MIN_CHECK_MS = 1000;
 /** Backoff between checks of a pending request. */
 const CHECK_BACKOFF = { firstMs: 1000, maxMs: 60_000 };
-/** Age at which a new request is made: the cluster decides each only once, and may allow it now. It deletes old ones. */
+/** Age at which a new request is created: the cluster decides each only once, and may allow it now. It deletes old ones. */
 const MAX_REQUEST_AGE_MS = 60 * 60_000;
 /** Number of checks after which a warning asks the user to approve the request. */
 const CHECKS_BEFORE_WARNING = 8;

@@ -19,11 +19,11 @@ async function renewals(
   fails: readonly number[] = [],
 ): Promise<number> {
   const clock = new FakeClock();
-  let [asked, file] = [0, tokenOf(account, 0)];
+  let [requests, file] = [0, tokenOf(account, 0)];
   const create = async () => {
-    if (fails.includes(++asked)) throw new Error('away');
+    if (fails.includes(++requests)) throw new Error('away');
     const expirationTimestamp = timestamp(clock.now() + hours * HOUR);
-    return { status: { token: tokenOf(account, asked), expirationTimestamp } };
+    return { status: { token: tokenOf(account, requests), expirationTimestamp } };
   };
   const stopping = new AbortController();
   const access = { server: 'https://x', namespace: 'd', insecureSkipTlsVerify: false, tokenFile: '/t' };
@@ -41,7 +41,7 @@ async function renewals(
   await clock.advance(24 * HOUR - 1);
   stopping.abort();
   await done;
-  return asked;
+  return requests;
 }
 
 test('a token is renewed twice a day', async () => assert.equal(await renewals(720), 2));

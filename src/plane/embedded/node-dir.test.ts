@@ -38,9 +38,9 @@ async function scene(t: TestContext) {
   };
   const get = async (port: number, path: string, user: string) => {
     const { certPem: cert, keyPem: key } = pki.issueClientCertificate({ user, groups: [], days: 1 });
-    const asked = request({ host: '127.0.0.1', port, path, cert, key, ca: pki.caPem, agent: false });
-    asked.end();
-    const [response] = (await once(asked, 'response')) as [IncomingMessage];
+    const sent = request({ host: '127.0.0.1', port, path, cert, key, ca: pki.caPem, agent: false });
+    sent.end();
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
     return { status: response.statusCode, body: await text(response) };
   };
   return { dataDir, nodeDir, pki, admit, serve, get };
