@@ -1,4 +1,7 @@
-/** A placeholder agent for the endpoint, which must listen before the agent starts: the agent reports its port in the Node. */
+/**
+ * A placeholder agent for the endpoint, which must listen before the agent starts: the agent reports its port in the
+ * Node.
+ */
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 

@@ -1,6 +1,6 @@
 /**
- * The current kubeconfig of a node. The file is replaced to renew its certificate: by the node itself on a cluster, by the
- * server for its own nodes, or by an administrator with `selfsame join`. No restart is needed.
+ * The current kubeconfig of a node. The file is replaced to renew its certificate: by the node itself on a cluster, by
+ * the server for its own nodes, or by an administrator with `selfsame join`. No restart is needed.
  */
 import { X509Certificate } from 'node:crypto';
 import { delay } from '#client/abort.ts';

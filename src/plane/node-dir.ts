@@ -1,5 +1,6 @@
 /**
- * The directory of a node, with its kubeconfig and certificates. embedded/admit-node.ts fills it for the nodes of a server.
+ * The directory of a node, with its kubeconfig and certificates. embedded/admit-node.ts fills it for the nodes of a
+ * server.
  *
  *   <data-dir>/nodes/<name>/kubeconfig      as system:node:<name>
  *                          /pki/            ca.crt, endpoint.crt, endpoint.key
@@ -13,8 +14,8 @@
  *   <data-dir>/shared/volumes/              volumes that all nodes of this machine share
  *   <data-dir>/host-operator/               ca.crt, client.crt, client.key: full access to the host API of all nodes
  *
- * Guests run as another user: below the data directory, which only this user may enter, they can pass through directories
- * but not list them.
+ * Guests run as another user: below the data directory, which only this user may enter, they can pass through
+ * directories but not list them.
  */
 import { chmod, mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -129,7 +129,9 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
   }
 }
 
-/** Keeps the access to the API current: reloads the kubeconfig and, on a cluster, renews it. Returns a stop function. */
+/**
+ * Keeps the access to the API current: reloads the kubeconfig and, on a cluster, renews it. Returns a stop function.
+ */
 function keepAccess({ name, cluster, clock, log }: NodeProgramOptions, access: NodeAccess, client: Client) {
   const stopping = new AbortController();
   const install = async (file: string, certificate: NodeClientCertificate) => {
@@ -156,7 +158,9 @@ function keepAccess({ name, cluster, clock, log }: NodeProgramOptions, access: N
   };
 }
 
-/** Returns the identity of this agent: from its directory, or on a cluster a certificate that is requested and renewed. */
+/**
+ * Returns the identity of this agent: from its directory, or on a cluster a certificate that is requested and renewed.
+ */
 async function obtainIdentity(
   { name, cluster, clock, log, signal }: NodeProgramOptions,
   { access, client, nodeDir }: { readonly access: NodeAccess; readonly client: Client; readonly nodeDir: string },

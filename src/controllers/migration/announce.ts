@@ -1,6 +1,6 @@
 /**
- * Announces a migration to the agents: copies the migrationState of the migration to the status of the instance whenever
- * it changes. Before the first copy, everything that the agents rely on must be in place. Pure.
+ * Announces a migration to the agents: copies the migrationState of the migration to the status of the instance
+ * whenever it changes. Before the first copy, everything that the agents rely on must be in place. Pure.
  */
 import { MIGRATION_POD_FINALIZER } from '#api/names.ts';
 import type { MigrationState } from '#api/migration-state.ts';
@@ -28,13 +28,13 @@ export function announceMigration(world: MigrationWorld): Plan {
     return { changes: [], status, requeueAfterMs: targetDeadline(world)?.remainingMs };
   }
   const moving = movingVolumes(world).map(({ name }) => name);
-  const { mirroredVolumes: _, ...record } = migrationStateOf(world);
+  const { mirroredVolumes: _, ...current } = migrationStateOf(world);
   const state: MigrationState = {
-    ...record,
+    ...current,
     targetNode,
     targetPodUID: targetPod?.metadata.uid,
     ...(moving.length === 0 ? {} : { mirroredVolumes: moving }),
-    startTimestamp: record.startTimestamp ?? timestamp(now),
+    startTimestamp: current.startTimestamp ?? timestamp(now),
   };
   const announced = announceVolumes(world, targetNode);
   if (announced.length > VOLUMES_AT_A_TIME) {
@@ -42,7 +42,7 @@ export function announceMigration(world: MigrationWorld): Plan {
   }
   const why = 'the pod must exist until its report about the migration was read';
   const isFirst = migrationPhaseOf(world.migration) !== 'Scheduled';
-  const message = `Preparing to move the guest from node ${record.sourceNode ?? ''} to node ${targetNode}`;
+  const message = `Preparing to move the guest from node ${current.sourceNode ?? ''} to node ${targetNode}`;
   return {
     status: buildMigrationStatus(world, { state }),
     changes: [

@@ -54,7 +54,7 @@ function buildFirstState(world: MigrationWorld, vmi: Vmi): MigrationState {
   };
 }
 
-function createTarget(world: MigrationWorld, vmi: Vmi, state: MigrationState): Pick<Plan, 'changes' | 'goOn'> {
+function createTarget(world: MigrationWorld, vmi: Vmi, state: MigrationState): Plan {
   const { migration, sourceClaim, targetClaim, targetPod, sourcePod } = world;
   const changes: Change[] = [];
   const name = state.targetPersistentStatePVCName;

@@ -1,5 +1,6 @@
 /**
- * Tests the decisions about a migration before it is announced. M1 to M17 are rows of facts/kubevirt.md 7.3. Differences:
+ * Tests the decisions about a migration before it is announced. M1 to M17 are rows of facts/kubevirt.md 7.3.
+ * Differences:
  *
  *   M3, M4    upstream, both sides use a ReadWriteMany claim; the seed requires a new target claim, so M1 and M2 apply
  *   M9        there are no migrations between clusters

@@ -72,10 +72,12 @@ function holdMigration({ migration }: MigrationWorld): Plan {
 /** Waits for the agents, which decide the outcome. Asks them to abort if the migration was deleted or is too late. */
 function followAgents(world: MigrationWorld, whyUnknown: string | undefined): Plan {
   const deadline = targetDeadline(world);
-  const record = migrationStateOf(world);
+  const current = migrationStateOf(world);
   const mustAbort = isDeleting(world.migration) || deadline?.exceeded !== undefined;
   const state: MigrationState =
-    mustAbort && record.abortRequested !== true ? { ...record, abortRequested: true, abortStatus: 'Aborting' } : record;
+    mustAbort && current.abortRequested !== true
+      ? { ...current, abortRequested: true, abortStatus: 'Aborting' }
+      : current;
   const message = whyUnknown ?? (isDeleting(world.migration) ? 'the migration is being cancelled' : deadline?.exceeded);
   return {
     status: buildMigrationStatus(world, { state, message, whyUnknown }),

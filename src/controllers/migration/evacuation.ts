@@ -1,6 +1,6 @@
 /**
- * Evacuation: creates a migration for an instance that has to leave its node because the node is drained, and another one
- * some time after a failure. The admission of pod evictions decides which instances are marked for it. Pure.
+ * Evacuation: creates a migration for an instance that has to leave its node because the node is drained, and another
+ * one some time after a failure. The admission of pod evictions decides which instances are marked for it. Pure.
  */
 import { createHash } from 'node:crypto';
 import type { EvictionStrategy } from '#api/kubevirt/kind.ts';

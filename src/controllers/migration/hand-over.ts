@@ -1,6 +1,7 @@
 /**
- * The hand over after a successful migration: makes the state claim and the volume copies of the target node those of the
- * VM. Each step follows from the objects as they are, so that a controller that restarts continues with the next one:
+ * The hand over after a successful migration: makes the state claim and the volume copies of the target node those of
+ * the VM. Each step follows from the objects as they are, so that a controller that restarts continues with the next
+ * one:
  *
  *   target claim marked ─► source claim unmarked ─► volumes ─► instance ─► source pod gone ─► source claim gone ─► done
  *
@@ -58,20 +59,22 @@ export function handOver(world: MigrationWorld): Plan {
 }
 
 function succeededState(world: MigrationWorld): MigrationState {
-  const record = migrationStateOf(world);
-  if (record.completed === true) return record;
+  const current = migrationStateOf(world);
+  if (current.completed === true) return current;
   const now = timestamp(world.now);
   const ready = findCondition(world.targetPod?.status?.conditions, 'Ready');
   return {
-    ...record,
+    ...current,
     completed: true,
     endTimestamp: now,
     targetNodeDomainReadyTimestamp: (ready?.status === 'True' ? ready.lastTransitionTime : undefined) ?? now,
-    ...(record.abortRequested === true ? { abortStatus: 'Failed' as const } : {}),
+    ...(current.abortRequested === true ? { abortStatus: 'Failed' as const } : {}),
   };
 }
 
-/** Returns why the state claims cannot be handed over. Nothing is marked or deleted until a user has fixed the claims. */
+/**
+ * Returns why the state claims cannot be handed over. Nothing is marked or deleted until a user has fixed the claims.
+ */
 function checkStateClaims(world: MigrationWorld): string | undefined {
   const { sourcePersistentStatePVCName: source, targetPersistentStatePVCName: target } = migrationStateOf(world);
   if (source === undefined && target === undefined) return undefined;
@@ -137,9 +140,9 @@ function removeSourceClaim({ sourceClaim }: MigrationWorld): Change[] {
 function deleteObject(
   type: typeof PODS | typeof PERSISTENT_VOLUME_CLAIMS,
   object: Stored | undefined,
-  what: string,
+  text: string,
 ): Change[] {
   if (object === undefined || isDeleting(object)) return [];
   const { namespace, name, uid } = object.metadata;
-  return [{ do: 'delete', type, name: { namespace, name }, uid, why: `${what}: ${name}` }];
+  return [{ do: 'delete', type, name: { namespace, name }, uid, why: `${text}: ${name}` }];
 }

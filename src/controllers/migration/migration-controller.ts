@@ -1,7 +1,8 @@
 /**
- * The controller of VirtualMachineInstanceMigrations. It creates the target pod and claim on another node, announces the
- * migration to the agents of both nodes through the status of the instance and, when the agents have reported where the
- * guest is, moves state, disks and pods accordingly. Users create migrations, except on drained nodes (evacuation.ts).
+ * The controller of VirtualMachineInstanceMigrations. It creates the target pod and claim on another node, announces
+ * the migration to the agents of both nodes through the status of the instance and, when the agents have reported where
+ * the guest is, moves state, disks and pods accordingly. Users create migrations, except on drained nodes
+ * (evacuation.ts).
  */
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import {

@@ -1,6 +1,6 @@
 /**
- * The node-local volumes that move with the guest. Their annotations record the node that has the data, the node to which
- * it is being copied, and the node with a leftover copy. Pure.
+ * The node-local volumes that move with the guest. Their annotations record the node that has the data, the node to
+ * which it is being copied, and the node with a leftover copy. Pure.
  */
 import { claimNameOf } from '#api/claim-names.ts';
 import {

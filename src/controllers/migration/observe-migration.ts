@@ -112,10 +112,10 @@ export function createMigrationObserver({ client, informer, clock }: ControllerP
 
   function podsOf(migration: StoredMigration, vmi: Stored<VirtualMachineInstance> | undefined) {
     const { uid, namespace } = migration.metadata;
-    const record = migrationStateOf({ migration });
+    const state = migrationStateOf({ migration });
     const podOf = (name: string | undefined) => (name ? pods.get(keyOf({ namespace, name })) : undefined);
-    const sourcePod = podOf(record.sourcePod ?? (vmi && currentLauncherName(vmi)));
-    const targetPod = podOf(record.targetPod ?? (vmi && targetPodName(vmi, uid)));
+    const sourcePod = podOf(state.sourcePod ?? (vmi && currentLauncherName(vmi)));
+    const targetPod = podOf(state.targetPod ?? (vmi && targetPodName(vmi, uid)));
     return { sourcePod, targetPod: targetPod?.metadata.labels?.[MIGRATION_UID_LABEL] === uid ? targetPod : undefined };
   }
 
@@ -136,12 +136,12 @@ export function createMigrationObserver({ client, informer, clock }: ControllerP
     const isFinished = isMigrationFinished(migration);
     const vmi = isFinished ? vmis.get(instanceKey) : await findInstance(migration, options);
     const { sourcePod, targetPod } = podsOf(migration, vmi);
-    const record = migrationStateOf({ migration });
+    const state = migrationStateOf({ migration });
     const claimOf = (name: string | undefined) => (name ? claims.get(keyOf({ namespace, name })) : undefined);
     const sourceState =
-      record.sourcePersistentStatePVCName ??
+      state.sourcePersistentStatePVCName ??
       (sourcePod === undefined || hasBegun({ migration }) ? undefined : stateClaimIn(sourcePod));
-    const sourceNode = record.sourceNode ?? sourcePod?.spec.nodeName;
+    const sourceNode = state.sourceNode ?? sourcePod?.spec.nodeName;
     return {
       migration,
       vmi,
@@ -150,7 +150,7 @@ export function createMigrationObserver({ client, informer, clock }: ControllerP
       targetPod,
       claims: vmi === undefined || isFinished ? new Map() : claimsOf(vmi),
       sourceClaim: claimOf(sourceState),
-      targetClaim: claimOf(record.targetPersistentStatePVCName),
+      targetClaim: claimOf(state.targetPersistentStatePVCName),
       isClaimNameTaken: (name) => {
         const claim = claimOf(name);
         return claim !== undefined && !isTargetClaimOf(claim, migration);
@@ -165,7 +165,7 @@ export function createMigrationObserver({ client, informer, clock }: ControllerP
       active: countOtherActive(migration, sourceNode),
       settings: configurationOf(kubevirts.get(CONFIGURATION_KEY)).migrations,
       isSourceResponding: isNodeResponding(sourceNode),
-      isTargetResponding: isNodeResponding(record.targetNode),
+      isTargetResponding: isNodeResponding(state.targetNode),
       now: clock.now(),
     };
   };

@@ -1,6 +1,7 @@
 /**
  * The outcome of a migration, from what the agents report in the progress and the pods, and from earlier decisions.
- * Nothing is guessed: state and disks are only removed once an agent, or a user, has said which node has the guest. Pure.
+ * Nothing is guessed: state and disks are only removed once an agent, or a user, has said which node has the guest.
+ * Pure.
  */
 import { MIGRATION_ABORTED_REASON } from '#api/names.ts';
 import {

@@ -37,15 +37,15 @@ export function recoveredOutcome(world: MigrationWorld, whyUnknown: string): Mig
 }
 
 /**
- * Returns why the guest cannot be on the target node. A target agent that has not received everything reports that before
- * the source is given up, so one that responds and has not reported it has the whole guest.
+ * Returns why the guest cannot be on the target node. A target agent that has not received everything reports that
+ * before the source is given up, so one that responds and has not reported it has the whole guest.
  */
 function checkTargetHasGuest(world: MigrationWorld): string | undefined {
   const { targetPod, isTargetResponding } = world;
   const { targetNode = '', targetPod: name = '' } = migrationStateOf(world);
   if (!isTargetResponding) return `node ${targetNode} does not respond either`;
-  const isThere = targetPod !== undefined && !hasEnded(targetPod);
-  return isThere ? undefined : `the target pod ${name} has ended or does not exist`;
+  const isPresent = targetPod !== undefined && !hasEnded(targetPod);
+  return isPresent ? undefined : `the target pod ${name} has ended or does not exist`;
 }
 
 function recoveryEvent(why: string, duty: string): EventNote {

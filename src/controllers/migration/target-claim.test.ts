@@ -1,4 +1,6 @@
-/** Every combination of modes gets a new target claim, as the seed requires (M3, M4: upstream reuses the source claim). */
+/**
+ * Every combination of modes gets a new target claim, as the seed requires (M3, M4: upstream reuses the source claim).
+ */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { findState, stateOwnerOf } from '#api/persistent-state.ts';

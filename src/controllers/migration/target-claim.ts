@@ -32,7 +32,9 @@ export function targetClaimName(
   return free;
 }
 
-/** Builds a claim with the size, class and modes of the source claim, owned by the VM or by an instance without a VM. */
+/**
+ * Builds a claim with the size, class and modes of the source claim, owned by the VM or by an instance without a VM.
+ */
 export function buildTargetClaim(
   vmi: Stored<VirtualMachineInstance>,
   source: PersistentVolumeClaim,

@@ -22,17 +22,17 @@ export function targetDeadline(world: MigrationWorld): TargetDeadline | undefine
   const sinceMs = now - startOf(world);
   const reason = unschedulableReason(targetPod);
   if (reason !== undefined) {
-    const late = `the target pod could not be scheduled within 5 minutes: ${reason}`;
+    const exceeded = `the target pod could not be scheduled within 5 minutes: ${reason}`;
     return {
-      ...deadlineIn(UNSCHEDULABLE_MS - sinceMs, late),
+      ...deadlineIn(UNSCHEDULABLE_MS - sinceMs, exceeded),
       delay: `the target pod cannot be scheduled yet: ${reason}`,
     };
   }
   return deadlineIn(PENDING_MS - sinceMs, 'the target pod was not ready within 15 minutes');
 }
 
-function deadlineIn(leftMs: number, late: string): TargetDeadline {
-  return leftMs > 0 ? { remainingMs: leftMs } : { exceeded: late, remainingMs: 0 };
+function deadlineIn(remainingMs: number, exceeded: string): TargetDeadline {
+  return remainingMs > 0 ? { remainingMs } : { exceeded, remainingMs: 0 };
 }
 
 function hasStarted(pod: Pod | undefined): boolean {
@@ -42,8 +42,8 @@ function hasStarted(pod: Pod | undefined): boolean {
 /** Returns the start of the limit: the creation of the pod or, if it could not be created yet, the first attempt. */
 function startOf({ targetPod, migration, now }: MigrationWorld): number {
   const scheduling = migration.status?.phaseTransitionTimestamps?.find(({ phase }) => phase === 'Scheduling');
-  const begin = targetPod?.metadata.creationTimestamp ?? scheduling?.phaseTransitionTimestamp;
-  return begin === undefined ? now : Date.parse(begin);
+  const start = targetPod?.metadata.creationTimestamp ?? scheduling?.phaseTransitionTimestamp;
+  return start === undefined ? now : Date.parse(start);
 }
 
 function unschedulableReason(pod: Pod | undefined): string | undefined {

@@ -42,11 +42,11 @@ export function windUp(world: MigrationWorld, why: string): Plan {
 }
 
 function failedState(world: MigrationWorld, failureReason: string): MigrationState {
-  const record = migrationStateOf(world);
-  if (record.completed === true) return record;
-  const isCancelled = record.abortRequested === true || isDeleting(world.migration);
+  const current = migrationStateOf(world);
+  if (current.completed === true) return current;
+  const isCancelled = current.abortRequested === true || isDeleting(world.migration);
   return {
-    ...record,
+    ...current,
     migrationUid: world.migration.metadata.uid,
     completed: true,
     failed: true,

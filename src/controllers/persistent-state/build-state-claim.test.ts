@@ -1,4 +1,6 @@
-/** Tests the claim of persistent state: S9 and S11 of facts/kubevirt.md 7.2, with the name and annotation of the seed. */
+/**
+ * Tests the claim of persistent state: S9 and S11 of facts/kubevirt.md 7.2, with the name and annotation of the seed.
+ */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { findState, stateOwnerOf, stateSuffixOf } from '#api/persistent-state.ts';

@@ -29,7 +29,10 @@ export function buildStateClaim(owner: Owner, storage: StateStorage, suffix: str
   };
 }
 
-/** Returns a reference to the VM, also if `owner` is its instance. The state of an instance without a VM is deleted with it. */
+/**
+ * Returns a reference to the VM, also if `owner` is its instance. The state of an instance without a VM is deleted with
+ * it.
+ */
 function ownerReferenceOf(owner: Owner): OwnerReference {
   const { vmName: name, ownerUid: uid } = stateOwnerOf(owner);
   const hasNoVm = owner.kind === VIRTUAL_MACHINE_INSTANCES.kind && uid === owner.metadata.uid;

@@ -1,6 +1,6 @@
 /**
- * Lists all claims of a namespace live. Instances that start together share a list: it serves all callers that came before
- * it began, so that a fleet of VMs does not list the namespace once for each.
+ * Lists all claims of a namespace live. Instances that start together share a list: it serves all callers that came
+ * before it began, so that a fleet of VMs does not list the namespace once for each.
  */
 import type { Reader } from '#client/client.ts';
 import { listAll } from '#client/paged-list.ts';

@@ -1,6 +1,6 @@
 /**
- * Selects the storage for the persistent state of VMs: the class of the claim, its modes (api/storage-profile.ts) and its
- * size. Pure.
+ * Selects the storage for the persistent state of VMs: the class of the claim, its modes (api/storage-profile.ts) and
+ * its size. Pure.
  */
 import { minimumSizeOf, stateModesOf, type StateModes, type StorageProfile } from '#api/storage-profile.ts';
 import { STORAGE_CLASSES, type StorageClass } from '#kube/core-kinds.ts';

@@ -41,7 +41,9 @@ export class ProtectedDisks {
     return claim !== undefined && isBound ? this.vmsOfClaim(claim) : [];
   }
 
-  /** Finds VMs that use the claim as their state without owning it: a claim from a user or an old version has no owner. */
+  /**
+   * Finds VMs that use the claim as their state without owning it: a claim from a user or an old version has no owner.
+   */
   #vmsOfState(claim: Stored<PersistentVolumeClaim>): readonly string[] {
     return stateIndexKeysOf(claim)
       .flatMap((state) => this.#vms.first('state', state))

@@ -1,6 +1,7 @@
 /**
- * An index of the protected VMs by the objects with which they would be lost. It is sorted, so that the first few are found
- * quickly. Its sources trigger reconciles only when a VM gains or loses a relation, not for every change of its status.
+ * An index of the protected VMs by the objects with which they would be lost. It is sorted, so that the first few are
+ * found quickly. Its sources trigger reconciles only when a VM gains or loses a relation, not for every change of its
+ * status.
  */
 import { claimNamesOf } from '#api/claim-names.ts';
 import { isProtected } from '#api/delete-protection.ts';
@@ -15,8 +16,8 @@ import { unreachable } from '#lib/invariant.ts';
 import type { Source } from '#runtime/controller.ts';
 
 /**
- * A relation of a VM: `anywhere` to the definitions of our kinds, to its namespace, to the claims in its template, as an
- * owner, or to the index key of its persistent state.
+ * A relation of a VM: `anywhere` to the definitions of our kinds, to its namespace, to the claims in its template, as
+ * an owner, or to the index key of its persistent state.
  */
 export type Relation = 'anywhere' | 'namespace' | 'claim' | 'owner' | 'state';
 

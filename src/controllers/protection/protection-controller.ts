@@ -1,12 +1,13 @@
 /**
- * Marks the objects with which a protected VM would be lost, so that policies of the API server refuse to delete them, even
- * if none of our processes runs.
+ * Marks the objects with which a protected VM would be lost, so that policies of the API server refuse to delete them,
+ * even if none of our processes runs.
  *
  *   VM ──► its namespace
  *    ├───► claims in its template, that it controls, or that hold its state ──► the volumes bound to them
  *    └───► the definitions of VirtualMachines and of their identity records
  *
- * protected-vms.ts and protected-disks.ts find the VMs, decide-mark.ts decides the mark. The operator installs the policies.
+ * protected-vms.ts and protected-disks.ts find the VMs, decide-mark.ts decides the mark. The operator installs the
+ * policies.
  */
 import { DEFINITION_BONDS } from '#api/protected-deletes.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
@@ -35,7 +36,9 @@ import {
 } from '#runtime/controller.ts';
 
 const CONCURRENCY = 10;
-/** API servers publish their schemas again after each write of a definition: labelling thousands of VMs must cause few. */
+/**
+ * API servers publish their schemas again after each write of a definition: labelling thousands of VMs must cause few.
+ */
 const DEFINITION_RATE = { times: 10, periodMs: 10_000 };
 
 export const protectionController: PlaneController = {

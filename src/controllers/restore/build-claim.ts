@@ -105,7 +105,9 @@ function buildFromBackup(restore: Restore, backup: VolumeBackup, view: RestoredV
   };
 }
 
-/** Returns the size to request: at least that of the snapshot, as a disk may have grown beyond the request of its claim. */
+/**
+ * Returns the size to request: at least that of the snapshot, as a disk may have grown beyond the request of its claim.
+ */
 function sizeOf({ persistentVolumeClaim }: VolumeBackup, { snapshot }: RestoredVolume): { storage?: string | number } {
   const requested = persistentVolumeClaim.spec.resources?.requests?.['storage'];
   const needed = snapshot?.status?.restoreSize;

@@ -1,5 +1,6 @@
 /**
- * Builds the VM that a restore writes: the spec of the snapshot on the restored claims. Its identity depends on the name:
+ * Builds the VM that a restore writes: the spec of the snapshot on the restored claims. Its identity depends on the
+ * name:
  *
  *   same name      firmware uuid, serial and MACs of the snapshot; without a uuid in the snapshot, the legacy uuid
  *   another name   the same, unless another VM has that uuid: then none of the three, and admission generates new ones

@@ -1,6 +1,7 @@
 /**
- * The claims of a restore: names them, creates them from the volume snapshots, waits for them and hands them over to the
- * VM. Other claims are never touched, except those that InPlace replaces: by uid, and only while no guest uses them. Pure.
+ * The claims of a restore: names them, creates them from the volume snapshots, waits for them and hands them over to
+ * the VM. Other claims are never touched, except those that InPlace replaces: by uid, and only while no guest uses
+ * them. Pure.
  */
 import { claimNamesOf } from '#api/claim-names.ts';
 import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
@@ -106,8 +107,8 @@ export function handOverClaims(world: RestoreWorld, vm: Stored<VirtualMachine>):
 }
 
 /**
- * Deletes the claims of a failed restore. A claim that has replaced a disk of the target stays with the target, which has
- * no other copy. A claim of a protected VM is also kept: the API server would allow this controller to delete it
+ * Deletes the claims of a failed restore. A claim that has replaced a disk of the target stays with the target, which
+ * has no other copy. A claim of a protected VM is also kept: the API server would allow this controller to delete it
  * (CLAIM_REPLACERS).
  */
 export function removeClaims(world: RestoreWorld): Change[] {

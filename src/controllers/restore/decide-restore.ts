@@ -41,7 +41,7 @@ const rules: readonly Rule[] = [
   releaseRestore, // A restore under deletion that has not changed the target yet is not continued.
   cleanUp, // A finished restore only removes the objects that a failed one has created.
   holdRestore,
-  finish, // A target that is written gets its disks, even if the snapshot does not exist any more.
+  finishRestore, // A target that is written gets its disks, even if the snapshot does not exist any more.
   refuseTarget,
   awaitSnapshot,
   recordTarget,
@@ -80,8 +80,8 @@ function releaseRestore(world: RestoreWorld): Plan | undefined {
   if (!isRestoreFinished(restore))
     return isTargetWritten(world) || hasReplaced(world) ? undefined : { changes: [change] };
   // Claims that stay with the VM must be handed over first: otherwise they are deleted with the restore.
-  const left = removeLeftovers(world);
-  return { changes: left.length > 0 ? left : [change] };
+  const changes = removeLeftovers(world);
+  return { changes: changes.length > 0 ? changes : [change] };
 }
 
 function cleanUp(world: RestoreWorld): Plan | undefined {
@@ -113,16 +113,16 @@ function awaitSnapshot(world: RestoreWorld): Plan | undefined {
   return continueRestore(world, { reason, message: `the content of ${name} is not ready to use` });
 }
 
-function finish(world: RestoreWorld): Plan | undefined {
+function finishRestore(world: RestoreWorld): Plan | undefined {
   const { restore, vm, content } = world;
   if (vm === undefined || !isTargetWritten(world)) return undefined;
   if (restore.status?.targetUID === undefined) {
-    const learned = { targetUID: vm.metadata.uid };
+    const newStatus = { targetUID: vm.metadata.uid };
     const message = `Created VirtualMachine ${vm.metadata.name}`;
     return continueRestore(world, {
       reason: 'TargetCreated',
       message,
-      newStatus: learned,
+      newStatus,
       events: uuidRenewedEvents(world),
     });
   }
@@ -153,6 +153,8 @@ function uuidRenewedEvents({ vm, content, uuidHolder, restore }: RestoreWorld): 
 
 /** Describes the VM that has the uuid. Does not reveal names of other namespaces. */
 function describeHolder(key: string, { metadata }: Stored<VirtualMachine>): string {
-  const here = `${metadata.namespace}/`;
-  return key.startsWith(here) ? `VirtualMachine ${key.slice(here.length)}` : 'a VirtualMachine in another namespace';
+  const prefix = `${metadata.namespace}/`;
+  return key.startsWith(prefix)
+    ? `VirtualMachine ${key.slice(prefix.length)}`
+    : 'a VirtualMachine in another namespace';
 }

@@ -1,8 +1,8 @@
 /**
- * The controller of VirtualMachineRestores: makes a VM match a snapshot. controllers/vm holds an existing target meanwhile;
- * controllers/storage and the node agents fill the claims that are created here.
+ * The controller of VirtualMachineRestores: makes a VM match a snapshot. controllers/vm holds an existing target
+ * meanwhile; controllers/storage and the node agents fill the claims that are created here.
  *
- *   target held and stopped ─► claims named ─► created ─► filled ─► identity record, VM ─► claims handed over ─► complete
+ *   target held, stopped ─► claims named ─► created ─► filled ─► identity record, VM ─► claims handed over ─► complete
  */
 import { LEGACY_UUID_METRIC } from '#api/legacy-uuid.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';

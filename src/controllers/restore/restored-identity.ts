@@ -1,7 +1,8 @@
 /**
- * Restores the identity record from the snapshot: the identity (spec) and the devices (status). For a new target the record
- * is written before the VM, so that it exists at the first start. For an existing target it is written after the VM, so
- * that a cancelled restore has changed nothing. A snapshot without a record leaves that of the target unchanged. Pure.
+ * Restores the identity record from the snapshot: the identity (spec) and the devices (status). For a new target the
+ * record is written before the VM, so that it exists at the first start. For an existing target it is written after the
+ * VM, so that a cancelled restore has changed nothing. A snapshot without a record leaves that of the target unchanged.
+ * Pure.
  */
 import { identityChanges, identityState } from '#api/identity-changes.ts';
 import { appendHistory, historyEntries } from '#api/identity-history.ts';
@@ -107,7 +108,10 @@ function waitForDeletion({ metadata }: Stored): RecordStep {
   return { wait: `Waiting for the deletion of the identity record ${metadata.name} of an earlier VirtualMachine` };
 }
 
-/** Builds the record's spec. A VM with a new uuid gets new MACs; the SMBIOS strings are those of the snapshot in any case. */
+/**
+ * Builds the record's spec. A VM with a new uuid gets new MACs; the SMBIOS strings are those of the snapshot in any
+ * case.
+ */
 function buildRecordSpec({ restore }: RestoreWorld, content: ContentSpec, vm: VirtualMachine): IdentitySpec {
   const { virtualMachine: source, virtualMachineIdentity: identity } = content.source;
   const { uuid, serial } = firmwareOf(vm);
@@ -187,7 +191,9 @@ function buildHistoryEntries(
   );
 }
 
-/** Returns the state claim of the target after the restore: the restored one if the snapshot has state, else its own. */
+/**
+ * Returns the state claim of the target after the restore: the restored one if the snapshot has state, else its own.
+ */
 function stateClaimAfter({ restore, volumes }: RestoreWorld, { status }: VirtualMachineIdentity): string | undefined {
   const restored = volumes.find(({ claimName }) => isStateClaim(restore, claimName));
   return restored?.claimName ?? status?.stateClaim;

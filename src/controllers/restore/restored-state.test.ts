@@ -1,4 +1,7 @@
-/** Tests the persistent state in restores: exactly one claim holds it at any time, and in the end it is the restored one. */
+/**
+ * Tests the persistent state in restores: exactly one claim holds it at any time, and in the end it is the restored
+ * one.
+ */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { findState, stateClaimName, stateOwnerOf, stateSuffixOf } from '#api/persistent-state.ts';

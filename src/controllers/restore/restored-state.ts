@@ -1,11 +1,12 @@
 /**
- * Restores the persistent state of the target, always into a new claim, also with InPlace. The claim has the marks of the
- * state from the beginning, but it does not count as the VM's state while the restore owns it.
+ * Restores the persistent state of the target, always into a new claim, also with InPlace. The claim has the marks of
+ * the state from the beginning, but it does not count as the VM's state while the restore owns it.
  *
  *   created, owned by the restore ─► filled ─► owned by the VM, and superseding the old claim, in one write
  *                                           ─► the old claim: marks removed, deleted
  *
- * So findState finds exactly one claim at any time, and the old claim is deleted after the new one has replaced it. Pure.
+ * So findState finds exactly one claim at any time, and the old claim is deleted after the new one has replaced it.
+ * Pure.
  */
 import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
 import { MIGRATION_NAME_LABEL } from '#api/names.ts';
@@ -63,7 +64,9 @@ function withoutOldState(metadata: Readonly<Record<string, string>> = {}): Recor
   return Object.fromEntries(Object.entries(metadata).filter(([key]) => !describesOldState(key)));
 }
 
-/** Makes the VM the owner of the state claim, also with the policy None: without an owner, a later VM would adopt it. */
+/**
+ * Makes the VM the owner of the state claim, also with the policy None: without an owner, a later VM would adopt it.
+ */
 export function handOverRestoredState(
   { currentState }: RestoreWorld,
   claim: Claim,
@@ -84,7 +87,9 @@ export function handOverRestoredState(
   };
 }
 
-/** Removes the marks of the superseded claim, and deletes it if the VM owns it. A claim that a user provided is kept. */
+/**
+ * Removes the marks of the superseded claim, and deletes it if the VM owns it. A claim that a user provided is kept.
+ */
 export function retireOldState({ restore, supersededState: old }: RestoreWorld, vm: Stored<VirtualMachine>): Change[] {
   if (old === undefined || isDeleting(old)) return [];
   const { name, namespace, uid } = old.metadata;
@@ -102,7 +107,9 @@ export function retireOldState({ restore, supersededState: old }: RestoreWorld, 
   ];
 }
 
-/** Returns an Event if the TPM was not restored: the guest may not be able to decrypt older disks with the newer TPM. */
+/**
+ * Returns an Event if the TPM was not restored: the guest may not be able to decrypt older disks with the newer TPM.
+ */
 export function stateKeptEvents({ restore, volumes, currentState }: RestoreWorld): EventNote[] {
   if (currentState === undefined || volumes.some(({ claimName }) => isStateClaim(restore, claimName))) return [];
   const { target, virtualMachineSnapshotName: snapshot } = restore.spec;

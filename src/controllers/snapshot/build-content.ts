@@ -1,6 +1,6 @@
 /**
- * Builds the VirtualMachineSnapshotContent: the VM, its identity record, and the volumes to copy. All later steps read it,
- * so that a controller that restarts continues the same snapshot. Pure.
+ * Builds the VirtualMachineSnapshotContent: the VM, its identity record, and the volumes to copy. All later steps read
+ * it, so that a controller that restarts continues the same snapshot. Pure.
  */
 import { isFinal } from '#api/can.ts';
 import { needsState, STATE_VOLUME } from '#api/persistent-state.ts';
@@ -23,7 +23,9 @@ import { apiVersionOf, controllerUid, type ObjectMeta, type Stored } from '#kube
 
 /** Annotation of contents: the indications, separated by commas. */
 export const INDICATIONS_ANNOTATION = 'selfsame.io/snapshot-indications';
-/** Annotation of contents: the volumes that the running guest does not use, because they are new, separated by commas. */
+/**
+ * Annotation of contents: the volumes that the running guest does not use, because they are new, separated by commas.
+ */
 export const IDLE_VOLUMES_ANNOTATION = 'selfsame.io/snapshot-idle-volumes';
 
 export function buildVmSnapshotContent(

@@ -1,7 +1,7 @@
 /** The whole status of a VirtualMachineSnapshotContent, computed from the copies of its disks. Pure. */
 import type { ContentStatus } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { instanceUidOf } from '#controllers/snapshot/build-content.ts';
-import type { ContentWorld, CopyView } from '#controllers/snapshot/content-world.ts';
+import type { ContentWorld, VolumeCopyView } from '#controllers/snapshot/content-world.ts';
 import { isSnapshotInProgress } from '#controllers/snapshot/snapshot-world.ts';
 import { timestamp } from '#lib/clock.ts';
 
@@ -33,7 +33,7 @@ function latestCreationTime(statuses: readonly CopyStatus[], now: string): strin
 }
 
 /** Returns nothing for a copy that is not requested yet. */
-function buildCopyStatus(world: ContentWorld, copy: CopyView): CopyStatus[] {
+function buildCopyStatus(world: ContentWorld, copy: VolumeCopyView): CopyStatus[] {
   const { volumeSnapshot, backup } = copy;
   const { volumeSnapshotName } = backup;
   if (volumeSnapshot === undefined)
@@ -56,7 +56,7 @@ function buildLostStatus(world: ContentWorld, volumeSnapshotName: string): CopyS
  * Reports whether the copy has to be requested: only while the snapshot is in progress and, for a running guest, only
  * once, because a later copy would be from another point in time. The disks of a stopped VM do not change meanwhile.
  */
-export function mustRequestCopy(world: ContentWorld, { volumeSnapshot, backup }: CopyView): boolean {
+export function mustRequestCopy(world: ContentWorld, { volumeSnapshot, backup }: VolumeCopyView): boolean {
   const { content, snapshot } = world;
   if (volumeSnapshot !== undefined || snapshot === undefined || !isSnapshotInProgress(snapshot)) return false;
   return instanceUidOf(content) === undefined || reportedCopy(world, backup.volumeSnapshotName) === undefined;

@@ -9,14 +9,14 @@ export interface ContentWorld {
   /** The snapshot of the content; absent if it was deleted and the content was retained. */
   readonly snapshot?: Stored<VirtualMachineSnapshot>;
   /** The volume backups of the content, in their order. */
-  readonly copies: readonly CopyView[];
+  readonly copies: readonly VolumeCopyView[];
   /** True if an unfinished restore uses the snapshot. */
   readonly hasRestore: boolean;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
-export interface CopyView {
+export interface VolumeCopyView {
   readonly backup: VolumeBackup & { readonly volumeSnapshotName: string };
   /** The VolumeSnapshot of that name, unless it has another owner. */
   readonly volumeSnapshot?: Stored<VolumeSnapshot>;

@@ -1,6 +1,6 @@
 /**
- * Decides the next step of one VirtualMachineSnapshotContent: requests the copies of the disks, and keeps the content while
- * a restore needs it. The garbage collector deletes the copies after the content. Pure.
+ * Decides the next step of one VirtualMachineSnapshotContent: requests the copies of the disks, and keeps the content
+ * while a restore needs it. The garbage collector deletes the copies after the content. Pure.
  */
 import {
   SNAPSHOT_INSTANCE_ANNOTATION,
@@ -18,7 +18,7 @@ import {
   instanceUidOf,
 } from '#controllers/snapshot/build-content.ts';
 import { buildContentStatus, mustRequestCopy } from '#controllers/snapshot/content-status.ts';
-import type { ContentWorld, CopyView } from '#controllers/snapshot/content-world.ts';
+import type { ContentWorld, VolumeCopyView } from '#controllers/snapshot/content-world.ts';
 import { isStateBackup } from '#controllers/snapshot/state-backup.ts';
 import { apiVersionOf, isDeleting, type OwnerReference, type Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOTS, type VolumeSnapshot } from '#kube/volume-snapshot-kinds.ts';
@@ -51,8 +51,8 @@ function correctIndications({ content, copies }: ContentWorld): Change[] {
 }
 
 /**
- * Reports whether a restore needs the content. A snapshot that was never complete cannot be restored; keeping it would be a
- * deadlock, because the restore waits for the VM, which the snapshot holds.
+ * Reports whether a restore needs the content. A snapshot that was never complete cannot be restored; keeping it would
+ * be a deadlock, because the restore waits for the VM, which the snapshot holds.
  */
 function isNeeded({ snapshot, hasRestore }: ContentWorld): boolean {
   return hasRestore && (snapshot === undefined || wasTaken(snapshot));
@@ -71,7 +71,7 @@ function requestCopies(world: ContentWorld): Change[] {
     .map((copy) => {
       const isState = isStateBackup(world.content.spec, copy.backup);
       const annotations = {
-        ...setAnnotations(world, snapshot, copy),
+        ...snapshotSetAnnotations(world, snapshot, copy),
         ...(isState && { [SNAPSHOT_STATE_ANNOTATION]: 'true' }),
       };
       const object = buildVolumeSnapshot(world, copy, annotations);
@@ -82,7 +82,7 @@ function requestCopies(world: ContentWorld): Change[] {
 
 function buildVolumeSnapshot(
   { content }: ContentWorld,
-  { backup, snapshotClass }: CopyView,
+  { backup, snapshotClass }: VolumeCopyView,
   annotations: Record<string, string>,
 ): VolumeSnapshot {
   const { name, namespace, uid } = content.metadata;
@@ -99,10 +99,10 @@ function buildVolumeSnapshot(
 }
 
 /** Returns the annotations of the snapshot set. A disk that the running guest does not use is not in the set. */
-function setAnnotations(
+function snapshotSetAnnotations(
   { content, copies }: ContentWorld,
   { metadata }: Stored<VirtualMachineSnapshot>,
-  { backup }: CopyView,
+  { backup }: VolumeCopyView,
 ): Record<string, string> {
   const idle = idleVolumesOfContent(content);
   if (idle.includes(backup.volumeName)) return {};

@@ -6,7 +6,7 @@ import {
 } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { keyOf } from '#client/object-key.ts';
-import type { ContentWorld, CopyView } from '#controllers/snapshot/content-world.ts';
+import type { ContentWorld, VolumeCopyView } from '#controllers/snapshot/content-world.ts';
 import type { ObserverParts } from '#controllers/snapshot/observe-snapshot.ts';
 import { UNFINISHED_BY_SNAPSHOT } from '#controllers/snapshot/sources.ts';
 import { contentNameOf } from '#controllers/snapshot/snapshot-world.ts';
@@ -62,9 +62,9 @@ export function createContentObserver({
     return owner === undefined || owner === metadata.uid ? found : undefined;
   }
 
-  async function observeCopies(content: Content, options: Options): Promise<CopyView[]> {
+  async function observeCopies(content: Content, options: Options): Promise<VolumeCopyView[]> {
     const known = classes.list();
-    const copies = (content.spec.volumeBackups ?? []).map(async (backup): Promise<CopyView[]> => {
+    const copies = (content.spec.volumeBackups ?? []).map(async (backup): Promise<VolumeCopyView[]> => {
       const { volumeSnapshotName, persistentVolumeClaim } = backup;
       if (!volumeSnapshotName) return [];
       const volumeSnapshot = await findVolumeSnapshot(content, volumeSnapshotName, options);

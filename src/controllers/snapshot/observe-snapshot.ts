@@ -1,6 +1,6 @@
 /**
- * Observes one VirtualMachineSnapshot. While it is in progress, the VM, its instance and its record are read live, so that
- * the content has their latest versions. The VM is held and cannot be started after it was read.
+ * Observes one VirtualMachineSnapshot. While it is in progress, the VM, its instance and its record are read live, so
+ * that the content has their latest versions. The VM is held and cannot be started after it was read.
  */
 import { findState, stateOwnerOf } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';

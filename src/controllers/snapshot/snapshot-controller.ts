@@ -1,6 +1,6 @@
 /**
- * The controllers of VirtualMachineSnapshots and their contents. A snapshot waits until controllers/vm holds its VM, records
- * the VM (VirtualMachineSnapshotContent) and requests a copy of each disk (VolumeSnapshot). The controller of
+ * The controllers of VirtualMachineSnapshots and their contents. A snapshot waits until controllers/vm holds its VM,
+ * records the VM (VirtualMachineSnapshotContent) and requests a copy of each disk (VolumeSnapshot). The controller of
  * VolumeSnapshots and the node agents make the copies; the garbage collector deletes those of deleted contents.
  */
 import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';

@@ -2,7 +2,7 @@
  * The stage of one VirtualMachineSnapshot, computed from the world. Pure.
  *
  *   waiting ──held, no refusal──► ready to create ──content──► copying ──content ready──► taken
- *      └────────────────┴─────────────────────────────────────────┴──► failed: deadline exceeded, source or content lost
+ *      └────────────────┴─────────────────────────────────────────┴──► failed: deadline, source lost, content lost
  */
 import { isMigrating } from '#api/migration-state.ts';
 import { instanceUidOf } from '#controllers/snapshot/build-content.ts';

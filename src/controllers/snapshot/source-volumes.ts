@@ -34,7 +34,9 @@ export function includedVolumes({ vm, volumes, state }: HeldVm): IncludedVolume[
   return [...disks, { name: stateBackupName(vm), claim: state.claim }];
 }
 
-/** Reports whether the snapshot leaves out data. Read-only volumes and those that are new at each start do not count. */
+/**
+ * Reports whether the snapshot leaves out data. Read-only volumes and those that are new at each start do not count.
+ */
 export function leavesOutData({ volumes, state }: HeldVm): boolean {
   if (state !== undefined && isBound(state) && state.snapshotClass === undefined) return true;
   return volumes.some(
@@ -79,8 +81,8 @@ function checkInstance({ vm, vmi }: HeldVm): string | undefined {
 }
 
 /**
- * Checks that the identity record has all devices of the guest, so that a restored VM has them at the same addresses. An
- * old node agent reports no device hash; then there is nothing to wait for.
+ * Checks that the identity record has all devices of the guest, so that a restored VM has them at the same addresses.
+ * An old node agent reports no device hash; then there is nothing to wait for.
  */
 function checkRecord({ vmi, identity }: HeldVm): string | undefined {
   const { deviceHash, phase } = vmi?.status ?? {};

@@ -99,7 +99,9 @@ function createVolume(
   return { changes: [{ do: 'create', type: PERSISTENT_VOLUMES, object, reason, why }] };
 }
 
-/** Selects the node that copies. If snapshot and volume are shared, any node can; decideLocalVolume replaces a lost one. */
+/**
+ * Selects the node that copies. If snapshot and volume are shared, any node can; decideLocalVolume replaces a lost one.
+ */
 function selectCopy(
   { copier }: LocalClaimWorld,
   origin: DataOrigin,

@@ -1,8 +1,8 @@
 /**
- * Decides what the provisioner does for one of its volumes. It deletes a released volume unless the policy is Retain. The
- * object stays until the agent of its node has removed the data and the finalizer. If that node does not exist any more, an
- * Event says so and the user decides, because a node that comes back still has the data. A shared volume that is not filled
- * yet gets another node if its node is lost. The leftover copy on a lost node is given up. Pure.
+ * Decides what the provisioner does for one of its volumes. It deletes a released volume unless the policy is Retain.
+ * The object stays until the agent of its node has removed the data and the finalizer. If that node does not exist any
+ * more, an Event says so and the user decides, because a node that comes back still has the data. A shared volume that
+ * is not filled yet gets another node if its node is lost. The leftover copy on a lost node is given up. Pure.
  */
 import {
   COPY_NODE_ANNOTATION,

@@ -67,7 +67,8 @@ export function dataOriginOf(claim: Claim, source: SnapshotSource): DataOrigin {
   const { snapshot, content } = source;
   if (snapshot === undefined) return refused(`VolumeSnapshot ${JSON.stringify(name)} not found`);
   const { deletionTimestamp, finalizers = [] } = snapshot.metadata;
-  // The finalizer keeps the data for claims that existed before the deletion; for later ones it may be removed any time.
+  // The finalizer keeps the data for claims that existed before the deletion; for later ones it may be removed any
+  // time.
   if (deletionTimestamp !== undefined && !finalizers.includes(SOURCE_SNAPSHOT_FINALIZER)) return beingDeleted(name);
   if (snapshot.status?.readyToUse !== true || content === undefined) return { is: 'waiting' };
   if (content.spec.driver !== LOCAL_DRIVER || !refersTo(content, snapshot)) {

@@ -45,7 +45,10 @@ export function findSnapshotInput(world: VolumeSnapshotWorld): SnapshotInput | s
   return typeof volume === 'string' ? volume : { snapshotClass, volume, isState: holdsState(world) };
 }
 
-/** Reports whether the claim holds state. One with the name of a state claim but no mark may be a disk: the snapshot decides. */
+/**
+ * Reports whether the claim holds state. One with the name of a state claim but no mark may be a disk: the snapshot
+ * decides.
+ */
 function holdsState({ snapshot, claim }: VolumeSnapshotWorld): boolean {
   if (claim === undefined || stateKeysOfClaim(claim).length === 0) return false;
   return isMarkedAsState(claim) || snapshot.metadata.annotations?.[SNAPSHOT_STATE_ANNOTATION] === 'true';

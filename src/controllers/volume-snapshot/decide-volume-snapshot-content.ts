@@ -1,7 +1,7 @@
 /**
- * Decides what happens to one VolumeSnapshotContent of our driver; the agent of its node makes the copy. A shared content
- * whose node is lost gets another one. A content whose VolumeSnapshot was removed by force is deleted. If the node of
- * node-local data does not exist any more, an Event says so and the user decides. Pure.
+ * Decides what happens to one VolumeSnapshotContent of our driver; the agent of its node makes the copy. A shared
+ * content whose node is lost gets another one. A content whose VolumeSnapshot was removed by force is deleted. If the
+ * node of node-local data does not exist any more, an Event says so and the user decides. Pure.
  */
 import { LOCAL_DRIVER, SNAPSHOT_DATA_FINALIZER, SNAPSHOT_NODE_ANNOTATION } from '#api/names.ts';
 import { parseSnapshotHandle } from '#api/snapshot-handle.ts';

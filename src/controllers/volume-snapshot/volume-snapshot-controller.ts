@@ -1,8 +1,8 @@
 /**
- * The controllers of VolumeSnapshots of `selfsame.io/local`, in place of the snapshot-controller and csi-snapshotter of a
- * cluster. They create contents for VolumeSnapshots (decide-volume-snapshot.ts) and select their nodes
- * (decide-volume-snapshot-content.ts). The node agents copy and remove the data; controllers/storage creates volumes from
- * snapshots.
+ * The controllers of VolumeSnapshots of `selfsame.io/local`, in place of the snapshot-controller and csi-snapshotter of
+ * a cluster. They create contents for VolumeSnapshots (decide-volume-snapshot.ts) and select their nodes
+ * (decide-volume-snapshot-content.ts). The node agents copy and remove the data; controllers/storage creates volumes
+ * from snapshots.
  */
 import { LOCAL_DRIVER, SNAPSHOT_INSTANCE_ANNOTATION } from '#api/names.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';

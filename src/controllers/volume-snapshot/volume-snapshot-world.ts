@@ -46,7 +46,9 @@ export function isForOurDriver(world: VolumeSnapshotWorld): boolean {
   return world.volume !== undefined && isLocalVolume(world.volume);
 }
 
-/** Reports whether the snapshot belongs to another driver; false if the driver is unknown, so that it can be deleted. */
+/**
+ * Reports whether the snapshot belongs to another driver; false if the driver is unknown, so that it can be deleted.
+ */
 export function isForOtherDriver(world: VolumeSnapshotWorld): boolean {
   const driver = driverOf(world);
   return driver !== undefined && driver !== LOCAL_DRIVER;

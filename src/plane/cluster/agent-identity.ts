@@ -1,6 +1,7 @@
 /**
- * The certificate of a node agent on a cluster. It is requested with a key that stays on this machine, and renewed at half
- * of its lifetime. If a renewal fails, the current one stays in use; the first request is repeated until it succeeds.
+ * The certificate of a node agent on a cluster. It is requested with a key that stays on this machine, and renewed at
+ * half of its lifetime. If a renewal fails, the current one stays in use; the first request is repeated until it
+ * succeeds.
  */
 import { X509Certificate } from 'node:crypto';
 import { AGENT_CERTIFICATE } from '#api/agent-certificate.ts';

@@ -4,8 +4,8 @@
  *   created ── one lifetime of a certificate ──► signs ── half of its own lifetime ──► the next one is created
  *                                                                          the old one is trusted until it expires
  *
- * Every component renews its certificate before it expires and gets all authorities with it. So an authority that is as old
- * as the lifetime of a certificate is known to all components.
+ * Every component renews its certificate before it expires and gets all authorities with it. So an authority that is as
+ * old as the lifetime of a certificate is known to all components.
  */
 import { X509Certificate } from 'node:crypto';
 import { BACKDATED_MS, makeAuthority, readAuthority, type Authority } from '#lib/pki/authority.ts';

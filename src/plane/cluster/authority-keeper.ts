@@ -1,6 +1,7 @@
 /**
- * Keeps our certificate authorities in a Secret that all controllers processes share, and renews the certificates of this
- * process. Listeners are notified of each renewal. If two processes write at the same time, one of them reads again.
+ * Keeps our certificate authorities in a Secret that all controllers processes share, and renews the certificates of
+ * this process. Listeners are notified of each renewal. If two processes write at the same time, one of them reads
+ * again.
  */
 import { X509Certificate, createPublicKey } from 'node:crypto';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';

@@ -21,7 +21,9 @@ export function createConnectionsAs(
     createNodeConnections({ client, ...identity(), renewed: identity, checksName: true, clock });
 }
 
-/** Returns a signer whose certificates have the user name of the node at the API server, for both servers and clients. */
+/**
+ * Returns a signer whose certificates have the user name of the node at the API server, for both servers and clients.
+ */
 export function createAgentSigner(authority: AuthorityKeeper): AgentSigner {
   return {
     sign(user, { publicKey, hosts }) {

@@ -1,7 +1,7 @@
 /**
- * Publishes the addresses of our services for the API server: an EndpointSlice for each live process, and Endpoints for API
- * servers before 1.33. Every process writes those of all processes, because the lost one may be the leader. A process that
- * leaves removes its own first.
+ * Publishes the addresses of our services for the API server: an EndpointSlice for each live process, and Endpoints for
+ * API servers before 1.33. Every process writes those of all processes, because the lost one may be the leader. A
+ * process that leaves removes its own first.
  */
 import { isIPv6 } from 'node:net';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';

@@ -1,6 +1,6 @@
 /**
- * `selfsame join`: creates a kubeconfig for one of our processes, with the rights of an administrator. A controllers process
- * gets a token of its account, which it renews itself; a node gets a client certificate like a kubelet.
+ * `selfsame join`: creates a kubeconfig for one of our processes, with the rights of an administrator. A controllers
+ * process gets a token of its account, which it renews itself; a node gets a client certificate like a kubelet.
  */
 import { basename, dirname, join as joinPath } from 'node:path';
 import { mkdir } from 'node:fs/promises';

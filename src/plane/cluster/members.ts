@@ -1,7 +1,7 @@
 /**
  * The membership of controllers processes. Each keeps a Lease with its address, and publishes the endpoints of all live
- * members (endpoints.ts). A process that stops deletes its Lease. The others remove a process that was killed when its port
- * is closed, or when its Lease was not renewed for a while by their own clock.
+ * members (endpoints.ts). A process that stops deletes its Lease. The others remove a process that was killed when its
+ * port is closed, or when its Lease was not renewed for a while by their own clock.
  */
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { delay } from '#client/abort.ts';

@@ -1,6 +1,7 @@
 /**
- * The client certificate of a node at the API server of a cluster. At half of its lifetime the node requests the next one as
- * itself, like a kubelet. The cluster approves it for authorized nodes (selfnodeclient), or an administrator does.
+ * The client certificate of a node at the API server of a cluster. At half of its lifetime the node requests the next
+ * one as itself, like a kubelet. The cluster approves it for authorized nodes (selfnodeclient), or an administrator
+ * does.
  *
  *   valid ── half of its lifetime ──► requested ── signed ──► installed, valid again
  *                                       │ ▲ denied, deleted, or not decided: requested again later
@@ -22,7 +23,9 @@ const MAX_CHECK_MS = 60 * 60_000;
 const MIN_CHECK_MS = 1000;
 /** Backoff between checks of a pending request. */
 const CHECK_BACKOFF = { firstMs: 1000, maxMs: 60_000 };
-/** Age at which a new request is created: the cluster decides each only once, and may allow it now. It deletes old ones. */
+/**
+ * Age at which a new request is created: the cluster decides each only once, and may allow it now. It deletes old ones.
+ */
 const MAX_REQUEST_AGE_MS = 60 * 60_000;
 /** Number of checks after which a warning asks the user to approve the request. */
 const CHECKS_BEFORE_WARNING = 8;

@@ -27,7 +27,9 @@ export interface OwnTokenParts {
 
 const readText = (path: string) => readFile(path, 'utf8');
 
-/** Renews only tokens of `selfsame join`: in a pod the kubelet renews them, and tokens of other accounts are left alone. */
+/**
+ * Renews only tokens of `selfsame join`: in a pod the kubelet renews them, and tokens of other accounts are left alone.
+ */
 export async function keepOwnToken(
   { access, client, clock, log, read = readText, write = writePrivateFile }: OwnTokenParts,
   { signal }: AbortController,

@@ -42,7 +42,9 @@ export async function admitHostOperator(dataDir: string, pki: Pki): Promise<void
   await writePrivateFile(join(dir, 'client.crt'), certPem);
 }
 
-/** Issues a kubeconfig for a separate node process from the data directory of the engine, in place of `selfsame join`. */
+/**
+ * Issues a kubeconfig for a separate node process from the data directory of the engine, in place of `selfsame join`.
+ */
 export async function issueNodeKubeconfig(engineDir: string, name: string, out: string): Promise<void> {
   const read = (file: string) => readFileSync(join(engineDir, file), 'utf8');
   const { server } = readKubeconfigFile(join(engineDir, 'kubeconfig'));

@@ -1,7 +1,7 @@
 /**
- * Runs the nodes of this machine, each in its own process (`selfsame node`), so that a crash affects no other node and not
- * the server. A process that ends is started again with a backoff. A process of an earlier server that was killed still
- * runs: it is stopped, and its successor takes over. Neither affects the guests.
+ * Runs the nodes of this machine, each in its own process (`selfsame node`), so that a crash affects no other node and
+ * not the server. A process that ends is started again with a backoff. A process of an earlier server that was killed
+ * still runs: it is stopped, and its successor takes over. Neither affects the guests.
  */
 import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
 import { once } from 'node:events';
@@ -48,7 +48,10 @@ export class NodeProcesses {
     for (const node of options.nodes) this.#loops.push(this.#keepRunning(node));
   }
 
-  /** Waits until all nodes have reported that they are ready, or for the limit. Returns the names of those that have not. */
+  /**
+   * Waits until all nodes have reported that they are ready, or for the limit. Returns the names of those that have
+   * not.
+   */
   async ready(limitMs: number): Promise<readonly string[]> {
     if (this.#waiting.size > 0) await Promise.race([this.#ready, this.#pause(limitMs)]);
     return [...this.#waiting];

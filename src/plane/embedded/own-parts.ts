@@ -51,7 +51,10 @@ const DEPLOY_WAIT_MS = 20_000;
 /** A user with all rights; used once to create what the operator needs. */
 const ADMINISTRATOR: UserInfo = { name: 'selfsame-installer', groups: [MASTERS, AUTHENTICATED] };
 
-/** Resolves when our kinds are served and all caches are filled. Waits only a limited time for the rest of the installation. */
+/**
+ * Resolves when our kinds are served and all caches are filled. Waits only a limited time for the rest of the
+ * installation.
+ */
 export async function startOwnParts(options: OwnPartsOptions): Promise<OwnParts> {
   const { services, hosts, clock, log } = options;
   const stopping = new AbortController();

@@ -1,6 +1,6 @@
 /**
- * `selfsame up`: runs the engine, our components beside it, and one process for each node of this machine. engine.ts and
- * node-dir.ts describe the data directory.
+ * `selfsame up`: runs the engine, our components beside it, and one process for each node of this machine. engine.ts
+ * and node-dir.ts describe the data directory.
  */
 import { HOST_READER } from '#api/host-api.ts';
 import type { Client } from '#client/client.ts';

@@ -1,7 +1,7 @@
 /**
  * A plane in memory in which migrations run to their end: the API, and simple versions of the scheduler, the agents and
- * the controller of instances. The migration controller can crash after any write: the write is done, but the controller
- * does not see its result.
+ * the controller of instances. The migration controller can crash after any write: the write is done, but the
+ * controller does not see its result.
  */
 import { isMigrating, type MigrationProgress } from '#api/migration-state.ts';
 import { MIGRATION_ABORTED_REASON, MIGRATION_COMMITTED_CONDITION, MIGRATED_REASON } from '#api/names.ts';

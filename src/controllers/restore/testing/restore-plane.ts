@@ -1,6 +1,6 @@
 /**
- * A plane in memory in which restores run to their end: the API, and simple versions of the other controllers. The restore
- * controller can crash after any write: the write is done, but the controller does not see its result.
+ * A plane in memory in which restores run to their end: the API, and simple versions of the other controllers. The
+ * restore controller can crash after any write: the write is done, but the controller does not see its result.
  */
 import { VM_RESTORE_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';

@@ -1,6 +1,6 @@
 /**
- * The archive of a backup: the files from which a data directory becomes the same plane again, without disks and state of
- * guests.
+ * The archive of a backup: the files from which a data directory becomes the same plane again, without disks and state
+ * of guests.
  *
  *   backup.json   version and time of the backup
  *   store.db      all objects

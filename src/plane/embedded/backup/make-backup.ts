@@ -1,6 +1,6 @@
 /**
- * `selfsame backup`: writes an archive of the store at one point in time, and of the keys. A running server provides a copy
- * without interruption; otherwise the files are copied under the lock of the data directory.
+ * `selfsame backup`: writes an archive of the store at one point in time, and of the keys. A running server provides a
+ * copy without interruption; otherwise the files are copied under the lock of the data directory.
  */
 import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { request } from 'node:https';

@@ -1,6 +1,6 @@
 /**
- * `selfsame restore-backup`: puts the store and the keys of a backup into a data directory that no server uses. Existing
- * files are moved to `replaced-<time>`; nothing is deleted.
+ * `selfsame restore-backup`: puts the store and the keys of a backup into a data directory that no server uses.
+ * Existing files are moved to `replaced-<time>`; nothing is deleted.
  */
 import { mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
