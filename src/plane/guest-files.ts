@@ -24,15 +24,15 @@ async function placeFile(from: string, to: string): Promise<string | undefined> 
   const [source, present] = await Promise.all([statIfExists(from), statIfExists(to)]);
   if (source === undefined) return undefined;
   if (present !== undefined && present.ino === source.ino && present.dev === source.dev) return to;
-  const fresh = `${to}.new`;
-  await rm(fresh, { force: true });
+  const temporary = `${to}.new`;
+  await rm(temporary, { force: true });
   // A link keeps the mode of the file, and some systems make their kernels unreadable.
   const isReadable = (source.mode & 0o004) !== 0;
-  if (!isReadable || !(await tryLink(from, fresh))) {
-    await copyFile(from, fresh);
-    await chmod(fresh, 0o644);
+  if (!isReadable || !(await tryLink(from, temporary))) {
+    await copyFile(from, temporary);
+    await chmod(temporary, 0o644);
   }
-  await rename(fresh, to);
+  await rename(temporary, to);
   return to;
 }
 

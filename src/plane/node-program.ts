@@ -84,20 +84,20 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
     for (let end = cleanups.pop(); end !== undefined; end = cleanups.pop()) await end();
   };
   try {
-    const late = createLateAgent();
+    const lateAgent = createLateAgent();
     const client = createClient(transport);
     const { address, port, nodeIp } = cluster ?? { address: LOCALHOST, port: 0, nodeIp: LOCALHOST };
     cleanups.push(keepAccess(options, access, client));
     const identity = await obtainIdentity(options, { access, client, nodeDir });
     cleanups.push(() => identity.stop());
     const endpoint = await startNodeEndpoint({
-      ...{ host: address, port, agent: late.agent, clock, log },
+      ...{ host: address, port, agent: lateAgent.agent, clock, log },
       ...identity.now(),
       logReaderCa: cluster && certificateAuthority,
     });
     identity.onRenewed((renewed) => endpoint.renew(renewed));
     cleanups.push(() => endpoint.stop());
-    const socket = await startHostSocket({ dir: nodeDir, agent: late.agent, log });
+    const socket = await startHostSocket({ dir: nodeDir, agent: lateAgent.agent, log });
     cleanups.push(() => socket.stop());
     const peers = createOwnPeers(identity, client, clock);
     if (peers !== undefined) cleanups.push(() => peers.close());
@@ -118,7 +118,7 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
       ...(peers && { peers }),
       ...(options.signal === undefined ? {} : { signal: options.signal }),
     });
-    late.attach(agent);
+    lateAgent.attach(agent);
     cleanups.push(() => agent.stop());
     // Ready only after other components can reach the agent.
     await agent.registered;

@@ -45,7 +45,7 @@ import { type ControllerDefinition, defineController, source, startController } 
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import type { EventSink } from '#runtime/events.ts';
 
-/** One at a time: two migrations must not both take the last free place, nor the same volume. */
+/** Migrations are decided one at a time: two must not both take the last free place, nor the same volume. */
 const CONCURRENCY = 1;
 
 export const migrationController: PlaneController = {
@@ -68,7 +68,7 @@ function defineMigrations(parts: ControllerParts): ControllerDefinition<Migratio
   const keysOfInstance = (key: string) => migrations.byIndex(UNFINISHED_BY_INSTANCE, key).map(objectKey);
   const keysOfClaim = (key: string) => vmis.byIndex(INSTANCES_BY_CLAIM, key).map(objectKey).flatMap(keysOfInstance);
   const keysOfStateClaim = (key: string) => migrations.byIndex(UNFINISHED_BY_STATE_CLAIM, key).map(objectKey);
-  /** In the order in which they begin. */
+  /** Returns the pending migrations in the order in which they begin. */
   const pendingKeys = () => migrations.byIndex(PENDING, PENDING).toSorted(oldestFirst).map(objectKey);
 
   const unfinishedKeys = () => [...pendingKeys(), ...migrations.byIndex(ACTIVE_BY_NODE, ACTIVE).map(objectKey)];

@@ -38,8 +38,8 @@ export function releasedClaimSource(vmis: Informer<VirtualMachineInstance>, unfi
     cache: vmis,
     subscribe: (add) =>
       vmis.onChange((_, { old, new: next }) => {
-        const kept = new Set(held(next));
-        if (held(old).some((key) => !kept.has(key))) for (const key of unfinishedKeys()) add(key);
+        const stillHeld = new Set(held(next));
+        if (held(old).some((key) => !stillHeld.has(key))) for (const key of unfinishedKeys()) add(key);
       }),
   };
 }

@@ -26,9 +26,9 @@ export interface MigrationStatusInput {
   readonly state?: MigrationState;
   /** Ignored if the migration has already reached a later phase. */
   readonly phase?: MigrationPhase;
-  /** What the migration waits for, or why it failed. */
+  /** The reason to wait, or the reason of the failure. */
   readonly message?: string;
-  /** Why no node can report where the guest is. */
+  /** The reason why no node can report the location of the guest. */
   readonly whyUnknown?: string;
 }
 

@@ -34,8 +34,8 @@ export interface SnapshotUuid {
 /** Returns the firmware uuid of the VM in the snapshot: from its template, its identity record, or its name. */
 export function snapshotUuidOf({ source }: ContentSpec): SnapshotUuid {
   const { virtualMachine: vm, virtualMachineIdentity: identity } = source;
-  const known = firmwareOf(vm).uuid || identity?.spec.firmware?.uuid;
-  return known ? { uuid: known, legacy: false } : { uuid: legacyUuid(vm.metadata.name ?? ''), legacy: true };
+  const recorded = firmwareOf(vm).uuid || identity?.spec.firmware?.uuid;
+  return recorded ? { uuid: recorded, legacy: false } : { uuid: legacyUuid(vm.metadata.name ?? ''), legacy: true };
 }
 
 /** Returns the firmware of a VM. Accepts any part of a spec, because the patches of a restore may remove most of it. */
@@ -147,8 +147,8 @@ function withoutIdentity(spec: VmiSpec): VmiSpec {
   const { uuid: _uuid, serial: _serial, ...firmware } = spec.domain.firmware ?? {};
   const { devices } = spec.domain;
   const interfaces = devices?.interfaces?.map(({ macAddress: _mac, ...kept }) => kept);
-  const bare = interfaces === undefined ? {} : { devices: { ...devices, interfaces } };
-  return { ...spec, domain: { ...spec.domain, ...bare, firmware } };
+  const withoutMacs = interfaces === undefined ? {} : { devices: { ...devices, interfaces } };
+  return { ...spec, domain: { ...spec.domain, ...withoutMacs, firmware } };
 }
 
 /** Keeps the serial number if the snapshot has none: it cannot be removed (operator/objects/firmware-policy.ts). */

@@ -38,7 +38,7 @@ import {
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import type { EventSink } from '#runtime/events.ts';
 
-/** One at a time: two restores must not both find a uuid free. */
+/** Restores are decided one at a time: two must not both find a uuid free. */
 const CONCURRENCY = 1;
 /** Indexes of restores by the keys of the objects that they observe. */
 const BY_TARGET = 'restore-target';

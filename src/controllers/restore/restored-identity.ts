@@ -115,14 +115,14 @@ function waitForDeletion({ metadata }: Stored): RecordStep {
 function buildRecordSpec({ restore }: RestoreWorld, content: ContentSpec, vm: VirtualMachine): IdentitySpec {
   const { virtualMachine: source, virtualMachineIdentity: identity } = content.source;
   const { uuid, serial } = firmwareOf(vm);
-  const renewed = restore.spec.target.name !== source.metadata.name && uuid !== snapshotUuidOf(content).uuid;
-  const known: IdentitySpec = renewed ? {} : (identity?.spec ?? {});
-  const kept = serial || known.firmware?.serial;
+  const hasNewUuid = restore.spec.target.name !== source.metadata.name && uuid !== snapshotUuidOf(content).uuid;
+  const saved: IdentitySpec = hasNewUuid ? {} : (identity?.spec ?? {});
+  const keptSerial = serial || saved.firmware?.serial;
   const { smbios } = identity?.spec ?? {};
   return {
-    ...(uuid ? { firmware: { uuid, ...(kept ? { serial: kept } : {}) } } : {}),
+    ...(uuid ? { firmware: { uuid, ...(keptSerial ? { serial: keptSerial } : {}) } } : {}),
     ...(smbios === undefined ? {} : { smbios }),
-    ...(known.interfaces === undefined ? {} : { interfaces: known.interfaces }),
+    ...(saved.interfaces === undefined ? {} : { interfaces: saved.interfaces }),
   };
 }
 

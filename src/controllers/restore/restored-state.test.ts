@@ -48,7 +48,7 @@ interface Scene {
   readonly hasState?: boolean;
   readonly target?: string;
   readonly spec?: Partial<VirtualMachineRestore['spec']>;
-  /** Whether the VM `db` exists, and which state it has. */
+  /** The state of the existing VM `db`, or that it does not exist. */
   readonly now?: 'no VM' | 'no state' | 'state' | 'state without an owner';
 }
 

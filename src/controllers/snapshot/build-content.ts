@@ -78,12 +78,12 @@ function idleVolumes(held: HeldVm, { spec, status }: VirtualMachineInstance): st
 }
 
 function snapshotVmOf({ metadata, spec, status }: Stored<VirtualMachine>): SnapshotVm {
-  const kept = snapshotMetadataOf(metadata);
-  const { [LAST_RESTORE_ANNOTATION]: _, ...annotations } = kept.annotations ?? {};
+  const snapshotMetadata = snapshotMetadataOf(metadata);
+  const { [LAST_RESTORE_ANNOTATION]: _, ...annotations } = snapshotMetadata.annotations ?? {};
   // The VM is held only while the snapshot is taken.
   const { snapshotInProgress: __, ...lastingStatus } = status ?? {};
   return {
-    metadata: kept.annotations === undefined ? kept : { ...kept, annotations },
+    metadata: snapshotMetadata.annotations === undefined ? snapshotMetadata : { ...snapshotMetadata, annotations },
     spec,
     ...(status === undefined ? {} : { status: lastingStatus }),
   };

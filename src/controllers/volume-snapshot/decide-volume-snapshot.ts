@@ -126,9 +126,9 @@ function remove({ snapshot, content, isClaimed, isCopied }: VolumeSnapshotWorld)
     const why = `Deleted VolumeSnapshotContent ${name}`;
     return { changes: [{ do: 'delete', type: VOLUME_SNAPSHOT_CONTENTS, name: { name }, uid, why }] };
   }
-  const left = finalizers.filter((finalizer) => !OWN_FINALIZERS.has(finalizer));
-  if (left.length === finalizers.length) return NOTHING;
-  const body = { metadata: { resourceVersion, finalizers: left } };
+  const remaining = finalizers.filter((finalizer) => !OWN_FINALIZERS.has(finalizer));
+  if (remaining.length === finalizers.length) return NOTHING;
+  const body = { metadata: { resourceVersion, finalizers: remaining } };
   return { changes: [patchSnapshot(snapshot, body, 'the content is deleted or retained')] };
 }
 

@@ -87,9 +87,9 @@ function defineVolumeSnapshots({
   async function findContent(snapshot: Stored<VolumeSnapshot>, signal: AbortSignal) {
     const { metadata, spec, status } = snapshot;
     const name = spec.source.volumeSnapshotContentName ?? volumeSnapshotContentName(snapshot);
-    const known = contents.get(name);
+    const cached = contents.get(name);
     const awaited = Boolean(status?.boundVolumeSnapshotContentName) || metadata.deletionTimestamp !== undefined;
-    return known ?? (awaited ? await readLive(VOLUME_SNAPSHOT_CONTENTS, { name }, { signal }) : undefined);
+    return cached ?? (awaited ? await readLive(VOLUME_SNAPSHOT_CONTENTS, { name }, { signal }) : undefined);
   }
 
   /** Returns the source of a snapshot that is not taken yet, and a node that can copy it. */

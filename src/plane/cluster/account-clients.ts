@@ -65,10 +65,10 @@ export interface AccountClientsOptions {
 export function createAccountClients({ access, client, clock }: AccountClientsOptions): AccountClients {
   const { server, namespace, certificateAuthority, serverName, insecureSkipTlsVerify } = access;
   const endpoint = { server, namespace, insecureSkipTlsVerify };
-  const known = new Map<string, { readonly client: Client; readonly transport: HttpTransport }>();
+  const clients = new Map<string, { readonly client: Client; readonly transport: HttpTransport }>();
   return {
     of(account) {
-      const present = known.get(account);
+      const present = clients.get(account);
       if (present !== undefined) return present.client;
       const tokens = createTokenSource(account, client, clock);
       const tokenAccess: ClusterAccess = {
@@ -80,26 +80,26 @@ export function createAccountClients({ access, client, clock }: AccountClientsOp
       };
       const transport = createHttpTransport(tokenAccess, { userAgent: account, clock, readFile: tokens });
       const created = createClient(transport);
-      known.set(account, { client: created, transport });
+      clients.set(account, { client: created, transport });
       return created;
     },
     close() {
-      for (const { transport } of known.values()) transport.close();
+      for (const { transport } of clients.values()) transport.close();
     },
   };
 }
 
 /** Returns a function that provides a valid token. Callers during a request share its result. */
 function createTokenSource(account: string, client: Pick<Client, 'create'>, clock: Clock): () => Promise<string> {
-  let known: { readonly token: string; readonly renewAtMs: number } | undefined;
+  let current: { readonly token: string; readonly renewAtMs: number } | undefined;
   let pending: Promise<string> | undefined;
   const request = async (): Promise<string> => {
     const { token, expiresAtMs } = await requestToken(client, account, { seconds: LIFETIME_SECONDS, clock });
-    known = { token, renewAtMs: clock.now() + (expiresAtMs - clock.now()) * RENEW_AT };
+    current = { token, renewAtMs: clock.now() + (expiresAtMs - clock.now()) * RENEW_AT };
     return token;
   };
   return async () => {
-    if (known !== undefined && clock.now() < known.renewAtMs) return known.token;
+    if (current !== undefined && clock.now() < current.renewAtMs) return current.token;
     pending ??= request().finally(() => (pending = undefined));
     return await pending;
   };

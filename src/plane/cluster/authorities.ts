@@ -20,22 +20,22 @@ export const MIN_RATIO = 4;
 
 /** Returns the authorities without expired ones, and with a new one if the newest has passed half of its lifetime. */
 export function nextAuthorities(
-  known: readonly Authority[],
+  current: readonly Authority[],
   nowMs: number,
   lifetimes: Lifetimes,
 ): readonly Authority[] {
-  const alive = known.filter((one) => expiryOf(one) > nowMs);
-  const newest = alive.at(-1);
+  const valid = current.filter((one) => expiryOf(one) > nowMs);
+  const newest = valid.at(-1);
   const isYoung = newest !== undefined && expiryOf(newest) - nowMs > (expiryOf(newest) - createdAtMs(newest)) / 2;
-  if (isYoung) return alive.length === known.length ? known : alive;
+  if (isYoung) return valid.length === current.length ? current : valid;
   const created = makeAuthority({ commonName: `selfsame-ca-${nowMs}` }, { nowMs, lifetimeMs: lifetimes.authorityMs });
-  return [...alive, created];
+  return [...valid, created];
 }
 
 /** Returns the authority that signs: the newest that all components know, or the oldest if there is none. */
 export function signerOf(authorities: readonly Authority[], nowMs: number, { certificateMs }: Lifetimes): Authority {
-  const known = authorities.filter((one) => nowMs - createdAtMs(one) >= certificateMs);
-  const signer = known.at(-1) ?? authorities[0];
+  const knownToAll = authorities.filter((one) => nowMs - createdAtMs(one) >= certificateMs);
+  const signer = knownToAll.at(-1) ?? authorities[0];
   if (signer === undefined) throw new Error('Cannot sign a certificate: there is no certificate authority');
   return signer;
 }

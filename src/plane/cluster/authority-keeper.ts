@@ -154,11 +154,11 @@ async function ensureAuthorities({
   clock,
   log,
 }: AuthorityKeeperOptions): Promise<readonly Authority[]> {
-  for (let tries = 1; ; tries++) {
+  for (let attempt = 1; ; attempt++) {
     const secret = await findSecret(client);
-    const known = authoritiesFromData(secret?.data ?? {});
-    const next = nextAuthorities(known, clock.now(), lifetimes);
-    if (next === known) return known;
+    const current = authoritiesFromData(secret?.data ?? {});
+    const next = nextAuthorities(current, clock.now(), lifetimes);
+    if (next === current) return current;
     try {
       await storeSecret(client, secret, authoritiesToData(next));
       log.info({ authorities: next.length }, 'Created a certificate authority for our services and nodes');
@@ -166,7 +166,7 @@ async function ensureAuthorities({
     } catch (error) {
       // Another process was faster: its authority counts.
       const isRace = isApiError(error, 'Conflict') || isApiError(error, 'AlreadyExists');
-      if (!isRace || tries === MAX_ATTEMPTS) throw error;
+      if (!isRace || attempt === MAX_ATTEMPTS) throw error;
     }
   }
 }

@@ -19,8 +19,8 @@ export async function readFrontProxy(client: Pick<Client, 'get'>): Promise<Front
   const { data = {} } = await client.get(CONFIG_MAPS, NAME);
   const ca = data['requestheader-client-ca-file'] ?? '';
   if (ca === '') {
-    const what = 'ConfigMap kube-system/extension-apiserver-authentication has no requestheader-client-ca-file';
-    throw new Error(`Cannot serve an aggregated API: ${what}; set the --requestheader-... flags of the API server`);
+    const state = 'ConfigMap kube-system/extension-apiserver-authentication has no requestheader-client-ca-file';
+    throw new Error(`Cannot serve an aggregated API: ${state}; set the --requestheader-... flags of the API server`);
   }
   const list = (key: string, otherwise: readonly string[]) => parseNames(data[key]) ?? otherwise;
   const lower = (names: readonly string[]) => names.map((name) => name.toLowerCase());

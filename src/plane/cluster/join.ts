@@ -146,7 +146,7 @@ async function createSigningRequest(keys: KeyPair, node: string, client: Client)
     return await requestSigning(client, node, keys);
   } catch (error) {
     if (!(error instanceof SigningUnavailableError)) throw error;
-    const how = 'for the embedded engine, set --engine-data-dir to its data directory';
-    throw new JoinError(`Cannot join: ${error.message}; ${how}`);
+    const hint = 'for the embedded engine, set --engine-data-dir to its data directory';
+    throw new JoinError(`Cannot join: ${error.message}; ${hint}`);
   }
 }

@@ -100,14 +100,14 @@ async function waitForDeployment(
   { clock, log }: OwnPartsOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  const late = new AbortController();
-  const cancel = clock.after(DEPLOY_WAIT_MS, () => late.abort());
-  const tooLate = new Promise<boolean>((resolve) => late.signal.addEventListener('abort', () => resolve(false)));
+  const deadline = new AbortController();
+  const cancel = clock.after(DEPLOY_WAIT_MS, () => deadline.abort());
+  const tooLate = new Promise<boolean>((resolve) => deadline.signal.addEventListener('abort', () => resolve(false)));
   const isDeployed = () => settings.list().some(({ status }) => status?.phase === 'Deployed');
-  const isInTime = await settings.until(isDeployed, { signal: AbortSignal.any([signal, late.signal]) });
-  const done = isInTime && (await Promise.race([installed, tooLate]));
+  const isInTime = await settings.until(isDeployed, { signal: AbortSignal.any([signal, deadline.signal]) });
+  const isComplete = isInTime && (await Promise.race([installed, tooLate]));
   cancel();
-  if (!done && !signal.aborted) log.warn({}, 'Not everything is installed yet; see kubectl describe kubevirt -A');
+  if (!isComplete && !signal.aborted) log.warn({}, 'Not everything is installed yet; see kubectl describe kubevirt -A');
 }
 
 function createSubresources(options: OwnPartsOptions): ApiHandler {

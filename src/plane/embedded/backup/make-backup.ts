@@ -26,7 +26,7 @@ export interface MakeBackupOptions {
 
 export interface MadeBackup {
   readonly bytes: number;
-  /** How the store was copied. */
+  /** Source of the copy of the store. */
   readonly from: 'running server' | 'files';
 }
 
