@@ -18,7 +18,7 @@ function scene(t: TestContext) {
   return { from, nodeDir, write };
 }
 
-test('each node gets both files, where guests can read them', async (t) => {
+test('each node gets both files, readable for guests', async (t) => {
   const { from, nodeDir, write } = scene(t);
   write('vmlinuz', 'kernel', 0o600);
   write('initrd.gz', 'initrd');
@@ -33,10 +33,10 @@ test('each node gets both files, where guests can read them', async (t) => {
     assert.equal(readFileSync(path, 'utf8'), text);
     assert.equal(statSync(path).mode & 0o004, 0o004);
   }
-  assert.equal(statSync(join(from, 'vmlinuz')).mode & 0o777, 0o600, 'the original is as it was');
+  assert.equal(statSync(join(from, 'vmlinuz')).mode & 0o777, 0o600, 'the original is unchanged');
 });
 
-test('a guest that was built anew takes the place of the old one', async (t) => {
+test('a new build of the guest replaces the old one', async (t) => {
   const { from, nodeDir, write } = scene(t);
   write('vmlinuz', 'kernel');
   write('initrd.gz', 'old');
@@ -47,7 +47,7 @@ test('a guest that was built anew takes the place of the old one', async (t) => 
   assert.deepEqual(readdirSync(join(nodeDir, 'guest')).sort(), ['initrd.gz', 'vmlinuz']);
 });
 
-test('there is none where one of the two was not built', async (t) => {
+test('returns undefined if one of the files was not built', async (t) => {
   const { from, nodeDir, write } = scene(t);
   assert.equal(await placeGuestFiles(from, nodeDir), undefined);
   write('vmlinuz', 'kernel');

@@ -1,4 +1,4 @@
-/** The host API of nodes for the device map: over their HTTPS endpoints, bounded, counted. */
+/** Reads the host API of nodes for the device map over their HTTPS endpoints, with a size limit and metrics. */
 import { hostPath } from '#api/host-api.ts';
 import { type HostReader, listRequest, readListAnswer } from '#controllers/device-map/host-reader.ts';
 import type { Metrics } from '#runtime/metrics.ts';
@@ -11,9 +11,9 @@ export const LIST_VMS = 'selfsame_host_list_vms_total';
 export const LIST_BYTES = 'selfsame_host_list_bytes_total';
 
 export function createHostReader(nodes: Pick<NodeConnections, 'post'>, metrics: Metrics): HostReader {
-  const calls = metrics.counter(LIST_CALLS, 'How often nodes were asked for the devices of their guests');
-  const vms = metrics.counter(LIST_VMS, 'How many guests they told of');
-  const bytes = metrics.counter(LIST_BYTES, 'Bytes of these calls and their answers');
+  const calls = metrics.counter(LIST_CALLS, 'Number of requests to nodes for the devices of their guests');
+  const vms = metrics.counter(LIST_VMS, 'Number of guests in the responses to these requests');
+  const bytes = metrics.counter(LIST_BYTES, 'Bytes of these requests and responses');
   return {
     async list(node, vmIds, { signal }) {
       const body = listRequest(vmIds);
@@ -22,9 +22,9 @@ export function createHostReader(nodes: Pick<NodeConnections, 'post'>, metrics: 
       const path = hostPath('list');
       const answer = await nodes.post({ node, path, body, maxAnswerBytes: MAX_ANSWER_BYTES, signal });
       bytes.add({ node }, answer.length);
-      const told = readListAnswer(answer);
-      vms.add({ node }, told.length);
-      return told;
+      const reported = readListAnswer(answer);
+      vms.add({ node }, reported.length);
+      return reported;
     },
   };
 }

@@ -5,46 +5,46 @@ import { test } from 'node:test';
 import { HOST_CODES } from '#api/host-api.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
-import { lateAgent } from '#plane/late-agent.ts';
+import { createLateAgent } from '#plane/late-agent.ts';
 
-/** Says what it was asked. */
-function noting(asked: string[]): EndpointAgent {
-  const verb = (name: string) => async (id: string) => void asked.push(`${name} ${id}`);
+/** Returns an agent that records its recorded. */
+function recordingAgent(recorded: string[]): EndpointAgent {
+  const verb = (name: string) => async (id: string) => void recorded.push(`${name} ${id}`);
   return {
-    find: (namespace, name) => void asked.push(`find ${namespace}/${name}`),
+    find: (namespace, name) => void recorded.push(`find ${namespace}/${name}`),
     pause: verb('pause'),
     resume: verb('resume'),
     softReboot: verb('softReboot'),
     reset: verb('reset'),
-    freeze: async (id, seconds) => void asked.push(`freeze ${id} ${seconds}`),
+    freeze: async (id, seconds) => void recorded.push(`freeze ${id} ${seconds}`),
     unfreeze: verb('unfreeze'),
     async readGuest(id, what) {
-      asked.push(`readGuest ${id} ${what}`);
+      recorded.push(`readGuest ${id} ${what}`);
       return {};
     },
     async openConsole(id) {
-      asked.push(`openConsole ${id}`);
+      recorded.push(`openConsole ${id}`);
       return new PassThrough();
     },
     async openDisplay(id) {
-      asked.push(`openDisplay ${id}`);
+      recorded.push(`openDisplay ${id}`);
       return new PassThrough();
     },
     async screenshot(id) {
-      asked.push(`screenshot ${id}`);
+      recorded.push(`screenshot ${id}`);
       return Buffer.alloc(0);
     },
     async openPort(id, { port, protocol }) {
-      asked.push(`openPort ${id} ${port}/${protocol}`);
+      recorded.push(`openPort ${id} ${port}/${protocol}`);
       return new PassThrough();
     },
     disks: {
       async open(namespace, claim) {
-        asked.push(`open ${namespace}/${claim}`);
+        recorded.push(`open ${namespace}/${claim}`);
         return { header: { size: 0, format: 'raw', virtualSize: 0 }, chunks: async function* () {}, async close() {} };
       },
       async replace(namespace, claim) {
-        asked.push(`replace ${namespace}/${claim}`);
+        recorded.push(`replace ${namespace}/${claim}`);
         return {
           async receive() {},
           begun: async () => ({ offset: 0, hash: createHash('sha256') }),
@@ -54,11 +54,11 @@ function noting(asked: string[]): EndpointAgent {
     },
     host: {
       async call(verb, parameters) {
-        asked.push(`${verb} ${JSON.stringify(parameters)}`);
+        recorded.push(`${verb} ${JSON.stringify(parameters)}`);
         return { status: HOST_CODES.done };
       },
     },
-    logs: (namespace, pod, container) => void asked.push(`logs ${namespace}/${pod}/${container}`),
+    logs: (namespace, pod, container) => void recorded.push(`logs ${namespace}/${pod}/${container}`),
   };
 }
 
@@ -83,12 +83,12 @@ const calls: Record<string, (agent: EndpointAgent) => unknown> = {
 };
 
 for (const [name, call] of Object.entries(calls)) {
-  test(`"${name}" is refused before the agent is there, and its from then on`, async () => {
-    const late = lateAgent();
+  test(`"${name}" is refused before the agent is attached, and forwarded afterwards`, async () => {
+    const late = createLateAgent();
     await assert.rejects(async () => await call(late.agent), HypervisorError);
-    const asked: string[] = [];
-    late.is(noting(asked));
+    const recorded: string[] = [];
+    late.attach(recordingAgent(recorded));
     await call(late.agent);
-    assert.deepEqual(asked, [name]);
+    assert.deepEqual(recorded, [name]);
   });
 }

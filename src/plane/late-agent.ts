@@ -1,15 +1,18 @@
-/** An agent for an endpoint that must listen before the agent is there: the agent tells the port in its Node. */
+/**
+ * A placeholder agent for the endpoint, which must listen before the agent starts: the agent reports its port in the
+ * Node.
+ */
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 
-export function lateAgent(): { readonly agent: EndpointAgent; is(agent: EndpointAgent): void } {
+export function createLateAgent(): { readonly agent: EndpointAgent; attach(agent: EndpointAgent): void } {
   let real: EndpointAgent | undefined;
   const now = (): EndpointAgent => {
     if (real === undefined) throw new HypervisorError('Cannot reach the guest: the agent of the node is starting');
     return real;
   };
   return {
-    is(agent) {
+    attach(agent) {
       real = agent;
     },
     agent: {
@@ -30,7 +33,7 @@ export function lateAgent(): { readonly agent: EndpointAgent; is(agent: Endpoint
         open: async (namespace, claim) => await disksOf(now()).open(namespace, claim),
         replace: async (namespace, claim) => await disksOf(now()).replace(namespace, claim),
       },
-      // Until the agent is there, nobody is let in: whoever comes tries again.
+      // Before the agent has started, migrations are refused; the source retries.
       get migrations() {
         return real?.migrations;
       },
@@ -46,6 +49,6 @@ export function lateAgent(): { readonly agent: EndpointAgent; is(agent: Endpoint
 }
 
 function disksOf({ disks }: EndpointAgent): NonNullable<EndpointAgent['disks']> {
-  if (disks === undefined) throw new HypervisorError('Cannot reach disks: this node only pretends to have some');
+  if (disks === undefined) throw new HypervisorError('Cannot reach disks: this node simulates its disks');
   return disks;
 }

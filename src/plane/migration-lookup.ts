@@ -1,4 +1,4 @@
-/** What the webhook reads live, as its own account, about guests that move; and the one thing that it writes. */
+/** The webhook's live reads about migrations, with its own account, and its only write. */
 import type { EvictionParts } from '#admission/pod-evictions.ts';
 import type { Lookup } from '#admission/validate.ts';
 import { VMI_NAME_LABEL } from '#api/names.ts';
@@ -30,7 +30,7 @@ export function migrationLookup(client: Pick<Client, 'get' | 'list'>): Migration
     pod: (namespace, name) => find(PODS, namespace, name),
     instance: (namespace, name) => find(VIRTUAL_MACHINE_INSTANCES, namespace, name),
     async activeMigrationsOf(namespace, vmiName) {
-      // What fits into no label is looked for among all (admission/mutate.ts).
+      // A name that is too long for a label is searched among all migrations (admission/mutate.ts).
       const few = labelValueErrors(vmiName).length === 0 ? { labelSelector: `${VMI_NAME_LABEL}=${vmiName}` } : {};
       const { items } = await listAll(client, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { namespace, ...few });
       return items.filter(({ spec, status }) => spec.vmiName === vmiName && !isFinalPhase(status?.phase));
@@ -38,7 +38,7 @@ export function migrationLookup(client: Pick<Client, 'get' | 'list'>): Migration
   };
 }
 
-/** Refused where the instance of that name is another one by now. */
+/** Returns a function that marks an instance for evacuation. It fails if the instance was replaced meanwhile. */
 export function evacuationMark(client: Pick<Client, 'patch'>): EvictionParts['markForEvacuation'] {
   return async ({ metadata: { namespace, name, uid } }, evacuationNodeName) => {
     const body = [

@@ -1,6 +1,6 @@
 /**
- * The kubeconfig of a node as it is now. Whoever renews the certificate in it replaces the file: the node itself on a cluster,
- * the server where it is the server's own, or an administrator by `selfsame join`. Nothing has to be restarted for it.
+ * The current kubeconfig of a node. The file is replaced to renew its certificate: by the node itself on a cluster, by
+ * the server for its own nodes, or by an administrator with `selfsame join`. No restart is needed.
  */
 import { X509Certificate } from 'node:crypto';
 import { delay } from '#client/abort.ts';
@@ -9,10 +9,10 @@ import { KubeconfigError, type ClusterAccess } from '#client/kubeconfig.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 
-const LOOK_MS = 60_000;
+const RELOAD_MS = 60_000;
 
 export interface NodeAccessOptions {
-  /** Absolute. */
+  /** Absolute path. */
   readonly file: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -23,14 +23,16 @@ export class NodeAccess {
   readonly #listeners = new Set<(renewed: ClusterAccess) => void>();
   #now: ClusterAccess;
 
-  /** Throws KubeconfigError where it cannot be used, or its certificate has ended. */
+  /** Throws KubeconfigError if the file cannot be used or its certificate has expired. */
   constructor(options: NodeAccessOptions) {
     this.#options = options;
     this.#now = readKubeconfigFile(options.file);
-    const end = endOf(this.#now);
+    const end = expiryOf(this.#now);
     if (end !== undefined && end.getTime() <= options.clock.now()) {
-      const again = 'run selfsame join --as node again, or start the server that keeps it';
-      throw new KubeconfigError(`Cannot use ${options.file}: its certificate ended on ${end.toISOString()}; ${again}`);
+      const again = 'run selfsame join --as node again, or start the server that renews it';
+      throw new KubeconfigError(
+        `Cannot use ${options.file}: its certificate expired on ${end.toISOString()}; ${again}`,
+      );
     }
   }
 
@@ -42,32 +44,33 @@ export class NodeAccess {
     this.#listeners.add(listener);
   }
 
-  /** Reads it again. What cannot be used changes nothing, and is told. */
-  look(): void {
+  /** Reads the file again. An unusable file changes nothing and is logged. */
+  reload(): void {
     const { file, log } = this.#options;
     try {
       const found = readKubeconfigFile(file);
       const { clientCertificate, certificateAuthority, server } = this.#now;
       if (found.clientCertificate === clientCertificate && found.certificateAuthority === certificateAuthority) return;
-      if (found.server !== server) throw new Error(`it is for ${found.server}; to go there, start the node again`);
+      if (found.server !== server)
+        throw new Error(`it is for another API server, ${found.server}; restart the node to use it`);
       this.#now = found;
-      log.info({ file, until: endOf(found)?.toISOString() }, 'took up a new certificate for the API server');
+      log.info({ file, until: expiryOf(found)?.toISOString() }, 'Using a new certificate for the API server');
       for (const listener of this.#listeners) listener(found);
     } catch (err) {
-      log.warn({ err, file }, 'Cannot use the kubeconfig as it is now; going on with what it was');
+      log.warn({ err, file }, 'Cannot use the changed kubeconfig; using the previous one');
     }
   }
 
-  /** Looks until the signal aborts. */
+  /** Reloads the file periodically until the signal aborts. */
   async run({ signal }: { readonly signal: AbortSignal }): Promise<void> {
     for (;;) {
-      await delay(this.#options.clock, LOOK_MS, { signal });
+      await delay(this.#options.clock, RELOAD_MS, { signal });
       if (signal.aborted) return;
-      this.look();
+      this.reload();
     }
   }
 }
 
-function endOf({ clientCertificate }: ClusterAccess): Date | undefined {
+function expiryOf({ clientCertificate }: ClusterAccess): Date | undefined {
   return clientCertificate === undefined ? undefined : new X509Certificate(clientCertificate).validToDate;
 }

@@ -1,19 +1,21 @@
 /**
- * What a node has on disk: a directory with its own access and certificate. How a server lets it join: embedded/admit-node.ts.
+ * The directory of a node, with its kubeconfig and certificates. embedded/admit-node.ts fills it for the nodes of a
+ * server.
  *
  *   <data-dir>/nodes/<name>/kubeconfig      as system:node:<name>
  *                          /pki/            ca.crt, endpoint.crt, endpoint.key
- *                          /domains/        one directory for each guest
+ *                          /domains/        one directory per guest
  *                          /volumes/        local volumes
- *                          /pods/           the tokens of programs that pods run here
- *                          /host.sock       the host API, for whoever may open it
- *                          /host-images/    the files that VMs of the host API may have
- *                          /host-vms/       what was sent of each of them
+ *                          /pods/           tokens of the programs that pods run here
+ *                          /host.sock       host API, for users who may open it
+ *                          /host-images/    files that VMs of the host API may use
+ *                          /host-vms/       definitions of these VMs as they were sent
  *                          /host-disks/     the only files that hostDisk volumes may name, here and in shared/
- *   <data-dir>/shared/volumes/              volumes that every node of this machine reaches
- *   <data-dir>/host-operator/               ca.crt, client.crt, client.key: who may do everything on every node's host API
+ *   <data-dir>/shared/volumes/              volumes that all nodes of this machine share
+ *   <data-dir>/host-operator/               ca.crt, client.crt, client.key: full access to the host API of all nodes
  *
- * Guests run as somebody else: below the data directory, which only we may enter, they pass but cannot look around.
+ * Guests run as another user: below the data directory, which only this user may enter, they can pass through
+ * directories but not list them.
  */
 import { chmod, mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -31,8 +33,8 @@ export const sharedDirOf = (dataDir: string) => join(dataDir, 'shared');
 
 export async function ensureNodeDirs(nodeDir: string, sharedDir: string): Promise<void> {
   for (const dir of [nodeDir, sharedDir]) {
-    await passable(dir);
-    await passable(join(dir, 'host-disks'));
+    await makePassable(dir);
+    await makePassable(join(dir, 'host-disks'));
   }
 }
 
@@ -41,7 +43,7 @@ export async function readEndpointCertificate(nodeDir: string): Promise<Endpoint
   return { ca: await read('ca.crt'), cert: await read('endpoint.crt'), key: await read('endpoint.key') };
 }
 
-export async function passable(dir: string): Promise<void> {
+export async function makePassable(dir: string): Promise<void> {
   await mkdir(dir, { recursive: true });
   await chmod(dir, PASSABLE);
 }

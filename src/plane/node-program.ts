@@ -1,4 +1,4 @@
-/** `selfsame node`: one node agent on this machine, from its directory. */
+/** `selfsame node`: runs one node agent on this machine, from its directory. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { NODE_TAINT } from '#api/names.ts';
@@ -19,56 +19,56 @@ import { createQemuHypervisor } from '#node/hypervisor/qemu/qemu-hypervisor.ts';
 import { nativeProgram } from '#node/pods/native-program.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
 import { createVolumes } from '#node/volumes/volumes.ts';
-import { askForIdentity, type AgentIdentity, type Identity } from '#plane/cluster/agent-identity.ts';
-import { keepNodeCertificate, type NodeProof } from '#plane/cluster/node-certificate.ts';
+import { obtainAgentIdentity, type AgentIdentity, type TlsIdentity } from '#plane/cluster/agent-identity.ts';
+import { keepNodeCertificate, type NodeClientCertificate } from '#plane/cluster/node-certificate.ts';
 import { placeGuestFiles } from '#plane/guest-files.ts';
-import { lateAgent } from '#plane/late-agent.ts';
+import { createLateAgent } from '#plane/late-agent.ts';
 import { NodeAccess } from '#plane/node-access.ts';
 import { createPeers, type OpenPeers } from '#plane/peers.ts';
 import { ensureNodeDirs, readEndpointCertificate } from '#plane/node-dir.ts';
 
 export interface NodeProgramOptions {
   readonly name: string;
-  /** Absolute. */
+  /** Absolute path. */
   readonly nodeDir: string;
   readonly sharedDir: string;
   readonly hypervisor: 'qemu' | 'fake';
   readonly accel: 'auto' | 'kvm' | 'tcg';
-  /** Where the files of the built-in guest are, when they were built. */
+  /** Directory with the files of the built-in guest, if it was built. */
   readonly guestDir: string;
-  /** Whether we may run guests as somebody else. */
+  /** True if guests can run as another user. */
   readonly isRoot: boolean;
-  /** How this program is started again, for Jobs. */
+  /** Command of this program, for Jobs. */
   readonly program: readonly [string, ...string[]];
-  /** On a cluster of others; without it, the directory of the node has all that it needs. */
-  readonly cluster?: NodeOfCluster | undefined;
+  /** Set on an existing cluster; otherwise the directory of the node has everything. */
+  readonly cluster?: ClusterNodeOptions | undefined;
   readonly clock: Clock;
   readonly log: Log;
-  /** Gives up a start, which waits for the API for as long as that takes. */
+  /** Aborts the start, which waits for the API without a limit. */
   readonly signal?: AbortSignal;
 }
 
-export interface NodeOfCluster {
+export interface ClusterNodeOptions {
   readonly kubeconfig: string;
-  /** Where the agent listens: an IP address of this machine or of all of its interfaces, and a port (0 takes a free one). */
+  /** Address to listen on: an IP address of this machine or the wildcard address, and a port (0 selects a free one). */
   readonly address: string;
   readonly port: number;
-  /** The IP address under which others reach it. */
+  /** IP address under which other components reach the agent. */
   readonly nodeIp: string;
-  /** A name under which they do, too. */
+  /** Host name under which they also reach it. */
   readonly hostname?: string | undefined;
 }
 
 export interface NodeProgram {
-  /** Guests go on running. */
+  /** Stops the agent; guests keep running. */
   stop(): Promise<void>;
 }
 
 const LOCALHOST = '127.0.0.1';
-/** The id that Debian keeps for unprivileged guests (libvirt-qemu); no account of that name is needed. */
+/** The id that Debian reserves for unprivileged guests (libvirt-qemu); the account does not have to exist. */
 const GUEST_USER = { uid: 64_055, gid: 64_055 };
 
-/** Rejects where it cannot start or is told to give up; nothing of it is left then. */
+/** Rejects if it cannot start or is aborted, after cleaning up. */
 export async function startNodeProgram(options: NodeProgramOptions): Promise<NodeProgram> {
   const { name, nodeDir, sharedDir, guestDir, isRoot, clock, log } = options;
   await ensureNodeDirs(nodeDir, sharedDir);
@@ -79,28 +79,28 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
   access.onRenewed((renewed) => transport.renew(renewed));
   const guestUser = isRoot && options.hypervisor === 'qemu' ? GUEST_USER : undefined;
   const hypervisor = createHypervisor(options, guestUser);
-  const ends: (() => Promise<void> | void)[] = [() => transport.close(), () => hypervisor.close()];
+  const cleanups: (() => Promise<void> | void)[] = [() => transport.close(), () => hypervisor.close()];
   const stop = async () => {
-    for (let end = ends.pop(); end !== undefined; end = ends.pop()) await end();
+    for (let end = cleanups.pop(); end !== undefined; end = cleanups.pop()) await end();
   };
   try {
-    const late = lateAgent();
+    const lateAgent = createLateAgent();
     const client = createClient(transport);
     const { address, port, nodeIp } = cluster ?? { address: LOCALHOST, port: 0, nodeIp: LOCALHOST };
-    ends.push(keepAccess(options, access, client));
-    const own = await identityOf(options, { access, client, nodeDir });
-    ends.push(() => own.stop());
+    cleanups.push(keepAccess(options, access, client));
+    const identity = await obtainIdentity(options, { access, client, nodeDir });
+    cleanups.push(() => identity.stop());
     const endpoint = await startNodeEndpoint({
-      ...{ host: address, port, agent: late.agent, clock, log },
-      ...own.now(),
+      ...{ host: address, port, agent: lateAgent.agent, clock, log },
+      ...identity.now(),
       logReaderCa: cluster && certificateAuthority,
     });
-    own.onRenewed((identity) => endpoint.renew(identity));
-    ends.push(() => endpoint.stop());
-    const socket = await startHostSocket({ dir: nodeDir, agent: late.agent, log });
-    ends.push(() => socket.stop());
-    const peers = peersOf(own, client, clock);
-    if (peers !== undefined) ends.push(() => peers.close());
+    identity.onRenewed((renewed) => endpoint.renew(renewed));
+    cleanups.push(() => endpoint.stop());
+    const socket = await startHostSocket({ dir: nodeDir, agent: lateAgent.agent, log });
+    cleanups.push(() => socket.stop());
+    const peers = createOwnPeers(identity, client, clock);
+    if (peers !== undefined) cleanups.push(() => peers.close());
     const agent = await startNodeAgent({
       name,
       client,
@@ -118,9 +118,9 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
       ...(peers && { peers }),
       ...(options.signal === undefined ? {} : { signal: options.signal }),
     });
-    late.is(agent);
-    ends.push(() => agent.stop());
-    // Whoever is told that we are ready reaches us.
+    lateAgent.attach(agent);
+    cleanups.push(() => agent.stop());
+    // Ready only after other components can reach the agent.
     await agent.registered;
     return { stop };
   } catch (error) {
@@ -129,21 +129,27 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
   }
 }
 
-/** By which the node comes to the API: read again, and on a cluster renewed. The result ends it. */
+/**
+ * Keeps the access to the API current: reloads the kubeconfig and, on a cluster, renews it. Returns a stop function.
+ */
 function keepAccess({ name, cluster, clock, log }: NodeProgramOptions, access: NodeAccess, client: Client) {
   const stopping = new AbortController();
-  const use = async (file: string, proof: NodeProof) => {
-    const text = withClientCertificate(await readFile(file, 'utf8'), proof);
-    if (text === undefined) throw new Error(`the certificate is not in ${file}; whoever made that must renew it`);
+  const install = async (file: string, certificate: NodeClientCertificate) => {
+    const text = withClientCertificate(await readFile(file, 'utf8'), certificate);
+    if (text === undefined)
+      throw new Error(`Cannot renew the certificate: it is not in ${file}; renew it where it is stored`);
     await writePrivateFile(file, text);
-    access.look();
+    access.reload();
   };
   const running = [access.run(stopping)];
   if (cluster !== undefined) {
     const current = () => access.now().clientCertificate;
     const { kubeconfig } = cluster;
     running.push(
-      keepNodeCertificate({ client, name, current, use: (proof) => use(kubeconfig, proof), clock, log }, stopping),
+      keepNodeCertificate(
+        { client, name, current, install: (certificate) => install(kubeconfig, certificate), clock, log },
+        stopping,
+      ),
     );
   }
   return async () => {
@@ -152,28 +158,32 @@ function keepAccess({ name, cluster, clock, log }: NodeProgramOptions, access: N
   };
 }
 
-/** Who this agent is to our other parts: as the directory says, or with a certificate that is asked for and renewed. */
-async function identityOf(
+/**
+ * Returns the identity of this agent: from its directory, or on a cluster a certificate that is requested and renewed.
+ */
+async function obtainIdentity(
   { name, cluster, clock, log, signal }: NodeProgramOptions,
   { access, client, nodeDir }: { readonly access: NodeAccess; readonly client: Client; readonly nodeDir: string },
 ): Promise<AgentIdentity> {
-  if (cluster === undefined) return await identityInDirectory(access, nodeDir, log);
+  if (cluster === undefined) return await readIdentity(access, nodeDir, log);
   const { address, nodeIp } = cluster;
-  // Of all interfaces is no address that somebody could ask for.
+  // The wildcard address is not a valid host in a certificate.
   const hosts = [...new Set([nodeIp, ...(isWildcard(address) ? [] : [address]), name])];
-  return await askForIdentity({ client, name, hosts, clock, log, ...(signal === undefined ? {} : { signal }) });
+  return await obtainAgentIdentity({ client, name, hosts, clock, log, ...(signal === undefined ? {} : { signal }) });
 }
 
-/** The server that keeps the directory writes the kubeconfig last. */
-async function identityInDirectory(access: NodeAccess, nodeDir: string, log: Log): Promise<AgentIdentity> {
+/** Reads the identity again after the kubeconfig changed, which the server writes last. */
+async function readIdentity(access: NodeAccess, nodeDir: string, log: Log): Promise<AgentIdentity> {
   let endpoint = await readEndpointCertificate(nodeDir);
-  const listeners = new Set<(renewed: Identity) => void>();
-  const again = async () => {
+  const listeners = new Set<(renewed: TlsIdentity) => void>();
+  const reread = async () => {
     endpoint = await readEndpointCertificate(nodeDir);
     for (const listener of listeners) listener(endpoint);
   };
   access.onRenewed(() => {
-    again().catch((err: unknown) => log.warn({ err }, 'Cannot read the certificate of this agent; going on as before'));
+    reread().catch((err: unknown) =>
+      log.warn({ err }, 'Cannot read the certificate of this agent; using the previous one'),
+    );
   });
   return {
     now: () => endpoint,
@@ -186,11 +196,11 @@ async function identityInDirectory(access: NodeAccess, nodeDir: string, log: Log
   };
 }
 
-/** Nodes know each other by the certificates with which they come to the API, too; on a cluster by ours. */
-function peersOf(own: AgentIdentity, client: Client, clock: Clock): OpenPeers | undefined {
-  const first = own.peer();
+/** Nodes authenticate to each other with their API client certificates, and on a cluster with ours. */
+function createOwnPeers(identity: AgentIdentity, client: Client, clock: Clock): OpenPeers | undefined {
+  const first = identity.peer();
   if (first === undefined) return undefined;
-  return createPeers({ client, ...first, renewed: () => own.peer() ?? first, clock });
+  return createPeers({ client, ...first, renewed: () => identity.peer() ?? first, clock });
 }
 
 function createHypervisor(options: NodeProgramOptions, guestUser: typeof GUEST_USER | undefined): Hypervisor {

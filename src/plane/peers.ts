@@ -1,4 +1,4 @@
-/** The agents of other nodes over their HTTPS endpoints, as this node: it shows its certificate, and looks at theirs. */
+/** Connections to the agents of other nodes over HTTPS, with the certificate of this node and a check of theirs. */
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import type { Reader } from '#client/client.ts';
@@ -10,13 +10,13 @@ import type { Peers } from '#node/peers-port.ts';
 import { createNodeConnections, type PeerIdentity } from '#subresources/node-connections.ts';
 
 export interface PeersOptions {
-  /** Reads Nodes. */
+  /** A client that may read Nodes. */
   readonly client: Reader;
-  /** PEM: the node's own certificate as a client, its key, and the CA of all nodes. */
+  /** PEM of the client certificate of this node, its key, and the CA of all nodes. */
   readonly cert: string;
   readonly key: string;
   readonly ca: string;
-  /** The same as they are now, where they are renewed. */
+  /** Returns the current ones, if they are renewed. */
   renewed?(): PeerIdentity;
   readonly clock: Clock;
 }
@@ -31,11 +31,11 @@ export function createPeers(options: PeersOptions): OpenPeers {
     async open(node, { signal = new AbortController().signal }): Promise<Duplex> {
       const headers = { Connection: 'Upgrade', Upgrade: MIGRATION_PROTOCOL };
       const { connection, head } = await connections.upgrade({ node, path: MIGRATIONS_PATH, signal }, headers);
-      // Nodes of one machine share an address, and ports are given out again: another one would answer for it.
+      // Nodes of one machine share an address, and ports are reused: another node may listen there now.
       const name = (connection as Partial<TLSSocket>).getPeerCertificate?.().subject?.CN;
       if (name !== node && name !== userOfNode(node)) {
         connection.destroy();
-        throw new Error(`Cannot reach the agent of node "${node}": "${String(name)}" answers where it should be`);
+        throw new Error(`Cannot reach the agent of node "${node}": "${String(name)}" responds at its address`);
       }
       if (head.length > 0) connection.unshift(head);
       return connection;

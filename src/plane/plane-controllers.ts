@@ -1,4 +1,4 @@
-/** Every controller of ours, the operator first, on any API server: each acts under its own account. */
+/** Starts all our controllers on any API server, the operator first, each with its own account. */
 import type { Client } from '#client/client.ts';
 import { DEVICE_MAP, deviceMapController } from '#controllers/device-map/device-map.ts';
 import type { HostReader } from '#controllers/device-map/host-reader.ts';
@@ -22,8 +22,8 @@ import type { Metrics } from '#runtime/metrics.ts';
 import type { SharedInformers } from '#runtime/shared-informers.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
 
-/** Every one, in one list. */
-const CONTROLLERS = (hosts: HostReader): readonly PlaneController[] => [
+/** Lists all controllers besides the operator. */
+const createControllers = (hosts: HostReader): readonly PlaneController[] => [
   vmController,
   vmiController,
   migrationController,
@@ -38,36 +38,36 @@ const CONTROLLERS = (hosts: HostReader): readonly PlaneController[] => [
 export interface PlaneControllerParts {
   clientOf(account: string): Client;
   readonly informers: SharedInformers;
-  /** How the device map asks nodes for the devices of guests; gets a client of its account. */
+  /** Creates the connections of the device map to node agents, with a client of its account. */
   hosts(client: Client): Pick<NodeConnections, 'post'>;
-  /** By whose certificates the API server knows our services; without it, they are in its process. */
+  /** The authorities of our services' certificates; absent if the services run in the process of the API server. */
   readonly trust?: Trust | undefined;
   readonly metrics: Metrics;
   readonly clock: Clock;
   readonly log: Log;
   readonly signal: AbortSignal;
-  /** Is told of each controller when it was started. */
-  started(controller: RunningController): void;
+  /** Called for each controller that was started. */
+  onStarted(controller: RunningController): void;
 }
 
-/** Resolves when our kinds are served and everything watches them; sooner when the signal aborts. */
+/** Resolves when our kinds are served and all caches are filled, or when the signal aborts. */
 export async function startPlaneControllers(
   parts: PlaneControllerParts,
   whenServed: () => void = () => {},
 ): Promise<void> {
-  const { clientOf, informers, metrics, clock, log, signal, started } = parts;
+  const { clientOf, informers, metrics, clock, log, signal, onStarted } = parts;
   const informer: SharedInformers['of'] = (type) => informers.of(type);
   const start = ({ account, eventSource, start: run }: PlaneController): void => {
     const client = clientOf(account);
     const events = new EventRecorder({ writer: client, clock, log, component: eventSource, signal });
-    for (const one of run({ client, informer, clock, log, events, metrics, signal })) started(one);
+    for (const one of run({ client, informer, clock, log, events, metrics, signal })) onStarted(one);
   };
   start(operatorController(parts.trust));
   if (!(await served({ informer, signal }))) return;
   whenServed();
-  // Without it the VM controller could take a new VM for one of an older version.
+  // Without the webhook, the VM controller could mistake a new VM for one of an older version.
   if (!(await uuidAdmissionKnown({ informer, signal }))) return;
   const hosts = createHostReader(parts.hosts(clientOf(DEVICE_MAP)), metrics);
-  for (const controller of CONTROLLERS(hosts)) start(controller);
+  for (const controller of createControllers(hosts)) start(controller);
   await informers.synced();
 }

@@ -1,4 +1,4 @@
-/** Our webhook as whoever serves it has it, in this process or over HTTPS: what it looks up, and as whom. */
+/** Creates our webhook, which is served in this process or over HTTPS, with its caches and its own account. */
 import { reviewAdmission } from '#admission/review-admission.ts';
 import type { Lookup } from '#admission/validate.ts';
 import { PROTECTED_SELECTOR } from '#api/delete-protection.ts';
@@ -17,15 +17,15 @@ import { newUid } from '#lib/ids.ts';
 import { evacuationMark, migrationLookup } from '#plane/migration-lookup.ts';
 import type { SharedInformers } from '#runtime/shared-informers.ts';
 
-/** What the webhook finds in caches. */
-export interface Known {
+/** The caches of the webhook. */
+export interface WebhookCaches {
   readonly kubevirts: Informer<KubeVirt>;
   readonly vms: Informer<VirtualMachine>;
   readonly restores: Informer<VirtualMachineRestore>;
 }
 
-/** Only where our kinds are served. */
-export function knownTo(informer: SharedInformers['of']): Known {
+/** Creates the caches. Must be called after our kinds are served. */
+export function createWebhookCaches(informer: SharedInformers['of']): WebhookCaches {
   const [kubevirts, vms, restores] = [
     informer(KUBEVIRTS),
     informer(VIRTUAL_MACHINES),
@@ -39,29 +39,31 @@ export function knownTo(informer: SharedInformers['of']): Known {
   return { kubevirts, vms, restores };
 }
 
-export interface WebhookParts {
-  /** Under its own account. */
+export interface WebhookOptions {
+  /** A client with the account of the webhook. */
   readonly client: Client;
-  /** It answers before its configuration is there, and goes on without the settings until they are. */
-  readonly known: { readonly now?: Known };
+  /** Set once the caches exist. Until then the webhook uses the default configuration. */
+  readonly caches: { readonly now?: WebhookCaches };
   readonly clock: Clock;
 }
 
 export interface Webhook {
-  /** An AdmissionReview in, one out; throws ApiError for what is none. */
+  /** Answers an AdmissionReview. Throws ApiError if it is not one. */
   review(path: string, review: unknown): Promise<unknown>;
 }
 
-export function createWebhook({ client, known, clock }: WebhookParts): Webhook {
+export function createWebhook({ client, caches, clock }: WebhookOptions): Webhook {
   const lookup: Lookup = {
-    configuration: () => configurationOf(known.now?.kubevirts.get(`${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`)),
+    configuration: () => configurationOf(caches.now?.kubevirts.get(`${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`)),
     vmsWithUuid: (uuid) =>
-      (known.now?.vms.byIndex(BY_FIRMWARE_UUID, uuid.toLowerCase()) ?? []).map(({ metadata }) => ({
+      (caches.now?.vms.byIndex(BY_FIRMWARE_UUID, uuid.toLowerCase()) ?? []).map(({ metadata }) => ({
         namespace: metadata.namespace ?? '',
         name: metadata.name,
       })),
     restoresOf: (namespace, name) =>
-      (known.now?.restores.byIndex(UNFINISHED_BY_VM, keyOf({ namespace, name })) ?? []).map(({ metadata }) => metadata),
+      (caches.now?.restores.byIndex(UNFINISHED_BY_VM, keyOf({ namespace, name })) ?? []).map(
+        ({ metadata }) => metadata,
+      ),
     protectedVms: async (query) =>
       (await client.list(VIRTUAL_MACHINES, { ...query, labelSelector: PROTECTED_SELECTOR })).items,
     ...migrationLookup(client),

@@ -64,7 +64,7 @@ describe('a guest whose node was lost when the target had all of it', () => {
     assert.equal(status, 'True');
     assert.match(
       message,
-      new RegExp(`node ${source.name} does not answer.*annotation ${RECOVERY} \\(source or target\\)`),
+      new RegExp(`node ${source.name} does not respond.*annotation ${RECOVERY} \\(source or target\\)`),
     );
     assert.match(await decide(plane, 'both'), /^422 .*Unsupported value: "both": supported values: "source", "target"/);
     await plane.bringBack(source.name);
@@ -96,7 +96,7 @@ describe('a guest whose node was lost when the target had all of it', () => {
     const { plane, source, target } = await loseSource(t);
     assert.equal(await decide(plane, 'source'), 'taken');
     await plane.advance(SILENCE_MS);
-    assert.match(await phaseOf(plane, MIGRATION), /^Failed: it was decided by the annotation selfsame.io\/recovery/);
+    assert.match(await phaseOf(plane, MIGRATION), /^Failed: the annotation selfsame.io\/recovery decided/);
     assert.deepEqual(running(plane), []);
     assert.deepEqual(target.living(), [], 'what came to the target is gone');
     await plane.bringBack(source.name);
@@ -111,7 +111,10 @@ describe('a guest whose node was lost when the target had all of it', () => {
     await plane.killNode(target.name);
     await plane.advance(SILENCE_MS);
     assert.equal(await decide(plane, 'target'), 'taken');
-    assert.match((await condition(plane)).message, /It cannot be decided that the guest went: node .* does not answer/);
+    assert.match(
+      (await condition(plane)).message,
+      /Cannot recover the guest on the target node: node .* does not respond/,
+    );
     assert.equal((await plane.list('Pod')).length, 2);
     await plane.bringBack(target.name);
     await plane.advance(SILENCE_MS);
@@ -128,7 +131,7 @@ describe('a guest whose node was lost when the target had all of it', () => {
     await plane.apply(aMigration('further'));
     const { status } = await plane.get('VirtualMachineInstanceMigration', 'further');
     assert.equal(status.phase, 'Pending');
-    assert.equal(status.message, `volume root waits for node ${source.name} to remove the copy that it has left`);
+    assert.equal(status.message, `volume root waits for node ${source.name} to remove a leftover copy`);
     await plane.delete('Node', source.name);
     await plane.advance(SILENCE_MS);
     assert.equal(await phaseOf(plane, 'further'), 'Succeeded');

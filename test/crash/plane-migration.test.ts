@@ -189,7 +189,7 @@ describe('who may move, and how many', () => {
     await plane.apply(aVm('reader', { runStrategy: 'Always' }, { domain: { devices }, volumes }));
     await plane.apply(aMigration('waits'));
     const { status } = await plane.get('VirtualMachineInstanceMigration', 'waits');
-    assert.deepEqual([status.phase, status.message], ['Pending', 'volume root is used by the VMI reader, too']);
+    assert.deepEqual([status.phase, status.message], ['Pending', 'volume root is also used by VMI reader']);
     await plane.ask('stop', 'reader');
     await plane.advance(60_000);
     assert.equal(await phaseOf(plane, 'waits'), 'Succeeded');

@@ -108,7 +108,7 @@ test('the class and the modes of the claim', async (t) => {
   await t.test('a class that is configured and missing is told, and awaited', async () => {
     await configure(plane, 'late');
     await plane.apply(aKeeper('waits'));
-    const why = 'storageclasses.storage.k8s.io "late" not found: it is named by spec.configuration.vmStateStorageClass';
+    const why = 'storageclasses.storage.k8s.io "late" not found: it is set in spec.configuration.vmStateStorageClass';
     assert.match((await heldUpBy(plane, 'waits')) ?? '', new RegExp(`^FailedBackendStorageCreate: ${why}`));
     assert.equal(await plane.shown('waits'), 'Starting, VMI Pending, no guest, 0');
     assert.equal(

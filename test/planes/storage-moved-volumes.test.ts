@@ -45,7 +45,7 @@ test('a copy that is left on a node is given up when that node is gone, and it i
   assert.equal(annotations['selfsame.io/volume-node'], 'node-2');
   const said = (await scene.events(name)).filter((event) => event.includes('LeftoverNodeGone'));
   assert.equal(said.length, 1);
-  assert.match(said[0] ?? '', /Node node-1 no longer exists/);
+  assert.match(said[0] ?? '', /Node node-1 does not exist any more/);
 });
 
 test('a claim that asks for more while its data are on their way gets it afterwards', async (t) => {

@@ -152,7 +152,7 @@ test('what a class cannot give is refused in an Event, and the claim stays Pendi
   const events = await scene.events('disk');
   const refused = events.filter((event) => event.startsWith('Warning ProvisioningFailed'));
   assert.equal(refused.length, 1, events.join('\n'));
-  assert.match(refused[0] ?? '', /StorageClass "here" keeps a volume on one node and cannot give ReadWriteMany/);
+  assert.match(refused[0] ?? '', /StorageClass "here" keeps a volume on one node and cannot provide ReadWriteMany/);
 });
 
 test('a retained volume stays with its data', async (t) => {
@@ -204,7 +204,7 @@ test('a volume that is to go says so when the node that holds its data is gone',
   await scene.ok('DELETE', '/api/v1/nodes/node-1');
   await scene.settle();
   const [event, ...more] = await gone();
-  assert.match(event ?? '', /node node-1 .* take the finalizer selfsame\.io\/volume-data off this volume$/);
+  assert.match(event ?? '', /node node-1.* remove the finalizer selfsame\.io\/volume-data from this volume$/);
   assert.deepEqual(more, []);
   const { finalizers } = (await scene.ok('GET', `${VOLUMES}/${volume}`)).metadata;
   assert.deepEqual(finalizers, ['selfsame.io/volume-data']);

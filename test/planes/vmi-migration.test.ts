@@ -155,7 +155,7 @@ test('a guest goes to another node, and its state and its disk with it', async (
   await says(scene, { phase: 'Committed', downtimeMs: 40 });
   assert.equal((await migrationOf(scene)).status.migrationProgress.downtimeMs, 40);
   const told = await scene.events('db');
-  assert.ok(told.includes('Normal SuccessfulMigration The guest has gone from node node-1 to node node-2'));
+  assert.ok(told.includes('Normal SuccessfulMigration The guest has moved from node node-1 to node node-2'));
 });
 
 test('a guest that cannot go stays, and nothing is left at the target', async (t) => {
@@ -178,7 +178,7 @@ test('a guest that cannot go stays, and nothing is left at the target', async (t
   assert.deepEqual([disk['selfsame.io/volume-node'], disk['selfsame.io/leftover-node']], ['node-1', 'node-2']);
   // The next one waits for node-2 to be rid of it.
   await migrate(scene, 'db', 'again');
-  assert.match((await migrationOf(scene, 'again')).status.message, /node node-2 to remove the copy/);
+  assert.match((await migrationOf(scene, 'again')).status.message, /node node-2 to remove a leftover copy/);
   const { items } = await scene.ok('GET', VOLUMES);
   const volume = items.find(({ spec }: Loose) => spec.claimRef.name === 'db-root').metadata.name;
   const body = { metadata: { annotations: { 'selfsame.io/leftover-node': null } } };

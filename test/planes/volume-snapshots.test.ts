@@ -226,7 +226,7 @@ test('a snapshot whose node is gone for good says so when it is to go', async (t
   const [event, ...more] = await scene.events(name);
   assert.match(
     event ?? '',
-    /^Warning SnapshotNodeGone .*node node-2 .* take the finalizer selfsame\.io\/snapshot-data off/,
+    /^Warning SnapshotNodeGone .*node node-2.* remove the finalizer selfsame\.io\/snapshot-data from/,
   );
   assert.deepEqual(more, []);
 });

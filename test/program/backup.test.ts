@@ -75,7 +75,7 @@ test('a backup of a stopped server, into another directory; damage is refused be
   writeFileSync(join(dir, 'text.tar.gz'), 'nothing');
   for (const name of ['cut.tar.gz', 'text.tar.gz']) {
     const refused = await selfsame('restore-backup', '--data-dir', other, '--from', join(dir, name));
-    assert.match(refused.stderr, /Cannot restore .*: it is no archive that selfsame backup made, or it is damaged/);
+    assert.match(refused.stderr, /Cannot restore .*: it was not created by selfsame backup, or it is damaged/);
     assert.equal(refused.code, 1);
   }
   assert.equal(statSync(other, { throwIfNoEntry: false }), undefined);

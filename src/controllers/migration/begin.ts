@@ -1,13 +1,13 @@
 /**
- * The first step of a migration: it is written down where from and where to, then the claim and the pod of the target
- * are made. Both have names that are decided before, so that making them twice makes one. Pure.
+ * The first step of a migration: records source and target in the status, then creates the claim and the pod of the
+ * target. Their names are recorded first, so that a repeated attempt does not create a second pair. Pure.
  */
 import type { MigrationState } from '#api/migration-state.ts';
 import { needsState } from '#api/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { lateness } from '#controllers/migration/lateness.ts';
-import { statusOf } from '#controllers/migration/migration-status.ts';
-import { recordOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';
+import { targetDeadline } from '#controllers/migration/target-deadline.ts';
+import { buildMigrationStatus } from '#controllers/migration/migration-status.ts';
+import { migrationStateOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';
 import { buildTargetClaim, targetClaimName } from '#controllers/migration/target-claim.ts';
 import { buildTargetPod } from '#controllers/migration/target-pod.ts';
 import { targetPodName } from '#controllers/vmi/launcher-pod.ts';
@@ -18,25 +18,25 @@ import type { Change, Failure, Plan } from '#runtime/plan.ts';
 
 type Vmi = Stored<VirtualMachineInstance>;
 
-/** Nothing is in its way. */
-export function begin(world: MigrationWorld, vmi: Vmi): Plan {
-  const state = firstState(world, vmi);
-  return { ...makeTarget(world, vmi, state), status: statusOf(world, { state, phase: 'Scheduling' }) };
+/** Begins a migration that no check holds back. */
+export function beginMigration(world: MigrationWorld, vmi: Vmi): Plan {
+  const state = buildFirstState(world, vmi);
+  return { ...createTarget(world, vmi, state), status: buildMigrationStatus(world, { state, phase: 'Scheduling' }) };
 }
 
-/** It has begun, and the target pod has no node yet. */
-export function prepare(world: MigrationWorld, vmi: Vmi): Plan {
-  const late = lateness(world);
-  const made = makeTarget(world, vmi, recordOf(world));
-  // What could not be made is told until it is there.
-  const message = made.changes.length > 0 ? world.migration.status?.message : late?.waits;
-  return { ...made, status: statusOf(world, { message }), requeueAfterMs: late?.leftMs };
+/** Continues a migration that has begun and whose target pod has no node yet. */
+export function prepareTarget(world: MigrationWorld, vmi: Vmi): Plan {
+  const deadline = targetDeadline(world);
+  const target = createTarget(world, vmi, migrationStateOf(world));
+  // The message of concludeMigration stays until the missing object exists.
+  const message = target.changes.length > 0 ? world.migration.status?.message : deadline?.delay;
+  return { ...target, status: buildMigrationStatus(world, { message }), requeueAfterMs: deadline?.remainingMs };
 }
 
-function firstState(world: MigrationWorld, vmi: Vmi): MigrationState {
+function buildFirstState(world: MigrationWorld, vmi: Vmi): MigrationState {
   const { migration, sourcePod, sourceClaim, settings } = world;
   const { bandwidthPerMigration, completionTimeoutPerGiB, progressTimeout, allowAutoConverge } = settings;
-  const names =
+  const claimNames =
     sourceClaim === undefined || !needsState(vmi.spec)
       ? {}
       : {
@@ -49,19 +49,19 @@ function firstState(world: MigrationWorld, vmi: Vmi): MigrationState {
     sourceNode: sourcePod?.spec.nodeName,
     sourcePod: sourcePod?.metadata.name,
     targetPod: targetPodName(vmi, migration.metadata.uid),
-    ...names,
+    ...claimNames,
     migrationConfiguration: { bandwidthPerMigration, completionTimeoutPerGiB, progressTimeout, allowAutoConverge },
   };
 }
 
-function makeTarget(world: MigrationWorld, vmi: Vmi, state: MigrationState): Pick<Plan, 'changes' | 'goOn'> {
+function createTarget(world: MigrationWorld, vmi: Vmi, state: MigrationState): Plan {
   const { migration, sourceClaim, targetClaim, targetPod, sourcePod } = world;
   const changes: Change[] = [];
   const name = state.targetPersistentStatePVCName;
   const claim =
     targetClaim ?? (name && sourceClaim ? buildTargetClaim(vmi, sourceClaim, { migration, name }) : undefined);
   if (claim !== undefined && targetClaim === undefined) {
-    const why = `Created PersistentVolumeClaim ${name ?? ''} for the persistent state of the VM at the target`;
+    const why = `Created PersistentVolumeClaim ${name ?? ''} for the persistent state of the VM on the target node`;
     changes.push({ do: 'create', type: PERSISTENT_VOLUME_CLAIMS, object: claim, why });
   }
   if (targetPod === undefined && sourcePod !== undefined) {
@@ -71,10 +71,10 @@ function makeTarget(world: MigrationWorld, vmi: Vmi, state: MigrationState): Pic
   return { changes, goOn: changes.length > 0 };
 }
 
-/** What could not be made is told, and tried again. */
+/** Reports in the status which object could not be created; the controller retries. */
 export function concludeMigration(world: MigrationWorld, failures: readonly Failure[]): Plan['status'] {
   const failure = failures.find(({ change, error }) => change.do === 'create' && !isStale(error));
   if (failure === undefined) return undefined;
-  const what = failure.change.type === PODS ? 'the target pod' : 'the claim for the persistent state';
-  return { ...world.migration.status, message: `failed to create ${what}: ${textOf(failure.error)}` };
+  const objectText = failure.change.type === PODS ? 'the target pod' : 'the claim for the persistent state';
+  return { ...world.migration.status, message: `failed to create ${objectText}: ${textOf(failure.error)}` };
 }

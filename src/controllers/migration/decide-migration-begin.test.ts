@@ -1,10 +1,11 @@
 /**
- * What is done about a migration. M1 to M17 are rows of facts/kubevirt.md 7.3. Where they are otherwise here:
+ * Tests the decisions about a migration before it is announced. M1 to M17 are rows of facts/kubevirt.md 7.3.
+ * Differences:
  *
- *   M3, M4    ReadWriteMany claims are used by both sides; the seed wants a new target claim always, so M1 and M2 hold
+ *   M3, M4    upstream, both sides use a ReadWriteMany claim; the seed requires a new target claim, so M1 and M2 apply
  *   M9        there are no migrations between clusters
- *   M10, M11  a Job reads the source's record; here the agents say it, and while none can, it waits (design.md)
- *   M12       a VMI waits: controllers/vmi
+ *   M10, M11  upstream, a Job reads the source's record; here the agents report it, and the migration waits for them
+ *   M12       a VMI that waits: controllers/vmi
  *   M13       needs guests: test/e2e
  *   M15-M17   snapshots and restores: controllers/snapshot, controllers/restore (M16: allowed, the state is copied)
  */
@@ -24,12 +25,12 @@ import {
   SOURCE_POD,
   TARGET_CLAIM,
   TARGET_POD,
-  TOLD,
+  ANNOUNCED,
 } from '#controllers/migration/migration-world.fixture.ts';
 import type { MigrationWorld } from '#controllers/migration/migration-world.ts';
 import {
   DELETED,
-  brief,
+  describeChange,
   type Case,
   VMI,
   MAKE_CLAIM,
@@ -38,208 +39,208 @@ import {
   RELEASE_TARGET,
   SOURCE_POD_PATCH,
   END,
-  older,
-  proveDecisions,
+  otherMigration,
+  testDecisions,
   withVolume,
-  failing,
-  unschedulable,
+  failedMigration,
+  unschedulablePod,
 } from '#controllers/migration/testing/migration-cases.ts';
 import { ApiError } from '#kube/api-error.ts';
 import { timestamp } from '#lib/clock.ts';
 
 const beginning: Record<string, Case> = {
-  'claim and pod of the target are made at once': {
+  'creates the claim and the pod of the target at once': {
     world: aWorld(),
     phase: 'Scheduling',
-    does: [MAKE_CLAIM, MAKE_POD],
+    changes: [MAKE_CLAIM, MAKE_POD],
   },
-  'a guest without persistent state needs no claim': {
+  'creates no claim for a guest without persistent state': {
     world: aWorld({ vmi: aVmi({}, { domain: {}, volumes: [] }), claims: new Map(), sourceClaim: undefined }),
     phase: 'Scheduling',
-    does: [MAKE_POD],
+    changes: [MAKE_POD],
   },
-  'what is there already is not made again': {
+  'creates only the objects that are missing': {
     world: begun({ targetPod: undefined }),
     phase: 'Scheduling',
-    does: [MAKE_POD],
+    changes: [MAKE_POD],
   },
-  'a finalizer that is missing comes first': {
+  'adds a missing finalizer first': {
     world: aWorld({ migration: aMigration(undefined, { finalizers: undefined }) }),
-    does: [END],
+    changes: [END],
   },
-  'a VMI that starts is waited for': {
+  'waits for a VMI that is starting': {
     world: aWorld({ vmi: aVmi({ phase: 'Scheduling' }) }),
     phase: 'Pending',
-    message: 'the VMI is Scheduling, and not Running yet',
+    message: 'the VMI is Scheduling; it must be Running',
   },
-  'M8: no claim of the state is known': {
+  'M8: waits for the claim of the persistent state': {
     world: aWorld({ sourceClaim: undefined }),
     phase: 'Pending',
     message: 'no backend-storage PVC found in VMI volume status',
   },
-  'a snapshot of the VM is waited for': {
+  'waits for a snapshot of the VM': {
     world: aWorld({ vm: { status: { snapshotInProgress: 'nightly' } } as MigrationWorld['vm'] }),
     phase: 'Pending',
-    message: 'the snapshot nightly of the VM is being taken',
+    message: 'snapshot nightly of the VM is in progress',
   },
-  'a restore of the VM is waited for': {
+  'waits for a restore of the VM': {
     world: aWorld({ vm: { status: { restoreInProgress: 'back' } } as MigrationWorld['vm'] }),
     phase: 'Pending',
-    message: 'the restore back of the VM goes on',
+    message: 'restore back of the VM is in progress',
   },
-  'a device that comes or goes is waited for': {
+  'waits for a device that is being plugged': {
     world: aWorld({ vmi: aVmi({ hotplug: [{ device: 'disk-b', phase: 'Plugging' }] }) }),
     phase: 'Pending',
-    message: 'the device disk-b of the VMI is plugging',
+    message: 'device disk-b of the VMI is plugging',
   },
-  'a disk that another instance uses, too, cannot go away': {
+  'waits while another instance uses a moving disk': {
     world: aWorld({ otherUserOf: (claimName) => (claimName === 'db-root' ? 'reader' : undefined) }),
     phase: 'Pending',
-    message: 'volume root is used by the VMI reader, too',
+    message: 'volume root is also used by VMI reader',
   },
-  'the limit of the cluster holds': {
+  'respects the limit of the cluster': {
     world: aWorld({ active: { inCluster: 5, fromNode: 0 } }),
     phase: 'Pending',
     message: /parallelMigrationsPerCluster: 5/,
   },
-  'the limit of the node holds': {
+  'respects the limit of the node': {
     world: aWorld({ active: { inCluster: 4, fromNode: 2 } }),
     phase: 'Pending',
-    message: /leave node node-a .*parallelOutboundMigrationsPerNode: 2/,
+    message: /node node-a .*parallelOutboundMigrationsPerNode: 2/,
   },
-  'what an earlier migration left of a disk must be gone': {
+  'waits for the removal of the leftover of an earlier migration': {
     world: aWorld({ claims: withVolume({ [LEFTOVER_NODE_ANNOTATION]: 'node-c' }) }),
     phase: 'Pending',
-    message: 'volume root waits for node node-c to remove the copy that it has left',
+    message: 'volume root waits for node node-c to remove a leftover copy',
   },
-  'a disk does not go two ways': {
+  'waits while another migration moves the same disk': {
     world: aWorld({ claims: withVolume({ [INCOMING_NODE_ANNOTATION]: 'node-c' }) }),
     phase: 'Pending',
-    message: 'volume root is on its way to node node-c by another migration',
+    message: 'another migration is moving volume root to node node-c',
   },
-  'a migration that nobody winds up is not forgotten': {
-    world: aWorld({ vmi: aVmi({ migrationState: { ...TOLD, migrationUid: 'lost' } }) }),
+  'waits for a migration whose object was removed by force': {
+    world: aWorld({ vmi: aVmi({ migrationState: { ...ANNOUNCED, migrationUid: 'lost' } }) }),
     phase: 'Pending',
-    message: 'the migration lost of the VMI has not come to its end',
+    message: 'migration lost of the VMI has not ended',
   },
-  'unless its agent gave it up': {
+  'begins when the agent reports that such a migration has failed': {
     world: aWorld({
       vmi: aVmi({
-        migrationState: { ...TOLD, migrationUid: 'lost' },
+        migrationState: { ...ANNOUNCED, migrationUid: 'lost' },
         migrationProgress: { migrationUid: 'lost', phase: 'Failed' },
       }),
     }),
     phase: 'Scheduling',
-    does: [MAKE_CLAIM, MAKE_POD],
+    changes: [MAKE_CLAIM, MAKE_POD],
   },
 };
 
 const refused: Record<string, Case> = {
-  'a VMI that is not there': { world: aWorld({ vmi: undefined }), message: 'VMI db does not exist' },
+  'a VMI that does not exist': { world: aWorld({ vmi: undefined }), message: 'VMI db does not exist' },
   'a VMI that has ended': {
     world: aWorld({ vmi: aVmi({ phase: 'Succeeded' }) }),
     message: 'Cannot migrate VMI in finalized state.',
   },
-  'a VMI that goes': { world: aWorld({ vmi: aVmi({}, {}, DELETED) }), message: 'the VMI is being deleted' },
-  'a VMI that cannot': {
+  'a VMI that is being deleted': { world: aWorld({ vmi: aVmi({}, {}, DELETED) }), message: 'the VMI is being deleted' },
+  'a VMI that cannot be migrated': {
     world: aWorld({
       vmi: aVmi({ conditions: [{ type: 'LiveMigratable', status: 'False', reason: 'HostDevice', message: 'no' }] }),
     }),
     message: 'Cannot migrate VMI, Reason: HostDevice, Message: no',
   },
   'M14: the second migration of a VMI': {
-    world: aWorld({ others: [older('first')] }),
+    world: aWorld({ others: [otherMigration('first')] }),
     message:
       'in-flight migration detected. Active migration job (first-uid) is currently already in progress for VMI db.',
   },
-  'M14: one that was cancelled before it began': {
+  'M14: a migration that was cancelled before it began': {
     world: aWorld({ migration: aMigration(undefined, DELETED) }),
     message: 'the migration was cancelled',
   },
 };
 
 const preparing: Record<string, Case> = {
-  'a target pod without a node is waited for': { world: begun(), phase: 'Scheduling' },
-  'on a node, all is said in one turn': {
+  'waits for a node for the target pod': { world: begun(), phase: 'Scheduling' },
+  'announces everything in one plan when the target pod has a node': {
     world: begun({ targetPod: aPod('target') }),
     phase: 'Scheduled',
-    does: [SOURCE_POD_PATCH, 'patch PersistentVolume pv-root', VMI],
+    changes: [SOURCE_POD_PATCH, 'patch PersistentVolume pv-root', VMI],
   },
-  'a snapshot that was begun meanwhile comes first': {
+  'waits for a snapshot that began meanwhile': {
     world: begun({
       targetPod: aPod('target'),
       vm: { status: { snapshotInProgress: 'nightly' } } as MigrationWorld['vm'],
     }),
     phase: 'Scheduled',
-    message: 'the snapshot nightly of the VM is being taken',
+    message: 'snapshot nightly of the VM is in progress',
   },
-  'so does a device that is plugged in meanwhile': {
+  'waits for a device that is plugged meanwhile': {
     world: begun({
       targetPod: aPod('target'),
       vmi: aVmi({ hotplug: [{ device: 'disk-b', phase: 'Plugging' }] }),
     }),
     phase: 'Scheduled',
-    message: 'the device disk-b of the VMI is plugging',
+    message: 'device disk-b of the VMI is plugging',
   },
-  'a disk that is busy by then is waited for': {
+  'waits for a disk that became busy meanwhile': {
     world: begun({ targetPod: aPod('target'), claims: withVolume({ [LEFTOVER_NODE_ANNOTATION]: 'node-c' }) }),
     phase: 'Scheduled',
     message: /node node-c/,
   },
-  'M14: cancelled before the agents know': {
+  'M14: removes the target pod if cancelled before the announcement': {
     world: begun({}, DELETED),
     phase: 'Scheduling',
     message: 'the migration was cancelled',
-    does: [DROP_POD, RELEASE_TARGET],
+    changes: [DROP_POD, RELEASE_TARGET],
   },
-  'M14: then its claim goes': {
-    world: begun({ targetPod: undefined, migration: failing('the migration was cancelled') }),
+  'M14: deletes the target claim after the pod': {
+    world: begun({ targetPod: undefined, migration: failedMigration('the migration was cancelled') }),
     message: 'the migration was cancelled',
-    does: [`delete PersistentVolumeClaim ${TARGET_CLAIM}`],
+    changes: [`delete PersistentVolumeClaim ${TARGET_CLAIM}`],
   },
-  'a target pod that no node takes yet': {
-    world: begun({ targetPod: unschedulable() }),
+  'reports why the target pod cannot be scheduled yet': {
+    world: begun({ targetPod: unschedulablePod() }),
     phase: 'Scheduling',
-    message: 'no node takes the target pod yet: 0/1 nodes',
+    message: 'the target pod cannot be scheduled yet: 0/1 nodes',
   },
-  'a target pod that no node takes': {
-    world: begun({ targetPod: unschedulable(), now: NOW_MS + 5 * 60_000 }),
-    message: 'no node takes the target pod, for 5 minutes now: 0/1 nodes',
-    does: [DROP_POD, RELEASE_TARGET],
+  'fails if the target pod cannot be scheduled within 5 minutes': {
+    world: begun({ targetPod: unschedulablePod(), now: NOW_MS + 5 * 60_000 }),
+    message: 'the target pod could not be scheduled within 5 minutes: 0/1 nodes',
+    changes: [DROP_POD, RELEASE_TARGET],
   },
-  'one that takes 15 minutes': {
+  'fails if the target pod is not ready within 15 minutes': {
     world: begun({ now: NOW_MS + 15 * 60_000 }),
     message: 'the target pod was not ready within 15 minutes',
-    does: [DROP_POD, RELEASE_TARGET],
+    changes: [DROP_POD, RELEASE_TARGET],
   },
-  'a target pod that has ended': {
+  'fails if the target pod has ended': {
     world: begun({ targetPod: aPod('target', { phase: 'Failed', reason: 'Evicted' }) }),
     message: `the target pod ${TARGET_POD} has ended: Evicted`,
-    does: [DROP_POD, RELEASE_TARGET],
+    changes: [DROP_POD, RELEASE_TARGET],
   },
-  'a source pod that goes': {
+  'fails if the source pod is being deleted': {
     world: begun({ sourcePod: aPod('source', {}, DELETED) }),
-    message: `the virt-launcher pod ${SOURCE_POD} of the guest comes to its end`,
-    does: [DROP_POD, RELEASE_TARGET],
+    message: `the virt-launcher pod ${SOURCE_POD} of the guest is ending`,
+    changes: [DROP_POD, RELEASE_TARGET],
   },
 };
 
-proveDecisions('beginning', beginning);
-proveDecisions('preparing', preparing);
+testDecisions('a migration that has not begun', beginning);
+testDecisions('a migration that has begun', preparing);
 
-describe('refused', () => {
+describe('fails at once for', () => {
   for (const [sentence, { world, message }] of Object.entries(refused)) {
     test(sentence, () => {
       const { status, events, changes } = decideMigration(world);
-      const { phase, message: said, migrationState } = status as MigrationStatus;
-      assert.deepEqual([phase, said, migrationState?.failed], ['Failed', message, true]);
-      assert.deepEqual(changes.map(brief), [END]);
+      const { phase, message: reported, migrationState } = status as MigrationStatus;
+      assert.deepEqual([phase, reported, migrationState?.failed], ['Failed', message, true]);
+      assert.deepEqual(changes.map(describeChange), [END]);
       assert.equal(events?.[0]?.reason, 'FailedMigration');
     });
   }
 });
 
-test('phases have the time at which they came, also those that nobody saw', () => {
+test('each phase gets a timestamp, also one that passed between two reconciles', () => {
   const world = begun({ targetPod: aPod('target'), now: NOW_MS + 1000 });
   const { phaseTransitionTimestamps } = decideMigration(world).status as MigrationStatus;
   assert.deepEqual(phaseTransitionTimestamps?.at(-1), {
@@ -253,24 +254,24 @@ test('phases have the time at which they came, also those that nobody saw', () =
   );
 });
 
-test('what the agents get is what the migration says, and nothing of the one before', () => {
-  const before = { ...TOLD, migrationUid: 'before', completed: true, endTimestamp: timestamp(NOW_MS) };
+test('the instance gets the state of the migration, and nothing of the migration before', () => {
+  const before = { ...ANNOUNCED, migrationUid: 'before', completed: true, endTimestamp: timestamp(NOW_MS) };
   const vmi = aVmi({ migrationState: { ...before, sourcePod: 'x', targetPod: SOURCE_POD } });
   const plan = decideMigration(begun({ vmi, targetPod: aPod('target') }));
   const last = plan.changes.at(-1);
   assert(last?.do === 'patch');
-  assert.deepEqual((last.patch.body as { value: unknown }[])[1]?.value, TOLD);
-  assert.deepEqual((plan.status as MigrationStatus).migrationState, TOLD);
+  assert.deepEqual((last.patch.body as { value: unknown }[])[1]?.value, ANNOUNCED);
+  assert.deepEqual((plan.status as MigrationStatus).migrationState, ANNOUNCED);
 });
 
-test('of the finished migrations of an instance the five newest stay', () => {
+test('keeps the five newest finished migrations of an instance', () => {
   const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
   const finished = names.map((name, i) => {
-    const migration = older(name, { phase: 'Succeeded' });
+    const migration = otherMigration(name, { phase: 'Succeeded' });
     return { ...migration, metadata: { ...migration.metadata, creationTimestamp: timestamp(NOW_MS + i * 1000) } };
   });
   const plan = decideMigration(aWorld({ migration: finished[6]!, finished }));
-  assert.deepEqual(plan.changes.map(brief), [
+  assert.deepEqual(plan.changes.map(describeChange), [
     'patch VirtualMachineInstanceMigration g',
     'delete VirtualMachineInstanceMigration b',
     'delete VirtualMachineInstanceMigration a',
@@ -278,7 +279,7 @@ test('of the finished migrations of an instance the five newest stay', () => {
   assert.equal(finished[6]?.metadata.finalizers?.[0], MIGRATION_FINALIZER);
 });
 
-test('what could not be made is told', () => {
+test('reports an object that could not be created', () => {
   const world = begun({ targetPod: undefined });
   const [change] = decideMigration(world).changes;
   assert(change !== undefined);

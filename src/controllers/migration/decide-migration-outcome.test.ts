@@ -1,4 +1,4 @@
-/** What is done about a migration once its agents know of it, until it is decided and wound up. For M1 to M17 see decide-migration-begin.test.ts. */
+/** Tests the decisions about an announced migration. For M1 to M17 see decide-migration-begin.test.ts. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MIGRATED_REASON, MIGRATION_ABORTED_REASON } from '#api/names.ts';
@@ -12,8 +12,8 @@ import {
   SOURCE_CLAIM,
   SOURCE_POD,
   TARGET_CLAIM,
-  told,
-  TOLD,
+  announced,
+  ANNOUNCED,
 } from '#controllers/migration/migration-world.fixture.ts';
 import {
   DELETED,
@@ -25,10 +25,10 @@ import {
   SOURCE_POD_PATCH,
   END,
   incoming,
-  proveDecisions,
-  silent,
-  recovering,
-  failing,
+  testDecisions,
+  recoveringWorld,
+  recoveringMigration,
+  failedMigration,
 } from '#controllers/migration/testing/migration-cases.ts';
 
 const DONE = [
@@ -44,21 +44,27 @@ const DONE = [
 const UNDONE = [VMI, DROP_POD, RELEASE_TARGET, SOURCE_POD_PATCH];
 
 const deciding: Record<string, Case> = {
-  'the agents are waited for': { world: told(), phase: 'PreparingTarget' },
-  'the target waits': { world: told({ targetPod: aPod('target', { phase: 'Running' }) }), phase: 'TargetReady' },
-  'the guest goes': { world: told({ told: { migrationProgress: progress('Copying') } }), phase: 'Running' },
-  'M1: the guest has gone': {
-    world: told({ incoming, told: { migrationProgress: progress('Committed') } }),
-    phase: 'Running',
-    does: DONE,
+  'waits for the agents': { world: announced(), phase: 'PreparingTarget' },
+  'is TargetReady when the target pod runs': {
+    world: announced({ targetPod: aPod('target', { phase: 'Running' }) }),
+    phase: 'TargetReady',
   },
-  'M11: the target pod says so': {
-    world: told({ incoming, targetPod: aPod('target', { conditions: [committed] }), sourceAnswers: false }),
+  'is Running while the guest is copied': {
+    world: announced({ vmiStatus: { migrationProgress: progress('Copying') } }),
     phase: 'Running',
-    does: DONE,
   },
-  'M11: the source pod has ended because of it': {
-    world: told({
+  'M1: hands over when the agent reports that the guest has moved': {
+    world: announced({ incoming, vmiStatus: { migrationProgress: progress('Committed') } }),
+    phase: 'Running',
+    changes: DONE,
+  },
+  'M11: hands over when the target pod reports that it has the guest': {
+    world: announced({ incoming, targetPod: aPod('target', { conditions: [committed] }), isSourceResponding: false }),
+    phase: 'Running',
+    changes: DONE,
+  },
+  'M11: hands over when the source pod ended because of the migration': {
+    world: announced({
       incoming,
       sourcePod: aPod(
         'source',
@@ -67,16 +73,16 @@ const deciding: Record<string, Case> = {
       ),
     }),
     phase: 'Running',
-    does: DONE,
+    changes: DONE,
   },
-  'what a pod said of an earlier migration does not count': {
-    world: told({ sourcePod: aPod('source', { conditions: [{ ...committed, message: 'earlier' }] }) }),
+  'ignores what a pod reported about an earlier migration': {
+    world: announced({ sourcePod: aPod('source', { conditions: [{ ...committed, message: 'earlier' }] }) }),
     phase: 'PreparingTarget',
   },
-  'M5: what is done is not done again': {
-    world: told({
-      migration: aMigration({ phase: 'Running', migrationState: { ...TOLD, completed: true } }),
-      told: { migrationState: { ...TOLD, completed: true } },
+  'M5: does not repeat steps that are done': {
+    world: announced({
+      migration: aMigration({ phase: 'Running', migrationState: { ...ANNOUNCED, completed: true } }),
+      vmiStatus: { migrationState: { ...ANNOUNCED, completed: true } },
       sourcePod: undefined,
       sourceClaim: undefined,
       targetPod: aPod('target', {}, { finalizers: undefined }),
@@ -86,163 +92,167 @@ const deciding: Record<string, Case> = {
       }),
     }),
     phase: 'Succeeded',
-    does: [END],
+    changes: [END],
   },
-  'M6: a claim that is another VM’s is left alone, and so is everything': {
-    world: told({
+  'M6: changes nothing if the target claim holds the state of another VM': {
+    world: announced({
       targetClaim: aStateClaim('target', { labels: { 'persistent-state-for': 'web' } }),
-      told: { migrationProgress: progress('Committed') },
+      vmiStatus: { migrationProgress: progress('Committed') },
     }),
     phase: 'Running',
-    message: `the claim ${TARGET_CLAIM} already holds the state of the VM web`,
+    message: `PersistentVolumeClaim ${TARGET_CLAIM} already holds the state of VM web`,
   },
-  'M7: missing names': {
-    world: told({
+  'M7: reports missing claim names': {
+    world: announced({
       migration: aMigration({
         phase: 'Running',
-        migrationState: { ...TOLD, completed: true, sourcePersistentStatePVCName: undefined },
+        migrationState: { ...ANNOUNCED, completed: true, sourcePersistentStatePVCName: undefined },
       }),
     }),
     phase: 'Running',
     message: 'missing source and/or target PVC name(s)',
   },
-  'M2: the agent gave it up': {
-    world: told({ told: { migrationProgress: progress('Failed', 'the stream broke') } }),
+  'M2: winds up when the agent reports a failure': {
+    world: announced({ vmiStatus: { migrationProgress: progress('Failed', 'the stream broke') } }),
     message: 'the stream broke',
-    does: UNDONE,
+    changes: UNDONE,
   },
-  'M10: the guest has ended at its source': {
-    world: told({ sourcePod: aPod('source', { phase: 'Succeeded' }, { finalizers: ['selfsame.io/migration'] }) }),
-    message: 'the guest has ended at its source node',
-    does: UNDONE,
+  'M10: winds up when the guest ended on the source node': {
+    world: announced({ sourcePod: aPod('source', { phase: 'Succeeded' }, { finalizers: ['selfsame.io/migration'] }) }),
+    message: 'the guest ended on the source node',
+    changes: UNDONE,
   },
-  'nothing came to the target': {
-    world: told({ targetPod: aPod('target', { phase: 'Failed', reason: MIGRATION_ABORTED_REASON }) }),
-    message: 'the guest did not come to the target node',
-    does: UNDONE,
+  'winds up when the target did not receive the guest': {
+    world: announced({ targetPod: aPod('target', { phase: 'Failed', reason: MIGRATION_ABORTED_REASON }) }),
+    message: 'the target node did not receive the guest',
+    changes: UNDONE,
   },
-  'M2: volumes and claims come last, when nobody uses them at the target': {
-    world: told({
+  'M2: releases volumes and claims after the target pod is gone': {
+    world: announced({
       incoming,
-      migration: failing('the stream broke'),
-      told: { migrationState: failing('the stream broke').status?.migrationState },
+      migration: failedMigration('the stream broke'),
+      vmiStatus: { migrationState: failedMigration('the stream broke').status?.migrationState },
       sourcePod: aPod('source'),
       targetPod: undefined,
     }),
     message: 'the stream broke',
-    does: ['patch PersistentVolume pv-root', `delete PersistentVolumeClaim ${TARGET_CLAIM}`],
+    changes: ['patch PersistentVolume pv-root', `delete PersistentVolumeClaim ${TARGET_CLAIM}`],
   },
-  'M2: then it has failed': {
-    world: told({
-      migration: failing('the stream broke'),
-      told: { migrationState: failing('the stream broke').status?.migrationState },
+  'M2: is Failed when everything is wound up': {
+    world: announced({
+      migration: failedMigration('the stream broke'),
+      vmiStatus: { migrationState: failedMigration('the stream broke').status?.migrationState },
       sourcePod: aPod('source'),
       targetPod: undefined,
       targetClaim: undefined,
     }),
     phase: 'Failed',
     message: 'the stream broke',
-    does: [END],
+    changes: [END],
   },
-  'a claim that somebody took for the state stays': {
-    world: told({
-      migration: failing('the stream broke'),
-      told: { migrationState: failing('the stream broke').status?.migrationState },
+  'keeps a target claim that a VM has adopted': {
+    world: announced({
+      migration: failedMigration('the stream broke'),
+      vmiStatus: { migrationState: failedMigration('the stream broke').status?.migrationState },
       sourcePod: aPod('source'),
       targetPod: undefined,
       targetClaim: aStateClaim('target', { labels: { 'persistent-state-for': 'db' } }),
     }),
     phase: 'Failed',
     message: 'the stream broke',
-    does: [END],
+    changes: [END],
   },
-  'a cancelled one asks the agents to give it up': {
-    world: told({}, DELETED),
+  'asks the agents to abort a cancelled migration': {
+    world: announced({}, DELETED),
     phase: 'PreparingTarget',
     message: 'the migration is being cancelled',
-    does: [VMI],
+    changes: [VMI],
   },
-  'M10: nobody is left who knows': {
-    world: told({ sourceAnswers: false }),
+  'M10: reports an unknown outcome if the source node does not respond': {
+    world: announced({ isSourceResponding: false }),
     phase: 'PreparingTarget',
-    message: /not known whether the guest is on node node-a or went to node node-b: node node-a does not answer/,
+    message: /unknown whether the guest is on node node-a or has moved to node node-b: node node-a does not respond/,
   },
-  'M10: a pod that was taken off a node that is gone has not said anything': {
-    world: told({
-      sourceAnswers: false,
+  'M10: learns nothing from a pod that was garbage-collected with its node': {
+    world: announced({
+      isSourceResponding: false,
       sourcePod: aPod('source', {
         phase: 'Failed',
         conditions: [{ type: 'DisruptionTarget', status: 'True', reason: 'DeletionByPodGC' }],
       }),
     }),
     phase: 'PreparingTarget',
-    message: /node node-a does not answer/,
+    message: /node node-a does not respond/,
   },
-  'people decide, when nobody is left who knows: it went': {
-    world: silent('target'),
+  'hands over if a user recovers the guest on the target': {
+    world: recoveringWorld('target'),
     phase: 'Running',
-    does: DONE,
+    changes: DONE,
   },
-  'people decide, when nobody is left who knows: it stays': {
-    world: silent('source'),
-    message: 'it was decided by the annotation selfsame.io/recovery that the guest stays on node node-a',
-    does: UNDONE,
+  'winds up if a user recovers the guest on the source': {
+    world: recoveringWorld('source'),
+    message: 'the annotation selfsame.io/recovery decided that the guest stays on node node-a',
+    changes: UNDONE,
   },
-  'people decide nothing as long as a node can': {
-    world: silent('target', { sourceAnswers: true }),
+  'ignores a recovery while the source node responds': {
+    world: recoveringWorld('target', { isSourceResponding: true }),
     phase: 'PreparingTarget',
   },
-  'a decision is not heeded before it was asked for': {
-    world: { ...silent('target'), migration: recovering('target', []) },
+  'ignores a recovery that was set before it was required': {
+    world: { ...recoveringWorld('target'), migration: recoveringMigration('target', []) },
     phase: 'PreparingTarget',
-    message: /node node-a does not answer/,
+    message: /node node-a does not respond/,
   },
-  'a guest cannot be said to be where nobody answers either': {
-    world: silent('target', { targetAnswers: false }),
+  'refuses a recovery on a target node that does not respond': {
+    world: recoveringWorld('target', { isTargetResponding: false }),
     phase: 'PreparingTarget',
     message:
-      /node node-a does not answer.*It cannot be decided that the guest went: node node-b does not answer either$/,
+      /node node-a does not respond.*Cannot recover the guest on the target node: node node-b does not respond either$/,
   },
-  'nor where its pod is gone': {
-    world: silent('target', { targetPod: undefined }),
+  'refuses a recovery on a target without its pod': {
+    world: recoveringWorld('target', { targetPod: undefined }),
     phase: 'PreparingTarget',
-    message: /It cannot be decided that the guest went: the pod .* that was to get it is gone$/,
+    message: /Cannot recover the guest on the target node: the target pod .* has ended or does not exist$/,
   },
-  'an instance that was removed by force does not decide': {
-    world: told({ vmi: undefined }),
+  'waits for the agents if the instance was removed by force': {
+    world: announced({ vmi: undefined }),
     phase: 'PreparingTarget',
   },
-  'nor does it keep the state from going over': {
-    world: told({ vmi: undefined, targetPod: aPod('target', { conditions: [committed] }) }),
+  'hands over the state if the instance was removed by force': {
+    world: announced({ vmi: undefined, targetPod: aPod('target', { conditions: [committed] }) }),
     phase: 'Running',
-    does: DONE.filter((change) => change !== VMI && !change.includes('PersistentVolume pv')),
+    changes: DONE.filter((change) => change !== VMI && !change.includes('PersistentVolume pv')),
   },
 };
 
-proveDecisions('deciding', deciding);
+testDecisions('an announced migration', deciding);
 
-test('a cancelled one is asked for once, and says so', () => {
-  const asked = { ...TOLD, abortRequested: true, abortStatus: 'Aborting' as const };
-  const first = decideMigration(told({}, DELETED)).status as MigrationStatus;
-  assert.deepEqual(first.migrationState, asked);
+test('the agents are asked once to abort a cancelled migration, and its condition reports it', () => {
+  const aborting = { ...ANNOUNCED, abortRequested: true, abortStatus: 'Aborting' as const };
+  const first = decideMigration(announced({}, DELETED)).status as MigrationStatus;
+  assert.deepEqual(first.migrationState, aborting);
   assert.equal(first.conditions?.[0]?.type, 'migrationAbortRequested');
   const migration = aMigration(first, DELETED);
-  assert.deepEqual(decideMigration(told({ migration, told: { migrationState: asked } })).changes, []);
+  assert.deepEqual(decideMigration(announced({ migration, vmiStatus: { migrationState: aborting } })).changes, []);
 });
 
-test('ManualRecoveryRequired comes, and goes when the node is back', () => {
-  const lost = decideMigration(told({ sourceAnswers: false })).status as MigrationStatus;
+test('ManualRecoveryRequired is True until the node is back', () => {
+  const lost = decideMigration(announced({ isSourceResponding: false })).status as MigrationStatus;
   assert.deepEqual([lost.conditions?.[0]?.type, lost.conditions?.[0]?.status], ['ManualRecoveryRequired', 'True']);
-  const back = decideMigration(told({ migration: aMigration(lost) })).status as MigrationStatus;
+  const back = decideMigration(announced({ migration: aMigration(lost) })).status as MigrationStatus;
   assert.equal(back.conditions?.[0]?.status, 'False');
 });
 
-test('people who decide are told what they have to make sure of', () => {
+test('the Event of a recovery says what the user must make sure of', () => {
   const notes = (recovery: string) =>
-    (decideMigration(silent(recovery)).events ?? []).map(({ type, reason, message }) => [type, reason, message]);
-  const told = 'It was decided by the annotation selfsame.io/recovery that the guest';
-  const went = `${told} went to node node-b. Make sure that node node-a does not run it any more`;
-  const stays = `${told} stays on node node-a. Make sure that node node-b does not run it`;
-  assert.deepEqual(notes('target'), [['Warning', 'MigrationRecovered', went]]);
+    (decideMigration(recoveringWorld(recovery)).events ?? []).map(({ type, reason, message }) => [
+      type,
+      reason,
+      message,
+    ]);
+  const decided = 'The annotation selfsame.io/recovery decided that the guest';
+  const moved = `${decided} has moved to node node-b. Make sure that node node-a does not run it any more`;
+  const stays = `${decided} stays on node node-a. Make sure that node node-b does not run it`;
+  assert.deepEqual(notes('target'), [['Warning', 'MigrationRecovered', moved]]);
   assert.deepEqual(notes('source'), [['Warning', 'MigrationRecovered', stays]]);
 });

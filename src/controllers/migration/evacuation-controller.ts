@@ -1,20 +1,20 @@
-/** Looks at instances that are to leave their node (evacuation.ts). */
+/** The controller of instances that have to leave their node (evacuation.ts). */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { decideEvacuation, isToLeave, type EvacuationWorld } from '#controllers/migration/evacuation.ts';
-import { isFinished } from '#controllers/migration/migration-world.ts';
+import { decideEvacuation, isEvacuating, type EvacuationWorld } from '#controllers/migration/evacuation.ts';
+import { isMigrationFinished } from '#controllers/migration/migration-world.ts';
 import { instanceKeyOf } from '#controllers/migration/observe-migration.ts';
 import { type ControllerDefinition, defineController, source } from '#runtime/controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 
-/** Migrations, finished ones too, by the key of their instance. */
+/** Index of all migrations, finished ones included, by the key of their instance. */
 const BY_INSTANCE = 'migrations-by-instance';
-/** Instances that are to leave their node, by the word itself. */
-const TO_LEAVE = 'to-leave';
+/** Index of the instances that have to leave their node. All have the same key: the name of the index. */
+const EVACUATING = 'evacuating';
 const CONFIGURATION_KEY = keyOf({ namespace: SYSTEM_NAMESPACE, name: KUBEVIRT_NAME });
 
 export function evacuationController({
@@ -24,19 +24,19 @@ export function evacuationController({
   const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
   const migrations = informer(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS);
   const kubevirts = informer(KUBEVIRTS);
-  vmis.addIndex(TO_LEAVE, (vmi) => (isToLeave(vmi) ? [TO_LEAVE] : []));
+  vmis.addIndex(EVACUATING, (vmi) => (isEvacuating(vmi) ? [EVACUATING] : []));
   migrations.addIndex(BY_INSTANCE, (migration) => [instanceKeyOf(migration)]);
   return defineController<EvacuationWorld>({
     name: 'evacuation-controller',
     type: VIRTUAL_MACHINE_INSTANCES,
     sources: [
-      source(vmis, (vmi) => (isToLeave(vmi) ? [objectKey(vmi)] : [])),
-      source(migrations, (migration) => (isFinished(migration) ? [instanceKeyOf(migration)] : [])),
-      source(kubevirts, () => vmis.byIndex(TO_LEAVE, TO_LEAVE).map(objectKey)),
+      source(vmis, (vmi) => (isEvacuating(vmi) ? [objectKey(vmi)] : [])),
+      source(migrations, (migration) => (isMigrationFinished(migration) ? [instanceKeyOf(migration)] : [])),
+      source(kubevirts, () => vmis.byIndex(EVACUATING, EVACUATING).map(objectKey)),
     ],
     observe(key) {
       const vmi = vmis.get(key);
-      if (vmi === undefined || !isToLeave(vmi)) return undefined;
+      if (vmi === undefined || !isEvacuating(vmi)) return undefined;
       const defaultStrategy = configurationOf(kubevirts.get(CONFIGURATION_KEY)).evictionStrategy;
       return { vmi, migrations: migrations.byIndex(BY_INSTANCE, key), defaultStrategy, now: clock.now() };
     },

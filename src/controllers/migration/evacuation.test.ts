@@ -4,85 +4,105 @@ import { EVACUATION_ANNOTATION } from '#api/names.ts';
 import type { MigrationStatus } from '#api/virtual-machine-instance-migration/kind.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { decideEvacuation, type EvacuationWorld } from '#controllers/migration/evacuation.ts';
-import { aMigration, aVmi, NOW, NOW_MS, SOURCE, TARGET, TOLD } from '#controllers/migration/migration-world.fixture.ts';
-import type { Migration } from '#controllers/migration/migration-world.ts';
+import {
+  aMigration,
+  aVmi,
+  NOW,
+  NOW_MS,
+  SOURCE,
+  TARGET,
+  ANNOUNCED,
+} from '#controllers/migration/migration-world.fixture.ts';
+import type { StoredMigration } from '#controllers/migration/migration-world.ts';
 
-const LEAVING: VmiStatus = { evacuationNodeName: SOURCE };
+const EVACUATING: VmiStatus = { evacuationNodeName: SOURCE };
 
 function aWorld(more: Partial<EvacuationWorld> = {}): EvacuationWorld {
-  return { vmi: aVmi(LEAVING), migrations: [], defaultStrategy: 'LiveMigrate', now: NOW_MS, ...more };
+  return { vmi: aVmi(EVACUATING), migrations: [], defaultStrategy: 'LiveMigrate', now: NOW_MS, ...more };
 }
 
-function tried(uid: string, phase: MigrationStatus['phase'], node = SOURCE): Migration {
+function attempt(uid: string, phase: MigrationStatus['phase'], node = SOURCE): StoredMigration {
   const phaseTransitionTimestamps = [{ phase, phaseTransitionTimestamp: NOW }];
   const annotations = { [EVACUATION_ANNOTATION]: node };
   return aMigration({ phase, phaseTransitionTimestamps }, { name: uid, uid, annotations });
 }
 
-const leaves = (strategy: 'None' | 'LiveMigrate' | 'LiveMigrateIfPossible' | 'External') =>
-  aVmi(LEAVING, { evictionStrategy: strategy });
+const evacuatingWith = (strategy: 'None' | 'LiveMigrate' | 'LiveMigrateIfPossible' | 'External') =>
+  aVmi(EVACUATING, { evictionStrategy: strategy });
 
 interface Case {
   readonly world: EvacuationWorld;
-  readonly asks: boolean;
-  readonly againAfterMs?: number;
+  readonly createsMigration: boolean;
+  readonly requeueAfterMs?: number;
 }
 
 const cases: Record<string, Case> = {
-  'an instance that is to leave its node goes': { world: aWorld(), asks: true },
-  'one that is on another node by now has left': {
+  'migrates an instance that has to leave its node': { world: aWorld(), createsMigration: true },
+  'ignores an instance that is on another node by now': {
     world: aWorld({ vmi: aVmi({ evacuationNodeName: TARGET }) }),
-    asks: false,
+    createsMigration: false,
   },
-  'one that cannot be migrated stays': {
-    world: aWorld({ vmi: aVmi({ ...LEAVING, conditions: [{ type: 'LiveMigratable', status: 'False' }] }) }),
-    asks: false,
+  'ignores an instance that cannot be migrated': {
+    world: aWorld({ vmi: aVmi({ ...EVACUATING, conditions: [{ type: 'LiveMigratable', status: 'False' }] }) }),
+    createsMigration: false,
   },
-  'one that migrates already is left alone': {
-    world: aWorld({ vmi: aVmi({ ...LEAVING, migrationState: TOLD }) }),
-    asks: false,
+  'ignores an instance that is already migrating': {
+    world: aWorld({ vmi: aVmi({ ...EVACUATING, migrationState: ANNOUNCED }) }),
+    createsMigration: false,
   },
-  'one whose migration waits is asked for once': {
-    world: aWorld({ migrations: [tried('a', 'Pending')] }),
-    asks: false,
+  'creates no second migration while one is pending': {
+    world: aWorld({ migrations: [attempt('a', 'Pending')] }),
+    createsMigration: false,
   },
-  'one that goes itself is left alone': {
-    world: aWorld({ vmi: aVmi(LEAVING, {}, { deletionTimestamp: NOW }) }),
-    asks: false,
+  'ignores an instance that is being deleted': {
+    world: aWorld({ vmi: aVmi(EVACUATING, {}, { deletionTimestamp: NOW }) }),
+    createsMigration: false,
   },
-  'its own wish counts': {
-    world: aWorld({ vmi: leaves('LiveMigrateIfPossible'), defaultStrategy: 'None' }),
-    asks: true,
+  'prefers the strategy of the instance to the default': {
+    world: aWorld({ vmi: evacuatingWith('LiveMigrateIfPossible'), defaultStrategy: 'None' }),
+    createsMigration: true,
   },
-  'None is no wish to be migrated': { world: aWorld({ vmi: leaves('None') }), asks: false },
-  'External is for others to do': { world: aWorld({ vmi: leaves('External') }), asks: false },
-  'the wish for all counts where it has none': { world: aWorld({ defaultStrategy: 'External' }), asks: false },
-  'after a failure it waits a while': {
-    world: aWorld({ migrations: [tried('a', 'Failed')], now: NOW_MS + 5000 }),
-    asks: false,
-    againAfterMs: 15_000,
+  'does not migrate with the strategy None': {
+    world: aWorld({ vmi: evacuatingWith('None') }),
+    createsMigration: false,
   },
-  'and longer after two': {
-    world: aWorld({ migrations: [tried('a', 'Failed'), tried('b', 'Failed')], now: NOW_MS + 5000 }),
-    asks: false,
-    againAfterMs: 35_000,
+  'does not migrate with the strategy External': {
+    world: aWorld({ vmi: evacuatingWith('External') }),
+    createsMigration: false,
   },
-  'then it goes': { world: aWorld({ migrations: [tried('a', 'Failed')], now: NOW_MS + 20_000 }), asks: true },
-  'what failed at another node does not count': {
-    world: aWorld({ migrations: [tried('a', 'Failed', 'node-c')] }),
-    asks: true,
+  'uses the default if the instance has no strategy': {
+    world: aWorld({ defaultStrategy: 'External' }),
+    createsMigration: false,
+  },
+  'waits 20 seconds after a failure': {
+    world: aWorld({ migrations: [attempt('a', 'Failed')], now: NOW_MS + 5000 }),
+    createsMigration: false,
+    requeueAfterMs: 15_000,
+  },
+  'waits 40 seconds after two failures': {
+    world: aWorld({ migrations: [attempt('a', 'Failed'), attempt('b', 'Failed')], now: NOW_MS + 5000 }),
+    createsMigration: false,
+    requeueAfterMs: 35_000,
+  },
+  'tries again after the wait': {
+    world: aWorld({ migrations: [attempt('a', 'Failed')], now: NOW_MS + 20_000 }),
+    createsMigration: true,
+  },
+  'ignores failures on another node': {
+    world: aWorld({ migrations: [attempt('a', 'Failed', 'node-c')] }),
+    createsMigration: true,
   },
 };
 
-for (const [sentence, { world, asks, againAfterMs }] of Object.entries(cases)) {
+for (const [sentence, { world, createsMigration, requeueAfterMs: againAfterMs }] of Object.entries(cases)) {
   test(sentence, () => {
     const { changes, requeueAfterMs } = decideEvacuation(world);
-    assert.equal(changes.length, asks ? 1 : 0);
+    assert.equal(changes.length, createsMigration ? 1 : 0);
     assert.equal(requeueAfterMs, againAfterMs);
   });
 }
 
-test('asked twice it is one migration, asked again after a failure it is another', () => {
+test('a repeated create has the same name, a new attempt after a failure has another', () => {
   const nameOf = (world: EvacuationWorld) => {
     const [change] = decideEvacuation(world).changes;
     assert(change?.do === 'create');
@@ -91,6 +111,6 @@ test('asked twice it is one migration, asked again after a failure it is another
   };
   assert.equal(nameOf(aWorld()), nameOf(aWorld()));
   assert.match(nameOf(aWorld()) ?? '', /^kubevirt-evacuation-[0-9a-f]{10}$/);
-  const again = aWorld({ migrations: [tried('a', 'Failed')], now: NOW_MS + 60_000 });
+  const again = aWorld({ migrations: [attempt('a', 'Failed')], now: NOW_MS + 60_000 });
   assert.notEqual(nameOf(again), nameOf(aWorld()));
 });

@@ -1,6 +1,6 @@
 /**
- * Instances that are to leave their node, because somebody empties it: a migration is asked for, and again after a while
- * where one has failed. Who marks them, and who may not be marked, is decided where the eviction is refused. Pure.
+ * Evacuation: creates a migration for an instance that has to leave its node because the node is drained, and another
+ * one some time after a failure. The admission of pod evictions decides which instances are marked for it. Pure.
  */
 import { createHash } from 'node:crypto';
 import type { EvictionStrategy } from '#api/kubevirt/kind.ts';
@@ -11,7 +11,7 @@ import {
   type VirtualMachineInstanceMigration,
 } from '#api/virtual-machine-instance-migration/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { isFinished, type Migration } from '#controllers/migration/migration-world.ts';
+import { isMigrationFinished, type StoredMigration } from '#controllers/migration/migration-world.ts';
 import { isTrue } from '#kube/conditions.ts';
 import { apiVersionOf, isDeleting, type Stored } from '#kube/meta.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
@@ -23,41 +23,42 @@ const MAX_RETRY_MS = 5 * 60_000;
 
 export interface EvacuationWorld {
   readonly vmi: Stored<VirtualMachineInstance>;
-  /** All of the instance that are still there. */
-  readonly migrations: readonly Migration[];
-  /** Of instances that say nothing themselves. */
+  /** All migrations of the instance that still exist. */
+  readonly migrations: readonly StoredMigration[];
+  /** Applies to instances without an eviction strategy of their own. */
   readonly defaultStrategy: EvictionStrategy;
   readonly now: number;
 }
 
-export function isToLeave({ status }: VirtualMachineInstance): boolean {
+/** Reports whether the instance is marked to leave the node on which it is now. */
+export function isEvacuating({ status }: VirtualMachineInstance): boolean {
   return !!status?.evacuationNodeName && status.evacuationNodeName === status.nodeName;
 }
 
 export function decideEvacuation(world: EvacuationWorld): Plan {
   const { vmi, migrations, now } = world;
-  if (!isWanted(world) || migrations.some((migration) => !isFinished(migration))) return NOTHING;
+  if (!needsMigration(world) || migrations.some((migration) => !isMigrationFinished(migration))) return NOTHING;
   const node = vmi.status?.evacuationNodeName ?? '';
-  const tried = migrations.filter(({ metadata }) => metadata.annotations?.[EVACUATION_ANNOTATION] === node);
-  const waitMs = retryAt(tried) - now;
+  const attempts = migrations.filter(({ metadata }) => metadata.annotations?.[EVACUATION_ANNOTATION] === node);
+  const waitMs = nextAttemptAt(attempts) - now;
   if (waitMs > 0) return { changes: [], requeueAfterMs: waitMs };
-  const object = buildEvacuation(vmi, node, tried.toSorted(newestFirst)[0]);
-  const why = `Created migration ${object.metadata.name ?? ''}: node ${node} is being emptied`;
+  const object = buildEvacuationMigration(vmi, node, attempts.toSorted(newestFirst)[0]);
+  const why = `Created migration ${object.metadata.name ?? ''}: node ${node} is being drained`;
   return { changes: [{ do: 'create', type: VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, object, why }] };
 }
 
-function isWanted({ vmi, defaultStrategy }: EvacuationWorld): boolean {
+function needsMigration({ vmi, defaultStrategy }: EvacuationWorld): boolean {
   const { status, spec } = vmi;
-  if (!isToLeave(vmi) || isDeleting(vmi) || status?.phase !== 'Running' || isMigrating(status.migrationState))
+  if (!isEvacuating(vmi) || isDeleting(vmi) || status?.phase !== 'Running' || isMigrating(status.migrationState))
     return false;
   const strategy = spec.evictionStrategy ?? defaultStrategy;
-  const isOurs = strategy === 'LiveMigrate' || strategy === 'LiveMigrateIfPossible';
-  return isOurs && isTrue(status.conditions, 'LiveMigratable');
+  const migrates = strategy === 'LiveMigrate' || strategy === 'LiveMigrateIfPossible';
+  return migrates && isTrue(status.conditions, 'LiveMigratable');
 }
 
-/** Later each time, as far as earlier ones are still there. */
-function retryAt(tried: readonly Migration[]): number {
-  const failures = tried.filter(({ status }) => status?.phase === 'Failed');
+/** Returns the time of the next attempt. The delay doubles with each failed migration that still exists. */
+function nextAttemptAt(attempts: readonly StoredMigration[]): number {
+  const failures = attempts.filter(({ status }) => status?.phase === 'Failed');
   const ends = failures.map(({ metadata, status }) => {
     const end = status?.phaseTransitionTimestamps?.find(({ phase }) => phase === 'Failed')?.phaseTransitionTimestamp;
     return Date.parse(end ?? metadata.creationTimestamp);
@@ -66,11 +67,14 @@ function retryAt(tried: readonly Migration[]): number {
   return Math.max(...ends) + Math.min(FIRST_RETRY_MS * 2 ** (ends.length - 1), MAX_RETRY_MS);
 }
 
-/** Named after the one before, too: asking twice makes one, asking again makes another. */
-function buildEvacuation(
+/**
+ * Builds the migration. The previous attempt is a part of its name: a repeated create yields the same object, a new
+ * attempt another one.
+ */
+function buildEvacuationMigration(
   { metadata }: Stored<VirtualMachineInstance>,
   node: string,
-  last: Migration | undefined,
+  last: StoredMigration | undefined,
 ): VirtualMachineInstanceMigration {
   const seed = [metadata.uid, node, last?.metadata.uid ?? ''].join('\n');
   return {
@@ -85,7 +89,7 @@ function buildEvacuation(
   };
 }
 
-function newestFirst({ metadata: a }: Migration, { metadata: b }: Migration): number {
+function newestFirst({ metadata: a }: StoredMigration, { metadata: b }: StoredMigration): number {
   if (a.creationTimestamp !== b.creationTimestamp) return a.creationTimestamp > b.creationTimestamp ? -1 : 1;
   return a.uid < b.uid ? -1 : 1;
 }

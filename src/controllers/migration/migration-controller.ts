@@ -1,7 +1,8 @@
 /**
- * VirtualMachineInstanceMigrations: makes a place for the guest at another node, tells the agents of both nodes by the
- * status of the instance, and when they have said where the guest is, sees to it that its state, its disks and its pods
- * are there, too. Who asks for a migration is others' business, but for nodes that are emptied (evacuation.ts).
+ * The controller of VirtualMachineInstanceMigrations. It creates the target pod and claim on another node, announces
+ * the migration to the agents of both nodes through the status of the instance and, when the agents have reported where
+ * the guest is, moves state, disks and pods accordingly. Users create migrations, except on drained nodes
+ * (evacuation.ts).
  */
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import {
@@ -20,18 +21,23 @@ import {
   ACTIVE,
   ACTIVE_BY_EITHER_NODE,
   ACTIVE_BY_NODE,
-  BY_UID,
+  MIGRATIONS_BY_UID,
   INSTANCES_BY_CLAIM,
-  migrationObserver,
+  createMigrationObserver,
   PENDING,
   UNFINISHED_BY_INSTANCE,
   UNFINISHED_BY_STATE,
   UNFINISHED_BY_STATE_CLAIM,
 } from '#controllers/migration/observe-migration.ts';
 import { incomingMigrationsOf } from '#controllers/migration/moving-volumes.ts';
-import { RECOVERED } from '#controllers/migration/recovery.ts';
-import type { Migration, MigrationWorld } from '#controllers/migration/migration-world.ts';
-import { freedDisks, freedPlaces, instanceKeysOf, lastWords } from '#controllers/migration/migration-sources.ts';
+import { RECOVERED_REASON } from '#controllers/migration/recovery.ts';
+import type { StoredMigration, MigrationWorld } from '#controllers/migration/migration-world.ts';
+import {
+  releasedClaimSource,
+  finishedMigrationSource,
+  instanceKeysOf,
+  progressSource,
+} from '#controllers/migration/migration-sources.ts';
 import { stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS } from '#kube/core-kinds.ts';
@@ -39,33 +45,33 @@ import { type ControllerDefinition, defineController, source, startController } 
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import type { EventSink } from '#runtime/events.ts';
 
-/** One at a time: two must not both take the last place, nor the same volume. */
+/** Migrations are decided one at a time: two must not both take the last free place, nor the same volume. */
 const CONCURRENCY = 1;
 
 export const migrationController: PlaneController = {
   account: 'migration-controller',
   eventSource: 'migration-controller',
   start(parts) {
-    const events = alsoToldOfInstances(parts.events, parts.informer(VIRTUAL_MACHINE_INSTANCES));
+    const events = copyEventsToInstances(parts.events, parts.informer(VIRTUAL_MACHINE_INSTANCES));
     return [
-      startController(definition(parts), { ...parts, events }),
+      startController(defineMigrations(parts), { ...parts, events }),
       startController(evacuationController(parts), parts),
     ];
   },
 };
 
-function definition(parts: ControllerParts): ControllerDefinition<MigrationWorld> {
+function defineMigrations(parts: ControllerParts): ControllerDefinition<MigrationWorld> {
   const { informer } = parts;
   const migrations = informer(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS);
   const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
-  const observe = migrationObserver(parts);
-  const ofInstance = (key: string) => migrations.byIndex(UNFINISHED_BY_INSTANCE, key).map(objectKey);
-  const ofClaim = (key: string) => vmis.byIndex(INSTANCES_BY_CLAIM, key).map(objectKey).flatMap(ofInstance);
-  const ofStateClaim = (key: string) => migrations.byIndex(UNFINISHED_BY_STATE_CLAIM, key).map(objectKey);
-  /** In the order in which they are to go. */
-  const waiting = () => migrations.byIndex(PENDING, PENDING).toSorted(oldestFirst).map(objectKey);
+  const observe = createMigrationObserver(parts);
+  const keysOfInstance = (key: string) => migrations.byIndex(UNFINISHED_BY_INSTANCE, key).map(objectKey);
+  const keysOfClaim = (key: string) => vmis.byIndex(INSTANCES_BY_CLAIM, key).map(objectKey).flatMap(keysOfInstance);
+  const keysOfStateClaim = (key: string) => migrations.byIndex(UNFINISHED_BY_STATE_CLAIM, key).map(objectKey);
+  /** Returns the pending migrations in the order in which they begin. */
+  const pendingKeys = () => migrations.byIndex(PENDING, PENDING).toSorted(oldestFirst).map(objectKey);
 
-  const unfinished = () => [...waiting(), ...migrations.byIndex(ACTIVE_BY_NODE, ACTIVE).map(objectKey)];
+  const unfinishedKeys = () => [...pendingKeys(), ...migrations.byIndex(ACTIVE_BY_NODE, ACTIVE).map(objectKey)];
 
   return defineController<MigrationWorld>({
     name: 'migration-controller',
@@ -73,27 +79,27 @@ function definition(parts: ControllerParts): ControllerDefinition<MigrationWorld
     concurrency: CONCURRENCY,
     sources: [
       source(migrations),
-      freedPlaces(migrations, waiting),
-      source(vmis, (vmi) => ofInstance(objectKey(vmi))),
-      freedDisks(vmis, unfinished),
-      lastWords(vmis, (uid) => migrations.byIndex(BY_UID, uid).map(objectKey)),
+      finishedMigrationSource(migrations, pendingKeys),
+      source(vmis, (vmi) => keysOfInstance(objectKey(vmi))),
+      releasedClaimSource(vmis, unfinishedKeys),
+      progressSource(vmis, (uid) => migrations.byIndex(MIGRATIONS_BY_UID, uid).map(objectKey)),
       // Instances have the name of their VM.
-      source(informer(VIRTUAL_MACHINES), (vm) => ofInstance(objectKey(vm))),
-      source(informer(PODS), (pod) => instanceKeysOf(pod).flatMap(ofInstance)),
+      source(informer(VIRTUAL_MACHINES), (vm) => keysOfInstance(objectKey(vm))),
+      source(informer(PODS), (pod) => instanceKeysOf(pod).flatMap(keysOfInstance)),
       source(informer(PERSISTENT_VOLUMES), (volume) => [
-        ...claimKeysOfVolume(volume).flatMap(ofClaim),
-        ...incomingMigrationsOf(volume).flatMap((uid) => migrations.byIndex(BY_UID, uid).map(objectKey)),
+        ...claimKeysOfVolume(volume).flatMap(keysOfClaim),
+        ...incomingMigrationsOf(volume).flatMap((uid) => migrations.byIndex(MIGRATIONS_BY_UID, uid).map(objectKey)),
       ]),
       source(informer(PERSISTENT_VOLUME_CLAIMS), (claim) => [
-        ...ofClaim(objectKey(claim)),
-        ...ofStateClaim(objectKey(claim)),
-        // Before it begins: the claim that holds the state now.
+        ...keysOfClaim(objectKey(claim)),
+        ...keysOfStateClaim(objectKey(claim)),
+        // Before the migration begins, it depends on the claim that holds the state of its VM.
         ...stateIndexKeysOf(claim).flatMap((key) => migrations.byIndex(UNFINISHED_BY_STATE, key).map(objectKey)),
       ]),
       source(informer(NODES), ({ metadata }) =>
         migrations.byIndex(ACTIVE_BY_EITHER_NODE, metadata.name).map(objectKey),
       ),
-      source(informer(KUBEVIRTS), unfinished),
+      source(informer(KUBEVIRTS), unfinishedKeys),
     ],
     observe,
     decide: decideMigration,
@@ -102,24 +108,24 @@ function definition(parts: ControllerParts): ControllerDefinition<MigrationWorld
   });
 }
 
-function oldestFirst({ metadata: a }: Migration, { metadata: b }: Migration): number {
+function oldestFirst({ metadata: a }: StoredMigration, { metadata: b }: StoredMigration): number {
   if (a.creationTimestamp !== b.creationTimestamp) return a.creationTimestamp < b.creationTimestamp ? -1 : 1;
   return a.name < b.name ? -1 : 1;
 }
 
-const OF_INSTANCES: ReadonlySet<string> = new Set([
+const INSTANCE_EVENT_REASONS: ReadonlySet<string> = new Set([
   'PreparingTarget',
-  RECOVERED,
+  RECOVERED_REASON,
   'SuccessfulMigration',
   'FailedMigration',
 ]);
 
-/** Who looks at the instance is told, too, where it goes. */
-function alsoToldOfInstances(events: EventSink, vmis: Informer<VirtualMachineInstance>): EventSink {
+/** Returns a sink that also records the important Events of a migration on its instance, where users look first. */
+function copyEventsToInstances(events: EventSink, vmis: Informer<VirtualMachineInstance>): EventSink {
   return {
     record(about, note) {
       events.record(about, note);
-      if (about.kind !== VIRTUAL_MACHINE_INSTANCE_MIGRATIONS.kind || !OF_INSTANCES.has(note.reason)) return;
+      if (about.kind !== VIRTUAL_MACHINE_INSTANCE_MIGRATIONS.kind || !INSTANCE_EVENT_REASONS.has(note.reason)) return;
       const { spec, metadata } = about as VirtualMachineInstanceMigration;
       const vmi = vmis.get(keyOf({ namespace: metadata.namespace, name: spec.vmiName ?? '' }));
       if (vmi !== undefined) events.record(vmi, note);

@@ -1,11 +1,11 @@
-/** Migrations from their wish to their end, and with the controller cut after any of its writes. */
+/** Runs whole migrations, also with a controller that crashes after any of its writes. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { INCOMING_NODE_ANNOTATION, LEFTOVER_NODE_ANNOTATION, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import { findState } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
-import { MigrationPlane, type Fate } from '#controllers/migration/testing/migration-plane.ts';
+import { MigrationPlane, type GuestFate } from '#controllers/migration/testing/migration-plane.ts';
 import {
   aDiskClaim,
   aMigration,
@@ -25,17 +25,17 @@ import type { KubeObject, Stored } from '#kube/meta.ts';
 const KEY = 'ns/go';
 const OWNER = { vmName: 'db', ownerUid: VM_UID };
 
-/** As a client sends it. */
-function bare<T extends KubeObject>(object: Stored<T>): T {
+/** Returns the object as a client sends it. */
+function unstored<T extends KubeObject>(object: Stored<T>): T {
   const { uid: _uid, resourceVersion: _version, ...metadata } = object.metadata;
   return { ...object, metadata };
 }
 
 interface Scene {
-  readonly fate: Fate;
-  /** Of the claims of state. */
+  readonly fate: GuestFate;
+  /** Access mode of the claims of the persistent state. */
   readonly accessMode?: 'ReadWriteOnce' | 'ReadWriteMany';
-  /** Deleted once the agents are told. */
+  /** True if the migration is deleted after its announcement. */
   readonly cancelled?: boolean;
 }
 
@@ -47,19 +47,19 @@ function start({ fate, accessMode = 'ReadWriteOnce' }: Scene): MigrationPlane {
     const status = { conditions: [{ type: 'Ready', status: 'True' as const }] };
     api.put(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name }, status });
   }
-  const vmi = api.put(VIRTUAL_MACHINE_INSTANCES, bare(aVmi()));
+  const vmi = api.put(VIRTUAL_MACHINE_INSTANCES, unstored(aVmi()));
   const source = aPod('source', {}, { name: launcherPodName(vmi) });
   const labels = { ...source.metadata.labels, 'kubevirt.io/created-by': vmi.metadata.uid };
-  api.put(PODS, bare({ ...source, metadata: { ...source.metadata, labels } }));
+  api.put(PODS, unstored({ ...source, metadata: { ...source.metadata, labels } }));
   const state = aStateClaim('source');
-  api.put(PERSISTENT_VOLUME_CLAIMS, bare({ ...state, spec: { ...state.spec, accessModes: [accessMode] } }));
-  api.put(PERSISTENT_VOLUME_CLAIMS, bare(aDiskClaim()));
-  api.put(PERSISTENT_VOLUMES, bare(aVolume()));
-  api.put(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, bare(aMigration()));
+  api.put(PERSISTENT_VOLUME_CLAIMS, unstored({ ...state, spec: { ...state.spec, accessModes: [accessMode] } }));
+  api.put(PERSISTENT_VOLUME_CLAIMS, unstored(aDiskClaim()));
+  api.put(PERSISTENT_VOLUMES, unstored(aVolume()));
+  api.put(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, unstored(aMigration()));
   return plane;
 }
 
-/** The state is in one claim at any time: the source's, or the target's from the moment at which that is decided. */
+/** Asserts after every write that exactly one claim holds the state; returns the names of these claims in order. */
 function watchState(plane: MigrationPlane): () => readonly string[] {
   const seen: string[] = [];
   plane.onWrite = () => {
@@ -70,10 +70,10 @@ function watchState(plane: MigrationPlane): () => readonly string[] {
   return () => seen;
 }
 
-async function run(scene: Scene, cutAfter = Infinity): Promise<{ plane: MigrationPlane; seen: readonly string[] }> {
+async function run(scene: Scene, crashAfter = Infinity): Promise<{ plane: MigrationPlane; seen: readonly string[] }> {
   const plane = start(scene);
   const seen = watchState(plane);
-  plane.cutAfter(cutAfter);
+  plane.crashAfter(crashAfter);
   if (scene.cancelled === true) {
     plane.fate = 'silent';
     await plane.settle();
@@ -84,7 +84,7 @@ async function run(scene: Scene, cutAfter = Infinity): Promise<{ plane: Migratio
   return { plane, seen: seen() };
 }
 
-/** What there is in the end, but for what no two runs have in common. */
+/** Returns the final objects, without the fields that differ between runs. */
 function endOf({ api }: MigrationPlane): unknown {
   const kinds = [
     VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
@@ -105,7 +105,7 @@ function endOf({ api }: MigrationPlane): unknown {
   );
 }
 
-const volumeNotes = ({ api }: MigrationPlane) => {
+const volumeNodes = ({ api }: MigrationPlane) => {
   const { annotations = {} } = api.peek(PERSISTENT_VOLUMES, 'pv-root')?.metadata ?? {};
   return [VOLUME_NODE_ANNOTATION, INCOMING_NODE_ANNOTATION, LEFTOVER_NODE_ANNOTATION].map((key) => annotations[key]);
 };
@@ -117,60 +117,60 @@ interface End extends Scene {
 }
 
 const scenes: Record<string, End> = {
-  'M1: a guest that goes': { fate: 'commits', phase: 'Succeeded' },
-  'M3: a guest that goes, with a claim that both could use': {
+  'M1: a guest that moves': { fate: 'commits', phase: 'Succeeded' },
+  'M3: a guest that moves, with a claim that both nodes could use': {
     fate: 'commits',
     accessMode: 'ReadWriteMany',
     phase: 'Succeeded',
   },
-  'M2: a guest that cannot go': { fate: 'fails', phase: 'Failed' },
-  'M4: a guest that cannot go, with a claim that both could use': {
+  'M2: a guest that cannot move': { fate: 'fails', phase: 'Failed' },
+  'M4: a guest that cannot move, with a claim that both nodes could use': {
     fate: 'fails',
     accessMode: 'ReadWriteMany',
     phase: 'Failed',
   },
-  'M10: a guest that ends on the way': { fate: 'guest-ends', phase: 'Failed' },
+  'M10: a guest that ends during the migration': { fate: 'guest-ends', phase: 'Failed' },
   'M14: a migration that is cancelled in time': { fate: 'commits', cancelled: true, phase: 'Failed' },
 };
 
 for (const [sentence, scene] of Object.entries(scenes)) {
   describe(sentence, () => {
-    test('ends as it should', async () => {
+    test('ends in the expected state', async () => {
       const { plane, seen } = await run(scene);
       const { api } = plane;
-      const goes = scene.phase === 'Succeeded';
+      const moves = scene.phase === 'Succeeded';
       const migration = api.peek(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, KEY);
       assert.equal(migration?.status?.phase, scene.cancelled === true ? undefined : scene.phase);
       assert.deepEqual(migration?.metadata.finalizers ?? [], []);
       const { migrationState, nodeName } = api.peek(VIRTUAL_MACHINE_INSTANCES, 'ns/db')?.status ?? {};
-      assert.deepEqual([migrationState?.completed, migrationState?.failed], [true, goes ? undefined : true]);
-      assert.equal(nodeName, goes ? TARGET : SOURCE);
-      assert.deepEqual(podNodes(plane), [goes ? TARGET : SOURCE]);
-      assert.deepEqual(volumeNotes(plane), goes ? [TARGET, undefined, SOURCE] : [SOURCE, undefined, TARGET]);
+      assert.deepEqual([migrationState?.completed, migrationState?.failed], [true, moves ? undefined : true]);
+      assert.equal(nodeName, moves ? TARGET : SOURCE);
+      assert.deepEqual(podNodes(plane), [moves ? TARGET : SOURCE]);
+      assert.deepEqual(volumeNodes(plane), moves ? [TARGET, undefined, SOURCE] : [SOURCE, undefined, TARGET]);
       const { sourcePersistentStatePVCName: source, targetPersistentStatePVCName: target } = migrationState ?? {};
       assert.notEqual(source, target);
-      assert.deepEqual(claimNames(plane).toSorted(), ['db-root', goes ? target : source]);
-      // Never another, never back.
-      assert.deepEqual(seen, goes ? [SOURCE_CLAIM, target] : [SOURCE_CLAIM]);
-      const told = plane.events.map(({ reason }) => reason);
-      assert.equal(told.filter((reason) => reason === 'SuccessfulMigration').length, goes ? 1 : 0);
+      assert.deepEqual(claimNames(plane).toSorted(), ['db-root', moves ? target : source]);
+      // No other claim held the state meanwhile, and it did not move back.
+      assert.deepEqual(seen, moves ? [SOURCE_CLAIM, target] : [SOURCE_CLAIM]);
+      const reasons = plane.events.map(({ reason }) => reason);
+      assert.equal(reasons.filter((reason) => reason === 'SuccessfulMigration').length, moves ? 1 : 0);
     });
 
-    test('ends just so when the controller is cut after any write', async () => {
+    test('ends in the same state if the controller crashes after any write', async () => {
       const undisturbed = await run(scene);
       const want = endOf(undisturbed.plane);
       const { writes } = undisturbed.plane;
       assert(writes > 8, `only ${writes} writes`);
       for (let n = 1; n <= writes; n++) {
         const { plane, seen } = await run(scene, n);
-        assert.deepEqual(endOf(plane), want, `cut after write ${n}`);
-        assert.deepEqual(seen, undisturbed.seen, `cut after write ${n}`);
+        assert.deepEqual(endOf(plane), want, `crash after write ${n}`);
+        assert.deepEqual(seen, undisturbed.seen, `crash after write ${n}`);
       }
     });
   });
 }
 
-test('nobody says what became of it: nothing is thrown away', async () => {
+test('removes nothing while no agent reports the outcome', async () => {
   const plane = start({ fate: 'silent' });
   await plane.settle();
   const lost = { conditions: [{ type: 'Ready', status: 'Unknown' as const }] };
@@ -185,15 +185,15 @@ test('nobody says what became of it: nothing is thrown away', async () => {
   assert.equal(plane.api.peek(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, KEY)?.status?.phase, 'Succeeded');
 });
 
-test('it goes, and goes back: each time the state is in a new claim', async () => {
+test('each of two migrations puts the state into a new claim', async () => {
   const { plane } = await run({ fate: 'commits' });
   const { api } = plane;
   const first = claimNames(plane);
   const volume = api.get(PERSISTENT_VOLUMES, 'pv-root');
-  // As the agent of the source does when its copy is gone.
+  // The agent of the source does this when it has removed its copy.
   const { [LEFTOVER_NODE_ANNOTATION]: _, ...annotations } = volume.metadata.annotations ?? {};
   api.update(PERSISTENT_VOLUMES, { ...volume, metadata: { ...volume.metadata, annotations } });
-  api.put(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, bare(aMigration(undefined, { name: 'back' })));
+  api.put(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, unstored(aMigration(undefined, { name: 'back' })));
   await plane.settle();
   assert.equal(api.peek(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, 'ns/back')?.status?.phase, 'Succeeded');
   assert.equal(claimNames(plane).length, 2);

@@ -1,45 +1,54 @@
-/** What makes the controller of migrations look again, beside changes of the migrations themselves. */
+/** Sources that trigger reconciles of migrations, besides changes of the migrations themselves. */
 import { APP_LABEL, DOMAIN_ANNOTATION, LAUNCHER_APP } from '#api/names.ts';
 import type { VirtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf } from '#client/object-key.ts';
 import { claimKeysOfInstance } from '#controllers/claim-keys.ts';
-import { isActive } from '#controllers/migration/migration-world.ts';
+import { isMigrationActive } from '#controllers/migration/migration-world.ts';
 import { isFinal } from '#controllers/vmi/phase.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Source } from '#runtime/controller.ts';
 
-/** Whenever one is over, another may begin. */
-export function freedPlaces(migrations: Informer<VirtualMachineInstanceMigration>, waiting: () => string[]): Source {
+/** Triggers the waiting migrations when another one has finished and another may begin. */
+export function finishedMigrationSource(
+  migrations: Informer<VirtualMachineInstanceMigration>,
+  pendingKeys: () => string[],
+): Source {
   return {
     cache: migrations,
     subscribe: (add) =>
       migrations.onChange((_, { old, new: next }) => {
-        if (old === undefined || !isActive(old) || (next !== undefined && isActive(next))) return;
-        for (const key of waiting()) add(key);
+        if (old === undefined || !isMigrationActive(old) || (next !== undefined && isMigrationActive(next))) return;
+        for (const key of pendingKeys()) add(key);
       }),
   };
 }
 
-/** Whenever an instance lets go of its disks, another that shares one may go; a claim may have very many users. */
-export function freedDisks(vmis: Informer<VirtualMachineInstance>, unfinished: () => string[]): Source {
+/**
+ * Triggers all unfinished migrations when an instance releases claims, because an instance that shares one may then be
+ * migrated. They are not looked up by claim: a claim may have very many users.
+ */
+export function releasedClaimSource(vmis: Informer<VirtualMachineInstance>, unfinishedKeys: () => string[]): Source {
   const held = (vmi: Stored<VirtualMachineInstance> | undefined) =>
     vmi === undefined || isFinal(vmi.status?.phase) ? [] : claimKeysOfInstance(vmi);
   return {
     cache: vmis,
     subscribe: (add) =>
       vmis.onChange((_, { old, new: next }) => {
-        const kept = new Set(held(next));
-        if (held(old).some((key) => !kept.has(key))) for (const key of unfinished()) add(key);
+        const stillHeld = new Set(held(next));
+        if (held(old).some((key) => !stillHeld.has(key))) for (const key of unfinishedKeys()) add(key);
       }),
   };
 }
 
-/** What the agent says of a migration when that is over already, as how long the guest stood still. */
-export function lastWords(vmis: Informer<VirtualMachineInstance>, keysOf: (migrationUid: string) => string[]): Source {
+/** Triggers a migration when the agent reports progress, also after its end: the downtime of the guest comes last. */
+export function progressSource(
+  vmis: Informer<VirtualMachineInstance>,
+  keysOf: (migrationUid: string) => string[],
+): Source {
   return {
     cache: vmis,
     subscribe: (add) =>
@@ -51,7 +60,7 @@ export function lastWords(vmis: Informer<VirtualMachineInstance>, keysOf: (migra
   };
 }
 
-/** Also of one whose owner somebody took away. */
+/** Returns the instance of a launcher pod. Uses labels, so that it also works without an owner reference. */
 export function instanceKeysOf({ metadata: { namespace, labels, annotations } }: Stored<Pod>): string[] {
   const name = annotations?.[DOMAIN_ANNOTATION];
   return labels?.[APP_LABEL] === LAUNCHER_APP && name !== undefined ? [keyOf({ namespace, name })] : [];

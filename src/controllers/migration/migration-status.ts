@@ -1,4 +1,4 @@
-/** What a migration says of itself: how far it is, what was decided, what it waits for. Pure. */
+/** The status of a migration: its phase, the decisions so far, and what it waits for. Pure. */
 import type { MigrationState } from '#api/migration-state.ts';
 import { MANUAL_RECOVERY_CONDITION } from '#api/names.ts';
 import {
@@ -9,10 +9,10 @@ import {
 } from '#api/virtual-machine-instance-migration/kind.ts';
 import {
   hasBegun,
-  isTold,
-  phaseOf,
-  progressOf,
-  rankOf,
+  isAnnounced,
+  migrationPhaseOf,
+  reportedProgressOf,
+  phaseRank,
   type MigrationWorld,
 } from '#controllers/migration/migration-world.ts';
 import { setCondition, type Condition, type NextCondition } from '#kube/conditions.ts';
@@ -21,38 +21,41 @@ import { timestamp } from '#lib/clock.ts';
 
 const ABORT_REQUESTED = 'migrationAbortRequested';
 
-export interface Telling {
-  /** What was decided, as it is from now on. */
+export interface MigrationStatusInput {
+  /** The new migrationState; absent keeps the current one. */
   readonly state?: MigrationState;
-  /** Unless it is further already. */
+  /** Ignored if the migration has already reached a later phase. */
   readonly phase?: MigrationPhase;
-  /** What it waits for, or why it failed. */
+  /** The reason to wait, or the reason of the failure. */
   readonly message?: string;
-  /** Why nobody can say where the guest is. */
-  readonly unknowable?: string;
+  /** The reason why no node can report the location of the guest. */
+  readonly whyUnknown?: string;
 }
 
-export function statusOf(world: MigrationWorld, { state, phase, message, unknowable }: Telling): MigrationStatus {
+export function buildMigrationStatus(
+  world: MigrationWorld,
+  { state, phase, message, whyUnknown }: MigrationStatusInput,
+): MigrationStatus {
   const old = world.migration.status ?? {};
-  const next = furthest(phaseOf(world.migration), phase ?? reachedPhase(world));
-  const progress = progressOf(world) ?? old.migrationProgress;
+  const next = laterPhase(migrationPhaseOf(world.migration), phase ?? reachedPhase(world));
+  const progress = reportedProgressOf(world) ?? old.migrationProgress;
   const migrationState = state ?? old.migrationState;
-  const conditions = conditionsOf(world, unknowable);
+  const conditions = buildConditions(world, whyUnknown);
   return {
     phase: next,
     ...(message === undefined ? {} : { message }),
-    phaseTransitionTimestamps: transitions(world, next),
+    phaseTransitionTimestamps: buildTransitions(world, next),
     ...(conditions.length === 0 ? {} : { conditions: conditions as MigrationStatus['conditions'] }),
     ...(migrationState === undefined ? {} : { migrationState }),
     ...(progress === undefined ? {} : { migrationProgress: progress }),
   };
 }
 
-/** As far as it is not over. */
+/** Returns the phase of a migration that is not finished. */
 function reachedPhase(world: MigrationWorld): MigrationPhase {
   const { targetPod } = world;
-  if (isTold(world)) {
-    const { phase } = progressOf(world) ?? {};
+  if (isAnnounced(world)) {
+    const { phase } = reportedProgressOf(world) ?? {};
     if (phase === 'Copying' || phase === 'Switching' || phase === 'Committed') return 'Running';
     return targetPod?.status?.phase === 'Running' ? 'TargetReady' : 'PreparingTarget';
   }
@@ -60,37 +63,38 @@ function reachedPhase(world: MigrationWorld): MigrationPhase {
   return targetPod?.spec.nodeName ? 'Scheduled' : 'Scheduling';
 }
 
-/** It only goes forward; what could not be seen of it for a moment has not gone back. */
-function furthest(before: MigrationPhase, now: MigrationPhase): MigrationPhase {
-  return rankOf(now) > rankOf(before) ? now : before;
+/** Returns the later of two phases. Phases never go back: an object may only be missing from a cache for a moment. */
+function laterPhase(before: MigrationPhase, now: MigrationPhase): MigrationPhase {
+  return phaseRank(now) > phaseRank(before) ? now : before;
 }
 
-/** Each phase that it went through, also where we saw several at a time; one that fails goes through no more. */
-function transitions(
+/** Adds a timestamp for each phase up to the current one, also for those between two reconciles, unless it failed. */
+function buildTransitions(
   { migration, now }: MigrationWorld,
   phase: MigrationPhase,
 ): MigrationStatus['phaseTransitionTimestamps'] {
-  const told = migration.status?.phaseTransitionTimestamps ?? [];
-  const passed = phase === 'Failed' ? [] : MIGRATION_PHASES.slice(0, rankOf(phase)).filter((one) => !isFinalPhase(one));
-  const missing = [...passed, phase].filter((one) => !told.some((entry) => entry.phase === one));
-  return [...told, ...missing.map((one) => ({ phase: one, phaseTransitionTimestamp: timestamp(now) }))];
+  const recorded = migration.status?.phaseTransitionTimestamps ?? [];
+  const passed =
+    phase === 'Failed' ? [] : MIGRATION_PHASES.slice(0, phaseRank(phase)).filter((one) => !isFinalPhase(one));
+  const missing = [...passed, phase].filter((one) => !recorded.some((entry) => entry.phase === one));
+  return [...recorded, ...missing.map((one) => ({ phase: one, phaseTransitionTimestamp: timestamp(now) }))];
 }
 
-function conditionsOf({ migration, now }: MigrationWorld, unknowable: string | undefined): readonly Condition[] {
+function buildConditions({ migration, now }: MigrationWorld, whyUnknown: string | undefined): readonly Condition[] {
   let conditions = (migration.status?.conditions ?? []) as readonly Condition[];
   const set = (next: NextCondition) => (conditions = setCondition(conditions, next, timestamp(now)));
   if (isDeleting(migration)) {
-    const message = 'The migration was deleted, and is cancelled if that is still possible';
+    const message = 'The migration was deleted; it is cancelled if that is still possible';
     set({ type: ABORT_REQUESTED, status: 'True', reason: 'Deleted', message });
   }
-  if (unknowable !== undefined) {
-    set({ type: MANUAL_RECOVERY_CONDITION, status: 'True', reason: 'OutcomeUnknown', message: unknowable });
+  if (whyUnknown !== undefined) {
+    set({ type: MANUAL_RECOVERY_CONDITION, status: 'True', reason: 'OutcomeUnknown', message: whyUnknown });
   } else if (conditions.some(({ type }) => type === MANUAL_RECOVERY_CONDITION)) {
     set({
       type: MANUAL_RECOVERY_CONDITION,
       status: 'False',
       reason: 'OutcomeKnown',
-      message: 'It is known, or decided, or to be heard from the nodes, where the guest is',
+      message: 'The location of the guest is known, or the nodes can report it',
     });
   }
   return conditions;

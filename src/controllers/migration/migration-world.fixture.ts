@@ -1,4 +1,4 @@
-/** Worlds of one migration for tests: valid, at the step that a case wants, and with what it wants otherwise. */
+/** Builds worlds of one migration for tests: valid, at a given step, with overrides. */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import type { MigrationProgress, MigrationState } from '#api/migration-state.ts';
 import {
@@ -17,7 +17,7 @@ import type { MigrationStatus } from '#api/virtual-machine-instance-migration/ki
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
-import type { Migration, MigrationWorld } from '#controllers/migration/migration-world.ts';
+import type { StoredMigration, MigrationWorld } from '#controllers/migration/migration-world.ts';
 import { launcherPodName, targetPodName } from '#controllers/vmi/launcher-pod.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
@@ -44,7 +44,7 @@ const stored = (name: string, uid: string, more: ObjectMeta = {}) => ({
 
 const ofVm = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name: 'db', uid: VM_UID, controller: true };
 
-export function aMigration(status?: MigrationStatus, meta: ObjectMeta = {}): Migration {
+export function aMigration(status?: MigrationStatus, meta: ObjectMeta = {}): StoredMigration {
   return {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachineInstanceMigration',
@@ -54,7 +54,7 @@ export function aMigration(status?: MigrationStatus, meta: ObjectMeta = {}): Mig
   };
 }
 
-/** With a TPM that is kept, and a disk whose data lies on its node. */
+/** Builds an instance with a persistent TPM and a node-local disk. */
 export function aVmi(
   status: VmiStatus = {},
   spec: Partial<VmiSpec> = {},
@@ -117,7 +117,7 @@ export function aPod(
 export const SOURCE_POD = launcherPodName(aVmi());
 export const TARGET_POD = targetPodName(aVmi(), UID);
 
-/** As the source's was made, or, for the target, as the migration makes one. */
+/** Builds the state claim of the source or, without the mark of the VM, of the target. */
 export function aStateClaim(of: 'source' | 'target', meta: ObjectMeta = {}): Stored<PersistentVolumeClaim> {
   const marks: ObjectMeta =
     of === 'source'
@@ -175,7 +175,7 @@ export const BEGUN: MigrationState = {
   sourcePersistentStatePVCName: SOURCE_CLAIM,
   targetPersistentStatePVCName: TARGET_CLAIM,
 };
-export const TOLD: MigrationState = {
+export const ANNOUNCED: MigrationState = {
   ...BEGUN,
   targetNode: TARGET,
   targetPodUID: 'target-pod-uid',
@@ -187,7 +187,7 @@ export function progress(phase: MigrationProgress['phase'], message?: string): M
   return { migrationUid: UID, phase, ...(message === undefined ? {} : { message }) };
 }
 
-/** Nothing has been done yet. */
+/** Builds the world of a migration that has not begun. */
 export function aWorld(more: Partial<MigrationWorld> = {}): MigrationWorld {
   return {
     migration: aMigration(),
@@ -195,15 +195,15 @@ export function aWorld(more: Partial<MigrationWorld> = {}): MigrationWorld {
     sourcePod: aPod('source'),
     claims: new Map([['db-root', { claim: aDiskClaim(), volume: aVolume() }]]),
     sourceClaim: aStateClaim('source'),
-    isTaken: () => false,
+    isClaimNameTaken: () => false,
     otherUserOf: () => undefined,
     incoming: [],
     others: [],
     finished: [],
     active: { inCluster: 0, fromNode: 0 },
     settings: configurationOf(undefined).migrations,
-    sourceAnswers: true,
-    targetAnswers: true,
+    isSourceResponding: true,
+    isTargetResponding: true,
     now: NOW_MS,
     ...more,
   };
@@ -211,7 +211,7 @@ export function aWorld(more: Partial<MigrationWorld> = {}): MigrationWorld {
 
 const at = (...phases: string[]) => phases.map((phase) => ({ phase, phaseTransitionTimestamp: NOW }));
 
-/** Claim and pod of the target are there. */
+/** Builds the world of a migration whose target claim and pod exist. */
 export function begun(more: Partial<MigrationWorld> = {}, meta: ObjectMeta = {}): MigrationWorld {
   const status: MigrationStatus = {
     phase: 'Scheduling',
@@ -222,21 +222,21 @@ export function begun(more: Partial<MigrationWorld> = {}, meta: ObjectMeta = {})
   return aWorld({ migration: aMigration(status, meta), ...target, ...more });
 }
 
-/** The agents know of it. */
-export function told(
-  more: Partial<MigrationWorld> & { readonly told?: VmiStatus } = {},
+/** Builds the world of a migration that is announced to the agents. */
+export function announced(
+  more: Partial<MigrationWorld> & { readonly vmiStatus?: VmiStatus } = {},
   meta: ObjectMeta = {},
 ): MigrationWorld {
-  const { told: said, ...rest } = more;
+  const { vmiStatus, ...rest } = more;
   const status: MigrationStatus = {
     phase: 'PreparingTarget',
     phaseTransitionTimestamps: at('Pending', 'Scheduling', 'Scheduled', 'PreparingTarget'),
-    migrationState: TOLD,
+    migrationState: ANNOUNCED,
   };
   const finalizers = [MIGRATION_POD_FINALIZER];
   return begun({
     migration: aMigration(status, meta),
-    vmi: aVmi({ migrationState: TOLD, ...said }),
+    vmi: aVmi({ migrationState: ANNOUNCED, ...vmiStatus }),
     sourcePod: aPod('source', {}, { finalizers }),
     targetPod: aPod('target'),
     ...rest,

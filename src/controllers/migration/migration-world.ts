@@ -1,6 +1,6 @@
 /**
- * All that a decision about one migration may know. What was decided before stands in the migration's own status
- * (migrationState), which is written before anything is done; the instance gets a copy of it once its agents are told.
+ * The world of one migration. Earlier decisions are in the migration's own status (migrationState), which is written
+ * before they are carried out; the instance gets a copy of it when the migration is announced to the agents.
  */
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import type { MigrationProgress, MigrationState } from '#api/migration-state.ts';
@@ -17,91 +17,91 @@ import type { ClaimView } from '#controllers/vmi/vmi-world.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
-export type Migration = Stored<VirtualMachineInstanceMigration>;
+export type StoredMigration = Stored<VirtualMachineInstanceMigration>;
 type Vmi = Stored<VirtualMachineInstance>;
 
 export interface MigrationWorld {
-  readonly migration: Migration;
-  /** Its instance; one that only has the name is none. */
+  readonly migration: StoredMigration;
+  /** The instance of the migration; not a later instance with the same name. */
   readonly vmi?: Vmi;
   /** The VM of the instance. */
   readonly vm?: Stored<VirtualMachine>;
-  /** The pod that has the guest, as it was when the migration began. */
+  /** The pod that had the guest when the migration began. */
   readonly sourcePod?: Stored<Pod>;
   readonly targetPod?: Stored<Pod>;
   /** Claims that the instance names, by name. */
   readonly claims: ReadonlyMap<string, ClaimView>;
-  /** Where the state that outlives the guest lies, and where it is to lie. */
+  /** The claims of the persistent state: the current one, and that for the target. */
   readonly sourceClaim?: Stored<PersistentVolumeClaim>;
   readonly targetClaim?: Stored<PersistentVolumeClaim>;
-  /** Names of claims that are not ours to use. */
-  isTaken(claimName: string): boolean;
-  /** The name of another instance that has not ended and names the same claim. */
+  /** Reports whether a claim with this name exists that another migration or a user created. */
+  isClaimNameTaken(claimName: string): boolean;
+  /** Returns the name of another instance that has not ended and uses the claim. */
   otherUserOf(claimName: string): string | undefined;
-  /** Volumes whose data may be on its way because of this migration. */
+  /** Volumes that are marked as incoming by this migration. */
   readonly incoming: readonly Stored<PersistentVolume>[];
-  /** Unfinished migrations of the same instance, without this one. */
-  readonly others: readonly Migration[];
+  /** Other unfinished migrations of the same instance. */
+  readonly others: readonly StoredMigration[];
   /** Finished migrations of the same instance. */
-  readonly finished: readonly Migration[];
-  /** How many others go on, in the cluster and away from the node of the guest. */
+  readonly finished: readonly StoredMigration[];
+  /** Number of other active migrations, in the cluster and from the source node. */
   readonly active: { readonly inCluster: number; readonly fromNode: number };
   readonly settings: Configuration['migrations'];
-  /** Whether somebody answers for the node of the guest. */
-  readonly sourceAnswers: boolean;
-  /** Whether somebody answers for the node that it is to go to. */
-  readonly targetAnswers: boolean;
+  /** True if the source node has reported recently. */
+  readonly isSourceResponding: boolean;
+  /** True if the target node has reported recently. */
+  readonly isTargetResponding: boolean;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
-export function phaseOf({ status }: Pick<VirtualMachineInstanceMigration, 'status'>): MigrationPhase {
+export function migrationPhaseOf({ status }: Pick<VirtualMachineInstanceMigration, 'status'>): MigrationPhase {
   return status?.phase ?? 'Pending';
 }
 
-export function isFinished(migration: Pick<VirtualMachineInstanceMigration, 'status'>): boolean {
+export function isMigrationFinished(migration: Pick<VirtualMachineInstanceMigration, 'status'>): boolean {
   return isFinalPhase(migration.status?.phase);
 }
 
-/** It takes one of the places that are limited. */
-export function isActive(migration: Pick<VirtualMachineInstanceMigration, 'status'>): boolean {
-  return phaseOf(migration) !== 'Pending' && !isFinished(migration);
+/** Reports whether the migration counts against the limits of parallel migrations. */
+export function isMigrationActive(migration: Pick<VirtualMachineInstanceMigration, 'status'>): boolean {
+  return migrationPhaseOf(migration) !== 'Pending' && !isMigrationFinished(migration);
 }
 
-export function rankOf(phase: MigrationPhase): number {
+export function phaseRank(phase: MigrationPhase): number {
   return MIGRATION_PHASES.indexOf(phase);
 }
 
-export function recordOf({ migration }: Pick<MigrationWorld, 'migration'>): MigrationState {
+export function migrationStateOf({ migration }: Pick<MigrationWorld, 'migration'>): MigrationState {
   return migration.status?.migrationState ?? {};
 }
 
-/** It was decided where from and where to. */
+/** Reports whether source and target are recorded. */
 export function hasBegun(world: Pick<MigrationWorld, 'migration'>): boolean {
-  return recordOf(world).targetPod !== undefined;
+  return migrationStateOf(world).targetPod !== undefined;
 }
 
-/** Whether the migration, as far as it has begun, is of this very instance. */
-export function isOf({ metadata, status }: Migration, vmi: Vmi): boolean {
+/** Reports whether the migration belongs to this instance, not to an earlier one of the same name. */
+export function isMigrationOf({ metadata, status }: StoredMigration, vmi: Vmi): boolean {
   const sourcePod = status?.migrationState?.sourcePod;
-  return sourcePod === undefined || isToldTo(vmi, metadata.uid) || currentLauncherName(vmi) === sourcePod;
+  return sourcePod === undefined || isAnnouncedTo(vmi, metadata.uid) || currentLauncherName(vmi) === sourcePod;
 }
 
-export function isToldTo(vmi: Vmi | undefined, migrationUid: string): boolean {
+export function isAnnouncedTo(vmi: Vmi | undefined, migrationUid: string): boolean {
   return vmi?.status?.migrationState?.migrationUid === migrationUid;
 }
 
 /**
- * Whether the agents know of it: from then on they decide. Where the instance is gone, which only force brings about,
- * the phase remembers.
+ * Reports whether the migration is announced: from then on the agents decide. If the instance was removed by force, the
+ * phase of the migration answers instead.
  */
-export function isTold({ migration, vmi }: Pick<MigrationWorld, 'migration' | 'vmi'>): boolean {
-  if (vmi !== undefined) return isToldTo(vmi, migration.metadata.uid);
-  return isActive(migration) && rankOf(phaseOf(migration)) >= rankOf('PreparingTarget');
+export function isAnnounced({ migration, vmi }: Pick<MigrationWorld, 'migration' | 'vmi'>): boolean {
+  if (vmi !== undefined) return isAnnouncedTo(vmi, migration.metadata.uid);
+  return isMigrationActive(migration) && phaseRank(migrationPhaseOf(migration)) >= phaseRank('PreparingTarget');
 }
 
-/** What the agent says of this migration. */
-export function progressOf({ migration, vmi }: MigrationWorld): MigrationProgress | undefined {
+/** Returns the progress that the agent reports for this migration. */
+export function reportedProgressOf({ migration, vmi }: MigrationWorld): MigrationProgress | undefined {
   const progress = vmi?.status?.migrationProgress;
   return progress?.migrationUid === migration.metadata.uid ? progress : undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * Volumes whose data lies on the node of the guest and goes along: which they are, and how it is noted on them where
- * their data is, may be, and is no more. Pure.
+ * The node-local volumes that move with the guest. Their annotations record the node that has the data, the node to
+ * which it is being copied, and the node with a leftover copy. Pure.
  */
 import { claimNameOf } from '#api/claim-names.ts';
 import {
@@ -10,15 +10,15 @@ import {
   VOLUME_NODE_ANNOTATION,
 } from '#api/names.ts';
 import { liesOnNode, volumeMoves } from '#api/volume-move.ts';
-import { recordOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';
+import { migrationStateOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';
 import { PERSISTENT_VOLUMES, type PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Change } from '#runtime/plan.ts';
 
-/** An index of volumes, by what incomingMigrationsOf gives. */
+/** Index of volumes by incomingMigrationsOf. */
 export const INCOMING_BY_MIGRATION = 'incoming-by-migration';
 
-/** A plan is bounded; the rest comes with the next look, for a volume that has changed asks for one. */
+/** A plan is bounded. The changed volumes trigger the next reconcile, which handles the rest. */
 export const VOLUMES_AT_A_TIME = 50;
 
 export function incomingMigrationsOf({ metadata }: PersistentVolume): string[] {
@@ -26,14 +26,14 @@ export function incomingMigrationsOf({ metadata }: PersistentVolume): string[] {
   return uid === undefined ? [] : [uid];
 }
 
-export interface MovingVolume {
-  /** In the instance. */
+export interface MovingClaimVolume {
+  /** Name of the volume in the instance. */
   readonly name: string;
   readonly volume: Stored<PersistentVolume>;
 }
 
-/** Of claims only: what else goes along has no object that could be noted on. */
-export function movingVolumes({ vmi, claims }: MigrationWorld): MovingVolume[] {
+/** Returns the moving volumes of claims. Other moving disks have no object that could be annotated. */
+export function movingVolumes({ vmi, claims }: MigrationWorld): MovingClaimVolume[] {
   if (vmi === undefined) return [];
   const moves = volumeMoves(vmi.spec, (name) => claims.get(name)?.volume);
   return (vmi.spec.volumes ?? []).flatMap((one) => {
@@ -44,8 +44,8 @@ export function movingVolumes({ vmi, claims }: MigrationWorld): MovingVolume[] {
   });
 }
 
-/** Why the guest cannot go at all. */
-export function stayingVolume({ vmi, claims }: MigrationWorld): string | undefined {
+/** Returns why a volume prevents the migration, or undefined if all volumes can move. */
+export function checkVolumesCanMove({ vmi, claims }: MigrationWorld): string | undefined {
   if (vmi === undefined) return undefined;
   for (const move of volumeMoves(vmi.spec, (name) => claims.get(name)?.volume).values()) {
     if (move.is === 'stays') return move.why;
@@ -53,66 +53,66 @@ export function stayingVolume({ vmi, claims }: MigrationWorld): string | undefin
   return undefined;
 }
 
-/** What others have to be done with first. */
-export function busyVolume(world: MigrationWorld): string | undefined {
+/** Returns why a moving volume is not free yet, or undefined if all are. */
+export function checkVolumesFree(world: MigrationWorld): string | undefined {
   const { uid } = world.migration.metadata;
   for (const { name, volume } of movingVolumes(world)) {
     const other = world.otherUserOf(volume.spec.claimRef?.name ?? '');
-    if (other !== undefined) return `volume ${name} is used by the VMI ${other}, too`;
+    if (other !== undefined) return `volume ${name} is also used by VMI ${other}`;
     const { annotations = {} } = volume.metadata;
     const [leftover, incoming] = [annotations[LEFTOVER_NODE_ANNOTATION], annotations[INCOMING_NODE_ANNOTATION]];
-    if (leftover) return `volume ${name} waits for node ${leftover} to remove the copy that it has left`;
+    if (leftover) return `volume ${name} waits for node ${leftover} to remove a leftover copy`;
     if (incoming && annotations[INCOMING_MIGRATION_ANNOTATION] !== uid) {
-      return `volume ${name} is on its way to node ${incoming} by another migration`;
+      return `another migration is moving volume ${name} to node ${incoming}`;
     }
     const node = annotations[VOLUME_NODE_ANNOTATION] ?? '';
-    const here = recordOf(world).sourceNode ?? world.sourcePod?.spec.nodeName ?? '';
-    if (node !== here) return `volume ${name} lies on node ${node}, and the guest is on node ${here}`;
+    const guestNode = migrationStateOf(world).sourceNode ?? world.sourcePod?.spec.nodeName ?? '';
+    if (node !== guestNode) return `volume ${name} is on node ${node}, but the guest is on node ${guestNode}`;
   }
   return undefined;
 }
 
-/** Before the agents are told. */
+/** Marks the moving volumes as incoming. Must precede the announcement to the agents. */
 export function announceVolumes(world: MigrationWorld, targetNode: string): Change[] {
   const { uid } = world.migration.metadata;
   return movingVolumes(world).flatMap(({ volume }) =>
-    annotating(
+    annotateVolume(
       volume,
       { [INCOMING_NODE_ANNOTATION]: targetNode, [INCOMING_MIGRATION_ANNOTATION]: uid },
-      `its data is about to go to node ${targetNode}`,
+      `a migration copies the data to node ${targetNode}`,
     ),
   );
 }
 
-/** The data is at the target now. */
+/** Records that the data has moved to the target node. */
 export function moveVolumes(world: MigrationWorld): Change[] {
-  const { sourceNode = '', targetNode = '' } = recordOf(world);
+  const { sourceNode = '', targetNode = '' } = migrationStateOf(world);
   return world.incoming.flatMap((volume) =>
-    annotating(
+    annotateVolume(
       volume,
-      { [VOLUME_NODE_ANNOTATION]: targetNode, [LEFTOVER_NODE_ANNOTATION]: sourceNode, ...OVER },
-      `its data has gone from node ${sourceNode} to node ${targetNode}`,
+      { [VOLUME_NODE_ANNOTATION]: targetNode, [LEFTOVER_NODE_ANNOTATION]: sourceNode, ...NOT_INCOMING },
+      `the data has moved from node ${sourceNode} to node ${targetNode}`,
     ),
   );
 }
 
-/** The data is where it was. For when nobody writes at the target any more. */
+/** Records that the data stays on the source node. The target must not write to its copy any more. */
 export function keepVolumes({ incoming }: MigrationWorld): Change[] {
   return incoming.flatMap((volume) => {
     const target = volume.metadata.annotations?.[INCOMING_NODE_ANNOTATION];
-    const leftover: Notes = target === undefined ? {} : { [LEFTOVER_NODE_ANNOTATION]: target };
-    return annotating(volume, { ...leftover, ...OVER }, 'its data stays where it is');
+    const leftover: AnnotationChanges = target === undefined ? {} : { [LEFTOVER_NODE_ANNOTATION]: target };
+    return annotateVolume(volume, { ...leftover, ...NOT_INCOMING }, 'the data stays on its node');
   });
 }
 
-type Notes = Readonly<Record<string, string | null>>;
+type AnnotationChanges = Readonly<Record<string, string | null>>;
 
-const OVER: Notes = { [INCOMING_NODE_ANNOTATION]: null, [INCOMING_MIGRATION_ANNOTATION]: null };
+const NOT_INCOMING: AnnotationChanges = { [INCOMING_NODE_ANNOTATION]: null, [INCOMING_MIGRATION_ANNOTATION]: null };
 
-function annotating({ metadata }: Stored<PersistentVolume>, annotations: Notes, why: string): Change[] {
+function annotateVolume({ metadata }: Stored<PersistentVolume>, annotations: AnnotationChanges, why: string): Change[] {
   const { name, uid, resourceVersion } = metadata;
   if (Object.entries(annotations).every(([key, value]) => (metadata.annotations?.[key] ?? null) === value)) return [];
-  // In the very state that was seen: another migration may want it, too.
+  // With the observed version: another migration may want the same volume.
   const patch = { type: 'merge' as const, body: { metadata: { resourceVersion, annotations } } };
   return [{ do: 'patch', type: PERSISTENT_VOLUMES, name: { name }, uid, patch, why }];
 }

@@ -1,4 +1,4 @@
-/** Reads the world of a migration: from caches, but for one look at the instance itself where a lagging one could harm. */
+/** Observes the world of a migration: from caches, except for the instance if a stale cache could cause harm. */
 import { claimNamesOf } from '#api/claim-names.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
@@ -12,13 +12,13 @@ import { claimKeysOfInstance } from '#controllers/claim-keys.ts';
 import { INCOMING_BY_MIGRATION, incomingMigrationsOf } from '#controllers/migration/moving-volumes.ts';
 import {
   hasBegun,
-  isActive,
-  isFinished,
-  isOf,
-  isToldTo,
-  phaseOf,
-  recordOf,
-  type Migration,
+  isMigrationActive,
+  isMigrationFinished,
+  isMigrationOf,
+  isAnnouncedTo,
+  migrationPhaseOf,
+  migrationStateOf,
+  type StoredMigration,
   type MigrationWorld,
 } from '#controllers/migration/migration-world.ts';
 import { isTargetClaimOf } from '#controllers/migration/target-claim.ts';
@@ -33,32 +33,32 @@ import { isDeleting, type Stored } from '#kube/meta.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { liveLook } from '#runtime/live-look.ts';
 
-/** Migrations by the key of their instance. */
+/** Index of unfinished migrations by the key of their instance. */
 export const UNFINISHED_BY_INSTANCE = 'unfinished-by-instance';
-/** Unfinished ones by the key of each claim that holds the state of their instance, or is to hold it. */
+/** Index of unfinished migrations by the keys of the source and target claims of the state. */
 export const UNFINISHED_BY_STATE_CLAIM = 'unfinished-by-state-claim';
-/** Unfinished ones by what stateIndexKey gives for their instance, which has the name of its VM. */
+/** Index of unfinished migrations by the stateIndexKey of their instance, which has the name of its VM. */
 export const UNFINISHED_BY_STATE = 'unfinished-by-state';
 const FINISHED_BY_INSTANCE = 'finished-by-instance';
-/** Those that take a place, by the node of their guest; and all of them, by the word itself. */
+/** Index of active migrations by their source node; all of them also have the key ACTIVE. */
 export const ACTIVE_BY_NODE = 'active-by-node';
 export const ACTIVE = 'active';
-/** Those that take a place, by each of the two nodes. */
+/** Index of active migrations by source and target node. */
 export const ACTIVE_BY_EITHER_NODE = 'active-by-either-node';
-/** Those that wait for their turn, by the word itself. */
+/** Index of pending migrations. All have the same key: the name of the index. */
 export const PENDING = 'pending';
 
-/** All of them, by their uid. */
-export const BY_UID = 'migration-by-uid';
+/** Index of all migrations by uid. */
+export const MIGRATIONS_BY_UID = 'migration-by-uid';
 
-/** Instances by the key of each claim that they name. */
+/** Index of instances by the keys of their claims. */
 export const INSTANCES_BY_CLAIM = 'claim';
 
 const CONFIGURATION_KEY = keyOf({ namespace: SYSTEM_NAMESPACE, name: KUBEVIRT_NAME });
 
 type Observe = (key: string, options: { signal: AbortSignal }) => Promise<MigrationWorld | undefined>;
 
-export function migrationObserver({ client, informer, clock }: ControllerParts): Observe {
+export function createMigrationObserver({ client, informer, clock }: ControllerParts): Observe {
   const migrations = informer(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS);
   const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
   const vms = informer(VIRTUAL_MACHINES);
@@ -67,32 +67,36 @@ export function migrationObserver({ client, informer, clock }: ControllerParts):
   const volumes = informer(PERSISTENT_VOLUMES);
   const nodes = informer(NODES);
   const kubevirts = informer(KUBEVIRTS);
-  migrations.addIndex(UNFINISHED_BY_INSTANCE, (migration) => (isFinished(migration) ? [] : [instanceKeyOf(migration)]));
+  migrations.addIndex(UNFINISHED_BY_INSTANCE, (migration) =>
+    isMigrationFinished(migration) ? [] : [instanceKeyOf(migration)],
+  );
   migrations.addIndex(UNFINISHED_BY_STATE_CLAIM, (migration) =>
-    isFinished(migration) ? [] : stateClaimKeysOf(migration),
+    isMigrationFinished(migration) ? [] : stateClaimKeysOf(migration),
   );
   migrations.addIndex(UNFINISHED_BY_STATE, (migration) =>
-    isFinished(migration) ? [] : [stateKeyOfInstance(migration)],
+    isMigrationFinished(migration) ? [] : [stateKeyOfInstance(migration)],
   );
-  migrations.addIndex(FINISHED_BY_INSTANCE, (migration) => (isFinished(migration) ? [instanceKeyOf(migration)] : []));
+  migrations.addIndex(FINISHED_BY_INSTANCE, (migration) =>
+    isMigrationFinished(migration) ? [instanceKeyOf(migration)] : [],
+  );
   migrations.addIndex(ACTIVE_BY_NODE, activeKeysOf);
   migrations.addIndex(ACTIVE_BY_EITHER_NODE, nodesOf);
-  migrations.addIndex(PENDING, (migration) => (phaseOf(migration) === 'Pending' ? [PENDING] : []));
-  migrations.addIndex(BY_UID, ({ metadata }) => [metadata.uid]);
+  migrations.addIndex(PENDING, (migration) => (migrationPhaseOf(migration) === 'Pending' ? [PENDING] : []));
+  migrations.addIndex(MIGRATIONS_BY_UID, ({ metadata }) => [metadata.uid]);
   vmis.addIndex(INSTANCES_BY_CLAIM, claimKeysOfInstance);
   volumes.addIndex(INCOMING_BY_MIGRATION, incomingMigrationsOf);
-  const look = liveLook(client);
+  const readLive = liveLook(client);
 
-  async function instanceOf(migration: Migration, options: { signal: AbortSignal }) {
+  async function findInstance(migration: StoredMigration, options: { signal: AbortSignal }) {
     const { namespace, uid } = migration.metadata;
     const name = migration.spec.vmiName ?? '';
     const cached = vmis.get(keyOf({ namespace, name }));
-    // It was about to be told: that nobody was, is too much to believe a cache. So is that there is nothing to migrate.
-    const isUnsure = hasBegun({ migration })
-      ? phaseOf(migration) === 'Scheduled' && !isToldTo(cached, uid)
-      : !isFit(cached);
-    const vmi = isUnsure ? await look(VIRTUAL_MACHINE_INSTANCES, { namespace, name }, options) : cached;
-    return vmi !== undefined && isOf(migration, vmi) ? vmi : undefined;
+    // A stale cache must not decide that a migration was not announced yet, nor that its instance cannot be migrated.
+    const mustReadLive = hasBegun({ migration })
+      ? migrationPhaseOf(migration) === 'Scheduled' && !isAnnouncedTo(cached, uid)
+      : !isMigratable(cached);
+    const vmi = mustReadLive ? await readLive(VIRTUAL_MACHINE_INSTANCES, { namespace, name }, options) : cached;
+    return vmi !== undefined && isMigrationOf(migration, vmi) ? vmi : undefined;
   }
 
   function claimsOf(vmi: Stored<VirtualMachineInstance>): Map<string, ClaimView> {
@@ -106,48 +110,48 @@ export function migrationObserver({ client, informer, clock }: ControllerParts):
     return views;
   }
 
-  function podsOf(migration: Migration, vmi: Stored<VirtualMachineInstance> | undefined) {
+  function podsOf(migration: StoredMigration, vmi: Stored<VirtualMachineInstance> | undefined) {
     const { uid, namespace } = migration.metadata;
-    const record = recordOf({ migration });
+    const state = migrationStateOf({ migration });
     const podOf = (name: string | undefined) => (name ? pods.get(keyOf({ namespace, name })) : undefined);
-    const sourcePod = podOf(record.sourcePod ?? (vmi && currentLauncherName(vmi)));
-    const targetPod = podOf(record.targetPod ?? (vmi && targetPodName(vmi, uid)));
+    const sourcePod = podOf(state.sourcePod ?? (vmi && currentLauncherName(vmi)));
+    const targetPod = podOf(state.targetPod ?? (vmi && targetPodName(vmi, uid)));
     return { sourcePod, targetPod: targetPod?.metadata.labels?.[MIGRATION_UID_LABEL] === uid ? targetPod : undefined };
   }
 
-  function activeBeside(migration: Migration, node: string | undefined): MigrationWorld['active'] {
-    const beside = (key: string) =>
+  function countOtherActive(migration: StoredMigration, node: string | undefined): MigrationWorld['active'] {
+    const countOthers = (key: string) =>
       migrations.byIndex(ACTIVE_BY_NODE, key).filter(({ metadata }) => metadata.uid !== migration.metadata.uid).length;
-    return { inCluster: beside(ACTIVE), fromNode: node === undefined ? 0 : beside(nodeKey(node)) };
+    return { inCluster: countOthers(ACTIVE), fromNode: node === undefined ? 0 : countOthers(nodeKey(node)) };
   }
 
-  const nodeAnswers = (name: string | undefined) => name !== undefined && answers(nodes.get(name));
+  const isNodeResponding = (name: string | undefined) => name !== undefined && isResponding(nodes.get(name));
 
   return async (key, options) => {
     const migration = migrations.get(key);
     if (migration === undefined) return undefined;
     const { namespace, uid } = migration.metadata;
     const instanceKey = instanceKeyOf(migration);
-    // Nothing but its place among its like, and a last word of the agent, is of interest any more.
-    const isOver = isFinished(migration);
-    const vmi = isOver ? vmis.get(instanceKey) : await instanceOf(migration, options);
+    // A finished migration is only compared with the other finished ones and gets the last progress report.
+    const isFinished = isMigrationFinished(migration);
+    const vmi = isFinished ? vmis.get(instanceKey) : await findInstance(migration, options);
     const { sourcePod, targetPod } = podsOf(migration, vmi);
-    const record = recordOf({ migration });
+    const state = migrationStateOf({ migration });
     const claimOf = (name: string | undefined) => (name ? claims.get(keyOf({ namespace, name })) : undefined);
     const sourceState =
-      record.sourcePersistentStatePVCName ??
+      state.sourcePersistentStatePVCName ??
       (sourcePod === undefined || hasBegun({ migration }) ? undefined : stateClaimIn(sourcePod));
-    const sourceNode = record.sourceNode ?? sourcePod?.spec.nodeName;
+    const sourceNode = state.sourceNode ?? sourcePod?.spec.nodeName;
     return {
       migration,
       vmi,
       vm: vms.get(instanceKey),
       sourcePod,
       targetPod,
-      claims: vmi === undefined || isOver ? new Map() : claimsOf(vmi),
+      claims: vmi === undefined || isFinished ? new Map() : claimsOf(vmi),
       sourceClaim: claimOf(sourceState),
-      targetClaim: claimOf(record.targetPersistentStatePVCName),
-      isTaken: (name) => {
+      targetClaim: claimOf(state.targetPersistentStatePVCName),
+      isClaimNameTaken: (name) => {
         const claim = claimOf(name);
         return claim !== undefined && !isTargetClaimOf(claim, migration);
       },
@@ -157,53 +161,53 @@ export function migrationObserver({ client, informer, clock }: ControllerParts):
           .find((other) => objectKey(other) !== instanceKey && !isFinal(other.status?.phase))?.metadata.name,
       incoming: volumes.byIndex(INCOMING_BY_MIGRATION, uid),
       others: migrations.byIndex(UNFINISHED_BY_INSTANCE, instanceKey).filter(({ metadata }) => metadata.uid !== uid),
-      finished: isOver ? migrations.byIndex(FINISHED_BY_INSTANCE, instanceKey) : [],
-      active: activeBeside(migration, sourceNode),
+      finished: isFinished ? migrations.byIndex(FINISHED_BY_INSTANCE, instanceKey) : [],
+      active: countOtherActive(migration, sourceNode),
       settings: configurationOf(kubevirts.get(CONFIGURATION_KEY)).migrations,
-      sourceAnswers: nodeAnswers(sourceNode),
-      targetAnswers: nodeAnswers(record.targetNode),
+      isSourceResponding: isNodeResponding(sourceNode),
+      isTargetResponding: isNodeResponding(state.targetNode),
       now: clock.now(),
     };
   };
 }
 
-export function instanceKeyOf({ metadata: { namespace }, spec }: Migration): string {
+export function instanceKeyOf({ metadata: { namespace }, spec }: StoredMigration): string {
   return keyOf({ namespace, name: spec.vmiName ?? '' });
 }
 
-function stateClaimKeysOf(migration: Migration): string[] {
-  const { sourcePersistentStatePVCName: from, targetPersistentStatePVCName: to } = recordOf({ migration });
+function stateClaimKeysOf(migration: StoredMigration): string[] {
+  const { sourcePersistentStatePVCName: from, targetPersistentStatePVCName: to } = migrationStateOf({ migration });
   const { namespace } = migration.metadata;
   return [from, to].flatMap((name) => (name ? [keyOf({ namespace, name })] : []));
 }
 
-function stateKeyOfInstance({ metadata: { namespace }, spec }: Migration): string {
+function stateKeyOfInstance({ metadata: { namespace }, spec }: StoredMigration): string {
   return stateIndexKey({ namespace, name: spec.vmiName ?? '' });
 }
 
-function isFit(vmi: Stored<VirtualMachineInstance> | undefined): boolean {
+function isMigratable(vmi: Stored<VirtualMachineInstance> | undefined): boolean {
   const { phase, conditions } = vmi?.status ?? {};
   return vmi !== undefined && !isDeleting(vmi) && phase === 'Running' && isTrue(conditions, 'LiveMigratable');
 }
 
-/** Nodes may have any name. */
+/** Returns a key that differs from ACTIVE whatever the name of the node is. */
 function nodeKey(node: string): string {
   return `node/${node}`;
 }
 
-function activeKeysOf(migration: Migration): string[] {
-  if (!isActive(migration)) return [];
+function activeKeysOf(migration: StoredMigration): string[] {
+  if (!isMigrationActive(migration)) return [];
   const node = migration.status?.migrationState?.sourceNode;
   return node === undefined ? [ACTIVE] : [ACTIVE, nodeKey(node)];
 }
 
-function nodesOf(migration: Migration): string[] {
+function nodesOf(migration: StoredMigration): string[] {
   const { sourceNode, targetNode } = migration.status?.migrationState ?? {};
-  return isActive(migration) ? [sourceNode, targetNode].filter((node) => node !== undefined) : [];
+  return isMigrationActive(migration) ? [sourceNode, targetNode].filter((node) => node !== undefined) : [];
 }
 
-/** Unknown is what the cluster says of nodes that it has not heard of for some time. */
-function answers(node: Node | undefined): boolean {
+/** Reports whether the node has reported recently: otherwise Kubernetes sets its condition Ready to Unknown. */
+function isResponding(node: Node | undefined): boolean {
   const ready = findCondition(node?.status?.conditions, 'Ready');
   return ready !== undefined && ready.status !== 'Unknown';
 }

@@ -1,49 +1,53 @@
-/** What people decide about a guest of which no node can say where it is (api/migration-recovery.ts). Pure. */
+/** The decision of a user about a guest whose location no node can report (api/migration-recovery.ts). Pure. */
 import { recoveryOf } from '#api/migration-recovery.ts';
 import { RECOVERY_ANNOTATION } from '#api/names.ts';
-import { recordOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';
-import type { Outcome } from '#controllers/migration/outcome.ts';
+import { migrationStateOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';
+import type { MigrationOutcome } from '#controllers/migration/outcome.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
 import type { EventNote } from '#runtime/events.ts';
 
-/** The reason of the Event by which that is told. */
-export const RECOVERED = 'MigrationRecovered';
+/** Reason of the Event that records the decision. */
+export const RECOVERED_REASON = 'MigrationRecovered';
 
-export const RECOVERY_HELP = `say where it is by the annotation ${RECOVERY_ANNOTATION} (source or target), once the other node certainly does not run it`;
+export const RECOVERY_HELP = `set the annotation ${RECOVERY_ANNOTATION} (source or target) to where the guest is, after making sure that the other node does not run it`;
 
-export function recovered(world: MigrationWorld, unknowable: string): Outcome {
-  const { sourceNode = '', targetNode = '' } = recordOf(world);
-  const decided = `it was decided by the annotation ${RECOVERY_ANNOTATION} that the guest`;
+/** Returns the outcome that the user decided, or an undecided one if there is no valid decision. */
+export function recoveredOutcome(world: MigrationWorld, whyUnknown: string): MigrationOutcome {
+  const { sourceNode = '', targetNode = '' } = migrationStateOf(world);
+  const decided = `the annotation ${RECOVERY_ANNOTATION} decided that the guest`;
   switch (recoveryOf(world.migration)) {
     case 'source': {
       const why = `${decided} stays on node ${sourceNode}`;
-      return { is: 'aborted', why, note: noteOf(why, `node ${targetNode} does not run it`) };
+      return { is: 'aborted', why, note: recoveryEvent(why, `node ${targetNode} does not run it`) };
     }
     case 'target': {
-      const fault = absence(world);
-      if (fault !== undefined) {
-        return { is: 'undecided', unknowable: `${unknowable}. It cannot be decided that the guest went: ${fault}` };
+      const refusal = checkTargetHasGuest(world);
+      if (refusal !== undefined) {
+        return {
+          is: 'undecided',
+          whyUnknown: `${whyUnknown}. Cannot recover the guest on the target node: ${refusal}`,
+        };
       }
-      const why = `${decided} went to node ${targetNode}`;
-      return { is: 'committed', note: noteOf(why, `node ${sourceNode} does not run it any more`) };
+      const why = `${decided} has moved to node ${targetNode}`;
+      return { is: 'committed', note: recoveryEvent(why, `node ${sourceNode} does not run it any more`) };
     }
     default:
-      return { is: 'undecided', unknowable };
+      return { is: 'undecided', whyUnknown };
   }
 }
 
 /**
- * Why it cannot be at the target. An agent to which not everything came says so before its source is given up: of one
- * that answers, and has not said so, it is certain that it has all of the guest.
+ * Returns why the guest cannot be on the target node. A target agent that has not received everything reports that
+ * before the source is given up, so one that responds and has not reported it has the whole guest.
  */
-function absence(world: MigrationWorld): string | undefined {
-  const { targetPod, targetAnswers } = world;
-  const { targetNode = '', targetPod: name = '' } = recordOf(world);
-  if (!targetAnswers) return `node ${targetNode} does not answer either`;
-  const isThere = targetPod !== undefined && !hasEnded(targetPod);
-  return isThere ? undefined : `the pod ${name} that was to get it is gone`;
+function checkTargetHasGuest(world: MigrationWorld): string | undefined {
+  const { targetPod, isTargetResponding } = world;
+  const { targetNode = '', targetPod: name = '' } = migrationStateOf(world);
+  if (!isTargetResponding) return `node ${targetNode} does not respond either`;
+  const isPresent = targetPod !== undefined && !hasEnded(targetPod);
+  return isPresent ? undefined : `the target pod ${name} has ended or does not exist`;
 }
 
-function noteOf(why: string, duty: string): EventNote {
-  return { type: 'Warning', reason: RECOVERED, message: `I${why.slice(1)}. Make sure that ${duty}` };
+function recoveryEvent(why: string, duty: string): EventNote {
+  return { type: 'Warning', reason: RECOVERED_REASON, message: `T${why.slice(1)}. Make sure that ${duty}` };
 }

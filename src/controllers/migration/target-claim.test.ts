@@ -1,4 +1,6 @@
-/** The claim of the target: every combination of modes gets a new one, as the seed says (M3, M4: upstream keeps it). */
+/**
+ * Every combination of modes gets a new target claim, as the seed requires (M3, M4: upstream reuses the source claim).
+ */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { findState, stateOwnerOf } from '#api/persistent-state.ts';
@@ -14,10 +16,10 @@ import { buildTargetClaim, isTargetClaimOf, targetClaimName } from '#controllers
 import type { AccessMode, PersistentVolumeClaim, VolumeMode } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
-const made = (claim: PersistentVolumeClaim) =>
+const asStored = (claim: PersistentVolumeClaim) =>
   ({ ...claim, metadata: { ...aStateClaim('target').metadata, ...claim.metadata } }) as Stored<PersistentVolumeClaim>;
 
-describe('as the source', () => {
+describe('the target claim is like the source claim', () => {
   const volumeModes: VolumeMode[] = ['Filesystem', 'Block'];
   const accessModes: AccessMode[] = ['ReadWriteOnce', 'ReadWriteMany'];
   for (const volumeMode of volumeModes) {
@@ -27,15 +29,15 @@ describe('as the source', () => {
         const spec = { ...source.spec, volumeMode, accessModes: [accessMode], volumeName: 'pv', dataSource: {} };
         const claim = buildTargetClaim(aVmi(), { ...source, spec }, { migration: aMigration(), name: 'new' });
         assert.deepEqual(claim.spec, { ...source.spec, volumeMode, accessModes: [accessMode] });
-        // It is nobody's state before that is decided.
-        assert.equal(findState([made(claim)], stateOwnerOf(aVmi())), undefined);
-        assert.equal(isTargetClaimOf(made(claim), aMigration()), true);
+        // No VM finds it as its state before the migration is decided.
+        assert.equal(findState([asStored(claim)], stateOwnerOf(aVmi())), undefined);
+        assert.equal(isTargetClaimOf(asStored(claim), aMigration()), true);
       });
     }
   }
 });
 
-test('it belongs to the VM, or to an instance that stands alone', () => {
+test('the owner is the VM, or an instance without a VM', () => {
   const options = { migration: aMigration(), name: 'new' };
   const owner = (vmi: ReturnType<typeof aVmi>) =>
     buildTargetClaim(vmi, aStateClaim('source'), options).metadata.ownerReferences?.map(({ uid }) => uid);
@@ -43,14 +45,14 @@ test('it belongs to the VM, or to an instance that stands alone', () => {
   assert.deepEqual(owner(aVmi({}, {}, { ownerReferences: undefined })), [VMI_UID]);
 });
 
-test('a name that is taken is not used', () => {
+test('skips a name that is taken', () => {
   const first = targetClaimName(aVmi(), aWorld());
-  const second = targetClaimName(aVmi(), aWorld({ isTaken: (name) => name === first }));
+  const second = targetClaimName(aVmi(), aWorld({ isClaimNameTaken: (name) => name === first }));
   assert.match(first, /^persistent-state-for-db-[0-9a-f]{5}$/);
   assert.notEqual(second, first);
 });
 
-test('the name of a migration that is longer than a label is told by its uid', () => {
+test('the label has the uid of a migration whose name is too long', () => {
   const migration = aMigration(undefined, { name: 'x'.repeat(200) });
   const claim = buildTargetClaim(aVmi(), aStateClaim('source'), { migration, name: 'new' });
   assert.equal(claim.metadata.labels?.['kubevirt.io/migrationName'], migration.metadata.uid);

@@ -1,4 +1,4 @@
-/** The pod to which the guest is to go: as the one that it is in, but for its node and the claim of its state. Pure. */
+/** The target pod: like the source pod, except for its node and the claim of the persistent state. Pure. */
 import type { MigrationState } from '#api/migration-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { MigrationWorld } from '#controllers/migration/migration-world.ts';
@@ -6,15 +6,18 @@ import { buildLauncherPod } from '#controllers/vmi/launcher-pod.ts';
 import type { PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
-interface Target {
+interface TargetPodInput {
   readonly vmi: Stored<VirtualMachineInstance>;
   readonly sourcePod: Stored<Pod>;
   readonly state: MigrationState;
-  /** Perhaps only about to be made: its name is all that a pod says of it, and it has no volume before it has a node. */
+  /** May not exist yet: the pod only needs its name, and the claim is bound after the pod has a node. */
   readonly claim?: PersistentVolumeClaim;
 }
 
-export function buildTargetPod({ migration, claims }: MigrationWorld, { vmi, sourcePod, state, claim }: Target): Pod {
+export function buildTargetPod(
+  { migration, claims }: MigrationWorld,
+  { vmi, sourcePod, state, claim }: TargetPodInput,
+): Pod {
   const { sourceNode = '' } = state;
   const { addedNodeSelector } = migration.spec;
   const stateView = claim === undefined ? undefined : { claim: claim as Stored<PersistentVolumeClaim> };

@@ -1,48 +1,52 @@
 /**
- * The guest stays, or has ended, where it is: what was made for it at the target goes. Nobody writes into a claim or a
- * volume of the target any more once its pod is gone, so that they come last. Pure.
+ * Winds up a failed migration: the guest stays on the source node or has ended there, so the objects of the target are
+ * removed. The claim and the volumes come last, because the target may write to them until its pod is gone. Pure.
  *
- *   instance told ─► target pod gone ─► volumes, target claim gone ─► done
+ *   instance updated ─► target pod gone ─► volumes, target claim gone ─► done
  */
 import type { MigrationState } from '#api/migration-state.ts';
 import { MIGRATION_POD_FINALIZER } from '#api/names.ts';
-import { ends } from '#controllers/migration/ending.ts';
+import { endMigration } from '#controllers/migration/end-migration.ts';
 import { dropFinalizer } from '#controllers/finalizers.ts';
-import { statusOf } from '#controllers/migration/migration-status.ts';
-import { isToldTo, recordOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';
+import { buildMigrationStatus } from '#controllers/migration/migration-status.ts';
+import { isAnnouncedTo, migrationStateOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';
 import { keepVolumes, VOLUMES_AT_A_TIME } from '#controllers/migration/moving-volumes.ts';
 import { isTargetClaimOf } from '#controllers/migration/target-claim.ts';
-import { tellInstance } from '#controllers/migration/tell.ts';
+import { writeInstanceState } from '#controllers/migration/announce.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PODS } from '#kube/core-kinds.ts';
 import { isDeleting } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 import type { Change, Plan } from '#runtime/plan.ts';
 
 export function windUp(world: MigrationWorld, why: string): Plan {
-  const state = failed(world, why);
+  const state = failedState(world, why);
   const { vmi, migration, targetPod } = world;
   const changes = [
-    ...(isToldTo(vmi, migration.metadata.uid) ? tellInstance(world, state, 'its guest stays where it is') : []),
-    ...releasePods(world),
-    ...(targetPod === undefined ? [...keepVolumes(world).slice(0, VOLUMES_AT_A_TIME), ...removeTarget(world)] : []),
+    ...(isAnnouncedTo(vmi, migration.metadata.uid)
+      ? writeInstanceState(world, state, 'the guest stays on its node')
+      : []),
+    ...removeTargetPod(world),
+    ...(targetPod === undefined
+      ? [...keepVolumes(world).slice(0, VOLUMES_AT_A_TIME), ...removeTargetClaim(world)]
+      : []),
   ];
   if (changes.length > 0 || targetPod !== undefined) {
-    return { status: statusOf(world, { state, message: why }), changes };
+    return { status: buildMigrationStatus(world, { state, message: why }), changes };
   }
-  return ends(world, {
+  return endMigration(world, {
     phase: 'Failed',
     state,
     message: why,
-    note: { type: 'Warning', reason: 'FailedMigration', message: `The guest was not migrated: ${why}` },
+    note: { type: 'Warning', reason: 'FailedMigration', message: `Cannot migrate the guest: ${why}` },
   });
 }
 
-function failed(world: MigrationWorld, failureReason: string): MigrationState {
-  const record = recordOf(world);
-  if (record.completed === true) return record;
-  const isCancelled = record.abortRequested === true || isDeleting(world.migration);
+function failedState(world: MigrationWorld, failureReason: string): MigrationState {
+  const current = migrationStateOf(world);
+  if (current.completed === true) return current;
+  const isCancelled = current.abortRequested === true || isDeleting(world.migration);
   return {
-    ...record,
+    ...current,
     migrationUid: world.migration.metadata.uid,
     completed: true,
     failed: true,
@@ -52,8 +56,8 @@ function failed(world: MigrationWorld, failureReason: string): MigrationState {
   };
 }
 
-function releasePods({ sourcePod, targetPod }: MigrationWorld): Change[] {
-  const why = 'it is decided where the guest is';
+function removeTargetPod({ sourcePod, targetPod }: MigrationWorld): Change[] {
+  const why = 'the outcome of the migration is decided';
   const changes: Change[] = [];
   if (targetPod !== undefined && !isDeleting(targetPod)) {
     const { namespace, name, uid } = targetPod.metadata;
@@ -72,10 +76,10 @@ function releasePods({ sourcePod, targetPod }: MigrationWorld): Change[] {
   ];
 }
 
-/** Only what this migration has made, and never what somebody took for the state of a VM. */
-function removeTarget({ migration, targetClaim }: MigrationWorld): Change[] {
+/** Deletes the target claim if this migration created it and no VM has adopted it as its state. */
+function removeTargetClaim({ migration, targetClaim }: MigrationWorld): Change[] {
   if (targetClaim === undefined || isDeleting(targetClaim) || !isTargetClaimOf(targetClaim, migration)) return [];
   const { namespace, name, uid } = targetClaim.metadata;
-  const why = `Deleted PersistentVolumeClaim ${name}, to which no state came`;
+  const why = `Deleted PersistentVolumeClaim ${name}: the migration did not move the state into it`;
   return [{ do: 'delete', type: PERSISTENT_VOLUME_CLAIMS, name: { namespace, name }, uid, why }];
 }

@@ -1,4 +1,6 @@
-/** The claim of persistent state: S9 and S11 of facts/kubevirt.md 7.2, with the seed's name and annotation. */
+/**
+ * Tests the claim of persistent state: S9 and S11 of facts/kubevirt.md 7.2, with the name and annotation of the seed.
+ */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { findState, stateOwnerOf, stateSuffixOf } from '#api/persistent-state.ts';
@@ -45,7 +47,7 @@ function aVmi(ownerReferences?: OwnerReference[]): Stored<VirtualMachineInstance
   };
 }
 
-test('S9: it is what the storage says, with the marks by which it is found', () => {
+test('S9: the claim has the settings of the storage, and the marks by which it is found', () => {
   assert.deepEqual(buildStateClaim(aVm(), STORAGE, 'x4b2z'), {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
@@ -65,7 +67,7 @@ test('S9: it is what the storage says, with the marks by which it is found', () 
   });
 });
 
-test('it is as the storage is', () => {
+test('the claim has the modes and the size of the storage', () => {
   const storage: StateStorage = { ...STORAGE, volumeMode: 'Block', accessMode: 'ReadWriteMany', size: '4Gi' };
   const { spec } = buildStateClaim(aVm(), storage, 'x4b2z');
   assert.deepEqual(
@@ -74,15 +76,15 @@ test('it is as the storage is', () => {
   );
 });
 
-describe('S11: it belongs to', () => {
+describe('S11: the claim belongs to', () => {
   const vmi = { kind: 'VirtualMachineInstance', name: 'db', uid: 'vmi-uid' };
   const vm = { kind: 'VirtualMachine', name: 'db', uid: 'vm-uid' };
   const set = { ...ownedByVm(aVm()), kind: 'VirtualMachineInstanceReplicaSet', name: 'set', uid: 'set-uid' };
   const cases: Record<string, { owner: Parameters<typeof buildStateClaim>[0]; want: Partial<OwnerReference> }> = {
     'the VM': { owner: aVm(), want: vm },
     'the VM of the instance': { owner: aVmi([ownedByVm(aVm())]), want: vm },
-    'an instance that stands alone': { owner: aVmi(), want: vmi },
-    'an instance that is one of a set': { owner: aVmi([set]), want: vmi },
+    'an instance without a VM': { owner: aVmi(), want: vmi },
+    'an instance of a replica set': { owner: aVmi([set]), want: vmi },
   };
   for (const [sentence, { owner, want }] of Object.entries(cases)) {
     test(sentence, () => {
@@ -93,7 +95,7 @@ describe('S11: it belongs to', () => {
   }
 });
 
-describe('S18: made once, it is found again', () => {
+describe('S18: the claim is found again for the VM', () => {
   const names = ['db', 'db.eu.example.com', 'a'.repeat(63), `${'a'.repeat(32)}.${'b'.repeat(30)}`];
   for (const name of names) {
     test(name, () => {
@@ -101,7 +103,7 @@ describe('S18: made once, it is found again', () => {
       const claim = storedOf(buildStateClaim(vm, STORAGE, stateSuffixOf('vmi-uid')));
       assert.equal(findState([claim], stateOwnerOf(vm)), claim);
       assert(stateIndexKeysOf(claim).includes(stateIndexKey(vm.metadata)));
-      // By nobody else, and not by the next VM of that name.
+      // Neither another VM nor the next VM of that name finds it.
       assert.equal(findState([claim], { ...stateOwnerOf(vm), ownerUid: 'next-uid' }), undefined);
       assert.equal(findState([claim], { vmName: 'web', ownerUid: 'vm-uid' }), undefined);
     });

@@ -5,8 +5,8 @@ import { liveClaims } from '#controllers/persistent-state/live-claims.ts';
 
 const signal = new AbortController().signal;
 
-/** Answers each list when told to, with a claim whose name counts the lists. */
-function aReader() {
+/** Returns a reader whose lists the test completes; the name of the claim counts the lists. */
+function createReader() {
   const lists: { readonly namespace: string | undefined; readonly answer: (error?: Error) => void }[] = [];
   const list: Pick<Reader, 'list'>['list'] = async (_, { namespace } = {}) => {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -24,8 +24,8 @@ const names = async (listed: ReturnType<ReturnType<typeof liveClaims>>) =>
   (await listed).map(({ metadata }) => metadata.name);
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-test('callers that come while a list runs share the next one, which begins after they called', async () => {
-  const { lists, claims } = aReader();
+test('callers during a list share the next one, which begins after their calls', async () => {
+  const { lists, claims } = createReader();
   const first = names(claims('ns', { signal }));
   const [second, third] = [names(claims('ns', { signal })), names(claims('ns', { signal }))];
   await turn();
@@ -43,7 +43,7 @@ test('callers that come while a list runs share the next one, which begins after
 });
 
 test('namespaces do not wait for each other', async () => {
-  const { lists, claims } = aReader();
+  const { lists, claims } = createReader();
   const both = [names(claims('a', { signal })), names(claims('b', { signal }))];
   await turn();
   assert.deepEqual(
@@ -54,8 +54,8 @@ test('namespaces do not wait for each other', async () => {
   await Promise.all(both);
 });
 
-test('a list that fails fails for its callers only', async () => {
-  const { lists, claims } = aReader();
+test('a failed list fails only for its own callers', async () => {
+  const { lists, claims } = createReader();
   const failing = names(claims('ns', { signal }));
   const next = names(claims('ns', { signal }));
   lists[0]?.answer(new Error('no answer'));
@@ -65,8 +65,8 @@ test('a list that fails fails for its callers only', async () => {
   assert.deepEqual(await next, ['seen-by-1']);
 });
 
-test('a caller that gives up waits no longer', async () => {
-  const { claims } = aReader();
+test('an aborted caller stops waiting', async () => {
+  const { claims } = createReader();
   const given = new AbortController();
   const listed = names(claims('ns', { signal: given.signal }));
   given.abort(new Error('stopped'));

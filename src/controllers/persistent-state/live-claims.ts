@@ -1,6 +1,6 @@
 /**
- * Lists all claims of a namespace as the server has them now. Instances that start together share a list: one that begins
- * after a call serves everybody who called before it, so that a fleet does not list its namespace once for each VM.
+ * Lists all claims of a namespace live. Instances that start together share a list: it serves all callers that came
+ * before it began, so that a fleet of VMs does not list the namespace once for each.
  */
 import type { Reader } from '#client/client.ts';
 import { listAll } from '#client/paged-list.ts';
@@ -27,7 +27,7 @@ export function liveClaims(reader: Pick<Reader, 'list'>): ListClaims {
     return begun;
   }
 
-  /** The list that runs may have begun before something that the caller must see. */
+  /** Starts a list after the running one, which may have begun before changes that the caller must see. */
   async function beginAfter(earlier: Promise<Claims>, namespace: string): Promise<Claims> {
     await earlier.catch(() => undefined);
     waiting.delete(namespace);

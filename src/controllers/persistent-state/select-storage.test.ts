@@ -1,10 +1,11 @@
 /**
- * Where persistent state lies. S1 to S8 are rows of facts/kubevirt.md 7.2; the seed wins where upstream does otherwise:
+ * Tests the storage of persistent state. S1 to S8 are rows of facts/kubevirt.md 7.2; if upstream differs, the seed
+ * wins:
  *
  *   S1  a configured class without a profile   upstream ReadWriteMany, here ReadWriteOnce; and it must exist
  *   S6  Filesystem with both access modes      upstream ReadWriteMany, here ReadWriteOnce
- *   S8  nothing but Block                      upstream never, here Block
- *   S10 changed block tracking                 upstream 512Mi more; there is none here
+ *   S8  only Block                             upstream never, here Block
+ *   S10 changed block tracking                 upstream 512Mi more; not supported here
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -51,37 +52,37 @@ const blocks = (...accessModes: ClaimPropertySet['accessModes']): ClaimPropertyS
 const NONE =
   'no default storage class found: set spec.configuration.vmStateStorageClass of the KubeVirt object, or annotate a StorageClass with storageclass.kubevirt.io/is-default-virt-class=true or storageclass.kubernetes.io/is-default-class=true';
 const MISSING =
-  'storageclasses.storage.k8s.io "myfave" not found: it is named by spec.configuration.vmStateStorageClass of the KubeVirt object';
+  'storageclasses.storage.k8s.io "myfave" not found: it is set in spec.configuration.vmStateStorageClass of the KubeVirt object';
 
 describe('the class', () => {
   const plain = ['a', 'b', 'c', 'd'].map((name) => aClass(name));
   const cases: Record<string, { classes: Stored<StorageClass>[]; configured?: string; want: string }> = {
     'S1: is the configured one': { classes: [...plain, aClass('myfave')], configured: 'myfave', want: 'myfave' },
-    'is the configured one before every default': {
+    'is the configured one rather than a default': {
       classes: [aClass('v', VIRT), aClass('k', CLUSTER), aClass('myfave')],
       configured: 'myfave',
       want: 'myfave',
     },
-    'is never another than the configured one': {
+    'is not replaced by a default if the configured one does not exist': {
       classes: [aClass('k', CLUSTER)],
       configured: 'myfave',
       want: MISSING,
     },
     'S2: is the default of the cluster': { classes: [...plain, aClass('k', CLUSTER)], want: 'k' },
-    'is the default where the configured name is empty': {
+    'is the default if the configured name is empty': {
       classes: [aClass('k', CLUSTER)],
       configured: '',
       want: 'k',
     },
-    'is the default of the cluster as it was said before': { classes: [...plain, aClass('k', OLD_CLUSTER)], want: 'k' },
-    'S3: is the default for VMs before that of the cluster': {
+    'is the default of the cluster by the old annotation': { classes: [...plain, aClass('k', OLD_CLUSTER)], want: 'k' },
+    'S3: is the default for VMs rather than that of the cluster': {
       classes: [aClass('k', CLUSTER), aClass('v', VIRT, OLD)],
       want: 'v',
     },
-    'is the default for VMs where the cluster has none': { classes: [...plain, aClass('v', VIRT)], want: 'v' },
-    'S4: is missed where there is no default': { classes: plain, want: NONE },
-    'is missed where there is no class': { classes: [], want: NONE },
-    'is none that says it is no default': {
+    'is the default for VMs if the cluster has none': { classes: [...plain, aClass('v', VIRT)], want: 'v' },
+    'S4: is missing without a default': { classes: plain, want: NONE },
+    'is missing without any class': { classes: [], want: NONE },
+    'is not a class whose default annotation is false': {
       classes: [aClass('k', { 'storageclass.kubernetes.io/is-default-class': 'false' })],
       want: NONE,
     },
@@ -93,7 +94,7 @@ describe('the class', () => {
       classes: [aClass('b', VIRT, NEW), aClass('a', VIRT, OLD)],
       want: 'b',
     },
-    'is the first by name of several as new': {
+    'is the first by name of several with the same age': {
       classes: [aClass('c', CLUSTER), aClass('a', CLUSTER), aClass('b', CLUSTER)],
       want: 'a',
     },
@@ -122,8 +123,8 @@ describe('the modes', () => {
       want: ['Filesystem', 'ReadWriteOnce'],
     },
     'S5: of a profile without sets': { profiles: [aProfile('fast')], want: ['Filesystem', 'ReadWriteOnce'] },
-    'S5: of a profile with no set': { profiles: of(), want: ['Filesystem', 'ReadWriteOnce'] },
-    'of the profile of another class': {
+    'S5: of a profile with an empty list of sets': { profiles: of(), want: ['Filesystem', 'ReadWriteOnce'] },
+    'not of the profile of another class': {
       profiles: [aProfile('slow', [blocks('ReadWriteMany')])],
       want: ['Filesystem', 'ReadWriteOnce'],
     },
@@ -145,31 +146,31 @@ describe('the modes', () => {
       profiles: of(blocks('ReadWriteOnce'), files('ReadWriteMany')),
       want: ['Filesystem', 'ReadWriteMany'],
     },
-    'S8: Block, where there is nothing else': {
+    'S8: Block if there is no Filesystem': {
       profiles: of(blocks('ReadWriteMany', 'ReadWriteOnce')),
       want: ['Block', 'ReadWriteOnce'],
     },
-    'S8: Block, where there is nothing else, for many': {
+    'S8: Block with the only access mode if there is no Filesystem': {
       profiles: of(blocks('ReadWriteMany')),
       want: ['Block', 'ReadWriteMany'],
     },
-    'one that can be written, of several': {
+    'a writable access mode of several': {
       profiles: of(files('ReadOnlyMany', 'ReadWriteMany')),
       want: ['Filesystem', 'ReadWriteMany'],
     },
-    'that of one pod, where there is nothing else': {
+    'ReadWriteOncePod if there is no other writable mode': {
       profiles: of(files('ReadWriteOncePod', 'ReadOnlyMany')),
       want: ['Filesystem', 'ReadWriteOncePod'],
     },
-    'Block, where files can only be read': {
+    'Block if Filesystem is read-only': {
       profiles: of(files('ReadOnlyMany'), blocks('ReadWriteOnce')),
       want: ['Block', 'ReadWriteOnce'],
     },
-    'as without a profile, where all can only be read': {
+    'as without a profile if all modes are read-only': {
       profiles: of(files('ReadOnlyMany')),
       want: ['Filesystem', 'ReadWriteOnce'],
     },
-    'as without a profile, where a set has no access modes': {
+    'as without a profile if a set has no access modes': {
       profiles: of(blocks()),
       want: ['Filesystem', 'ReadWriteOnce'],
     },
@@ -185,12 +186,12 @@ describe('the modes', () => {
 
 describe('the size', () => {
   const cases: Record<string, { minimum?: string; want: string }> = {
-    'is small': { want: '10Mi' },
-    'is what the storage can do': { minimum: '1Gi', want: '1Gi' },
-    'is no smaller than it has to be': { minimum: '1Mi', want: '10Mi' },
-    'is written as ever where the minimum says the same': { minimum: '10240Ki', want: '10Mi' },
-    'is small where the minimum is no quantity': { minimum: 'large', want: '10Mi' },
-    'is small where the minimum is nonsense': { minimum: '-5Gi', want: '10Mi' },
+    'is 10Mi by default': { want: '10Mi' },
+    'is the minimum of the storage': { minimum: '1Gi', want: '1Gi' },
+    'is 10Mi if the minimum is smaller': { minimum: '1Mi', want: '10Mi' },
+    'is written as 10Mi if the minimum is equal': { minimum: '10240Ki', want: '10Mi' },
+    'is 10Mi if the minimum is not a quantity': { minimum: 'large', want: '10Mi' },
+    'is 10Mi if the minimum is negative': { minimum: '-5Gi', want: '10Mi' },
   };
   for (const [sentence, { minimum, want }] of Object.entries(cases)) {
     test(sentence, () => {

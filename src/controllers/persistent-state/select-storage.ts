@@ -1,6 +1,6 @@
 /**
- * Selects where the persistent state of VMs is to lie: the class of the claim, its modes (api/storage-profile.ts) and its
- * size. Pure.
+ * Selects the storage for the persistent state of VMs: the class of the claim, its modes (api/storage-profile.ts) and
+ * its size. Pure.
  */
 import { minimumSizeOf, stateModesOf, type StateModes, type StorageProfile } from '#api/storage-profile.ts';
 import { STORAGE_CLASSES, type StorageClass } from '#kube/core-kinds.ts';
@@ -23,7 +23,7 @@ const SIZE = '10Mi';
 const VIRT_DEFAULT = 'storageclass.kubevirt.io/is-default-virt-class';
 const CLUSTER_DEFAULT = 'storageclass.kubernetes.io/is-default-class';
 const SETTING = 'spec.configuration.vmStateStorageClass of the KubeVirt object';
-/** Kubernetes goes by this one, too. */
+/** Kubernetes still respects this one. */
 const OLD_CLUSTER_DEFAULT = 'storageclass.beta.kubernetes.io/is-default-class';
 const NO_CLASS = `no default storage class found: set ${SETTING}, or annotate a StorageClass with ${VIRT_DEFAULT}=true or ${CLUSTER_DEFAULT}=true`;
 
@@ -33,13 +33,13 @@ export function selectStorage({ classes, profiles, configured }: StorageWorld): 
   if (storageClassName === undefined) return { problem: NO_CLASS };
   if (!classes.some(({ metadata }) => metadata.name === storageClassName)) {
     const missing = `${groupResource(STORAGE_CLASSES)} "${storageClassName}" not found`;
-    return { problem: `${missing}: it is named by ${SETTING}` };
+    return { problem: `${missing}: it is set in ${SETTING}` };
   }
   const profile = profiles.find(({ metadata }) => metadata.name === storageClassName);
   return { storageClassName, ...stateModesOf(profile), size: sizeOf(profile) };
 }
 
-/** Of several the newest, then the first by name, as Kubernetes chooses. */
+/** Returns the newest of several default classes, then the first by name, as Kubernetes does. */
 function defaultOf(classes: readonly Stored<StorageClass>[], ...marks: readonly string[]): string | undefined {
   const [first] = classes
     .map(({ metadata }) => metadata)

@@ -10,7 +10,7 @@ interface Case {
   readonly metadata?: ObjectMeta;
   readonly vms: readonly string[];
   readonly waitMs?: number;
-  /** The mark that is written, null where it is removed; absent: nothing is written. */
+  /** The mark that is written, null if it is removed, absent if nothing is written. */
   readonly want?: string | null;
   readonly wantWaitMs?: number;
 }
@@ -18,26 +18,26 @@ interface Case {
 const DELETED = { deletionTimestamp: '2026-01-01T12:00:00Z' };
 
 const cases: Record<string, Case> = {
-  'marks what has no mark': { vms: ['db'], want: 'db' },
-  'names them in the order in which they come': { vms: ['a', 'b', 'c'], want: 'a, b, c' },
-  'names no more than three': { vms: ['a', 'b', 'c', 'd', 'e'], want: 'a, b, c and others' },
-  'leaves a right mark': { mark: 'a, b', vms: ['a', 'b'] },
-  'leaves a mark that says already that there are others': {
+  'marks an object without a mark': { vms: ['db'], want: 'db' },
+  'names the VMs in the given order': { vms: ['a', 'b', 'c'], want: 'a, b, c' },
+  'names at most three VMs': { vms: ['a', 'b', 'c', 'd', 'e'], want: 'a, b, c and others' },
+  'keeps a correct mark': { mark: 'a, b', vms: ['a', 'b'] },
+  'keeps a mark that already says that there are others': {
     mark: 'a, b, c and others',
     vms: ['a', 'b', 'c', 'x', 'y'],
   },
   'corrects a wrong mark': { mark: 'nobody', vms: ['db'], want: 'db' },
   'corrects an empty mark': { mark: '', vms: ['db'], want: 'db' },
-  'leaves what has and needs no mark': { vms: [] },
+  'adds no mark without a VM': { vms: [] },
   'removes a mark without a VM': { mark: 'db', vms: [], want: null },
   'removes an empty mark without a VM': { mark: '', vms: [], want: null },
-  'does not mark what is being deleted': { metadata: DELETED, vms: ['db'] },
-  'does not remove the mark of what is being deleted': { mark: 'db', metadata: DELETED, vms: [] },
-  'lets another wording wait': { mark: 'a', vms: ['a', 'b'], waitMs: 70, wantWaitMs: 70 },
-  'does not let the first mark wait': { vms: ['a'], waitMs: 70, want: 'a' },
-  'does not let a mark in place of an empty one wait': { mark: '', vms: ['a'], waitMs: 70, want: 'a' },
-  'does not let the last removal wait': { mark: 'a', vms: [], waitMs: 70, want: null },
-  'does not look again where nothing waits': { mark: 'a', vms: ['a'], waitMs: 70 },
+  'does not mark an object under deletion': { metadata: DELETED, vms: ['db'] },
+  'does not remove the mark of an object under deletion': { mark: 'db', metadata: DELETED, vms: [] },
+  'delays another wording': { mark: 'a', vms: ['a', 'b'], waitMs: 70, wantWaitMs: 70 },
+  'does not delay the first mark': { vms: ['a'], waitMs: 70, want: 'a' },
+  'does not delay the replacement of an empty mark': { mark: '', vms: ['a'], waitMs: 70, want: 'a' },
+  'does not delay the removal': { mark: 'a', vms: [], waitMs: 70, want: null },
+  'does not requeue a correct mark': { mark: 'a', vms: ['a'], waitMs: 70 },
 };
 
 describe('the mark', () => {
@@ -51,7 +51,7 @@ describe('the mark', () => {
     });
   }
 
-  test('is written to the very object only', () => {
+  test('is written with the uid of the object', () => {
     const [change] = decideMark(aWorld({ vms: ['db'] })).changes;
     assert(change?.do === 'patch');
     assert.deepEqual(change.name, { namespace: 'ns', name: 'disk' });

@@ -1,6 +1,6 @@
 /**
- * The mark that makes a policy refuse to delete an object: the protected VMs that would be lost with it, or none. Written
- * when it is missing, wrong or to go, by whomever it was changed. Pure.
+ * Decides the mark that makes a policy refuse to delete an object: it names the protected VMs that would be lost with
+ * the object. A mark that is missing, wrong or not needed any more is corrected, also if a user changed it. Pure.
  */
 import { namesOfProtected, PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
 import type { ResourceType, Stored } from '#kube/meta.ts';
@@ -9,25 +9,25 @@ import { NOTHING, type Plan } from '#runtime/plan.ts';
 export interface MarkWorld {
   readonly type: ResourceType;
   readonly object: Stored;
-  /** The protected VMs that would be lost with it, sorted; of many only the first. */
+  /** The protected VMs that would be lost with the object, sorted; only the first of many. */
   readonly vms: readonly string[];
-  /** How long another wording of the mark has to wait. That it comes or goes never waits. */
+  /** Time until an existing mark may be reworded. Adding and removing a mark is never delayed. */
   readonly waitMs: number;
 }
 
 export function decideMark({ type, object, vms, waitMs }: MarkWorld): Plan {
   const { deletionTimestamp, annotations } = object.metadata;
-  // Too late: what is being deleted goes, marked or not.
+  // A mark has no effect on an object under deletion.
   if (deletionTimestamp !== undefined) return NOTHING;
   const mark = annotations?.[PROTECTED_VMS_ANNOTATION];
   const wanted = vms.length === 0 ? undefined : namesOfProtected(vms);
   if (mark === wanted) return NOTHING;
-  // An empty mark protects from nothing.
+  // An empty mark does not protect, so replacing it is not delayed.
   if (mark && wanted !== undefined && waitMs > 0) return { changes: [], requeueAfterMs: waitMs };
   return { changes: [writeMark(type, object, wanted)] };
 }
 
-/** Only in the state that was seen: what has changed meanwhile is looked at first. */
+/** Writes the mark with the observed version: an object that was changed meanwhile is reconciled first. */
 function writeMark(type: ResourceType, { metadata }: Stored, mark: string | undefined): Plan['changes'][number] {
   const { name, namespace, uid, resourceVersion } = metadata;
   const annotations = { [PROTECTED_VMS_ANNOTATION]: mark ?? null };
@@ -37,6 +37,6 @@ function writeMark(type: ResourceType, { metadata }: Stored, mark: string | unde
     name: { name, namespace },
     uid,
     patch: { type: 'merge', body: { metadata: { resourceVersion, annotations } } },
-    why: mark === undefined ? 'no protected VM is lost with it any more' : `it is needed by the protected VM ${mark}`,
+    why: mark === undefined ? 'no protected VM needs the object any more' : `protected VMs need the object: ${mark}`,
   };
 }

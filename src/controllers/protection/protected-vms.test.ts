@@ -5,10 +5,10 @@ import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { ChangeListener, Informer } from '#client/informer.ts';
 import { ObjectCache } from '#client/object-cache.ts';
 import { objectKey } from '#client/object-key.ts';
-import { ANYWHERE, ENOUGH, ProtectedVms, type Tie } from '#controllers/protection/protected-vms.ts';
+import { ANYWHERE, MAX_FIRST, ProtectedVms, type Relation } from '#controllers/protection/protected-vms.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 
-const TIES: readonly Tie[] = ['anywhere', 'namespace', 'claim', 'owner', 'state'];
+const RELATIONS: readonly Relation[] = ['anywhere', 'namespace', 'claim', 'owner', 'state'];
 const PROTECTED = { labels: { [PROTECTION_LABEL]: 'true' } };
 
 interface Spec {
@@ -27,13 +27,13 @@ function aVm(name: string, { claims = ['root'], metadata = PROTECTED }: Spec = {
   };
 }
 
-/** VMs as an informer shows them, and what the index wakes. */
-class Feed {
+/** A fake informer of VMs, with the keys that the index triggers. */
+class FakeVms {
   readonly #cache = new ObjectCache<VirtualMachine>();
   readonly #listeners = new Set<ChangeListener<VirtualMachine>>();
   readonly #stopping = new AbortController();
   readonly vms: ProtectedVms;
-  woken: string[] = [];
+  triggered: string[] = [];
 
   constructor() {
     const onChange = (listener: ChangeListener<VirtualMachine>) => {
@@ -41,8 +41,8 @@ class Feed {
       return () => void this.#listeners.delete(listener);
     };
     this.vms = new ProtectedVms({ onChange } as unknown as Informer<VirtualMachine>, this.#stopping);
-    for (const tie of TIES) {
-      this.vms.source(tie, (value) => [`${tie} ${value}`]).subscribe((key) => this.woken.push(key));
+    for (const relation of RELATIONS) {
+      this.vms.source(relation, (value) => [`${relation} ${value}`]).subscribe((key) => this.triggered.push(key));
     }
   }
 
@@ -55,60 +55,60 @@ class Feed {
   }
 
   put(vm: Stored<VirtualMachine>): void {
-    this.woken = [];
+    this.triggered = [];
     const change = this.#cache.put(objectKey(vm), vm);
     for (const listener of this.#listeners) listener(objectKey(vm), change);
   }
 
   remove(name: string): void {
-    this.woken = [];
+    this.triggered = [];
     const change = this.#cache.remove(`ns/${name}`);
     assert(change !== undefined);
     for (const listener of this.#listeners) listener(`ns/${name}`, change);
   }
 }
 
-describe('what a change of a VM wakes', () => {
+describe('a change of a VM triggers', () => {
   const all = ['anywhere ', 'namespace ns', 'claim ns/root', 'owner ns/db-uid', 'state ns/db'];
   const bare = { metadata: {} };
   const cases: Record<string, { before?: Spec; after?: Spec; want: readonly string[] }> = {
-    'nothing, where it comes unprotected': { after: bare, want: [] },
-    'all, where it comes protected': { after: {}, want: all },
-    'all, where the label comes': { before: bare, after: {}, want: all },
-    'all, where the label says True': {
+    'nothing if it is created unprotected': { after: bare, want: [] },
+    'all relations if it is created protected': { after: {}, want: all },
+    'all relations if the label is added': { before: bare, after: {}, want: all },
+    'all relations if the label is True': {
       before: bare,
       after: { metadata: { labels: { [PROTECTION_LABEL]: 'True' } } },
       want: all,
     },
-    'nothing, where the label does not protect': {
+    'nothing if the label has another value': {
       before: bare,
       after: { metadata: { labels: { [PROTECTION_LABEL]: 'yes' } } },
       want: [],
     },
-    'all, where the label goes': { before: {}, after: bare, want: all },
-    'all, where it is being deleted': {
+    'all relations if the label is removed': { before: {}, after: bare, want: all },
+    'all relations if it is being deleted': {
       before: {},
       after: { metadata: { ...PROTECTED, deletionTimestamp: '2026-01-01T12:00:00Z' } },
       want: all,
     },
-    'all, where it is gone': { before: {}, want: all },
-    'nothing, where an unprotected one is gone': { before: bare, want: [] },
-    'nothing, where something else has changed': {
+    'all relations if it is deleted': { before: {}, want: all },
+    'nothing if an unprotected VM is deleted': { before: bare, want: [] },
+    'nothing if something else has changed': {
       before: {},
       after: { metadata: { ...PROTECTED, resourceVersion: '2', annotations: { a: 'b' } } },
       want: [],
     },
-    'the claims that come and go': {
+    'the claims that are added and removed': {
       before: { claims: ['root', 'logs'] },
       after: { claims: ['data', 'root'] },
       want: ['claim ns/logs', 'claim ns/data'],
     },
-    'nothing, where an unprotected one gets another claim': {
+    'nothing if an unprotected VM gets another claim': {
       before: bare,
       after: { ...bare, claims: ['data'] },
       want: [],
     },
-    'what both own, where another took its name in one step': {
+    'both owners if another VM has replaced it': {
       before: {},
       after: { metadata: { ...PROTECTED, uid: 'new-uid' } },
       want: ['owner ns/db-uid', 'owner ns/new-uid'],
@@ -116,21 +116,21 @@ describe('what a change of a VM wakes', () => {
   };
   for (const [sentence, { before, after, want }] of Object.entries(cases)) {
     test(sentence, () => {
-      const feed = new Feed();
-      if (before !== undefined) feed.put(aVm('db', before));
-      if (after === undefined) feed.remove('db');
-      else feed.put(aVm('db', after));
-      assert.deepEqual(feed.woken, want);
+      const fake = new FakeVms();
+      if (before !== undefined) fake.put(aVm('db', before));
+      if (after === undefined) fake.remove('db');
+      else fake.put(aVm('db', after));
+      assert.deepEqual(fake.triggered, want);
     });
   }
 });
 
-test('the protected ones are found by all their ties, in order, and forgotten', () => {
-  const feed = new Feed();
-  const { vms } = feed;
-  feed.put(aVm('web', { claims: ['root', 'shared'] }));
-  feed.put(aVm('db', { claims: ['shared'] }));
-  feed.put(aVm('free', { metadata: {} }));
+test('protected VMs are found by all their relations, sorted, and forgotten', () => {
+  const fake = new FakeVms();
+  const { vms } = fake;
+  fake.put(aVm('web', { claims: ['root', 'shared'] }));
+  fake.put(aVm('db', { claims: ['shared'] }));
+  fake.put(aVm('free', { metadata: {} }));
   assert.deepEqual(vms.first('anywhere', ANYWHERE), ['ns/db', 'ns/web']);
   assert.deepEqual(vms.first('namespace', 'ns'), ['ns/db', 'ns/web']);
   assert.deepEqual(vms.first('claim', 'ns/shared'), ['ns/db', 'ns/web']);
@@ -138,26 +138,26 @@ test('the protected ones are found by all their ties, in order, and forgotten', 
   assert.deepEqual(vms.first('owner', 'ns/db-uid'), ['ns/db']);
   assert.deepEqual(vms.first('state', 'ns/db'), ['ns/db']);
   assert.deepEqual(vms.first('state', 'ns/free'), []);
-  feed.put(aVm('web', { claims: ['root'] }));
+  fake.put(aVm('web', { claims: ['root'] }));
   assert.deepEqual(vms.first('claim', 'ns/shared'), ['ns/db']);
-  feed.remove('web');
-  feed.put(aVm('db', { metadata: {} }));
+  fake.remove('web');
+  fake.put(aVm('db', { metadata: {} }));
   assert.deepEqual(vms.first('anywhere', ANYWHERE), []);
   assert.deepEqual(vms.first('claim', 'ns/root'), []);
 });
 
-test('of many only the first are looked at, and the mark says the same as of all', () => {
-  const feed = new Feed();
+test('the first of many VMs give the same mark as all of them', () => {
+  const fake = new FakeVms();
   const names = Array.from({ length: 50 }, (_, index) => `vm-${String(index).padStart(2, '0')}`);
-  for (const name of names.toReversed()) feed.put(aVm(name));
-  const first = feed.vms.first('claim', 'ns/root');
-  assert.equal(first.length, ENOUGH);
+  for (const name of names.toReversed()) fake.put(aVm(name));
+  const first = fake.vms.first('claim', 'ns/root');
+  assert.equal(first.length, MAX_FIRST);
   assert.equal(namesOfProtected(first), namesOfProtected(names.map((name) => `ns/${name}`)));
 });
 
-test('it leaves when it is to stop', () => {
-  const feed = new Feed();
-  const before = feed.listeners;
-  feed.stop();
-  assert.equal(feed.listeners, before - 1);
+test('stops listening when the signal aborts', () => {
+  const fake = new FakeVms();
+  const before = fake.listeners;
+  fake.stop();
+  assert.equal(fake.listeners, before - 1);
 });

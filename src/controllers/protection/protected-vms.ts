@@ -1,7 +1,7 @@
 /**
- * Which protected VMs would be lost with what: an index of the protected ones, in order, so that the first few of any
- * number are found at once. It also knows whom to wake when a VM changes: only those to whom a tie has come or gone. The
- * rest of what VMs do, status writes above all, concerns nobody here.
+ * An index of the protected VMs by the objects with which they would be lost. It is sorted, so that the first few are
+ * found quickly. Its sources trigger reconciles only when a VM gains or loses a relation, not for every change of its
+ * status.
  */
 import { claimNamesOf } from '#api/claim-names.ts';
 import { isProtected } from '#api/delete-protection.ts';
@@ -16,27 +16,27 @@ import { unreachable } from '#lib/invariant.ts';
 import type { Source } from '#runtime/controller.ts';
 
 /**
- * What a VM hangs on: that VMs are at all, its namespace, the claims that its template names now, itself as an owner, the
- * key by which its persistent state is found.
+ * A relation of a VM: `anywhere` to the definitions of our kinds, to its namespace, to the claims in its template, as
+ * an owner, or to the index key of its persistent state.
  */
-export type Tie = 'anywhere' | 'namespace' | 'claim' | 'owner' | 'state';
+export type Relation = 'anywhere' | 'namespace' | 'claim' | 'owner' | 'state';
 
-const TIES: readonly Tie[] = ['anywhere', 'namespace', 'claim', 'owner', 'state'];
+const RELATIONS: readonly Relation[] = ['anywhere', 'namespace', 'claim', 'owner', 'state'];
 
-/** The one value of the tie `anywhere`. */
+/** The only value of the relation `anywhere`. */
 export const ANYWHERE = '';
 
-/** More than a mark lists, so that it is seen that there are others. */
-export const ENOUGH = 10;
+/** More VMs than a mark names, so that it can say that there are others. */
+export const MAX_FIRST = 10;
 
-/** An owner is of the same namespace: who names one of another has none. */
-export function ownerKey(namespace: string | undefined, uid: string): string {
+/** Returns the key of an owner. An owner in another namespace is invalid, so the namespace is a part of the key. */
+export function vmOwnerKey(namespace: string | undefined, uid: string): string {
   return keyOf({ namespace, name: uid });
 }
 
 export class ProtectedVms {
   readonly #vms: Informer<VirtualMachine>;
-  readonly #found: Readonly<Record<Tie, Map<string, SortedKeys>>> = {
+  readonly #keys: Readonly<Record<Relation, Map<string, SortedKeys>>> = {
     anywhere: new Map(),
     namespace: new Map(),
     claim: new Map(),
@@ -44,41 +44,41 @@ export class ProtectedVms {
     state: new Map(),
   };
 
-  /** Follows the VMs until the signal aborts. Whoever is woken by a source of it finds it as new as the VMs are. */
+  /** Follows the VMs until the signal aborts. The index is up to date before its sources trigger a reconcile. */
   constructor(vms: Informer<VirtualMachine>, { signal }: { signal: AbortSignal }) {
     this.#vms = vms;
     const leave = vms.onChange((key, change) => {
-      for (const tie of TIES) this.#follow(tie, key, change);
+      for (const relation of RELATIONS) this.#follow(relation, key, change);
     });
     signal.addEventListener('abort', leave, { once: true });
   }
 
-  /** The keys of the first of them, in order. */
-  first(tie: Tie, value: string): readonly string[] {
-    return this.#found[tie].get(value)?.first(ENOUGH) ?? [];
+  /** Returns the keys of the first VMs with this relation, sorted. */
+  first(relation: Relation, value: string): readonly string[] {
+    return this.#keys[relation].get(value)?.first(MAX_FIRST) ?? [];
   }
 
-  /** `wakes`: the names to look at when a protected VM gets such a tie, or has it no more. */
-  source(tie: Tie, wakes: (value: string) => Iterable<string>): Source {
+  /** `keysOf`: returns the keys to reconcile when a protected VM gains or loses the relation to the value. */
+  source(relation: Relation, keysOf: (value: string) => Iterable<string>): Source {
     return {
       cache: this.#vms,
       subscribe: (add) =>
         this.#vms.onChange((_, change) => {
-          const { gone, come } = changedTies(tie, change);
-          for (const value of [...gone, ...come]) for (const key of wakes(value)) add(key);
+          const { lost, gained } = changedRelations(relation, change);
+          for (const value of [...lost, ...gained]) for (const key of keysOf(value)) add(key);
         }),
     };
   }
 
-  #follow(tie: Tie, key: string, change: ObjectChange<VirtualMachine>): void {
-    const found = this.#found[tie];
-    const { gone, come } = changedTies(tie, change);
-    for (const value of gone) {
+  #follow(relation: Relation, key: string, change: ObjectChange<VirtualMachine>): void {
+    const found = this.#keys[relation];
+    const { lost, gained } = changedRelations(relation, change);
+    for (const value of lost) {
       const keys = found.get(value);
       keys?.delete(key);
       if (keys?.size === 0) found.delete(value);
     }
-    for (const value of come) {
+    for (const value of gained) {
       const keys = found.get(value) ?? new SortedKeys();
       keys.add(key);
       found.set(value, keys);
@@ -88,20 +88,20 @@ export class ProtectedVms {
 
 const NONE: readonly string[] = [];
 
-function changedTies(tie: Tie, { old, new: next }: ObjectChange<VirtualMachine>) {
-  const before = tiesOf(tie, old);
-  const after = tiesOf(tie, next);
+function changedRelations(relation: Relation, { old, new: next }: ObjectChange<VirtualMachine>) {
+  const before = relationsOf(relation, old);
+  const after = relationsOf(relation, next);
   return {
-    gone: before.filter((value) => !after.includes(value)),
-    come: after.filter((value) => !before.includes(value)),
+    lost: before.filter((value) => !after.includes(value)),
+    gained: after.filter((value) => !before.includes(value)),
   };
 }
 
-/** One that is being deleted cannot be protected any more. */
-function tiesOf(tie: Tie, vm: Stored<VirtualMachine> | undefined): readonly string[] {
+/** Returns nothing for a VM under deletion, which is not protected any more. */
+function relationsOf(relation: Relation, vm: Stored<VirtualMachine> | undefined): readonly string[] {
   if (vm === undefined || !isProtected(vm) || vm.metadata.deletionTimestamp !== undefined) return NONE;
   const { namespace = '', uid } = vm.metadata;
-  switch (tie) {
+  switch (relation) {
     case 'anywhere':
       return [ANYWHERE];
     case 'namespace':
@@ -109,10 +109,10 @@ function tiesOf(tie: Tie, vm: Stored<VirtualMachine> | undefined): readonly stri
     case 'claim':
       return claimNamesOf(vm.spec.template.spec ?? {}).map((name) => keyOf({ namespace, name }));
     case 'owner':
-      return [ownerKey(namespace, uid)];
+      return [vmOwnerKey(namespace, uid)];
     case 'state':
       return [stateIndexKey(vm.metadata)];
     default:
-      return unreachable(tie);
+      return unreachable(relation);
   }
 }

@@ -1,13 +1,13 @@
 /**
- * Marks what a protected VM would be lost with, so that policies of the API server refuse to delete it, also when none of
- * our processes is alive.
+ * Marks the objects with which a protected VM would be lost, so that policies of the API server refuse to delete them,
+ * even if none of our processes runs.
  *
  *   VM ──► its namespace
- *    ├───► claims that its template names, that it controls, or that hold its state ──► the volumes bound to them
+ *    ├───► claims in its template, that it controls, or that hold its state ──► the volumes bound to them
  *    └───► the definitions of VirtualMachines and of their identity records
  *
- * Which VMs that are is found in protected-vms.ts and disks.ts, what is to be done in decide-mark.ts. The policies are the
- * operator's.
+ * protected-vms.ts and protected-disks.ts find the VMs, decide-mark.ts decides the mark. The operator installs the
+ * policies.
  */
 import { DEFINITION_BONDS } from '#api/protected-deletes.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
@@ -15,8 +15,8 @@ import type { Informer } from '#client/informer.ts';
 import { parseKey } from '#client/object-key.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import { decideMark, type MarkWorld } from '#controllers/protection/decide-mark.ts';
-import { Disks } from '#controllers/protection/disks.ts';
-import { Pace } from '#controllers/protection/pace.ts';
+import { ProtectedDisks } from '#controllers/protection/protected-disks.ts';
+import { RateLimit } from '#controllers/protection/rate-limit.ts';
 import { ANYWHERE, ProtectedVms } from '#controllers/protection/protected-vms.ts';
 import {
   CUSTOM_RESOURCE_DEFINITIONS,
@@ -36,15 +36,17 @@ import {
 } from '#runtime/controller.ts';
 
 const CONCURRENCY = 10;
-/** Each write of a definition makes API servers publish their schemas anew: a label on thousands of VMs must cost few. */
-const DEFINITION_PACE = { times: 10, periodMs: 10_000 };
+/**
+ * API servers publish their schemas again after each write of a definition: labelling thousands of VMs must cause few.
+ */
+const DEFINITION_RATE = { times: 10, periodMs: 10_000 };
 
 export const protectionController: PlaneController = {
   account: 'protection-controller',
   eventSource: 'protection-controller',
   start(parts) {
     const vms = new ProtectedVms(parts.informer(VIRTUAL_MACHINES), parts);
-    const disks = new Disks(vms, parts.informer(PERSISTENT_VOLUME_CLAIMS), parts.informer(PERSISTENT_VOLUMES));
+    const disks = new ProtectedDisks(vms, parts.informer(PERSISTENT_VOLUME_CLAIMS), parts.informer(PERSISTENT_VOLUMES));
     const definitions = [
       markNamespaces(parts, vms),
       markClaims(parts, vms, disks),
@@ -57,15 +59,19 @@ export const protectionController: PlaneController = {
 
 function markNamespaces({ informer }: ControllerParts, vms: ProtectedVms): ControllerDefinition<MarkWorld> {
   const namespaces = informer(NAMESPACES);
-  return marking('protection-namespaces', namespaces, {
+  return defineMarking('protection-namespaces', namespaces, {
     sources: [source(namespaces), vms.source('namespace', (name) => [name])],
     vmsOf: ({ metadata }) => vms.first('namespace', metadata.name).map(nameOf),
   });
 }
 
-function markClaims({ informer }: ControllerParts, vms: ProtectedVms, disks: Disks): ControllerDefinition<MarkWorld> {
+function markClaims(
+  { informer }: ControllerParts,
+  vms: ProtectedVms,
+  disks: ProtectedDisks,
+): ControllerDefinition<MarkWorld> {
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
-  return marking('protection-claims', claims, {
+  return defineMarking('protection-claims', claims, {
     sources: [
       source(claims),
       vms.source('claim', (key) => [key]),
@@ -76,9 +82,13 @@ function markClaims({ informer }: ControllerParts, vms: ProtectedVms, disks: Dis
   });
 }
 
-function markVolumes({ informer }: ControllerParts, vms: ProtectedVms, disks: Disks): ControllerDefinition<MarkWorld> {
+function markVolumes(
+  { informer }: ControllerParts,
+  vms: ProtectedVms,
+  disks: ProtectedDisks,
+): ControllerDefinition<MarkWorld> {
   const volumes = informer(PERSISTENT_VOLUMES);
-  return marking('protection-volumes', volumes, {
+  return defineMarking('protection-volumes', volumes, {
     sources: [
       source(volumes),
       source(informer(PERSISTENT_VOLUME_CLAIMS), (claim) => disks.volumesOf(claim)),
@@ -86,43 +96,43 @@ function markVolumes({ informer }: ControllerParts, vms: ProtectedVms, disks: Di
       vms.source('owner', (owner) => disks.controlledBy(owner).flatMap((key) => disks.volumesOfKey(key))),
       vms.source('state', (state) => disks.withState(state).flatMap((key) => disks.volumesOfKey(key))),
     ],
-    // Volumes are of no namespace: the mark names that of the VM.
+    // Volumes have no namespace, so the mark includes that of the VM.
     vmsOf: (volume) => disks.vmsOfVolume(volume),
   });
 }
 
-/** Marks the definitions that VMs would be lost with; all others of the cluster do not concern it. */
+/** Marks the definitions with which VMs would be lost, and ignores all others of the cluster. */
 function markDefinitions({ informer, clock }: ControllerParts, vms: ProtectedVms): ControllerDefinition<MarkWorld> {
   const definitions = informer(CUSTOM_RESOURCE_DEFINITIONS);
-  const paces = new Map(Object.keys(DEFINITION_BONDS).map((name) => [name, new Pace(DEFINITION_PACE)]));
-  const definition = marking('protection-definition', definitions, {
+  const limits = new Map(Object.keys(DEFINITION_BONDS).map((name) => [name, new RateLimit(DEFINITION_RATE)]));
+  const definition = defineMarking('protection-definition', definitions, {
     sources: [
-      source(definitions, ({ metadata }) => (paces.has(metadata.name) ? [metadata.name] : [])),
-      vms.source('anywhere', () => paces.keys()),
+      source(definitions, ({ metadata }) => (limits.has(metadata.name) ? [metadata.name] : [])),
+      vms.source('anywhere', () => limits.keys()),
     ],
-    isMarked: (key) => paces.has(key),
+    isMarked: (key) => limits.has(key),
     vmsOf: () => vms.first('anywhere', ANYWHERE),
-    waitMs: ({ metadata }) => paces.get(metadata.name)?.waitMs(clock.elapsed()) ?? 0,
+    waitMs: ({ metadata }) => limits.get(metadata.name)?.waitMs(clock.elapsed()) ?? 0,
   });
   const applied = (change: Change) => {
-    if (change.do === 'patch') paces.get(change.name.name)?.done(clock.elapsed());
+    if (change.do === 'patch') limits.get(change.name.name)?.record(clock.elapsed());
   };
   return { ...definition, applied };
 }
 
-interface Marking<T extends KubeObject> {
+interface MarkOptions<T extends KubeObject> {
   readonly sources: readonly Source[];
-  /** As the mark names them, sorted. */
+  /** Returns the VMs as the mark names them, sorted. */
   vmsOf(object: Stored<T>): readonly string[];
   waitMs?(object: Stored<T>): number;
-  /** Reports whether objects of this key are marked at all; every object of the kind unless given. */
+  /** Reports whether the object with this key is marked; by default all objects of the kind are. */
   isMarked?(key: string): boolean;
 }
 
-function marking<T extends KubeObject>(
+function defineMarking<T extends KubeObject>(
   name: string,
   marked: Informer<T>,
-  { sources, vmsOf, waitMs = () => 0, isMarked = () => true }: Marking<T>,
+  { sources, vmsOf, waitMs = () => 0, isMarked = () => true }: MarkOptions<T>,
 ): ControllerDefinition<MarkWorld> {
   const { type } = marked;
   return defineController<MarkWorld>({
@@ -139,7 +149,7 @@ function marking<T extends KubeObject>(
   });
 }
 
-/** Keys of one namespace and the names in them have the same order. */
+/** Returns the name of a VM. Within one namespace, names sort like keys. */
 function nameOf(vmKey: string): string {
   return parseKey(vmKey).name;
 }

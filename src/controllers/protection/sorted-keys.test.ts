@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SortedKeys } from '#controllers/protection/sorted-keys.ts';
 
-test('whatever comes and goes, the first are those that sorting would give', () => {
+test('after any insertions and deletions, the first keys are those of a sorted list', () => {
   const keys = new SortedKeys();
   const model = new Set<string>();
-  // Steps through all residues in an order that is none of theirs; every third step takes one out.
+  // Visits all residues in a mixed order; every third step deletes a key.
   for (let step = 1; step <= 600; step++) {
     const key = `ns/vm-${(step * 37) % 101}`;
     if (step % 3 === 0) {
@@ -21,7 +21,7 @@ test('whatever comes and goes, the first are those that sorting would give', () 
   assert.ok(model.size > 10);
 });
 
-test('a key that is there twice is gone at once', () => {
+test('a key that was added twice is deleted by one delete', () => {
   const keys = new SortedKeys();
   keys.add('a');
   keys.add('a');

@@ -1,6 +1,6 @@
 /**
- * Keys in order, of which only the first few are ever asked for. Taking one in or out is a binary search and the move of
- * a block of pointers: microseconds for ten thousands, and nothing is ever sorted.
+ * A sorted set of keys, of which only the first few are read. An insertion or deletion is a binary search and a move of
+ * pointers: microseconds for tens of thousands of keys.
  */
 export class SortedKeys {
   readonly #keys: string[] = [];
@@ -13,19 +13,19 @@ export class SortedKeys {
     return this.#keys.slice(0, count);
   }
 
-  /** What is there already stays there once. */
+  /** Adds a key once. */
   add(key: string): void {
-    const at = this.#placeOf(key);
+    const at = this.#indexOf(key);
     if (this.#keys[at] !== key) this.#keys.splice(at, 0, key);
   }
 
   delete(key: string): void {
-    const at = this.#placeOf(key);
+    const at = this.#indexOf(key);
     if (this.#keys[at] === key) this.#keys.splice(at, 1);
   }
 
-  /** Of the first that does not come before it. */
-  #placeOf(key: string): number {
+  /** Returns the index of the first key that is not less than this one. */
+  #indexOf(key: string): number {
     let low = 0;
     let high = this.#keys.length;
     while (low < high) {

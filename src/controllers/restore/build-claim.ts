@@ -1,4 +1,4 @@
-/** The claims into which the disks of a snapshot are restored: their names, and what they are. Pure. */
+/** Builds the claims into which the disks of a snapshot are restored, and their names. Pure. */
 import { createHash } from 'node:crypto';
 import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
 import { LAST_RESTORE_ANNOTATION } from '#api/names.ts';
@@ -8,8 +8,8 @@ import {
   type VirtualMachineRestore,
 } from '#api/virtual-machine-restore/kind.ts';
 import type { VirtualMachineSnapshotContent, VolumeBackup } from '#api/virtual-machine-snapshot-content/kind.ts';
-import { markOf, RESTORE_NAME_ANNOTATION, type VolumeView } from '#controllers/restore/restore-world.ts';
-import { isStateClaim, markedForTarget, stateClaimNameFor } from '#controllers/restore/restored-state.ts';
+import { restoreMark, RESTORE_NAME_ANNOTATION, type RestoredVolume } from '#controllers/restore/restore-world.ts';
+import { isStateClaim, markForTarget, stateClaimNameFor } from '#controllers/restore/restored-state.ts';
 import { isStateBackup } from '#controllers/snapshot/state-backup.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { apiVersionOf, type OwnerReference, type Stored } from '#kube/meta.ts';
@@ -20,27 +20,27 @@ type Restore = Stored<VirtualMachineRestore>;
 
 const MAX_NAME = 253;
 const HASH_LENGTH = 8;
-/** What the cluster has written onto the claim about the volume that it had; and we, about the VMs whose disk it was. */
+/** Matches annotations in which the cluster describes the volume of the old claim. */
 const CLUSTER_ANNOTATION = /^(pv\.kubernetes\.io|volume(\.beta)?\.kubernetes\.io)\//;
-const isOfOldClaim = (key: string) => CLUSTER_ANNOTATION.test(key) || key === PROTECTED_VMS_ANNOTATION;
+const describesOldClaim = (key: string) => CLUSTER_ANNOTATION.test(key) || key === PROTECTED_VMS_ANNOTATION;
 
-/** For status.restores. Disks that the snapshot does not hold are left as they are. */
-export function plannedRestores(
+/** Returns status.restores. Disks that are not in the snapshot are left unchanged. */
+export function planRestores(
   restore: Restore,
   { spec }: VirtualMachineSnapshotContent,
 ): NonNullable<RestoreStatus['restores']> {
   return (spec.volumeBackups ?? []).flatMap((backup) => {
     const { volumeName, volumeSnapshotName } = backup;
     if (volumeSnapshotName === undefined) return [];
-    const claimName = isStateBackup(spec, backup) ? stateClaimNameFor(restore) : claimNameFor(restore, backup);
+    const claimName = isStateBackup(spec, backup) ? stateClaimNameFor(restore) : restoredClaimName(restore, backup);
     return [{ volumeName, persistentVolumeClaim: claimName, volumeSnapshotName }];
   });
 }
 
-/** Whether the claim takes the place of the one that was there. */
+/** Reports whether the restored claim replaces an existing claim of the same name. */
 export function replacesClaim(
   restore: Restore,
-  { volumeName, claimName }: Pick<VolumeView, 'volumeName' | 'claimName'>,
+  { volumeName, claimName }: Pick<RestoredVolume, 'volumeName' | 'claimName'>,
 ): boolean {
   return isInPlace(restore, volumeName) && !isStateClaim(restore, claimName);
 }
@@ -49,16 +49,16 @@ function isInPlace(restore: Restore, volumeName: string): boolean {
   return restore.spec.volumeRestorePolicy === 'InPlace' && !overrideOf(restore, volumeName)?.restoreName;
 }
 
-function claimNameFor(restore: Restore, { volumeName, persistentVolumeClaim }: VolumeBackup): string {
+function restoredClaimName(restore: Restore, { volumeName, persistentVolumeClaim }: VolumeBackup): string {
   const { spec, metadata } = restore;
-  const given = overrideOf(restore, volumeName)?.restoreName;
-  if (given) return given;
+  const override = overrideOf(restore, volumeName)?.restoreName;
+  if (override) return override;
   if (isInPlace(restore, volumeName)) return persistentVolumeClaim.metadata.name ?? '';
   const prefix = spec.volumeRestorePolicy === 'PrefixTargetName' ? spec.target.name : `restore-${metadata.uid}`;
-  return bounded(`${prefix}-${volumeName}`);
+  return limitLength(`${prefix}-${volumeName}`);
 }
 
-function bounded(name: string): string {
+function limitLength(name: string): string {
   if (name.length <= MAX_NAME) return name;
   const hash = createHash('sha256').update(name).digest('hex').slice(0, HASH_LENGTH);
   return `${name.slice(0, MAX_NAME - HASH_LENGTH - 1).replace(/[-.]+$/, '')}-${hash}`;
@@ -68,12 +68,16 @@ function overrideOf({ spec }: Restore, volumeName: string) {
   return spec.volumeRestoreOverrides?.find((override) => override.volumeName === volumeName);
 }
 
-export function buildClaim(restore: Restore, backup: VolumeBackup, view: VolumeView): PersistentVolumeClaim {
-  const claim = claimFrom(restore, backup, view);
-  return isStateClaim(restore, view.claimName) ? markedForTarget(restore, claim) : claim;
+export function buildRestoredClaim(
+  restore: Restore,
+  backup: VolumeBackup,
+  view: RestoredVolume,
+): PersistentVolumeClaim {
+  const claim = buildFromBackup(restore, backup, view);
+  return isStateClaim(restore, view.claimName) ? markForTarget(restore, claim) : claim;
 }
 
-function claimFrom(restore: Restore, backup: VolumeBackup, view: VolumeView): PersistentVolumeClaim {
+function buildFromBackup(restore: Restore, backup: VolumeBackup, view: RestoredVolume): PersistentVolumeClaim {
   const { metadata, spec } = backup.persistentVolumeClaim;
   const { volumeName: _volume, dataSource: _source, dataSourceRef: _reference, ...kept } = spec;
   const override = overrideOf(restore, view.volumeName);
@@ -86,12 +90,12 @@ function claimFrom(restore: Restore, backup: VolumeBackup, view: VolumeView): Pe
       namespace: restore.metadata.namespace,
       ...(Object.keys(labels).length === 0 ? {} : { labels }),
       annotations: {
-        ...lasting(metadata.annotations),
+        ...withoutOldClaim(metadata.annotations),
         ...override?.annotations,
         [RESTORE_NAME_ANNOTATION]: restore.metadata.name,
-        [LAST_RESTORE_ANNOTATION]: markOf(restore),
+        [LAST_RESTORE_ANNOTATION]: restoreMark(restore),
       },
-      ownerReferences: [ownedByRestore(restore, { controller: true })],
+      ownerReferences: [restoreOwnerReference(restore, { controller: true })],
     },
     spec: {
       ...kept,
@@ -101,21 +105,23 @@ function claimFrom(restore: Restore, backup: VolumeBackup, view: VolumeView): Pe
   };
 }
 
-/** A disk may have grown beyond what its claim asked for; what was in it must fit again. */
-function sizeOf({ persistentVolumeClaim }: VolumeBackup, { snapshot }: VolumeView): { storage?: string | number } {
-  const asked = persistentVolumeClaim.spec.resources?.requests?.['storage'];
+/**
+ * Returns the size to request: at least that of the snapshot, as a disk may have grown beyond the request of its claim.
+ */
+function sizeOf({ persistentVolumeClaim }: VolumeBackup, { snapshot }: RestoredVolume): { storage?: string | number } {
+  const requested = persistentVolumeClaim.spec.resources?.requests?.['storage'];
   const needed = snapshot?.status?.restoreSize;
-  if (needed === undefined) return asked === undefined ? {} : { storage: asked };
+  if (needed === undefined) return requested === undefined ? {} : { storage: requested };
   const fits =
-    asked !== undefined && compareQuantities(parseQuantity(String(asked)), parseQuantity(String(needed))) >= 0;
-  return { storage: fits ? asked : needed };
+    requested !== undefined && compareQuantities(parseQuantity(String(requested)), parseQuantity(String(needed))) >= 0;
+  return { storage: fits ? requested : needed };
 }
 
-function lasting(annotations: Readonly<Record<string, string>> = {}): Record<string, string> {
-  return Object.fromEntries(Object.entries(annotations).filter(([key]) => !isOfOldClaim(key)));
+function withoutOldClaim(annotations: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(annotations).filter(([key]) => !describesOldClaim(key)));
 }
 
-export function ownedByRestore({ metadata }: Restore, { controller }: { controller: boolean }): OwnerReference {
+export function restoreOwnerReference({ metadata }: Restore, { controller }: { controller: boolean }): OwnerReference {
   const { name, uid } = metadata;
   const { kind } = VIRTUAL_MACHINE_RESTORES;
   const reference = { apiVersion: apiVersionOf(VIRTUAL_MACHINE_RESTORES), kind, name, uid };

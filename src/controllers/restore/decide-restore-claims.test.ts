@@ -1,8 +1,8 @@
-/** The claims of a restore: named, made from the snapshot, in place of others, filled. */
+/** Tests the claims of a restore: their names, creation, replacement and readiness. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VOLUME_COPY_FINALIZER } from '#api/names.ts';
-import { plannedRestores } from '#controllers/restore/build-claim.ts';
+import { planRestores } from '#controllers/restore/build-claim.ts';
 import { decideRestore } from '#controllers/restore/decide-restore.ts';
 import {
   aClaim,
@@ -20,97 +20,97 @@ import {
   type RestoreOverrides,
 } from '#controllers/restore/restore-world.fixture.ts';
 import {
-  HELD,
+  HELD_STATUS,
   DELETED,
   IN_PLACE,
   inPlace,
-  OLD,
-  OF_SNAPSHOT,
+  OLD_CLAIM,
+  SNAPSHOT_CLAIM,
   waitsForConsumer,
   type Step,
-  proveSteps,
+  testSteps,
 } from '#controllers/restore/testing/restore-steps.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 
 const steps: Record<string, Step> = {
-  'the claims are named before they are made': [
+  'names the claims before creating them': [
     { restore: aRestore({ status: { targetUID: 'vm-uid' } }), volumes: [aView()] },
     ['Creating new PVCs'],
   ],
-  'two volumes in one claim fail it': [
+  'fails if two volumes have the same claim': [
     { restore: aRestore({ status: { targetUID: 'vm-uid' } }), volumes: [aView(), aView({ volumeName: 'data' })] },
-    [`Failure: two volumes are to be restored into the claim ${CLAIM}`],
+    [`Failure: two volumes would be restored into PersistentVolumeClaim ${CLAIM}`],
   ],
-  'the claims are made': [{ volumes: [aView()] }, ['create PersistentVolumeClaim']],
-  'a missing VolumeSnapshot is waited for': [
+  'creates the claims': [{ volumes: [aView()] }, ['create PersistentVolumeClaim']],
+  'waits for a missing VolumeSnapshot': [
     { volumes: [aView({ snapshot: undefined })] },
     ['Waiting for VolumeSnapshot vs-root, which does not exist'],
   ],
-  'a claim of that name that is not ours fails it': [
+  'fails if a claim of that name exists that another restore or a user created': [
     { volumes: [aView({ claim: aClaim({ annotations: {} }) })] },
-    [`Failure: the claim ${CLAIM} exists already and was not made by this restore`],
+    [`Failure: PersistentVolumeClaim ${CLAIM} already exists and was not created by this restore`],
   ],
-  'InPlace: the old claim goes first': [inPlace(OLD), ['delete PersistentVolumeClaim']],
-  'InPlace: it is waited for until it is gone': [
-    inPlace(aClaim({ ...OLD.metadata, ...DELETED })),
+  'InPlace: deletes the old claim first': [inPlace(OLD_CLAIM), ['delete PersistentVolumeClaim']],
+  'InPlace: waits for the deletion of the old claim': [
+    inPlace(aClaim({ ...OLD_CLAIM.metadata, ...DELETED })),
     ['Waiting for new PVCs: db-root'],
   ],
-  'InPlace: then it is made anew': [inPlace(), ['create PersistentVolumeClaim']],
-  'InPlace: a claim that others use too is kept': [
-    inPlace(OLD, ['VirtualMachine web', 'VirtualMachineInstance web']),
-    ['Failure: the claim db-root cannot be replaced: VirtualMachine web uses it, too'],
+  'InPlace: then creates the new claim': [inPlace(), ['create PersistentVolumeClaim']],
+  'InPlace: keeps a claim that another VM uses': [
+    inPlace(OLD_CLAIM, ['VirtualMachine web', 'VirtualMachineInstance web']),
+    ['Failure: Cannot replace PersistentVolumeClaim db-root: VirtualMachine web also uses it'],
   ],
-  'InPlace: a claim that only has the name of the old one is kept': [
-    { ...inPlace(OLD), vm: aVm({ claimName: 'another', status: HELD }) },
-    ['Failure: the claim db-root cannot be replaced: it is not that of the VM'],
+  'InPlace: keeps a claim that only has the name of the old one': [
+    { ...inPlace(OLD_CLAIM), vm: aVm({ claimName: 'another', status: HELD_STATUS }) },
+    ['Failure: Cannot replace PersistentVolumeClaim db-root: it does not belong to the VM'],
   ],
-  'InPlace: the very claim of the snapshot is replaced, whatever the VM names now': [
-    { ...inPlace(OF_SNAPSHOT), vm: aVm({ claimName: 'another', status: HELD }) },
+  'InPlace: replaces the claim of the snapshot also if the VM does not use it now': [
+    { ...inPlace(SNAPSHOT_CLAIM), vm: aVm({ claimName: 'another', status: HELD_STATUS }) },
     ['delete PersistentVolumeClaim'],
   ],
-  'InPlace: once a disk was replaced, a claim that is in the way is waited for': [
+  'InPlace: waits for a conflicting claim once a disk was replaced': [
     {
       ...inPlace(),
       volumes: [
         aView({ claimName: 'db-root', claim: aClaim({ name: 'db-root' }) }),
-        aView({ volumeName: 'data', claimName: 'db-data', claim: OLD, users: ['VirtualMachine web'] }),
+        aView({ volumeName: 'data', claimName: 'db-data', claim: OLD_CLAIM, users: ['VirtualMachine web'] }),
       ],
     },
-    ['the claim db-data cannot be replaced: VirtualMachine web uses it, too'],
+    ['Cannot replace PersistentVolumeClaim db-data: VirtualMachine web also uses it'],
   ],
-  'a claim of that name that goes is waited for': [
+  'waits for a claim of that name that is being deleted': [
     { volumes: [aView({ claim: aClaim({ annotations: {}, ...DELETED }) })] },
     [`Waiting for new PVCs: ${CLAIM}`],
   ],
-  'InPlace: a claim of another restore is kept': [
+  'InPlace: keeps a claim of another restore': [
     inPlace(aClaim({ name: 'db-root', annotations: {} })),
-    ['Failure: the claim db-root cannot be replaced: it belongs to VirtualMachineRestore back'],
+    ['Failure: Cannot replace PersistentVolumeClaim db-root: it belongs to VirtualMachineRestore back'],
   ],
-  'InPlace: nothing is deleted while the VM runs': [
-    { ...inPlace(OLD), vmi: aVmi() },
+  'InPlace: deletes nothing while the VM runs': [
+    { ...inPlace(OLD_CLAIM), vmi: aVmi() },
     ['Waiting for target to be stopped (virtctl stop db) within 5m0s'],
   ],
   'InPlace: a target of another name replaces nothing': [
     {
-      ...inPlace(OLD),
+      ...inPlace(OLD_CLAIM),
       restore: aRestore({ target: 'copy', spec: IN_PLACE, status: { restores: RESTORES } }),
       vm: undefined,
     },
-    ['Failure: the claim db-root exists already and was not made by this restore'],
+    ['Failure: PersistentVolumeClaim db-root already exists and was not created by this restore'],
   ],
-  'a claim that is not bound is waited for': [
+  'waits for a claim that is not bound': [
     { volumes: [aView({ claim: aClaim({}, { phase: 'Pending' }) })] },
     [`Waiting for new PVCs: ${CLAIM}`],
   ],
-  'a volume that is not filled is waited for': [
+  'waits for a volume that is not filled': [
     { volumes: [aView({ claim: aClaim(), volume: aVolume([VOLUME_COPY_FINALIZER]) })] },
     [`Waiting for new PVCs: ${CLAIM}`],
   ],
-  'a claim that waits for its first consumer is enough': [
+  'does not wait for a claim that waits for its first consumer': [
     { volumes: [aView({ claim: aClaim({}, { phase: 'Pending' }), storageClass: waitsForConsumer })] },
     ['patch VirtualMachine'],
   ],
-  'one that has its consumer is filled first': [
+  'waits for a claim that already has its consumer': [
     {
       volumes: [aView({ claim: aClaim({}, { phase: 'Pending' }), storageClass: waitsForConsumer, volume: aVolume() })],
     },
@@ -118,9 +118,9 @@ const steps: Record<string, Step> = {
   ],
 };
 
-proveSteps(steps);
+testSteps(steps);
 
-test('the claim asks for what the snapshot holds, and belongs to the restore', () => {
+test('the claim has the size and source of the snapshot, and is owned by the restore', () => {
   const [change] = decideRestore(aWorld({ volumes: [aView({ snapshot: aVolumeSnapshot('2Gi') })] })).changes;
   assert.ok(change?.do === 'create');
   const { metadata, spec } = change.object as PersistentVolumeClaim;
@@ -140,21 +140,21 @@ test('the claim asks for what the snapshot holds, and belongs to the restore', (
 
 const long = 'v'.repeat(200);
 const names: Record<string, [RestoreOverrides, RegExp]> = {
-  'names are new': [{}, /^restore-restore-uid-root$/],
+  'names are new by default': [{}, /^restore-restore-uid-root$/],
   'InPlace takes the name that the claim had': [{ spec: IN_PLACE }, /^db-root$/],
   'PrefixTargetName puts the target first': [{ spec: { volumeRestorePolicy: 'PrefixTargetName' } }, /^db-root$/],
   'an override wins': [
     { spec: { ...IN_PLACE, volumeRestoreOverrides: [{ volumeName: 'root', restoreName: 'mine' }] } },
     /^mine$/,
   ],
-  'long names are cut': [
+  'long names are shortened': [
     { target: `${long}${long}`, spec: { volumeRestorePolicy: 'PrefixTargetName' } },
     /^v{244}-[0-9a-f]{8}$/,
   ],
 };
 for (const [name, [restore, want]] of Object.entries(names)) {
   test(name, () => {
-    const [planned] = plannedRestores(aRestore(restore), aContent());
+    const [planned] = planRestores(aRestore(restore), aContent());
     assert.match(planned?.persistentVolumeClaim ?? '', want);
   });
 }

@@ -1,4 +1,4 @@
-/** A restore from its first look to its end. */
+/** Tests the decisions about a restore from its first step to its end. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
@@ -22,80 +22,80 @@ import {
 } from '#controllers/restore/restore-world.fixture.ts';
 import {
   type Status,
-  told,
+  describePlan,
   DELETED,
-  known,
-  running,
+  startedRestore,
+  runningTarget,
   IN_PLACE,
   inPlace,
-  OLD,
-  WRITTEN,
-  RESTORED,
-  FAILED,
-  making,
+  OLD_CLAIM,
+  WRITTEN_VM,
+  RESTORED_RECORD,
+  FAILED_STATUS,
+  creatingRestore,
   type Step,
-  proveSteps,
+  testSteps,
 } from '#controllers/restore/testing/restore-steps.ts';
 import { ApiError } from '#kube/api-error.ts';
 
 const steps: Record<string, Step> = {
-  'it is held before anything else': [
+  'adds its finalizer before anything else': [
     { restore: aRestore({ metadata: { finalizers: [] } }) },
     ['patch VirtualMachineRestore'],
   ],
-  'a missing snapshot is waited for': [
+  'waits for a missing snapshot': [
     { restore: aRestore(), snapshot: undefined },
     ['VirtualMachineSnapshot before does not exist'],
   ],
-  'a snapshot that is not ready is waited for': [
+  'waits for a snapshot that is not ready': [
     { restore: aRestore(), snapshot: aSnapshot({ phase: 'InProgress', readyToUse: false }) },
     ['VirtualMachineSnapshot before is not ready to use'],
   ],
-  'a missing content is waited for': [
+  'waits for a missing content': [
     { restore: aRestore(), content: undefined },
     ['the content of VirtualMachineSnapshot before does not exist'],
   ],
-  'a content that is not ready is waited for': [
+  'waits for a content that is not ready': [
     { restore: aRestore(), content: aContent({ ready: false }) },
     ['the content of VirtualMachineSnapshot before is not ready to use'],
   ],
-  'a failed snapshot fails it': [
+  'fails if the snapshot failed': [
     { restore: aRestore(), snapshot: aSnapshot({ phase: 'Failed', readyToUse: false }) },
     ['Failure: VirtualMachineSnapshot before has failed'],
   ],
-  'a target that is there is waited for until it is held': [
+  'waits until an existing target is held': [
     { vm: aVm({ status: { restoreInProgress: 'another' } }) },
     ['Waiting for VirtualMachine db to be held for this restore'],
   ],
-  'a target that is being deleted is waited for': [
+  'waits for the deletion of a target that is being deleted': [
     { restore: aRestore(), vm: aVm({ metadata: DELETED }) },
-    ['Waiting for VirtualMachine db, which is being deleted, to be gone'],
+    ['Waiting for the deletion of VirtualMachine db'],
   ],
-  'another VM is not made what this one was': [
+  'fails if the target is another existing VM': [
     { restore: aRestore({ target: 'web' }), vm: aVm({ name: 'web' }) },
     ['Failure: restore source and restore target are different but restore target already exists'],
   ],
-  'a target that is gone fails it': [{ vm: undefined }, ['Failure: VirtualMachine db is gone']],
-  'a target that was made anew fails it': [
+  'fails if the target was deleted': [{ vm: undefined }, ['Failure: VirtualMachine db was deleted']],
+  'fails if the target was deleted and created again': [
     { vm: aVm({ metadata: { uid: 'another' } }) },
-    ['Failure: VirtualMachine db was deleted and made anew'],
+    ['Failure: VirtualMachine db was deleted and created again'],
   ],
-  'a target that goes meanwhile fails it': [
+  'fails if the target is being deleted': [
     { vm: aVm({ metadata: DELETED }) },
     ['Failure: VirtualMachine db is being deleted'],
   ],
-  'a VM that somebody else makes meanwhile is left alone': [
-    { restore: making },
+  'fails if a user created the target meanwhile': [
+    { restore: creatingRestore },
     ['Failure: VirtualMachine db was created meanwhile'],
   ],
-  'a running target is waited for': [running(), ['Waiting for target to be stopped (virtctl stop db) within 5m0s']],
-  'a target that runs on after five minutes fails it': [
-    { ...running('WaitGracePeriod'), now: NOW_MS + 240_000 },
+  'waits for a running target': [runningTarget(), ['Waiting for target to be stopped (virtctl stop db) within 5m0s']],
+  'fails if the target still runs after five minutes': [
+    { ...runningTarget('WaitGracePeriod'), now: NOW_MS + 240_000 },
     ['Failure: VirtualMachine db was not stopped within 5m0s'],
   ],
-  'the five minutes begin when the snapshot is whole': [
+  'starts the five minutes when the snapshot is ready': [
     {
-      ...running('WaitGracePeriod'),
+      ...runningTarget('WaitGracePeriod'),
       snapshot: aSnapshot({
         conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: '2030-01-01T00:04:00Z' }],
       }),
@@ -104,137 +104,155 @@ const steps: Record<string, Step> = {
     ['Waiting for target to be stopped (virtctl stop db) within 5m0s'],
   ],
   'WaitEventually waits for ever': [
-    { ...running('WaitEventually'), now: NOW_MS + 1e9 },
+    { ...runningTarget('WaitEventually'), now: NOW_MS + 1e9 },
     ['Waiting for target to be stopped (virtctl stop db)'],
   ],
-  'FailImmediate does not wait': [running('FailImmediate'), ['Failure: VirtualMachine db is not stopped']],
-  'FailImmediate has nothing against a guest that has ended': [
-    { ...running('FailImmediate', { runStrategy: 'Manual' }), vmi: { ...aVmi(), status: { phase: 'Succeeded' } } },
+  'FailImmediate fails at once if the target runs': [
+    runningTarget('FailImmediate'),
+    ['Failure: VirtualMachine db is not stopped'],
+  ],
+  'FailImmediate accepts a guest that has ended': [
+    {
+      ...runningTarget('FailImmediate', { runStrategy: 'Manual' }),
+      vmi: { ...aVmi(), status: { phase: 'Succeeded' } },
+    },
     ['Waiting for target to be stopped'],
   ],
-  'StopTarget stops it': [running('StopTarget'), ['patch VirtualMachine', 'Waiting for target to be stopped']],
-  'StopTarget stops it once': [running('StopTarget', { runStrategy: 'Halted' }), ['Waiting for target to be stopped']],
-  'nobody is stopped for a restore that cannot go on': [
-    { ...running('StopTarget'), volumes: [aView({ claim: aClaim({ annotations: {} }) })] },
-    [`Failure: the claim ${CLAIM} exists already and was not made by this restore`],
+  'StopTarget stops the target': [
+    runningTarget('StopTarget'),
+    ['patch VirtualMachine', 'Waiting for target to be stopped'],
   ],
-  'the target is written when all claims are filled': [{}, ['patch VirtualMachine']],
-  'a target that is made has its record first': [
-    { restore: making, vm: undefined, record: undefined },
+  'StopTarget stops the target once': [
+    runningTarget('StopTarget', { runStrategy: 'Halted' }),
+    ['Waiting for target to be stopped'],
+  ],
+  'does not stop the target for a restore that fails': [
+    { ...runningTarget('StopTarget'), volumes: [aView({ claim: aClaim({ annotations: {} }) })] },
+    [`Failure: PersistentVolumeClaim ${CLAIM} already exists and was not created by this restore`],
+  ],
+  'writes the target when all claims are filled': [{}, ['patch VirtualMachine']],
+  'creates the record before a new target': [
+    { restore: creatingRestore, vm: undefined, record: undefined },
     ['create VirtualMachineIdentity'],
   ],
-  'the record of an earlier VM is waited for': [
-    { restore: making, vm: undefined },
-    ['Waiting for the identity record db of an earlier VirtualMachine to go'],
+  'waits for the deletion of the record of an earlier VM': [
+    { restore: creatingRestore, vm: undefined },
+    ['Waiting for the deletion of the identity record db of an earlier VirtualMachine'],
   ],
-  'without a record in the snapshot the VM is made at once': [
-    { restore: making, vm: undefined, record: undefined, content: aContent({ identity: 'none' }) },
+  'creates the VM at once if the snapshot has no record': [
+    { restore: creatingRestore, vm: undefined, record: undefined, content: aContent({ identity: 'none' }) },
     ['create VirtualMachine'],
   ],
-  'a patch that does not fit fails it': [
+  'fails if a patch cannot be applied': [
     { restore: aRestore({ status: { restores: RESTORES }, spec: { patches: ['{"op":'] } }), vm: undefined },
     ['Failure: Cannot apply spec.patches: Unexpected end of JSON input'],
   ],
-  'a VM that was made is known by its mark': [{ restore: making, vm: WRITTEN }, ['Created VirtualMachine db']],
-  'after the VM its record is set back': [{ vm: WRITTEN }, ['patch VirtualMachineIdentity']],
-  'also while somebody deletes it, as long as it is held': [
-    { vm: WRITTEN, record: aRecord({ ...DELETED, finalizers: [RECORD_FINALIZER] }) },
+  'recognizes a VM that it created by its mark': [
+    { restore: creatingRestore, vm: WRITTEN_VM },
+    ['Created VirtualMachine db'],
+  ],
+  'restores the record after an existing VM': [{ vm: WRITTEN_VM }, ['patch VirtualMachineIdentity']],
+  'restores a record under deletion that its finalizer holds': [
+    { vm: WRITTEN_VM, record: aRecord({ ...DELETED, finalizers: [RECORD_FINALIZER] }) },
     ['patch VirtualMachineIdentity'],
   ],
-  'one that nothing holds is waited for': [
-    { vm: WRITTEN, record: aRecord({ ...DELETED, finalizers: ['other'] }) },
-    ['Waiting for the identity record db of an earlier VirtualMachine to go'],
+  'waits for a record under deletion that its finalizer does not hold': [
+    { vm: WRITTEN_VM, record: aRecord({ ...DELETED, finalizers: ['other'] }) },
+    ['Waiting for the deletion of the identity record db of an earlier VirtualMachine'],
   ],
-  'then the claims are handed over': [{ vm: WRITTEN, record: RESTORED }, ['patch PersistentVolumeClaim']],
-  'then it is complete': [
-    { vm: WRITTEN, record: RESTORED, volumes: [aView({ claim: aClaim({ ownerReferences: undefined }) })] },
+  'hands over the claims after the record': [
+    { vm: WRITTEN_VM, record: RESTORED_RECORD },
+    ['patch PersistentVolumeClaim'],
+  ],
+  'is complete when the claims are handed over': [
+    { vm: WRITTEN_VM, record: RESTORED_RECORD, volumes: [aView({ claim: aClaim({ ownerReferences: undefined }) })] },
     ['Operation complete'],
   ],
-  'the end needs no snapshot any more': [
-    { vm: WRITTEN, snapshot: undefined, content: undefined, volumes: [] },
+  'completes without the snapshot once the VM is written': [
+    { vm: WRITTEN_VM, snapshot: undefined, content: undefined, volumes: [] },
     ['Operation complete'],
   ],
-  'one that is complete is left alone': [{ restore: known({ status: { complete: true } }), vm: undefined }, []],
-  'one that failed takes its claims and its record away': [
+  'does nothing once complete': [{ restore: startedRestore({ status: { complete: true } }), vm: undefined }, []],
+  'deletes its claims and its record after a failure': [
     {
-      restore: known({ status: FAILED }),
+      restore: startedRestore({ status: FAILED_STATUS }),
       record: aRecord({ ownerReferences: [{ apiVersion: 'v', kind: 'k', name: 'back', uid: 'restore-uid' }] }),
     },
     ['delete PersistentVolumeClaim', 'delete VirtualMachineIdentity'],
   ],
-  'one that failed in place leaves the VM the only disks that it has': [
+  'InPlace: leaves the VM its only disks after a failure': [
     {
-      restore: known({ spec: IN_PLACE, status: FAILED }),
+      restore: startedRestore({ spec: IN_PLACE, status: FAILED_STATUS }),
       vm: undefined,
       volumes: [aView({ claimName: 'db-root', claim: aClaim({ name: 'db-root' }) })],
     },
     ['patch PersistentVolumeClaim'],
   ],
-  'so it does before it goes': [
+  'InPlace: leaves the VM its only disks before it is deleted': [
     {
-      restore: known({ spec: IN_PLACE, status: FAILED, metadata: DELETED }),
+      restore: startedRestore({ spec: IN_PLACE, status: FAILED_STATUS, metadata: DELETED }),
       vm: undefined,
       volumes: [aView({ claimName: 'db-root', claim: aClaim({ name: 'db-root' }) })],
     },
     ['patch PersistentVolumeClaim'],
   ],
-  'and then it goes': [
+  'InPlace: removes its finalizer afterwards': [
     {
-      restore: known({ spec: IN_PLACE, status: FAILED, metadata: DELETED }),
+      restore: startedRestore({ spec: IN_PLACE, status: FAILED_STATUS, metadata: DELETED }),
       vm: undefined,
       volumes: [aView({ claimName: 'db-root', claim: aClaim({ name: 'db-root', ownerReferences: undefined }) })],
     },
     ['patch VirtualMachineRestore'],
   ],
-  'one that failed lets go of a disk of a protected VM, by whomever it was put under the restore': [
+  'keeps a disk of a protected VM after a failure': [
     {
-      restore: known({ status: FAILED }),
+      restore: startedRestore({ status: FAILED_STATUS }),
       vm: undefined,
       volumes: [aView({ claim: aClaim({ annotations: { ...MARK, [PROTECTED_VMS_ANNOTATION]: 'db' } }) })],
     },
     ['patch PersistentVolumeClaim'],
   ],
-  'one that failed touches nothing of others': [
+  'keeps claims that it does not own after a failure': [
     {
-      restore: known({ status: FAILED }),
+      restore: startedRestore({ status: FAILED_STATUS }),
       volumes: [aView({ claim: aClaim({ ownerReferences: undefined }) })],
     },
     [],
   ],
-  'deleted before the VM was written it is given up': [
-    { restore: known({ metadata: DELETED }) },
+  'is cancelled if deleted before the VM was written': [
+    { restore: startedRestore({ metadata: DELETED }) },
     ['patch VirtualMachineRestore'],
   ],
-  'deleted after the VM was written it is finished first': [
-    { restore: known({ metadata: DELETED }), vm: WRITTEN },
+  'is completed first if deleted after the VM was written': [
+    { restore: startedRestore({ metadata: DELETED }), vm: WRITTEN_VM },
     ['patch VirtualMachineIdentity'],
   ],
-  'deleted after an old claim was replaced it is finished first': [
-    { ...inPlace(), restore: known({ metadata: DELETED, spec: IN_PLACE }) },
+  'is completed first if deleted after an old claim was replaced': [
+    { ...inPlace(), restore: startedRestore({ metadata: DELETED, spec: IN_PLACE }) },
     ['create PersistentVolumeClaim'],
   ],
-  'deleted before an old claim was replaced it is given up': [
-    { ...inPlace(OLD), restore: known({ metadata: DELETED, spec: IN_PLACE }) },
+  'is cancelled if deleted before an old claim was replaced': [
+    { ...inPlace(OLD_CLAIM), restore: startedRestore({ metadata: DELETED, spec: IN_PLACE }) },
     ['patch VirtualMachineRestore'],
   ],
-  'deleted and not held by us it begins nothing': [
-    { restore: known({ metadata: { ...DELETED, finalizers: ['other'] } }) },
+  'does nothing if deleted without its finalizer': [
+    { restore: startedRestore({ metadata: { ...DELETED, finalizers: ['other'] } }) },
     [],
   ],
 };
 
-proveSteps(steps);
+testSteps(steps);
 
-test('a target that is there is known by its uid from the first look', () => {
+test('the first step records the uid of an existing target', () => {
   const { status } = decideRestore(aWorld({ restore: aRestore() }));
   assert.equal((status as Status).targetUID, 'vm-uid');
 });
 
-test('the grace period ends by itself', () => {
-  assert.equal(decideRestore(aWorld(running())).requeueAfterMs, 240_000);
+test('requeues at the end of the grace period', () => {
+  assert.equal(decideRestore(aWorld(runningTarget())).requeueAfterMs, 240_000);
 });
 
-test('nobody gets another uuid without being told who has the old one', () => {
+test('an Event reports a new uuid and the VM that has the old one', () => {
   const vm = aVm({ name: 'copy', firmware: { uuid: OTHER_UUID }, metadata: { annotations: MARK } });
   const restore = aRestore({ target: 'copy', status: { restores: RESTORES } });
   const [event] = decideRestore(aWorld({ restore, vm, uuidHolder: 'ns/db' })).events ?? [];
@@ -242,7 +260,7 @@ test('nobody gets another uuid without being told who has the old one', () => {
   assert.match(event?.message ?? '', /^VirtualMachine copy has the new firmware uuid f2a0.*VirtualMachine db has/);
 });
 
-test('nor when the other one is gone meanwhile; but who asked for another uuid knows', () => {
+test('an Event reports a new uuid also if the other VM was deleted, but not if a patch set it', () => {
   const vm = aVm({ name: 'copy', firmware: { uuid: OTHER_UUID }, metadata: { annotations: MARK } });
   const eventsOf = (patches?: string[]) => {
     const restore = aRestore({ target: 'copy', spec: { patches }, status: { restores: RESTORES } });
@@ -252,12 +270,16 @@ test('nor when the other one is gone meanwhile; but who asked for another uuid k
   assert.deepEqual(eventsOf(['{"op":"replace","path":"/spec/template/spec/domain/firmware/uuid","value":""}']), []);
 });
 
-test('what the API finds invalid fails it, and everything else is tried again', () => {
+test('an invalid write fails the restore; after other errors it retries', () => {
   const [change] = decideRestore(aWorld()).changes;
   assert.ok(change !== undefined);
   const status = (code: number, reason: string) =>
     concludeRestore(aWorld(), [{ change, error: new ApiError(code, reason, 'no') }]);
-  assert.deepEqual(told({ changes: [], status: status(422, 'Invalid') }), ['Failure: Cannot patch VirtualMachine: no']);
-  assert.deepEqual(told({ changes: [], status: status(403, 'Forbidden') }), ['Cannot patch VirtualMachine: no']);
+  assert.deepEqual(describePlan({ changes: [], status: status(422, 'Invalid') }), [
+    'Failure: Cannot patch VirtualMachine: no',
+  ]);
+  assert.deepEqual(describePlan({ changes: [], status: status(403, 'Forbidden') }), [
+    'Cannot patch VirtualMachine: no',
+  ]);
   assert.equal(status(409, 'Conflict'), undefined);
 });

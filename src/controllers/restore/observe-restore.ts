@@ -1,4 +1,4 @@
-/** Reads the world of a restore: from caches, but for the target and its instance, at which it looks itself. */
+/** Observes the world of a restore: from caches, except for the target and its instance, which are read live. */
 import { firmwareUuidOf } from '#api/firmware-uuid-index.ts';
 import { legacyUuid } from '#api/legacy-uuid.ts';
 import { findState, stateOwnerOf, SUPERSEDES_ANNOTATION } from '#api/persistent-state.ts';
@@ -18,9 +18,9 @@ import {
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { claimKeysOfInstance, claimKeysOfVm, claimKeysOfVolume, VMS_BY_CLAIM } from '#controllers/claim-keys.ts';
 import { CLAIMS_BY_STATE, stateIndexKey, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
-import { plannedRestores } from '#controllers/restore/build-claim.ts';
-import { uuidOf } from '#controllers/restore/build-restored-vm.ts';
-import type { RestoreWorld, VolumeView } from '#controllers/restore/restore-world.ts';
+import { planRestores } from '#controllers/restore/build-claim.ts';
+import { snapshotUuidOf } from '#controllers/restore/build-restored-vm.ts';
+import type { RestoreWorld, RestoredVolume } from '#controllers/restore/restore-world.ts';
 import { stateClaimNameFor } from '#controllers/restore/restored-state.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type ResourceType, type Stored } from '#kube/meta.ts';
@@ -28,18 +28,18 @@ import { VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { liveLook } from '#runtime/live-look.ts';
 
-/** Instances by the key of each claim that they run on, whatever the templates of their VMs say by now. */
+/** Index of instances by the keys of their claims, which may differ from those in the templates of their VMs. */
 const INSTANCES_BY_CLAIM = 'claim';
 const CLAIMS_BY_UID = 'uid';
-/** VMs by the uuid that their guests see, also where it is not written down yet. */
-const BY_EFFECTIVE_UUID = 'effective-firmware-uuid';
-/** Volumes by the key of the claim that they are for. */
-const BY_CLAIM_REF = 'claim-ref';
+/** Index of VMs by the uuid that their guests see, also if it is not in the spec yet. */
+const VMS_BY_EFFECTIVE_UUID = 'effective-firmware-uuid';
+/** Index of volumes by the key of their claim. */
+const VOLUMES_BY_CLAIM = 'claim-ref';
 
-type States = Pick<RestoreWorld, 'currentState' | 'supersededState'>;
+type StateClaims = Pick<RestoreWorld, 'currentState' | 'supersededState'>;
 type Observe = (key: string, options: { signal: AbortSignal }) => Promise<RestoreWorld | undefined>;
 
-export function restoreObserver({ client, informer, clock }: ControllerParts): Observe {
+export function createRestoreObserver({ client, informer, clock }: ControllerParts): Observe {
   const restores = informer(VIRTUAL_MACHINE_RESTORES);
   const snapshots = informer(VIRTUAL_MACHINE_SNAPSHOTS);
   const contents = informer(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS);
@@ -52,15 +52,18 @@ export function restoreObserver({ client, informer, clock }: ControllerParts): O
   const volumeSnapshots = informer(VOLUME_SNAPSHOTS);
   vms.addIndex(VMS_BY_CLAIM, claimKeysOfVm);
   vmis.addIndex(INSTANCES_BY_CLAIM, claimKeysOfInstance);
-  vms.addIndex(BY_EFFECTIVE_UUID, effectiveUuidsOf);
-  volumes.addIndex(BY_CLAIM_REF, claimKeysOfVolume);
+  vms.addIndex(VMS_BY_EFFECTIVE_UUID, effectiveUuidsOf);
+  volumes.addIndex(VOLUMES_BY_CLAIM, claimKeysOfVolume);
   claims.addIndex(CLAIMS_BY_STATE, stateIndexKeysOf);
   claims.addIndex(CLAIMS_BY_UID, ({ metadata }) => [metadata.uid]);
-  const look = liveLook(client);
+  const readLive = liveLook(client);
 
-  function viewsOf(restore: Stored<VirtualMachineRestore>, content?: VirtualMachineSnapshotContent): VolumeView[] {
+  function observeVolumes(
+    restore: Stored<VirtualMachineRestore>,
+    content?: VirtualMachineSnapshotContent,
+  ): RestoredVolume[] {
     const { namespace } = restore.metadata;
-    const planned = restore.status?.restores ?? (content === undefined ? [] : plannedRestores(restore, content));
+    const planned = restore.status?.restores ?? (content === undefined ? [] : planRestores(restore, content));
     const backups = new Map(content?.spec.volumeBackups?.map((backup) => [backup.volumeName, backup]));
     return planned.map(({ volumeName, persistentVolumeClaim: claimName, volumeSnapshotName: snapshotName }) => {
       const claimKey = keyOf({ namespace, name: claimName });
@@ -72,7 +75,9 @@ export function restoreObserver({ client, informer, clock }: ControllerParts): O
         snapshotName,
         backup: backups.get(volumeName),
         claim,
-        volume: volumes.byIndex(BY_CLAIM_REF, claimKey).find(({ spec }) => spec.claimRef?.uid === claim?.metadata.uid),
+        volume: volumes
+          .byIndex(VOLUMES_BY_CLAIM, claimKey)
+          .find(({ spec }) => spec.claimRef?.uid === claim?.metadata.uid),
         storageClass: className ? classes.get(className) : undefined,
         snapshot: volumeSnapshots.get(keyOf({ namespace, name: snapshotName })),
         users: usersOf(claimKey, restore.spec.target.name),
@@ -89,8 +94,8 @@ export function restoreObserver({ client, informer, clock }: ControllerParts): O
     ];
   }
 
-  /** `vm`: the target, where it is there. */
-  function statesOf(restore: Stored<VirtualMachineRestore>, vm: Stored<VirtualMachine> | undefined): States {
+  /** Returns the claims of the target's current and superseded state. `vm`: the target, if it exists. */
+  function observeState(restore: Stored<VirtualMachineRestore>, vm: Stored<VirtualMachine> | undefined): StateClaims {
     if (vm === undefined) return {};
     const { namespace } = restore.metadata;
     const own = claims.get(keyOf({ namespace, name: stateClaimNameFor(restore) }));
@@ -104,9 +109,9 @@ export function restoreObserver({ client, informer, clock }: ControllerParts): O
     };
   }
 
-  /** The first by name, so that the same is told each time. */
-  function holderOf(content: VirtualMachineSnapshotContent, targetKey: string): string | undefined {
-    const holders = vms.byIndex(BY_EFFECTIVE_UUID, uuidOf(content.spec).uuid.toLowerCase());
+  /** Returns the first VM by name that has the uuid of the snapshot, so that the message is the same each time. */
+  function findUuidHolder(content: VirtualMachineSnapshotContent, targetKey: string): string | undefined {
+    const holders = vms.byIndex(VMS_BY_EFFECTIVE_UUID, snapshotUuidOf(content.spec).uuid.toLowerCase());
     return holders
       .map(objectKey)
       .filter((key) => key !== targetKey)
@@ -122,9 +127,9 @@ export function restoreObserver({ client, informer, clock }: ControllerParts): O
     const contentName = snapshot?.status?.virtualMachineSnapshotContentName;
     const content = contentName ? contents.get(keyOf({ namespace, name: contentName })) : undefined;
     const finished = isRestoreFinished(restore);
-    // In this order: the VM controller makes no instance of a VM that it holds for us.
-    const vm = finished ? undefined : await look(VIRTUAL_MACHINES, target, options);
-    const vmi = vm === undefined ? undefined : await look(VIRTUAL_MACHINE_INSTANCES, target, options);
+    // The VM is read first: the VM controller creates no instance of a VM that it holds for this restore.
+    const vm = finished ? undefined : await readLive(VIRTUAL_MACHINES, target, options);
+    const vmi = vm === undefined ? undefined : await readLive(VIRTUAL_MACHINE_INSTANCES, target, options);
     return {
       restore,
       snapshot,
@@ -132,15 +137,15 @@ export function restoreObserver({ client, informer, clock }: ControllerParts): O
       vm,
       vmi,
       record: records.get(keyOf(target)),
-      volumes: viewsOf(restore, content),
-      ...statesOf(restore, vm),
-      uuidHolder: content === undefined ? undefined : holderOf(content, keyOf(target)),
+      volumes: observeVolumes(restore, content),
+      ...observeState(restore, vm),
+      uuidHolder: content === undefined ? undefined : findUuidHolder(content, keyOf(target)),
       now: clock.now(),
     };
   };
 }
 
-/** A VM of old gets its uuid from its name sooner or later: it counts from now on. */
+/** Returns the uuid of a VM. One that was stored without a uuid will get the legacy uuid, which therefore counts. */
 function effectiveUuidsOf(vm: Stored<VirtualMachine>): string[] {
   return isDeleting(vm) ? [] : [firmwareUuidOf(vm) ?? legacyUuid(vm.metadata.name)];
 }

@@ -1,4 +1,4 @@
-/** The controller as it is started: what wakes it, what it counts, and of whom it tells. */
+/** Tests the controller as a whole: its sources, its metric and its Events. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
@@ -33,15 +33,15 @@ const KINDS = [
   VOLUME_SNAPSHOTS,
 ];
 
-test('each thing that it waits for wakes it; a legacy uuid is counted once, and the VM is told', async () => {
+test('each awaited object triggers a reconcile; a legacy uuid is counted once, and the VM gets the Event', async () => {
   const api = new FakeApi();
   const { client } = new FakeLink(api, KINDS);
   const clock = new FakeClock();
   const log = createLog('error', { write: () => undefined });
   const abort = new AbortController();
   const { signal } = abort;
-  const told: string[] = [];
-  const events = { record: ({ kind }: KubeObject, { reason }: EventNote) => void told.push(`${kind} ${reason}`) };
+  const recorded: string[] = [];
+  const events = { record: ({ kind }: KubeObject, { reason }: EventNote) => void recorded.push(`${kind} ${reason}`) };
   const metrics = new Metrics();
   const informers = new SharedInformers({ reader: client, clock, log, signal });
   const informer: typeof informers.of = (type) => informers.of(type);
@@ -51,15 +51,15 @@ test('each thing that it waits for wakes it; a legacy uuid is counted once, and 
   const { resourceVersion: _, finalizers: _finalizers, ...metadata } = aRestore().metadata;
   api.put(VIRTUAL_MACHINE_RESTORES, { ...aRestore(), metadata });
   await settle();
-  const said = () => {
+  const message = () => {
     const { conditions = [] } = api.peek(VIRTUAL_MACHINE_RESTORES, 'ns/back')?.status ?? {};
     return conditions.find(({ type }) => type === 'Progressing')?.message;
   };
-  assert.equal(said(), 'VirtualMachineSnapshot before does not exist');
+  assert.equal(message(), 'VirtualMachineSnapshot before does not exist');
 
   api.put(VIRTUAL_MACHINE_SNAPSHOTS, unversioned(aSnapshot()));
   await settle();
-  assert.equal(said(), 'the content of VirtualMachineSnapshot before does not exist');
+  assert.equal(message(), 'the content of VirtualMachineSnapshot before does not exist');
 
   api.put(VOLUME_SNAPSHOTS, unversioned(aVolumeSnapshot()));
   await settle();
@@ -67,19 +67,19 @@ test('each thing that it waits for wakes it; a legacy uuid is counted once, and 
   await settle();
   const [claim] = api.all(PERSISTENT_VOLUME_CLAIMS);
   assert.ok(claim !== undefined);
-  assert.equal(said(), `Waiting for new PVCs: ${claim.metadata.name}`);
+  assert.equal(message(), `Waiting for new PVCs: ${claim.metadata.name}`);
 
   const { name, namespace, uid } = claim.metadata;
   const spec = { capacity: {}, accessModes: [], claimRef: { name, namespace, uid } };
   api.update(PERSISTENT_VOLUME_CLAIMS, { ...claim, status: { phase: 'Bound' } }, { subresource: 'status' });
   await settle();
-  assert.equal(api.all(VIRTUAL_MACHINES).length, 0, 'its volume is not known yet');
+  assert.equal(api.all(VIRTUAL_MACHINES).length, 0, 'the volume does not exist yet');
   api.put(PERSISTENT_VOLUMES, { apiVersion: 'v1', kind: 'PersistentVolume', metadata: { name: 'pv' }, spec });
   await settle();
-  assert.equal(said(), 'Operation complete');
+  assert.equal(message(), 'Operation complete');
 
   assert.match(metrics.text(), /^selfsame_legacy_firmware_uuid_total\{use="restore"\} 1$/m);
-  const last = (kind: string) => told.findLast((word) => word.startsWith(`${kind} `));
+  const last = (kind: string) => recorded.findLast((entry) => entry.startsWith(`${kind} `));
   assert.equal(last('VirtualMachine'), 'VirtualMachine VirtualMachineRestoreComplete');
   assert.equal(last('VirtualMachineRestore'), 'VirtualMachineRestore VirtualMachineRestoreComplete');
   abort.abort();

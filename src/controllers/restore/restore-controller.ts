@@ -1,8 +1,8 @@
 /**
- * VirtualMachineRestores: a VM becomes what a snapshot holds. A target that is there is held by controllers/vm meanwhile;
- * the disks are filled by controllers/storage and the node agents, which see the claims that are made here.
+ * The controller of VirtualMachineRestores: makes a VM match a snapshot. controllers/vm holds an existing target
+ * meanwhile; controllers/storage and the node agents fill the claims that are created here.
  *
- *   target held and stopped ─► claims named ─► made ─► filled ─► identity record, VM ─► claims handed over ─► complete
+ *   target held, stopped ─► claims named ─► created ─► filled ─► identity record, VM ─► claims handed over ─► complete
  */
 import { LEGACY_UUID_METRIC } from '#api/legacy-uuid.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -20,11 +20,11 @@ import { keyOf, objectKey } from '#client/object-key.ts';
 import { claimKeysOfInstance, claimKeysOfVm, claimKeysOfVolume } from '#controllers/claim-keys.ts';
 import { stateIndexKey, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
-import { concludeRestore, decideRestore, RENEWED } from '#controllers/restore/decide-restore.ts';
-import { restoreObserver } from '#controllers/restore/observe-restore.ts';
-import { COMPLETED } from '#controllers/restore/restore-status.ts';
+import { concludeRestore, decideRestore, UUID_RENEWED_REASON } from '#controllers/restore/decide-restore.ts';
+import { createRestoreObserver } from '#controllers/restore/observe-restore.ts';
+import { COMPLETED_REASON } from '#controllers/restore/restore-status.ts';
 import type { RestoreWorld } from '#controllers/restore/restore-world.ts';
-import { LEGACY_UUID } from '#controllers/restore/write-vm.ts';
+import { LEGACY_UUID_REASON } from '#controllers/restore/write-vm.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';
@@ -38,47 +38,47 @@ import {
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import type { EventSink } from '#runtime/events.ts';
 
-/** One at a time: two restores must not both find a uuid free. */
+/** Restores are decided one at a time: two must not both find a uuid free. */
 const CONCURRENCY = 1;
-/** Unfinished restores by the key of what they look at. */
+/** Indexes of restores by the keys of the objects that they observe. */
 const BY_TARGET = 'restore-target';
 const BY_SNAPSHOT = 'restore-snapshot';
 const BY_CLAIM = 'restore-claim';
 const BY_STATE = 'restore-state';
 const BY_VOLUME_SNAPSHOT = 'restore-volume-snapshot';
-/** All unfinished ones, by the word itself. */
+/** Index of unfinished restores. All have the same key: the name of the index. */
 const UNFINISHED = 'restore-unfinished';
 
 export const restoreController: PlaneController = {
   account: 'restore-controller',
   eventSource: 'restore-controller',
   start(parts) {
-    const events = alsoToldOfVms(parts.events, parts.informer(VIRTUAL_MACHINES));
-    return [startController(definition(parts), { ...parts, events })];
+    const events = copyEventsToVms(parts.events, parts.informer(VIRTUAL_MACHINES));
+    return [startController(defineRestores(parts), { ...parts, events })];
   },
 };
 
-function definition(parts: ControllerParts): ControllerDefinition<RestoreWorld> {
+function defineRestores(parts: ControllerParts): ControllerDefinition<RestoreWorld> {
   const { informer, metrics } = parts;
   const restores = informer(VIRTUAL_MACHINE_RESTORES);
   const contents = informer(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS);
   restores.addIndex(
     BY_TARGET,
-    unfinished(({ spec }) => [spec.target.name]),
+    unfinishedIndex(({ spec }) => [spec.target.name]),
   );
   restores.addIndex(
     BY_SNAPSHOT,
-    unfinished(({ spec }) => [spec.virtualMachineSnapshotName]),
+    unfinishedIndex(({ spec }) => [spec.virtualMachineSnapshotName]),
   );
   restores.addIndex(BY_STATE, (restore) => (isRestoreFinished(restore) ? [] : [stateKeyOfTarget(restore)]));
-  // Of finished ones too: those that failed take their claims away.
+  // Includes finished restores: failed ones remove their claims.
   restores.addIndex(BY_CLAIM, claimKeysOf);
   restores.addIndex(BY_VOLUME_SNAPSHOT, volumeSnapshotKeysOf);
   restores.addIndex(UNFINISHED, (restore) => (isRestoreFinished(restore) ? [] : [UNFINISHED]));
-  const restoresBy = (index: string, key: string) => restores.byIndex(index, key).map(objectKey);
-  const ofClaim = (key: string) => restoresBy(BY_CLAIM, key);
-  const ofTarget = (object: Stored) => restoresBy(BY_TARGET, objectKey(object));
-  const ofSnapshot = (namespace?: string, name = '') => restoresBy(BY_SNAPSHOT, keyOf({ namespace, name }));
+  const keysBy = (index: string, key: string) => restores.byIndex(index, key).map(objectKey);
+  const keysOfClaim = (key: string) => keysBy(BY_CLAIM, key);
+  const keysOfTarget = (object: Stored) => keysBy(BY_TARGET, objectKey(object));
+  const keysOfSnapshot = (namespace?: string, name = '') => keysBy(BY_SNAPSHOT, keyOf({ namespace, name }));
 
   return defineController<RestoreWorld>({
     name: 'restore-controller',
@@ -86,31 +86,31 @@ function definition(parts: ControllerParts): ControllerDefinition<RestoreWorld> 
     concurrency: CONCURRENCY,
     sources: [
       source(restores),
-      // Another VM or instance that uses a claim of the restore may let go of it.
-      source(informer(VIRTUAL_MACHINES), (vm) => [...ofTarget(vm), ...claimKeysOfVm(vm).flatMap(ofClaim)]),
+      // Another VM or instance may release a claim of the restore.
+      source(informer(VIRTUAL_MACHINES), (vm) => [...keysOfTarget(vm), ...claimKeysOfVm(vm).flatMap(keysOfClaim)]),
       // Instances and records have the name of their VM.
       source(informer(VIRTUAL_MACHINE_INSTANCES), (vmi) => [
-        ...ofTarget(vmi),
-        ...claimKeysOfInstance(vmi).flatMap(ofClaim),
+        ...keysOfTarget(vmi),
+        ...claimKeysOfInstance(vmi).flatMap(keysOfClaim),
       ]),
-      source(informer(VIRTUAL_MACHINE_IDENTITIES), ofTarget),
-      source(informer(VIRTUAL_MACHINE_SNAPSHOTS), ({ metadata }) => ofSnapshot(metadata.namespace, metadata.name)),
-      source(contents, ({ metadata, spec }) => ofSnapshot(metadata.namespace, spec.virtualMachineSnapshotName)),
+      source(informer(VIRTUAL_MACHINE_IDENTITIES), keysOfTarget),
+      source(informer(VIRTUAL_MACHINE_SNAPSHOTS), ({ metadata }) => keysOfSnapshot(metadata.namespace, metadata.name)),
+      source(contents, ({ metadata, spec }) => keysOfSnapshot(metadata.namespace, spec.virtualMachineSnapshotName)),
       source(informer(PERSISTENT_VOLUME_CLAIMS), (claim) => [
-        ...ofClaim(objectKey(claim)),
-        // The state of the target: also without its marks, until it is gone.
-        ...stateIndexKeysOf(claim).flatMap((key) => restoresBy(BY_STATE, key)),
-        ...controllerKeys(VIRTUAL_MACHINES)(claim).flatMap((key) => restoresBy(BY_TARGET, key)),
+        ...keysOfClaim(objectKey(claim)),
+        // The state of the target, also without its marks until it is deleted.
+        ...stateIndexKeysOf(claim).flatMap((key) => keysBy(BY_STATE, key)),
+        ...controllerKeys(VIRTUAL_MACHINES)(claim).flatMap((key) => keysBy(BY_TARGET, key)),
       ]),
-      source(informer(PERSISTENT_VOLUMES), (volume) => claimKeysOfVolume(volume).flatMap(ofClaim)),
-      source(informer(STORAGE_CLASSES), () => restoresBy(UNFINISHED, UNFINISHED)),
-      source(informer(VOLUME_SNAPSHOTS), (snapshot) => restoresBy(BY_VOLUME_SNAPSHOT, objectKey(snapshot))),
+      source(informer(PERSISTENT_VOLUMES), (volume) => claimKeysOfVolume(volume).flatMap(keysOfClaim)),
+      source(informer(STORAGE_CLASSES), () => keysBy(UNFINISHED, UNFINISHED)),
+      source(informer(VOLUME_SNAPSHOTS), (snapshot) => keysBy(BY_VOLUME_SNAPSHOT, objectKey(snapshot))),
     ],
-    observe: restoreObserver(parts),
+    observe: createRestoreObserver(parts),
     decide: decideRestore,
     conclude: concludeRestore,
     applied(change) {
-      if (change.reason !== LEGACY_UUID) return;
+      if (change.reason !== LEGACY_UUID_REASON) return;
       metrics.counter(LEGACY_UUID_METRIC.name, LEGACY_UUID_METRIC.help).add({ use: 'restore' });
     },
     subject: ({ restore }) => restore,
@@ -119,7 +119,7 @@ function definition(parts: ControllerParts): ControllerDefinition<RestoreWorld> 
 
 type RestoreIndex = (restore: Stored<VirtualMachineRestore>) => string[];
 
-function unfinished(namesOf: RestoreIndex): RestoreIndex {
+function unfinishedIndex(namesOf: RestoreIndex): RestoreIndex {
   return (restore) => (isRestoreFinished(restore) ? [] : keysIn(restore, namesOf(restore)));
 }
 
@@ -141,14 +141,14 @@ function keysIn({ metadata: { namespace } }: Stored, names: readonly string[]): 
   return names.map((name) => keyOf({ namespace, name }));
 }
 
-const OF_VMS: ReadonlySet<string> = new Set([COMPLETED, RENEWED]);
+const VM_EVENT_REASONS: ReadonlySet<string> = new Set([COMPLETED_REASON, UUID_RENEWED_REASON]);
 
-/** Who looks at the VM is told, too, who it is now. */
-function alsoToldOfVms(events: EventSink, vms: Informer<VirtualMachine>): EventSink {
+/** Returns a sink that also records the important Events of a restore on its target. */
+function copyEventsToVms(events: EventSink, vms: Informer<VirtualMachine>): EventSink {
   return {
     record(about, note) {
       events.record(about, note);
-      if (about.kind !== VIRTUAL_MACHINE_RESTORES.kind || !OF_VMS.has(note.reason)) return;
+      if (about.kind !== VIRTUAL_MACHINE_RESTORES.kind || !VM_EVENT_REASONS.has(note.reason)) return;
       const { spec, metadata } = about as VirtualMachineRestore;
       const vm = vms.get(keyOf({ namespace: metadata.namespace, name: spec.target.name }));
       if (vm !== undefined) events.record(vm, note);

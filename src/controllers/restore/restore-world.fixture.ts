@@ -1,4 +1,6 @@
-/** Builders for tests of restores: valid values that take overrides. The snapshot `before` is of the VM `db` in `ns`. */
+/**
+ * Builders for tests of restores: valid values that take overrides. The snapshot `before` is of the VM `db` in `ns`.
+ */
 import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
 import { VM_RESTORE_FINALIZER } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -8,7 +10,7 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import type { SnapshotStatus, VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import type { ContentSpec, VirtualMachineSnapshotContent } from '#api/virtual-machine-snapshot-content/kind.ts';
-import type { RestoreWorld, VolumeView } from '#controllers/restore/restore-world.ts';
+import type { RestoreWorld, RestoredVolume } from '#controllers/restore/restore-world.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 import type { VolumeSnapshot } from '#kube/volume-snapshot-kinds.ts';
@@ -168,7 +170,7 @@ export const MARK = { 'restore.kubevirt.io/lastRestoreUID': 'back-restore-uid' }
 export const CLAIM = 'restore-restore-uid-root';
 export const RESTORES = [{ volumeName: 'root', persistentVolumeClaim: CLAIM, volumeSnapshotName: 'vs-root' }];
 
-/** Made by the restore, bound and filled, unless told otherwise. */
+/** Builds a claim of the restore: bound and filled, unless overridden. */
 export function aClaim(
   metadata: ObjectMeta = {},
   status: PersistentVolumeClaim['status'] = { phase: 'Bound' },
@@ -204,13 +206,13 @@ export function aRecord(metadata: ObjectMeta = {}): Stored<VirtualMachineIdentit
   };
 }
 
-export function aView(view: Partial<VolumeView> = {}): VolumeView {
+export function aView(view: Partial<RestoredVolume> = {}): RestoredVolume {
   const [backup] = aContent().spec.volumeBackups ?? [];
   const snapshot = aVolumeSnapshot();
   return { volumeName: 'root', claimName: CLAIM, snapshotName: 'vs-root', backup, snapshot, users: [], ...view };
 }
 
-/** A target that is there, held and stopped; all claims are filled. */
+/** Builds the world of an existing target, held and stopped, with all claims filled. */
 export function aWorld(overrides: Partial<RestoreWorld> = {}): RestoreWorld {
   return {
     restore: aRestore({ status: { targetUID: 'vm-uid', restores: RESTORES } }),

@@ -1,4 +1,4 @@
-/** All that a decision about one VirtualMachineRestore may know, and how what it made is told from what others made. */
+/** The world of one VirtualMachineRestore, and the mark by which a restore recognizes its own objects. */
 import { LAST_RESTORE_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
@@ -14,16 +14,16 @@ export interface RestoreWorld {
   readonly restore: Stored<VirtualMachineRestore>;
   readonly snapshot?: Stored<VirtualMachineSnapshot>;
   readonly content?: Stored<VirtualMachineSnapshotContent>;
-  /** The VM of the target's name and its instance, by a live look: caches may not show yet that a guest runs. */
+  /** The VM with the target's name and its instance, read live: a cache may not show yet that a guest runs. */
   readonly vm?: Stored<VirtualMachine>;
   readonly vmi?: Stored<VirtualMachineInstance>;
-  /** The identity record of the target's name, whoever owns it. */
+  /** The identity record with the target's name, also if it belongs to an earlier VM. */
   readonly record?: Stored<VirtualMachineIdentity>;
-  /** What status.restores says, or will say. */
-  readonly volumes: readonly VolumeView[];
+  /** The volumes in status.restores, or those that will be there. */
+  readonly volumes: readonly RestoredVolume[];
   /** The claim that holds the persistent state of the target now. */
   readonly currentState?: Stored<PersistentVolumeClaim>;
-  /** The one whose place the state of this restore has taken. */
+  /** The claim that the restored state has superseded. */
   readonly supersededState?: Stored<PersistentVolumeClaim>;
   /** `namespace/name` of another VM that has the firmware uuid of the snapshot. */
   readonly uuidHolder?: string;
@@ -31,46 +31,46 @@ export interface RestoreWorld {
   readonly now: number;
 }
 
-/** One disk of the snapshot, and the claim that it is restored into. */
-export interface VolumeView {
+/** One disk of the snapshot, and the claim into which it is restored. */
+export interface RestoredVolume {
   readonly volumeName: string;
   readonly claimName: string;
   readonly snapshotName: string;
-  /** Absent once the content is gone. */
+  /** Absent after the content was deleted. */
   readonly backup?: VolumeBackup;
   readonly claim?: Stored<PersistentVolumeClaim>;
-  /** The volume that was made for the claim. */
+  /** The volume of the claim. */
   readonly volume?: Stored<PersistentVolume>;
   readonly storageClass?: StorageClass;
   readonly snapshot?: VolumeSnapshot;
-  /** `VirtualMachine web`: who names the claim besides the target, in a template or as it runs. */
+  /** VMs and instances other than the target that use the claim: `VirtualMachine web`. */
   readonly users: readonly string[];
 }
 
-/** On claims: the name of the restore that made them, as KubeVirt writes it. */
+/** Annotation of claims: the name of the restore that created them, as in KubeVirt. */
 export const RESTORE_NAME_ANNOTATION = 'restore.kubevirt.io/name';
 
-/** What stands in LAST_RESTORE_ANNOTATION of all that this restore has written. */
-export function markOf({ metadata }: Stored<VirtualMachineRestore>): string {
+/** Returns the value of LAST_RESTORE_ANNOTATION on the objects that this restore has written. */
+export function restoreMark({ metadata }: Stored<VirtualMachineRestore>): string {
   return `${metadata.name}-${metadata.uid}`;
 }
 
-export function hasMark({ metadata }: KubeObject, restore: Stored<VirtualMachineRestore>): boolean {
-  return metadata.annotations?.[LAST_RESTORE_ANNOTATION] === markOf(restore);
+export function isMarkedBy({ metadata }: KubeObject, restore: Stored<VirtualMachineRestore>): boolean {
+  return metadata.annotations?.[LAST_RESTORE_ANNOTATION] === restoreMark(restore);
 }
 
-/** Whether the target is what the snapshot says: from then on the restore is brought to its end. */
-export function isWritten({ restore, vm }: RestoreWorld): boolean {
+/** Reports whether the target has the spec of the snapshot: from then on the restore is always completed. */
+export function isTargetWritten({ restore, vm }: RestoreWorld): boolean {
   const { targetUID } = restore.status ?? {};
-  return vm !== undefined && hasMark(vm, restore) && (targetUID === undefined || targetUID === vm.metadata.uid);
+  return vm !== undefined && isMarkedBy(vm, restore) && (targetUID === undefined || targetUID === vm.metadata.uid);
 }
 
-/** Decided once, before the first claim: the target was not there, and is made. */
-export function makesTarget({ restore: { status } }: RestoreWorld): boolean {
+/** Reports whether the restore creates its target. This is fixed once the claims are named. */
+export function createsTarget({ restore: { status } }: RestoreWorld): boolean {
   return status?.restores !== undefined && status.targetUID === undefined;
 }
 
-/** For a patch of one very state: a Conflict where somebody has written meanwhile. */
-export function sameState({ metadata }: Stored): { op: 'replace'; path: string; value: string } {
+/** Returns a JSON patch operation that causes a conflict if the object was changed meanwhile. */
+export function unchangedOperation({ metadata }: Stored): { op: 'replace'; path: string; value: string } {
   return { op: 'replace', path: '/metadata/resourceVersion', value: metadata.resourceVersion };
 }

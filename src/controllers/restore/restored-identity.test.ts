@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { IdentityStatus, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
-import { recordAfterVm } from '#controllers/restore/restored-identity.ts';
+import { restoreRecordAfterVm } from '#controllers/restore/restored-identity.ts';
 import { aContent, aRecord, aVm, aWorld } from '#controllers/restore/restore-world.fixture.ts';
 import type { Stored } from '#kube/meta.ts';
 
@@ -15,11 +15,11 @@ function restoredDevices(saved: IdentityStatus): IdentityStatus['devices'] {
   const record: Stored<VirtualMachineIdentity> = { ...first, status: { ...first.status, devices: [disk] } };
   const content = aContent({ identity: { spec: record.spec, status: saved } });
   const world = aWorld({ vm, record, content });
-  let step = recordAfterVm(world, content.spec, vm);
-  // The spec of the record comes first.
+  let step = restoreRecordAfterVm(world, content.spec, vm);
+  // The spec of the record is written first.
   if (step !== undefined && 'change' in step && step.change.do === 'patch' && step.change.subresource === undefined) {
     const [, { value }] = step.change.patch.body as [unknown, { value: VirtualMachineIdentity['spec'] }];
-    step = recordAfterVm({ ...world, record: { ...record, spec: value } }, content.spec, vm);
+    step = restoreRecordAfterVm({ ...world, record: { ...record, spec: value } }, content.spec, vm);
   }
   assert.ok(step !== undefined && 'change' in step && step.change.do === 'patch');
   assert.equal(step.change.subresource, 'status');
@@ -31,6 +31,6 @@ test('a restore sets the devices back to those of the snapshot', () => {
   assert.deepEqual(restoredDevices({ devices: [moved] }), [moved]);
 });
 
-test('a snapshot from before the first start takes no devices away', () => {
+test('a snapshot from before the first start removes no devices', () => {
   assert.deepEqual(restoredDevices({ recorded: {}, history: [] }), [disk]);
 });

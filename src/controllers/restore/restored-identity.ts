@@ -1,7 +1,8 @@
 /**
- * The identity record of a restored VM: who it was (spec), and where its devices were (status), as the snapshot has it.
- * A target that is made finds it there at its first start; that of a target that is there is set back after its spec, so
- * that a restore that is given up has changed nothing. Snapshots without a record leave the target's as it is. Pure.
+ * Restores the identity record from the snapshot: the identity (spec) and the devices (status). For a new target the
+ * record is written before the VM, so that it exists at the first start. For an existing target it is written after the
+ * VM, so that a cancelled restore has changed nothing. A snapshot without a record leaves that of the target unchanged.
+ * Pure.
  */
 import { identityChanges, identityState } from '#api/identity-changes.ts';
 import { appendHistory, historyEntries } from '#api/identity-history.ts';
@@ -17,106 +18,116 @@ import { isHeld, isVanishing } from '#api/virtual-machine-identity/record-state.
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { ownedByVm } from '#api/virtual-machine/owner.ts';
 import type { ContentSpec, SnapshotIdentity } from '#api/virtual-machine-snapshot-content/kind.ts';
-import { ownedByRestore } from '#controllers/restore/build-claim.ts';
-import { firmwareOf, uuidOf } from '#controllers/restore/build-restored-vm.ts';
+import { restoreOwnerReference } from '#controllers/restore/build-claim.ts';
+import { firmwareOf, snapshotUuidOf } from '#controllers/restore/build-restored-vm.ts';
 import { isStateClaim } from '#controllers/restore/restored-state.ts';
-import { type RestoreWorld, sameState } from '#controllers/restore/restore-world.ts';
+import { type RestoreWorld, unchangedOperation } from '#controllers/restore/restore-world.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { apiVersionOf, controllerOf, isDeleting, type OwnerReference, type Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 import type { Change } from '#runtime/plan.ts';
 
-type Step = { readonly change: Change } | { readonly wait: string };
+type RecordStep = { readonly change: Change } | { readonly wait: string };
 
 const TYPE = VIRTUAL_MACHINE_IDENTITIES;
 
-/** The next write before the VM is made as `made`; undefined when the record is as it should be. */
-export function recordBeforeVm(world: RestoreWorld, content: ContentSpec, made: VirtualMachine): Step | undefined {
+/** Returns the next step before `newVm` is created, or undefined if the record is complete. */
+export function restoreRecordBeforeVm(
+  world: RestoreWorld,
+  content: ContentSpec,
+  newVm: VirtualMachine,
+): RecordStep | undefined {
   const { record, restore } = world;
   const { virtualMachineIdentity: identity } = content.source;
   if (identity === undefined) return undefined;
-  const spec = specFor(world, content, made);
-  // The VM is not there: whoever controls a record of its name is an earlier one.
-  if (record !== undefined && (isDeleting(record) || controllerOf(record) !== undefined)) return leftOver(record);
-  if (record === undefined) return { change: create(world, spec, ownedByRestore(restore, { controller: false })) };
+  const spec = buildRecordSpec(world, content, newVm);
+  // The VM does not exist, so a record with an owner belongs to an earlier VM.
+  if (record !== undefined && (isDeleting(record) || controllerOf(record) !== undefined))
+    return waitForDeletion(record);
+  if (record === undefined)
+    return { change: createRecord(world, spec, restoreOwnerReference(restore, { controller: false })) };
   if (!deepEqual(record.spec, spec)) return { change: patchSpec(record, spec) };
-  if (isRestored(world, record)) return undefined;
+  if (isRecordRestored(world, record)) return undefined;
   return { change: patchStatus(world, record, identity, identity) };
 }
 
-/** The next write after the VM was written. */
-export function recordAfterVm(
+/** Returns the next step after the VM was written, or undefined if the record is complete. */
+export function restoreRecordAfterVm(
   world: RestoreWorld,
   content: ContentSpec | undefined,
   vm: Stored<VirtualMachine>,
-): Step | undefined {
+): RecordStep | undefined {
   const { record } = world;
   const identity = content?.source.virtualMachineIdentity;
   if (content === undefined || identity === undefined || isDeleting(vm)) return undefined;
-  const spec = specFor(world, content, vm);
-  if (record === undefined) return { change: create(world, spec, ownedByVm(vm), [RECORD_FINALIZER]) };
+  const spec = buildRecordSpec(world, content, vm);
+  if (record === undefined) return { change: createRecord(world, spec, ownedByVm(vm), [RECORD_FINALIZER]) };
   const owner = controllerOf(record);
   const isOwned = owner?.uid === vm.metadata.uid;
-  if (isOwned ? isVanishing(record) : isDeleting(record) || owner !== undefined) return leftOver(record);
-  // Its spec is the VM controller's again as soon as this entry is in.
-  if (isRestored(world, record)) return undefined;
+  if (isOwned ? isVanishing(record) : isDeleting(record) || owner !== undefined) return waitForDeletion(record);
+  // Once the history has this entry, the VM controller owns the spec again.
+  if (isRecordRestored(world, record)) return undefined;
   if (!deepEqual(record.spec, spec)) return { change: patchSpec(record, spec) };
-  // What happened to this VM since the snapshot has happened.
+  // The history since the snapshot is kept.
   const before = record.status?.history === undefined ? identity : record;
-  // A snapshot from before the first start has no devices: the VM keeps those that it has.
+  // A snapshot from before the first start has no devices, so the VM keeps its current ones.
   const saved = identity.status?.devices === undefined ? { ...identity, status: record.status } : identity;
   return { change: patchStatus(world, record, saved, before) };
 }
 
-/** The record that was made for a VM, or found without an owner and restored, becomes the VM's own and goes with it. */
+/** Makes the VM the owner of a record that the restore created, or found without an owner and restored. */
 export function handOverRecord(world: RestoreWorld, vm: Stored<VirtualMachine>): Change[] {
   const { record, restore } = world;
   if (record === undefined || isDeleting(record) || isDeleting(vm) || controllerOf(record) !== undefined) return [];
-  if (!isOwnedBy(record, restore) && !isRestored(world, record)) return [];
+  if (!isOwnedBy(record, restore) && !isRecordRestored(world, record)) return [];
   const { name, namespace, uid, finalizers = [] } = record.metadata;
   const held = isHeld(record) ? finalizers : [...finalizers, RECORD_FINALIZER];
   const body = [
-    sameState(record),
+    unchangedOperation(record),
     { op: 'add', path: '/metadata/ownerReferences', value: [ownedByVm(vm)] },
     { op: 'add', path: '/metadata/finalizers', value: held },
   ];
-  const why = 'the record goes with the restored VM';
+  const why = 'the record belongs to the restored VM';
   return [{ do: 'patch', type: TYPE, name: { name, namespace }, uid, patch: { type: 'json', body }, why }];
 }
 
-/** What a restore that failed made for a VM that never came. */
-export function dropRecord({ record, restore }: RestoreWorld): Change[] {
+/** Deletes the record that a failed restore created for a VM that was never created. */
+export function deleteRecord({ record, restore }: RestoreWorld): Change[] {
   if (record === undefined || isDeleting(record) || !isOwnedBy(record, restore)) return [];
   if (controllerOf(record) !== undefined) return [];
   const { name, namespace, uid } = record.metadata;
-  return [{ do: 'delete', type: TYPE, name: { name, namespace }, uid, why: 'the restore has failed' }];
+  const why = `Deleted VirtualMachineIdentity ${name}: the restore has failed`;
+  return [{ do: 'delete', type: TYPE, name: { name, namespace }, uid, why }];
 }
 
 function isOwnedBy({ metadata }: VirtualMachineIdentity, { metadata: { uid } }: Stored): boolean {
   return metadata.ownerReferences?.some((owner) => owner.uid === uid) === true;
 }
 
-function leftOver({ metadata }: Stored): Step {
-  return { wait: `Waiting for the identity record ${metadata.name} of an earlier VirtualMachine to go` };
+function waitForDeletion({ metadata }: Stored): RecordStep {
+  return { wait: `Waiting for the deletion of the identity record ${metadata.name} of an earlier VirtualMachine` };
 }
 
-/** Who gets another uuid than the snapshot has gets other MACs, too; of the same make it is in any case. */
-function specFor({ restore }: RestoreWorld, content: ContentSpec, vm: VirtualMachine): IdentitySpec {
+/**
+ * Builds the record's spec. A VM with a new uuid gets new MACs; the SMBIOS strings are those of the snapshot in any
+ * case.
+ */
+function buildRecordSpec({ restore }: RestoreWorld, content: ContentSpec, vm: VirtualMachine): IdentitySpec {
   const { virtualMachine: source, virtualMachineIdentity: identity } = content.source;
   const { uuid, serial } = firmwareOf(vm);
-  const renewed = restore.spec.target.name !== source.metadata.name && uuid !== uuidOf(content).uuid;
-  const known: IdentitySpec = renewed ? {} : (identity?.spec ?? {});
-  const kept = serial || known.firmware?.serial;
+  const hasNewUuid = restore.spec.target.name !== source.metadata.name && uuid !== snapshotUuidOf(content).uuid;
+  const saved: IdentitySpec = hasNewUuid ? {} : (identity?.spec ?? {});
+  const keptSerial = serial || saved.firmware?.serial;
   const { smbios } = identity?.spec ?? {};
   return {
-    ...(uuid ? { firmware: { uuid, ...(kept ? { serial: kept } : {}) } } : {}),
+    ...(uuid ? { firmware: { uuid, ...(keptSerial ? { serial: keptSerial } : {}) } } : {}),
     ...(smbios === undefined ? {} : { smbios }),
-    ...(known.interfaces === undefined ? {} : { interfaces: known.interfaces }),
+    ...(saved.interfaces === undefined ? {} : { interfaces: saved.interfaces }),
   };
 }
 
-/** `finalizers`: none while the record belongs to the restore, which may still drop it. */
-function create(
+/** `finalizers`: empty while the record belongs to the restore, which may still delete it. */
+function createRecord(
   { restore }: RestoreWorld,
   spec: IdentitySpec,
   owner: OwnerReference,
@@ -126,18 +137,18 @@ function create(
   const held = finalizers.length === 0 ? {} : { finalizers: [...finalizers] };
   const metadata = { name: restore.spec.target.name, namespace, ...held, ownerReferences: [owner] };
   const object = { apiVersion: apiVersionOf(TYPE), kind: TYPE.kind, metadata, spec };
-  const why = `Recorded the identity of the virtual machine as snapshot ${restore.spec.virtualMachineSnapshotName} has it`;
+  const why = `Recorded the identity of the virtual machine from snapshot ${restore.spec.virtualMachineSnapshotName}`;
   return { do: 'create', type: TYPE, object, reason: 'IdentityRecorded', why };
 }
 
 function patchSpec(record: Stored<VirtualMachineIdentity>, spec: IdentitySpec): Change {
   const { name, namespace, uid } = record.metadata;
-  const body = [sameState(record), { op: 'add', path: '/spec', value: spec }];
-  const why = 'the VM is who it was in the snapshot';
+  const body = [unchangedOperation(record), { op: 'add', path: '/spec', value: spec }];
+  const why = 'the VM has the identity of the snapshot';
   return { do: 'patch', type: TYPE, name: { name, namespace }, uid, patch: { type: 'json', body }, why };
 }
 
-/** `before`: what the VM was until now, and the history that led there. */
+/** `before`: the identity of the VM until now, with its history. */
 function patchStatus(
   world: RestoreWorld,
   record: Stored<VirtualMachineIdentity>,
@@ -150,20 +161,20 @@ function patchStatus(
   const next = { ...devices, recorded: record.spec, ...(stateClaim !== undefined && { stateClaim }) };
   const value: IdentityStatus = {
     ...next,
-    history: appendHistory(before.status?.history, entriesOf(world, before, next)),
+    history: appendHistory(before.status?.history, buildHistoryEntries(world, before, next)),
   };
-  const body = [sameState(record), { op: 'add', path: '/status', value }];
+  const body = [unchangedOperation(record), { op: 'add', path: '/status', value }];
   const target = { type: TYPE, name: { name, namespace }, uid, subresource: 'status' };
   return {
     do: 'patch',
     ...target,
     patch: { type: 'json', body },
-    why: 'its devices are where they were in the snapshot',
+    why: 'the VM has the devices of the snapshot',
   };
 }
 
-/** An entry also where the restore changed nothing: by it the restore knows that it is done. */
-function entriesOf(
+/** Returns at least one entry, even if nothing changed: the restore detects by it that the record is complete. */
+function buildHistoryEntries(
   { restore, now }: RestoreWorld,
   { spec, status = {} }: Pick<VirtualMachineIdentity, 'spec' | 'status'>,
   next: IdentityStatus & { readonly recorded: IdentitySpec },
@@ -180,14 +191,16 @@ function entriesOf(
   );
 }
 
-/** Snapshots hold the state in a claim of their own; the target has the one that was made from it, or keeps its own. */
+/**
+ * Returns the state claim of the target after the restore: the restored one if the snapshot has state, else its own.
+ */
 function stateClaimAfter({ restore, volumes }: RestoreWorld, { status }: VirtualMachineIdentity): string | undefined {
   const restored = volumes.find(({ claimName }) => isStateClaim(restore, claimName));
   return restored?.claimName ?? status?.stateClaim;
 }
 
-/** The entry in the history is the last write: who finds it has nothing left to do. */
-function isRestored({ restore }: RestoreWorld, { status }: VirtualMachineIdentity): boolean {
+/** Reports whether the history has the entry of this restore, which is the last write to the record. */
+function isRecordRestored({ restore }: RestoreWorld, { status }: VirtualMachineIdentity): boolean {
   return status?.history?.some(({ cause }) => cause === causeOf(restore)) === true;
 }
 

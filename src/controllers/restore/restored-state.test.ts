@@ -1,4 +1,7 @@
-/** The persistent state of a VM in restores: at every moment one claim holds it, and in the end the restored one does. */
+/**
+ * Tests the persistent state in restores: exactly one claim holds it at any time, and in the end it is the restored
+ * one.
+ */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { findState, stateClaimName, stateOwnerOf, stateSuffixOf } from '#api/persistent-state.ts';
@@ -45,32 +48,32 @@ interface Scene {
   readonly hasState?: boolean;
   readonly target?: string;
   readonly spec?: Partial<VirtualMachineRestore['spec']>;
-  /** Whether the VM `db` is there; and whose the state is that it has now. */
+  /** The state of the existing VM `db`, or that it does not exist. */
   readonly now?: 'no VM' | 'no state' | 'state' | 'state without an owner';
 }
 
-function begin({ hasState = true, target, spec, now = 'state' }: Scene): RestorePlane {
+function startRestore({ hasState = true, target, spec, now = 'state' }: Scene): RestorePlane {
   const plane = new RestorePlane();
   const { api } = plane;
-  api.put(VIRTUAL_MACHINE_SNAPSHOTS, bare(aSnapshot()));
-  api.put(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS, bare(hasState ? contentWithState() : aContent()));
+  api.put(VIRTUAL_MACHINE_SNAPSHOTS, unstored(aSnapshot()));
+  api.put(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS, unstored(hasState ? contentWithState() : aContent()));
   for (const name of ['vs-root', 'vs-state']) {
     const snapshot = aVolumeSnapshot('1Mi');
-    api.put(VOLUME_SNAPSHOTS, bare({ ...snapshot, metadata: { ...snapshot.metadata, name } }));
+    api.put(VOLUME_SNAPSHOTS, unstored({ ...snapshot, metadata: { ...snapshot.metadata, name } }));
   }
   if (now !== 'no VM') {
-    const vm = api.put(VIRTUAL_MACHINES, bare(aVm({ firmware: { uuid: UUID } })));
+    const vm = api.put(VIRTUAL_MACHINES, unstored(aVm({ firmware: { uuid: UUID } })));
     const owner = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name: 'db', uid: vm.metadata.uid };
     const ownerReferences = now === 'state' ? [{ ...owner, controller: true }] : undefined;
     const { uid: _, ...metadata } = { ...aClaim().metadata, ...MARKS, name: 'persistent-state-for-db-bbbbb' };
     if (now !== 'no state')
-      api.put(PERSISTENT_VOLUME_CLAIMS, bare({ ...aClaim(), metadata: { ...metadata, uid: '', ownerReferences } }));
+      api.put(PERSISTENT_VOLUME_CLAIMS, unstored({ ...aClaim(), metadata: { ...metadata, uid: '', ownerReferences } }));
   }
-  api.put(VIRTUAL_MACHINE_RESTORES, bare(aRestore({ target, spec, metadata: { finalizers: undefined } })));
+  api.put(VIRTUAL_MACHINE_RESTORES, unstored(aRestore({ target, spec, metadata: { finalizers: undefined } })));
   return plane;
 }
 
-function bare<T extends KubeObject>(object: Stored<T>): T {
+function unstored<T extends KubeObject>(object: Stored<T>): T {
   const { uid: _uid, resourceVersion: _version, ...metadata } = object.metadata;
   return { ...object, metadata };
 }
@@ -88,55 +91,55 @@ const restoredName = (plane: RestorePlane, vm: string) =>
 
 const OLD = 'persistent-state-for-db-bbbbb';
 const scenes: Record<string, { scene: Scene; target: string; leaves: string[] }> = {
-  'takes the place of what the VM has, which goes': { scene: {}, target: 'db', leaves: [] },
-  'also where disks are restored in their place': {
+  'replaces the state of the VM, which is deleted': { scene: {}, target: 'db', leaves: [] },
+  'replaces the state also if disks are restored in place': {
     scene: { spec: { volumeRestorePolicy: 'InPlace' } },
     target: 'db',
     leaves: [],
   },
-  "is the VM's also where its disks are nobody's": {
+  'belongs to the VM also if its disks have no owner': {
     scene: { spec: { volumeOwnershipPolicy: 'None' } },
     target: 'db',
     leaves: [],
   },
-  'leaves a claim to whoever brought it, without its marks': {
+  'leaves a claim that a user provided, without its marks': {
     scene: { now: 'state without an owner' },
     target: 'db',
     leaves: [OLD],
   },
-  'comes to a VM that has none': { scene: { now: 'no state' }, target: 'db', leaves: [] },
-  'comes to a VM that was deleted': { scene: { now: 'no VM' }, target: 'db', leaves: [] },
+  'is added to a VM without state': { scene: { now: 'no state' }, target: 'db', leaves: [] },
+  'is added to a VM that was deleted': { scene: { now: 'no VM' }, target: 'db', leaves: [] },
   'is copied for a VM of another name': { scene: { target: 'copy' }, target: 'copy', leaves: [OLD] },
 };
 
 describe('restored state', () => {
   for (const [sentence, { scene, target, leaves }] of Object.entries(scenes)) {
-    it(`${sentence}, wherever the controller is cut`, async () => {
-      const whole = begin(scene);
+    it(`${sentence}, with a crash after any write`, async () => {
+      const whole = startRestore(scene);
       await whole.settle();
       for (let writes = 0; writes <= whole.writes; writes++) {
-        const plane = begin(scene);
+        const plane = startRestore(scene);
         const old = stateOf(plane, 'db');
-        const seen = () => {
+        const assertState = () => {
           const found = stateOf(plane, 'db');
           const allowed = target === 'db' ? [old, restoredName(plane, 'db')] : [old];
           assert.ok(allowed.includes(found), `after write ${writes} the state is ${found}`);
         };
-        plane.onCut = seen;
-        if (writes > 0) plane.cutAfter(writes);
+        plane.onCrash = assertState;
+        if (writes > 0) plane.crashAfter(writes);
         await plane.settle();
-        seen();
+        assertState();
         assert.equal(restoreOf(plane).status?.complete, true, JSON.stringify(restoreOf(plane).status));
-        assert.equal(stateOf(plane, target), restoredName(plane, target), `cut after write ${writes}`);
+        assert.equal(stateOf(plane, target), restoredName(plane, target), `crash after write ${writes}`);
         const others = claimsOf(plane).filter(({ metadata }) => metadata.name.startsWith('persistent-state'));
         const left = others.map(({ metadata }) => metadata.name).filter((name) => name !== restoredName(plane, target));
-        assert.deepEqual(left, leaves, `cut after write ${writes}`);
+        assert.deepEqual(left, leaves, `crash after write ${writes}`);
       }
     });
   }
 
-  it('has the marks of its VM, and none that it had in the snapshot', async () => {
-    const plane = begin({ target: 'copy' });
+  it('has the marks of its VM and none of the snapshot', async () => {
+    const plane = startRestore({ target: 'copy' });
     await plane.settle();
     const { metadata, spec } = claimsOf(plane).find(({ metadata: { name } }) => name === restoredName(plane, 'copy'))!;
     assert.deepEqual(metadata.labels, { 'persistent-state-for': 'copy' });
@@ -154,26 +157,26 @@ describe('restored state', () => {
     assert.equal((spec.dataSource as { name?: string }).name, 'vs-state');
   });
 
-  it('says whose place it took', async () => {
-    const plane = begin({});
+  it('names the claim that it supersedes', async () => {
+    const plane = startRestore({});
     const [old] = claimsOf(plane);
     await plane.settle();
     const claim = claimsOf(plane).find(({ metadata: { name } }) => name === restoredName(plane, 'db'));
     assert.equal(claim?.metadata.annotations?.['selfsame.io/supersedes'], old!.metadata.uid);
   });
 
-  it('that a snapshot does not hold stays as it is, and that is told', async () => {
-    const plane = begin({ hasState: false });
+  it('is left unchanged by a snapshot without state, and an Event reports it', async () => {
+    const plane = startRestore({ hasState: false });
     await plane.settle();
     assert.equal(stateOf(plane, 'db'), OLD);
-    const told = plane.events.filter(({ reason }) => reason === 'PersistentStateKept');
-    assert.equal(told.length, 1);
-    assert.match(told[0]!.message, /Snapshot before holds no persistent state.*persistent-state-for-db-bbbbb/);
+    const events = plane.events.filter(({ reason }) => reason === 'PersistentStateKept');
+    assert.equal(events.length, 1);
+    assert.match(events[0]!.message, /Snapshot before has no persistent state.*persistent-state-for-db-bbbbb/);
   });
 
-  it('of a restore that fails goes, and the VM keeps what it had', async () => {
-    const plane = begin({});
-    plane.refused = 'VirtualMachine';
+  it('of a failed restore is deleted, and the VM keeps its own', async () => {
+    const plane = startRestore({});
+    plane.invalidKind = 'VirtualMachine';
     await plane.settle();
     assert.equal(restoreOf(plane).status?.complete, false);
     assert.equal(stateOf(plane, 'db'), OLD);

@@ -1,11 +1,12 @@
 /**
- * The persistent state of the target: always a claim of its own, never one that is replaced in its place. It has the marks
- * from the beginning, but as long as the restore owns it nobody takes it for the VM's.
+ * Restores the persistent state of the target, always into a new claim, also with InPlace. The claim has the marks of
+ * the state from the beginning, but it does not count as the VM's state while the restore owns it.
  *
- *   made, owned by the restore ─► filled ─► the VM's, in one write that also says whose place it takes ─► the old one:
- *                                           marks off, deleted
+ *   created, owned by the restore ─► filled ─► owned by the VM, and superseding the old claim, in one write
+ *                                           ─► the old claim: marks removed, deleted
  *
- * So at every moment one claim is found to hold the state (findState), and the old one goes when the new one is it. Pure.
+ * So findState finds exactly one claim at any time, and the old claim is deleted after the new one has replaced it.
+ * Pure.
  */
 import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
 import { MIGRATION_NAME_LABEL } from '#api/names.ts';
@@ -30,11 +31,16 @@ import type { Change } from '#runtime/plan.ts';
 type Restore = Stored<VirtualMachineRestore>;
 type Claim = Stored<PersistentVolumeClaim>;
 
-/** Also what a snapshot has said of the VM that it is of: the copy may be for another. */
-const isOfOldState = (key: string) => key.startsWith(`${STATE_LABEL}-`) || OLD.has(key);
-const OLD: ReadonlySet<string> = new Set([STATE_LABEL, SUPERSEDES_ANNOTATION, UPLOAD_ANNOTATION, MIGRATION_NAME_LABEL]);
+/** Matches labels and annotations about the VM in the snapshot: the copy may be for another VM. */
+const describesOldState = (key: string) => key.startsWith(`${STATE_LABEL}-`) || OLD_STATE_KEYS.has(key);
+const OLD_STATE_KEYS: ReadonlySet<string> = new Set([
+  STATE_LABEL,
+  SUPERSEDES_ANNOTATION,
+  UPLOAD_ANNOTATION,
+  MIGRATION_NAME_LABEL,
+]);
 
-/** The restore makes no other claim of such a name. */
+/** Returns the name of the state claim; the restore creates no other claim with this name. */
 export function stateClaimNameFor({ spec, metadata }: Restore): string {
   return stateClaimName(spec.target.name, stateSuffixOf(metadata.uid));
 }
@@ -43,28 +49,34 @@ export function isStateClaim(restore: Restore, claimName: string): boolean {
   return claimName === stateClaimNameFor(restore);
 }
 
-export function markedForTarget({ spec }: Restore, claim: PersistentVolumeClaim): PersistentVolumeClaim {
+export function markForTarget({ spec }: Restore, claim: PersistentVolumeClaim): PersistentVolumeClaim {
   const { name } = spec.target;
   const { labels, annotations } = claim.metadata;
   const metadata = {
     ...claim.metadata,
-    labels: { ...lasting(labels), [STATE_LABEL]: stateKeyOf(name) },
-    annotations: { ...lasting(annotations), [stateAnnotationOf(name)]: 'true' },
+    labels: { ...withoutOldState(labels), [STATE_LABEL]: stateKeyOf(name) },
+    annotations: { ...withoutOldState(annotations), [stateAnnotationOf(name)]: 'true' },
   };
   return { ...claim, metadata };
 }
 
-function lasting(notes: Readonly<Record<string, string>> = {}): Record<string, string> {
-  return Object.fromEntries(Object.entries(notes).filter(([key]) => !isOfOldState(key)));
+function withoutOldState(metadata: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(metadata).filter(([key]) => !describesOldState(key)));
 }
 
-/** The VM's, whoever its disks go to: state without an owner would be the next VM's of that name. */
-export function handOverState({ currentState }: RestoreWorld, claim: Claim, vm: Stored<VirtualMachine>): Change {
+/**
+ * Makes the VM the owner of the state claim, also with the policy None: without an owner, a later VM would adopt it.
+ */
+export function handOverRestoredState(
+  { currentState }: RestoreWorld,
+  claim: Claim,
+  vm: Stored<VirtualMachine>,
+): Change {
   const { name, namespace, uid, resourceVersion } = claim.metadata;
   const old = currentState?.metadata.uid;
   const annotations = old === undefined || old === uid ? {} : { [SUPERSEDES_ANNOTATION]: old };
   const body = { metadata: { resourceVersion, ownerReferences: [ownedByVm(vm)], annotations } };
-  const why = 'the restored VM has its state in it now';
+  const why = 'the claim holds the state of the restored VM';
   return {
     do: 'patch',
     type: PERSISTENT_VOLUME_CLAIMS,
@@ -75,29 +87,34 @@ export function handOverState({ currentState }: RestoreWorld, claim: Claim, vm: 
   };
 }
 
-/** One that somebody has brought, and nobody owns, is left to him; it counts no more. */
-export function retireState({ restore, supersededState: old }: RestoreWorld, vm: Stored<VirtualMachine>): Change[] {
+/**
+ * Removes the marks of the superseded claim, and deletes it if the VM owns it. A claim that a user provided is kept.
+ */
+export function retireOldState({ restore, supersededState: old }: RestoreWorld, vm: Stored<VirtualMachine>): Change[] {
   if (old === undefined || isDeleting(old)) return [];
   const { name, namespace, uid } = old.metadata;
   const target = { type: PERSISTENT_VOLUME_CLAIMS, name: { name, namespace }, uid };
-  const why = 'the restored state has taken its place';
+  const unmarked = 'the restored state has replaced this one';
+  const deleted = `Deleted PersistentVolumeClaim ${name}: ${unmarked}`;
   const marks = {
     annotations: { [stateAnnotationOf(restore.spec.target.name)]: null },
     labels: { [STATE_LABEL]: null },
   };
   const patch = { type: 'merge', body: { metadata: marks } } as const;
   return [
-    ...(isMarkedAsState(old) ? [{ do: 'patch', ...target, patch, why } as const] : []),
-    ...(controllerUid(old) === vm.metadata.uid ? [{ do: 'delete', ...target, why } as const] : []),
+    ...(isMarkedAsState(old) ? [{ do: 'patch', ...target, patch, why: unmarked } as const] : []),
+    ...(controllerUid(old) === vm.metadata.uid ? [{ do: 'delete', ...target, why: deleted } as const] : []),
   ];
 }
 
-/** Disks of old beside a TPM of today may not open: whoever has sealed something there wants to know. */
-export function keptState({ restore, volumes, currentState }: RestoreWorld): EventNote[] {
+/**
+ * Returns an Event if the TPM was not restored: the guest may not be able to decrypt older disks with the newer TPM.
+ */
+export function stateKeptEvents({ restore, volumes, currentState }: RestoreWorld): EventNote[] {
   if (currentState === undefined || volumes.some(({ claimName }) => isStateClaim(restore, claimName))) return [];
   const { target, virtualMachineSnapshotName: snapshot } = restore.spec;
   const message =
-    `Snapshot ${snapshot} holds no persistent state: TPM and EFI variables of VirtualMachine ${target.name} ` +
-    `stay as they are (PersistentVolumeClaim ${currentState.metadata.name})`;
+    `Snapshot ${snapshot} has no persistent state: TPM and EFI variables of VirtualMachine ${target.name} ` +
+    `were not restored (PersistentVolumeClaim ${currentState.metadata.name})`;
   return [{ type: 'Normal', reason: 'PersistentStateKept', message }];
 }

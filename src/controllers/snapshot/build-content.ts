@@ -1,6 +1,6 @@
 /**
- * The VirtualMachineSnapshotContent: the VM as it is, who it is, and which of its volumes are copied. All that is done
- * later is read from it, so that it stays the same snapshot whoever goes on with it. Pure.
+ * Builds the VirtualMachineSnapshotContent: the VM, its identity record, and the volumes to copy. All later steps read
+ * it, so that a controller that restarts continues the same snapshot. Pure.
  */
 import { isFinal } from '#api/can.ts';
 import { needsState, STATE_VOLUME } from '#api/persistent-state.ts';
@@ -16,23 +16,28 @@ import {
 import { isVanishing } from '#api/virtual-machine-identity/record-state.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { indicationsOf, type Indication } from '#controllers/snapshot/indications.ts';
+import { indicationsOfInstance, type Indication } from '#controllers/snapshot/indications.ts';
 import { contentNameOf, type HeldVm } from '#controllers/snapshot/snapshot-world.ts';
-import { includedVolumes, leavesData } from '#controllers/snapshot/source-volumes.ts';
+import { includedVolumes, leavesOutData } from '#controllers/snapshot/source-volumes.ts';
 import { apiVersionOf, controllerUid, type ObjectMeta, type Stored } from '#kube/meta.ts';
 
-/** On contents: the indications, with commas. */
+/** Annotation of contents: the indications, separated by commas. */
 export const INDICATIONS_ANNOTATION = 'selfsame.io/snapshot-indications';
-/** On contents: with commas, the volumes that the guest does not have open, because they came to the template later. */
+/**
+ * Annotation of contents: the volumes that the running guest does not use, because they are new, separated by commas.
+ */
 export const IDLE_VOLUMES_ANNOTATION = 'selfsame.io/snapshot-idle-volumes';
 
-export function buildContent(snapshot: Stored<VirtualMachineSnapshot>, held: HeldVm): VirtualMachineSnapshotContent {
+export function buildVmSnapshotContent(
+  snapshot: Stored<VirtualMachineSnapshot>,
+  heldVm: HeldVm,
+): VirtualMachineSnapshotContent {
   const { name, namespace, uid } = snapshot.metadata;
-  const volumeBackups = includedVolumes(held).map(({ name: volumeName, claim }): VolumeBackup => {
-    const persistentVolumeClaim = { metadata: lasting(claim.metadata), spec: claim.spec };
+  const volumeBackups = includedVolumes(heldVm).map(({ name: volumeName, claim }): VolumeBackup => {
+    const persistentVolumeClaim = { metadata: snapshotMetadataOf(claim.metadata), spec: claim.spec };
     return { volumeName, persistentVolumeClaim, volumeSnapshotName: `vmsnapshot-${uid}-volume-${volumeName}` };
   });
-  const virtualMachineIdentity = identityIn(held);
+  const virtualMachineIdentity = snapshotIdentityOf(heldVm);
   return {
     apiVersion: apiVersionOf(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS),
     kind: VIRTUAL_MACHINE_SNAPSHOT_CONTENTS.kind,
@@ -40,12 +45,12 @@ export function buildContent(snapshot: Stored<VirtualMachineSnapshot>, held: Hel
       name: contentNameOf(snapshot),
       namespace,
       finalizers: [VM_SNAPSHOT_CONTENT_FINALIZER],
-      annotations: circumstances(held),
+      annotations: buildAnnotations(heldVm),
     },
     spec: {
       virtualMachineSnapshotName: name,
       source: {
-        virtualMachine: vmIn(held.vm),
+        virtualMachine: snapshotVmOf(heldVm.vm),
         ...(virtualMachineIdentity === undefined ? {} : { virtualMachineIdentity }),
       },
       volumeBackups,
@@ -53,10 +58,10 @@ export function buildContent(snapshot: Stored<VirtualMachineSnapshot>, held: Hel
   };
 }
 
-function circumstances(held: HeldVm): Record<string, string> {
+function buildAnnotations(held: HeldVm): Record<string, string> {
   const vmi = held.vmi === undefined || isFinal(held.vmi) ? undefined : held.vmi;
-  const indications: Indication[] = vmi === undefined ? [] : indicationsOf(vmi);
-  if (leavesData(held)) indications.push('PartialSnapshot');
+  const indications: Indication[] = vmi === undefined ? [] : indicationsOfInstance(vmi);
+  if (leavesOutData(held)) indications.push('PartialSnapshot');
   const idle = vmi === undefined ? [] : idleVolumes(held, vmi);
   return {
     ...(vmi === undefined ? {} : { [SNAPSHOT_INSTANCE_ANNOTATION]: vmi.metadata.uid }),
@@ -72,20 +77,20 @@ function idleVolumes(held: HeldVm, { spec, status }: VirtualMachineInstance): st
   return includedVolumes(held).flatMap(({ name, claim }) => (claims.has(claim.metadata.name) ? [] : [name]));
 }
 
-function vmIn({ metadata, spec, status }: Stored<VirtualMachine>): SnapshotVm {
-  const kept = lasting(metadata);
-  const { [LAST_RESTORE_ANNOTATION]: _, ...annotations } = kept.annotations ?? {};
-  // That it is held right now belongs to the moment, not to the VM.
+function snapshotVmOf({ metadata, spec, status }: Stored<VirtualMachine>): SnapshotVm {
+  const snapshotMetadata = snapshotMetadataOf(metadata);
+  const { [LAST_RESTORE_ANNOTATION]: _, ...annotations } = snapshotMetadata.annotations ?? {};
+  // The VM is held only while the snapshot is taken.
   const { snapshotInProgress: __, ...lastingStatus } = status ?? {};
   return {
-    metadata: kept.annotations === undefined ? kept : { ...kept, annotations },
+    metadata: snapshotMetadata.annotations === undefined ? snapshotMetadata : { ...snapshotMetadata, annotations },
     spec,
     ...(status === undefined ? {} : { status: lastingStatus }),
   };
 }
 
-/** Returns the record of this very VM; none that another VM has left behind or that is on its way out. */
-function identityIn({ vm, identity }: HeldVm): SnapshotIdentity | undefined {
+/** Returns the record if it belongs to this VM and is not vanishing. */
+function snapshotIdentityOf({ vm, identity }: HeldVm): SnapshotIdentity | undefined {
   if (identity === undefined || isVanishing(identity)) return undefined;
   const owner = controllerUid(identity);
   if (owner !== undefined && owner !== vm.metadata.uid) return undefined;
@@ -93,7 +98,7 @@ function identityIn({ vm, identity }: HeldVm): SnapshotIdentity | undefined {
   return { spec, ...(status === undefined ? {} : { status }) };
 }
 
-function lasting({ name, namespace, uid, labels, annotations }: ObjectMeta): ObjectMeta {
+function snapshotMetadataOf({ name, namespace, uid, labels, annotations }: ObjectMeta): ObjectMeta {
   return {
     name,
     namespace,
@@ -103,20 +108,20 @@ function lasting({ name, namespace, uid, labels, annotations }: ObjectMeta): Obj
   };
 }
 
-/** The uid of the instance that ran when it was made. */
-export function instanceOf({ metadata }: VirtualMachineSnapshotContent): string | undefined {
+/** Returns the uid of the instance that ran when the content was created. */
+export function instanceUidOf({ metadata }: VirtualMachineSnapshotContent): string | undefined {
   return metadata.annotations?.[SNAPSHOT_INSTANCE_ANNOTATION];
 }
 
-export function indicationsIn(content: VirtualMachineSnapshotContent): Indication[] {
-  const said = listIn(content, INDICATIONS_ANNOTATION);
-  return INDICATIONS.filter((indication) => said.includes(indication));
+export function indicationsOfContent(content: VirtualMachineSnapshotContent): Indication[] {
+  const listed = parseList(content, INDICATIONS_ANNOTATION);
+  return INDICATIONS.filter((indication) => listed.includes(indication));
 }
 
-export function idleVolumesIn(content: VirtualMachineSnapshotContent): readonly string[] {
-  return listIn(content, IDLE_VOLUMES_ANNOTATION);
+export function idleVolumesOfContent(content: VirtualMachineSnapshotContent): readonly string[] {
+  return parseList(content, IDLE_VOLUMES_ANNOTATION);
 }
 
-function listIn({ metadata }: VirtualMachineSnapshotContent, annotation: string): string[] {
+function parseList({ metadata }: VirtualMachineSnapshotContent, annotation: string): string[] {
   return (metadata.annotations?.[annotation] ?? '').split(',').filter((word) => word !== '');
 }

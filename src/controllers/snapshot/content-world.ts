@@ -1,4 +1,4 @@
-/** All that a decision about one VirtualMachineSnapshotContent may know. */
+/** The world of one VirtualMachineSnapshotContent. */
 import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import type { VirtualMachineSnapshotContent, VolumeBackup } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -6,20 +6,20 @@ import type { VolumeSnapshot } from '#kube/volume-snapshot-kinds.ts';
 
 export interface ContentWorld {
   readonly content: Stored<VirtualMachineSnapshotContent>;
-  /** The very snapshot that it was made for; gone where the content was kept. */
+  /** The snapshot of the content; absent if it was deleted and the content was retained. */
   readonly snapshot?: Stored<VirtualMachineSnapshot>;
-  /** Its volume backups, in their order. */
-  readonly copies: readonly CopyView[];
-  /** Whether a restore that is not finished names its snapshot. */
-  readonly isRestored: boolean;
+  /** The volume backups of the content, in their order. */
+  readonly copies: readonly VolumeCopyView[];
+  /** True if an unfinished restore uses the snapshot. */
+  readonly hasRestore: boolean;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
-export interface CopyView {
+export interface VolumeCopyView {
   readonly backup: VolumeBackup & { readonly volumeSnapshotName: string };
-  /** The one of that name, unless it is another's. */
+  /** The VolumeSnapshot of that name, unless it has another owner. */
   readonly volumeSnapshot?: Stored<VolumeSnapshot>;
-  /** The VolumeSnapshotClass for it. */
+  /** Name of the VolumeSnapshotClass for the copy. */
   readonly snapshotClass?: string;
 }

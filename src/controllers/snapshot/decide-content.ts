@@ -1,6 +1,6 @@
 /**
- * What is done about one VirtualMachineSnapshotContent: the copies of its disks are asked for, and it is held as long
- * as a restore needs it. The copies go with it, as the garbage of an owner that is gone. Pure.
+ * Decides the next step of one VirtualMachineSnapshotContent: requests the copies of the disks, and keeps the content
+ * while a restore needs it. The garbage collector deletes the copies after the content. Pure.
  */
 import {
   SNAPSHOT_INSTANCE_ANNOTATION,
@@ -12,13 +12,13 @@ import { NOT_QUIESCED_ANNOTATION, SNAPSHOT_STATE_ANNOTATION } from '#api/snapsho
 import { type VirtualMachineSnapshot, wasTaken } from '#api/virtual-machine-snapshot/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
 import {
-  idleVolumesIn,
+  idleVolumesOfContent,
   INDICATIONS_ANNOTATION,
-  indicationsIn,
-  instanceOf,
+  indicationsOfContent,
+  instanceUidOf,
 } from '#controllers/snapshot/build-content.ts';
-import { contentStatusOf, isToBeMade } from '#controllers/snapshot/content-status.ts';
-import type { ContentWorld, CopyView } from '#controllers/snapshot/content-world.ts';
+import { buildContentStatus, mustRequestCopy } from '#controllers/snapshot/content-status.ts';
+import type { ContentWorld, VolumeCopyView } from '#controllers/snapshot/content-world.ts';
 import { isStateBackup } from '#controllers/snapshot/state-backup.ts';
 import { apiVersionOf, isDeleting, type OwnerReference, type Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOTS, type VolumeSnapshot } from '#kube/volume-snapshot-kinds.ts';
@@ -32,43 +32,46 @@ export function decideContent(world: ContentWorld): Plan {
   if (isDeleting(content)) return isNeeded(world) ? NOTHING : releaseContent(world);
   const hold = holdBy(VM_SNAPSHOT_CONTENT_FINALIZER, TYPE, content);
   if (hold !== undefined) return { changes: [hold] };
-  const changes = [...correction(world), ...missingCopies(world)];
-  return { changes: changes.slice(0, MAX_CHANGES), status: contentStatusOf(world) };
+  const changes = [...correctIndications(world), ...requestCopies(world)];
+  return { changes: changes.slice(0, MAX_CHANGES), status: buildContentStatus(world) };
 }
 
-/** An agent was there when it began, and did not freeze the guest when it came to it. */
-function correction({ content, copies }: ContentWorld): Change[] {
+/** Corrects the indications if the guest agent was connected, but did not freeze the guest for the copy. */
+function correctIndications({ content, copies }: ContentWorld): Change[] {
   const isFrozen = copies.every(
     ({ volumeSnapshot }) => !volumeSnapshot?.metadata.annotations?.[NOT_QUIESCED_ANNOTATION],
   );
-  const said = indicationsIn(content);
-  if (isFrozen || !said.includes('GuestAgent')) return [];
+  const recorded = indicationsOfContent(content);
+  if (isFrozen || !recorded.includes('GuestAgent')) return [];
   const { name, namespace, uid } = content.metadata;
-  const indications = said.map((indication) => (indication === 'GuestAgent' ? 'QuiesceTimeout' : indication));
+  const indications = recorded.map((indication) => (indication === 'GuestAgent' ? 'QuiesceTimeout' : indication));
   const body = { metadata: { annotations: { [INDICATIONS_ANNOTATION]: indications.join(',') } } };
-  const why = 'the guest was not frozen for it';
+  const why = 'the guest agent did not freeze the filesystems for the snapshot';
   return [{ do: 'patch', type: TYPE, name: { namespace, name }, uid, patch: { type: 'merge', body }, why }];
 }
 
-/** Nobody restores what never was whole; a restore that waits for that would also wait for the VM to be let go. */
-function isNeeded({ snapshot, isRestored }: ContentWorld): boolean {
-  return isRestored && (snapshot === undefined || wasTaken(snapshot));
+/**
+ * Reports whether a restore needs the content. A snapshot that was never complete cannot be restored; keeping it would
+ * be a deadlock, because the restore waits for the VM, which the snapshot holds.
+ */
+function isNeeded({ snapshot, hasRestore }: ContentWorld): boolean {
+  return hasRestore && (snapshot === undefined || wasTaken(snapshot));
 }
 
 function releaseContent({ content }: ContentWorld): Plan {
-  const release = releaseFrom(VM_SNAPSHOT_CONTENT_FINALIZER, TYPE, content, 'no restore needs it');
+  const release = releaseFrom(VM_SNAPSHOT_CONTENT_FINALIZER, TYPE, content, 'no restore needs the content');
   return release === undefined ? NOTHING : { changes: [release] };
 }
 
-function missingCopies(world: ContentWorld): Change[] {
+function requestCopies(world: ContentWorld): Change[] {
   const { snapshot } = world;
   if (snapshot === undefined) return [];
   return world.copies
-    .filter((copy) => isToBeMade(world, copy))
+    .filter((copy) => mustRequestCopy(world, copy))
     .map((copy) => {
       const isState = isStateBackup(world.content.spec, copy.backup);
       const annotations = {
-        ...setAnnotations(world, snapshot, copy),
+        ...snapshotSetAnnotations(world, snapshot, copy),
         ...(isState && { [SNAPSHOT_STATE_ANNOTATION]: 'true' }),
       };
       const object = buildVolumeSnapshot(world, copy, annotations);
@@ -79,7 +82,7 @@ function missingCopies(world: ContentWorld): Change[] {
 
 function buildVolumeSnapshot(
   { content }: ContentWorld,
-  { backup, snapshotClass }: CopyView,
+  { backup, snapshotClass }: VolumeCopyView,
   annotations: Record<string, string>,
 ): VolumeSnapshot {
   const { name, namespace, uid } = content.metadata;
@@ -95,16 +98,16 @@ function buildVolumeSnapshot(
   };
 }
 
-/** A disk that the guest of a running VM does not have open is no part of the set: it is the same at any moment. */
-function setAnnotations(
+/** Returns the annotations of the snapshot set. A disk that the running guest does not use is not in the set. */
+function snapshotSetAnnotations(
   { content, copies }: ContentWorld,
   { metadata }: Stored<VirtualMachineSnapshot>,
-  { backup }: CopyView,
+  { backup }: VolumeCopyView,
 ): Record<string, string> {
-  const idle = idleVolumesIn(content);
+  const idle = idleVolumesOfContent(content);
   if (idle.includes(backup.volumeName)) return {};
   const size = copies.filter((copy) => !idle.includes(copy.backup.volumeName)).length;
-  const instance = instanceOf(content);
+  const instance = instanceUidOf(content);
   return {
     [SNAPSHOT_SET_ANNOTATION]: metadata.uid,
     [SNAPSHOT_SET_SIZE_ANNOTATION]: String(size),

@@ -8,7 +8,7 @@ import {
 } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
-import { buildContent } from '#controllers/snapshot/build-content.ts';
+import { buildVmSnapshotContent } from '#controllers/snapshot/build-content.ts';
 import { decideSnapshot } from '#controllers/snapshot/decide-snapshot.ts';
 import { SnapshotPlane } from '#controllers/snapshot/snapshot-plane.fixture.ts';
 import {
@@ -39,7 +39,7 @@ function aContent(
   status?: VirtualMachineSnapshotContent['status'],
   { of = held, metadata = {} }: { of?: HeldVm; metadata?: ObjectMeta } = {},
 ): Stored<VirtualMachineSnapshotContent> {
-  const built = buildContent(aSnapshot(), of);
+  const built = buildVmSnapshotContent(aSnapshot(), of);
   const name = built.metadata.name ?? '';
   const server = { name, uid: 'content-uid', resourceVersion: '1', creationTimestamp: CREATED };
   return { ...built, metadata: { ...built.metadata, ...server, ...metadata, name, uid: 'content-uid' }, status };
@@ -47,12 +47,12 @@ function aContent(
 
 const READY = { creationTime: CREATED, readyToUse: true };
 const BROKEN = { readyToUse: false, error: { time: CREATED, message: 'disk is full' } };
-const TAKING: SnapshotStatus = {
+const IN_PROGRESS: SnapshotStatus = {
   phase: 'InProgress',
   sourceUID: 'vm-uid',
   virtualMachineSnapshotContentName: 'vmsnapshot-content-snap-uid',
 };
-const TAKEN: SnapshotStatus = { ...TAKING, phase: 'Succeeded', readyToUse: true, creationTime: CREATED };
+const TAKEN: SnapshotStatus = { ...IN_PROGRESS, phase: 'Succeeded', readyToUse: true, creationTime: CREATED };
 const FAILED: SnapshotStatus = { phase: 'Failed', readyToUse: false };
 const LATE = CREATED_MS + 300_000;
 
@@ -60,93 +60,98 @@ interface Case {
   readonly world: Partial<SnapshotWorld>;
   readonly want: string[];
   readonly phase?: string;
-  /** Of Failure, else of Ready where that is what matters, else of Progressing. */
+  /** Message of Failure if set, else of Progressing while in progress, else of Ready. */
   readonly message?: string;
   readonly requeueAfterMs?: number;
 }
 
-const shown = (change: Change): string => `${change.do} ${change.type.kind}`;
-const MAKE = ['create VirtualMachineSnapshotContent'];
-const DROP = ['delete VirtualMachineSnapshotContent'];
-const LET_GO = ['patch VirtualMachineSnapshot'];
-const KEEPS = { domain: { devices: { tpm: { persistent: true } } } };
-const keeper = { ...aVm(), spec: { ...aVm().spec, template: { spec: KEEPS } } };
+const describeChange = (change: Change): string => `${change.do} ${change.type.kind}`;
+const CREATE_CONTENT = ['create VirtualMachineSnapshotContent'];
+const DELETE_CONTENT = ['delete VirtualMachineSnapshotContent'];
+const PATCH_SNAPSHOT = ['patch VirtualMachineSnapshot'];
+const WITH_TPM = { domain: { devices: { tpm: { persistent: true } } } };
+const vmWithState = { ...aVm(), spec: { ...aVm().spec, template: { spec: WITH_TPM } } };
 const unbound = aClaim('persistent-state-for-db-x', 'Pending');
 const restoredState = { ...unbound, spec: { ...unbound.spec, dataSource: { kind: 'VolumeSnapshot', name: 'old' } } };
 const inProgress = { phase: 'InProgress', requeueAfterMs: 300_000 };
 const failed = { phase: 'Failed', requeueAfterMs: undefined };
 
 const cases: Record<string, Case> = {
-  'a new one is held first': {
+  'gets its finalizer first': {
     world: { snapshot: aSnapshot({}, undefined, { finalizers: ['other'] }), vm: aVm(), held },
-    want: LET_GO,
+    want: PATCH_SNAPSHOT,
   },
-  'one without a VM waits for it': { world: {}, want: [], ...inProgress, message: 'Source does not exist' },
-  'one whose VM is not held waits for that': {
+  'waits for its VM': { world: {}, want: [], ...inProgress, message: 'Source does not exist' },
+  'waits until its VM is held': {
     world: { vm: aVm() },
     want: [],
     ...inProgress,
     message: 'Source not locked and prepared',
   },
-  'one whose claim is missing says which': {
+  'waits for a missing claim and names it': {
     world: { vm: aVm(), held: waitsForClaim },
     want: [],
     ...inProgress,
     message: 'PersistentVolumeClaim "root-claim" does not exist',
   },
-  'one whose VM is held is taken': { world: { vm: aVm(), held }, want: MAKE, ...inProgress, message: 'Source locked' },
-  'one of a VM that keeps state and never ran is taken without': {
-    world: { vm: keeper, held: { ...held, vm: keeper } },
-    want: MAKE,
+  'creates the content when the VM is held': {
+    world: { vm: aVm(), held },
+    want: CREATE_CONTENT,
     ...inProgress,
     message: 'Source locked',
   },
-  'one of a VM whose state is still to come waits': {
-    world: { vm: keeper, held: { ...held, vm: keeper, state: { claim: restoredState } } },
+  'is taken without state if the VM never ran': {
+    world: { vm: vmWithState, held: { ...held, vm: vmWithState } },
+    want: CREATE_CONTENT,
+    ...inProgress,
+    message: 'Source locked',
+  },
+  'waits for a state claim that is being restored': {
+    world: { vm: vmWithState, held: { ...held, vm: vmWithState, state: { claim: restoredState } } },
     want: [],
     ...inProgress,
     message: 'PersistentVolumeClaim "persistent-state-for-db-x" is not bound',
   },
-  'one that is copied is waited for': {
-    world: { vm: aVm(), snapshot: aSnapshot({}, TAKING), content: aContent() },
+  'waits for the copies': {
+    world: { vm: aVm(), snapshot: aSnapshot({}, IN_PROGRESS), content: aContent() },
     want: [],
     ...inProgress,
     message: 'Source locked and operation in progress',
   },
-  'an error while nobody runs is waited for': {
-    world: { vm: aVm(), snapshot: aSnapshot({}, TAKING), content: aContent(BROKEN) },
+  'waits after an error of a stopped VM': {
+    world: { vm: aVm(), snapshot: aSnapshot({}, IN_PROGRESS), content: aContent(BROKEN) },
     want: [],
     ...inProgress,
     message: 'disk is full',
   },
-  'an error while the guest runs is the end': {
-    world: { vm: aVm(), snapshot: aSnapshot({}, TAKING), content: aContent(BROKEN, { of: online }) },
-    want: DROP,
+  'fails after an error of a running VM': {
+    world: { vm: aVm(), snapshot: aSnapshot({}, IN_PROGRESS), content: aContent(BROKEN, { of: online }) },
+    want: DELETE_CONTENT,
     ...failed,
     message: 'disk is full',
   },
-  'the deadline of one without a VM': {
+  'fails at the deadline without a VM': {
     world: { now: LATE },
     want: [],
     ...failed,
     message: 'snapshot deadline exceeded: Source does not exist',
   },
-  'the deadline of one whose VM was held just then': {
+  'fails at the deadline if the VM is held just then': {
     world: { vm: aVm(), held, now: LATE },
     want: [],
     ...failed,
     message: 'snapshot deadline exceeded',
   },
-  'the deadline of one that is copied': {
-    world: { vm: aVm(), snapshot: aSnapshot({}, TAKING), content: aContent(), now: LATE },
-    want: DROP,
+  'fails at the deadline before the copies have a point in time': {
+    world: { vm: aVm(), snapshot: aSnapshot({}, IN_PROGRESS), content: aContent(), now: LATE },
+    want: DELETE_CONTENT,
     ...failed,
     message: 'snapshot deadline exceeded: Source locked and operation in progress',
   },
-  'no deadline for one whose disks are as they are to be, and are written down': {
+  'has no deadline once the point in time of the copies is fixed': {
     world: {
       vm: aVm(),
-      snapshot: aSnapshot({}, TAKING),
+      snapshot: aSnapshot({}, IN_PROGRESS),
       content: aContent({ creationTime: '2026-01-01T12:00:00Z' }, { of: online }),
       now: LATE,
     },
@@ -154,134 +159,140 @@ const cases: Record<string, Case> = {
     phase: 'InProgress',
     message: 'Source locked and operation in progress',
   },
-  'one that is ready when its deadline comes is ready': {
-    world: { vm: aVm(), snapshot: aSnapshot({}, TAKING), content: aContent(READY), now: LATE },
+  'succeeds if the content is ready at the deadline': {
+    world: { vm: aVm(), snapshot: aSnapshot({}, IN_PROGRESS), content: aContent(READY), now: LATE },
     want: [],
     phase: 'Succeeded',
     message: 'Operation complete',
   },
-  'a deadline of its own': {
+  'uses its own deadline': {
     world: { snapshot: aSnapshot({ failureDeadline: '1m30s' }) },
     want: [],
     requeueAfterMs: 90_000,
   },
-  'a deadline of 0 never comes': {
+  'has no deadline if it is 0': {
     world: { snapshot: aSnapshot({ failureDeadline: '0' }), now: LATE },
     want: [],
     phase: 'InProgress',
   },
-  'a VM that was replaced': {
+  'fails if the VM was replaced': {
     world: { vm: aVm([], {}, { uid: 'another' }), snapshot: aSnapshot({}, { sourceUID: 'vm-uid' }) },
     want: [],
     ...failed,
     message: 'Source was replaced by another VirtualMachine of the same name',
   },
-  'a VM that was replaced while its disks are copied': {
-    world: { vm: aVm([], {}, { uid: 'another' }), snapshot: aSnapshot({}, TAKING), content: aContent() },
-    want: DROP,
+  'fails if the VM was replaced while its disks are copied': {
+    world: { vm: aVm([], {}, { uid: 'another' }), snapshot: aSnapshot({}, IN_PROGRESS), content: aContent() },
+    want: DELETE_CONTENT,
     ...failed,
     message: 'Source was replaced by another VirtualMachine of the same name',
   },
-  'a VM that is gone before anything was made': {
+  'fails if the VM was deleted before the content was created': {
     world: { snapshot: aSnapshot({}, { sourceUID: 'vm-uid' }) },
     want: [],
     ...failed,
     message: 'Source does not exist any more',
   },
-  'a VM that is gone while its disks are copied does not matter': {
-    world: { snapshot: aSnapshot({}, TAKING), content: aContent() },
+  'continues if the VM was deleted while its disks are copied': {
+    world: { snapshot: aSnapshot({}, IN_PROGRESS), content: aContent() },
     want: [],
     ...inProgress,
   },
-  'a content that somebody deletes too early': {
-    world: { vm: aVm(), snapshot: aSnapshot({}, TAKING), content: aContent({}, { metadata: DELETED }) },
+  'fails if the content is being deleted before it is ready': {
+    world: { vm: aVm(), snapshot: aSnapshot({}, IN_PROGRESS), content: aContent({}, { metadata: DELETED }) },
     want: [],
     ...failed,
     message: 'VirtualMachineSnapshotContent was deleted',
   },
-  'a content that is gone too early is not made again': {
-    world: { vm: aVm(), held, snapshot: aSnapshot({}, TAKING) },
+  'fails if the content was deleted before it was ready': {
+    world: { vm: aVm(), held, snapshot: aSnapshot({}, IN_PROGRESS) },
     want: [],
     ...failed,
     message: 'VirtualMachineSnapshotContent does not exist',
   },
-  'a content that is gone later': {
+  'reports a content that was deleted later': {
     world: { snapshot: aSnapshot({}, TAKEN) },
     want: [],
     phase: 'Succeeded',
     message: 'VirtualMachineSnapshotContent does not exist',
   },
-  'a content that is no longer ready': {
+  'reports a content that is no longer ready': {
     world: { snapshot: aSnapshot({}, TAKEN), content: aContent(BROKEN) },
     want: [],
     phase: 'Succeeded',
     message: 'disk is full',
   },
-  'what failed has nothing left to do': { world: { snapshot: aSnapshot({}, FAILED) }, want: [] },
-  'what failed lets go of what it made': {
+  'does nothing after a failure': { world: { snapshot: aSnapshot({}, FAILED) }, want: [] },
+  'deletes the content after a failure': {
     world: { snapshot: aSnapshot({}, FAILED), content: aContent() },
-    want: DROP,
+    want: DELETE_CONTENT,
   },
-  'what failed stays failed': { world: { snapshot: aSnapshot({}, FAILED), content: aContent(READY) }, want: DROP },
-  'a deleted one takes its content with it': {
+  'stays failed even if the content is ready': {
+    world: { snapshot: aSnapshot({}, FAILED), content: aContent(READY) },
+    want: DELETE_CONTENT,
+  },
+  'deletes the content when deleted': {
     world: { snapshot: aSnapshot({}, TAKEN, DELETED), content: aContent(READY) },
-    want: DROP,
+    want: DELETE_CONTENT,
     phase: 'Deleting',
     message: 'VM snapshot is deleting',
   },
-  'a deleted one waits for its content': {
+  'waits for the deletion of the content when deleted': {
     world: { snapshot: aSnapshot({}, TAKEN, DELETED), content: aContent(READY, { metadata: DELETED }) },
     want: [],
     phase: 'Deleting',
   },
-  'a deleted one without a content goes': { world: { snapshot: aSnapshot({}, TAKEN, DELETED) }, want: LET_GO },
-  'a deleted one that keeps its content goes': {
-    world: { snapshot: aSnapshot({ deletionPolicy: 'Retain' }, TAKEN, DELETED), content: aContent(READY) },
-    want: LET_GO,
+  'removes its finalizer when deleted without a content': {
+    world: { snapshot: aSnapshot({}, TAKEN, DELETED) },
+    want: PATCH_SNAPSHOT,
   },
-  'a deleted one that keeps its content waits for the restore that finds it by its name': {
+  'removes its finalizer when deleted with the policy Retain': {
+    world: { snapshot: aSnapshot({ deletionPolicy: 'Retain' }, TAKEN, DELETED), content: aContent(READY) },
+    want: PATCH_SNAPSHOT,
+  },
+  'waits for a restore when deleted with the policy Retain': {
     world: {
       snapshot: aSnapshot({ deletionPolicy: 'Retain' }, TAKEN, DELETED),
       content: aContent(READY),
-      isRestored: true,
+      hasRestore: true,
     },
     want: [],
     phase: 'Deleting',
   },
-  'a deleted one that never was whole keeps nothing': {
-    world: { snapshot: aSnapshot({ deletionPolicy: 'Retain' }, TAKING, DELETED), content: aContent(READY) },
-    want: DROP,
+  'deletes an incomplete content when deleted with the policy Retain': {
+    world: { snapshot: aSnapshot({ deletionPolicy: 'Retain' }, IN_PROGRESS, DELETED), content: aContent(READY) },
+    want: DELETE_CONTENT,
     phase: 'Deleting',
   },
-  'a deleted one that is none of ours any more is left alone': {
+  'does nothing when deleted without its finalizer': {
     world: { snapshot: aSnapshot({}, TAKEN, { ...DELETED, finalizers: ['other'] }) },
     want: [],
   },
 };
 
 function aWorld(world: Partial<SnapshotWorld>): SnapshotWorld {
-  return { snapshot: aSnapshot(), isRestored: false, now: CREATED_MS, ...world };
+  return { snapshot: aSnapshot(), hasRestore: false, now: CREATED_MS, ...world };
 }
 
 for (const [sentence, { world, want, message, ...plan }] of Object.entries(cases)) {
   test(sentence, () => {
     const { changes, status, requeueAfterMs } = decideSnapshot(aWorld(world));
-    assert.deepEqual(changes.map(shown), want);
+    assert.deepEqual(changes.map(describeChange), want);
     const { phase, conditions = [], readyToUse, error } = (status ?? {}) as SnapshotStatus;
     if ('phase' in plan) assert.equal(phase, plan.phase);
     if ('requeueAfterMs' in plan) assert.equal(requeueAfterMs, plan.requeueAfterMs);
     const failure = findCondition(conditions, 'Failure');
     if (message !== undefined) {
-      const telling =
+      const condition =
         phase === 'InProgress' ? findCondition(conditions, 'Progressing') : findCondition(conditions, 'Ready');
-      assert.equal((failure ?? telling)?.message, message);
+      assert.equal((failure ?? condition)?.message, message);
     }
     assert.equal(failure?.status, phase === 'Failed' ? 'True' : undefined);
     if (phase === 'Failed') assert.deepEqual([readyToUse, error?.message], [false, message]);
   });
 }
 
-test('finalizers of others stay', () => {
+test('keeps the finalizers of other controllers', () => {
   const snapshot = aSnapshot({}, TAKEN, { ...DELETED, finalizers: ['a', VM_SNAPSHOT_FINALIZER, 'b'] });
   const [change] = decideSnapshot(aWorld({ snapshot })).changes;
   assert.deepEqual(change?.do === 'patch' && change.patch.body, {
@@ -289,14 +300,14 @@ test('finalizers of others stay', () => {
   });
 });
 
-test('what is said again is not written again', () => {
+test('an unchanged status has no new timestamps and no Events', () => {
   const snapshot = aSnapshot({}, TAKEN);
   const once = decideSnapshot(aWorld({ snapshot })).status as SnapshotStatus;
   const again = decideSnapshot(aWorld({ snapshot: aSnapshot({}, once), now: LATE }));
   assert.deepEqual([again.status, again.events], [once, []]);
 });
 
-/** A VM with one disk whose snapshot is taken. */
+/** Builds a plane with a complete snapshot of a VM with one disk. */
 async function takenPlane(): Promise<SnapshotPlane> {
   const plane = new SnapshotPlane([
     [VIRTUAL_MACHINES, aVm([ROOT])],
@@ -311,7 +322,7 @@ async function takenPlane(): Promise<SnapshotPlane> {
   return plane;
 }
 
-test('a content that a restore needs goes only when that is finished, and the snapshot after it', async () => {
+test('a content that a restore needs is deleted after the restore, and then the snapshot', async () => {
   const plane = await takenPlane();
   plane.put(VIRTUAL_MACHINE_RESTORES, aRestore());
   plane.delete(VIRTUAL_MACHINE_SNAPSHOTS, 'snap');
@@ -324,7 +335,7 @@ test('a content that a restore needs goes only when that is finished, and the sn
   assert.deepEqual([plane.snapshot, plane.content, plane.copies], [undefined, undefined, []]);
 });
 
-test('a restore does not hold what never was whole: it waits for the VM, which waits for that to go', async () => {
+test('a restore does not keep an incomplete content: it waits for the VM, which that snapshot holds', async () => {
   const plane = new SnapshotPlane([
     [VIRTUAL_MACHINES, aVm([ROOT])],
     [PERSISTENT_VOLUME_CLAIMS, aClaim('root-claim')],
@@ -340,7 +351,7 @@ test('a restore does not hold what never was whole: it waits for the VM, which w
   assert.deepEqual([plane.snapshot, plane.content, plane.copies], [undefined, undefined, []]);
 });
 
-test('a content that somebody deletes is told by its snapshot', async () => {
+test('a snapshot reports that its content was deleted', async () => {
   const plane = await takenPlane();
   plane.delete(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS, 'vmsnapshot-content-snap-uid');
   await plane.settle();
@@ -352,9 +363,9 @@ test('a content that somebody deletes is told by its snapshot', async () => {
   assert.equal(plane.content, undefined);
 });
 
-test('a copy that somebody deletes later makes the snapshot unusable, and is not made again', async () => {
+test('a snapshot is unusable after a copy was deleted, which is not created again', async () => {
   const plane = await takenPlane();
-  plane.forget('vmsnapshot-snap-uid-volume-root');
+  plane.deleteCopy('vmsnapshot-snap-uid-volume-root');
   await plane.settle();
   const { phase, readyToUse, creationTime, error } = plane.snapshot?.status ?? {};
   const message = 'VolumeSnapshot vmsnapshot-snap-uid-volume-root does not exist';
@@ -362,7 +373,7 @@ test('a copy that somebody deletes later makes the snapshot unusable, and is not
   assert.equal(plane.copies.length, 0);
 });
 
-test('a content whose finalizer somebody took off gets it back', async () => {
+test('a content gets back a finalizer that a user removed', async () => {
   const plane = await takenPlane();
   const content = plane.content!;
   plane.put(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS, {

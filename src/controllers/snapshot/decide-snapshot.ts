@@ -1,14 +1,14 @@
-/** What is done about one VirtualMachineSnapshot. Copies and the content's own end are left to decide-content.ts. Pure. */
+/** Decides the next step of one VirtualMachineSnapshot. The copies of the disks belong to decide-content.ts. Pure. */
 import { VM_SNAPSHOT_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS, wasTaken } from '#api/virtual-machine-snapshot/kind.ts';
 import {
   VIRTUAL_MACHINE_SNAPSHOT_CONTENTS,
   type VirtualMachineSnapshotContent,
 } from '#api/virtual-machine-snapshot-content/kind.ts';
-import { buildContent } from '#controllers/snapshot/build-content.ts';
-import { stageOf, type Stage } from '#controllers/snapshot/snapshot-stage.ts';
-import { deletingStatus, snapshotStatusOf } from '#controllers/snapshot/snapshot-status.ts';
-import { remainingMs, type SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
+import { buildVmSnapshotContent } from '#controllers/snapshot/build-content.ts';
+import { stageOf, type SnapshotStage } from '#controllers/snapshot/snapshot-stage.ts';
+import { deletingStatus, buildSnapshotStatus } from '#controllers/snapshot/snapshot-status.ts';
+import { untilDeadlineMs, type SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
 import type { EventNote } from '#runtime/events.ts';
 import { NOTHING, type Change, type Plan } from '#runtime/plan.ts';
@@ -16,11 +16,11 @@ import { holdBy, releaseFrom } from '#runtime/finalizer.ts';
 
 type Rule = (world: SnapshotWorld) => Plan | undefined;
 
-/** The first that has something to say says it. */
+/** The first rule that returns a plan decides. */
 const rules: readonly Rule[] = [
-  removeDeleted, // A snapshot under deletion takes nothing any more.
-  holdFirst, // Nothing is made for a snapshot that could vanish without a word.
-  cleanUpFailed, // What failed stays failed; only what it made has to go.
+  removeDeleted, // A snapshot under deletion is not continued.
+  holdFirst, // A snapshot gets its finalizer before anything is created for it.
+  cleanUpFailed, // A failed snapshot stays failed; only its content is deleted.
 ];
 
 export function decideSnapshot(world: SnapshotWorld): Plan {
@@ -29,45 +29,45 @@ export function decideSnapshot(world: SnapshotWorld): Plan {
     if (plan !== undefined) return plan;
   }
   const stage = stageOf(world);
-  const leftMs = remainingMs(world.snapshot, world.now);
-  const waits = stage.is !== 'taken' && stage.is !== 'failed' && (leftMs ?? 0) > 0;
+  const remainingMs = untilDeadlineMs(world.snapshot, world.now);
+  const waits = stage.is !== 'taken' && stage.is !== 'failed' && (remainingMs ?? 0) > 0;
   return {
     changes: changesAt(stage, world),
-    status: snapshotStatusOf(world, stage),
+    status: buildSnapshotStatus(world, stage),
     events: eventsAt(stage, world),
-    ...(waits ? { requeueAfterMs: Math.ceil(leftMs ?? 0) } : {}),
+    ...(waits ? { requeueAfterMs: Math.ceil(remainingMs ?? 0) } : {}),
   };
 }
 
-function changesAt(stage: Stage, { snapshot, content }: SnapshotWorld): Change[] {
-  if (stage.is === 'failed') return content === undefined ? [] : remove(content);
-  if (stage.is !== 'ready to make') return [];
-  const object = buildContent(snapshot, stage.held);
+function changesAt(stage: SnapshotStage, { snapshot, content }: SnapshotWorld): Change[] {
+  if (stage.is === 'failed') return content === undefined ? [] : deleteContent(content);
+  if (stage.is !== 'ready to create') return [];
+  const object = buildVmSnapshotContent(snapshot, stage.held);
   const reason = 'SuccessfulVirtualMachineSnapshotContentCreate';
   const why = `Successfully created VirtualMachineSnapshotContent ${object.metadata.name}`;
   return [{ do: 'create', type: VIRTUAL_MACHINE_SNAPSHOT_CONTENTS, object, reason, why }];
 }
 
-/** The end is told once, when it comes. */
-function eventsAt(stage: Stage, { snapshot }: SnapshotWorld): EventNote[] {
-  const what = `VirtualMachineSnapshot ${snapshot.metadata.name} of VM ${snapshot.spec.source.name}`;
+/** Returns the Event for the end of the snapshot, once. */
+function eventsAt(stage: SnapshotStage, { snapshot }: SnapshotWorld): EventNote[] {
+  const subject = `VirtualMachineSnapshot ${snapshot.metadata.name} of VM ${snapshot.spec.source.name}`;
   if (stage.is === 'failed') {
-    const message = `${what} failed: ${stage.message}`;
+    const message = `${subject} failed: ${stage.message}`;
     return [{ type: 'Warning', reason: 'VirtualMachineSnapshotFailed', message }];
   }
   if (stage.is !== 'taken' || wasTaken(snapshot)) return [];
-  return [{ type: 'Normal', reason: 'VirtualMachineSnapshotReady', message: `${what} is ready` }];
+  return [{ type: 'Normal', reason: 'VirtualMachineSnapshotReady', message: `${subject} is ready` }];
 }
 
-/** A content that is kept goes its own ways from then on. Of a snapshot that never was whole nothing is kept. */
+/** Deletes the content before the snapshot, unless the policy is Retain. An incomplete content is always deleted. */
 function removeDeleted(world: SnapshotWorld): Plan | undefined {
-  const { snapshot, content, isRestored } = world;
+  const { snapshot, content, hasRestore } = world;
   if (!isDeleting(snapshot)) return undefined;
-  const keeps = snapshot.spec.deletionPolicy === 'Retain' && wasTaken(snapshot);
-  if (content !== undefined && !keeps) return { changes: remove(content), status: deletingStatus(world) };
+  const isRetained = snapshot.spec.deletionPolicy === 'Retain' && wasTaken(snapshot);
+  if (content !== undefined && !isRetained) return { changes: deleteContent(content), status: deletingStatus(world) };
   // A restore finds the content by the snapshot.
-  if (content !== undefined && isRestored) return { changes: [], status: deletingStatus(world) };
-  const why = keeps ? 'its content is to be kept' : 'nothing that was made for it is left';
+  if (content !== undefined && hasRestore) return { changes: [], status: deletingStatus(world) };
+  const why = isRetained ? 'the content is retained' : 'the content is deleted';
   const release = releaseFrom(VM_SNAPSHOT_FINALIZER, VIRTUAL_MACHINE_SNAPSHOTS, snapshot, why);
   return release === undefined ? NOTHING : { changes: [release] };
 }
@@ -79,11 +79,11 @@ function holdFirst({ snapshot }: SnapshotWorld): Plan | undefined {
 
 function cleanUpFailed({ snapshot, content }: SnapshotWorld): Plan | undefined {
   if (snapshot.status?.phase !== 'Failed') return undefined;
-  return content === undefined ? NOTHING : { changes: remove(content) };
+  return content === undefined ? NOTHING : { changes: deleteContent(content) };
 }
 
-/** The copies of its disks go with it. */
-function remove(content: Stored<VirtualMachineSnapshotContent>): Change[] {
+/** Deletes the content. The garbage collector then deletes the copies of the disks. */
+function deleteContent(content: Stored<VirtualMachineSnapshotContent>): Change[] {
   if (isDeleting(content)) return [];
   const { name, namespace, uid } = content.metadata;
   const reason = 'SuccessfulVirtualMachineSnapshotContentDelete';

@@ -1,4 +1,4 @@
-/** Gathers what is known of one VirtualMachineSnapshotContent. What a cache does not show is looked for once more. */
+/** Observes one VirtualMachineSnapshotContent. Objects that a cache does not have are read live. */
 import { VIRTUAL_MACHINE_SNAPSHOTS, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import {
   VIRTUAL_MACHINE_SNAPSHOT_CONTENTS,
@@ -6,8 +6,8 @@ import {
 } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { keyOf } from '#client/object-key.ts';
-import type { ContentWorld, CopyView } from '#controllers/snapshot/content-world.ts';
-import type { Looks } from '#controllers/snapshot/observe-snapshot.ts';
+import type { ContentWorld, VolumeCopyView } from '#controllers/snapshot/content-world.ts';
+import type { ObserverParts } from '#controllers/snapshot/observe-snapshot.ts';
 import { UNFINISHED_BY_SNAPSHOT } from '#controllers/snapshot/sources.ts';
 import { contentNameOf } from '#controllers/snapshot/snapshot-world.ts';
 import { snapshotClassFor } from '#controllers/snapshot/source-volumes.ts';
@@ -22,48 +22,52 @@ interface Options {
   readonly signal: AbortSignal;
 }
 
-export function contentObserver({ client, informer, clock }: Looks): ControllerDefinition<ContentWorld>['observe'] {
+export function createContentObserver({
+  client,
+  informer,
+  clock,
+}: ObserverParts): ControllerDefinition<ContentWorld>['observe'] {
   const contents = informer(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS);
   const snapshots = informer(VIRTUAL_MACHINE_SNAPSHOTS);
   const restores = informer(VIRTUAL_MACHINE_RESTORES);
   const volumeSnapshots = informer(VOLUME_SNAPSHOTS);
   const persistentVolumes = informer(PERSISTENT_VOLUMES);
   const classes = informer(VOLUME_SNAPSHOT_CLASSES);
-  const look = liveLook(client);
+  const readLive = liveLook(client);
 
-  async function snapshotOf(
+  async function findSnapshot(
     { metadata, spec }: Content,
     options: Options,
   ): Promise<Stored<VirtualMachineSnapshot> | undefined> {
     if (!spec.virtualMachineSnapshotName) return undefined;
     const name = { namespace: metadata.namespace, name: spec.virtualMachineSnapshotName };
-    const isIts = (snapshot: Stored<VirtualMachineSnapshot> | undefined) =>
+    const isOfContent = (snapshot: Stored<VirtualMachineSnapshot> | undefined) =>
       snapshot !== undefined && contentNameOf(snapshot) === metadata.name;
     const cached = snapshots.get(keyOf(name));
-    const found = isIts(cached) ? cached : await look(VIRTUAL_MACHINE_SNAPSHOTS, name, options);
-    return isIts(found) ? found : undefined;
+    const found = isOfContent(cached) ? cached : await readLive(VIRTUAL_MACHINE_SNAPSHOTS, name, options);
+    return isOfContent(found) ? found : undefined;
   }
 
-  /** One that was there before is not taken for lost only because a cache is behind. */
-  async function volumeSnapshotOf(
+  /** Reads a VolumeSnapshot that existed before live, because a stale cache must not make it look lost. */
+  async function findVolumeSnapshot(
     { metadata, status }: Content,
     volumeSnapshotName: string,
     options: Options,
   ): Promise<Stored<VolumeSnapshot> | undefined> {
     const name = { namespace: metadata.namespace, name: volumeSnapshotName };
-    const wasThere = status?.volumeSnapshotStatus?.some((known) => known.volumeSnapshotName === volumeSnapshotName);
+    const existed = status?.volumeSnapshotStatus?.some((known) => known.volumeSnapshotName === volumeSnapshotName);
     const found =
-      volumeSnapshots.get(keyOf(name)) ?? (wasThere ? await look(VOLUME_SNAPSHOTS, name, options) : undefined);
+      volumeSnapshots.get(keyOf(name)) ?? (existed ? await readLive(VOLUME_SNAPSHOTS, name, options) : undefined);
     const owner = found === undefined ? undefined : controllerUid(found);
     return owner === undefined || owner === metadata.uid ? found : undefined;
   }
 
-  async function copiesOf(content: Content, options: Options): Promise<CopyView[]> {
+  async function observeCopies(content: Content, options: Options): Promise<VolumeCopyView[]> {
     const known = classes.list();
-    const copies = (content.spec.volumeBackups ?? []).map(async (backup): Promise<CopyView[]> => {
+    const copies = (content.spec.volumeBackups ?? []).map(async (backup): Promise<VolumeCopyView[]> => {
       const { volumeSnapshotName, persistentVolumeClaim } = backup;
       if (!volumeSnapshotName) return [];
-      const volumeSnapshot = await volumeSnapshotOf(content, volumeSnapshotName, options);
+      const volumeSnapshot = await findVolumeSnapshot(content, volumeSnapshotName, options);
       const snapshotClass = snapshotClassFor(persistentVolumes.get(persistentVolumeClaim.spec.volumeName ?? ''), known);
       return [{ backup: { ...backup, volumeSnapshotName }, volumeSnapshot, snapshotClass }];
     });
@@ -77,9 +81,9 @@ export function contentObserver({ client, informer, clock }: Looks): ControllerD
     const { virtualMachineSnapshotName: name = '' } = content.spec;
     return {
       content,
-      snapshot: await snapshotOf(content, options),
-      copies: await copiesOf(content, options),
-      isRestored: restores.byIndex(UNFINISHED_BY_SNAPSHOT, keyOf({ namespace, name })).length > 0,
+      snapshot: await findSnapshot(content, options),
+      copies: await observeCopies(content, options),
+      hasRestore: restores.byIndex(UNFINISHED_BY_SNAPSHOT, keyOf({ namespace, name })).length > 0,
       now: clock.now(),
     };
   };

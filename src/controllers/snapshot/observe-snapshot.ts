@@ -1,6 +1,6 @@
 /**
- * Gathers what is known of one VirtualMachineSnapshot. While it is being taken the VM, its instance and its record are
- * looked at live: what goes into the content is what is there, and nobody starts the VM after it was seen to be held.
+ * Observes one VirtualMachineSnapshot. While it is in progress, the VM, its instance and its record are read live, so
+ * that the content has their latest versions. The VM is held and cannot be started after it was read.
  */
 import { findState, stateOwnerOf } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
@@ -16,11 +16,11 @@ import { keyOf } from '#client/object-key.ts';
 import { CLAIMS_BY_STATE, stateIndexKey, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
 import {
   contentNameOf,
-  isBeingTaken,
+  isSnapshotInProgress,
   type HeldVm,
   type SnapshotWorld,
-  type StateView,
-  type VolumeView,
+  type StateClaim,
+  type SourceVolume,
 } from '#controllers/snapshot/snapshot-world.ts';
 import { UNFINISHED_BY_SNAPSHOT } from '#controllers/snapshot/sources.ts';
 import { snapshotClassFor } from '#controllers/snapshot/source-volumes.ts';
@@ -31,12 +31,12 @@ import type { ControllerDefinition } from '#runtime/controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { liveLook } from '#runtime/live-look.ts';
 
-/** What an observer looks with. */
-export type Looks = Pick<ControllerParts, 'client' | 'informer' | 'clock'>;
+/** The dependencies of an observer. */
+export type ObserverParts = Pick<ControllerParts, 'client' | 'informer' | 'clock'>;
 
 type Observe = ControllerDefinition<SnapshotWorld>['observe'];
 
-export function snapshotObserver({ client, informer, clock }: Looks): Observe {
+export function createSnapshotObserver({ client, informer, clock }: ObserverParts): Observe {
   const snapshots = informer(VIRTUAL_MACHINE_SNAPSHOTS);
   const contents = informer(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS);
   const restores = informer(VIRTUAL_MACHINE_RESTORES);
@@ -44,57 +44,59 @@ export function snapshotObserver({ client, informer, clock }: Looks): Observe {
   const persistentVolumes = informer(PERSISTENT_VOLUMES);
   const classes = informer(VOLUME_SNAPSHOT_CLASSES);
   claims.addIndex(CLAIMS_BY_STATE, stateIndexKeysOf);
-  const look = liveLook(client);
+  const readLive = liveLook(client);
 
-  async function contentOf(
+  async function findContent(
     snapshot: Stored<VirtualMachineSnapshot>,
     options: { signal: AbortSignal },
   ): Promise<Stored<VirtualMachineSnapshotContent> | undefined> {
     const name = { namespace: snapshot.metadata.namespace, name: contentNameOf(snapshot) };
     const cached = contents.get(keyOf(name));
-    // One that failed has time: should its content still come to the cache, it is looked at again.
-    const hasTime = snapshot.status?.phase === 'Failed' && !isDeleting(snapshot);
-    return cached !== undefined || hasTime ? cached : look(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS, name, options);
+    // For a failed snapshot the cache is enough: a content that appears there later triggers another reconcile.
+    const cacheSuffices = snapshot.status?.phase === 'Failed' && !isDeleting(snapshot);
+    return cached !== undefined || cacheSuffices ? cached : readLive(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS, name, options);
   }
 
-  async function heldBy(vm: Stored<VirtualMachine>, options: { signal: AbortSignal }): Promise<HeldVm> {
+  async function observeHeldVm(vm: Stored<VirtualMachine>, options: { signal: AbortSignal }): Promise<HeldVm> {
     const { namespace, name } = vm.metadata;
     const [vmi, identity] = await Promise.all([
-      look(VIRTUAL_MACHINE_INSTANCES, { namespace, name }, options),
-      look(VIRTUAL_MACHINE_IDENTITIES, { namespace, name }, options),
+      readLive(VIRTUAL_MACHINE_INSTANCES, { namespace, name }, options),
+      readLive(VIRTUAL_MACHINE_IDENTITIES, { namespace, name }, options),
     ]);
     return { vm, vmi, identity, volumes: volumesOf(vm), state: stateOf(vm) };
   }
 
-  function stateOf(vm: Stored<VirtualMachine>): StateView | undefined {
+  function stateOf(vm: Stored<VirtualMachine>): StateClaim | undefined {
     const candidates = claims.byIndex(CLAIMS_BY_STATE, stateIndexKey(vm.metadata));
     const claim = findState(candidates, stateOwnerOf(vm));
-    return claim && { claim, ...behind(claim) };
+    return claim && { claim, ...observeVolume(claim) };
   }
 
-  function behind(claim: PersistentVolumeClaim | undefined): Pick<VolumeView, 'persistentVolume' | 'snapshotClass'> {
+  function observeVolume(
+    claim: PersistentVolumeClaim | undefined,
+  ): Pick<SourceVolume, 'persistentVolume' | 'snapshotClass'> {
     const persistentVolume = claim?.spec.volumeName ? persistentVolumes.get(claim.spec.volumeName) : undefined;
     return { persistentVolume, snapshotClass: snapshotClassFor(persistentVolume, classes.list()) };
   }
 
-  function volumesOf({ metadata: { namespace }, spec }: Stored<VirtualMachine>): VolumeView[] {
-    return (spec.template.spec?.volumes ?? []).map((volume): VolumeView => {
+  function volumesOf({ metadata: { namespace }, spec }: Stored<VirtualMachine>): SourceVolume[] {
+    return (spec.template.spec?.volumes ?? []).map((volume): SourceVolume => {
       const name = volume.persistentVolumeClaim?.claimName;
       const claim = name === undefined ? undefined : claims.get(keyOf({ namespace, name }));
-      return { volume, claim, ...behind(claim) };
+      return { volume, claim, ...observeVolume(claim) };
     });
   }
 
   return async (key, options) => {
     const snapshot = snapshots.get(key);
     if (snapshot === undefined) return undefined;
-    const content = await contentOf(snapshot, options);
-    const isRestored = restores.byIndex(UNFINISHED_BY_SNAPSHOT, key).length > 0;
-    const known = { snapshot, content, isRestored, now: clock.now() };
-    if (!isBeingTaken(snapshot)) return known;
+    const content = await findContent(snapshot, options);
+    const hasRestore = restores.byIndex(UNFINISHED_BY_SNAPSHOT, key).length > 0;
+    const known = { snapshot, content, hasRestore, now: clock.now() };
+    if (!isSnapshotInProgress(snapshot)) return known;
     const { namespace, name } = snapshot.metadata;
-    const vm = await look(VIRTUAL_MACHINES, { namespace, name: snapshot.spec.source.name }, options);
-    const mayMake = content === undefined && vm?.status?.snapshotInProgress === name;
-    return { ...known, vm, ...(mayMake ? { held: await heldBy(vm, options) } : {}) };
+    const vm = await readLive(VIRTUAL_MACHINES, { namespace, name: snapshot.spec.source.name }, options);
+    const canCreateContent = content === undefined && vm?.status?.snapshotInProgress === name;
+    return { ...known, vm, ...(canCreateContent ? { held: await observeHeldVm(vm, options) } : {}) };
   };
 }

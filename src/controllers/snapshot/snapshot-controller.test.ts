@@ -1,4 +1,4 @@
-/** The controller on the real engine: what wakes it up. The test plays everybody else. */
+/** Tests the sources of the controllers on the real engine. The test acts as all other controllers. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import type { CustomKind } from '#api/custom-kind.ts';
@@ -29,13 +29,19 @@ const KINDS: readonly CustomKind[] = [
   virtualMachineSnapshotContent,
   virtualMachineRestore,
 ];
-/** A VM with a disk whose claim has no volume yet. */
+/** Starts a plane with a VM that has a disk whose claim has no volume yet. */
 async function startScene(t: TestContext): Promise<VmiScene> {
   const scene = await startVmiScene(t, [snapshotController], KINDS);
   const copies = { driver: 'csi.example.com', deletionPolicy: 'Delete' };
-  await make(scene, '/apis/snapshot.storage.k8s.io/v1/volumesnapshotclasses', 'VolumeSnapshotClass', 'copies', copies);
+  await create(
+    scene,
+    '/apis/snapshot.storage.k8s.io/v1/volumesnapshotclasses',
+    'VolumeSnapshotClass',
+    'copies',
+    copies,
+  );
   await scene.claim('disk', { storageClassName: '' });
-  await make(scene, VMS, 'VirtualMachine', 'db', { spec: { runStrategy: 'Manual', template: { spec: SPEC } } });
+  await create(scene, VMS, 'VirtualMachine', 'db', { spec: { runStrategy: 'Manual', template: { spec: SPEC } } });
   return scene;
 }
 
@@ -46,74 +52,74 @@ const API_VERSIONS: Readonly<Record<string, string>> = {
   VirtualMachineInstance: 'kubevirt.io/v1',
 };
 
-async function make(scene: VmiScene, url: string, kind: string, name: string, fields: Loose): Promise<Loose> {
+async function create(scene: VmiScene, url: string, kind: string, name: string, fields: Loose): Promise<Loose> {
   const apiVersion = API_VERSIONS[kind] ?? 'snapshot.kubevirt.io/v1beta1';
   const { metadata = {}, ...rest } = fields;
-  const made = await scene.ok('POST', url, { body: { apiVersion, kind, metadata: { name, ...metadata }, ...rest } });
+  const created = await scene.ok('POST', url, { body: { apiVersion, kind, metadata: { name, ...metadata }, ...rest } });
   await scene.settle();
-  return made;
+  return created;
 }
 
-async function volume(scene: VmiScene): Promise<void> {
+async function createVolume(scene: VmiScene): Promise<void> {
   const spec = {
     capacity: { storage: '1Gi' },
     accessModes: ['ReadWriteOnce'],
     csi: { driver: 'csi.example.com', volumeHandle: 'disk' },
     claimRef: { namespace: 'default', name: 'disk' },
   };
-  await make(scene, VOLUMES, 'PersistentVolume', 'pv', { spec });
+  await create(scene, VOLUMES, 'PersistentVolume', 'pv', { spec });
   assert.equal((await scene.ok('GET', `${CLAIMS}/disk`)).status.phase, 'Bound');
 }
 
-async function snapshot(scene: VmiScene, spec: Loose = {}): Promise<void> {
+async function createSnapshot(scene: VmiScene, spec: Loose = {}): Promise<void> {
   const source = { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: 'db' };
-  await make(scene, SNAPSHOTS, 'VirtualMachineSnapshot', 'snap', { spec: { source, ...spec } });
+  await create(scene, SNAPSHOTS, 'VirtualMachineSnapshot', 'snap', { spec: { source, ...spec } });
 }
 
-async function tell(scene: VmiScene, url: string, status: Loose): Promise<void> {
+async function setStatus(scene: VmiScene, url: string, status: Loose): Promise<void> {
   await scene.ok('PATCH', `${url}/status`, { body: { status } });
   await scene.settle();
 }
 
-const hold = (scene: VmiScene) => tell(scene, `${VMS}/db`, { snapshotInProgress: 'snap' });
+const hold = (scene: VmiScene) => setStatus(scene, `${VMS}/db`, { snapshotInProgress: 'snap' });
 const items = async (scene: VmiScene, url: string): Promise<Loose[]> => (await scene.ok('GET', url)).items;
 
-async function said(scene: VmiScene): Promise<[phase: string, progress: string]> {
+async function progressOf(scene: VmiScene): Promise<[phase: string, progress: string]> {
   const { status } = await scene.ok('GET', `${SNAPSHOTS}/snap`);
   return [status.phase, status.conditions.find((one: Loose) => one.type === 'Progressing').message];
 }
 
-async function copied(scene: VmiScene): Promise<void> {
+async function completeCopies(scene: VmiScene): Promise<void> {
   const creationTime = '2030-01-01T00:00:00Z';
   for (const { metadata } of await items(scene, COPIES)) {
-    await tell(scene, `${COPIES}/${metadata.name}`, { creationTime, readyToUse: true });
+    await setStatus(scene, `${COPIES}/${metadata.name}`, { creationTime, readyToUse: true });
   }
 }
 
-test('each thing that it waits for wakes it up, and all goes in the end', async (t) => {
+test('each awaited object triggers a reconcile, and a deletion removes everything', async (t) => {
   const scene = await startScene(t);
-  await snapshot(scene);
-  assert.deepEqual(await said(scene), ['InProgress', 'Source not locked and prepared']);
+  await createSnapshot(scene);
+  assert.deepEqual(await progressOf(scene), ['InProgress', 'Source not locked and prepared']);
   await hold(scene);
-  assert.deepEqual(await said(scene), ['InProgress', 'PersistentVolumeClaim "disk" is not bound']);
+  assert.deepEqual(await progressOf(scene), ['InProgress', 'PersistentVolumeClaim "disk" is not bound']);
   const { uid } = (await scene.ok('GET', `${VMS}/db`)).metadata;
   const owner = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name: 'db', uid, controller: true };
-  const vmi = await make(scene, VMIS, 'VirtualMachineInstance', 'db', {
+  const vmi = await create(scene, VMIS, 'VirtualMachineInstance', 'db', {
     metadata: { ownerReferences: [owner] },
     spec: SPEC,
   });
-  await tell(scene, `${VMIS}/db`, { phase: 'Scheduled' });
-  assert.deepEqual(await said(scene), ['InProgress', 'The VirtualMachineInstance is Scheduled, not yet Running']);
-  await tell(scene, `${VMIS}/db`, { phase: 'Running' });
-  assert.deepEqual(await said(scene), ['InProgress', 'PersistentVolumeClaim "disk" is not bound']);
+  await setStatus(scene, `${VMIS}/db`, { phase: 'Scheduled' });
+  assert.deepEqual(await progressOf(scene), ['InProgress', 'The VirtualMachineInstance is Scheduled, not yet Running']);
+  await setStatus(scene, `${VMIS}/db`, { phase: 'Running' });
+  assert.deepEqual(await progressOf(scene), ['InProgress', 'PersistentVolumeClaim "disk" is not bound']);
   assert.deepEqual(await items(scene, CONTENTS), []);
-  await volume(scene);
-  assert.deepEqual(await said(scene), ['InProgress', 'Source locked and operation in progress']);
+  await createVolume(scene);
+  assert.deepEqual(await progressOf(scene), ['InProgress', 'Source locked and operation in progress']);
   const [copy] = await items(scene, COPIES);
   assert.equal(copy.metadata.annotations['selfsame.io/snapshot-instance'], vmi.metadata.uid);
   assert.equal(copy.spec.volumeSnapshotClassName, 'copies');
-  await copied(scene);
-  assert.deepEqual(await said(scene), ['Succeeded', 'Operation complete']);
+  await completeCopies(scene);
+  assert.deepEqual(await progressOf(scene), ['Succeeded', 'Operation complete']);
   const { status } = await scene.ok('GET', `${SNAPSHOTS}/snap`);
   assert.deepEqual([status.readyToUse, status.creationTime], [true, '2030-01-01T00:00:00Z']);
   assert.ok(
@@ -122,27 +128,27 @@ test('each thing that it waits for wakes it up, and all goes in the end', async 
     ),
   );
 
-  // A restore needs the content: it goes when that is finished, and the snapshot and the copy with it.
+  // A restore needs the content: it is deleted after the restore, with the snapshot and the copy.
   const target = { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: 'db' };
   const spec = { target, virtualMachineSnapshotName: 'snap' };
-  await make(scene, RESTORES, 'VirtualMachineRestore', 'back', { spec });
+  await create(scene, RESTORES, 'VirtualMachineRestore', 'back', { spec });
   await scene.ok('DELETE', `${SNAPSHOTS}/snap`);
   await scene.settle();
   const [content] = await items(scene, CONTENTS);
   assert.deepEqual(content.metadata.finalizers, [VM_SNAPSHOT_CONTENT_FINALIZER]);
-  assert.equal((await said(scene))[0], 'Deleting');
-  await tell(scene, `${RESTORES}/back`, { complete: true });
+  assert.equal((await progressOf(scene))[0], 'Deleting');
+  await setStatus(scene, `${RESTORES}/back`, { complete: true });
   for (const url of [SNAPSHOTS, CONTENTS, COPIES]) assert.deepEqual(await items(scene, url), [], url);
 });
 
-test('the deadline wakes it up, and nothing of it is left', async (t) => {
+test('the deadline triggers a reconcile, which deletes the content and its copies', async (t) => {
   const scene = await startScene(t);
-  await volume(scene);
-  await snapshot(scene, { failureDeadline: '1m' });
+  await createVolume(scene);
+  await createSnapshot(scene, { failureDeadline: '1m' });
   await hold(scene);
   assert.equal((await items(scene, COPIES)).length, 1);
   await scene.advance(50);
-  assert.equal((await said(scene))[0], 'InProgress');
+  assert.equal((await progressOf(scene))[0], 'InProgress');
   await scene.advance(20);
   const { status } = await scene.ok('GET', `${SNAPSHOTS}/snap`);
   assert.equal(status.phase, 'Failed');
@@ -150,28 +156,28 @@ test('the deadline wakes it up, and nothing of it is left', async (t) => {
   for (const url of [CONTENTS, COPIES]) assert.deepEqual(await items(scene, url), [], url);
 });
 
-test('a VM that goes before it was held fails its snapshot; one that comes wakes it up', async (t) => {
+test('a new VM triggers its snapshot, and a VM that is deleted before it was held fails it', async (t) => {
   const scene = await startScene(t);
   await scene.ok('DELETE', `${VMS}/db`);
-  await snapshot(scene);
-  assert.deepEqual(await said(scene), ['InProgress', 'Source does not exist']);
-  await make(scene, VMS, 'VirtualMachine', 'db', {
+  await createSnapshot(scene);
+  assert.deepEqual(await progressOf(scene), ['InProgress', 'Source does not exist']);
+  await create(scene, VMS, 'VirtualMachine', 'db', {
     spec: { runStrategy: 'Manual', template: { spec: { domain: {} } } },
   });
-  assert.deepEqual(await said(scene), ['InProgress', 'Source not locked and prepared']);
+  assert.deepEqual(await progressOf(scene), ['InProgress', 'Source not locked and prepared']);
   await scene.ok('DELETE', `${VMS}/db`);
   await scene.settle();
-  assert.deepEqual(await said(scene), ['Failed', 'Source does not exist any more']);
+  assert.deepEqual(await progressOf(scene), ['Failed', 'Source does not exist any more']);
 });
 
-test('a snapshot of a VM without disks is ready at once, and a content that is deleted by hand is missed', async (t) => {
+test('a snapshot of a VM without disks is ready at once, and reports the deletion of its content', async (t) => {
   const scene = await startScene(t);
-  await make(scene, VMS, 'VirtualMachine', 'bare', {
+  await create(scene, VMS, 'VirtualMachine', 'bare', {
     spec: { runStrategy: 'Manual', template: { spec: { domain: {} } } },
   });
-  await snapshot(scene, { source: { kind: 'VirtualMachine', name: 'bare' } });
-  await tell(scene, `${VMS}/bare`, { snapshotInProgress: 'snap' });
-  assert.equal((await said(scene))[0], 'Succeeded');
+  await createSnapshot(scene, { source: { kind: 'VirtualMachine', name: 'bare' } });
+  await setStatus(scene, `${VMS}/bare`, { snapshotInProgress: 'snap' });
+  assert.equal((await progressOf(scene))[0], 'Succeeded');
   const [content] = await items(scene, CONTENTS);
   await scene.ok('DELETE', `${CONTENTS}/${content.metadata.name}`);
   await scene.settle();

@@ -1,8 +1,7 @@
 /**
- * VirtualMachineSnapshots and their contents. A snapshot waits until controllers/vm holds its VM, writes down the VM as
- * it is (VirtualMachineSnapshotContent) and asks for a copy of each disk (VolumeSnapshot). Copying is left to the
- * VolumeSnapshots' own controller and the node agents, collecting copies of contents that are gone to the garbage
- * collector.
+ * The controllers of VirtualMachineSnapshots and their contents. A snapshot waits until controllers/vm holds its VM,
+ * records the VM (VirtualMachineSnapshotContent) and requests a copy of each disk (VolumeSnapshot). The controller of
+ * VolumeSnapshots and the node agents make the copies; the garbage collector deletes those of deleted contents.
  */
 import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
@@ -16,26 +15,26 @@ import type { PlaneController } from '#controllers/plane-controller.ts';
 import type { ContentWorld } from '#controllers/snapshot/content-world.ts';
 import { decideContent } from '#controllers/snapshot/decide-content.ts';
 import { decideSnapshot } from '#controllers/snapshot/decide-snapshot.ts';
-import { contentObserver } from '#controllers/snapshot/observe-content.ts';
-import { snapshotObserver } from '#controllers/snapshot/observe-snapshot.ts';
-import { isBeingTaken, type SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
+import { createContentObserver } from '#controllers/snapshot/observe-content.ts';
+import { createSnapshotObserver } from '#controllers/snapshot/observe-snapshot.ts';
+import { isSnapshotInProgress, type SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
 import {
-  BEING_TAKEN,
+  IN_PROGRESS,
   claimSource,
   CONTENT_BY_SNAPSHOT,
   HELD_BY_CLAIM,
   HELD_BY_STATE,
   heldClaimKeysOf,
   heldStateKeysOf,
-  restoredSnapshotKeysOf,
-  snapshotKeysOf,
+  snapshotKeysOfRestore,
+  snapshotKeysOfContent,
   UNFINISHED_BY_SNAPSHOT,
   UNREADY,
   UNREADY_BY_VOLUME,
   unreadyVolumesOf,
-  recordSource,
-  vmiSource,
-  vmSource,
+  recordChangeSource,
+  vmiChangeSource,
+  vmChangeSource,
 } from '#controllers/snapshot/sources.ts';
 import { stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
 import { UNFINISHED_BY_VM, unfinishedSnapshotOf } from '#controllers/vm/lock.ts';
@@ -55,13 +54,10 @@ const CONCURRENCY = 10;
 export const snapshotController: PlaneController = {
   account: 'snapshot-controller',
   eventSource: 'snapshot-controller',
-  start: (parts) => [
-    startController(snapshotDefinition(parts), parts),
-    startController(contentDefinition(parts), parts),
-  ],
+  start: (parts) => [startController(defineSnapshots(parts), parts), startController(defineContents(parts), parts)],
 };
 
-function snapshotDefinition(parts: ControllerParts): ControllerDefinition<SnapshotWorld> {
+function defineSnapshots(parts: ControllerParts): ControllerDefinition<SnapshotWorld> {
   const { informer } = parts;
   const snapshots = informer(VIRTUAL_MACHINE_SNAPSHOTS);
   const contents = informer(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS);
@@ -72,8 +68,8 @@ function snapshotDefinition(parts: ControllerParts): ControllerDefinition<Snapsh
   const persistentVolumes = informer(PERSISTENT_VOLUMES);
   const classes = informer(VOLUME_SNAPSHOT_CLASSES);
   snapshots.addIndex(UNFINISHED_BY_VM, unfinishedSnapshotOf);
-  snapshots.addIndex(BEING_TAKEN, (snapshot) => (isBeingTaken(snapshot) ? [BEING_TAKEN] : []));
-  restores.addIndex(UNFINISHED_BY_SNAPSHOT, restoredSnapshotKeysOf);
+  snapshots.addIndex(IN_PROGRESS, (snapshot) => (isSnapshotInProgress(snapshot) ? [IN_PROGRESS] : []));
+  restores.addIndex(UNFINISHED_BY_SNAPSHOT, snapshotKeysOfRestore);
   vms.addIndex(HELD_BY_CLAIM, heldClaimKeysOf);
   vms.addIndex(HELD_BY_STATE, heldStateKeysOf);
 
@@ -83,33 +79,33 @@ function snapshotDefinition(parts: ControllerParts): ControllerDefinition<Snapsh
     concurrency: CONCURRENCY,
     sources: [
       source(snapshots),
-      source(contents, snapshotKeysOf),
-      source(restores, restoredSnapshotKeysOf),
-      vmSource(vms, snapshots),
-      vmiSource(vmis, snapshots),
-      recordSource(informer(VIRTUAL_MACHINE_IDENTITIES), snapshots),
+      source(contents, snapshotKeysOfContent),
+      source(restores, snapshotKeysOfRestore),
+      vmChangeSource(vms, snapshots),
+      vmiChangeSource(vmis, snapshots),
+      recordChangeSource(informer(VIRTUAL_MACHINE_IDENTITIES), snapshots),
       claimSource(claims, vms, (claim) => [objectKey(claim)]),
       claimSource(claims, vms, stateIndexKeysOf, HELD_BY_STATE),
       claimSource(persistentVolumes, vms, claimKeysOfVolume),
-      source(classes, () => snapshots.byIndex(BEING_TAKEN, BEING_TAKEN).map(objectKey)),
+      source(classes, () => snapshots.byIndex(IN_PROGRESS, IN_PROGRESS).map(objectKey)),
     ],
-    observe: snapshotObserver(parts),
+    observe: createSnapshotObserver(parts),
     decide: decideSnapshot,
     subject: ({ snapshot }) => snapshot,
   });
 }
 
-function contentDefinition(parts: ControllerParts): ControllerDefinition<ContentWorld> {
+function defineContents(parts: ControllerParts): ControllerDefinition<ContentWorld> {
   const { informer } = parts;
   const contents = informer(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS);
   const snapshots = informer(VIRTUAL_MACHINE_SNAPSHOTS);
   const restores = informer(VIRTUAL_MACHINE_RESTORES);
   const volumeSnapshots = informer(VOLUME_SNAPSHOTS);
-  contents.addIndex(CONTENT_BY_SNAPSHOT, snapshotKeysOf);
+  contents.addIndex(CONTENT_BY_SNAPSHOT, snapshotKeysOfContent);
   contents.addIndex(UNREADY_BY_VOLUME, unreadyVolumesOf);
   contents.addIndex(UNREADY, (content) => (content.status?.readyToUse === true ? [] : [UNREADY]));
-  restores.addIndex(UNFINISHED_BY_SNAPSHOT, restoredSnapshotKeysOf);
-  const contentsOf = (snapshotKey: string) => contents.byIndex(CONTENT_BY_SNAPSHOT, snapshotKey).map(objectKey);
+  restores.addIndex(UNFINISHED_BY_SNAPSHOT, snapshotKeysOfRestore);
+  const contentKeysOf = (snapshotKey: string) => contents.byIndex(CONTENT_BY_SNAPSHOT, snapshotKey).map(objectKey);
 
   return defineController<ContentWorld>({
     name: 'vm-snapshot-contents',
@@ -117,15 +113,15 @@ function contentDefinition(parts: ControllerParts): ControllerDefinition<Content
     concurrency: CONCURRENCY,
     sources: [
       source(contents),
-      source(snapshots, (snapshot) => contentsOf(objectKey(snapshot))),
-      source(restores, (restore) => restoredSnapshotKeysOf(restore).flatMap(contentsOf)),
+      source(snapshots, (snapshot) => contentKeysOf(objectKey(snapshot))),
+      source(restores, (restore) => snapshotKeysOfRestore(restore).flatMap(contentKeysOf)),
       source(volumeSnapshots, controllerKeys(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS)),
       source(informer(PERSISTENT_VOLUMES), ({ metadata }) =>
         contents.byIndex(UNREADY_BY_VOLUME, metadata.name).map(objectKey),
       ),
       source(informer(VOLUME_SNAPSHOT_CLASSES), () => contents.byIndex(UNREADY, UNREADY).map(objectKey)),
     ],
-    observe: contentObserver(parts),
+    observe: createContentObserver(parts),
     decide: decideContent,
     subject: ({ content }) => content,
   });

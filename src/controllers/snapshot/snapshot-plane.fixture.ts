@@ -1,6 +1,6 @@
 /**
- * A plane in miniature for tests of snapshots: objects in memory, our two definitions that are run by hand, and, told
- * by the test, what the other controllers would do. It can be made to die after any number of writes.
+ * A plane in memory for tests of snapshots: the objects, the two controllers, and the actions of the other controllers,
+ * which the test triggers. The controllers can crash after any number of writes.
  */
 import assert from 'node:assert/strict';
 import { VIRTUAL_MACHINE_SNAPSHOTS, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
@@ -16,9 +16,9 @@ import { ObjectCache } from '#client/object-cache.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { decideContent } from '#controllers/snapshot/decide-content.ts';
 import { decideSnapshot } from '#controllers/snapshot/decide-snapshot.ts';
-import { contentObserver } from '#controllers/snapshot/observe-content.ts';
-import { snapshotObserver, type Looks } from '#controllers/snapshot/observe-snapshot.ts';
-import { restoredSnapshotKeysOf, UNFINISHED_BY_SNAPSHOT } from '#controllers/snapshot/sources.ts';
+import { createContentObserver } from '#controllers/snapshot/observe-content.ts';
+import { createSnapshotObserver, type ObserverParts } from '#controllers/snapshot/observe-snapshot.ts';
+import { snapshotKeysOfRestore, UNFINISHED_BY_SNAPSHOT } from '#controllers/snapshot/sources.ts';
 import { CREATED, CREATED_MS } from '#controllers/snapshot/snapshot-world.fixture.ts';
 import { notFound } from '#kube/api-error.ts';
 import { deepClone, deepEqual } from '#kube/deep.ts';
@@ -27,33 +27,33 @@ import { controllerUid, groupResource, type KubeObject, type ResourceType, type 
 import { VOLUME_SNAPSHOTS, type VolumeSnapshot } from '#kube/volume-snapshot-kinds.ts';
 import type { Change, Plan } from '#runtime/plan.ts';
 
-/** Thrown in place of a write. */
-export class Died extends Error {}
+/** Thrown instead of a write. */
+export class CrashError extends Error {}
 
-/** A run that takes longer goes round in circles. */
+/** More rounds than any test needs. */
 const MAX_ROUNDS = 50;
 
 export class SnapshotPlane {
   readonly #caches = new Map<string, ObjectCache<KubeObject>>();
   readonly #uses = new Map<string, number>();
-  /** What Events would tell, in order. */
-  readonly told: string[] = [];
+  /** The messages of all Events, in order. */
+  readonly eventMessages: string[] = [];
   nowMs = CREATED_MS;
-  /** Writes of ours that are still possible before the process dies. */
+  /** Number of writes until the controllers crash. */
   writesLeft = Number.POSITIVE_INFINITY;
   writes = 0;
   #revision = 1;
-  /** For whom the VM is held while the snapshot is taken. */
+  /** Name of the snapshot that holds the VM. */
   holder = 'snap';
-  /** Kinds whose caches show nothing yet. */
-  readonly behind = new Set<ResourceType>();
+  /** Kinds whose caches are still empty. */
+  readonly emptyCaches = new Set<ResourceType>();
 
   constructor(objects: readonly [ResourceType, Stored][]) {
-    this.of(VIRTUAL_MACHINE_RESTORES).addIndex(UNFINISHED_BY_SNAPSHOT, restoredSnapshotKeysOf);
+    this.cacheOf(VIRTUAL_MACHINE_RESTORES).addIndex(UNFINISHED_BY_SNAPSHOT, snapshotKeysOfRestore);
     for (const [type, object] of objects) this.put(type, object);
   }
 
-  of<T extends KubeObject>(type: ResourceType<T>): ObjectCache<T> {
+  cacheOf<T extends KubeObject>(type: ResourceType<T>): ObjectCache<T> {
     const key = groupResource(type);
     const cache = this.#caches.get(key) ?? new ObjectCache<KubeObject>();
     this.#caches.set(key, cache);
@@ -61,7 +61,7 @@ export class SnapshotPlane {
   }
 
   get<T extends KubeObject>(type: ResourceType<T>, name: string): Stored<T> | undefined {
-    return this.of(type).get(keyOf({ namespace: type.namespaced ? 'ns' : undefined, name }));
+    return this.cacheOf(type).get(keyOf({ namespace: type.namespaced ? 'ns' : undefined, name }));
   }
 
   get snapshot(): Stored<VirtualMachineSnapshot> | undefined {
@@ -69,36 +69,36 @@ export class SnapshotPlane {
   }
 
   get content(): Stored<VirtualMachineSnapshotContent> | undefined {
-    return this.of(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS).list()[0];
+    return this.cacheOf(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS).list()[0];
   }
 
   get copies(): Stored<VolumeSnapshot>[] {
-    return this.of(VOLUME_SNAPSHOTS).list();
+    return this.cacheOf(VOLUME_SNAPSHOTS).list();
   }
 
-  /** As somebody else writes it; the object gets a new revision. */
+  /** Stores the object with a new revision, like a write of another client. */
   put<T extends KubeObject>(type: ResourceType<T>, object: Stored<T>): void {
     const stored = deepClone(object);
     stored.metadata.resourceVersion = String(++this.#revision);
     const { deletionTimestamp, finalizers = [] } = stored.metadata;
-    if (deletionTimestamp !== undefined && finalizers.length === 0) this.of(type).remove(objectKey(stored));
-    else this.of(type).put(objectKey(stored), stored);
+    if (deletionTimestamp !== undefined && finalizers.length === 0) this.cacheOf(type).remove(objectKey(stored));
+    else this.cacheOf(type).put(objectKey(stored), stored);
   }
 
   delete(type: ResourceType, name: string): void {
     const object = this.get(type, name);
-    assert(object !== undefined, `${name} is there`);
+    assert(object !== undefined, `${name} exists`);
     this.put(type, { ...object, metadata: { ...object.metadata, deletionTimestamp: CREATED } });
   }
 
-  /** Somebody deletes a copy by hand. */
-  forget(copy: string): void {
+  /** Deletes a copy, like a user. */
+  deleteCopy(copy: string): void {
     this.#revision++;
-    this.of(VOLUME_SNAPSHOTS).remove(keyOf({ namespace: 'ns', name: copy }));
+    this.cacheOf(VOLUME_SNAPSHOTS).remove(keyOf({ namespace: 'ns', name: copy }));
   }
 
-  /** What other controllers do about a snapshot of the VM `db`: the lock, and the garbage of contents that are gone. */
-  others(): void {
+  /** Runs the other controllers for a snapshot of the VM `db`: the hold of the VM, and the garbage collector. */
+  runOtherControllers(): void {
     const { snapshot } = this;
     const isOpen =
       snapshot !== undefined && snapshot.status?.phase !== 'Succeeded' && snapshot.status?.phase !== 'Failed';
@@ -108,91 +108,91 @@ export class SnapshotPlane {
       this.put<VirtualMachine>(VIRTUAL_MACHINES, { ...vm, status: { ...vm.status, snapshotInProgress } });
     }
     const owners = new Set<string | undefined>(
-      this.of(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS)
+      this.cacheOf(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS)
         .list()
         .map(({ metadata }) => metadata.uid),
     );
     for (const copy of this.copies) {
-      if (!owners.has(controllerUid(copy))) this.of(VOLUME_SNAPSHOTS).remove(objectKey(copy));
+      if (!owners.has(controllerUid(copy))) this.cacheOf(VOLUME_SNAPSHOTS).remove(objectKey(copy));
     }
   }
 
-  /** The copies that are there report this from now on. */
+  /** Sets the status of the existing copies. */
   report(status: NonNullable<VolumeSnapshot['status']>, which: (name: string) => boolean = () => true): void {
     for (const copy of this.copies) {
       if (which(copy.metadata.name)) this.put<VolumeSnapshot>(VOLUME_SNAPSHOTS, { ...copy, status });
     }
   }
 
-  /** Everybody works until nobody has anything to do. */
+  /** Runs all controllers until none has anything to do. */
   async settle(): Promise<void> {
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const before = this.#revision;
-      this.others();
+      this.runOtherControllers();
       await this.#reconcile();
       if (this.#revision === before) return;
     }
-    assert.fail('the controllers do not come to rest');
+    assert.fail(`Cannot settle: objects still change after ${MAX_ROUNDS} rounds`);
   }
 
   async #reconcile(): Promise<void> {
     const options = { signal: new AbortController().signal };
-    for (const snapshot of this.of(VIRTUAL_MACHINE_SNAPSHOTS).list()) {
-      const world = await snapshotObserver(this.#looks())(objectKey(snapshot), options);
+    for (const snapshot of this.cacheOf(VIRTUAL_MACHINE_SNAPSHOTS).list()) {
+      const world = await createSnapshotObserver(this.#observerParts())(objectKey(snapshot), options);
       if (world !== undefined) this.#apply(decideSnapshot(world), VIRTUAL_MACHINE_SNAPSHOTS, snapshot);
     }
-    for (const content of this.of(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS).list()) {
-      const world = await contentObserver(this.#looks())(objectKey(content), options);
+    for (const content of this.cacheOf(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS).list()) {
+      const world = await createContentObserver(this.#observerParts())(objectKey(content), options);
       if (world !== undefined) this.#apply(decideContent(world), VIRTUAL_MACHINE_SNAPSHOT_CONTENTS, content);
     }
   }
 
-  #looks(): Looks {
+  #observerParts(): ObserverParts {
     const get = <T extends KubeObject>(type: ResourceType<T>, name: ObjectName): Promise<Stored<T>> => {
-      const found = this.of(type).get(keyOf(name));
+      const found = this.cacheOf(type).get(keyOf(name));
       return found === undefined ? Promise.reject(notFound(type, name.name)) : Promise.resolve(found);
     };
     return {
       client: { get } as unknown as Client,
       informer: <T extends KubeObject>(type: ResourceType<T>) =>
-        (this.behind.has(type) ? new ObjectCache<T>() : this.of(type)) as unknown as Informer<T>,
+        (this.emptyCaches.has(type) ? new ObjectCache<T>() : this.cacheOf(type)) as unknown as Informer<T>,
       clock: { now: () => this.nowMs, elapsed: () => this.nowMs, after: () => () => undefined },
     };
   }
 
   #apply({ status, changes, events = [] }: Plan, type: ResourceType, subject: Stored): void {
     if (status !== undefined && !deepEqual(subject['status'] ?? {}, status)) {
-      this.#write();
+      this.#countWrite();
       this.put(type, { ...subject, status });
     }
-    this.told.push(...events.map(({ message }) => message));
+    this.eventMessages.push(...events.map(({ message }) => message));
     for (const change of changes) {
-      this.#write();
-      this.#change(change);
-      if (change.do !== 'patch') this.told.push(change.why);
+      this.#countWrite();
+      this.#applyChange(change);
+      if (change.do !== 'patch') this.eventMessages.push(change.why);
     }
   }
 
-  #write(): void {
-    if (this.writesLeft-- <= 0) throw new Died();
+  #countWrite(): void {
+    if (this.writesLeft-- <= 0) throw new CrashError();
     this.writes++;
   }
 
-  #change(change: Change): void {
+  #applyChange(change: Change): void {
     const { type } = change;
     if (change.do === 'create') {
       const { name = '', namespace } = change.object.metadata;
-      assert.equal(this.of(type).get(keyOf({ namespace, name })), undefined, `${name} is made once`);
+      assert.equal(this.cacheOf(type).get(keyOf({ namespace, name })), undefined, `${name} is created once`);
       const uses = (this.#uses.get(name) ?? 0) + 1;
       this.#uses.set(name, uses);
       const metadata = { ...change.object.metadata, name, uid: `${name}#${uses}`, creationTimestamp: CREATED };
       return this.put(type, { ...change.object, metadata: { ...metadata, resourceVersion: '' } });
     }
-    const found = this.of(type).get(keyOf(change.name));
-    assert.equal(found?.metadata.uid, change.uid, 'only the very object is changed');
+    const found = this.cacheOf(type).get(keyOf(change.name));
+    assert.equal(found?.metadata.uid, change.uid, 'the change names the uid of the object');
     if (change.do === 'delete') return this.delete(type, change.name.name);
     const { metadata } = change.patch.body as KubeObject;
-    assert.equal(metadata.resourceVersion, found?.metadata.resourceVersion, 'finalizers are changed as they were seen');
+    assert.equal(metadata.resourceVersion, found?.metadata.resourceVersion, 'the patch has the observed version');
     this.put(type, applyMergePatch(found, change.patch.body) as Stored);
   }
 }

@@ -1,4 +1,4 @@
-/** What a snapshot waits for while the guest of its VM moves; all else is in decide-snapshot.test.ts. */
+/** Tests the stage during a migration. All other stages are in decide-snapshot.test.ts. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { MigrationState } from '#api/migration-state.ts';
@@ -7,16 +7,16 @@ import { aRecord, aSnapshot, aVm, aVmi, CREATED_MS } from '#controllers/snapshot
 
 const MOVING: MigrationState = { migrationUid: 'm' };
 const cases: Record<string, { state: MigrationState | undefined; want: string }> = {
-  'nothing where it stays': { state: undefined, want: 'ready to make' },
-  'the end of the migration': { state: MOVING, want: 'waiting: The VirtualMachineInstance is migrating' },
-  'nothing more when it is over': { state: { ...MOVING, completed: true }, want: 'ready to make' },
+  'is ready without a migration': { state: undefined, want: 'ready to create' },
+  'waits for the end of a migration': { state: MOVING, want: 'waiting: The VirtualMachineInstance is migrating' },
+  'is ready after a migration': { state: { ...MOVING, completed: true }, want: 'ready to create' },
 };
 for (const [name, { state, want }] of Object.entries(cases)) {
   test(name, () => {
     const vm = aVm([]);
     const vmi = aVmi('Running', { volumes: [], status: { migrationState: state } });
     const held = { vm, vmi, identity: aRecord(), volumes: [] };
-    const stage = stageOf({ snapshot: aSnapshot(), vm, held, isRestored: false, now: CREATED_MS });
+    const stage = stageOf({ snapshot: aSnapshot(), vm, held, hasRestore: false, now: CREATED_MS });
     assert.equal('message' in stage ? `${stage.is}: ${stage.message}` : stage.is, want);
   });
 }

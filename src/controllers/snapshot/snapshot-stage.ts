@@ -1,72 +1,72 @@
 /**
- * How far one VirtualMachineSnapshot is, read from the world alone. Pure.
+ * The stage of one VirtualMachineSnapshot, computed from the world. Pure.
  *
- *   waiting ──held, nothing in the way──► ready to make ──content──► copying ──content ready──► taken
- *      └───────────────────┴───────────────────────────────────────────┴──► failed: late, source or content lost
+ *   waiting ──held, no refusal──► ready to create ──content──► copying ──content ready──► taken
+ *      └────────────────┴─────────────────────────────────────────┴──► failed: deadline, source lost, content lost
  */
 import { isMigrating } from '#api/migration-state.ts';
-import { instanceOf } from '#controllers/snapshot/build-content.ts';
-import { remainingMs, type HeldVm, type SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
-import { obstacleOf } from '#controllers/snapshot/source-volumes.ts';
+import { instanceUidOf } from '#controllers/snapshot/build-content.ts';
+import { untilDeadlineMs, type HeldVm, type SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
+import { checkHeldVm } from '#controllers/snapshot/source-volumes.ts';
 import { isDeleting } from '#kube/meta.ts';
 import { wasTaken } from '#api/virtual-machine-snapshot/kind.ts';
 
-export interface Said {
-  /** CamelCase, for programs. */
+export interface Explanation {
+  /** Reason of the conditions, in CamelCase. */
   readonly reason: string;
-  /** For people. */
+  /** Message of the conditions. */
   readonly message: string;
 }
 
-export type Stage =
-  | ({ readonly is: 'waiting' | 'copying' | 'failed' } & Said)
-  | { readonly is: 'ready to make'; readonly held: HeldVm }
+export type SnapshotStage =
+  | ({ readonly is: 'waiting' | 'copying' | 'failed' } & Explanation)
+  | { readonly is: 'ready to create'; readonly held: HeldVm }
   | { readonly is: 'taken' };
 
-export const CONTENT_GONE = 'VirtualMachineSnapshotContent does not exist';
+export const CONTENT_MISSING = 'VirtualMachineSnapshotContent does not exist';
 
-/** For a snapshot that neither has failed before nor is being deleted. */
-export function stageOf(world: SnapshotWorld): Stage {
+/** Returns the stage of a snapshot that has not failed before and is not being deleted. */
+export function stageOf(world: SnapshotWorld): SnapshotStage {
   const { snapshot, content, now } = world;
   if (wasTaken(snapshot) || (content?.status?.readyToUse === true && !isDeleting(content))) return { is: 'taken' };
-  const lost = lossOf(world);
-  if (lost !== undefined) return { is: 'failed', ...lost };
+  const failure = findPermanentFailure(world);
+  if (failure !== undefined) return { is: 'failed', ...failure };
   const stage = unfinishedStage(world);
-  // The disks of the guest are as they are to be: how long it takes to write that down is no failure.
+  // The point in time is fixed: the deadline does not limit how long the copies take.
   if (content?.status?.creationTime !== undefined && content.status.error === undefined) return stage;
-  const leftMs = remainingMs(snapshot, now);
-  if (leftMs === undefined || leftMs > 0) return stage;
+  const remainingMs = untilDeadlineMs(snapshot, now);
+  if (remainingMs === undefined || remainingMs > 0) return stage;
   const message = 'snapshot deadline exceeded' + ('message' in stage ? `: ${stage.message}` : '');
   return { is: 'failed', reason: 'DeadlineExceeded', message };
 }
 
-/** What no waiting brings back. */
-function lossOf(world: SnapshotWorld): Said | undefined {
+/** Returns the permanent failure of the snapshot, if there is one. */
+function findPermanentFailure(world: SnapshotWorld): Explanation | undefined {
   const { snapshot, content, vm } = world;
-  const { sourceUID, virtualMachineSnapshotContentName: made } = snapshot.status ?? {};
-  if (content === undefined && made) return { reason: 'ContentLost', message: CONTENT_GONE };
+  const { sourceUID, virtualMachineSnapshotContentName: contentName } = snapshot.status ?? {};
+  if (content === undefined && contentName) return { reason: 'ContentLost', message: CONTENT_MISSING };
   if (content !== undefined && isDeleting(content)) {
     return { reason: 'ContentLost', message: 'VirtualMachineSnapshotContent was deleted' };
   }
   if (sourceUID && vm !== undefined && vm.metadata.uid !== sourceUID) {
     return { reason: 'SourceReplaced', message: 'Source was replaced by another VirtualMachine of the same name' };
   }
-  // Once there is a content, all that matters of the VM is in it.
+  // Once the content exists, the VM is not needed any more.
   if (sourceUID && vm === undefined && content === undefined) {
     return { reason: 'SourceLost', message: 'Source does not exist any more' };
   }
   const error = content?.status?.error;
-  // The moment at which all disks of the guest were to be copied is gone.
-  if (content === undefined || error === undefined || instanceOf(content) === undefined) return undefined;
-  return { reason: 'CopyFailed', message: error.message ?? 'a disk could not be copied' };
+  // The disks of a running guest cannot be copied again as of the same point in time.
+  if (content === undefined || error === undefined || instanceUidOf(content) === undefined) return undefined;
+  return { reason: 'CopyFailed', message: error.message ?? 'A disk could not be copied' };
 }
 
-/** Copies begin on the node on which the guest is, and stay there. */
-function migrationOf({ vmi }: HeldVm): string | undefined {
+/** Refuses a snapshot during a migration: the copies are made on the node of the guest. */
+function refuseDuringMigration({ vmi }: HeldVm): string | undefined {
   return isMigrating(vmi?.status?.migrationState) ? 'The VirtualMachineInstance is migrating' : undefined;
 }
 
-function unfinishedStage({ content, vm, held }: SnapshotWorld): Stage {
+function unfinishedStage({ content, vm, held }: SnapshotWorld): SnapshotStage {
   if (content !== undefined) {
     const message = content.status?.error?.message ?? 'Source locked and operation in progress';
     return { is: 'copying', reason: 'Copying', message };
@@ -75,7 +75,7 @@ function unfinishedStage({ content, vm, held }: SnapshotWorld): Stage {
   if (held === undefined) {
     return { is: 'waiting', reason: 'SourceNotLocked', message: 'Source not locked and prepared' };
   }
-  const obstacle = migrationOf(held) ?? obstacleOf(held);
-  if (obstacle !== undefined) return { is: 'waiting', reason: 'SourceNotReady', message: obstacle };
-  return { is: 'ready to make', held };
+  const refusal = refuseDuringMigration(held) ?? checkHeldVm(held);
+  if (refusal !== undefined) return { is: 'waiting', reason: 'SourceNotReady', message: refusal };
+  return { is: 'ready to create', held };
 }

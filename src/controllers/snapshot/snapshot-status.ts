@@ -1,18 +1,18 @@
-/** The whole status of a VirtualMachineSnapshot, computed from the world and how far it is. Pure. */
+/** The whole status of a VirtualMachineSnapshot, computed from the world and its stage. Pure. */
 import { SNAPSHOT_COMPLETED, wasTaken, type SnapshotStatus } from '#api/virtual-machine-snapshot/kind.ts';
 import type { VirtualMachineSnapshotContent } from '#api/virtual-machine-snapshot-content/kind.ts';
-import { indicationsIn } from '#controllers/snapshot/build-content.ts';
+import { indicationsOfContent } from '#controllers/snapshot/build-content.ts';
 import { INDICATION_MESSAGES } from '#controllers/snapshot/indications.ts';
-import { CONTENT_GONE, type Said, type Stage } from '#controllers/snapshot/snapshot-stage.ts';
+import { CONTENT_MISSING, type Explanation, type SnapshotStage } from '#controllers/snapshot/snapshot-stage.ts';
 import type { SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
 import { findCondition, setCondition, type Condition, type NextCondition } from '#kube/conditions.ts';
 import { timestamp } from '#lib/clock.ts';
 
-const COMPLETE: Said = { reason: SNAPSHOT_COMPLETED, message: 'Operation complete' };
-const NOT_READY: Said = { reason: 'NotReady', message: 'Not ready' };
-const DELETING: Said = { reason: 'Deleting', message: 'VM snapshot is deleting' };
+const COMPLETE: Explanation = { reason: SNAPSHOT_COMPLETED, message: 'Operation complete' };
+const NOT_READY: Explanation = { reason: 'NotReady', message: 'Not ready' };
+const DELETING: Explanation = { reason: 'Deleting', message: 'VM snapshot is deleting' };
 
-export function snapshotStatusOf(world: SnapshotWorld, stage: Stage): SnapshotStatus {
+export function buildSnapshotStatus(world: SnapshotWorld, stage: SnapshotStage): SnapshotStatus {
   switch (stage.is) {
     case 'taken':
       return takenStatus(world);
@@ -22,86 +22,85 @@ export function snapshotStatusOf(world: SnapshotWorld, stage: Stage): SnapshotSt
       return unfinishedStatus(world, progressing('False', stage));
     case 'copying':
       return unfinishedStatus(world, progressing('True', stage));
-    case 'ready to make':
+    case 'ready to create':
       return unfinishedStatus(world, progressing('True', { reason: 'Preparing', message: 'Source locked' }));
   }
 }
 
-/** What it says of itself stays, so that it can be told whether it was whole before. */
+/** Keeps the reason of Progressing, from which wasTaken reads whether the snapshot was complete. */
 export function deletingStatus(world: SnapshotWorld): SnapshotStatus {
   const { snapshot } = world;
   const before = wasTaken(snapshot) ? COMPLETE : DELETING;
-  const conditions = conditionsOf(world, [progressing('False', before), ready('False', DELETING)]);
+  const conditions = buildConditions(world, [progressing('False', before), ready('False', DELETING)]);
   return { ...snapshot.status, phase: 'Deleting', conditions };
 }
 
 function unfinishedStatus(world: SnapshotWorld, progress: NextCondition): SnapshotStatus {
   const { content } = world;
   return {
-    ...factsOf(world),
-    ...contentFacts(world),
+    ...knownFacts(world),
+    ...contentName(world),
     phase: 'InProgress',
     readyToUse: false,
     error: content?.status?.error,
-    conditions: conditionsOf(world, [progress, ready('False', NOT_READY)]),
+    conditions: buildConditions(world, [progress, ready('False', NOT_READY)]),
   };
 }
 
 function takenStatus(world: SnapshotWorld): SnapshotStatus {
   const { snapshot, content } = world;
   const readyToUse = content?.status?.readyToUse === true;
-  const fault = readyToUse ? undefined : faultOf(content);
+  const error = readyToUse ? undefined : contentError(content);
   const readiness =
-    fault === undefined ? ready('True', COMPLETE) : ready('False', { reason: 'ContentNotReady', message: fault });
+    error === undefined ? ready('True', COMPLETE) : ready('False', { reason: 'ContentNotReady', message: error });
   const { virtualMachineSnapshotContentName } = snapshot.status ?? {};
   return {
-    ...factsOf(world),
+    ...knownFacts(world),
     virtualMachineSnapshotContentName,
-    ...contentFacts(world),
+    ...contentName(world),
     phase: 'Succeeded',
     readyToUse,
-    error: fault === undefined ? undefined : errorOf(world, fault),
-    conditions: conditionsOf(world, [progressing('False', COMPLETE), readiness]),
+    error: error === undefined ? undefined : errorOf(world, error),
+    conditions: buildConditions(world, [progressing('False', COMPLETE), readiness]),
   };
 }
 
-function faultOf(content: VirtualMachineSnapshotContent | undefined): string {
-  if (content === undefined) return CONTENT_GONE;
+function contentError(content: VirtualMachineSnapshotContent | undefined): string {
+  if (content === undefined) return CONTENT_MISSING;
   return content.status?.error?.message ?? 'VirtualMachineSnapshotContent is not ready';
 }
 
-/** What was made for it goes, and so it is named no more. */
-function failedStatus(world: SnapshotWorld, said: Said): SnapshotStatus {
-  const { creationTime: _, ...facts } = factsOf(world);
+/** Leaves out the content, because it is deleted. */
+function failedStatus(world: SnapshotWorld, explanation: Explanation): SnapshotStatus {
+  const { creationTime: _, ...facts } = knownFacts(world);
   return {
     ...facts,
     phase: 'Failed',
     readyToUse: false,
-    error: errorOf(world, said.message),
-    conditions: conditionsOf(world, [
-      progressing('False', said),
-      ready('False', said),
-      { type: 'Failure', status: 'True', reason: said.reason, message: said.message },
+    error: errorOf(world, explanation.message),
+    conditions: buildConditions(world, [
+      progressing('False', explanation),
+      ready('False', explanation),
+      { type: 'Failure', status: 'True', reason: explanation.reason, message: explanation.message },
     ]),
   };
 }
 
-/** What is known once stays known, also when the VM or the content is gone. */
-function factsOf({ snapshot, content, vm }: SnapshotWorld): SnapshotStatus {
+/** Keeps the known facts also after the VM or the content was deleted. */
+function knownFacts({ snapshot, content, vm }: SnapshotWorld): SnapshotStatus {
   const before = snapshot.status ?? {};
   const { sourceUID = vm?.metadata.uid, creationTime = content?.status?.creationTime } = before;
   const { indications, sourceIndications, snapshotVolumes } = before;
-  const circumstances =
-    content === undefined ? { indications, sourceIndications, snapshotVolumes } : circumstancesIn(content);
-  return { sourceUID, creationTime, ...circumstances };
+  const facts = content === undefined ? { indications, sourceIndications, snapshotVolumes } : factsOfContent(content);
+  return { sourceUID, creationTime, ...facts };
 }
 
-function circumstancesIn(content: VirtualMachineSnapshotContent): SnapshotStatus {
+function factsOfContent(content: VirtualMachineSnapshotContent): SnapshotStatus {
   const { source, volumeBackups = [] } = content.spec;
   const included = new Set(volumeBackups.map(({ volumeName }) => volumeName));
   const all = source.virtualMachine.spec.template.spec?.volumes ?? [];
   const excluded = all.map(({ name }) => name).filter((name) => !included.has(name));
-  const indications = indicationsIn(content);
+  const indications = indicationsOfContent(content);
   return {
     snapshotVolumes: { includedVolumes: [...included], excludedVolumes: excluded },
     indications,
@@ -109,30 +108,30 @@ function circumstancesIn(content: VirtualMachineSnapshotContent): SnapshotStatus
   };
 }
 
-function contentFacts({ content }: SnapshotWorld): SnapshotStatus {
+function contentName({ content }: SnapshotWorld): SnapshotStatus {
   return content === undefined ? {} : { virtualMachineSnapshotContentName: content.metadata.name };
 }
 
-/** With the time at which it was said first. */
+/** Returns the error with the time at which it was first reported. */
 function errorOf({ snapshot, now }: SnapshotWorld, message: string): SnapshotStatus['error'] {
   const before = snapshot.status?.error;
   return before?.message === message ? before : { time: timestamp(now), message };
 }
 
-function progressing(status: 'True' | 'False', { reason, message }: Said): NextCondition {
+function progressing(status: 'True' | 'False', { reason, message }: Explanation): NextCondition {
   return { type: 'Progressing', status, reason, message };
 }
 
-function ready(status: 'True' | 'False', { reason, message }: Said): NextCondition {
+function ready(status: 'True' | 'False', { reason, message }: Explanation): NextCondition {
   return { type: 'Ready', status, reason, message };
 }
 
-function conditionsOf(
+function buildConditions(
   { snapshot, now }: SnapshotWorld,
-  stated: readonly NextCondition[],
+  conditions: readonly NextCondition[],
 ): NonNullable<SnapshotStatus['conditions']> {
   const old = (snapshot.status?.conditions ?? []) as Condition[];
-  return stated.flatMap((next) => {
+  return conditions.flatMap((next) => {
     const before = findCondition(old, next.type);
     return [...setCondition(before === undefined ? [] : [before], next, timestamp(now))];
   });

@@ -21,7 +21,7 @@ function stored(name: string, uid: string, metadata: ObjectMeta = {}) {
   return { namespace: 'ns', resourceVersion: '1', creationTimestamp: CREATED, ...metadata, name, uid };
 }
 
-/** Held by its controller, and nothing more. */
+/** Builds a snapshot with its finalizer and no status. */
 export function aSnapshot(
   spec: Partial<SnapshotSpec> = {},
   status?: SnapshotStatus,
@@ -40,7 +40,7 @@ export const ROOT: Volume = { name: 'root', persistentVolumeClaim: { claimName: 
 export const DATA: Volume = { name: 'data', persistentVolumeClaim: { claimName: 'data-claim' } };
 export const SEED: Volume = { name: 'seed', cloudInitNoCloud: { userData: '#cloud-config' } };
 
-/** Not held by anybody. */
+/** Builds a VM that no snapshot holds. */
 export function aVm(
   volumes: Volume[] = [ROOT, DATA, SEED],
   status: VmStatus = {},

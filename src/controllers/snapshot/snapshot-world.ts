@@ -1,4 +1,4 @@
-/** All that a decision about one VirtualMachineSnapshot may know, and what is said of it in more than one place. Pure. */
+/** The world of one VirtualMachineSnapshot, and facts about it that several modules need. Pure. */
 import type { Volume } from '#api/domain/volume.ts';
 import { isSnapshotFinished, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import type { VirtualMachineSnapshotContent } from '#api/virtual-machine-snapshot-content/kind.ts';
@@ -11,42 +11,42 @@ import { isDeleting, type Stored } from '#kube/meta.ts';
 
 export interface SnapshotWorld {
   readonly snapshot: Stored<VirtualMachineSnapshot>;
-  /** What was made for it. */
+  /** The content that was created for the snapshot. */
   readonly content?: Stored<VirtualMachineSnapshotContent>;
-  /** By a live look, for a snapshot that is being taken. */
+  /** The source VM, read live while the snapshot is in progress. */
   readonly vm?: Stored<VirtualMachine>;
-  /** The VM is held for this very snapshot, and nothing was made for it yet. */
+  /** Set if the VM is held for this snapshot and the content does not exist yet. */
   readonly held?: HeldVm;
-  /** Whether a restore that is not finished names it. */
-  readonly isRestored: boolean;
+  /** True if an unfinished restore uses the snapshot. */
+  readonly hasRestore: boolean;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
-/** What belongs to a VM that is held, by live looks: nobody makes an instance of it meanwhile. */
+/** A VM that is held, with its objects, read live. No instance of it is created meanwhile. */
 export interface HeldVm {
   readonly vm: Stored<VirtualMachine>;
-  /** The instance of the same name, whoever owns it. */
+  /** The instance of the same name, also if the VM does not own it. */
   readonly vmi?: Stored<VirtualMachineInstance>;
-  /** The record of the same name, whoever owns it. */
+  /** The identity record of the same name, also if the VM does not own it. */
   readonly identity?: Stored<VirtualMachineIdentity>;
-  /** Those of the template, in its order. */
-  readonly volumes: readonly VolumeView[];
-  /** The claim that holds its state, where it has one. */
-  readonly state?: StateView;
+  /** The volumes of the template, in its order. */
+  readonly volumes: readonly SourceVolume[];
+  /** The claim of the persistent state, if there is one. */
+  readonly state?: StateClaim;
 }
 
-export interface StateView extends Pick<VolumeView, 'persistentVolume' | 'snapshotClass'> {
+export interface StateClaim extends Pick<SourceVolume, 'persistentVolume' | 'snapshotClass'> {
   readonly claim: Stored<PersistentVolumeClaim>;
 }
 
-export interface VolumeView {
+export interface SourceVolume {
   readonly volume: Volume;
-  /** The claim that it names as its own. */
+  /** The claim of the volume. */
   readonly claim?: Stored<PersistentVolumeClaim>;
-  /** To which the claim is bound. */
+  /** The volume to which the claim is bound. */
   readonly persistentVolume?: Stored<PersistentVolume>;
-  /** The name of the VolumeSnapshotClass by which it can be copied. */
+  /** Name of the VolumeSnapshotClass with which the volume can be copied. */
   readonly snapshotClass?: string;
 }
 
@@ -56,13 +56,13 @@ export function contentNameOf({ metadata }: Stored<VirtualMachineSnapshot>): str
   return `vmsnapshot-content-${metadata.uid}`;
 }
 
-/** Something is still to be made for it. */
-export function isBeingTaken(snapshot: VirtualMachineSnapshot): boolean {
+/** Reports whether the snapshot is in progress. */
+export function isSnapshotInProgress(snapshot: VirtualMachineSnapshot): boolean {
   return !isSnapshotFinished(snapshot) && !isDeleting(snapshot);
 }
 
-/** How long it may still take, which is less than nothing when it is late; undefined for ever. */
-export function remainingMs({ metadata, spec }: Stored<VirtualMachineSnapshot>, now: number): number | undefined {
+/** Returns the time until the deadline, negative after it, or undefined if there is none. */
+export function untilDeadlineMs({ metadata, spec }: Stored<VirtualMachineSnapshot>, now: number): number | undefined {
   const deadlineMs = parseGoDuration(spec.failureDeadline || DEFAULT_DEADLINE) ?? parseGoDuration(DEFAULT_DEADLINE);
   if (deadlineMs === undefined || deadlineMs <= 0) return undefined;
   return Date.parse(metadata.creationTimestamp) + deadlineMs - now;

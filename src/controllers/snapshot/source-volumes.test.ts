@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import type { Volume } from '#api/domain/volume.ts';
 import { STATE_VOLUME } from '#api/persistent-state.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { buildContent, idleVolumesIn } from '#controllers/snapshot/build-content.ts';
-import { indicationsOf } from '#controllers/snapshot/indications.ts';
-import { includedVolumes, leavesData, obstacleOf, snapshotClassFor } from '#controllers/snapshot/source-volumes.ts';
+import { buildVmSnapshotContent, idleVolumesOfContent } from '#controllers/snapshot/build-content.ts';
+import { indicationsOfInstance } from '#controllers/snapshot/indications.ts';
+import { includedVolumes, leavesOutData, checkHeldVm, snapshotClassFor } from '#controllers/snapshot/source-volumes.ts';
 import {
   aClaim,
   aClass,
@@ -18,16 +18,16 @@ import {
   ROOT,
   SEED,
 } from '#controllers/snapshot/snapshot-world.fixture.ts';
-import type { HeldVm, StateView, VolumeView } from '#controllers/snapshot/snapshot-world.ts';
+import type { HeldVm, StateClaim, SourceVolume } from '#controllers/snapshot/snapshot-world.ts';
 import { isStateBackup } from '#controllers/snapshot/state-backup.ts';
 import type { Stored } from '#kube/meta.ts';
 
 const classCases: Record<string, [classes: Parameters<typeof snapshotClassFor>[1], want: string | undefined]> = {
-  'no class, no copy': [[], undefined],
-  'a class of another driver does not count': [[aClass('a', { driver: 'other' })], undefined],
+  'none without a class': [[], undefined],
+  'none with a class of another driver': [[aClass('a', { driver: 'other' })], undefined],
   'the first by name': [[aClass('b'), aClass('a')], 'a'],
-  'the default before the first': [[aClass('a'), aClass('b', { isDefault: true })], 'b'],
-  "another driver's default does not count": [[aClass('a'), aClass('b', { driver: 'x', isDefault: true })], 'a'],
+  'the default rather than the first': [[aClass('a'), aClass('b', { isDefault: true })], 'b'],
+  'not the default of another driver': [[aClass('a'), aClass('b', { driver: 'x', isDefault: true })], 'a'],
 };
 
 for (const [sentence, [classes, want]] of Object.entries(classCases)) {
@@ -36,105 +36,106 @@ for (const [sentence, [classes, want]] of Object.entries(classCases)) {
   });
 }
 
-test('class of a volume: a volume without a driver has none', () => {
+test('class of a volume: none for a volume without a driver', () => {
   const { csi: _, ...spec } = aPersistentVolume('root-claim').spec;
   assert.equal(snapshotClassFor({ ...aPersistentVolume('root-claim'), spec }, [aClass('a')]), undefined);
 });
 
 const persistentVolume = aPersistentVolume('root-claim');
-const WHOLE: VolumeView = { volume: ROOT, claim: aClaim('root-claim'), persistentVolume, snapshotClass: 'a' };
-const BARE: VolumeView = { volume: ROOT, claim: aClaim('root-claim'), persistentVolume };
+const COPYABLE: SourceVolume = { volume: ROOT, claim: aClaim('root-claim'), persistentVolume, snapshotClass: 'a' };
+const NOT_COPYABLE: SourceVolume = { volume: ROOT, claim: aClaim('root-claim'), persistentVolume };
 
 const stateClaim = aClaim('persistent-state-for-db-x');
 const stateVolume = aPersistentVolume('persistent-state-for-db-x');
-const STATE: StateView = { claim: stateClaim, persistentVolume: stateVolume, snapshotClass: 'a' };
+const STATE: StateClaim = { claim: stateClaim, persistentVolume: stateVolume, snapshotClass: 'a' };
 const UPLOADING = aClaim('persistent-state-for-db-x', 'Bound', { annotations: { 'selfsame.io/upload': 'true' } });
 
-const obstacles: Record<string, [held: Partial<HeldVm>, want: string | undefined]> = {
-  'a stopped VM with bound claims has none': [{ volumes: [WHOLE] }, undefined],
-  'no volumes at all is fine': [{}, undefined],
-  'a volume without a claim is fine': [{ volumes: [{ volume: SEED }] }, undefined],
-  'a claim that is not there': [{ volumes: [{ volume: ROOT }] }, 'PersistentVolumeClaim "root-claim" does not exist'],
-  'a claim that is not bound': [
+const checks: Record<string, [held: Partial<HeldVm>, want: string | undefined]> = {
+  'accepts a stopped VM with bound claims': [{ volumes: [COPYABLE] }, undefined],
+  'accepts a VM without volumes': [{}, undefined],
+  'accepts a volume without a claim': [{ volumes: [{ volume: SEED }] }, undefined],
+  'refuses a claim that does not exist': [
+    { volumes: [{ volume: ROOT }] },
+    'PersistentVolumeClaim "root-claim" does not exist',
+  ],
+  'refuses a claim that is not bound': [
     { volumes: [{ volume: ROOT, claim: aClaim('root-claim', 'Pending') }] },
     'PersistentVolumeClaim "root-claim" is not bound',
   ],
-  'a claim whose volume is not seen': [
+  'refuses a claim whose volume is not in the cache': [
     { volumes: [{ volume: ROOT, claim: aClaim('root-claim') }] },
     'PersistentVolumeClaim "root-claim" is not bound',
   ],
-  'a claim that cannot be copied is none': [{ volumes: [BARE] }, undefined],
-  'an instance that runs is none': [{ vmi: aVmi('Running') }, undefined],
-  'a guest whose devices are on record is none': [
+  'accepts a claim that cannot be copied': [{ volumes: [NOT_COPYABLE] }, undefined],
+  'accepts a running instance': [{ vmi: aVmi('Running') }, undefined],
+  'accepts a guest whose devices are all in the record': [
     { vmi: aVmi('Running', { status: { deviceHash: 'h2' } }), identity: aRecord({}, { deviceHash: 'h2' }) },
     undefined,
   ],
-  'a guest whose devices are not all on record': [
+  'refuses a guest whose devices are not all in the record': [
     { vmi: aVmi('Running', { status: { deviceHash: 'h2' } }), identity: aRecord({}, { deviceHash: 'h1' }) },
     'The identity record does not have all devices of the guest yet',
   ],
-  'a guest without a record': [
+  'refuses a guest without a record': [
     { vmi: aVmi('Running', { status: { deviceHash: 'h2' } }) },
     'The identity record does not have all devices of the guest yet',
   ],
-  'an ended guest, whatever is on record, is none': [
-    { vmi: aVmi('Failed', { status: { deviceHash: 'h2' } }) },
-    undefined,
+  'accepts an ended guest without a record': [{ vmi: aVmi('Failed', { status: { deviceHash: 'h2' } }) }, undefined],
+  'accepts an instance that has ended': [{ vmi: aVmi('Failed') }, undefined],
+  'refuses an instance that is starting': [
+    { vmi: aVmi('Scheduled') },
+    'The VirtualMachineInstance is Scheduled, not yet Running',
   ],
-  'an instance that has ended is none': [{ vmi: aVmi('Failed') }, undefined],
-  'an instance that starts': [{ vmi: aVmi('Scheduled') }, 'The VirtualMachineInstance is Scheduled, not yet Running'],
-  'an instance that stops': [{ vmi: aVmi('Running', { metadata: DELETED }) }, 'The VirtualMachineInstance is stopping'],
-  'state in a bound claim is none': [{ state: STATE }, undefined],
-  'state that is to be made at the first start is none': [
+  'refuses an instance that is stopping': [
+    { vmi: aVmi('Running', { metadata: DELETED }) },
+    'The VirtualMachineInstance is stopping',
+  ],
+  'accepts state in a bound claim': [{ state: STATE }, undefined],
+  'accepts a state claim that is empty until the first start': [
     { state: { claim: aClaim('persistent-state-for-db-x', 'Pending') } },
     undefined,
   ],
-  'state that is just being imported': [
+  'refuses state that is being imported': [
     { state: { ...STATE, claim: UPLOADING } },
     'PersistentVolumeClaim "persistent-state-for-db-x" waits for its content',
   ],
-  "somebody else's instance": [
+  'refuses an instance that the VM does not own': [
     { vmi: aVmi('Running', { metadata: { ownerReferences: [] } }) },
-    'A VirtualMachineInstance of this name belongs to somebody else',
+    'A VirtualMachineInstance of this name does not belong to the VirtualMachine',
   ],
 };
 
-for (const [sentence, [held, want]] of Object.entries(obstacles)) {
-  test(`what is in the way: ${sentence}`, () => {
-    assert.equal(obstacleOf({ vm: aVm(), volumes: [], ...held }), want);
+for (const [sentence, [held, want]] of Object.entries(checks)) {
+  test(`check of the VM: ${sentence}`, () => {
+    assert.equal(checkHeldVm({ vm: aVm(), volumes: [], ...held }), want);
   });
 }
 
 const hostDisk: Volume = { name: 'host', hostDisk: { path: '/disk', type: 'Disk' } };
 const ephemeral: Volume = { name: 'live', ephemeral: { persistentVolumeClaim: { claimName: 'base' } } };
-const contents: Record<string, [volumes: VolumeView[], included: string[], leaves: boolean]> = {
-  'a claim that can be copied': [[WHOLE], ['root'], false],
-  'a claim that cannot is data that stays behind': [[BARE], [], true],
-  'a disk of the host is data that stays behind': [[WHOLE, { volume: hostDisk }], ['root'], true],
-  'what is made anew at each start is no data': [[{ volume: SEED }, { volume: ephemeral }], [], false],
+const contents: Record<string, [volumes: SourceVolume[], included: string[], leaves: boolean]> = {
+  'includes a claim that can be copied': [[COPYABLE], ['root'], false],
+  'leaves out the data of a claim that cannot be copied': [[NOT_COPYABLE], [], true],
+  'leaves out the data of a disk of the host': [[COPYABLE, { volume: hostDisk }], ['root'], true],
+  'does not count volumes that are new at each start as data': [[{ volume: SEED }, { volume: ephemeral }], [], false],
 };
 
 for (const [sentence, [volumes, included, leaves]] of Object.entries(contents)) {
-  test(`what a snapshot holds: ${sentence}`, () => {
+  test(`volumes of a snapshot: ${sentence}`, () => {
     const held = { vm: aVm(), volumes };
-    assert.deepEqual([includedVolumes(held).map(({ name }) => name), leavesData(held)], [included, leaves]);
+    assert.deepEqual([includedVolumes(held).map(({ name }) => name), leavesOutData(held)], [included, leaves]);
   });
 }
 
 const states: Record<
   string,
-  [state: StateView | undefined, vm: Stored<VirtualMachine>, included: string[], leaves: boolean]
+  [state: StateClaim | undefined, vm: Stored<VirtualMachine>, included: string[], leaves: boolean]
 > = {
-  'none where there is none': [undefined, aVm(), [], false],
-  'its claim under the name of the VM': [STATE, aVm(), ['persistent-state-for-db'], false],
-  'nothing of a claim that nobody has used yet': [
-    { claim: aClaim('persistent-state-for-db-x', 'Pending') },
-    aVm(),
-    [],
-    false,
-  ],
-  'it stays behind where its storage cannot be copied': [{ ...STATE, snapshotClass: undefined }, aVm(), [], true],
-  'under a name that no disk can have, where a disk has that of the state': [
+  'none without a claim': [undefined, aVm(), [], false],
+  'its claim, named after the VM': [STATE, aVm(), ['persistent-state-for-db'], false],
+  'not a claim that was never used': [{ claim: aClaim('persistent-state-for-db-x', 'Pending') }, aVm(), [], false],
+  'left out if its storage cannot be copied': [{ ...STATE, snapshotClass: undefined }, aVm(), [], true],
+  'its claim, with a name that no disk can have if a disk has the usual name': [
     STATE,
     aVm([{ ...SEED, name: 'persistent-state-for-db' }]),
     ['persistent-state-for-this-vm'],
@@ -142,10 +143,10 @@ const states: Record<
   ],
 };
 for (const [sentence, [state, vm, included, leaves]] of Object.entries(states)) {
-  test(`what a snapshot holds of the state: ${sentence}`, () => {
+  test(`state in a snapshot: ${sentence}`, () => {
     const held: HeldVm = { vm, volumes: [], ...(state && { state }) };
-    assert.deepEqual([includedVolumes(held).map(({ name }) => name), leavesData(held)], [included, leaves]);
-    const content = buildContent(aSnapshot(), held);
+    assert.deepEqual([includedVolumes(held).map(({ name }) => name), leavesOutData(held)], [included, leaves]);
+    const content = buildVmSnapshotContent(aSnapshot(), held);
     assert.deepEqual(
       content.spec.volumeBackups?.map((backup) => isStateBackup(content.spec, backup)),
       included.map(() => true),
@@ -153,21 +154,21 @@ for (const [sentence, [state, vm, included, leaves]] of Object.entries(states)) 
   });
 }
 
-test('what a snapshot holds of the state: the guest that runs has it, unless it was started without', () => {
+test('state in a snapshot: idle only if the running guest was started without it', () => {
   const status = {
     volumeStatus: [{ name: STATE_VOLUME, persistentVolumeClaimInfo: { claimName: stateClaim.metadata.name } }],
   };
   const without = aVmi('Running', { status });
   const keeps = { ...without, spec: { domain: { devices: { tpm: { persistent: true } } } } };
   const idleIn = (vmi: HeldVm['vmi']) =>
-    idleVolumesIn(buildContent(aSnapshot(), { vm: aVm(), vmi, volumes: [], state: STATE }));
+    idleVolumesOfContent(buildVmSnapshotContent(aSnapshot(), { vm: aVm(), vmi, volumes: [], state: STATE }));
   assert.deepEqual([idleIn(keeps), idleIn(without)], [[], ['persistent-state-for-db']]);
 });
 
 const indicationCases: Record<string, [conditions: string[], want: string[]]> = {
   'a guest without an agent': [[], ['Online', 'NoGuestAgent']],
-  'a guest with one': [['AgentConnected'], ['Online', 'GuestAgent']],
-  'a paused guest answers nobody': [
+  'a guest with an agent': [['AgentConnected'], ['Online', 'GuestAgent']],
+  'a paused guest, whose agent cannot respond': [
     ['AgentConnected', 'Paused'],
     ['Online', 'NoGuestAgent', 'Paused'],
   ],
@@ -176,6 +177,6 @@ const indicationCases: Record<string, [conditions: string[], want: string[]]> = 
 for (const [sentence, [types, want]] of Object.entries(indicationCases)) {
   test(`indications: ${sentence}`, () => {
     const conditions = types.map((type) => ({ type, status: 'True' as const }));
-    assert.deepEqual(indicationsOf(aVmi('Running', { status: { conditions } })), want);
+    assert.deepEqual(indicationsOfInstance(aVmi('Running', { status: { conditions } })), want);
   });
 }

@@ -1,13 +1,13 @@
-/** Which volumes of a VM a snapshot can hold, and what has to be waited for before it is taken. Pure. */
+/** Selects the volumes of a VM for a snapshot, and checks whether the VM is ready for it. Pure. */
 import { isFinal } from '#api/can.ts';
 import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
-import type { HeldVm, VolumeView } from '#controllers/snapshot/snapshot-world.ts';
+import type { HeldVm, SourceVolume } from '#controllers/snapshot/snapshot-world.ts';
 import { stateBackupName } from '#controllers/snapshot/state-backup.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import { DEFAULT_SNAPSHOT_CLASS, type VolumeSnapshotClass } from '#kube/volume-snapshot-kinds.ts';
 
-/** The class by which a volume is copied: the default one of its driver, else the first by name. */
+/** Returns the class for copies of a volume: the default class of its driver, else the first by name. */
 export function snapshotClassFor(
   volume: PersistentVolume | undefined,
   classes: readonly Stored<VolumeSnapshotClass>[],
@@ -25,7 +25,7 @@ export interface IncludedVolume {
   readonly claim: Stored<PersistentVolumeClaim>;
 }
 
-/** Also the state of a VM that keeps some; where it never ran, there is none yet. */
+/** Returns the volumes to copy, with the persistent state. A VM that never ran has no state yet. */
 export function includedVolumes({ vm, volumes, state }: HeldVm): IncludedVolume[] {
   const disks = volumes.flatMap(({ volume, claim, snapshotClass }) =>
     claim === undefined || snapshotClass === undefined ? [] : [{ name: volume.name, claim }],
@@ -34,8 +34,10 @@ export function includedVolumes({ vm, volumes, state }: HeldVm): IncludedVolume[
   return [...disks, { name: stateBackupName(vm), claim: state.claim }];
 }
 
-/** Whether data of the VM stays behind. What is read by all, or made anew at each start, is none of its own. */
-export function leavesData({ volumes, state }: HeldVm): boolean {
+/**
+ * Reports whether the snapshot leaves out data. Read-only volumes and those that are new at each start do not count.
+ */
+export function leavesOutData({ volumes, state }: HeldVm): boolean {
   if (state !== undefined && isBound(state) && state.snapshotClass === undefined) return true;
   return volumes.some(
     ({ volume, snapshotClass }) =>
@@ -43,19 +45,19 @@ export function leavesData({ volumes, state }: HeldVm): boolean {
   );
 }
 
-/** Why the snapshot cannot be taken right now; undefined when nothing is in its way. */
-export function obstacleOf(held: HeldVm): string | undefined {
-  const instance = instanceObstacle(held) ?? recordObstacle(held);
-  if (instance !== undefined) return instance;
+/** Returns why the snapshot cannot be taken yet, or undefined if it can. */
+export function checkHeldVm(held: HeldVm): string | undefined {
+  const refusal = checkInstance(held) ?? checkRecord(held);
+  if (refusal !== undefined) return refusal;
   for (const view of held.volumes) {
-    const obstacle = claimObstacle(view);
+    const obstacle = checkVolume(view);
     if (obstacle !== undefined) return obstacle;
   }
-  return stateObstacle(held);
+  return checkState(held);
 }
 
-/** One that is still to be bound has nothing in it yet, unless something is about to be put there. */
-function stateObstacle({ state }: HeldVm): string | undefined {
+/** Checks the claim of the state. An unbound claim is empty and does not matter, unless it has a data source. */
+function checkState({ state }: HeldVm): string | undefined {
   if (state === undefined) return undefined;
   const { name, annotations } = state.claim.metadata;
   if (annotations?.[UPLOAD_ANNOTATION] === 'true') return `PersistentVolumeClaim "${name}" waits for its content`;
@@ -64,24 +66,25 @@ function stateObstacle({ state }: HeldVm): string | undefined {
     : `PersistentVolumeClaim "${name}" is not bound`;
 }
 
-function isBound({ claim, persistentVolume }: Pick<VolumeView, 'claim' | 'persistentVolume'>): boolean {
+function isBound({ claim, persistentVolume }: Pick<SourceVolume, 'claim' | 'persistentVolume'>): boolean {
   return claim?.status?.phase === 'Bound' && persistentVolume !== undefined;
 }
 
-/** While an instance starts or stops, its disks are neither open in a guest that could be asked nor at rest. */
-function instanceObstacle({ vm, vmi }: HeldVm): string | undefined {
+/** Checks the instance. While it starts or stops, neither the guest nor the node agent alone can copy the disks. */
+function checkInstance({ vm, vmi }: HeldVm): string | undefined {
   if (vmi === undefined || isFinal(vmi)) return undefined;
   const { phase } = vmi.status ?? {};
-  if (controllerUid(vmi) !== vm.metadata.uid) return 'A VirtualMachineInstance of this name belongs to somebody else';
+  if (controllerUid(vmi) !== vm.metadata.uid)
+    return 'A VirtualMachineInstance of this name does not belong to the VirtualMachine';
   if (isDeleting(vmi)) return 'The VirtualMachineInstance is stopping';
   return phase === 'Running' ? undefined : `The VirtualMachineInstance is ${phase ?? 'new'}, not yet Running`;
 }
 
 /**
- * A snapshot holds the record as well: restored, every device is where the guest has it now. A node that tells no hash
- * is an old one, from which nothing is learned.
+ * Checks that the identity record has all devices of the guest, so that a restored VM has them at the same addresses.
+ * An old node agent reports no device hash; then there is nothing to wait for.
  */
-function recordObstacle({ vmi, identity }: HeldVm): string | undefined {
+function checkRecord({ vmi, identity }: HeldVm): string | undefined {
   const { deviceHash, phase } = vmi?.status ?? {};
   if (deviceHash === undefined || phase !== 'Running') return undefined;
   return identity?.status?.deviceHash === deviceHash
@@ -89,7 +92,7 @@ function recordObstacle({ vmi, identity }: HeldVm): string | undefined {
     : 'The identity record does not have all devices of the guest yet';
 }
 
-function claimObstacle({ volume, claim, persistentVolume }: VolumeView): string | undefined {
+function checkVolume({ volume, claim, persistentVolume }: SourceVolume): string | undefined {
   const name = volume.persistentVolumeClaim?.claimName;
   if (name === undefined) return undefined;
   if (claim === undefined) return `PersistentVolumeClaim "${name}" does not exist`;

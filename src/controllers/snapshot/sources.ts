@@ -1,4 +1,4 @@
-/** Whose changes make which snapshots and contents be looked at. Everything is found by an index; nothing is scanned. */
+/** Sources that trigger reconciles of snapshots and contents. All lookups use indexes. */
 import { isMigrating } from '#api/migration-state.ts';
 import { isRestoreFinished, type VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
@@ -14,21 +14,21 @@ import { UNFINISHED_BY_VM } from '#controllers/vm/lock.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 import { source, type Source } from '#runtime/controller.ts';
 
-// The informers are shared: these names are of this controller alone.
-/** VMs that are held for a snapshot, by the key of each claim that they name. */
+// The informers are shared with other controllers, so the names of the indexes must be unique.
+/** Index of VMs that are held for a snapshot, by the keys of their claims. */
 export const HELD_BY_CLAIM = 'held-for-snapshot-claim';
-/** The same, by what the claim of its state is found by (stateIndexKey). */
+/** Index of VMs that are held for a snapshot, by stateIndexKey. */
 export const HELD_BY_STATE = 'held-for-snapshot-state';
-/** Restores that are not finished, by the key of their snapshot. */
+/** Index of unfinished restores by the key of their snapshot. */
 export const UNFINISHED_BY_SNAPSHOT = 'content-need';
-/** Contents, by the key of their snapshot. */
+/** Index of contents by the key of their snapshot. */
 export const CONTENT_BY_SNAPSHOT = 'content-by-snapshot';
 
-/** Snapshots that are being taken, by the word itself. */
-export const BEING_TAKEN = 'snapshots-being-taken';
-/** Contents that are not ready to use, by the word itself. */
+/** Index of snapshots in progress. All have the same key: the name of the index. */
+export const IN_PROGRESS = 'snapshots-being-taken';
+/** Index of contents that are not ready. All have the same key: the name of the index. */
 export const UNREADY = 'unready-contents';
-/** The same, by the name of each PersistentVolume that they hold a copy of. */
+/** Index of contents that are not ready, by the names of the PersistentVolumes that they copy. */
 export const UNREADY_BY_VOLUME = 'unready-contents-by-volume';
 
 export function unreadyVolumesOf({ spec, status }: Stored<VirtualMachineSnapshotContent>): string[] {
@@ -44,26 +44,29 @@ export function heldStateKeysOf(vm: Stored<VirtualMachine>): string[] {
   return vm.status?.snapshotInProgress ? [stateIndexKey(vm.metadata)] : [];
 }
 
-export function restoredSnapshotKeysOf(restore: Stored<VirtualMachineRestore>): string[] {
+export function snapshotKeysOfRestore(restore: Stored<VirtualMachineRestore>): string[] {
   if (isRestoreFinished(restore)) return [];
   return [keyOf({ namespace: restore.metadata.namespace, name: restore.spec.virtualMachineSnapshotName })];
 }
 
-export function snapshotKeysOf({ metadata, spec }: Stored<VirtualMachineSnapshotContent>): string[] {
+export function snapshotKeysOfContent({ metadata, spec }: Stored<VirtualMachineSnapshotContent>): string[] {
   const { virtualMachineSnapshotName: name } = spec;
   return name ? [keyOf({ namespace: metadata.namespace, name })] : [];
 }
 
-/** VMs report all the time; only which one is there, what it asks for and for whom it is held makes a difference. */
-export function vmSource(vms: Informer<VirtualMachine>, snapshots: Informer<VirtualMachineSnapshot>): Source {
-  return ofUnfinished(vms, snapshots, ({ metadata, status }) =>
+/** Watches VMs for a new uid, a new generation and a change of the holder; other changes of the status are ignored. */
+export function vmChangeSource(vms: Informer<VirtualMachine>, snapshots: Informer<VirtualMachineSnapshot>): Source {
+  return fingerprintSource(vms, snapshots, ({ metadata, status }) =>
     [metadata.generation, status?.snapshotInProgress].join(' '),
   );
 }
 
-/** Of an instance, which has the name of its VM, only how far it is, whether it moves and which devices it has. */
-export function vmiSource(vmis: Informer<VirtualMachineInstance>, snapshots: Informer<VirtualMachineSnapshot>): Source {
-  return ofUnfinished(vmis, snapshots, ({ metadata, status }) =>
+/** Watches instances, which have the name of their VM, for changes of the phase, the migration and the devices. */
+export function vmiChangeSource(
+  vmis: Informer<VirtualMachineInstance>,
+  snapshots: Informer<VirtualMachineSnapshot>,
+): Source {
+  return fingerprintSource(vmis, snapshots, ({ metadata, status }) =>
     [
       metadata.deletionTimestamp === undefined ? (status?.phase ?? '') : 'deleting',
       isMigrating(status?.migrationState),
@@ -72,32 +75,32 @@ export function vmiSource(vmis: Informer<VirtualMachineInstance>, snapshots: Inf
   );
 }
 
-/** Of a record, which has the name of its VM, only which devices it has. */
-export function recordSource(
+/** Watches identity records, which have the name of their VM, for changes of the devices. */
+export function recordChangeSource(
   records: Informer<VirtualMachineIdentity>,
   snapshots: Informer<VirtualMachineSnapshot>,
 ): Source {
-  return ofUnfinished(records, snapshots, ({ status }) => status?.deviceHash ?? '');
+  return fingerprintSource(records, snapshots, ({ status }) => status?.deviceHash ?? '');
 }
 
-function ofUnfinished<T extends KubeObject>(
+function fingerprintSource<T extends KubeObject>(
   informer: Informer<T>,
   snapshots: Informer<VirtualMachineSnapshot>,
-  gist: (object: Stored<T>) => string,
+  fingerprintOf: (object: Stored<T>) => string,
 ): Source {
-  const told = (object: Stored<T> | undefined) =>
-    object === undefined ? undefined : `${object.metadata.uid} ${gist(object)}`;
+  const fingerprint = (object: Stored<T> | undefined) =>
+    object === undefined ? undefined : `${object.metadata.uid} ${fingerprintOf(object)}`;
   return {
     cache: informer,
     subscribe: (add) =>
       informer.onChange((key, change) => {
-        if (told(change.old) === told(change.new)) return;
+        if (fingerprint(change.old) === fingerprint(change.new)) return;
         for (const snapshot of snapshots.byIndex(UNFINISHED_BY_VM, key)) add(objectKey(snapshot));
       }),
   };
 }
 
-/** A claim matters to the snapshot for which a VM that names it, or has its state in it, is held. */
+/** Triggers the snapshots whose held VMs use the claim as a disk or for their state. */
 export function claimSource<T extends KubeObject>(
   informer: Informer<T>,
   vms: Informer<VirtualMachine>,

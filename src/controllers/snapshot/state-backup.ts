@@ -1,9 +1,9 @@
-/** The persistent state of a VM among the volumes that a snapshot holds: what it is called there, and how it is told. Pure. */
+/** The name of the persistent state among the volume backups of a snapshot. Pure. */
 import { STATE_VOLUME, stateAnnotationOf } from '#api/persistent-state.ts';
 import type { ContentSpec, VolumeBackup } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 
-/** `persistent-state-for-<vm>`; where a disk of the VM has that name, one that no disk can have. */
+/** Returns `persistent-state-for-<vm>` or, if a disk of the VM has that name, one that no disk can have. */
 export function stateBackupName({ metadata, spec }: Pick<VirtualMachine, 'metadata' | 'spec'>): string {
   const name = stateAnnotationOf(metadata.name ?? '');
   const isTaken = spec.template.spec?.volumes?.some((volume) => volume.name === name) === true;

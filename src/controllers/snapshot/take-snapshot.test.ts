@@ -11,7 +11,7 @@ import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
-import { Died, SnapshotPlane } from '#controllers/snapshot/snapshot-plane.fixture.ts';
+import { CrashError, SnapshotPlane } from '#controllers/snapshot/snapshot-plane.fixture.ts';
 import {
   aClaim,
   aClass,
@@ -38,31 +38,31 @@ const STORAGE: [ResourceType, Stored][] = [
   [PERSISTENT_VOLUMES, aPersistentVolume('data-claim')],
   [VOLUME_SNAPSHOT_CLASSES, aClass('copies')],
 ];
-const FRESH = aSnapshot({}, undefined, { finalizers: undefined });
+const NEW_SNAPSHOT = aSnapshot({}, undefined, { finalizers: undefined });
 const BASE: [ResourceType, Stored][] = [
   ...STORAGE,
   [VIRTUAL_MACHINES, aVm()],
   [VIRTUAL_MACHINE_IDENTITIES, aRecord()],
-  [VIRTUAL_MACHINE_SNAPSHOTS, FRESH],
+  [VIRTUAL_MACHINE_SNAPSHOTS, NEW_SNAPSHOT],
 ];
 const RUNNING: [ResourceType, Stored][] = [...BASE, [VIRTUAL_MACHINE_INSTANCES, aVmi('Running')]];
 const AT = '2026-01-01T12:00:07Z';
 const COPIED = { creationTime: AT, readyToUse: true };
 
-/** What is left when the crash point, if there was one, is forgotten. */
-function stateOf(plane: SnapshotPlane): unknown {
+/** Returns the final objects without their revisions, which depend on the crash. */
+function finalObjects(plane: SnapshotPlane): unknown {
   return [plane.snapshot, plane.content, ...plane.copies].map((object) => {
     const { resourceVersion: _, ...metadata } = object?.metadata ?? {};
     return object === undefined ? undefined : { ...object, metadata };
   });
 }
 
-/** Whoever dies is followed by somebody who knows nothing but the objects. */
-async function settle(plane: SnapshotPlane): Promise<void> {
+/** Settles. After a crash, a new controller continues with the objects as they are. */
+async function settleWithRestart(plane: SnapshotPlane): Promise<void> {
   try {
     await plane.settle();
   } catch (error) {
-    if (!(error instanceof Died)) throw error;
+    if (!(error instanceof CrashError)) throw error;
     plane.writesLeft = Number.POSITIVE_INFINITY;
     await plane.settle();
   }
@@ -74,76 +74,88 @@ interface Path {
   readonly end: { phase?: string; copies: number };
 }
 
-const ask = () => undefined;
-const deleted = (plane: SnapshotPlane) => plane.delete(VIRTUAL_MACHINE_SNAPSHOTS, 'snap');
-const copied = (plane: SnapshotPlane) => plane.report(COPIED);
-const late = (plane: SnapshotPlane) => void (plane.nowMs = CREATED_MS + 300_000);
-const wentWrong = (plane: SnapshotPlane) => plane.report({ error: { time: AT, message: 'disk is full' } });
+const create = () => undefined;
+const deleteSnapshot = (plane: SnapshotPlane) => plane.delete(VIRTUAL_MACHINE_SNAPSHOTS, 'snap');
+const completeCopies = (plane: SnapshotPlane) => plane.report(COPIED);
+const passDeadline = (plane: SnapshotPlane) => void (plane.nowMs = CREATED_MS + 300_000);
+const failCopies = (plane: SnapshotPlane) => plane.report({ error: { time: AT, message: 'disk is full' } });
 const retained: [ResourceType, Stored][] = BASE.map(([type, object]) =>
-  object === FRESH
+  object === NEW_SNAPSHOT
     ? [type, aSnapshot({ deletionPolicy: 'Retain' }, undefined, { finalizers: undefined })]
     : [type, object],
 );
 
 const paths: Record<string, Path> = {
-  'a stopped VM': { objects: BASE, steps: [ask, copied], end: { phase: 'Succeeded', copies: 2 } },
+  'a stopped VM': { objects: BASE, steps: [create, completeCopies], end: { phase: 'Succeeded', copies: 2 } },
   'a running VM, copy by copy': {
     objects: RUNNING,
-    steps: [ask, (plane) => plane.report(COPIED, (name) => name.endsWith('root')), copied],
+    steps: [create, (plane) => plane.report(COPIED, (name) => name.endsWith('root')), completeCopies],
     end: { phase: 'Succeeded', copies: 2 },
   },
   'a VM without disks': {
     objects: [
       [VIRTUAL_MACHINES, aVm([SEED])],
-      [VIRTUAL_MACHINE_SNAPSHOTS, FRESH],
+      [VIRTUAL_MACHINE_SNAPSHOTS, NEW_SNAPSHOT],
     ],
-    steps: [ask],
+    steps: [create],
     end: { phase: 'Succeeded', copies: 0 },
   },
-  'one that is too late': { objects: BASE, steps: [ask, late], end: { phase: 'Failed', copies: 0 } },
-  'an error while the guest runs': { objects: RUNNING, steps: [ask, wentWrong], end: { phase: 'Failed', copies: 0 } },
-  'an error that goes by itself': {
+  'a deadline that passes': { objects: BASE, steps: [create, passDeadline], end: { phase: 'Failed', copies: 0 } },
+  'an error while the guest runs': {
+    objects: RUNNING,
+    steps: [create, failCopies],
+    end: { phase: 'Failed', copies: 0 },
+  },
+  'an error that is temporary': {
     objects: BASE,
-    steps: [ask, wentWrong, copied],
+    steps: [create, failCopies, completeCopies],
     end: { phase: 'Succeeded', copies: 2 },
   },
-  'taken and deleted': { objects: BASE, steps: [ask, copied, deleted], end: { copies: 0 } },
-  'taken, deleted and kept': { objects: retained, steps: [ask, copied, deleted], end: { copies: 2 } },
-  'deleted in the middle': { objects: BASE, steps: [ask, deleted], end: { copies: 0 } },
-  'deleted in the middle, which keeps nothing': { objects: retained, steps: [ask, deleted], end: { copies: 0 } },
-  'failed and deleted': { objects: retained, steps: [ask, late, deleted], end: { copies: 0 } },
+  'taken and deleted': { objects: BASE, steps: [create, completeCopies, deleteSnapshot], end: { copies: 0 } },
+  'taken, deleted and retained': {
+    objects: retained,
+    steps: [create, completeCopies, deleteSnapshot],
+    end: { copies: 2 },
+  },
+  'deleted while in progress': { objects: BASE, steps: [create, deleteSnapshot], end: { copies: 0 } },
+  'deleted while in progress with the policy Retain': {
+    objects: retained,
+    steps: [create, deleteSnapshot],
+    end: { copies: 0 },
+  },
+  'failed and deleted': { objects: retained, steps: [create, passDeadline, deleteSnapshot], end: { copies: 0 } },
 };
 
-async function walk({ objects, steps }: Path, writesLeft = Number.POSITIVE_INFINITY): Promise<SnapshotPlane> {
+async function runPath({ objects, steps }: Path, writesLeft = Number.POSITIVE_INFINITY): Promise<SnapshotPlane> {
   const plane = new SnapshotPlane(objects);
   plane.writesLeft = writesLeft;
   for (const step of steps) {
     step(plane);
-    await settle(plane);
+    await settleWithRestart(plane);
   }
   return plane;
 }
 
 for (const [sentence, path] of Object.entries(paths)) {
-  test(`${sentence}: a crash after any write changes nothing about the end`, async () => {
-    const whole = await walk(path);
+  test(`${sentence}: a crash after any write leads to the same end`, async () => {
+    const whole = await runPath(path);
     const { phase } = whole.snapshot?.status ?? {};
     assert.deepEqual({ phase, copies: whole.copies.length }, { phase: undefined, ...path.end });
     assert.ok(whole.writes > 3);
     for (let writes = 0; writes < whole.writes; writes++) {
-      assert.deepEqual(stateOf(await walk(path, writes)), stateOf(whole), `after ${writes} writes`);
+      assert.deepEqual(finalObjects(await runPath(path, writes)), finalObjects(whole), `after ${writes} writes`);
     }
   });
 }
 
-test('the content holds the VM, who it is and its claims as they are', async () => {
-  const { content } = await walk({ ...paths['a running VM, copy by copy']!, steps: [ask] });
+test('the content has the VM, its identity record and its claims', async () => {
+  const { content } = await runPath({ ...paths['a running VM, copy by copy']!, steps: [create] });
   const { source, volumeBackups, virtualMachineSnapshotName } = content!.spec;
   const { metadata, spec, status } = source.virtualMachine;
   assert.equal(virtualMachineSnapshotName, 'snap');
   assert.deepEqual(metadata, { name: 'db', namespace: 'ns', uid: 'vm-uid', labels: { app: 'db' } });
   assert.equal(spec.template.spec?.domain.firmware?.uuid, UUID);
-  assert.deepEqual(status, {}, 'the lock belongs to the moment');
+  assert.deepEqual(status, {}, 'the content does not say that the VM is held');
   assert.deepEqual(source.virtualMachineIdentity, { spec: aRecord().spec, status: aRecord().status });
   assert.deepEqual(
     volumeBackups?.map((backup) => [backup.volumeName, backup.persistentVolumeClaim.metadata.name]),
@@ -155,7 +167,7 @@ test('the content holds the VM, who it is and its claims as they are', async () 
 });
 
 test('the copies of a running VM are one set of its instance, owned by the content', async () => {
-  const { content, copies } = await walk({ ...paths['a running VM, copy by copy']!, steps: [ask] });
+  const { content, copies } = await runPath({ ...paths['a running VM, copy by copy']!, steps: [create] });
   const annotations = {
     [SNAPSHOT_SET_ANNOTATION]: 'snap-uid',
     [SNAPSHOT_SET_SIZE_ANNOTATION]: '2',
@@ -172,22 +184,22 @@ test('the copies of a running VM are one set of its instance, owned by the conte
   for (const { metadata } of copies) assert.equal(metadata.ownerReferences?.[0]?.uid, content?.metadata.uid);
 });
 
-test('a disk that the running guest does not have yet is copied by itself', async () => {
+test('a disk that the running guest does not use is not in the set', async () => {
   const vmi = aVmi('Running', { volumes: [ROOT, SEED] });
-  const { copies } = await walk({
+  const { copies } = await runPath({
     ...paths['a stopped VM']!,
     objects: [...BASE, [VIRTUAL_MACHINE_INSTANCES, vmi]],
-    steps: [ask],
+    steps: [create],
   });
   const sizes = copies.map(({ metadata }) => metadata.annotations?.[SNAPSHOT_SET_SIZE_ANNOTATION]);
   assert.deepEqual(sizes, ['1', undefined]);
 });
 
-test('an instance that goes after the content was made is still the one of the set', async () => {
+test('the set keeps its instance if that ends after the content was created', async () => {
   const plane = new SnapshotPlane(RUNNING);
-  // The finalizer, two statuses, the content: then the process dies.
+  // The controller crashes after each write until the content exists.
   for (plane.writesLeft = 1; plane.content === undefined; plane.writesLeft = 1) {
-    await assert.rejects(plane.settle(), Died);
+    await assert.rejects(plane.settle(), CrashError);
   }
   assert.equal(plane.copies.length, 0);
   plane.delete(VIRTUAL_MACHINE_INSTANCES, 'db');
@@ -199,8 +211,8 @@ test('an instance that goes after the content was made is still the one of the s
   );
 });
 
-test('a snapshot that is ready says when, of what and how it was taken', async () => {
-  const { snapshot, content, told } = await walk(paths['a running VM, copy by copy']!);
+test('the status of a complete snapshot has its time, volumes and indications', async () => {
+  const { snapshot, content, eventMessages } = await runPath(paths['a running VM, copy by copy']!);
   const { conditions, sourceIndications, ...status } = snapshot!.status!;
   assert.deepEqual(status, {
     sourceUID: 'vm-uid',
@@ -221,30 +233,30 @@ test('a snapshot that is ready says when, of what and how it was taken', async (
   );
   assert.equal(sourceIndications?.length, 2);
   assert.deepEqual([content?.status?.readyToUse, content?.status?.creationTime], [true, AT]);
-  assert.equal(told.at(-1), 'VirtualMachineSnapshot snap of VM db is ready');
-  assert.ok(told.includes('Successfully created VirtualMachineSnapshotContent vmsnapshot-content-snap-uid'));
+  assert.equal(eventMessages.at(-1), 'VirtualMachineSnapshot snap of VM db is ready');
+  assert.ok(eventMessages.includes('Successfully created VirtualMachineSnapshotContent vmsnapshot-content-snap-uid'));
 });
 
-test('the moment of a snapshot is that of the last copy', async () => {
+test('the creation time of a snapshot is that of the last copy', async () => {
   const first = (plane: SnapshotPlane) =>
     plane.report({ creationTime: CREATED, readyToUse: true }, (name) => name.endsWith('root'));
   const second = (plane: SnapshotPlane) => plane.report(COPIED, (name) => name.endsWith('data'));
-  const { snapshot } = await walk({ ...paths['a stopped VM']!, steps: [ask, first, second] });
+  const { snapshot } = await runPath({ ...paths['a stopped VM']!, steps: [create, first, second] });
   assert.equal(snapshot?.status?.creationTime, AT);
 });
 
-test('a claim that cannot be copied makes a partial snapshot', async () => {
+test('a snapshot without a claim that cannot be copied is partial', async () => {
   const objects = BASE.filter(([, { metadata }]) => metadata.name !== 'pv-data-claim');
   const other = aPersistentVolume('data-claim', 'nfs.example.com');
-  const { snapshot } = await walk({ ...paths['a stopped VM']!, objects: [...objects, [PERSISTENT_VOLUMES, other]] });
+  const { snapshot } = await runPath({ ...paths['a stopped VM']!, objects: [...objects, [PERSISTENT_VOLUMES, other]] });
   assert.deepEqual(snapshot?.status?.indications, ['PartialSnapshot']);
   assert.deepEqual(snapshot.status.snapshotVolumes, { includedVolumes: ['root'], excludedVolumes: ['data', 'seed'] });
 });
 
-test('a snapshot is held before anything is made for it', async () => {
+test('a snapshot gets its finalizer before its content is created', async () => {
   const plane = new SnapshotPlane(BASE);
   plane.writesLeft = 1;
-  await assert.rejects(plane.settle(), Died);
+  await assert.rejects(plane.settle(), CrashError);
   assert.deepEqual(plane.snapshot?.metadata.finalizers, [VM_SNAPSHOT_FINALIZER]);
   assert.equal(plane.content, undefined);
 });
@@ -254,57 +266,57 @@ test('a VM with one more disk than a plan has changes gets all its copies', asyn
   const volumes = names.map((name) => ({ name, persistentVolumeClaim: { claimName: name } }));
   const objects: [ResourceType, Stored][] = [
     [VIRTUAL_MACHINES, aVm(volumes)],
-    [VIRTUAL_MACHINE_SNAPSHOTS, FRESH],
+    [VIRTUAL_MACHINE_SNAPSHOTS, NEW_SNAPSHOT],
     [VOLUME_SNAPSHOT_CLASSES, aClass('copies')],
     ...names.flatMap((name): [ResourceType, Stored][] => [
       [PERSISTENT_VOLUME_CLAIMS, aClaim(name)],
       [PERSISTENT_VOLUMES, aPersistentVolume(name)],
     ]),
   ];
-  const plane = await walk({ objects, steps: [ask, copied], end: { copies: 101 } });
+  const plane = await runPath({ objects, steps: [create, completeCopies], end: { copies: 101 } });
   assert.deepEqual([plane.copies.length, plane.snapshot?.status?.phase], [101, 'Succeeded']);
 });
 
-test('while it is taken the conditions say so', async () => {
-  const { snapshot } = await walk({ ...paths['a stopped VM']!, steps: [ask] });
+test('the conditions report that a snapshot is in progress', async () => {
+  const { snapshot } = await runPath({ ...paths['a stopped VM']!, steps: [create] });
   const { phase, readyToUse, conditions } = snapshot?.status ?? {};
   assert.deepEqual([phase, readyToUse], ['InProgress', false]);
   assert.equal(findCondition(conditions, 'Progressing')?.message, 'Source locked and operation in progress');
   assert.equal(findCondition(conditions, 'Ready')?.status, 'False');
 });
 
-test('a copy that somebody deletes is made again for a VM that stands still, and fails one that runs', async () => {
+test('a copy that a user deletes is created again for a stopped VM, and fails the snapshot of a running one', async () => {
   for (const [objects, want] of [
     [BASE, [2, 'InProgress', undefined]],
     [RUNNING, [0, 'Failed', 'VolumeSnapshot vmsnapshot-snap-uid-volume-root does not exist']],
   ] as const) {
-    const plane = await walk({ ...paths['a stopped VM']!, objects: [...objects], steps: [ask] });
-    plane.forget('vmsnapshot-snap-uid-volume-root');
+    const plane = await runPath({ ...paths['a stopped VM']!, objects: [...objects], steps: [create] });
+    plane.deleteCopy('vmsnapshot-snap-uid-volume-root');
     await plane.settle();
     const { phase, error } = plane.snapshot?.status ?? {};
     assert.deepEqual([plane.copies.length, phase, error?.message], want);
   }
 });
 
-test('contents are of their snapshot alone, though another has its name', async () => {
-  const plane = await walk({ ...paths['taken, deleted and kept']! });
+test('a retained content does not belong to a new snapshot of the same name', async () => {
+  const plane = await runPath({ ...paths['taken, deleted and retained']! });
   const kept = plane.content?.metadata.uid;
-  plane.put(VIRTUAL_MACHINE_SNAPSHOTS, { ...FRESH, metadata: { ...FRESH.metadata, uid: 'second-uid' } });
+  plane.put(VIRTUAL_MACHINE_SNAPSHOTS, { ...NEW_SNAPSHOT, metadata: { ...NEW_SNAPSHOT.metadata, uid: 'second-uid' } });
   await plane.settle();
-  const contents = plane.of(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS).list();
+  const contents = plane.cacheOf(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS).list();
   assert.deepEqual(
     contents.map(({ metadata }) => metadata.name),
     ['vmsnapshot-content-snap-uid', 'vmsnapshot-content-second-uid'],
   );
   assert.equal(contents[0]?.metadata.uid, kept);
   assert.equal(contents[0]?.status?.readyToUse, true);
-  plane.forget('vmsnapshot-snap-uid-volume-root');
+  plane.deleteCopy('vmsnapshot-snap-uid-volume-root');
   await plane.settle();
   const message = 'VolumeSnapshot vmsnapshot-snap-uid-volume-root does not exist';
-  assert.equal(plane.content?.status?.error?.message, message, 'the other does not make it again');
+  assert.equal(plane.content?.status?.error?.message, message, 'the new snapshot does not create the copy again');
 });
 
-test('nothing is made while the VM is held for somebody else', async () => {
+test('no content is created while another snapshot holds the VM', async () => {
   const plane = new SnapshotPlane(BASE);
   plane.holder = 'another';
   await plane.settle();
@@ -314,35 +326,35 @@ test('nothing is made while the VM is held for somebody else', async () => {
   assert.notEqual(plane.content, undefined);
 });
 
-test('the moment of a snapshot without disks is the one at which it was taken', async () => {
+test('the creation time of a snapshot without disks is that of its content', async () => {
   const later = (plane: SnapshotPlane) => void (plane.nowMs += 60_000);
-  const { snapshot, content } = await walk({ ...paths['a VM without disks']!, steps: [ask, later] });
+  const { snapshot, content } = await runPath({ ...paths['a VM without disks']!, steps: [create, later] });
   assert.deepEqual([snapshot?.status?.creationTime, content?.status?.creationTime], [CREATED, CREATED]);
 });
 
-test('caches that are behind make nothing lost', async () => {
+test('stale caches cause no failure', async () => {
   for (const kind of [VIRTUAL_MACHINE_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOTS, VIRTUAL_MACHINES]) {
-    for (const steps of [[ask], [ask, copied]]) {
-      const plane = await walk({ ...paths['a running VM, copy by copy']!, steps });
-      const before = stateOf(plane);
-      plane.behind.add(kind);
+    for (const steps of [[create], [create, completeCopies]]) {
+      const plane = await runPath({ ...paths['a running VM, copy by copy']!, steps });
+      const before = finalObjects(plane);
+      plane.emptyCaches.add(kind);
       await plane.settle();
-      assert.deepEqual(stateOf(plane), before, kind.kind);
+      assert.deepEqual(finalObjects(plane), before, kind.kind);
     }
   }
 });
 
-test('a cache of snapshots that is behind leaves a content as it is', async () => {
+test('a stale cache of snapshots changes no content', async () => {
   const path = paths['a running VM, copy by copy']!;
-  const { writes } = await walk({ ...path, steps: [ask] });
+  const { writes } = await runPath({ ...path, steps: [create] });
   for (let left = 1; left <= writes; left++) {
     const plane = new SnapshotPlane(path.objects);
     plane.writesLeft = left;
     await plane.settle().catch(() => undefined);
     plane.writesLeft = Number.POSITIVE_INFINITY;
-    plane.behind.add(VIRTUAL_MACHINE_SNAPSHOTS);
+    plane.emptyCaches.add(VIRTUAL_MACHINE_SNAPSHOTS);
     await plane.settle();
-    plane.behind.clear();
+    plane.emptyCaches.clear();
     await plane.settle();
     assert.deepEqual([plane.snapshot?.status?.phase, plane.copies.length], ['InProgress', 2], `after ${left} writes`);
   }

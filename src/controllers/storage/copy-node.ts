@@ -1,20 +1,20 @@
-/** Which node copies or removes data that every node reaches. Pure. */
+/** Selects the node that copies or removes data on shared storage. Pure. */
 import { SCHEDULABLE_LABEL } from '#api/names.ts';
 import type { Informer } from '#client/informer.ts';
 import { isTrue } from '#kube/conditions.ts';
 import type { Node } from '#kube/core-kinds.ts';
 
-/** Nodes that can copy, all under the one value COPIER. */
+/** Index of the nodes that can copy, all with the key COPIER. */
 const COPIERS = 'copier';
 const COPIER = 'yes';
-/** When to look again where there is no such node. */
+/** Time until the next check if no node can copy. */
 export const NO_COPIER_RETRY_MS = 10_000;
 
 export function indexCopiers(nodes: Informer<Node>): void {
   nodes.addIndex(COPIERS, (node) => (canCopy(node) ? [COPIER] : []));
 }
 
-/** The same for everybody who asks at the same time. */
+/** Returns the first node by name that can copy, so that all controllers choose the same. */
 export function firstCopier(nodes: Pick<Informer<Node>, 'byIndex'>): string | undefined {
   let first: string | undefined;
   for (const { metadata } of nodes.byIndex(COPIERS, COPIER)) {

@@ -1,4 +1,4 @@
-/** PersistentVolumes of `selfsame.io/local`: what they are made of, and which claims they can serve. Pure. */
+/** Builds PersistentVolumes of `selfsame.io/local`, and checks which claims they can serve. Pure. */
 import { PROVISIONED_BY, VOLUME_PROTECTION } from '#kube/volume-keys.ts';
 import {
   COPY_NODE_ANNOTATION,
@@ -11,37 +11,37 @@ import {
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
-/** `node`: the data lies on one node. `shared`: in a directory that all nodes see. */
-export type Scope = 'node' | 'shared';
+/** `node`: the data is on one node. `shared`: it is in a directory of all nodes. */
+export type VolumeScope = 'node' | 'shared';
 
 type Claim = Stored<PersistentVolumeClaim>;
 
-/** Deterministic: making it twice makes one. */
-export function volumeNameFor({ metadata }: Claim): string {
+/** Returns a deterministic name, so that a repeated create does not create a second volume. */
+export function localVolumeName({ metadata }: Claim): string {
   return `pvc-${metadata.uid}`;
 }
 
-export function isOurs({ metadata, spec }: PersistentVolume): boolean {
+export function isLocalVolume({ metadata, spec }: PersistentVolume): boolean {
   return spec.csi?.driver === LOCAL_DRIVER && metadata.annotations?.[PROVISIONED_BY] === LOCAL_PROVISIONER;
 }
 
-/** undefined: the class says something that we do not know. */
-export function scopeOf({ parameters }: StorageClass): Scope | undefined {
+/** Returns undefined if the class has an unknown scope. */
+export function scopeOf({ parameters }: StorageClass): VolumeScope | undefined {
   const scope = parameters?.['scope'] ?? 'node';
   return scope === 'node' || scope === 'shared' ? scope : undefined;
 }
 
-/** Why such a claim cannot be served, for people. */
-export function refusal(claim: Claim, storageClass: Stored<StorageClass>): string | undefined {
+/** Returns why the class cannot serve the claim, or undefined if it can. */
+export function refuseClaim(claim: Claim, storageClass: Stored<StorageClass>): string | undefined {
   const { name } = storageClass.metadata;
   const { spec } = claim;
   const scope = scopeOf(storageClass);
   if (scope === undefined) return `StorageClass "${name}": parameters.scope must be "node" or "shared"`;
   const unknown = Object.keys(storageClass.parameters ?? {}).find((key) => key !== 'scope');
-  if (unknown !== undefined) return `StorageClass "${name}": parameters.${unknown} is not known`;
+  if (unknown !== undefined) return `StorageClass "${name}": parameters.${unknown} is unknown`;
   const many = spec.accessModes?.find((mode) => mode === 'ReadWriteMany' || mode === 'ReadOnlyMany');
   if (scope === 'node' && many !== undefined) {
-    return `StorageClass "${name}" keeps a volume on one node and cannot give ${many}; a class with scope "shared" can`;
+    return `StorageClass "${name}" keeps a volume on one node and cannot provide ${many}; use a class with scope "shared"`;
   }
   if (spec.selector !== undefined) return 'claim.spec.selector is not supported';
   return spec.resources?.requests?.['storage'] === undefined
@@ -49,14 +49,14 @@ export function refusal(claim: Claim, storageClass: Stored<StorageClass>): strin
     : undefined;
 }
 
-/** What a volume is filled with, and by which node, once that is known. */
+/** The snapshot with which a volume is filled, and the node that fills it, once known. */
 export interface VolumeCopy {
   readonly handle: string;
   readonly node?: string;
 }
 
-/** `node`: where a claim of scope `node` gets its data. */
-export function buildVolume(
+/** `node`: the node of the data, for a class with scope `node`. */
+export function buildLocalVolume(
   claim: Claim,
   storageClass: Stored<StorageClass>,
   node: string | undefined,
@@ -64,7 +64,7 @@ export function buildVolume(
 ): PersistentVolume {
   const scope = scopeOf(storageClass) ?? 'node';
   const place = scope === 'node' ? node : undefined;
-  const name = volumeNameFor(claim);
+  const name = localVolumeName(claim);
   const { metadata, spec } = claim;
   const { namespace, uid, resourceVersion } = metadata;
   const { reclaimPolicy = 'Delete' } = storageClass;
@@ -78,7 +78,7 @@ export function buildVolume(
         ...(place === undefined ? {} : { [VOLUME_NODE_ANNOTATION]: place }),
         ...(copy?.node === undefined ? {} : { [COPY_NODE_ANNOTATION]: copy.node }),
       },
-      // The cluster gives its own to every volume; there from the start, nobody has to write it.
+      // Kubernetes adds VOLUME_PROTECTION to every volume; setting it here saves that write.
       finalizers: [VOLUME_DATA_FINALIZER, ...(copy === undefined ? [] : [VOLUME_COPY_FINALIZER]), VOLUME_PROTECTION],
     },
     spec: {

@@ -1,22 +1,26 @@
-/** Claims, classes, volumes and snapshots as tests of the provisioner want them: valid, with what matters changed. */
+/** Builds valid claims, classes, volumes and snapshots for tests of the provisioner, with overrides. */
 import { LOCAL_DRIVER } from '#api/names.ts';
-import { buildVolume, type VolumeCopy } from '#controllers/storage/local-volume.ts';
+import { buildLocalVolume, type VolumeCopy } from '#controllers/storage/local-volume.ts';
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 import type { VolumeSnapshot, VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
 import type { Plan } from '#runtime/plan.ts';
 
 export const NOW = '2030-01-01T00:00:00Z';
-export const ASKED = { 'volume.kubernetes.io/storage-provisioner': 'selfsame.io/local' };
+export const PROVISIONER = { 'volume.kubernetes.io/storage-provisioner': 'selfsame.io/local' };
 export const GIB = 2 ** 30;
 
-interface ClaimWish {
+interface ClaimOverrides {
   readonly spec?: Partial<PersistentVolumeClaim['spec']>;
   readonly status?: PersistentVolumeClaim['status'];
   readonly annotations?: Record<string, string>;
 }
 
-export function aClaim({ spec, status, annotations = ASKED }: ClaimWish = {}): Stored<PersistentVolumeClaim> {
+export function aClaim({
+  spec,
+  status,
+  annotations = PROVISIONER,
+}: ClaimOverrides = {}): Stored<PersistentVolumeClaim> {
   const resources = { requests: { storage: '1Gi' } };
   return {
     apiVersion: 'v1',
@@ -42,7 +46,7 @@ export function aClass(more: Partial<StorageClass> = {}): Stored<StorageClass> {
 
 export const SHARED = aClass({ volumeBindingMode: 'Immediate', parameters: { scope: 'shared' } });
 
-interface VolumeWish {
+interface VolumeOverrides {
   readonly storageClass?: Stored<StorageClass>;
   readonly copy?: VolumeCopy;
   readonly metadata?: Partial<ObjectMeta>;
@@ -50,10 +54,10 @@ interface VolumeWish {
   readonly status?: PersistentVolume['status'];
 }
 
-/** Of aClaim(), on node-1 where the class has it on a node. */
-export function aVolume(wish: VolumeWish = {}): Stored<PersistentVolume> {
-  const { storageClass = aClass(), copy, metadata, spec, status } = wish;
-  const built = buildVolume(aClaim(), storageClass, 'node-1', copy);
+/** Builds the volume of aClaim(), on node-1 if the class is node-local. */
+export function aVolume(overrides: VolumeOverrides = {}): Stored<PersistentVolume> {
+  const { storageClass = aClass(), copy, metadata, spec, status } = overrides;
+  const built = buildLocalVolume(aClaim(), storageClass, 'node-1', copy);
   return {
     ...built,
     metadata: { ...built.metadata, ...stored('pvc-u1', 'v'), ...metadata },
@@ -62,13 +66,13 @@ export function aVolume(wish: VolumeWish = {}): Stored<PersistentVolume> {
   };
 }
 
-interface SnapshotWish {
+interface SnapshotOverrides {
   readonly metadata?: Partial<ObjectMeta>;
   readonly spec?: VolumeSnapshot['spec'];
   readonly status?: VolumeSnapshot['status'];
 }
 
-export function aSnapshot({ metadata, spec, status }: SnapshotWish = {}): Stored<VolumeSnapshot> {
+export function aSnapshot({ metadata, spec, status }: SnapshotOverrides = {}): Stored<VolumeSnapshot> {
   return {
     apiVersion: 'snapshot.storage.k8s.io/v1',
     kind: 'VolumeSnapshot',
@@ -78,14 +82,14 @@ export function aSnapshot({ metadata, spec, status }: SnapshotWish = {}): Stored
   };
 }
 
-interface ContentWish {
+interface ContentOverrides {
   readonly metadata?: Partial<ObjectMeta>;
   readonly spec?: Partial<VolumeSnapshotContent['spec']>;
   readonly status?: VolumeSnapshotContent['status'];
 }
 
-/** The one of aSnapshot(). */
-export function aContent({ metadata, spec, status }: ContentWish = {}): Stored<VolumeSnapshotContent> {
+/** Builds the content of aSnapshot(). */
+export function aContent({ metadata, spec, status }: ContentOverrides = {}): Stored<VolumeSnapshotContent> {
   return {
     apiVersion: 'snapshot.storage.k8s.io/v1',
     kind: 'VolumeSnapshotContent',
@@ -108,8 +112,8 @@ export function aContent({ metadata, spec, status }: ContentWish = {}): Stored<V
   };
 }
 
-/** `create PersistentVolume`, and the reasons of Events. */
-export function deedsOf({ changes, events = [] }: Plan): string[] {
+/** Describes a plan: its changes, `create PersistentVolume`, and the reasons of its Events. */
+export function describePlan({ changes, events = [] }: Plan): string[] {
   return [...changes.map((change) => `${change.do} ${change.type.kind}`), ...events.map(({ reason }) => reason)];
 }
 

@@ -1,29 +1,29 @@
 /**
- * The provisioner `selfsame.io/local`: makes, grows and deletes PersistentVolumes, as an external provisioner of
- * Kubernetes does. It writes objects only; files are made, grown and removed by the node agents, which see the volumes.
+ * The provisioner `selfsame.io/local`: creates, expands and deletes PersistentVolumes, like an external provisioner of
+ * Kubernetes. It only writes objects; the node agents watch the volumes and create, expand and remove the files.
  */
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { LOCAL_DRIVER, LOCAL_PROVISIONER } from '#api/names.ts';
 import { objectKey } from '#client/object-key.ts';
 import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
-import { type ClaimWorld, decideClaim } from '#controllers/storage/decide-claim.ts';
+import { type LocalClaimWorld, decideLocalClaim } from '#controllers/storage/decide-local-claim.ts';
 import { SELECTED_NODE } from '#kube/volume-keys.ts';
-import { consumedBy, consumerNode, indexConsumers } from '#controllers/storage/consumers.ts';
+import { consumedClaimKeys, consumerNode, indexConsumers } from '#controllers/storage/consumers.ts';
 import { canCopy, firstCopier, indexCopiers } from '#controllers/storage/copy-node.ts';
 import {
   awaitedCopyNode,
-  awaitedHome,
-  awaitedLeftover,
-  decideVolume,
-  isFilledAnywhere,
-  type VolumeWorld,
-} from '#controllers/storage/decide-volume.ts';
-import { volumeNameFor } from '#controllers/storage/local-volume.ts';
+  awaitedDataNode,
+  awaitedLeftoverNode,
+  decideLocalVolume,
+  canFillAnywhere,
+  type LocalVolumeWorld,
+} from '#controllers/storage/decide-local-volume.ts';
+import { localVolumeName } from '#controllers/storage/local-volume.ts';
 import {
   CLAIMS_BY_SOURCE,
   type SnapshotSource,
-  snapshotKeysOf,
+  volumeSnapshotKeysOf,
   sourceSnapshotKeys,
 } from '#controllers/storage/snapshot-source.ts';
 import { parseSnapshotHandle } from '#api/snapshot-handle.ts';
@@ -41,30 +41,30 @@ import { timestamp } from '#lib/clock.ts';
 import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
 
 const CONCURRENCY = 10;
-/** Claims by the name of their class. */
+/** Index of claims by the name of their class. */
 const BY_CLASS = 'storage-class';
-/** Claims that have no volume yet, by the word itself. */
+/** Index of claims without a volume. All have the same key: the name of the index. */
 const UNBOUND = 'unbound';
-/** Volumes that are to go, by the node that has to remove their data. */
-const AWAITED_HOME = 'awaited-home';
-/** Volumes of which a copy is left behind, by the node that has to remove it. */
-const AWAITED_LEFTOVER = 'awaited-leftover';
-/** Contents of snapshots that are not complete, by the volume. */
+/** Index of volumes under deletion by the node that has to remove their data. */
+const AWAITED_DATA_NODE = 'awaited-home';
+/** Index of volumes with a leftover copy by the node that has to remove it. */
+const AWAITED_LEFTOVER_NODE = 'awaited-leftover';
+/** Index of contents that are not complete by their volume. */
 const UNFINISHED_BY_VOLUME = 'unfinished-by-volume';
-/** Volumes that are to be filled, by the node that is to do it. */
+/** Index of volumes that are not filled yet by the node that fills them. */
 const AWAITED_COPY_NODE = 'awaited-copy-node';
-/** Volumes that are to be filled by any node that can, by the word itself. */
-const FILLED_ANYWHERE = 'filled-anywhere';
+/** Index of volumes that any node can fill. All have the same key: the name of the index. */
+const FILLABLE_ANYWHERE = 'filled-anywhere';
 
 export const storageController: PlaneController = {
   account: 'storage-controller',
   eventSource: LOCAL_PROVISIONER,
   start(parts) {
-    return [startController(claimDefinition(parts), parts), startController(volumeDefinition(parts), parts)];
+    return [startController(defineClaims(parts), parts), startController(defineVolumes(parts), parts)];
   },
 };
 
-function claimDefinition({ informer, clock }: ControllerParts): ControllerDefinition<ClaimWorld> {
+function defineClaims({ informer, clock }: ControllerParts): ControllerDefinition<LocalClaimWorld> {
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
   const volumes = informer(PERSISTENT_VOLUMES);
   const classes = informer(STORAGE_CLASSES);
@@ -78,8 +78,8 @@ function claimDefinition({ informer, clock }: ControllerParts): ControllerDefini
   claims.addIndex(UNBOUND, ({ spec }) => (spec.volumeName ? [] : [UNBOUND]));
   claims.addIndex(BY_CLASS, ({ spec }) => (spec.storageClassName ? [spec.storageClassName] : []));
 
-  /** Claims that have their volume are through with their source. */
-  function madeFrom(snapshotKey: string): string[] {
+  /** Returns the claims without a volume that have this source. Those with a volume do not need it any more. */
+  function claimsFrom(snapshotKey: string): string[] {
     const waiting = claims.byIndex(CLAIMS_BY_SOURCE, snapshotKey).filter(({ spec }) => !spec.volumeName);
     return waiting.map(objectKey);
   }
@@ -90,12 +90,12 @@ function claimDefinition({ informer, clock }: ControllerParts): ControllerDefini
     return { snapshot, content: content === undefined ? undefined : contents.get(content) };
   }
 
-  function homeExists({ content }: SnapshotSource): boolean {
+  function sourceNodeExists({ content }: SnapshotSource): boolean {
     const place = parseSnapshotHandle(content?.status?.snapshotHandle ?? '');
     return place?.scope !== 'node' || nodes.get(place.node) !== undefined;
   }
 
-  return defineController<ClaimWorld>({
+  return defineController<LocalClaimWorld>({
     name: 'storage-claims',
     type: PERSISTENT_VOLUME_CLAIMS,
     concurrency: CONCURRENCY,
@@ -103,9 +103,9 @@ function claimDefinition({ informer, clock }: ControllerParts): ControllerDefini
       source(claims),
       source(volumes, claimKeysOfVolume),
       source(classes, ({ metadata }) => claims.byIndex(BY_CLASS, metadata.name).map(objectKey)),
-      source(pods, consumedBy),
-      source(snapshots, (snapshot) => madeFrom(objectKey(snapshot))),
-      source(contents, (content) => snapshotKeysOf(content).flatMap(madeFrom)),
+      source(pods, consumedClaimKeys),
+      source(snapshots, (snapshot) => claimsFrom(objectKey(snapshot))),
+      source(contents, (content) => volumeSnapshotKeysOf(content).flatMap(claimsFrom)),
       source(nodes, () => claims.byIndex(UNBOUND, UNBOUND).map(objectKey), { part: canCopy }),
     ],
     observe(key) {
@@ -117,59 +117,59 @@ function claimDefinition({ informer, clock }: ControllerParts): ControllerDefini
       return {
         claim,
         storageClass: storageClassName ? classes.get(storageClassName) : undefined,
-        volume: volumes.get(volumeName || volumeNameFor(claim)),
+        volume: volumes.get(volumeName || localVolumeName(claim)),
         selectedNodeExists: selected !== undefined && nodes.get(selected) !== undefined,
         consumerNode: consumerNode(pods, key),
         source: snapshotSource,
-        sourceNodeExists: homeExists(snapshotSource),
+        sourceNodeExists: sourceNodeExists(snapshotSource),
         ...(snapshotSource.content === undefined ? {} : { copier: firstCopier(nodes) }),
         now: timestamp(clock.now()),
       };
     },
-    decide: decideClaim,
+    decide: decideLocalClaim,
     subject: ({ claim }) => claim,
   });
 }
 
-function volumeDefinition({ informer }: ControllerParts): ControllerDefinition<VolumeWorld> {
+function defineVolumes({ informer }: ControllerParts): ControllerDefinition<LocalVolumeWorld> {
   const volumes = informer(PERSISTENT_VOLUMES);
   const nodes = informer(NODES);
   const contents = informer(VOLUME_SNAPSHOT_CONTENTS);
   indexCopiers(nodes);
   contents.addIndex(UNFINISHED_BY_VOLUME, (content) => (isUnfinished(content) ? volumeNames(content) : []));
-  volumes.addIndex(AWAITED_HOME, (volume) => listed(awaitedHome(volume)));
-  volumes.addIndex(AWAITED_COPY_NODE, (volume) => listed(awaitedCopyNode(volume)));
-  volumes.addIndex(FILLED_ANYWHERE, (volume) => (isFilledAnywhere(volume) ? [FILLED_ANYWHERE] : []));
-  volumes.addIndex(AWAITED_LEFTOVER, (volume) => listed(awaitedLeftover(volume)));
-  const waitingFor = ({ metadata: { name } }: Stored<Node>) => [
-    ...[AWAITED_HOME, AWAITED_COPY_NODE, AWAITED_LEFTOVER]
+  volumes.addIndex(AWAITED_DATA_NODE, (volume) => asList(awaitedDataNode(volume)));
+  volumes.addIndex(AWAITED_COPY_NODE, (volume) => asList(awaitedCopyNode(volume)));
+  volumes.addIndex(FILLABLE_ANYWHERE, (volume) => (canFillAnywhere(volume) ? [FILLABLE_ANYWHERE] : []));
+  volumes.addIndex(AWAITED_LEFTOVER_NODE, (volume) => asList(awaitedLeftoverNode(volume)));
+  const volumesOfNode = ({ metadata: { name } }: Stored<Node>) => [
+    ...[AWAITED_DATA_NODE, AWAITED_COPY_NODE, AWAITED_LEFTOVER_NODE]
       .flatMap((index) => volumes.byIndex(index, name))
       .map(objectKey),
-    // Any node that can copy may fill them.
-    ...volumes.byIndex(FILLED_ANYWHERE, FILLED_ANYWHERE).map(objectKey),
+    // Any node that can copy can fill these.
+    ...volumes.byIndex(FILLABLE_ANYWHERE, FILLABLE_ANYWHERE).map(objectKey),
   ];
-  return defineController<VolumeWorld>({
+  return defineController<LocalVolumeWorld>({
     name: 'storage-volumes',
     type: PERSISTENT_VOLUMES,
     concurrency: CONCURRENCY,
-    sources: [source(volumes), source(contents, volumeNames), source(nodes, waitingFor, { part: canCopy })],
+    sources: [source(volumes), source(contents, volumeNames), source(nodes, volumesOfNode, { part: canCopy })],
     observe(key) {
       const volume = volumes.get(key);
       if (volume === undefined) return undefined;
-      const home = awaitedHome(volume);
-      const leftover = awaitedLeftover(volume);
+      const dataNode = awaitedDataNode(volume);
+      const leftover = awaitedLeftoverNode(volume);
       const copyNode = awaitedCopyNode(volume);
       const copyNodeExists = copyNode !== undefined && nodes.get(copyNode) !== undefined;
       return {
         volume,
-        homeExists: home === undefined || nodes.get(home) !== undefined,
+        dataNodeExists: dataNode === undefined || nodes.get(dataNode) !== undefined,
         leftoverNodeExists: leftover === undefined || nodes.get(leftover) !== undefined,
         copyNodeExists,
-        isBeingTaken: contents.byIndex(UNFINISHED_BY_VOLUME, key).length > 0,
-        ...(isFilledAnywhere(volume) && !copyNodeExists ? { copier: firstCopier(nodes) } : {}),
+        isBeingSnapshotted: contents.byIndex(UNFINISHED_BY_VOLUME, key).length > 0,
+        ...(canFillAnywhere(volume) && !copyNodeExists ? { copier: firstCopier(nodes) } : {}),
       };
     },
-    decide: decideVolume,
+    decide: decideLocalVolume,
     subject: ({ volume }) => volume,
   });
 }
@@ -178,11 +178,11 @@ function isUnfinished({ metadata, spec, status }: VolumeSnapshotContent): boolea
   return spec.driver === LOCAL_DRIVER && status?.readyToUse !== true && metadata.deletionTimestamp === undefined;
 }
 
-/** Volumes of ours have the name of their handle. */
+/** Returns the name of the source volume: our volumes are named like their handle. */
 function volumeNames({ spec }: VolumeSnapshotContent): string[] {
-  return listed(spec.source.volumeHandle);
+  return asList(spec.source.volumeHandle);
 }
 
-function listed(name: string | undefined): string[] {
+function asList(name: string | undefined): string[] {
   return name === undefined ? [] : [name];
 }

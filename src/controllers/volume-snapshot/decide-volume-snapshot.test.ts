@@ -5,13 +5,13 @@ import {
   aContent,
   aSnapshot,
   aVolume,
-  deedsOf,
+  describePlan,
   GIB,
   NOW,
   SHARED,
 } from '#controllers/storage/storage.fixture.ts';
 import { decideVolumeSnapshot } from '#controllers/volume-snapshot/decide-volume-snapshot.ts';
-import type { SnapshotWorld } from '#controllers/volume-snapshot/snapshot-world.ts';
+import type { VolumeSnapshotWorld } from '#controllers/volume-snapshot/volume-snapshot-world.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { VolumeSnapshot, VolumeSnapshotClass, VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
 import type { Plan } from '#runtime/plan.ts';
@@ -32,8 +32,8 @@ function aSnapshotClass(more: Partial<VolumeSnapshotClass> = {}): Stored<VolumeS
 
 const BOUND_CLAIM = aClaim({ spec: { volumeName: 'pvc-u1' }, status: { phase: 'Bound' } });
 
-/** A VolumeSnapshot that can be taken at once. */
-const aWorld = (more: Partial<SnapshotWorld> = {}): SnapshotWorld => ({
+/** Builds the world of a VolumeSnapshot that can be taken at once. */
+const aWorld = (more: Partial<VolumeSnapshotWorld> = {}): VolumeSnapshotWorld => ({
   snapshot: aSnapshot(),
   snapshotClass: aSnapshotClass(),
   defaultClasses: [],
@@ -45,8 +45,8 @@ const aWorld = (more: Partial<SnapshotWorld> = {}): SnapshotWorld => ({
   ...more,
 });
 
-const held = (metadata: object = {}) => aSnapshot({ metadata: { finalizers: [BOUND], ...metadata } });
-const classless = aSnapshot({ spec: { source: { persistentVolumeClaimName: 'disk' } } });
+const heldSnapshot = (metadata: object = {}) => aSnapshot({ metadata: { finalizers: [BOUND], ...metadata } });
+const withoutClass = aSnapshot({ spec: { source: { persistentVolumeClaimName: 'disk' } } });
 const finalizersIn = ({ changes }: Plan) =>
   changes.flatMap((change) =>
     change.do === 'patch' && change.type.kind === 'VolumeSnapshot'
@@ -56,19 +56,22 @@ const finalizersIn = ({ changes }: Plan) =>
 
 describe('a VolumeSnapshot of a claim', () => {
   const taken = ['patch VolumeSnapshot', 'create VolumeSnapshotContent'];
-  const cases: Record<string, { world: Partial<SnapshotWorld>; want: string[] }> = {
-    'is held before its content is made': { world: {}, want: taken },
-    'is not held twice': { world: { snapshot: held() }, want: ['create VolumeSnapshotContent'] },
+  const cases: Record<string, { world: Partial<VolumeSnapshotWorld>; want: string[] }> = {
+    'gets its finalizer before its content': { world: {}, want: taken },
+    'gets its finalizer once': { world: { snapshot: heldSnapshot() }, want: ['create VolumeSnapshotContent'] },
     'gets the default class': {
-      world: { snapshot: classless, snapshotClass: undefined, defaultClasses: [aSnapshotClass()] },
+      world: { snapshot: withoutClass, snapshotClass: undefined, defaultClasses: [aSnapshotClass()] },
       want: taken,
     },
-    'is left to others whose class it names': { world: { snapshotClass: aSnapshotClass({ driver: 'x' }) }, want: [] },
-    'is left to others whose volume it is of, where it names no class': {
-      world: { snapshot: classless, snapshotClass: undefined, volume: aVolume({ metadata: { annotations: {} } }) },
+    'is ignored with a class of another driver': {
+      world: { snapshotClass: aSnapshotClass({ driver: 'x' }) },
       want: [],
     },
-    'whose content is gone is not taken again': {
+    'is ignored without a class if the volume has another driver': {
+      world: { snapshot: withoutClass, snapshotClass: undefined, volume: aVolume({ metadata: { annotations: {} } }) },
+      want: [],
+    },
+    'is not taken again if its content is lost': {
       world: {
         snapshot: aSnapshot({ status: { boundVolumeSnapshotContentName: 'snapcontent-s1', readyToUse: true } }),
       },
@@ -76,50 +79,53 @@ describe('a VolumeSnapshot of a claim', () => {
     },
   };
   for (const [name, { world, want }] of Object.entries(cases)) {
-    it(name, () => assert.deepEqual(deedsOf(decideVolumeSnapshot(aWorld(world))), want));
+    it(name, () => assert.deepEqual(describePlan(decideVolumeSnapshot(aWorld(world))), want));
   }
 
-  const faults: Record<string, { world: Partial<SnapshotWorld>; want: string }> = {
-    'needs a claim': { world: { claim: undefined, volume: undefined }, want: 'PersistentVolumeClaim "disk" not found' },
-    'needs a claim that has a volume': {
+  const faults: Record<string, { world: Partial<VolumeSnapshotWorld>; want: string }> = {
+    'fails without a claim': {
+      world: { claim: undefined, volume: undefined },
+      want: 'PersistentVolumeClaim "disk" not found',
+    },
+    'fails if the claim has no volume': {
       world: { claim: aClaim(), volume: undefined },
       want: 'PersistentVolumeClaim "disk" is not bound to a volume',
     },
-    'needs a claim that stays': {
+    'fails if the claim is being deleted': {
       world: { claim: { ...BOUND_CLAIM, metadata: { ...BOUND_CLAIM.metadata, deletionTimestamp: NOW } } },
       want: 'PersistentVolumeClaim "disk" is being deleted',
     },
-    'needs a volume that is bound to that very claim': {
+    'fails if the volume is bound to another claim': {
       world: { volume: aVolume({ spec: { claimRef: { uid: 'other' } } }) },
       want: 'PersistentVolumeClaim "disk" is not bound to a volume',
     },
-    'needs a volume of ours': {
+    'fails if the volume has another driver': {
       world: { volume: aVolume({ metadata: { annotations: {} } }) },
-      want: 'PersistentVolume "pvc-u1" is not one of the driver local.selfsame.io',
+      want: 'PersistentVolume "pvc-u1" does not belong to the driver local.selfsame.io',
     },
-    'needs a volume that is filled': {
+    'fails if the volume is not filled yet': {
       world: { volume: aVolume({ copy: { handle: 'shared/x' } }) },
-      want: 'PersistentVolume "pvc-u1" is itself still being filled from a snapshot',
+      want: 'PersistentVolume "pvc-u1" is still being filled from a snapshot',
     },
-    'needs a class that is there': {
+    'fails if its class does not exist': {
       world: { snapshotClass: undefined },
       want: 'VolumeSnapshotClass "local" not found',
     },
-    'needs a default class where it names none': {
-      world: { snapshot: classless, snapshotClass: undefined },
+    'fails without a class and a default class': {
+      world: { snapshot: withoutClass, snapshotClass: undefined },
       want: 'default VolumeSnapshotClass not found',
     },
-    'needs one default class': {
+    'fails with two default classes': {
       world: {
-        snapshot: classless,
+        snapshot: withoutClass,
         snapshotClass: undefined,
         defaultClasses: [aSnapshotClass(), aSnapshotClass()],
       },
       want: '2 default snapshot classes were found',
     },
-    'needs a class without words that we do not know': {
+    'fails if the class has an unknown parameter': {
       world: { snapshotClass: aSnapshotClass({ parameters: { tier: 'fast' } }) },
-      want: 'VolumeSnapshotClass "local": parameters.tier is not known',
+      want: 'VolumeSnapshotClass "local": parameters.tier is unknown',
     },
   };
   for (const [name, { world, want }] of Object.entries(faults)) {
@@ -133,12 +139,12 @@ describe('a VolumeSnapshot of a claim', () => {
     });
   }
 
-  it('says the same fault once', () => {
+  it('reports the same error once', () => {
     const before = {
       time: '2029-01-01T00:00:00Z',
       message: 'failed to take snapshot: 2 default snapshot classes were found',
     };
-    const snapshot = { ...classless, status: { readyToUse: false, error: before } };
+    const snapshot = { ...withoutClass, status: { readyToUse: false, error: before } };
     const classes = [aSnapshotClass(), aSnapshotClass()];
     const { status, events } = decideVolumeSnapshot(
       aWorld({ snapshot, snapshotClass: undefined, defaultClasses: classes }),
@@ -146,8 +152,8 @@ describe('a VolumeSnapshot of a claim', () => {
     assert.deepEqual([status, events], [snapshot.status, []]);
   });
 
-  it('writes the class that was taken for it', () => {
-    const world = aWorld({ snapshot: classless, snapshotClass: undefined, defaultClasses: [aSnapshotClass()] });
+  it('writes the class that was selected', () => {
+    const world = aWorld({ snapshot: withoutClass, snapshotClass: undefined, defaultClasses: [aSnapshotClass()] });
     const [change] = decideVolumeSnapshot(world).changes;
     assert.ok(change?.do === 'patch');
     assert.deepEqual(change.patch.body, {
@@ -157,17 +163,19 @@ describe('a VolumeSnapshot of a claim', () => {
   });
 });
 
-describe('the content that is made', () => {
-  const contentFor = (world: Partial<SnapshotWorld>) => {
-    const change = decideVolumeSnapshot(aWorld({ snapshot: held(), ...world })).changes[0];
+describe('a new content', () => {
+  const contentFor = (world: Partial<VolumeSnapshotWorld>) => {
+    const change = decideVolumeSnapshot(aWorld({ snapshot: heldSnapshot(), ...world })).changes[0];
     assert.ok(change?.do === 'create');
     return change.object as VolumeSnapshotContent;
   };
 
-  it('says of what it is a snapshot, where, and with which others', () => {
+  it('has its source, its node and its snapshot set', () => {
     const set = { 'selfsame.io/snapshot-set': 'x', 'selfsame.io/snapshot-set-size': '2' };
     const instance = { 'selfsame.io/snapshot-instance': 'i' };
-    const { metadata, spec } = contentFor({ snapshot: held({ annotations: { ...set, ...instance, other: 'y' } }) });
+    const { metadata, spec } = contentFor({
+      snapshot: heldSnapshot({ annotations: { ...set, ...instance, other: 'y' } }),
+    });
     assert.equal(metadata.name, 'snapcontent-s1');
     assert.deepEqual(metadata.annotations, { ...set, ...instance, 'selfsame.io/snapshot-node': 'node-1' });
     assert.deepEqual(metadata.finalizers, ['selfsame.io/snapshot-data']);
@@ -191,29 +199,36 @@ describe('the content that is made', () => {
     ...BOUND_CLAIM,
     metadata: { ...BOUND_CLAIM.metadata, name, labels },
   });
-  const states: Record<string, { claim: SnapshotWorld['claim']; asked?: boolean; want: string | undefined }> = {
-    'of the state of a VM is told from that of a disk': {
+  const states: Record<
+    string,
+    { claim: VolumeSnapshotWorld['claim']; isAnnotated?: boolean; want: string | undefined }
+  > = {
+    'is marked as state if the claim is': {
       claim: marked('x', { 'persistent-state-for': 'web' }),
       want: 'true',
     },
-    'of a claim that only has the name of such a state is of a disk': {
+    'is not marked as state if the claim only has the name of one': {
       claim: marked('persistent-state-for-web'),
       want: undefined,
     },
-    'of a claim of such a name is of state where the snapshot says so': {
+    'is marked as state if the claim has the name of one and the snapshot says so': {
       claim: marked('persistent-state-for-web'),
-      asked: true,
+      isAnnotated: true,
       want: 'true',
     },
-    'of a disk is never of state, whatever the snapshot says': { claim: BOUND_CLAIM, asked: true, want: undefined },
+    'is not marked as state if the claim is a disk, even if the snapshot says so': {
+      claim: BOUND_CLAIM,
+      isAnnotated: true,
+      want: undefined,
+    },
   };
-  for (const [sentence, { claim, asked = false, want }] of Object.entries(states)) {
+  for (const [sentence, { claim, isAnnotated = false, want }] of Object.entries(states)) {
     it(sentence, () => {
-      const snapshot = held(asked ? { annotations: { [STATE]: 'true' } } : {});
+      const snapshot = heldSnapshot(isAnnotated ? { annotations: { [STATE]: 'true' } } : {});
       assert.equal(contentFor({ snapshot, claim }).metadata.annotations?.[STATE], want);
     });
   }
-  it('is for any node where every node reaches the volume', () => {
+  it('gets the node that can copy if the volume is shared', () => {
     const volume = aVolume({ storageClass: SHARED });
     const node = (copier?: string) =>
       contentFor({ volume, copier }).metadata.annotations?.['selfsame.io/snapshot-node'];
@@ -223,12 +238,12 @@ describe('the content that is made', () => {
 
 describe('a VolumeSnapshot with a content', () => {
   const statusOf = (status?: VolumeSnapshotContent['status']) =>
-    decideVolumeSnapshot(aWorld({ snapshot: held(), content: aContent({ status }) })).status;
+    decideVolumeSnapshot(aWorld({ snapshot: heldSnapshot(), content: aContent({ status }) })).status;
 
   it('is bound to it at once', () => {
     assert.deepEqual(statusOf(), { boundVolumeSnapshotContentName: 'snapcontent-s1', readyToUse: false });
   });
-  it('says what it says, in the units of people', () => {
+  it('has the status of the content in readable units', () => {
     const status = {
       snapshotHandle: 'shared/x',
       creationTime: 1_893_456_000_123_000_000,
@@ -242,7 +257,7 @@ describe('a VolumeSnapshot with a content', () => {
       restoreSize: '1Gi',
     });
   });
-  it('passes its fault on', () => {
+  it('has the error of the content', () => {
     const error = { time: NOW, message: 'disk full' };
     assert.deepEqual(statusOf({ readyToUse: false, error })?.['error'], error);
   });
@@ -252,17 +267,17 @@ describe('a VolumeSnapshot with a content', () => {
   const refer = (uid?: string, name = 'snap') =>
     aContent({ spec: { volumeSnapshotRef: { namespace: 'default', name, uid } } });
   const bare = { claim: undefined, volume: undefined, snapshotClass: undefined };
-  const cases: Record<string, { world: Partial<SnapshotWorld>; want: string[] }> = {
-    'takes over one that was made for its name': {
+  const cases: Record<string, { world: Partial<VolumeSnapshotWorld>; want: string[] }> = {
+    'binds a content that was created for its name': {
       world: { ...bare, snapshot: staticOne, content: refer() },
       want: ['patch VolumeSnapshot', 'patch VolumeSnapshotContent'],
     },
-    'is held before it is bound': {
+    'gets its finalizer before it is bound': {
       world: { ...bare, snapshot: staticOne, content: refer('s1') },
       want: ['patch VolumeSnapshot'],
     },
-    'is then bound': { world: { ...bare, snapshot: heldStatic, content: refer('s1') }, want: [] },
-    'says what is missing of one that was made by hand': {
+    'is bound after it has its finalizer': { world: { ...bare, snapshot: heldStatic, content: refer('s1') }, want: [] },
+    'reports that a content from a user has no status': {
       world: {
         ...bare,
         snapshot: heldStatic,
@@ -270,73 +285,79 @@ describe('a VolumeSnapshot with a content', () => {
       },
       want: ['SnapshotCreationFailed'],
     },
-    'is not bound to that of a namesake': {
+    'is not bound to the content of an earlier snapshot of the same name': {
       world: { ...bare, snapshot: heldStatic, content: refer('s0') },
       want: ['SnapshotCreationFailed'],
     },
-    'is not bound to that of another': {
+    'is not bound to the content of another snapshot': {
       world: { ...bare, snapshot: heldStatic, content: refer(undefined, 'other') },
       want: ['SnapshotCreationFailed'],
     },
-    'is left to others whose content it is': {
+    'is ignored if the content has another driver': {
       world: { snapshot: staticOne, content: aContent({ spec: { driver: 'x' } }) },
       want: [],
     },
-    'says when it becomes ready': {
-      world: { snapshot: held(), content: aContent({ status: { creationTime: 1, readyToUse: true } }) },
+    'records an Event when it becomes ready': {
+      world: { snapshot: heldSnapshot(), content: aContent({ status: { creationTime: 1, readyToUse: true } }) },
       want: ['SnapshotCreated', 'SnapshotReady'],
     },
   };
   for (const [name, { world, want }] of Object.entries(cases)) {
-    it(name, () => assert.deepEqual(deedsOf(decideVolumeSnapshot(aWorld(world))), want));
+    it(name, () => assert.deepEqual(describePlan(decideVolumeSnapshot(aWorld(world))), want));
   }
 
-  it('is held as a source while volumes are made from it', () => {
+  it('has the source finalizer while volumes are created from it', () => {
     const content = aContent();
-    const used = held({ finalizers: ['other', BOUND, SOURCE] });
-    const decided = (world: Partial<SnapshotWorld>) =>
+    const used = heldSnapshot({ finalizers: ['other', BOUND, SOURCE] });
+    const decided = (world: Partial<VolumeSnapshotWorld>) =>
       finalizersIn(decideVolumeSnapshot(aWorld({ content, ...world })));
-    assert.deepEqual(decided({ snapshot: held(), isClaimed: true }), [[BOUND, SOURCE]]);
-    assert.deepEqual(decided({ snapshot: held(), isCopied: true }), [[BOUND, SOURCE]]);
+    assert.deepEqual(decided({ snapshot: heldSnapshot(), isClaimed: true }), [[BOUND, SOURCE]]);
+    assert.deepEqual(decided({ snapshot: heldSnapshot(), isCopied: true }), [[BOUND, SOURCE]]);
     assert.deepEqual(decided({ snapshot: used, isCopied: true }), []);
     assert.deepEqual(decided({ snapshot: used }), [['other', BOUND]]);
   });
 });
 
-describe('a VolumeSnapshot that is to go', () => {
-  const going = (finalizers = [BOUND]) => held({ deletionTimestamp: NOW, finalizers });
-  const cases: Record<string, { world: Partial<SnapshotWorld>; want: string[] }> = {
-    'takes its content along': { world: { content: aContent() }, want: ['delete VolumeSnapshotContent'] },
-    'waits for it': { world: { content: aContent({ metadata: { deletionTimestamp: NOW } }) }, want: [] },
-    'is let go when it is gone': { world: {}, want: ['patch VolumeSnapshot'] },
-    'is let go also when nothing says any more whose it is': {
+describe('a VolumeSnapshot under deletion', () => {
+  const going = (finalizers = [BOUND]) => heldSnapshot({ deletionTimestamp: NOW, finalizers });
+  const cases: Record<string, { world: Partial<VolumeSnapshotWorld>; want: string[] }> = {
+    'deletes its content': { world: { content: aContent() }, want: ['delete VolumeSnapshotContent'] },
+    'waits for the deletion of its content': {
+      world: { content: aContent({ metadata: { deletionTimestamp: NOW } }) },
+      want: [],
+    },
+    'loses its finalizers after its content': { world: {}, want: ['patch VolumeSnapshot'] },
+    'loses its finalizers also if its driver is unknown': {
       world: { snapshotClass: undefined, claim: undefined, volume: undefined },
       want: ['patch VolumeSnapshot'],
     },
-    'leaves a content that is to be retained': {
+    'keeps a content with the policy Retain': {
       world: { content: aContent({ spec: { deletionPolicy: 'Retain' } }) },
       want: ['patch VolumeSnapshot'],
     },
-    'leaves the content of another': {
+    'keeps the content of another snapshot': {
       world: { content: aContent({ spec: { volumeSnapshotRef: { namespace: 'default', name: 'snap', uid: 's0' } } }) },
       want: ['patch VolumeSnapshot'],
     },
     'waits while a volume is being filled from it': { world: { content: aContent(), isCopied: true }, want: [] },
-    'waits for claims that were there before': {
+    'waits for claims that were created before': {
       world: { snapshot: going([BOUND, SOURCE]), content: aContent(), isClaimed: true },
       want: [],
     },
-    'does not wait for claims that came later': {
+    'does not wait for claims that were created later': {
       world: { content: aContent(), isClaimed: true },
       want: ['delete VolumeSnapshotContent'],
     },
-    'is left to others': { world: { content: aContent({ spec: { driver: 'x' } }) }, want: [] },
-    'is let go once': { world: { snapshot: going(['other']) }, want: [] },
+    'is ignored if the content has another driver': {
+      world: { content: aContent({ spec: { driver: 'x' } }) },
+      want: [],
+    },
+    'loses its finalizers once': { world: { snapshot: going(['other']) }, want: [] },
   };
   for (const [name, { world, want }] of Object.entries(cases)) {
-    it(name, () => assert.deepEqual(deedsOf(decideVolumeSnapshot(aWorld({ snapshot: going(), ...world }))), want));
+    it(name, () => assert.deepEqual(describePlan(decideVolumeSnapshot(aWorld({ snapshot: going(), ...world }))), want));
   }
-  it('keeps the finalizers of others', () => {
+  it('keeps the finalizers of other controllers', () => {
     const plan = decideVolumeSnapshot(aWorld({ snapshot: going(['other', SOURCE, BOUND]) }));
     assert.deepEqual(finalizersIn(plan), [['other']]);
   });

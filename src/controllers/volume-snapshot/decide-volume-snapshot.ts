@@ -1,18 +1,30 @@
 /**
- * What is done about one VolumeSnapshot of ours, as the snapshot-controller of a cluster does it. Pure.
+ * Decides the next step of one VolumeSnapshot of our driver, like the snapshot-controller of Kubernetes. Pure.
  *
- *   new ──claim bound to a volume of ours──► held by our finalizer ──► content made ──► bound: says what the content says
- *    └──anything missing: status.error, until that changes                                │
- *                                                       content gone: said, and never taken a second time
- *   deleted ──nobody is being made from it──► content deleted, awaited (Retain: left) ──► finalizers dropped ──► gone
+ *   new ──claim bound to our volume──► finalizer added ──► content created ──► bound: reports the status of the content
+ *    └──anything missing: status.error, until that changes                       │
+ *                                            content lost: status.error; the snapshot is never taken again
+ *   deleted ──no volume is created from it──► content deleted (Retain: kept) ──► finalizers removed
  *
- * The copy, its end and its removal are for the node agent; contents themselves for decide-snapshot-content.ts.
+ * The node agent copies and removes the data; decide-volume-snapshot-content.ts handles the contents.
  */
 import { NOT_QUIESCED_ANNOTATION } from '#api/snapshot-state.ts';
 import { refersTo } from '#controllers/storage/snapshot-source.ts';
-import { faultyStatus, newsOf, type SnapshotStatus, statusFrom } from '#controllers/volume-snapshot/snapshot-status.ts';
-import { isForOthers, isForUs, type SnapshotWorld } from '#controllers/volume-snapshot/snapshot-world.ts';
-import { buildContent, takeable } from '#controllers/volume-snapshot/take-snapshot.ts';
+import {
+  errorStatus,
+  statusEvents,
+  type VolumeSnapshotStatus,
+  volumeSnapshotStatusFrom,
+} from '#controllers/volume-snapshot/volume-snapshot-status.ts';
+import {
+  isForOtherDriver,
+  isForOurDriver,
+  type VolumeSnapshotWorld,
+} from '#controllers/volume-snapshot/volume-snapshot-world.ts';
+import {
+  buildVolumeSnapshotContent,
+  findSnapshotInput,
+} from '#controllers/volume-snapshot/build-volume-snapshot-content.ts';
 import type { Stored } from '#kube/meta.ts';
 import {
   BOUND_SNAPSHOT_FINALIZER,
@@ -25,107 +37,114 @@ import { NOTHING, type Change, type Plan } from '#runtime/plan.ts';
 
 const OWN_FINALIZERS: ReadonlySet<string> = new Set([BOUND_SNAPSHOT_FINALIZER, SOURCE_SNAPSHOT_FINALIZER]);
 
-export function decideVolumeSnapshot(world: SnapshotWorld): Plan {
+export function decideVolumeSnapshot(world: VolumeSnapshotWorld): Plan {
   const { snapshot, content } = world;
-  if (snapshot.metadata.deletionTimestamp !== undefined) return isForOthers(world) ? NOTHING : remove(world);
-  if (!isForUs(world)) return NOTHING;
+  if (snapshot.metadata.deletionTimestamp !== undefined) return isForOtherDriver(world) ? NOTHING : remove(world);
+  if (!isForOurDriver(world)) return NOTHING;
   return content === undefined ? withoutContent(world) : withContent(world, content);
 }
 
-function withoutContent(world: SnapshotWorld): Plan {
+function withoutContent(world: VolumeSnapshotWorld): Plan {
   const { snapshot } = world;
   const { volumeSnapshotContentName: named } = snapshot.spec.source;
-  // Taking it again would show another moment under the same name.
-  if (snapshot.status?.boundVolumeSnapshotContentName) return fault(world, 'VolumeSnapshotContent is missing');
-  if (named !== undefined) return fault(world, `VolumeSnapshotContent ${JSON.stringify(named)} not found`);
-  return take(world);
+  // A second content would be from another point in time under the same name.
+  if (snapshot.status?.boundVolumeSnapshotContentName) return reportError(world, 'VolumeSnapshotContent is missing');
+  if (named !== undefined) return reportError(world, `VolumeSnapshotContent ${JSON.stringify(named)} not found`);
+  return takeSnapshot(world);
 }
 
-function take(world: SnapshotWorld): Plan {
+function takeSnapshot(world: VolumeSnapshotWorld): Plan {
   const { snapshot, copier } = world;
-  const found = takeable(world);
-  if (typeof found === 'string') return fault(world, `failed to take snapshot: ${found}`);
+  const input = findSnapshotInput(world);
+  if (typeof input === 'string') return reportError(world, `failed to take snapshot: ${input}`);
   const { namespace, name } = snapshot.metadata;
-  const object = buildContent(snapshot, found, copier);
+  const object = buildVolumeSnapshotContent(snapshot, input, copier);
   const why = `Waiting for a snapshot ${namespace}/${name} to be created by the CSI driver.`;
-  const make: Change = { do: 'create', type: VOLUME_SNAPSHOT_CONTENTS, object, reason: 'CreatingSnapshot', why };
-  return { changes: [...hold(world, found.snapshotClass.metadata.name), make] };
+  const create: Change = { do: 'create', type: VOLUME_SNAPSHOT_CONTENTS, object, reason: 'CreatingSnapshot', why };
+  return { changes: [...holdSnapshot(world, input.snapshotClass.metadata.name), create] };
 }
 
-function withContent(world: SnapshotWorld, content: Stored<VolumeSnapshotContent>): Plan {
+function withContent(world: VolumeSnapshotWorld, content: Stored<VolumeSnapshotContent>): Plan {
   const { snapshot } = world;
   const { namespace, name, uid } = content.spec.volumeSnapshotRef;
-  const meant = namespace === snapshot.metadata.namespace && name === snapshot.metadata.name;
-  if (!meant || (uid && uid !== snapshot.metadata.uid)) {
+  const isNamed = namespace === snapshot.metadata.namespace && name === snapshot.metadata.name;
+  if (!isNamed || (uid && uid !== snapshot.metadata.uid)) {
     const quoted = JSON.stringify(content.metadata.name);
-    return fault(world, `VolumeSnapshotContent ${quoted} refers to another VolumeSnapshot`);
+    return reportError(world, `VolumeSnapshotContent ${quoted} refers to another VolumeSnapshot`);
   }
-  const held = hold(world);
-  // First the finalizer, then the binding: what is bound is never lost without our hearing of it.
-  if (!uid || !isHeld(world)) return { changes: [...held, ...(uid ? [] : [takeOver(content, snapshot.metadata.uid)])] };
-  return { ...told(world, statusFrom(content, world)), changes: [...held, ...passOn(world, content)] };
+  const changes = holdSnapshot(world);
+  // The finalizer comes before the binding, so that a bound snapshot is never deleted without this controller.
+  if (!uid || !isHeld(world))
+    return { changes: [...changes, ...(uid ? [] : [bindContent(content, snapshot.metadata.uid)])] };
+  return {
+    ...reportStatus(world, volumeSnapshotStatusFrom(content, world)),
+    changes: [...changes, ...copyNotQuiesced(world, content)],
+  };
 }
 
-/** What the node had to say about the moment of the copy. */
-function passOn({ snapshot }: SnapshotWorld, { metadata }: Stored<VolumeSnapshotContent>): Change[] {
-  const said = metadata.annotations?.[NOT_QUIESCED_ANNOTATION];
-  if (said === undefined || snapshot.metadata.annotations?.[NOT_QUIESCED_ANNOTATION] === said) return [];
-  const body = { metadata: { annotations: { [NOT_QUIESCED_ANNOTATION]: said } } };
-  return [patched(snapshot, body, 'the guest was not frozen for it')];
+/** Copies the annotation in which the node reports that the guest was not frozen. */
+function copyNotQuiesced({ snapshot }: VolumeSnapshotWorld, { metadata }: Stored<VolumeSnapshotContent>): Change[] {
+  const value = metadata.annotations?.[NOT_QUIESCED_ANNOTATION];
+  if (value === undefined || snapshot.metadata.annotations?.[NOT_QUIESCED_ANNOTATION] === value) return [];
+  const body = { metadata: { annotations: { [NOT_QUIESCED_ANNOTATION]: value } } };
+  return [patchSnapshot(snapshot, body, 'the guest was not frozen for the snapshot')];
 }
 
-/** The finalizers that it needs, and the class that was taken for it. */
-function hold({ snapshot, isClaimed, isCopied }: SnapshotWorld, className?: string): Change[] {
+/** Sets the finalizers that the snapshot needs, and the class that was selected for it. */
+function holdSnapshot({ snapshot, isClaimed, isCopied }: VolumeSnapshotWorld, className?: string): Change[] {
   const { finalizers = [], resourceVersion } = snapshot.metadata;
-  const used = isClaimed || isCopied;
-  const kept = finalizers.filter((finalizer) => used || finalizer !== SOURCE_SNAPSHOT_FINALIZER);
-  const wanted = [BOUND_SNAPSHOT_FINALIZER, ...(used ? [SOURCE_SNAPSHOT_FINALIZER] : [])];
+  const isUsed = isClaimed || isCopied;
+  const kept = finalizers.filter((finalizer) => isUsed || finalizer !== SOURCE_SNAPSHOT_FINALIZER);
+  const wanted = [BOUND_SNAPSHOT_FINALIZER, ...(isUsed ? [SOURCE_SNAPSHOT_FINALIZER] : [])];
   const next = [...new Set([...kept, ...wanted])];
-  const classless = className !== undefined && snapshot.spec.volumeSnapshotClassName === undefined;
-  if (next.length === finalizers.length && next.every((one) => finalizers.includes(one)) && !classless) return [];
-  const spec = classless ? { spec: { volumeSnapshotClassName: className } } : {};
-  const why = used ? 'volumes are made from it' : 'its content goes with it';
-  return [patched(snapshot, { metadata: { resourceVersion, finalizers: next }, ...spec }, why)];
+  const needsClass = className !== undefined && snapshot.spec.volumeSnapshotClassName === undefined;
+  if (next.length === finalizers.length && next.every((one) => finalizers.includes(one)) && !needsClass) return [];
+  const spec = needsClass ? { spec: { volumeSnapshotClassName: className } } : {};
+  const why = isUsed ? 'volumes are created from the snapshot' : 'the content must be deleted before the snapshot';
+  return [patchSnapshot(snapshot, { metadata: { resourceVersion, finalizers: next }, ...spec }, why)];
 }
 
-function isHeld({ snapshot }: SnapshotWorld): boolean {
+function isHeld({ snapshot }: VolumeSnapshotWorld): boolean {
   return snapshot.metadata.finalizers?.includes(BOUND_SNAPSHOT_FINALIZER) === true;
 }
 
-/** A content that somebody made for the name becomes that of this very object. */
-function takeOver({ metadata }: Stored<VolumeSnapshotContent>, uid: string): Change {
+/** Binds a content that a user created for the name of this snapshot. */
+function bindContent({ metadata }: Stored<VolumeSnapshotContent>, uid: string): Change {
   const { name, resourceVersion } = metadata;
   const body = { metadata: { resourceVersion }, spec: { volumeSnapshotRef: { uid } } };
   const target = { type: VOLUME_SNAPSHOT_CONTENTS, name: { name }, uid: metadata.uid };
-  return { do: 'patch', ...target, patch: { type: 'merge', body }, why: 'its VolumeSnapshot is there' };
+  return { do: 'patch', ...target, patch: { type: 'merge', body }, why: 'the VolumeSnapshot of the content exists' };
 }
 
-function remove({ snapshot, content, isClaimed, isCopied }: SnapshotWorld): Plan {
+function remove({ snapshot, content, isClaimed, isCopied }: VolumeSnapshotWorld): Plan {
   const { finalizers = [], resourceVersion } = snapshot.metadata;
-  // Claims that came later are refused by the provisioner and hold up nothing.
+  // The provisioner refuses claims that were created after the deletion, so they do not delay it.
   if (isCopied || (isClaimed && finalizers.includes(SOURCE_SNAPSHOT_FINALIZER))) return NOTHING;
   if (content !== undefined && refersTo(content, snapshot) && content.spec.deletionPolicy === 'Delete') {
     const { name, uid, deletionTimestamp } = content.metadata;
     if (deletionTimestamp !== undefined) return NOTHING;
-    const why = `its VolumeSnapshot ${snapshot.metadata.namespace}/${snapshot.metadata.name} is deleted`;
+    const why = `Deleted VolumeSnapshotContent ${name}`;
     return { changes: [{ do: 'delete', type: VOLUME_SNAPSHOT_CONTENTS, name: { name }, uid, why }] };
   }
-  const left = finalizers.filter((finalizer) => !OWN_FINALIZERS.has(finalizer));
-  if (left.length === finalizers.length) return NOTHING;
-  const body = { metadata: { resourceVersion, finalizers: left } };
-  return { changes: [patched(snapshot, body, 'nothing is left that goes with it')] };
+  const remaining = finalizers.filter((finalizer) => !OWN_FINALIZERS.has(finalizer));
+  if (remaining.length === finalizers.length) return NOTHING;
+  const body = { metadata: { resourceVersion, finalizers: remaining } };
+  return { changes: [patchSnapshot(snapshot, body, 'the content is deleted or retained')] };
 }
 
-function patched({ metadata }: SnapshotWorld['snapshot'], body: object, why: string): Change {
+function patchSnapshot({ metadata }: VolumeSnapshotWorld['snapshot'], body: object, why: string): Change {
   const { namespace, name, uid } = metadata;
   const patch = { type: 'merge' as const, body };
   return { do: 'patch', type: VOLUME_SNAPSHOTS, name: { namespace, name }, uid, patch, why };
 }
 
-function fault(world: SnapshotWorld, message: string): Plan {
-  return { changes: [], ...told(world, faultyStatus(world.snapshot, message, world.now)) };
+function reportError(world: VolumeSnapshotWorld, message: string): Plan {
+  return { changes: [], ...reportStatus(world, errorStatus(world.snapshot, message, world.now)) };
 }
 
-function told({ snapshot }: SnapshotWorld, status: SnapshotStatus): Pick<Plan, 'status' | 'events'> {
-  return { status: { ...status }, events: newsOf(snapshot, status) };
+function reportStatus(
+  { snapshot }: VolumeSnapshotWorld,
+  status: VolumeSnapshotStatus,
+): Pick<Plan, 'status' | 'events'> {
+  return { status: { ...status }, events: statusEvents(snapshot, status) };
 }

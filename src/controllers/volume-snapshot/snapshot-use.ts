@@ -1,15 +1,15 @@
-/** Whether volumes are being made from a VolumeSnapshot: what its deletion has to wait for. */
+/** Finds the claims and volumes that are created from a VolumeSnapshot, for which its deletion has to wait. */
 import { VOLUME_COPY_FINALIZER } from '#api/names.ts';
 import type { Informer } from '#client/informer.ts';
-import { volumeNameFor } from '#controllers/storage/local-volume.ts';
-import { CLAIMS_BY_SOURCE, snapshotKeysOf, sourceSnapshotKeys } from '#controllers/storage/snapshot-source.ts';
-import { handleOf } from '#controllers/volume-snapshot/snapshot-world.ts';
+import { localVolumeName } from '#controllers/storage/local-volume.ts';
+import { CLAIMS_BY_SOURCE, volumeSnapshotKeysOf, sourceSnapshotKeys } from '#controllers/storage/snapshot-source.ts';
+import { handleOf } from '#controllers/volume-snapshot/volume-snapshot-world.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
 
-/** Volumes that are still being filled, by the handle of the snapshot. */
+/** Index of volumes that are not filled yet by the handle of their snapshot. */
 const FILLED_FROM = 'filled-from';
-/** Contents by their handle. */
+/** Index of contents by their handle. */
 const BY_HANDLE = 'snapshot-handle';
 
 export class SnapshotUse {
@@ -33,27 +33,28 @@ export class SnapshotUse {
     });
   }
 
-  /** A claim that has no volume yet is to be made from it. */
+  /** Reports whether a claim without a volume has the snapshot as its source. */
   isClaimed(snapshotKey: string): boolean {
     return this.#claims
       .byIndex(CLAIMS_BY_SOURCE, snapshotKey)
       .some(({ metadata, spec }) => !spec.volumeName && metadata.deletionTimestamp === undefined);
   }
 
+  /** Reports whether a volume is being filled from the snapshot. */
   isCopied(snapshotKey: string, content: VolumeSnapshotContent | undefined): boolean {
     const handle = content === undefined ? undefined : handleOf(content);
     if (handle !== undefined && this.#volumes.byIndex(FILLED_FROM, handle).length > 0) return true;
-    // The cache of volumes may be behind that of claims: one that it does not show may have just been made.
+    // The cache of volumes may be behind that of claims: a volume that it does not have may be new.
     return this.#claims.byIndex(CLAIMS_BY_SOURCE, snapshotKey).some((claim) => {
-      const made = volumeNameFor(claim);
-      const unseen = claim.spec.volumeName === made && this.#volumes.get(made) === undefined;
-      return unseen && claim.status?.phase !== 'Lost';
+      const volumeName = localVolumeName(claim);
+      const isMissing = claim.spec.volumeName === volumeName && this.#volumes.get(volumeName) === undefined;
+      return isMissing && claim.status?.phase !== 'Lost';
     });
   }
 
-  /** Keys of the VolumeSnapshots that the volume is made from. */
-  usedBy(volume: PersistentVolume): string[] {
-    return handles(volume).flatMap((handle) => this.#contents.byIndex(BY_HANDLE, handle).flatMap(snapshotKeysOf));
+  /** Returns the keys of the VolumeSnapshots from which the volume is filled. */
+  sourcesOf(volume: PersistentVolume): string[] {
+    return handles(volume).flatMap((handle) => this.#contents.byIndex(BY_HANDLE, handle).flatMap(volumeSnapshotKeysOf));
   }
 }
 

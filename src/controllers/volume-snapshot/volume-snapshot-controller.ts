@@ -1,25 +1,28 @@
 /**
- * Snapshots of volumes of `selfsame.io/local`: does what the snapshot-controller and the csi-snapshotter do on a cluster,
- * as far as objects go. VolumeSnapshots become contents (decide-volume-snapshot.ts), contents find a node
- * (decide-snapshot-content.ts); the data are copied and removed by the node agents. Volumes from snapshots are made by
- * controllers/storage.
+ * The controllers of VolumeSnapshots of `selfsame.io/local`, in place of the snapshot-controller and csi-snapshotter of
+ * a cluster. They create contents for VolumeSnapshots (decide-volume-snapshot.ts) and select their nodes
+ * (decide-volume-snapshot-content.ts). The node agents copy and remove the data; controllers/storage creates volumes
+ * from snapshots.
  */
 import { LOCAL_DRIVER, SNAPSHOT_INSTANCE_ANNOTATION } from '#api/names.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
-import { consumedBy, consumerNode, indexConsumers } from '#controllers/storage/consumers.ts';
+import { consumedClaimKeys, consumerNode, indexConsumers } from '#controllers/storage/consumers.ts';
 import { canCopy, firstCopier, indexCopiers } from '#controllers/storage/copy-node.ts';
-import { snapshotKeysOf, sourceSnapshotKeys } from '#controllers/storage/snapshot-source.ts';
+import { volumeSnapshotKeysOf, sourceSnapshotKeys } from '#controllers/storage/snapshot-source.ts';
 import {
   awaitedNode,
-  type ContentWorld,
-  decideSnapshotContent,
-  isAwaited,
-} from '#controllers/volume-snapshot/decide-snapshot-content.ts';
+  type VolumeSnapshotContentWorld,
+  decideVolumeSnapshotContent,
+  waitsForNode,
+} from '#controllers/volume-snapshot/decide-volume-snapshot-content.ts';
 import { decideVolumeSnapshot } from '#controllers/volume-snapshot/decide-volume-snapshot.ts';
 import { SnapshotUse } from '#controllers/volume-snapshot/snapshot-use.ts';
-import { contentNameFor, type SnapshotWorld } from '#controllers/volume-snapshot/snapshot-world.ts';
+import {
+  volumeSnapshotContentName,
+  type VolumeSnapshotWorld,
+} from '#controllers/volume-snapshot/volume-snapshot-world.ts';
 import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type PersistentVolume, PODS } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import {
@@ -37,15 +40,15 @@ import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
 
 const CONCURRENCY = 10;
-/** VolumeSnapshots that are not bound yet, by the key of the claim that they are to be taken of. */
+/** Index of unbound VolumeSnapshots by the key of their source claim. */
 const UNBOUND_BY_CLAIM = 'unbound-by-claim';
-/** VolumeSnapshots that are not bound yet, by the name of their class, '' for none. */
+/** Index of unbound VolumeSnapshots by the name of their class, '' for none. */
 const UNBOUND_BY_CLASS = 'unbound-by-class';
-/** VolumeSnapshots that are not bound yet, by the word itself. */
+/** Index of unbound VolumeSnapshots. All have the same key: the name of the index. */
 const UNBOUND = 'unbound';
-/** Volumes by the key of the claim that they are for. */
+/** Index of volumes by the key of their claim. */
 const VOLUMES_BY_CLAIM = 'volumes-by-claim';
-/** Contents for which a node still has something to do: by the word itself, and by the volume that they are of. */
+/** Indexes of the contents that wait for a node: all of them with one key, and by their source volume. */
 const AWAITED = 'awaited';
 const AWAITED_BY_VOLUME = 'awaited-by-volume';
 
@@ -53,11 +56,15 @@ export const volumeSnapshotController: PlaneController = {
   account: 'volume-snapshot-controller',
   eventSource: 'volume-snapshot-controller',
   start(parts) {
-    return [startController(snapshotDefinition(parts), parts), startController(contentDefinition(parts), parts)];
+    return [startController(defineVolumeSnapshots(parts), parts), startController(defineContents(parts), parts)];
   },
 };
 
-function snapshotDefinition({ client, informer, clock }: ControllerParts): ControllerDefinition<SnapshotWorld> {
+function defineVolumeSnapshots({
+  client,
+  informer,
+  clock,
+}: ControllerParts): ControllerDefinition<VolumeSnapshotWorld> {
   const snapshots = informer(VOLUME_SNAPSHOTS);
   const contents = informer(VOLUME_SNAPSHOT_CONTENTS);
   const classes = informer(VOLUME_SNAPSHOT_CLASSES);
@@ -72,21 +79,21 @@ function snapshotDefinition({ client, informer, clock }: ControllerParts): Contr
   snapshots.addIndex(UNBOUND, (snapshot) => (isBound(snapshot) ? [] : [UNBOUND]));
   indexConsumers(pods);
   indexCopiers(nodes);
-  const look = liveLook(client);
+  const readLive = liveLook(client);
   const use = new SnapshotUse(claims, volumes, contents);
-  const waitingFor = (claimKey: string) => snapshots.byIndex(UNBOUND_BY_CLAIM, claimKey).map(objectKey);
+  const keysOfClaim = (claimKey: string) => snapshots.byIndex(UNBOUND_BY_CLAIM, claimKey).map(objectKey);
 
-  /** One that ought to be there is asked for: the cache of contents may be behind that of VolumeSnapshots. */
-  async function contentOf(snapshot: Stored<VolumeSnapshot>, signal: AbortSignal) {
+  /** Reads a content that should exist live: the cache of contents may be behind that of VolumeSnapshots. */
+  async function findContent(snapshot: Stored<VolumeSnapshot>, signal: AbortSignal) {
     const { metadata, spec, status } = snapshot;
-    const name = spec.source.volumeSnapshotContentName ?? contentNameFor(snapshot);
-    const known = contents.get(name);
+    const name = spec.source.volumeSnapshotContentName ?? volumeSnapshotContentName(snapshot);
+    const cached = contents.get(name);
     const awaited = Boolean(status?.boundVolumeSnapshotContentName) || metadata.deletionTimestamp !== undefined;
-    return known ?? (awaited ? await look(VOLUME_SNAPSHOT_CONTENTS, { name }, { signal }) : undefined);
+    return cached ?? (awaited ? await readLive(VOLUME_SNAPSHOT_CONTENTS, { name }, { signal }) : undefined);
   }
 
-  /** Only what is still to be taken asks for its claim, and for a node. */
-  function sourceOf(snapshot: Stored<VolumeSnapshot>): Pick<SnapshotWorld, 'claim' | 'volume' | 'copier'> {
+  /** Returns the source of a snapshot that is not taken yet, and a node that can copy it. */
+  function observeSource(snapshot: Stored<VolumeSnapshot>): Pick<VolumeSnapshotWorld, 'claim' | 'volume' | 'copier'> {
     const [claimKey] = claimKeys(snapshot);
     const claim = claimKey === undefined ? undefined : claims.get(claimKey);
     if (claimKey === undefined || claim === undefined) return {};
@@ -97,32 +104,32 @@ function snapshotDefinition({ client, informer, clock }: ControllerParts): Contr
     return { claim, volume, ...(shared ? { copier: user ?? firstCopier(nodes) } : {}) };
   }
 
-  return defineController<SnapshotWorld>({
+  return defineController<VolumeSnapshotWorld>({
     name: 'volume-snapshots',
     type: VOLUME_SNAPSHOTS,
     concurrency: CONCURRENCY,
     sources: [
       source(snapshots),
-      source(contents, snapshotKeysOf),
+      source(contents, volumeSnapshotKeysOf),
       source(classes, ({ metadata }) =>
         [metadata.name, ''].flatMap((name) => snapshots.byIndex(UNBOUND_BY_CLASS, name).map(objectKey)),
       ),
-      source(claims, (claim) => [...waitingFor(objectKey(claim)), ...sourceSnapshotKeys(claim)]),
-      source(volumes, (volume) => [...claimKeysOfVolume(volume).flatMap(waitingFor), ...use.usedBy(volume)]),
-      source(pods, (pod) => consumedBy(pod).flatMap(waitingFor)),
+      source(claims, (claim) => [...keysOfClaim(objectKey(claim)), ...sourceSnapshotKeys(claim)]),
+      source(volumes, (volume) => [...claimKeysOfVolume(volume).flatMap(keysOfClaim), ...use.sourcesOf(volume)]),
+      source(pods, (pod) => consumedClaimKeys(pod).flatMap(keysOfClaim)),
       source(nodes, () => snapshots.byIndex(UNBOUND, UNBOUND).map(objectKey), { part: canCopy }),
     ],
     async observe(key, { signal }) {
       const snapshot = snapshots.get(key);
       if (snapshot === undefined) return undefined;
-      const content = await contentOf(snapshot, signal);
+      const content = await findContent(snapshot, signal);
       const { volumeSnapshotClassName: named } = snapshot.spec;
       return {
         snapshot,
         content,
         ...(named === undefined ? {} : { snapshotClass: classes.get(named) }),
         defaultClasses: named === undefined ? classes.list().filter(isOurDefault) : [],
-        ...(content === undefined ? sourceOf(snapshot) : {}),
+        ...(content === undefined ? observeSource(snapshot) : {}),
         isClaimed: use.isClaimed(key),
         isCopied: use.isCopied(key, content),
         now: timestamp(clock.now()),
@@ -133,7 +140,7 @@ function snapshotDefinition({ client, informer, clock }: ControllerParts): Contr
   });
 }
 
-function contentDefinition({ client, informer }: ControllerParts): ControllerDefinition<ContentWorld> {
+function defineContents({ client, informer }: ControllerParts): ControllerDefinition<VolumeSnapshotContentWorld> {
   const snapshots = informer(VOLUME_SNAPSHOTS);
   const contents = informer(VOLUME_SNAPSHOT_CONTENTS);
   const volumes = informer(PERSISTENT_VOLUMES);
@@ -141,53 +148,57 @@ function contentDefinition({ client, informer }: ControllerParts): ControllerDef
   const nodes = informer(NODES);
   indexConsumers(pods);
   indexCopiers(nodes);
-  const look = liveLook(client);
-  contents.addIndex(AWAITED, (content) => (isAwaited(content) ? [AWAITED] : []));
+  const readLive = liveLook(client);
+  contents.addIndex(AWAITED, (content) => (waitsForNode(content) ? [AWAITED] : []));
   contents.addIndex(AWAITED_BY_VOLUME, (content) =>
-    isAwaited(content) ? [content.spec.source.volumeHandle ?? ''] : [],
+    waitsForNode(content) ? [content.spec.source.volumeHandle ?? ''] : [],
   );
   volumes.addIndex(VOLUMES_BY_CLAIM, claimKeysOfVolume);
-  const awaited = (index: string, value: string) => contents.byIndex(index, value).map(objectKey);
+  const awaitedKeys = (index: string, value: string) => contents.byIndex(index, value).map(objectKey);
 
   async function snapshotExists(content: Stored<VolumeSnapshotContent>, signal: AbortSignal): Promise<boolean> {
     const { driver, deletionPolicy, volumeSnapshotRef } = content.spec;
     const { namespace, name, uid } = volumeSnapshotRef;
-    // Asked only where the answer makes a difference.
+    // Reads live only if the result can change the decision.
     const matters = driver === LOCAL_DRIVER && deletionPolicy === 'Delete';
     if (!uid || name === undefined || !matters || content.metadata.deletionTimestamp !== undefined) return true;
     const target = { namespace, name };
     if (snapshots.get(keyOf(target))?.metadata.uid === uid) return true;
-    return (await look(VOLUME_SNAPSHOTS, target, { signal }))?.metadata.uid === uid;
+    return (await readLive(VOLUME_SNAPSHOTS, target, { signal }))?.metadata.uid === uid;
   }
 
-  function copierOf({ metadata }: VolumeSnapshotContent, volume: PersistentVolume | undefined): string | undefined {
+  function selectCopier({ metadata }: VolumeSnapshotContent, volume: PersistentVolume | undefined): string | undefined {
     const [claimKey] = volume === undefined ? [] : claimKeysOfVolume(volume);
     const instance = metadata.annotations?.[SNAPSHOT_INSTANCE_ANNOTATION];
     const consumer = claimKey === undefined ? undefined : consumerNode(pods, claimKey, instance);
     return consumer !== undefined && nodes.get(consumer) !== undefined ? consumer : firstCopier(nodes);
   }
 
-  return defineController<ContentWorld>({
+  return defineController<VolumeSnapshotContentWorld>({
     name: 'volume-snapshot-contents',
     type: VOLUME_SNAPSHOT_CONTENTS,
     concurrency: CONCURRENCY,
     sources: [
       source(contents),
-      source(snapshots, (snapshot) => [snapshot.spec.source.volumeSnapshotContentName ?? contentNameFor(snapshot)], {
-        part: ({ metadata }) => metadata.uid,
-      }),
-      source(nodes, () => awaited(AWAITED, AWAITED), { part: canCopy }),
-      source(volumes, ({ metadata }) => awaited(AWAITED_BY_VOLUME, metadata.name)),
+      source(
+        snapshots,
+        (snapshot) => [snapshot.spec.source.volumeSnapshotContentName ?? volumeSnapshotContentName(snapshot)],
+        {
+          part: ({ metadata }) => metadata.uid,
+        },
+      ),
+      source(nodes, () => awaitedKeys(AWAITED, AWAITED), { part: canCopy }),
+      source(volumes, ({ metadata }) => awaitedKeys(AWAITED_BY_VOLUME, metadata.name)),
       source(pods, (pod) =>
-        consumedBy(pod)
+        consumedClaimKeys(pod)
           .flatMap((key) => volumes.byIndex(VOLUMES_BY_CLAIM, key))
-          .flatMap(({ metadata }) => awaited(AWAITED_BY_VOLUME, metadata.name)),
+          .flatMap(({ metadata }) => awaitedKeys(AWAITED_BY_VOLUME, metadata.name)),
       ),
     ],
     async observe(key, { signal }) {
       const content = contents.get(key);
       if (content === undefined) return undefined;
-      // Volumes of ours have the name of their handle.
+      // Our volumes are named like their handle.
       const volume = volumes.get(content.spec.source.volumeHandle ?? '');
       const node = awaitedNode(content);
       const nodeExists = node !== undefined && nodes.get(node) !== undefined;
@@ -196,10 +207,10 @@ function contentDefinition({ client, informer }: ControllerParts): ControllerDef
         snapshotExists: await snapshotExists(content, signal),
         volume,
         nodeExists,
-        ...(nodeExists || !isAwaited(content) ? {} : { copier: copierOf(content, volume) }),
+        ...(nodeExists || !waitsForNode(content) ? {} : { copier: selectCopier(content, volume) }),
       };
     },
-    decide: decideSnapshotContent,
+    decide: decideVolumeSnapshotContent,
     subject: ({ content }) => content,
   });
 }

@@ -1,6 +1,6 @@
 /**
- * Clients under our own accounts on a cluster: each with a token that is asked for when it is needed, and renewed before it
- * ends. Who asks for them may do little else (operator/objects/cluster.ts).
+ * Clients with our service accounts on a cluster. Each gets its token on first use and renews it before it expires. The
+ * account that requests these tokens has few other rights (operator/objects/cluster.ts).
  */
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import type { Client } from '#client/client.ts';
@@ -26,17 +26,17 @@ const TOKENS: ResourceType<TokenRequest> = {
 const LIFETIME_SECONDS = 3600;
 const RENEW_AT = 0.7;
 
-export interface Token {
+export interface AccountToken {
   readonly token: string;
-  readonly endsAtMs: number;
+  readonly expiresAtMs: number;
 }
 
-/** A token of an account in our namespace. */
+/** Requests a token of an account in our namespace. */
 export async function requestToken(
   client: Pick<Client, 'create'>,
   account: string,
   { seconds, clock }: { readonly seconds: number; readonly clock: Clock },
-): Promise<Token> {
+): Promise<AccountToken> {
   const request: TokenRequest = {
     apiVersion: 'authentication.k8s.io/v1',
     kind: 'TokenRequest',
@@ -44,9 +44,9 @@ export async function requestToken(
     spec: { expirationSeconds: seconds },
   };
   const { status } = await client.create(TOKENS, request, { subresource: 'token' });
-  if (!status?.token) throw new Error(`Cannot act as ${account}: the API server gave no token`);
+  if (!status?.token) throw new Error(`Cannot act as ${account}: the API server returned no token`);
   const endsAtMs = Date.parse(status.expirationTimestamp ?? '');
-  return { token: status.token, endsAtMs: Number.isNaN(endsAtMs) ? clock.now() + seconds * 1000 : endsAtMs };
+  return { token: status.token, expiresAtMs: Number.isNaN(endsAtMs) ? clock.now() + seconds * 1000 : endsAtMs };
 }
 
 export interface AccountClients {
@@ -55,52 +55,52 @@ export interface AccountClients {
 }
 
 export interface AccountClientsOptions {
-  /** Where the API is; how to prove who one is does not count. */
+  /** The API server; the credentials are not used. */
   readonly access: ClusterAccess;
-  /** May ask for tokens. */
+  /** A client that may request tokens. */
   readonly client: Pick<Client, 'create'>;
   readonly clock: Clock;
 }
 
 export function createAccountClients({ access, client, clock }: AccountClientsOptions): AccountClients {
   const { server, namespace, certificateAuthority, serverName, insecureSkipTlsVerify } = access;
-  const place = { server, namespace, insecureSkipTlsVerify };
-  const known = new Map<string, { readonly client: Client; readonly transport: HttpTransport }>();
+  const endpoint = { server, namespace, insecureSkipTlsVerify };
+  const clients = new Map<string, { readonly client: Client; readonly transport: HttpTransport }>();
   return {
     of(account) {
-      const present = known.get(account);
+      const present = clients.get(account);
       if (present !== undefined) return present.client;
-      const tokens = tokensOf(account, client, clock);
-      const bearing: ClusterAccess = {
-        ...place,
+      const tokens = createTokenSource(account, client, clock);
+      const tokenAccess: ClusterAccess = {
+        ...endpoint,
         ...(certificateAuthority === undefined ? {} : { certificateAuthority }),
         ...(serverName === undefined ? {} : { serverName }),
-        // Read again now and then, as a file would be.
+        // Treated as a file, so that the transport reads it again from time to time.
         tokenFile: account,
       };
-      const transport = createHttpTransport(bearing, { userAgent: account, clock, readFile: tokens });
-      const made = createClient(transport);
-      known.set(account, { client: made, transport });
-      return made;
+      const transport = createHttpTransport(tokenAccess, { userAgent: account, clock, readFile: tokens });
+      const created = createClient(transport);
+      clients.set(account, { client: created, transport });
+      return created;
     },
     close() {
-      for (const { transport } of known.values()) transport.close();
+      for (const { transport } of clients.values()) transport.close();
     },
   };
 }
 
-/** Callers that come while one is asked for share it. */
-function tokensOf(account: string, client: Pick<Client, 'create'>, clock: Clock): () => Promise<string> {
-  let known: { readonly token: string; readonly renewAtMs: number } | undefined;
-  let asking: Promise<string> | undefined;
-  const ask = async (): Promise<string> => {
-    const { token, endsAtMs } = await requestToken(client, account, { seconds: LIFETIME_SECONDS, clock });
-    known = { token, renewAtMs: clock.now() + (endsAtMs - clock.now()) * RENEW_AT };
+/** Returns a function that provides a valid token. Callers during a request share its result. */
+function createTokenSource(account: string, client: Pick<Client, 'create'>, clock: Clock): () => Promise<string> {
+  let current: { readonly token: string; readonly renewAtMs: number } | undefined;
+  let pending: Promise<string> | undefined;
+  const request = async (): Promise<string> => {
+    const { token, expiresAtMs } = await requestToken(client, account, { seconds: LIFETIME_SECONDS, clock });
+    current = { token, renewAtMs: clock.now() + (expiresAtMs - clock.now()) * RENEW_AT };
     return token;
   };
   return async () => {
-    if (known !== undefined && clock.now() < known.renewAtMs) return known.token;
-    asking ??= ask().finally(() => (asking = undefined));
-    return await asking;
+    if (current !== undefined && clock.now() < current.renewAtMs) return current.token;
+    pending ??= request().finally(() => (pending = undefined));
+    return await pending;
   };
 }

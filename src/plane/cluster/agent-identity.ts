@@ -1,6 +1,7 @@
 /**
- * The certificate of an agent on a cluster: asked for with a key that stays here, and again when half of its time is over.
- * While nobody answers, the one that there is stays in use; where there is none yet, the agent waits.
+ * The certificate of a node agent on a cluster. It is requested with a key that stays on this machine, and renewed at
+ * half of its lifetime. If a renewal fails, the current one stays in use; the first request is repeated until it
+ * succeeds.
  */
 import { X509Certificate } from 'node:crypto';
 import { AGENT_CERTIFICATE } from '#api/agent-certificate.ts';
@@ -12,26 +13,26 @@ import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { BACKDATED_MS } from '#lib/pki/authority.ts';
 import { newKeyPair, privateKeyPem } from '#lib/pki/x509.ts';
-import { isDue } from '#plane/cluster/authority-keeper.ts';
+import { isRenewalDue } from '#plane/cluster/authority-keeper.ts';
 
-/** PEM. */
-export interface Identity {
+/** A certificate with its key and the authorities to trust, as PEM. */
+export interface TlsIdentity {
   readonly cert: string;
   readonly key: string;
   readonly ca: string;
 }
 
 export interface AgentIdentity {
-  /** As a server. */
-  now(): Identity;
-  /** As somebody who comes to other agents; undefined where it cannot. */
-  peer(): Identity | undefined;
-  onRenewed(listener: (identity: Identity) => void): void;
+  /** Returns the current identity as a server. */
+  now(): TlsIdentity;
+  /** Returns the identity as a client of other agents, or undefined if there is none. */
+  peer(): TlsIdentity | undefined;
+  onRenewed(listener: (identity: TlsIdentity) => void): void;
   stop(): void;
 }
 
 export interface AgentIdentityOptions {
-  /** As the node. */
+  /** A client with the identity of the node. */
   readonly client: Pick<Client, 'create'>;
   readonly name: string;
   readonly hosts: readonly string[];
@@ -41,26 +42,26 @@ export interface AgentIdentityOptions {
 }
 
 const RETRY = { firstMs: 500, maxMs: 15_000 };
-const LOOK_MS = 60_000;
-const MIN_LOOK_MS = 1000;
+const MAX_CHECK_MS = 60_000;
+const MIN_CHECK_MS = 1000;
 
-export async function askForIdentity(options: AgentIdentityOptions): Promise<AgentIdentity> {
+export async function obtainAgentIdentity(options: AgentIdentityOptions): Promise<AgentIdentity> {
   const { clock, log } = options;
   const stopping = new AbortController();
   options.signal?.addEventListener('abort', () => stopping.abort(options.signal?.reason), { once: true });
   const { signal } = stopping;
-  let identity = await first(options, signal);
-  const listeners = new Set<(renewed: Identity) => void>();
+  let identity = await requestFirstIdentity(options, signal);
+  const listeners = new Set<(renewed: TlsIdentity) => void>();
   void (async () => {
     while (!signal.aborted) {
-      await delay(clock, lookMs(identity), { signal });
-      if (signal.aborted || !isDue({ certPem: identity.cert }, clock.now())) continue;
+      await delay(clock, checkIntervalMs(identity), { signal });
+      if (signal.aborted || !isRenewalDue({ certPem: identity.cert }, clock.now())) continue;
       try {
-        identity = await ask(options, signal);
-        log.info({}, 'renewed the certificate of this agent');
+        identity = await requestIdentity(options, signal);
+        log.info({}, 'Renewed the certificate of this agent');
         for (const listener of listeners) listener(identity);
       } catch (err) {
-        if (!signal.aborted) log.warn({ err }, 'Cannot renew the certificate of this agent; trying again');
+        if (!signal.aborted) log.warn({ err }, 'Cannot renew the certificate of this agent; retrying');
       }
     }
   })();
@@ -72,32 +73,43 @@ export async function askForIdentity(options: AgentIdentityOptions): Promise<Age
   };
 }
 
-/** Often enough for certificates that last only a moment. */
-function lookMs({ cert }: Identity): number {
+/** Returns the interval of checks, which is short for short-lived certificates. */
+function checkIntervalMs({ cert }: TlsIdentity): number {
   const { validTo, validFrom } = new X509Certificate(cert);
-  return Math.max(MIN_LOOK_MS, Math.min(LOOK_MS, (Date.parse(validTo) - Date.parse(validFrom) - BACKDATED_MS) / 20));
+  return Math.max(
+    MIN_CHECK_MS,
+    Math.min(MAX_CHECK_MS, (Date.parse(validTo) - Date.parse(validFrom) - BACKDATED_MS) / 20),
+  );
 }
 
-async function first(options: AgentIdentityOptions, signal: AbortSignal): Promise<Identity> {
+async function requestFirstIdentity(options: AgentIdentityOptions, signal: AbortSignal): Promise<TlsIdentity> {
   const { clock, log } = options;
   for (let failures = 1; ; failures++) {
     try {
-      return await ask(options, signal);
+      return await requestIdentity(options, signal);
     } catch (err) {
       signal.throwIfAborted();
       const delayMs = backoffMs(failures, RETRY);
-      log.warn({ err, delayMs }, 'Cannot get a certificate for this agent; are the controllers running? Trying again');
+      log.warn({ err, delayMs }, 'Cannot get a certificate for this agent; retrying. Are the controllers running?');
       await delay(clock, delayMs, { signal });
       signal.throwIfAborted();
     }
   }
 }
 
-async function ask({ client, name, hosts }: AgentIdentityOptions, signal: AbortSignal): Promise<Identity> {
+async function requestIdentity(
+  { client, name, hosts }: AgentIdentityOptions,
+  signal: AbortSignal,
+): Promise<TlsIdentity> {
   const { publicKey, privateKey } = newKeyPair();
   const spec = { publicKey: publicKey.export({ type: 'spki', format: 'pem' }).toString(), hosts: [...hosts] };
-  const wish = { apiVersion: apiVersionOf(AGENT_CERTIFICATE), kind: AGENT_CERTIFICATE.kind, metadata: { name }, spec };
-  const { status } = await client.create(AGENT_CERTIFICATE, wish, { signal });
-  if (status === undefined) throw new Error('Cannot read the certificate of this agent: the answer has none');
+  const request = {
+    apiVersion: apiVersionOf(AGENT_CERTIFICATE),
+    kind: AGENT_CERTIFICATE.kind,
+    metadata: { name },
+    spec,
+  };
+  const { status } = await client.create(AGENT_CERTIFICATE, request, { signal });
+  if (status === undefined) throw new Error('Cannot get a certificate for this agent: the response has none');
   return { cert: status.certificate, ca: status.authorities, key: privateKeyPem(privateKey) };
 }

@@ -14,7 +14,7 @@ const HOUR = 3_600_000;
 const START = Date.UTC(2030, 0, 1);
 const lifetimes = { authorityMs: 40 * HOUR, certificateMs: 10 * HOUR };
 
-/** What stands in the Secret after looking every hour until then. */
+/** Returns the authorities after hourly checks. */
 function after(hours: number): readonly Authority[] {
   let known: readonly Authority[] = [];
   for (let hour = 0; hour <= hours; hour++) known = nextAuthorities(known, START + hour * HOUR, lifetimes);
@@ -22,12 +22,16 @@ function after(hours: number): readonly Authority[] {
 }
 
 const cases: Record<string, { hours: number; count: number; signer: number }> = {
-  'the first signs at once, as there is no other': { hours: 0, count: 1, signer: 0 },
-  'half of its time is enough for one': { hours: 19, count: 1, signer: 0 },
-  'then the next is made, and does not sign yet': { hours: 20, count: 2, signer: 0 },
-  'until all who hold a certificate have renewed it': { hours: 29, count: 2, signer: 0 },
-  'then it signs, and the old one is still trusted': { hours: 30, count: 2, signer: 1 },
-  'what has ended is gone': { hours: 41, count: 2, signer: 0 },
+  'the first signs at once, because there is no other': { hours: 0, count: 1, signer: 0 },
+  'there is only one before half of its lifetime': { hours: 19, count: 1, signer: 0 },
+  'the next is created at half of the lifetime, and does not sign yet': { hours: 20, count: 2, signer: 0 },
+  'the next does not sign until all certificates were renewed': { hours: 29, count: 2, signer: 0 },
+  'the next signs after one lifetime of a certificate, and the old one is still trusted': {
+    hours: 30,
+    count: 2,
+    signer: 1,
+  },
+  'expired ones are removed': { hours: 41, count: 2, signer: 0 },
 };
 for (const [sentence, { hours, count, signer }] of Object.entries(cases)) {
   test(`authorities: ${sentence}`, () => {
@@ -37,12 +41,12 @@ for (const [sentence, { hours, count, signer }] of Object.entries(cases)) {
   });
 }
 
-test('where nothing is due the very same list comes back, so that nothing is written', () => {
+test('returns the same list if nothing is due, so that nothing is written', () => {
   const known = after(3);
   assert.equal(nextAuthorities(known, START + 4 * HOUR, lifetimes), known);
 });
 
-test('what is stored comes back in the order of its making, and what it signs is known as its own', () => {
+test('stored authorities are read oldest first, and their certificates are trusted', () => {
   const known = after(25);
   const read = authoritiesFromData(authoritiesToData(known));
   assert.equal(bundleOf(read), bundleOf(known));
@@ -57,8 +61,11 @@ test('what is stored comes back in the order of its making, and what it signs is
   assert.equal(isIssuedBy(certificate, read[0]!.pem), false);
 });
 
-test('a damaged authority is told, and not replaced', () => {
+test('a damaged authority is an error, and is not replaced', () => {
   const data = authoritiesToData(after(0));
   const name = Object.keys(data).find((key) => key.endsWith('.key')) ?? '';
-  assert.throws(() => authoritiesFromData({ ...data, [name]: 'AAAA' }), /Cannot use the authority \d{16}\.crt: /);
+  assert.throws(
+    () => authoritiesFromData({ ...data, [name]: 'AAAA' }),
+    /Cannot use the certificate authority \d{16}\.crt: /,
+  );
 });

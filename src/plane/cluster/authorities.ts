@@ -1,11 +1,11 @@
 /**
- * Our own certificate authorities on a cluster, in the order in which they were made. Pure but for new keys.
+ * Our certificate authorities on a cluster, oldest first. Pure except for new keys.
  *
- *   made ── all who trust us have it (as long as a certificate lasts) ──► signs ── half of its time ──► the next is made
- *                                                                                    the old one is trusted until it ends
+ *   created ── one lifetime of a certificate ──► signs ── half of its own lifetime ──► the next one is created
+ *                                                                          the old one is trusted until it expires
  *
- * Whoever holds a certificate of ours renews it before it ends, and gets all authorities with it. So an authority that has
- * been known for as long as a certificate lasts is known to everybody.
+ * Every component renews its certificate before it expires and gets all authorities with it. So an authority that is as
+ * old as the lifetime of a certificate is known to all components.
  */
 import { X509Certificate } from 'node:crypto';
 import { BACKDATED_MS, makeAuthority, readAuthority, type Authority } from '#lib/pki/authority.ts';
@@ -15,45 +15,45 @@ export interface Lifetimes {
   readonly certificateMs: number;
 }
 
-/** An authority lasts so many times longer than what it signs, at least. */
+/** Minimum ratio of the lifetimes of an authority and of the certificates that it signs. */
 export const MIN_RATIO = 4;
 
-/** Those that should be there: what has ended is gone, what is half over has a successor. */
+/** Returns the authorities without expired ones, and with a new one if the newest has passed half of its lifetime. */
 export function nextAuthorities(
-  known: readonly Authority[],
+  current: readonly Authority[],
   nowMs: number,
   lifetimes: Lifetimes,
 ): readonly Authority[] {
-  const alive = known.filter((one) => endOf(one) > nowMs);
-  const newest = alive.at(-1);
-  const isYoung = newest !== undefined && endOf(newest) - nowMs > (endOf(newest) - madeAt(newest)) / 2;
-  if (isYoung) return alive.length === known.length ? known : alive;
-  const made = makeAuthority({ commonName: `selfsame-ca-${nowMs}` }, { nowMs, lifetimeMs: lifetimes.authorityMs });
-  return [...alive, made];
+  const valid = current.filter((one) => expiryOf(one) > nowMs);
+  const newest = valid.at(-1);
+  const isYoung = newest !== undefined && expiryOf(newest) - nowMs > (expiryOf(newest) - createdAtMs(newest)) / 2;
+  if (isYoung) return valid.length === current.length ? current : valid;
+  const created = makeAuthority({ commonName: `selfsame-ca-${nowMs}` }, { nowMs, lifetimeMs: lifetimes.authorityMs });
+  return [...valid, created];
 }
 
-/** The one that signs now: the newest that everybody knows, or the oldest where none is known for long. */
+/** Returns the authority that signs: the newest that all components know, or the oldest if there is none. */
 export function signerOf(authorities: readonly Authority[], nowMs: number, { certificateMs }: Lifetimes): Authority {
-  const known = authorities.filter((one) => nowMs - madeAt(one) >= certificateMs);
-  const signer = known.at(-1) ?? authorities[0];
-  if (signer === undefined) throw new Error('Cannot sign a certificate: there is no authority');
+  const knownToAll = authorities.filter((one) => nowMs - createdAtMs(one) >= certificateMs);
+  const signer = knownToAll.at(-1) ?? authorities[0];
+  if (signer === undefined) throw new Error('Cannot sign a certificate: there is no certificate authority');
   return signer;
 }
 
-/** PEM of all of them. */
+/** Returns all certificates as one PEM text. */
 export function bundleOf(authorities: readonly Authority[]): string {
   return authorities.map(({ pem }) => pem).join('');
 }
 
-const endOf = ({ certificate }: Authority) => certificate.validToDate.getTime();
-const madeAt = ({ certificate }: Authority) => certificate.validFromDate.getTime() + BACKDATED_MS;
+const expiryOf = ({ certificate }: Authority) => certificate.validToDate.getTime();
+const createdAtMs = ({ certificate }: Authority) => certificate.validFromDate.getTime() + BACKDATED_MS;
 
-/** As the data of a Secret: base64 of PEM, with the time of their making as the name. */
+/** Returns the data of the Secret: PEM in base64, named by the creation time. */
 export function authoritiesToData(authorities: readonly Authority[]): Record<string, string> {
   const base64 = (text: string) => Buffer.from(text, 'utf8').toString('base64');
   return Object.fromEntries(
     authorities.flatMap((authority) => {
-      const name = String(madeAt(authority)).padStart(16, '0');
+      const name = String(createdAtMs(authority)).padStart(16, '0');
       const key = authority.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
       return [
         [`${name}.crt`, base64(authority.pem)],
@@ -63,23 +63,23 @@ export function authoritiesToData(authorities: readonly Authority[]): Record<str
   );
 }
 
-/** Throws where the data is damaged: to go on with new ones would shut everybody out who trusts the old. */
+/** Throws if the data is damaged: new authorities would lock out all components that trust the old ones. */
 export function authoritiesFromData(data: Readonly<Record<string, string>>): readonly Authority[] {
   const text = (name: string) => Buffer.from(data[name] ?? '', 'base64').toString('utf8');
   const names = Object.keys(data).filter((name) => /^\d{16}\.crt$/.test(name));
   return names.toSorted().map((name) => {
     const certPem = text(name);
     try {
-      return readAuthority({ commonName: commonNameIn(certPem) }, certPem, text(name.replace(/crt$/, 'key')));
+      return readAuthority({ commonName: commonNameOf(certPem) }, certPem, text(name.replace(/crt$/, 'key')));
     } catch (cause) {
-      throw new Error(`Cannot use the authority ${name}: ${(cause as Error).message}`, { cause });
+      throw new Error(`Cannot use the certificate authority ${name}: ${(cause as Error).message}`, { cause });
     }
   });
 }
 
-/** Each has a name of its own; what it signs says it. */
-function commonNameIn(certPem: string): string {
+/** Returns the name of an authority. Each has its own, because certificates name their issuer. */
+function commonNameOf(certPem: string): string {
   const name = /CN=([^\n,]+)/.exec(new X509Certificate(certPem).subject)?.[1];
-  if (name === undefined) throw new Error('it has no name');
+  if (name === undefined) throw new Error('its certificate has no common name');
   return name;
 }

@@ -12,14 +12,14 @@ import { AuthorityKeeper } from '#plane/cluster/authority-keeper.ts';
 const HOUR = 3_600_000;
 const lifetimes = { authorityMs: 40 * HOUR, certificateMs: 10 * HOUR };
 
-/** A Secret, and who keeps it. */
+/** Starts a keeper with a fake Secret and one certificate. */
 async function scene(t: { after(fn: () => unknown): void }) {
   const clock = new FakeClock();
   const secret: { now?: KubeObject } = {};
   const client = {
     get: async () => secret.now ?? Promise.reject(notFound({ group: '', plural: 'secrets' }, 'selfsame-ca')),
-    create: async (_: unknown, made: KubeObject) => (secret.now = made),
-    update: async (_: unknown, made: KubeObject) => (secret.now = made),
+    create: async (_: unknown, object: KubeObject) => (secret.now = object),
+    update: async (_: unknown, object: KubeObject) => (secret.now = object),
   } as unknown as Client;
   const keeper = await AuthorityKeeper.open({ client, lifetimes, clock, log: silentLog });
   const held = keeper.hold({ subject: { commonName: 'services' }, purpose: { kind: 'server', hosts: ['localhost'] } });
@@ -29,23 +29,23 @@ async function scene(t: { after(fn: () => unknown): void }) {
     stopping.abort();
     await running;
   });
-  let told = 0;
-  keeper.onChange(() => told++);
+  let notifications = 0;
+  keeper.onChange(() => notifications++);
   const isTrusted = () => isIssuedBy(new X509Certificate(held.now().certPem), keeper.bundle());
-  return { clock, secret, keeper, held, isTrusted, told: () => told };
+  return { clock, secret, keeper, held, isTrusted, notifications: () => notifications };
 }
 
-test('a certificate is renewed at half of its time, and whoever holds it is told', async (t) => {
-  const { clock, held, isTrusted, told } = await scene(t);
+test('a certificate is renewed at half of its lifetime, and listeners are notified', async (t) => {
+  const { clock, held, isTrusted, notifications } = await scene(t);
   const first = held.now().certPem;
   await clock.advance(4 * HOUR);
-  assert.deepEqual([held.now().certPem === first, told()], [true, 0]);
+  assert.deepEqual([held.now().certPem === first, notifications()], [true, 0]);
   await clock.advance(2 * HOUR);
-  assert.deepEqual([held.now().certPem === first, told()], [false, 1]);
+  assert.deepEqual([held.now().certPem === first, notifications()], [false, 1]);
   assert.ok(isTrusted());
 });
 
-test('where the authorities are taken away, what is in use is of the new ones at once', async (t) => {
+test('if the Secret is deleted, new authorities issue the certificates at once', async (t) => {
   const { clock, secret, keeper, isTrusted } = await scene(t);
   const before = keeper.bundle();
   delete secret.now;

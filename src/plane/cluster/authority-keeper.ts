@@ -1,6 +1,7 @@
 /**
- * Keeps our authorities in a Secret that all of our processes share, and the certificates of this process: whoever holds
- * one is told when there is a newer. Nothing is written where nothing is due; of two who write, one reads again.
+ * Keeps our certificate authorities in a Secret that all controllers processes share, and renews the certificates of
+ * this process. Listeners are notified of each renewal. If two processes write at the same time, one of them reads
+ * again.
  */
 import { X509Certificate, createPublicKey } from 'node:crypto';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
@@ -26,38 +27,38 @@ import {
 } from '#plane/cluster/authorities.ts';
 
 const NAME = { namespace: SYSTEM_NAMESPACE, name: AUTHORITY_SECRET };
-const TRIES = 5;
-/** A certificate is renewed when so much of its time is over. */
+const MAX_ATTEMPTS = 5;
+/** Fraction of its lifetime after which a certificate is renewed. */
 const RENEW_AT = 0.5;
-const MIN_LOOK_MS = 500;
-const MAX_LOOK_MS = 5 * 60_000;
+const MIN_CHECK_MS = 500;
+const MAX_CHECK_MS = 5 * 60_000;
 
 export interface AuthorityKeeperOptions {
-  /** May read and write the Secret. */
+  /** A client that may read and write the Secret. */
   readonly client: Pick<Client, 'get' | 'create' | 'update'>;
   readonly lifetimes: Lifetimes;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-export interface CertificateWish {
+export interface CertificateRequest {
   readonly subject: Subject;
   readonly purpose: Purpose;
 }
 
-/** A certificate and its key, and whom to trust: always the newest. */
+/** The current certificate with its key and the authorities to trust. */
 export interface HeldIdentity {
   now(): IssuedCertificate & { readonly ca: string };
 }
 
-interface Held {
-  readonly wish: CertificateWish;
+interface HeldCertificate {
+  readonly request: CertificateRequest;
   issued: IssuedCertificate;
 }
 
 export class AuthorityKeeper implements Trust {
   readonly #options: AuthorityKeeperOptions;
-  readonly #held: Held[] = [];
+  readonly #held: HeldCertificate[] = [];
   readonly #listeners = new Set<() => void>();
   #authorities: readonly Authority[];
 
@@ -66,7 +67,7 @@ export class AuthorityKeeper implements Trust {
     this.#authorities = authorities;
   }
 
-  /** Reads the authorities, or makes the first. */
+  /** Reads the authorities, or creates the first one. */
   static async open(options: AuthorityKeeperOptions): Promise<AuthorityKeeper> {
     return new AuthorityKeeper(options, await ensureAuthorities(options));
   }
@@ -80,15 +81,15 @@ export class AuthorityKeeper implements Trust {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Renewed for as long as this lives. */
-  hold(wish: CertificateWish): HeldIdentity {
-    const held: Held = { wish, issued: this.#issue(wish) };
+  /** Issues a certificate that is renewed while this runs. */
+  hold(request: CertificateRequest): HeldIdentity {
+    const held: HeldCertificate = { request, issued: this.#issue(request) };
     this.#held.push(held);
     return { now: () => ({ ...held.issued, ca: this.bundle() }) };
   }
 
-  /** For somebody who keeps the key. Throws where it is none. */
-  sign(publicKeyPem: string, { subject, purpose }: CertificateWish): string {
+  /** Signs a certificate for a public key. Throws if the key is invalid. */
+  sign(publicKeyPem: string, { subject, purpose }: CertificateRequest): string {
     const { clock, lifetimes } = this.#options;
     const nowMs = clock.now();
     const validity = { nowMs, lifetimeMs: lifetimes.certificateMs };
@@ -99,37 +100,37 @@ export class AuthorityKeeper implements Trust {
     });
   }
 
-  /** Looks until the signal aborts whether something is due. */
+  /** Renews whatever is due, until the signal aborts. */
   async run({ signal }: { readonly signal: AbortSignal }): Promise<void> {
     const { clock, log, lifetimes } = this.#options;
-    const lookMs = Math.min(MAX_LOOK_MS, Math.max(MIN_LOOK_MS, lifetimes.certificateMs / 20));
+    const intervalMs = Math.min(MAX_CHECK_MS, Math.max(MIN_CHECK_MS, lifetimes.certificateMs / 20));
     for (;;) {
-      await delay(clock, lookMs, { signal });
+      await delay(clock, intervalMs, { signal });
       if (signal.aborted) return;
       try {
-        await this.#look();
+        await this.#renewDue();
       } catch (err) {
-        log.warn({ err }, 'Cannot look after our certificates; trying again');
+        log.warn({ err }, 'Cannot renew our certificates; retrying');
       }
     }
   }
 
-  async #look(): Promise<void> {
+  async #renewDue(): Promise<void> {
     const { clock, log } = this.#options;
     const before = this.bundle();
     this.#authorities = await ensureAuthorities(this.#options);
-    let isNew = this.bundle() !== before;
+    let isChanged = this.bundle() !== before;
     for (const held of this.#held) {
-      // Where somebody has taken the authorities away, what they signed is of no use any more.
-      if (!isDue(held.issued, clock.now()) && isOf(held.issued, this.bundle())) continue;
-      held.issued = this.#issue(held.wish);
-      log.info({ name: held.wish.subject.commonName }, 'renewed a certificate');
-      isNew = true;
+      // If the Secret was deleted, certificates of the old authorities are not trusted any more.
+      if (!isRenewalDue(held.issued, clock.now()) && isIssuedByBundle(held.issued, this.bundle())) continue;
+      held.issued = this.#issue(held.request);
+      log.info({ name: held.request.subject.commonName }, 'Renewed a certificate');
+      isChanged = true;
     }
-    if (isNew) for (const listener of this.#listeners) listener();
+    if (isChanged) for (const listener of this.#listeners) listener();
   }
 
-  #issue({ subject, purpose }: CertificateWish): IssuedCertificate {
+  #issue({ subject, purpose }: CertificateRequest): IssuedCertificate {
     const { clock, lifetimes } = this.#options;
     const nowMs = clock.now();
     const signer = signerOf(this.#authorities, nowMs, lifetimes);
@@ -137,14 +138,15 @@ export class AuthorityKeeper implements Trust {
   }
 }
 
-/** Whether a certificate has so little time left that it is to be renewed. */
-export function isDue({ certPem }: Pick<IssuedCertificate, 'certPem'>, nowMs: number): boolean {
+/** Reports whether a certificate has to be renewed. */
+export function isRenewalDue({ certPem }: Pick<IssuedCertificate, 'certPem'>, nowMs: number): boolean {
   const { validFromDate, validToDate } = new X509Certificate(certPem);
   const from = validFromDate.getTime() + BACKDATED_MS;
   return nowMs >= from + (validToDate.getTime() - from) * RENEW_AT;
 }
 
-const isOf = ({ certPem }: IssuedCertificate, bundle: string) => isIssuedBy(new X509Certificate(certPem), bundle);
+const isIssuedByBundle = ({ certPem }: IssuedCertificate, bundle: string) =>
+  isIssuedBy(new X509Certificate(certPem), bundle);
 
 async function ensureAuthorities({
   client,
@@ -152,24 +154,24 @@ async function ensureAuthorities({
   clock,
   log,
 }: AuthorityKeeperOptions): Promise<readonly Authority[]> {
-  for (let tries = 1; ; tries++) {
-    const secret = await find(client);
-    const known = authoritiesFromData(secret?.data ?? {});
-    const next = nextAuthorities(known, clock.now(), lifetimes);
-    if (next === known) return known;
+  for (let attempt = 1; ; attempt++) {
+    const secret = await findSecret(client);
+    const current = authoritiesFromData(secret?.data ?? {});
+    const next = nextAuthorities(current, clock.now(), lifetimes);
+    if (next === current) return current;
     try {
-      await store(client, secret, authoritiesToData(next));
-      log.info({ authorities: next.length }, 'made a certificate authority for our services and nodes');
+      await storeSecret(client, secret, authoritiesToData(next));
+      log.info({ authorities: next.length }, 'Created a certificate authority for our services and nodes');
       return next;
     } catch (error) {
-      // Somebody else was quicker: theirs counts.
+      // Another process was faster: its authority counts.
       const isRace = isApiError(error, 'Conflict') || isApiError(error, 'AlreadyExists');
-      if (!isRace || tries === TRIES) throw error;
+      if (!isRace || attempt === MAX_ATTEMPTS) throw error;
     }
   }
 }
 
-async function find(client: Pick<Client, 'get'>): Promise<Stored<Secret> | undefined> {
+async function findSecret(client: Pick<Client, 'get'>): Promise<Stored<Secret> | undefined> {
   try {
     return await client.get(SECRETS, NAME);
   } catch (error) {
@@ -178,7 +180,7 @@ async function find(client: Pick<Client, 'get'>): Promise<Stored<Secret> | undef
   }
 }
 
-async function store(
+async function storeSecret(
   client: Pick<Client, 'create' | 'update'>,
   present: Stored<Secret> | undefined,
   data: Record<string, string>,

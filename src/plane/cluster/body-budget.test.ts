@@ -5,9 +5,9 @@ import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
 import { BodyBudget } from '#plane/cluster/body-budget.ts';
 
-/** Requests as they come, to be read when a test wants it. */
-const come: ((pair: [IncomingMessage, ServerResponse]) => void)[] = [];
-const server = createServer((asked, response) => come.shift()?.([asked, response]));
+/** Receivers of incoming requests, which a test reads when it wants. */
+const receivers: ((pair: [IncomingMessage, ServerResponse]) => void)[] = [];
+const server = createServer((incoming, response) => receivers.shift()?.([incoming, response]));
 before(async () => {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -18,37 +18,37 @@ after(() => {
 });
 
 function send(body: string, announced = body.length) {
-  const came = new Promise<[IncomingMessage, ServerResponse]>((resolve) => come.push(resolve));
+  const received = new Promise<[IncomingMessage, ServerResponse]>((resolve) => receivers.push(resolve));
   const headers = { 'content-length': announced };
   const sent = request({ port: (server.address() as AddressInfo).port, method: 'POST', headers, agent: false });
   sent.on('error', () => {});
   sent.write(body);
-  return { came, sent };
+  return { received, sent };
 }
 
 const budget = () => new BodyBudget({ oneBytes: 100, allBytes: 150 });
 
-test('what is not answered yet counts, and what is answered does not', async () => {
+test('a body counts until its request is answered', async () => {
   const bodies = budget();
-  const [first, answer] = await send('a'.repeat(90)).came;
+  const [first, answer] = await send('a'.repeat(90)).received;
   assert.equal((await bodies.read(first, answer)).length, 90);
-  const [second, refused] = await send('b'.repeat(90)).came;
+  const [second, refused] = await send('b'.repeat(90)).received;
   await assert.rejects(bodies.read(second, refused), { code: 429 });
   answer.end();
   await once(answer, 'close');
-  const [third, late] = await send('c'.repeat(90)).came;
+  const [third, late] = await send('c'.repeat(90)).received;
   assert.equal((await bodies.read(third, late)).length, 90);
 });
 
-test('whoever goes away in the middle leaves nothing behind', async () => {
+test('a body does not count after its client has disconnected', async () => {
   const bodies = budget();
   for (let i = 0; i < 5; i++) {
-    const { came, sent } = send('a'.repeat(80), 100);
-    const [asked, response] = await came;
-    const reading = bodies.read(asked, response);
+    const { received, sent } = send('a'.repeat(80), 100);
+    const [incoming, response] = await received;
+    const reading = bodies.read(incoming, response);
     sent.destroy();
     await assert.rejects(reading);
   }
-  const [asked, response] = await send('b'.repeat(100)).came;
-  assert.equal((await bodies.read(asked, response)).length, 100);
+  const [incoming, response] = await send('b'.repeat(100)).received;
+  assert.equal((await bodies.read(incoming, response)).length, 100);
 });

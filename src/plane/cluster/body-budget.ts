@@ -1,4 +1,4 @@
-/** Bodies of requests in memory: each is bounded, and so are all of them together, because anybody may send some. */
+/** Limits the request bodies in memory, each and all together, because any client may send them. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tooLarge, tooManyRequests } from '#kube/api-error.ts';
 
@@ -15,12 +15,12 @@ export class BodyBudget {
     this.#limits = limits;
   }
 
-  /** All of it; it counts until the request is answered. Throws ApiError. */
+  /** Reads the whole body, which counts until the response is sent. Throws ApiError. */
   async read(request: IncomingMessage, response: ServerResponse): Promise<Buffer> {
     const { oneBytes, allBytes } = this.#limits;
     const chunks: Buffer[] = [];
     let bytes = 0;
-    const give = () => {
+    const release = () => {
       this.#held -= bytes;
       bytes = 0;
     };
@@ -29,16 +29,16 @@ export class BodyBudget {
         bytes += chunk.length;
         this.#held += chunk.length;
         if (bytes > oneBytes) throw tooLarge(`the body is larger than ${oneBytes} bytes`);
-        if (this.#held > allBytes) throw tooManyRequests('too many bodies are under way', 1);
+        if (this.#held > allBytes) throw tooManyRequests('too many request bodies are in progress', 1);
         chunks.push(chunk);
       }
     } catch (error) {
-      give();
+      release();
       throw error;
     }
-    // Whoever asked may be gone by now.
-    if (response.closed) give();
-    else response.once('close', give);
+    // The client may have disconnected meanwhile.
+    if (response.closed) release();
+    else response.once('close', release);
     return Buffer.concat(chunks);
   }
 }

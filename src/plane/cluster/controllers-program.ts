@@ -1,6 +1,6 @@
 /**
- * `selfsame controllers`: one process of ours on any cluster. Its services answer from the start, whoever leads; operator and
- * controllers run in the one that leads.
+ * `selfsame controllers`: one controllers process on an existing cluster. Every process serves the webhook and the
+ * aggregated API; the operator and the controllers run only in the leader.
  *
  *   authorities ─► HTTPS services ─► member, endpoints of all members ─┬─ follows
  *                                                                      └─ leads: operator ─► our kinds ─► controllers
@@ -30,10 +30,10 @@ import { keepEndpoints, removeEndpoints } from '#plane/cluster/endpoints.ts';
 import { readFrontProxy } from '#plane/cluster/front-proxy.ts';
 import { startHttpsServices } from '#plane/cluster/https-services.ts';
 import { keepMembership, renewMembership, type Member } from '#plane/cluster/members.ts';
-import { nodesThrough, signerOfAgents } from '#plane/cluster/our-identities.ts';
+import { createConnectionsAs, createAgentSigner } from '#plane/cluster/component-identities.ts';
 import { keepOwnToken } from '#plane/cluster/own-token.ts';
 import { startPlaneControllers } from '#plane/plane-controllers.ts';
-import { createWebhook, knownTo, type Known } from '#plane/webhook.ts';
+import { createWebhook, createWebhookCaches, type WebhookCaches } from '#plane/webhook.ts';
 import type { RunningController } from '#runtime/controller.ts';
 import { runWhileLeading } from '#runtime/leader-election.ts';
 import { Metrics } from '#runtime/metrics.ts';
@@ -41,9 +41,9 @@ import { SharedInformers } from '#runtime/shared-informers.ts';
 import { createSubresourcesApi } from '#subresources/subresources-api.ts';
 
 export interface ControllersProgramOptions {
-  /** As whoever may ask for the tokens of our accounts. */
+  /** Access of the account that may request tokens of our accounts. */
   readonly access: ClusterAccess;
-  /** Where to listen, and the IP address under which the API server reaches that. */
+  /** The address to listen on, and the IP address under which the API server reaches it. */
   readonly host: string;
   readonly port: number;
   readonly advertiseAddress: string;
@@ -51,17 +51,17 @@ export interface ControllersProgramOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly signal: AbortSignal;
-  /** Is told when API servers find the services, and each time that this process begins to lead. */
+  /** Called when API servers can find the services, and each time when this process becomes the leader. */
   onReady?(): void;
   onLeading?(): void;
 }
 
 const LEASE = { namespace: SYSTEM_NAMESPACE, name: 'selfsame-controllers' };
 const FRONT_PROXY_MS = 60_000;
-/** For API servers to learn that this one is not there any more; longer than another of ours looks away. */
+/** Time for API servers to notice that this process leaves; longer than the interval of keepEndpoints. */
 const LEAVE_MS = 2500;
 
-/** Resolves when the signal was aborted and everything has ended; rejects where it cannot start. */
+/** Resolves when everything has ended after the signal aborted. Rejects if it cannot start. */
 export async function runControllersProgram(options: ControllersProgramOptions): Promise<void> {
   const { access, clock, log, signal, lifetimes } = options;
   invariant(lifetimes.authorityMs >= MIN_RATIO * lifetimes.certificateMs, 'authorities outlive what they sign');
@@ -73,56 +73,56 @@ export async function runControllersProgram(options: ControllersProgramOptions):
   const client = createClient(transport);
   const accounts = createAccountClients({ access, client, clock });
   const serving = new AbortController();
-  const ends: (() => Promise<unknown> | void)[] = [() => accounts.close(), () => transport.close()];
+  const cleanups: (() => Promise<unknown> | void)[] = [() => accounts.close(), () => transport.close()];
   try {
     const authority = await AuthorityKeeper.open({ client, lifetimes, clock, log });
     const running = [authority.run({ signal: serving.signal }), keepOwnToken({ access, client, clock, log }, serving)];
-    ends.unshift(() => Promise.all(running));
-    const hosts = nodesThrough(authority, HOST_READER, { clock });
-    const scene: Scene = { ...options, id, client, accounts, authority, hosts, metrics: new Metrics() };
-    const services = await startServices(scene, serving.signal);
-    ends.unshift(() => services.stop());
+    cleanups.unshift(() => Promise.all(running));
+    const hosts = createConnectionsAs(authority, HOST_READER, { clock });
+    const parts: ProgramParts = { ...options, id, client, accounts, authority, hosts, metrics: new Metrics() };
+    const services = await startServices(parts, serving.signal);
+    cleanups.unshift(() => services.stop());
     const member: Member = { id, address: options.advertiseAddress, port: services.port };
     const leaving = new AbortController();
     await renewMembership({ client, member, clock, log }, { signal });
-    // Whoever is told that we are ready finds that API servers know of us.
-    let isTold = false;
-    const whenTold = () => {
-      if (!isTold) options.onReady?.();
-      isTold = true;
+    // Ready only after API servers can find this process.
+    let isReady = false;
+    const onWritten = () => {
+      if (!isReady) options.onReady?.();
+      isReady = true;
     };
     const membership = [
       keepMembership({ client, member, clock, log }, leaving),
-      keepEndpoints(endpointsOptions(scene), { signal: leaving.signal, whenTold }),
+      keepEndpoints(endpointsOptions(parts), { signal: leaving.signal, onWritten }),
     ];
     await runWhileLeading({
       ...{ client, clock, log, signal },
       lease: LEASE,
       identity: id,
-      lead: (s) => lead(scene, s),
+      lead: (leading) => lead(parts, leading),
     });
     leaving.abort();
     await Promise.all(membership);
-    await removeEndpoints(endpointsOptions(scene)).catch((err: unknown) => {
-      log.warn({ err }, 'Cannot say that our services are gone from here');
+    await removeEndpoints(endpointsOptions(parts)).catch((err: unknown) => {
+      log.warn({ err }, 'Cannot remove the endpoints of this process');
     });
     await delay(clock, LEAVE_MS, new AbortController());
   } finally {
     serving.abort();
-    for (const end of ends) await end();
+    for (const end of cleanups) await end();
   }
 }
 
-interface Scene extends ControllersProgramOptions {
+interface ProgramParts extends ControllersProgramOptions {
   readonly id: string;
   readonly client: Client;
   readonly accounts: ReturnType<typeof createAccountClients>;
   readonly authority: AuthorityKeeper;
-  readonly hosts: ReturnType<typeof nodesThrough>;
+  readonly hosts: ReturnType<typeof createConnectionsAs>;
   readonly metrics: Metrics;
 }
 
-const endpointsOptions = ({ client, id, clock, log }: Scene) => ({
+const endpointsOptions = ({ client, id, clock, log }: ProgramParts) => ({
   client,
   id,
   services: CLUSTER_SERVICES,
@@ -130,29 +130,29 @@ const endpointsOptions = ({ client, id, clock, log }: Scene) => ({
   log,
 });
 
-async function startServices(scene: Scene, signal: AbortSignal) {
-  const { accounts, authority, client, clock, log, host, port, advertiseAddress, metrics } = scene;
+async function startServices(parts: ProgramParts, signal: AbortSignal) {
+  const { accounts, authority, client, clock, log, host, port, advertiseAddress, metrics } = parts;
   const hosts = [...CLUSTER_SERVICES.map((name) => `${name}.${SYSTEM_NAMESPACE}.svc`), advertiseAddress, 'localhost'];
   const identity = authority.hold({ subject: { commonName: 'selfsame-services' }, purpose: { kind: 'server', hosts } });
   const informers = new SharedInformers({ reader: accounts.of(INFORMERS_ACCOUNT), clock, log, signal });
-  const known: { now?: Known } = {};
-  void whenKnown(informers, known, signal).catch((err: unknown) => {
-    if (!signal.aborted) log.error({ err }, 'Cannot watch what the webhook looks up');
+  const caches: { now?: WebhookCaches } = {};
+  void fillWebhookCaches(informers, caches, signal).catch((err: unknown) => {
+    if (!signal.aborted) log.error({ err }, 'Cannot fill the caches of the webhook');
   });
   const subresources = accounts.of(SUBRESOURCES_SERVICE);
-  const nodes = nodesThrough(authority, SUBRESOURCES_SERVICE, { clock })(subresources);
+  const nodes = createConnectionsAs(authority, SUBRESOURCES_SERVICE, { clock })(subresources);
   let frontProxy = await readFrontProxy(client);
   const services = await startHttpsServices({
     ...{ host, port, frontProxy, log },
     identity: identity.now(),
-    webhook: createWebhook({ client: accounts.of(WEBHOOK_SERVICE), known, clock }),
-    api: createSubresourcesApi({ client: subresources, nodes, agents: signerOfAgents(authority), clock, log }),
-    notReady: () => (known.now === undefined ? 'our kinds are not served yet' : undefined),
+    webhook: createWebhook({ client: accounts.of(WEBHOOK_SERVICE), caches, clock }),
+    api: createSubresourcesApi({ client: subresources, nodes, agents: createAgentSigner(authority), clock, log }),
+    checkReady: () => (caches.now === undefined ? 'our kinds are not served yet' : undefined),
     metricsText: () => metrics.text(),
   });
   const renew = () => services.renew(identity.now(), frontProxy);
   authority.onChange(renew);
-  const looking = (async () => {
+  const watchingFrontProxy = (async () => {
     for (;;) {
       await delay(clock, FRONT_PROXY_MS, { signal });
       if (signal.aborted) return;
@@ -160,7 +160,7 @@ async function startServices(scene: Scene, signal: AbortSignal) {
         frontProxy = await readFrontProxy(client);
         renew();
       } catch (err) {
-        if (!signal.aborted) log.warn({ err }, 'Cannot read whom the aggregated API may believe; as before for now');
+        if (!signal.aborted) log.warn({ err }, 'Cannot read the front proxy of the API server; using the previous one');
       }
     }
   })();
@@ -169,31 +169,35 @@ async function startServices(scene: Scene, signal: AbortSignal) {
     async stop() {
       nodes.close();
       await services.stop();
-      await Promise.all([informers.stopped(), looking]);
+      await Promise.all([informers.stopped(), watchingFrontProxy]);
     },
   };
 }
 
-/** Our kinds may come later: who watches them earlier only gets errors. */
-async function whenKnown(informers: SharedInformers, known: { now?: Known }, signal: AbortSignal): Promise<void> {
+/** Fills the caches once our kinds are served: watching them earlier only yields errors. */
+async function fillWebhookCaches(
+  informers: SharedInformers,
+  caches: { now?: WebhookCaches },
+  signal: AbortSignal,
+): Promise<void> {
   const informer: SharedInformers['of'] = (type) => informers.of(type);
   if (!(await served({ informer, signal }))) return;
-  const caches = knownTo(informer);
+  const created = createWebhookCaches(informer);
   await informers.synced();
-  known.now = caches;
+  caches.now = created;
 }
 
-async function lead(scene: Scene, signal: AbortSignal): Promise<void> {
-  const { accounts, authority, metrics, clock, log } = scene;
-  scene.onLeading?.();
+async function lead(parts: ProgramParts, signal: AbortSignal): Promise<void> {
+  const { accounts, authority, metrics, clock, log } = parts;
+  parts.onLeading?.();
   const informers = new SharedInformers({ reader: accounts.of(INFORMERS_ACCOUNT), clock, log, signal });
   const controllers: RunningController[] = [];
   try {
     await startPlaneControllers({
       clientOf: (account) => accounts.of(account),
-      hosts: scene.hosts,
+      hosts: parts.hosts,
       trust: authority,
-      started: (controller) => controllers.push(controller),
+      onStarted: (controller) => controllers.push(controller),
       ...{ informers, metrics, clock, log, signal },
     });
     if (!signal.aborted) await once(signal, 'abort');

@@ -10,7 +10,7 @@ import { LEASES } from '#kube/core-kinds.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { writeEndpoints } from '#plane/cluster/endpoints.ts';
-import { Census, leaseName, MEMBER_LABEL } from '#plane/cluster/members.ts';
+import { MemberTracker, leaseName, MEMBER_LABEL } from '#plane/cluster/members.ts';
 import { ADMIN, startTestApi, type TestApi } from '#test/support/test-api.ts';
 
 let api: TestApi;
@@ -45,10 +45,10 @@ async function member(id: string, port: number, renewed = '2030-01-01T00:00:00.0
   );
 }
 
-const look = (census: Census, id = 'me') =>
+const write = (members: MemberTracker, id = 'me') =>
   writeEndpoints(
     { client, id, services: ['hooks'], clock: systemClock, log: silentLog },
-    census,
+    members,
     new AbortController().signal,
   );
 const names = async (path: string) =>
@@ -56,34 +56,34 @@ const names = async (path: string) =>
 const slices = () => names('/apis/discovery.k8s.io/v1/namespaces/selfsame-system/endpointslices');
 const leases = () => names('/apis/coordination.k8s.io/v1/namespaces/selfsame-system/leases');
 
-test('who listens has its slice, and who is gone loses it at the next look, whoever looks', async () => {
+test('a live process has its slice, and the next write of any process removes the slice of a dead one', async () => {
   await member('me', 1);
   await member('other', open.port);
-  await look(new Census(systemClock));
-  assert.deepEqual(await slices(), ['hooks-me', 'hooks-other'], 'nobody asks itself whether it listens');
-  // The port of the first is closed, as after kill -9.
-  await look(new Census(systemClock), 'other');
+  await write(new MemberTracker(systemClock));
+  assert.deepEqual(await slices(), ['hooks-me', 'hooks-other'], 'a process does not probe itself');
+  // The port of the first process is closed, as after kill -9.
+  await write(new MemberTracker(systemClock), 'other');
   assert.deepEqual(await slices(), ['hooks-other']);
   assert.deepEqual(await leases(), ['selfsame-controllers-other']);
 });
 
-test('who listens, but has not renewed its Lease for a while, is taken out', async () => {
+test('a process that listens but has not renewed its Lease is removed', async () => {
   const clock = new FakeClock();
-  const census = new Census(clock);
+  const members = new MemberTracker(clock);
   await member('stale', open.port);
-  await look(census);
+  await write(members);
   assert.ok((await slices()).includes('hooks-stale'));
   await clock.advance(14_000);
   await member('other', open.port, '2030-01-01T00:00:14.000000Z');
-  await look(census);
+  await write(members);
   assert.ok((await slices()).includes('hooks-stale'));
   await clock.advance(2000);
-  await look(census);
+  await write(members);
   assert.deepEqual(await slices(), ['hooks-other']);
 });
 
-test('two who look at the same time do the same, and neither fails', async () => {
+test('two processes can write at the same time', async () => {
   await member('third', open.port);
-  await Promise.all([look(new Census(systemClock), 'other'), look(new Census(systemClock), 'third')]);
+  await Promise.all([write(new MemberTracker(systemClock), 'other'), write(new MemberTracker(systemClock), 'third')]);
   assert.deepEqual(await slices(), ['hooks-other', 'hooks-third']);
 });

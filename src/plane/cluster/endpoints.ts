@@ -1,6 +1,6 @@
 /**
- * Where our services are, for the API server: an EndpointSlice for each living process, and Endpoints for API servers that
- * look there (before 1.33). Every process keeps all of them, whoever leads: the one that is gone may be the one that led. A
+ * Publishes the addresses of our services for the API server: an EndpointSlice for each live process, and Endpoints for
+ * API servers before 1.33. Every process writes those of all processes, because the lost one may be the leader. A
  * process that leaves removes its own first.
  */
 import { isIPv6 } from 'node:net';
@@ -14,12 +14,12 @@ import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { SERVICE_PORT_NAME } from '#operator/objects/cluster.ts';
-import { Census, leaseName, type Member } from '#plane/cluster/members.ts';
-import { isRefused } from '#plane/cluster/probe.ts';
+import { MemberTracker, leaseName, type Member } from '#plane/cluster/members.ts';
+import { isConnectionRefused } from '#plane/cluster/probe.ts';
 
-const LOOK_MS = 2000;
+const INTERVAL_MS = 2000;
 const MANAGED_BY = { 'endpointslice.kubernetes.io/managed-by': 'selfsame-controllers' };
-/** Else the cluster would make slices of its own from the Endpoints. */
+/** Prevents the cluster from creating slices from the Endpoints. */
 const NO_MIRROR = { 'endpointslice.kubernetes.io/skip-mirror': 'true' };
 const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
 
@@ -51,39 +51,41 @@ const sliceName = (service: string, id: string) => ({ namespace: SYSTEM_NAMESPAC
 
 export interface EndpointsOptions {
   readonly client: Client;
-  /** Of this process. */
+  /** Id of this process. */
   readonly id: string;
   readonly services: readonly string[];
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Keeps them until the signal aborts; what is there stays then. `whenTold` is called each time that all of them stand. */
+/** Writes the endpoints until the signal aborts, and leaves them then. Calls `onWritten` after each complete write. */
 export async function keepEndpoints(
   options: EndpointsOptions,
-  { signal, whenTold }: { readonly signal: AbortSignal; whenTold(): void },
+  { signal, onWritten }: { readonly signal: AbortSignal; onWritten(): void },
 ): Promise<void> {
   const { clock, log } = options;
-  const census = new Census(clock);
+  const members = new MemberTracker(clock);
   while (!signal.aborted) {
     try {
-      await writeEndpoints(options, census, signal);
-      whenTold();
+      await writeEndpoints(options, members, signal);
+      onWritten();
     } catch (err) {
-      if (!signal.aborted) log.warn({ err }, 'Cannot say where our services are; trying again');
+      if (!signal.aborted) log.warn({ err }, 'Cannot write the endpoints of our services; retrying');
     }
-    await delay(clock, LOOK_MS, { signal });
+    await delay(clock, INTERVAL_MS, { signal });
   }
 }
 
-/** One look. */
+/** Writes the endpoints once. */
 export async function writeEndpoints(
   { client, id, services, clock }: EndpointsOptions,
-  census: Census,
+  members: MemberTracker,
   signal: AbortSignal,
 ): Promise<void> {
-  const { alive: known, dead } = await census.take(client);
-  const refused = await Promise.all(known.map(async (one) => one.id !== id && (await isRefused(one, { clock }))));
+  const { alive: known, dead } = await members.list(client);
+  const refused = await Promise.all(
+    known.map(async (one) => one.id !== id && (await isConnectionRefused(one, { clock }))),
+  );
   const alive = known.filter((_, index) => refused[index] !== true);
   dead.push(...known.filter((_, index) => refused[index] === true).map((one) => leaseName(one.id).name));
   const labelSelector = Object.entries(MANAGED_BY).map(([key, value]) => `${key}=${value}`);
@@ -92,30 +94,30 @@ export async function writeEndpoints(
     labelSelector: labelSelector.join(),
     signal,
   });
-  const wanted = services.flatMap((service) => alive.map((member) => sliceOf(service, member)));
+  const wanted = services.flatMap((service) => alive.map((member) => buildSlice(service, member)));
   const names = new Set(wanted.map(({ metadata }) => metadata.name));
   const present = new Set(items.map(({ metadata }) => metadata.name));
   for (const { metadata } of items) {
     const { namespace, name, uid } = metadata;
-    if (!names.has(name)) await unlessDone(client.delete(SLICES, { namespace, name }, { uid, signal }));
+    if (!names.has(name)) await ignoreRace(client.delete(SLICES, { namespace, name }, { uid, signal }));
   }
   for (const slice of wanted) {
-    if (!present.has(slice.metadata.name ?? '')) await unlessDone(client.create(SLICES, slice, { signal }));
+    if (!present.has(slice.metadata.name ?? '')) await ignoreRace(client.create(SLICES, slice, { signal }));
   }
-  for (const service of services) await writeOld(client, service, alive, signal);
-  for (const name of dead) await unlessDone(client.delete(LEASES, { namespace: SYSTEM_NAMESPACE, name }, { signal }));
+  for (const service of services) await writeLegacyEndpoints(client, service, alive, signal);
+  for (const name of dead) await ignoreRace(client.delete(LEASES, { namespace: SYSTEM_NAMESPACE, name }, { signal }));
 }
 
-/** Takes a process out that is about to leave; its Lease is gone already. */
+/** Removes the endpoints of this process before it leaves. Its Lease is already deleted. */
 export async function removeEndpoints({ client, id, services, clock }: EndpointsOptions): Promise<void> {
-  const { alive } = await new Census(clock).take(client);
+  const { alive } = await new MemberTracker(clock).list(client);
   for (const service of services) {
-    await unlessDone(client.delete(SLICES, sliceName(service, id)));
-    await writeOld(client, service, alive, new AbortController().signal);
+    await ignoreRace(client.delete(SLICES, sliceName(service, id)));
+    await writeLegacyEndpoints(client, service, alive, new AbortController().signal);
   }
 }
 
-function sliceOf(service: string, { id, address, port }: Member): EndpointSlice {
+function buildSlice(service: string, { id, address, port }: Member): EndpointSlice {
   return {
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
@@ -126,7 +128,12 @@ function sliceOf(service: string, { id, address, port }: Member): EndpointSlice 
   };
 }
 
-async function writeOld(client: Client, service: string, alive: readonly Member[], signal: AbortSignal): Promise<void> {
+async function writeLegacyEndpoints(
+  client: Client,
+  service: string,
+  alive: readonly Member[],
+  signal: AbortSignal,
+): Promise<void> {
   const name = { namespace: SYSTEM_NAMESPACE, name: service };
   const subsets = alive.map(({ address, port }) => ({
     addresses: [{ ip: address }],
@@ -135,17 +142,17 @@ async function writeOld(client: Client, service: string, alive: readonly Member[
   try {
     const present = await client.get(ENDPOINTS, name, { signal });
     if (deepEqual(present.subsets ?? [], subsets)) return;
-    await unlessDone(client.update(ENDPOINTS, { ...present, subsets }, { signal }));
+    await ignoreRace(client.update(ENDPOINTS, { ...present, subsets }, { signal }));
   } catch (error) {
     if (!isApiError(error, 'NotFound')) throw error;
     const object = { apiVersion: 'v1', kind: 'Endpoints', metadata: { ...name, labels: NO_MIRROR }, subsets };
-    // An API server that has no such kind does not look there.
-    await unlessDone(client.create(ENDPOINTS, object, { signal }));
+    // An API server without this kind does not need it.
+    await ignoreRace(client.create(ENDPOINTS, object, { signal }));
   }
 }
 
-/** Another process may be quicker, and does the same; what is left to do is seen at the next look. */
-async function unlessDone(done: Promise<unknown>): Promise<void> {
+/** Ignores errors if another process was faster. The next write does what is left. */
+async function ignoreRace(done: Promise<unknown>): Promise<void> {
   try {
     await done;
   } catch (error) {

@@ -16,7 +16,7 @@ const AS_ADA = { 'x-remote-user': 'ada', 'x-remote-group': ['dev', 'ops, west'] 
 const START = '/apis/subresources.kubevirt.io/v1/namespaces/mine/virtualmachines/db/start';
 
 let services: HttpsServices;
-const asked: SubresourceRequest[] = [];
+const received: SubresourceRequest[] = [];
 before(async () => {
   const purpose = { kind: 'server', hosts: ['localhost'] } as const;
   services = await startHttpsServices({
@@ -31,10 +31,10 @@ before(async () => {
     },
     webhook: { review: async (path, review) => ({ path, review }) },
     async api(one) {
-      asked.push(one);
+      received.push(one);
       return jsonAnswer(200, { bytes: (await one.body()).length });
     },
-    notReady: () => 'not yet',
+    checkReady: () => 'not yet',
     metricsText: () => 'up 1\n',
     bodies: { oneBytes: 1000, allBytes: 1500 },
     log: silentLog,
@@ -82,49 +82,49 @@ function ask({
 }
 
 const refused: Record<string, Ask> = {
-  'nobody is believed without a certificate': { path: START, headers: AS_ADA },
-  'nobody is believed with one of our own authorities': {
+  'refuses a client without a certificate': { path: START, headers: AS_ADA },
+  'refuses a certificate of our own authorities': {
     path: START,
     headers: AS_ADA,
     as: client(ours, 'front-proxy-client'),
   },
-  'nobody is believed who is another client of the cluster': {
+  'refuses another client of the cluster': {
     path: START,
     headers: AS_ADA,
     as: client(clusters, 'system:node:n1'),
   },
-  'the API server must say for whom it asks': { path: START, as: PROXY },
+  'refuses the API server without a user': { path: START, as: PROXY },
 };
 for (const [name, wrong] of Object.entries(refused)) {
   test(name, async () => {
-    asked.length = 0;
+    received.length = 0;
     assert.equal((await ask(wrong)).status, 401);
-    assert.equal(asked.length, 0);
+    assert.equal(received.length, 0);
   });
 }
 
-test('what the API server says about a user arrives as it was said', async () => {
-  asked.length = 0;
+test('passes on the user and groups from the API server', async () => {
+  received.length = 0;
   assert.equal(
     (await ask({ method: 'PUT', path: `${START}?a=b`, headers: AS_ADA, as: PROXY, body: '{}' })).text,
     '{"bytes":2}',
   );
-  const [one = assert.fail('it was asked')] = asked;
+  const [one = assert.fail('no request')] = received;
   assert.deepEqual(one.user, { name: 'ada', groups: ['dev', 'ops, west'] });
   assert.deepEqual([one.method, one.path, one.query.get('a')], ['PUT', START, 'b']);
 });
 
-test('a path is not resolved: the API server has let it in as it is written', async () => {
-  asked.length = 0;
+test('does not normalize the path, which the API server has authorized as written', async () => {
+  received.length = 0;
   const path = '/apis/subresources.kubevirt.io/v1/namespaces/mine/../victim/virtualmachines/db/start';
   await ask({ method: 'PUT', path, headers: AS_ADA, as: PROXY });
   assert.deepEqual(
-    asked.map((one) => one.path),
+    received.map((one) => one.path),
     [path],
   );
 });
 
-test('reviews are answered for whoever comes, and nothing else is', async () => {
+test('answers reviews of any client, and nothing else', async () => {
   assert.equal(
     (await ask({ method: 'POST', path: '/mutate-x', body: '[1]' })).text,
     '{"path":"/mutate-x","review":[1]}',
@@ -135,10 +135,10 @@ test('reviews are answered for whoever comes, and nothing else is', async () => 
   assert.deepEqual((await ask({ path: '/readyz' })).text, 'not yet');
 });
 
-test('bodies are bounded, each and all together', async () => {
+test('limits bodies, each and all together', async () => {
   const large = await ask({ method: 'POST', path: '/mutate-x', body: 'x'.repeat(1001) });
   assert.equal(large.status, 413);
-  // What was answered does not count any more.
+  // Answered requests do not count.
   const all = await Promise.all(
     Array.from({ length: 6 }, () => ask({ method: 'POST', path: '/mutate-x', body: `"${'x'.repeat(900)}"` })),
   );
@@ -149,7 +149,7 @@ test('bodies are bounded, each and all together', async () => {
   assert.equal((await ask({ method: 'POST', path: '/mutate-x', body: `"${'x'.repeat(900)}"` })).status, 200);
 });
 
-test('connections are kept longer than API servers keep them', async () => {
+test('keeps connections longer than API servers do', async () => {
   const [, seconds] = /timeout=(\d+)/.exec((await ask({ path: '/livez' })).keep) ?? [];
   assert.ok(Number(seconds) > 90, `${seconds} s`);
 });

@@ -1,7 +1,7 @@
 /**
- * Our webhook and our aggregated API behind HTTPS, on one port. Reviews come from whoever reaches the port, as API servers
- * show webhooks no certificate unless told to; the aggregated API believes only who the API server says it is.
- * Certificates are exchanged while it listens: connections that are open stay.
+ * Serves our webhook and our aggregated API over HTTPS, on one port. Reviews are accepted from any client, because API
+ * servers present no certificate to webhooks by default; the aggregated API only trusts users whom the API server has
+ * authenticated. Certificates can be renewed while it listens; open connections stay.
  */
 import { once } from 'node:events';
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -20,11 +20,11 @@ import type { BytesAnswer, SubresourceHandler, SubresourceRequest } from '#subre
 const MAX_CONNECTIONS = 4000;
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 60_000;
-/** Longer than API servers keep a connection that nobody uses (90 s): closed by us first, a review on its way would be lost. */
+/** Longer than API servers keep an idle connection (90 s): if we closed it first, a review in transit would be lost. */
 const KEEP_ALIVE_MS = 120_000;
-/** A review has an object as it is and as it was. */
+/** A review has the new and the old object. */
 const BODY_LIMITS: BodyLimits = { oneBytes: 16 * 1024 * 1024, allBytes: 256 * 1024 * 1024 };
-/** For requests under way when it stops. */
+/** Time for requests in progress at the stop. */
 const STOP_GRACE_MS = 2000;
 
 export interface ServingIdentity {
@@ -34,14 +34,14 @@ export interface ServingIdentity {
 
 export interface HttpsServicesOptions {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0 selects a free port. */
   readonly port: number;
   readonly identity: ServingIdentity;
   readonly frontProxy: FrontProxy;
   readonly webhook: Webhook;
   readonly api: SubresourceHandler;
-  /** Why it is not ready; undefined = it is. */
-  notReady(): string | undefined;
+  /** Returns why the services are not ready, or undefined if they are. */
+  checkReady(): string | undefined;
   metricsText(): string;
   readonly bodies?: BodyLimits;
   readonly log: Log;
@@ -49,12 +49,12 @@ export interface HttpsServicesOptions {
 
 export interface HttpsServices {
   readonly port: number;
-  /** From now on, for new connections. */
+  /** Changes the certificates for new connections. */
   renew(identity: ServingIdentity, frontProxy: FrontProxy): void;
   stop(): Promise<void>;
 }
 
-/** Rejects where it cannot listen. */
+/** Rejects if it cannot listen. */
 export async function startHttpsServices(options: HttpsServicesOptions): Promise<HttpsServices> {
   let { frontProxy } = options;
   const tlsOf = ({ certPem, keyPem }: ServingIdentity) =>
@@ -75,11 +75,11 @@ export async function startHttpsServices(options: HttpsServicesOptions): Promise
   });
   const budget = new BodyBudget(options.bodies ?? BODY_LIMITS);
   server.on('request', (request, response) => {
-    void answer(options, frontProxy, { request, response, body: () => budget.read(request, response) });
+    void respond(options, frontProxy, { request, response, body: () => budget.read(request, response) });
   });
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => {});
-    void upgrade(options, frontProxy, request, { socket, head });
+    void handleUpgrade(options, frontProxy, request, { socket, head });
   });
   server.listen(options.port, options.host);
   await once(server, 'listening');
@@ -108,10 +108,10 @@ interface Exchange {
   body(): Promise<Buffer>;
 }
 
-async function answer(options: HttpsServicesOptions, frontProxy: FrontProxy, exchange: Exchange): Promise<void> {
+async function respond(options: HttpsServicesOptions, frontProxy: FrontProxy, exchange: Exchange): Promise<void> {
   const { request, response } = exchange;
   try {
-    const { status, contentType, body } = await answerOf(options, frontProxy, exchange);
+    const { status, contentType, body } = await handleRequest(options, frontProxy, exchange);
     response.writeHead(status, { 'content-type': contentType, 'content-length': body.length }).end(body);
   } catch (error) {
     const { status, contentType, body } = errorAnswer(options, request, error);
@@ -121,41 +121,42 @@ async function answer(options: HttpsServicesOptions, frontProxy: FrontProxy, exc
   }
 }
 
-async function answerOf(
+async function handleRequest(
   options: HttpsServicesOptions,
   frontProxy: FrontProxy,
   { request, response, body }: Exchange,
 ): Promise<BytesAnswer> {
   const { path } = targetOf(request);
-  if (path === '/livez' || path === '/healthz') return text(200, 'ok');
-  if (path === '/readyz') return readiness(options);
-  if (path === '/metrics') return metrics(options, request);
+  if (path === '/livez' || path === '/healthz') return textAnswer(200, 'ok');
+  if (path === '/readyz') return readinessAnswer(options);
+  if (path === '/metrics') return metricsAnswer(options, request);
   if (path.startsWith('/apis')) {
     const ending = new AbortController();
     response.once('close', () => ending.abort());
     const answered = await options.api({ ...apiRequest(frontProxy, request, ending.signal), body });
-    if ('takeOver' in answered) throw internalError('a stream was opened for a request that did not ask for one');
+    if ('takeOver' in answered) throw internalError('a stream was opened for a request without an upgrade');
     return answered;
   }
   if (request.method !== 'POST') throw methodNotAllowed();
   const sent = (await body()).toString('utf8');
-  const reviewed = await options.webhook.review(path, parsed(sent));
+  const reviewed = await options.webhook.review(path, parseJsonBody(sent));
   return { status: 200, contentType: 'application/json', body: Buffer.from(JSON.stringify(reviewed)) };
 }
 
-function readiness({ notReady }: HttpsServicesOptions): BytesAnswer {
-  const why = notReady();
-  return why === undefined ? text(200, 'ok') : text(503, why);
+function readinessAnswer({ checkReady }: HttpsServicesOptions): BytesAnswer {
+  const why = checkReady();
+  return why === undefined ? textAnswer(200, 'ok') : textAnswer(503, why);
 }
 
-/** For whoever is on this machine. */
-function metrics({ metricsText }: HttpsServicesOptions, { socket }: IncomingMessage): BytesAnswer {
+/** Serves metrics to clients on this machine only. */
+function metricsAnswer({ metricsText }: HttpsServicesOptions, { socket }: IncomingMessage): BytesAnswer {
   const from = socket.remoteAddress ?? '';
-  if (!/^(?:::ffff:)?127\.|^::1$/.test(from)) throw new ApiError(403, 'Forbidden', 'metrics are for this machine only');
-  return { ...text(200, metricsText()), contentType: 'text/plain; version=0.0.4; charset=utf-8' };
+  if (!/^(?:::ffff:)?127\.|^::1$/.test(from))
+    throw new ApiError(403, 'Forbidden', 'metrics are available on this machine only');
+  return { ...textAnswer(200, metricsText()), contentType: 'text/plain; version=0.0.4; charset=utf-8' };
 }
 
-async function upgrade(
+async function handleUpgrade(
   options: HttpsServicesOptions,
   frontProxy: FrontProxy,
   request: IncomingMessage,
@@ -187,7 +188,7 @@ async function upgrade(
 }
 
 function apiRequest(frontProxy: FrontProxy, request: IncomingMessage, signal: AbortSignal): SubresourceRequest {
-  const user = believed(frontProxy, request);
+  const user = authenticatedUser(frontProxy, request);
   return {
     method: request.method ?? '',
     ...targetOf(request),
@@ -202,23 +203,23 @@ function apiRequest(frontProxy: FrontProxy, request: IncomingMessage, signal: Ab
   };
 }
 
-/** For whom the API server asks. Throws ApiError where it is not the API server who asks. */
-function believed({ names, userHeaders, groupHeaders }: FrontProxy, request: IncomingMessage) {
+/** Returns the user for whom the API server asks. Throws ApiError if the client is not the API server. */
+function authenticatedUser({ names, userHeaders, groupHeaders }: FrontProxy, request: IncomingMessage) {
   const socket = request.socket as TLSSocket;
   const name = socket.authorized ? socket.getPeerCertificate().subject?.CN : undefined;
   const isProxy = typeof name === 'string' && (names.length === 0 || names.includes(name));
-  const user = first(request, userHeaders);
+  const user = firstHeaderValue(request, userHeaders);
   if (!isProxy || user === undefined) throw new ApiError(401, 'Unauthorized', 'Unauthorized');
-  const groups = groupHeaders.flatMap((header) => valuesOf(request, header));
+  const groups = groupHeaders.flatMap((header) => headerValues(request, header));
   return { name: user, groups };
 }
 
-function first(request: IncomingMessage, headers: readonly string[]): string | undefined {
-  return headers.flatMap((header) => valuesOf(request, header))[0];
+function firstHeaderValue(request: IncomingMessage, headers: readonly string[]): string | undefined {
+  return headers.flatMap((header) => headerValues(request, header))[0];
 }
 
-/** Node joins repeated headers by commas, which names of groups may have. Bytes are UTF-8. */
-function valuesOf({ rawHeaders }: IncomingMessage, header: string): string[] {
+/** Returns all values of a header. Node.js joins them with commas, which group names may contain. Bytes are UTF-8. */
+function headerValues({ rawHeaders }: IncomingMessage, header: string): string[] {
   const values: string[] = [];
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     if (rawHeaders[i]?.toLowerCase() !== header) continue;
@@ -227,14 +228,14 @@ function valuesOf({ rawHeaders }: IncomingMessage, header: string): string[] {
   return values;
 }
 
-/** As it came: the API server has decided on that path who may ask. */
+/** Returns the target as sent, not normalized: the API server authorized exactly this path. */
 function targetOf({ url = '/' }: IncomingMessage): RequestTarget {
   const target = splitTarget(url);
-  if (target === undefined) throw badRequest('the path cannot be read');
+  if (target === undefined) throw badRequest('the path is invalid');
   return target;
 }
 
-function parsed(sent: string): unknown {
+function parseJsonBody(sent: string): unknown {
   try {
     return JSON.parse(sent);
   } catch {
@@ -242,12 +243,16 @@ function parsed(sent: string): unknown {
   }
 }
 
-function text(status: number, words: string): BytesAnswer {
+function textAnswer(status: number, words: string): BytesAnswer {
   return { status, contentType: 'text/plain; charset=utf-8', body: Buffer.from(words) };
 }
 
 function errorAnswer({ log }: HttpsServicesOptions, { method, url }: IncomingMessage, error: unknown): BytesAnswer {
-  const told = error instanceof ApiError ? error : internalError((error as Error).message, error);
-  if (told.code >= 500) log.warn({ err: error, method, url }, 'Cannot answer the API server');
-  return { status: told.code, contentType: 'application/json', body: Buffer.from(JSON.stringify(told.toStatus())) };
+  const apiError = error instanceof ApiError ? error : internalError((error as Error).message, error);
+  if (apiError.code >= 500) log.warn({ err: error, method, url }, 'Cannot serve a request of the API server');
+  return {
+    status: apiError.code,
+    contentType: 'application/json',
+    body: Buffer.from(JSON.stringify(apiError.toStatus())),
+  };
 }

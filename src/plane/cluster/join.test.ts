@@ -22,36 +22,36 @@ const ACCESS: ClusterAccess = {
 };
 
 interface Cluster {
-  /** The labels of a Node of that name that is there already. */
+  /** Labels of an existing Node of that name. */
   readonly labels?: Record<string, string>;
-  /** What the cluster makes of the request once it is approved. */
+  /** Status of the request after its approval. */
   readonly status?: SigningRequest['status'];
-  /** Somebody else writes at the same time, so often. */
+  /** Number of concurrent writes by another client. */
   readonly conflicts?: number;
 }
 
 function clientOf({ labels, status, conflicts = 0 }: Cluster) {
-  const did: string[] = [];
+  const steps: string[] = [];
   let left = conflicts;
   const client = {
     async get({ plural }: ResourceType, { name }: { name: string }) {
-      if (plural !== 'nodes') return { metadata: { name }, status: did.includes('approved') ? status : {} };
+      if (plural !== 'nodes') return { metadata: { name }, status: steps.includes('approved') ? status : {} };
       if (labels === undefined) throw notFound({ group: '', plural }, name);
       return { metadata: { name, labels } };
     },
     async create(_: ResourceType, object: KubeObject) {
-      did.push('asked');
+      steps.push('requested');
       return { ...object, metadata: { name: 'csr' } };
     },
     async update() {
       if (left-- > 0) throw conflict({ group: '', plural: 'x' }, 'csr', 'changed');
-      did.push('approved');
+      steps.push('approved');
     },
     async delete() {
-      did.push('tidied');
+      steps.push('deleted');
     },
   };
-  return { client: client as unknown as Client, did };
+  return { client: client as unknown as Client, steps };
 }
 
 function outIn(t: TestContext): string {
@@ -63,41 +63,41 @@ function outIn(t: TestContext): string {
 const SIGNED = { certificate: Buffer.from(CERTIFICATE).toString('base64') };
 const good: Record<string, Cluster> = {
   'a new node': { status: SIGNED },
-  'a node of ours again': { labels: { 'selfsame.io/hypervisor': 'qemu' }, status: SIGNED },
-  'a node whose request others write to, too': { conflicts: 2, status: SIGNED },
+  'an existing node of Selfsame': { labels: { 'selfsame.io/hypervisor': 'qemu' }, status: SIGNED },
+  'a node with concurrent writes to its request': { conflicts: 2, status: SIGNED },
 };
 for (const [name, cluster] of Object.entries(good)) {
-  test(`${name} is let in`, async (t) => {
-    const { client, did } = clientOf(cluster);
+  test(`${name} can join`, async (t) => {
+    const { client, steps } = clientOf(cluster);
     const out = outIn(t);
     await joinNode('host', { client, access: ACCESS, out, clock: systemClock });
-    assert.deepEqual(did, ['asked', 'approved', 'tidied']);
+    assert.deepEqual(steps, ['requested', 'approved', 'deleted']);
     const { server, serverName, clientCertificate } = readKubeconfigFile(out);
     assert.deepEqual([server, serverName, clientCertificate], [ACCESS.server, ACCESS.serverName, CERTIFICATE]);
     assert.equal(statSync(out).mode & 0o777, 0o600);
   });
 }
 
-const bad: Record<string, { cluster: Cluster; message: RegExp; did: string[] }> = {
-  'a node of others': {
+const bad: Record<string, { cluster: Cluster; message: RegExp; steps: string[] }> = {
+  'an existing node that Selfsame did not create': {
     cluster: { labels: { 'kubernetes.io/hostname': 'host' } },
-    message: /there is a node "host" already, and it is none of ours; choose another --name/,
-    did: [],
+    message: /node "host" already exists and was not created by Selfsame; choose another --name/,
+    steps: [],
   },
-  'one whom the cluster refuses': {
+  'a node whose request the cluster denies': {
     cluster: { status: { conditions: [{ type: 'Failed', message: 'not this one' }] } },
     message: /the cluster refused to sign: not this one/,
-    did: ['asked', 'approved', 'tidied'],
+    steps: ['requested', 'approved', 'deleted'],
   },
 };
-for (const [name, { cluster, message, did: want }] of Object.entries(bad)) {
-  test(`${name} is not let in`, async (t) => {
-    const { client, did } = clientOf(cluster);
+for (const [name, { cluster, message, steps: want }] of Object.entries(bad)) {
+  test(`${name} cannot join`, async (t) => {
+    const { client, steps } = clientOf(cluster);
     const out = outIn(t);
     await assert.rejects(joinNode('host', { client, access: ACCESS, out, clock: systemClock }), {
       name: 'JoinError',
       message,
     });
-    assert.deepEqual(did, want);
+    assert.deepEqual(steps, want);
   });
 }

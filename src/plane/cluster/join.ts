@@ -1,6 +1,6 @@
 /**
- * `selfsame join`: with the rights of an administrator, a kubeconfig for one of our processes that has only its own. A
- * controllers process gets a token of its account, which it renews by itself; a node the certificate that kubelets have.
+ * `selfsame join`: creates a kubeconfig for one of our processes, with the rights of an administrator. A controllers
+ * process gets a token of its account, which it renews itself; a node gets a client certificate like a kubelet.
  */
 import { basename, dirname, join as joinPath } from 'node:path';
 import { mkdir } from 'node:fs/promises';
@@ -20,37 +20,37 @@ import { CONTROLLERS_ACCOUNT } from '#operator/objects/cluster.ts';
 import { requestToken } from '#plane/cluster/account-clients.ts';
 import { OWN_TOKEN_SECONDS } from '#plane/cluster/own-token.ts';
 import {
-  askToSign,
-  NothingSigned,
-  outcomeOf,
+  requestSigning,
+  SigningUnavailableError,
+  signingOutcomeOf,
   SIGNING_REQUESTS,
   type SigningRequest,
 } from '#plane/cluster/signing-requests.ts';
 
 const SIGN_MS = 60_000;
-const LOOK_MS = 500;
-const APPROVE_TRIES = 5;
+const POLL_MS = 500;
+const MAX_APPROVE_ATTEMPTS = 5;
 
 export class JoinError extends Error {
   override name = 'JoinError';
 }
 
 export interface JoinParts {
-  /** As an administrator. */
+  /** A client with the rights of an administrator. */
   readonly client: Client;
   readonly access: ClusterAccess;
-  /** The kubeconfig that is written. */
+  /** Path of the kubeconfig to write. */
   readonly out: string;
   readonly clock: Clock;
 }
 
 export async function joinControllers({ client, access, out, clock }: JoinParts): Promise<void> {
-  const place = placeOf(access);
+  const place = endpointOf(access);
   const { token } = await requestToken(client, CONTROLLERS_ACCOUNT, { seconds: OWN_TOKEN_SECONDS, clock }).catch(
     (error: unknown) => {
       if (!isApiError(error, 'NotFound')) throw error;
       throw new JoinError(
-        `Cannot join: there is no account ${CONTROLLERS_ACCOUNT}; run selfsame install --apply first`,
+        `Cannot join: service account ${CONTROLLERS_ACCOUNT} does not exist; run selfsame install --apply first`,
       );
     },
   );
@@ -61,16 +61,16 @@ export async function joinControllers({ client, access, out, clock }: JoinParts)
 }
 
 export async function joinNode(name: string, { client, access, out, clock }: JoinParts): Promise<void> {
-  const place = placeOf(access);
+  const place = endpointOf(access);
   await checkName(name, client);
   const keys = newKeyPair();
-  const certPem = await signed(keys, name, client, clock);
+  const certPem = await obtainCertificate(keys, name, client, clock);
   await mkdir(dirname(out), { recursive: true });
-  const proof = { certPem, keyPem: privateKeyPem(keys.privateKey) };
-  await writePrivateFile(out, kubeconfigText({ ...place, user: userOfNode(name), ...proof }));
+  const credentials = { certPem, keyPem: privateKeyPem(keys.privateKey) };
+  await writePrivateFile(out, kubeconfigText({ ...place, user: userOfNode(name), ...credentials }));
 }
 
-/** Two agents of one name would each take the other's pods for its own. */
+/** Refuses a name that another agent, such as a kubelet, uses: both would run the same pods. */
 async function checkName(name: string, client: Client): Promise<void> {
   try {
     const { metadata } = await client.get(NODES, { name });
@@ -79,68 +79,74 @@ async function checkName(name: string, client: Client): Promise<void> {
     if (isApiError(error, 'NotFound')) return;
     throw error;
   }
-  throw new JoinError(`Cannot join: there is a node "${name}" already, and it is none of ours; choose another --name`);
+  throw new JoinError(
+    `Cannot join: node "${name}" already exists and was not created by Selfsame; choose another --name`,
+  );
 }
 
-/** Where the API server is, and how it is known. */
-function placeOf({ server, serverName, certificateAuthority: caPem }: ClusterAccess) {
+/** Returns the address of the API server and how to verify it. */
+function endpointOf({ server, serverName, certificateAuthority: caPem }: ClusterAccess) {
   if (caPem !== undefined) return { server, serverName, caPem };
-  throw new JoinError('Cannot join: the kubeconfig has no certificate-authority; expected one to hand on');
+  throw new JoinError('Cannot join: the kubeconfig has no certificate-authority; use one that has it');
 }
 
-async function signed(keys: KeyPair, node: string, client: Client, clock: Clock): Promise<string> {
-  const made = await ask(keys, node, client);
-  const name = { name: made.metadata.name };
+async function obtainCertificate(keys: KeyPair, node: string, client: Client, clock: Clock): Promise<string> {
+  const request = await createSigningRequest(keys, node, client);
+  const name = { name: request.metadata.name };
   try {
     const approval = {
       type: 'Approved',
       status: 'True',
       reason: 'SelfsameJoin',
-      message: `selfsame join let node ${node} in`,
+      message: `selfsame join approved node ${node}`,
       lastUpdateTime: timestamp(clock.now()),
     };
-    await approve(client, made, approval);
-    const late = clock.elapsed() + SIGN_MS;
+    await approve(client, request, approval);
+    const deadline = clock.elapsed() + SIGN_MS;
     for (;;) {
-      const outcome = outcomeOf(await client.get(SIGNING_REQUESTS, name));
+      const outcome = signingOutcomeOf(await client.get(SIGNING_REQUESTS, name));
       if (outcome !== 'waiting') {
         if ('certPem' in outcome) return outcome.certPem;
         throw new JoinError(`Cannot join: the cluster refused to sign: ${outcome.refused}`);
       }
-      if (clock.elapsed() > late) {
-        const who = 'is a controller manager with --cluster-signing-cert-file running?';
+      if (clock.elapsed() > deadline) {
+        const hint = 'check that a controller manager with --cluster-signing-cert-file runs';
         throw new JoinError(
-          `Cannot join: nobody signed the certificate of node ${node} in ${SIGN_MS / 1000} s; ${who}`,
+          `Cannot join: the cluster did not sign the certificate of node ${node} within ${SIGN_MS / 1000} s; ${hint}`,
         );
       }
-      await delay(clock, LOOK_MS, new AbortController());
+      await delay(clock, POLL_MS, new AbortController());
     }
   } finally {
     await client.delete(SIGNING_REQUESTS, name).catch(() => undefined);
   }
 }
 
-/** A cluster's own controllers may approve it at the same time, for who may let nodes in. */
-async function approve(client: Client, made: Stored<SigningRequest>, approval: Record<string, unknown>): Promise<void> {
-  for (let tries = 1, request = made; ; tries++) {
+/** Approves the request. Controllers of the cluster may approve it at the same time. */
+async function approve(
+  client: Client,
+  created: Stored<SigningRequest>,
+  approval: Record<string, unknown>,
+): Promise<void> {
+  for (let tries = 1, request = created; ; tries++) {
     if (request.status?.conditions?.some(({ type }) => type === 'Approved') === true) return;
     try {
       const status = { ...request.status, conditions: [...(request.status?.conditions ?? []), approval] };
       await client.update(SIGNING_REQUESTS, { ...request, status }, { subresource: 'approval' });
       return;
     } catch (error) {
-      if (!isApiError(error, 'Conflict') || tries === APPROVE_TRIES) throw error;
-      request = await client.get(SIGNING_REQUESTS, { name: made.metadata.name });
+      if (!isApiError(error, 'Conflict') || tries === MAX_APPROVE_ATTEMPTS) throw error;
+      request = await client.get(SIGNING_REQUESTS, { name: created.metadata.name });
     }
   }
 }
 
-async function ask(keys: KeyPair, node: string, client: Client): Promise<Stored<SigningRequest>> {
+async function createSigningRequest(keys: KeyPair, node: string, client: Client): Promise<Stored<SigningRequest>> {
   try {
-    return await askToSign(client, node, keys);
+    return await requestSigning(client, node, keys);
   } catch (error) {
-    if (!(error instanceof NothingSigned)) throw error;
-    const how = 'where it is the engine of selfsame, give its directory with --engine-data-dir';
-    throw new JoinError(`Cannot join: ${error.message}; ${how}`);
+    if (!(error instanceof SigningUnavailableError)) throw error;
+    const hint = 'for the embedded engine, set --engine-data-dir to its data directory';
+    throw new JoinError(`Cannot join: ${error.message}; ${hint}`);
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Which controllers processes there are: each keeps a Lease that says where it listens, and lets the API server know of all
- * that live (endpoints.ts). Who leaves takes itself out; who is gone without a word is taken out by the others when nobody
- * listens there any more, or when its Lease was not renewed for a while, by the clock of the one who looks.
+ * The membership of controllers processes. Each keeps a Lease with its address, and publishes the endpoints of all live
+ * members (endpoints.ts). A process that stops deletes its Lease. The others remove a process that was killed when its
+ * port is closed, or when its Lease was not renewed for a while by their own clock.
  */
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { delay } from '#client/abort.ts';
@@ -20,9 +20,9 @@ const RENEW_MS = 3000;
 const LEASE_SECONDS = 15;
 
 export interface Member {
-  /** Unique; a name of Kubernetes. */
+  /** Unique, and a valid name in Kubernetes. */
   readonly id: string;
-  /** An IP address. */
+  /** IP address. */
   readonly address: string;
   readonly port: number;
 }
@@ -36,20 +36,20 @@ export interface MembershipOptions {
 
 export const leaseName = (id: string) => ({ namespace: SYSTEM_NAMESPACE, name: `selfsame-${MEMBER}-${id}` });
 
-/** Says that this process lives. */
+/** Renews the Lease of this process. */
 export async function renewMembership(
   { client, member, clock, log }: MembershipOptions,
   { signal }: { readonly signal: AbortSignal },
 ): Promise<void> {
   const options = { fieldManager: 'selfsame-controllers', force: true, signal };
   try {
-    await client.apply(LEASES, leaseOf(member, clock.now()), options);
+    await client.apply(LEASES, buildLease(member, clock.now()), options);
   } catch (err) {
-    if (!signal.aborted) log.warn({ err }, 'Cannot say that this process lives; trying again');
+    if (!signal.aborted) log.warn({ err }, 'Cannot renew the Lease of this process; retrying');
   }
 }
 
-/** Keeps the Lease until the signal aborts, and removes it then. */
+/** Renews the Lease until the signal aborts, and deletes it then. */
 export async function keepMembership(
   options: MembershipOptions,
   { signal }: { readonly signal: AbortSignal },
@@ -61,11 +61,12 @@ export async function keepMembership(
     if (!signal.aborted) await renewMembership(options, { signal });
   }
   await client.delete(LEASES, name).catch((error: unknown) => {
-    if (!isApiError(error, 'NotFound')) log.warn({ err: error }, 'Cannot take this process out; the others will');
+    if (!isApiError(error, 'NotFound'))
+      log.warn({ err: error }, 'Cannot delete the Lease of this process; the other processes will');
   });
 }
 
-function leaseOf({ id, address, port }: Member, nowMs: number): Lease {
+function buildLease({ id, address, port }: Member, nowMs: number): Lease {
   return {
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
@@ -78,8 +79,8 @@ function leaseOf({ id, address, port }: Member, nowMs: number): Lease {
   };
 }
 
-/** Remembers when each was last seen to be renewed. */
-export class Census {
+/** Tracks when each Lease was last renewed, by the clock of this process. */
+export class MemberTracker {
   readonly #clock: Clock;
   readonly #seen = new Map<string, { readonly renewed: string; readonly atMs: number }>();
 
@@ -87,8 +88,8 @@ export class Census {
     this.#clock = clock;
   }
 
-  /** Who lives, and whose Leases can go. */
-  async take(client: Pick<Client, 'list'>): Promise<{ alive: Member[]; dead: string[] }> {
+  /** Returns the live members, and the names of the Leases that can be deleted. */
+  async list(client: Pick<Client, 'list'>): Promise<{ alive: Member[]; dead: string[] }> {
     const { items } = await client.list(LEASES, {
       namespace: SYSTEM_NAMESPACE,
       labelSelector: `${MEMBER_LABEL}=${MEMBER}`,

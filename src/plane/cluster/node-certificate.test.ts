@@ -6,59 +6,65 @@ import { FakeClock } from '#client/testing/fake-clock.ts';
 import { ApiError, notFound } from '#kube/api-error.ts';
 import { silentLog } from '#lib/log.ts';
 import { BACKDATED_MS, issue, makeAuthority } from '#lib/pki/authority.ts';
-import { keepNodeCertificate, type NodeProof } from '#plane/cluster/node-certificate.ts';
+import { keepNodeCertificate, type NodeClientCertificate } from '#plane/cluster/node-certificate.ts';
 import type { SigningRequest } from '#plane/cluster/signing-requests.ts';
 
 const DAY = 24 * 3_600_000;
 const LIFETIME_DAYS = 100;
 
-/** What the cluster does with the n-th request (from 1), and when, in days after it was made. */
+/** The reaction of the cluster to a request. */
 type Rule = 'signs' | 'waits' | 'denies' | 'forgets' | { readonly signsAfterDays: number };
 
 interface Case {
+  /** `count`: number of the request, from 1. */
   readonly rule: (count: number) => Rule;
-  /** After which the node is looked at. */
+  /** Length of the test. */
   readonly days: number;
-  readonly asked: number;
+  readonly requests: number;
   readonly renewed: number;
-  /** Somebody renews it by hand then. */
+  /** Day on which an administrator renews the certificate. */
   readonly byHandAt?: number;
 }
 
 const cases: Record<string, Case> = {
-  'nothing is asked for before half of its time': { rule: () => 'signs', days: 49, asked: 0, renewed: 0 },
-  'at half of its time the next is asked for, and used': { rule: () => 'signs', days: 52, asked: 1, renewed: 1 },
-  'and so on for ever': { rule: () => 'signs', days: 260, asked: 5, renewed: 5 },
-  'what nobody approves is asked for again now and then': { rule: () => 'waits', days: 51, asked: 12, renewed: 0 },
-  'what is approved late is used then': {
+  'requests nothing before half of the lifetime': { rule: () => 'signs', days: 49, requests: 0, renewed: 0 },
+  'requests and installs the next one at half of the lifetime': {
+    rule: () => 'signs',
+    days: 52,
+    requests: 1,
+    renewed: 1,
+  },
+  'renews each certificate': { rule: () => 'signs', days: 260, requests: 5, renewed: 5 },
+  'repeats a request that is not approved': { rule: () => 'waits', days: 51, requests: 12, renewed: 0 },
+  'installs a certificate that is approved late': {
     rule: () => ({ signsAfterDays: 0.5 / 24 }),
     days: 52,
-    asked: 1,
+    requests: 1,
     renewed: 1,
   },
-  'what may be approved later is, when it is asked for again': {
+  'installs a certificate that is approved after several requests': {
     rule: (count) => (count < 5 ? 'waits' : 'signs'),
     days: 52,
-    asked: 5,
+    requests: 5,
     renewed: 1,
   },
-  'what is denied is asked for again': {
+  'repeats a request that is denied': {
     rule: (count) => (count < 3 ? 'denies' : 'signs'),
     days: 52,
-    asked: 3,
+    requests: 3,
     renewed: 1,
   },
-  'what the cluster has tidied away is asked for again': {
+  'repeats a request that the cluster has deleted': {
     rule: (count) => (count === 1 ? 'forgets' : 'signs'),
     days: 52,
-    asked: 2,
+    requests: 2,
     renewed: 1,
   },
-  'what is renewed by hand meanwhile is left alone': {
+  'keeps a certificate that an administrator has renewed': {
     rule: () => 'waits',
     byHandAt: 50.06,
     days: 90,
-    asked: 1,
+    requests: 1,
     renewed: 0,
   },
 };
@@ -97,19 +103,19 @@ class Cluster {
   }
 }
 
-for (const [sentence, { rule, days, asked, renewed, byHandAt }] of Object.entries(cases)) {
+for (const [sentence, { rule, days, requests, renewed, byHandAt }] of Object.entries(cases)) {
   test(sentence, async () => {
     const cluster = new Cluster(rule);
     const { clock } = cluster;
     let current = cluster.certificate();
-    const used: NodeProof[] = [];
+    const used: NodeClientCertificate[] = [];
     const stopping = new AbortController();
     const running = keepNodeCertificate(
       {
         client: cluster.client(),
         name: 'n1',
         current: () => current,
-        async use(proof) {
+        async install(proof) {
           used.push(proof);
           current = proof.certPem;
         },
@@ -125,16 +131,16 @@ for (const [sentence, { rule, days, asked, renewed, byHandAt }] of Object.entrie
     }
     stopping.abort();
     await running;
-    assert.deepEqual([cluster.requests.length, used.length], [asked, renewed]);
-    assert.ok(new X509Certificate(current).validToDate.getTime() > clock.now(), 'it never ended');
+    assert.deepEqual([cluster.requests.length, used.length], [requests, renewed]);
+    assert.ok(new X509Certificate(current).validToDate.getTime() > clock.now(), 'it has never expired');
   });
 }
 
-test('an API server that signs nothing is asked again, and nothing else happens', async () => {
+test('repeats requests to an API server that does not sign certificates', async () => {
   const cluster = new Cluster(() => 'signs');
-  let asked = 0;
+  let attempts = 0;
   const create = async () => {
-    asked++;
+    attempts++;
     throw new ApiError(404, 'NotFound', 'the server could not find the requested resource');
   };
   const current = cluster.certificate();
@@ -142,7 +148,7 @@ test('an API server that signs nothing is asked again, and nothing else happens'
   const parts = {
     name: 'n1',
     current: () => current,
-    use: async () => assert.fail(),
+    install: async () => assert.fail(),
     clock: cluster.clock,
     log: silentLog,
   };
@@ -150,16 +156,16 @@ test('an API server that signs nothing is asked again, and nothing else happens'
   await cluster.clock.advance(51 * DAY);
   stopping.abort();
   await running;
-  assert.ok(asked > 1 && asked < 100, `${asked} times in a day`);
+  assert.ok(attempts > 1 && attempts < 100, `${attempts} times in a day`);
 });
 
-test('a node that proves otherwise who it is asks for nothing', async () => {
+test('requests nothing if the node has no client certificate', async () => {
   const cluster = new Cluster(() => 'signs');
   const stopping = new AbortController();
   const parts = {
     name: 'n1',
     current: () => undefined,
-    use: async () => assert.fail(),
+    install: async () => assert.fail(),
     clock: cluster.clock,
     log: silentLog,
   };

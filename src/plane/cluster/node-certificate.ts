@@ -1,10 +1,11 @@
 /**
- * The certificate by which a node comes to the API server of a cluster. When half of its time is over the node asks for the
- * next as itself, as kubelets do; the cluster approves that for nodes that may (selfnodeclient), or an administrator does.
+ * The client certificate of a node at the API server of a cluster. At half of its lifetime the node requests the next
+ * one as itself, like a kubelet. The cluster approves it for authorized nodes (selfnodeclient), or an administrator
+ * does.
  *
- *   young ── half of its time ──► asked ── signed ──► in use: young again
- *                                   │ ▲ refused, gone, or nobody decides: asked again later
- *                                   └─┘
+ *   valid ── half of its lifetime ──► requested ── signed ──► installed, valid again
+ *                                       │ ▲ denied, deleted, or not decided: requested again later
+ *                                       └─┘
  */
 import { X509Certificate } from 'node:crypto';
 import { delay } from '#client/abort.ts';
@@ -14,118 +15,126 @@ import { backoffMs } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { newKeyPair, privateKeyPem, type KeyPair } from '#lib/pki/x509.ts';
-import { askToSign, outcomeOf, SIGNING_REQUESTS } from '#plane/cluster/signing-requests.ts';
+import { requestSigning, signingOutcomeOf, SIGNING_REQUESTS } from '#plane/cluster/signing-requests.ts';
 
-/** A certificate is renewed when so much of its time is over. */
+/** Fraction of its lifetime after which a certificate is renewed. */
 const RENEW_AT = 0.5;
-const MAX_LOOK_MS = 60 * 60_000;
-const MIN_LOOK_MS = 1000;
-/** Of a request that waits to be signed. */
-const WAIT = { firstMs: 1000, maxMs: 60_000 };
-/** Then it is asked for anew: the cluster looks at each only once, and may have come to allow it. It tidies the old away. */
-const GIVE_UP_MS = 60 * 60_000;
-/** Looks after which people are told that they may have to approve it. */
-const PATIENCE = 8;
+const MAX_CHECK_MS = 60 * 60_000;
+const MIN_CHECK_MS = 1000;
+/** Backoff between checks of a pending request. */
+const CHECK_BACKOFF = { firstMs: 1000, maxMs: 60_000 };
+/**
+ * Age at which a new request is created: the cluster decides each only once, and may allow it now. It deletes old ones.
+ */
+const MAX_REQUEST_AGE_MS = 60 * 60_000;
+/** Number of checks after which a warning asks the user to approve the request. */
+const CHECKS_BEFORE_WARNING = 8;
 
-/** PEM. */
-export interface NodeProof {
+/** A client certificate with its key, as PEM. */
+export interface NodeClientCertificate {
   readonly certPem: string;
   readonly keyPem: string;
 }
 
 export interface NodeCertificateOptions {
-  /** As the node. */
+  /** A client with the identity of the node. */
   readonly client: Pick<Client, 'create' | 'get'>;
   readonly name: string;
-  /** PEM of the one in use; undefined where the node proves otherwise who it is. */
+  /** Returns the PEM of the current certificate, or undefined if the node authenticates otherwise. */
   current(): string | undefined;
-  /** Puts another one into use, for good. */
-  use(proof: NodeProof): Promise<void>;
+  /** Stores the new certificate and uses it. */
+  install(certificate: NodeClientCertificate): Promise<void>;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-interface Asked {
+interface PendingRequest {
   readonly request: string;
   readonly keys: KeyPair;
   readonly atMs: number;
-  readonly looks: number;
+  readonly checks: number;
 }
 
-/** Until the signal aborts. */
+/** Renews the certificate until the signal aborts. */
 export async function keepNodeCertificate(
   options: NodeCertificateOptions,
   { signal }: { readonly signal: AbortSignal },
 ): Promise<void> {
   const { clock, log } = options;
-  let asked: Asked | undefined;
+  let pending: PendingRequest | undefined;
   while (!signal.aborted) {
     try {
-      asked = await step(options, asked, signal);
+      pending = await renewIfDue(options, pending, signal);
     } catch (err) {
-      const until = untilOf(options.current());
-      if (!signal.aborted) log.warn({ err, until }, 'Cannot renew the certificate of this node; trying again');
+      const until = expiryText(options.current());
+      if (!signal.aborted) log.warn({ err, until }, 'Cannot renew the certificate of this node; retrying');
     }
-    const waitMs = asked === undefined ? lookMs(options.current()) : backoffMs(asked.looks, WAIT);
+    const waitMs =
+      pending === undefined ? checkIntervalMs(options.current()) : backoffMs(pending.checks, CHECK_BACKOFF);
     await delay(clock, waitMs, { signal });
   }
 }
 
-/** What is asked for and not decided yet. */
-async function step(
+/** Does the next step of a renewal, and returns the request if it is still pending. */
+async function renewIfDue(
   options: NodeCertificateOptions,
-  before: Asked | undefined,
+  before: PendingRequest | undefined,
   signal: AbortSignal,
-): Promise<Asked | undefined> {
+): Promise<PendingRequest | undefined> {
   const { client, name, clock, log } = options;
   const current = options.current();
-  // Somebody else may have renewed it meanwhile.
-  if (current === undefined || clock.now() < dueAt(current)) return undefined;
-  const asked = before ?? { ...(await ask(client, name, signal)), atMs: clock.now() };
-  const request = await client.get(SIGNING_REQUESTS, { name: asked.request }, { signal }).catch((error: unknown) => {
-    // The cluster tidies away what nobody approves.
+  // An administrator may have renewed it meanwhile.
+  if (current === undefined || clock.now() < renewalTimeMs(current)) return undefined;
+  const pending = before ?? { ...(await createRequest(client, name, signal)), atMs: clock.now() };
+  const request = await client.get(SIGNING_REQUESTS, { name: pending.request }, { signal }).catch((error: unknown) => {
+    // The cluster deletes requests that are not approved.
     if (isApiError(error, 'NotFound')) return undefined;
     throw error;
   });
   if (request === undefined) return undefined;
-  const outcome = outcomeOf(request);
+  const outcome = signingOutcomeOf(request);
   if (outcome === 'waiting') {
-    if (clock.now() - asked.atMs >= GIVE_UP_MS) return undefined;
-    if (asked.looks === PATIENCE) log.warn({ until: untilOf(current) }, approveIt(asked.request));
-    return { ...asked, looks: asked.looks + 1 };
+    if (clock.now() - pending.atMs >= MAX_REQUEST_AGE_MS) return undefined;
+    if (pending.checks === CHECKS_BEFORE_WARNING)
+      log.warn({ until: expiryText(current) }, approvalHint(pending.request));
+    return { ...pending, checks: pending.checks + 1 };
   }
   if ('refused' in outcome) {
     log.warn(
-      { until: untilOf(current) },
-      `The cluster does not renew the certificate of this node: ${outcome.refused}`,
+      { until: expiryText(current) },
+      `Cannot renew the certificate of this node: the cluster denied the request: ${outcome.refused}`,
     );
     return undefined;
   }
-  await options.use({ certPem: outcome.certPem, keyPem: privateKeyPem(asked.keys.privateKey) });
+  await options.install({ certPem: outcome.certPem, keyPem: privateKeyPem(pending.keys.privateKey) });
   return undefined;
 }
 
-async function ask(client: Pick<Client, 'create'>, name: string, signal: AbortSignal): Promise<Omit<Asked, 'atMs'>> {
+async function createRequest(
+  client: Pick<Client, 'create'>,
+  name: string,
+  signal: AbortSignal,
+): Promise<Omit<PendingRequest, 'atMs'>> {
   const keys = newKeyPair();
-  const { metadata } = await askToSign(client, name, keys, { signal });
-  return { request: metadata.name, keys, looks: 1 };
+  const { metadata } = await requestSigning(client, name, keys, { signal });
+  return { request: metadata.name, keys, checks: 1 };
 }
 
-const approveIt = (request: string) =>
-  `Nobody has approved the next certificate of this node yet: kubectl certificate approve ${request}`;
+const approvalHint = (request: string) =>
+  `The next certificate of this node is not approved yet; run kubectl certificate approve ${request}`;
 
-function dueAt(certPem: string): number {
+function renewalTimeMs(certPem: string): number {
   const { validFromDate, validToDate } = new X509Certificate(certPem);
   return validFromDate.getTime() + (validToDate.getTime() - validFromDate.getTime()) * RENEW_AT;
 }
 
-function untilOf(certPem: string | undefined): string | undefined {
+function expiryText(certPem: string | undefined): string | undefined {
   return certPem === undefined ? undefined : new X509Certificate(certPem).validToDate.toISOString();
 }
 
-/** Often enough for certificates that last only a moment. */
-function lookMs(certPem: string | undefined): number {
-  if (certPem === undefined) return MAX_LOOK_MS;
+/** Returns the interval of checks, which is short for short-lived certificates. */
+function checkIntervalMs(certPem: string | undefined): number {
+  if (certPem === undefined) return MAX_CHECK_MS;
   const { validFromDate, validToDate } = new X509Certificate(certPem);
-  return Math.max(MIN_LOOK_MS, Math.min(MAX_LOOK_MS, (validToDate.getTime() - validFromDate.getTime()) / 20));
+  return Math.max(MIN_CHECK_MS, Math.min(MAX_CHECK_MS, (validToDate.getTime() - validFromDate.getTime()) / 20));
 }

@@ -12,18 +12,18 @@ const tokenOf = (account: string, count: number) => {
   return `x.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.y`;
 };
 
-/** How often a token is asked for in a day, by an API server that gives tokens of so many hours. */
+/** Returns the number of token requests in a day if tokens are valid for that number of hours. */
 async function renewals(
   hours: number,
   account = 'selfsame-controllers',
   fails: readonly number[] = [],
 ): Promise<number> {
   const clock = new FakeClock();
-  let [asked, file] = [0, tokenOf(account, 0)];
+  let [requests, file] = [0, tokenOf(account, 0)];
   const create = async () => {
-    if (fails.includes(++asked)) throw new Error('away');
+    if (fails.includes(++requests)) throw new Error('away');
     const expirationTimestamp = timestamp(clock.now() + hours * HOUR);
-    return { status: { token: tokenOf(account, asked), expirationTimestamp } };
+    return { status: { token: tokenOf(account, requests), expirationTimestamp } };
   };
   const stopping = new AbortController();
   const access = { server: 'https://x', namespace: 'd', insecureSkipTlsVerify: false, tokenFile: '/t' };
@@ -41,14 +41,14 @@ async function renewals(
   await clock.advance(24 * HOUR - 1);
   stopping.abort();
   await done;
-  return asked;
+  return requests;
 }
 
 test('a token is renewed twice a day', async () => assert.equal(await renewals(720), 2));
-test('one that ends sooner than was asked for is renewed at half of its time', async () => {
+test('a token with a shorter lifetime than requested is renewed at half of it', async () => {
   assert.equal(await renewals(1), 48);
 });
-test('the token of somebody else is left alone', async () => assert.equal(await renewals(720, 'other'), 0));
-test('where it cannot be renewed, it is tried again before long', async () => {
+test('a token of another account is not renewed', async () => assert.equal(await renewals(720, 'other'), 0));
+test('a failed renewal is retried soon', async () => {
   assert.equal(await renewals(720, 'selfsame-controllers', [1, 2]), 4);
 });

@@ -1,4 +1,4 @@
-/** The token by which a controllers process starts: it renews it in its file, so that the file can be used for ever. */
+/** Renews the token file with which a controllers process starts, so that it never expires while the process runs. */
 import { readFile } from 'node:fs/promises';
 import { delay } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
@@ -9,10 +9,10 @@ import { writePrivateFile } from '#lib/private-file.ts';
 import { CONTROLLERS_ACCOUNT } from '#operator/objects/cluster.ts';
 import { requestToken } from '#plane/cluster/account-clients.ts';
 
-/** A process that was away for longer must be given a new one (selfsame join). */
+/** A process that was stopped for longer needs a new token (selfsame join). */
 export const OWN_TOKEN_SECONDS = 30 * 24 * 60 * 60;
 const RENEW_MS = 12 * 60 * 60 * 1000;
-/** After a failure. */
+/** Time until the next attempt after a failure. */
 const RETRY_MS = 60_000;
 
 export interface OwnTokenParts {
@@ -20,14 +20,16 @@ export interface OwnTokenParts {
   readonly client: Pick<Client, 'create'>;
   readonly clock: Clock;
   readonly log: Log;
-  /** The file. */
+  /** Access to the file, for tests. */
   read?(path: string): Promise<string>;
   write?(path: string, text: string): Promise<void>;
 }
 
 const readText = (path: string) => readFile(path, 'utf8');
 
-/** Only where `selfsame join` made the file: in a pod the kubelet renews it, and a token of somebody else is theirs. */
+/**
+ * Renews only tokens of `selfsame join`: in a pod the kubelet renews them, and tokens of other accounts are left alone.
+ */
 export async function keepOwnToken(
   { access, client, clock, log, read = readText, write = writePrivateFile }: OwnTokenParts,
   { signal }: AbortController,
@@ -37,23 +39,23 @@ export async function keepOwnToken(
   while (!signal.aborted) {
     let waitMs = RETRY_MS;
     try {
-      if (accountIn(await read(tokenFile)) !== CONTROLLERS_ACCOUNT) return;
-      const { token, endsAtMs } = await requestToken(client, CONTROLLERS_ACCOUNT, {
+      if (accountOfToken(await read(tokenFile)) !== CONTROLLERS_ACCOUNT) return;
+      const { token, expiresAtMs } = await requestToken(client, CONTROLLERS_ACCOUNT, {
         seconds: OWN_TOKEN_SECONDS,
         clock,
       });
       await write(tokenFile, token);
-      // An API server may give less than it is asked for.
-      waitMs = Math.min(RENEW_MS, (endsAtMs - clock.now()) / 2);
+      // An API server may return a shorter lifetime than requested.
+      waitMs = Math.min(RENEW_MS, (expiresAtMs - clock.now()) / 2);
     } catch (err) {
-      log.warn({ err, tokenFile }, 'Cannot renew the token of this process; trying again later');
+      log.warn({ err, tokenFile }, 'Cannot renew the token of this process; retrying later');
     }
     await delay(clock, Math.max(RETRY_MS, waitMs), { signal });
   }
 }
 
-/** Whose token it is; undefined where it does not say. */
-export function accountIn(token: string): string | undefined {
+/** Returns the account of a token, or undefined if the token does not name one. */
+export function accountOfToken(token: string): string | undefined {
   try {
     const claims: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
     const { sub } = claims as { readonly sub?: unknown };

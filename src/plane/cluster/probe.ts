@@ -1,14 +1,14 @@
-/** Whether somebody listens where a process of ours said that it does. */
+/** Checks whether a controllers process still listens at its address. */
 import { connect } from 'node:net';
 import type { Clock } from '#lib/clock.ts';
 
 const PROBE_MS = 1000;
 
 /**
- * True only where the machine itself says that nobody listens there: the process is gone. No answer says nothing, for
- * another may reach what we do not.
+ * Reports whether the machine refuses connections to the port: then the process has ended. A timeout does not count,
+ * because other machines may still reach the process.
  */
-export function isRefused(
+export function isConnectionRefused(
   { address, port }: { readonly address: string; readonly port: number },
   { clock }: { readonly clock: Clock },
 ): Promise<boolean> {

@@ -1,4 +1,4 @@
-/** Requests to the cluster to sign the certificate of a node, as kubelets make them. */
+/** CertificateSigningRequests for the client certificates of nodes, like those of kubelets. */
 import type { Client } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
@@ -20,13 +20,13 @@ export const SIGNING_REQUESTS: ResourceType<SigningRequest> = {
 
 const KUBELET_SIGNER = 'kubernetes.io/kube-apiserver-client-kubelet';
 
-/** The API server is no cluster that signs. */
-export class NothingSigned extends Error {
-  override name = 'NothingSigned';
+/** Thrown if the API server does not sign certificates. */
+export class SigningUnavailableError extends Error {
+  override name = 'SigningUnavailableError';
 }
 
-/** Throws NothingSigned, and ApiError. */
-export async function askToSign(
+/** Throws SigningUnavailableError or ApiError. */
+export async function requestSigning(
   client: Pick<Client, 'create'>,
   node: string,
   keys: KeyPair,
@@ -41,14 +41,14 @@ export async function askToSign(
     return await client.create(SIGNING_REQUESTS, object, signal === undefined ? {} : { signal });
   } catch (error) {
     if (!isApiError(error, 'NotFound')) throw error;
-    throw new NothingSigned('this API server signs no certificates for nodes (certificates.k8s.io)');
+    throw new SigningUnavailableError('this API server does not sign certificates of nodes (certificates.k8s.io)');
   }
 }
 
-export type Outcome = { readonly certPem: string } | { readonly refused: string } | 'waiting';
+export type SigningOutcome = { readonly certPem: string } | { readonly refused: string } | 'waiting';
 
-export function outcomeOf({ status }: SigningRequest): Outcome {
+export function signingOutcomeOf({ status }: SigningRequest): SigningOutcome {
   if (status?.certificate) return { certPem: Buffer.from(status.certificate, 'base64').toString('utf8') };
-  const no = status?.conditions?.find(({ type }) => type === 'Failed' || type === 'Denied');
-  return no === undefined ? 'waiting' : { refused: String(no['message']) };
+  const refusal = status?.conditions?.find(({ type }) => type === 'Failed' || type === 'Denied');
+  return refusal === undefined ? 'waiting' : { refused: String(refusal['message']) };
 }

@@ -1,4 +1,4 @@
-/** How the server lets nodes of its own machine join, and those who ask them: with certificates of the engine's authority. */
+/** Issues certificates of the engine's authority to the nodes of this machine and to clients of their host API. */
 import { mkdir } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -10,15 +10,15 @@ import type { Pki } from '#engine/auth/certificates.ts';
 import { NODES, NODE_USER_PREFIX } from '#engine/auth/groups.ts';
 import { writeKubeconfig } from '#lib/kubeconfig-file.ts';
 import { writePrivateFile } from '#lib/private-file.ts';
-import { ensureNodeDirs, nodeDirOf, passable, sharedDirOf } from '#plane/node-dir.ts';
+import { ensureNodeDirs, nodeDirOf, makePassable, sharedDirOf } from '#plane/node-dir.ts';
 
 const DAYS = 365;
 const PRIVATE = 0o700;
 
-/** Makes the directory and hands the node what it needs to join. Done again, it renews the certificates. */
+/** Creates the directory of a node with its kubeconfig and certificates. A repeated call renews the certificates. */
 export async function admitNode(dataDir: string, name: string, { pki, url }: { pki: Pki; url: string }): Promise<void> {
   const dir = nodeDirOf(dataDir, name);
-  await passable(join(dataDir, 'nodes'));
+  await makePassable(join(dataDir, 'nodes'));
   await ensureNodeDirs(dir, sharedDirOf(dataDir));
   const user = `${NODE_USER_PREFIX}${name}`;
   const endpoint = pki.issueServerCertificate({ name, hosts: [name, 'localhost', '127.0.0.1', '::1'], days: DAYS });
@@ -27,12 +27,12 @@ export async function admitNode(dataDir: string, name: string, { pki, url }: { p
   await writePrivateFile(join(pkiDir, 'ca.crt'), pki.caPem);
   await writePrivateFile(join(pkiDir, 'endpoint.key'), endpoint.keyPem);
   await writePrivateFile(join(pkiDir, 'endpoint.crt'), endpoint.certPem);
-  // At the end: a node that runs looks at it, and takes up the rest when it has changed.
+  // Written last: a running node watches this file and reads the others when it changes.
   const { certPem, keyPem } = pki.issueClientCertificate({ user, groups: [NODES], days: DAYS });
   await writeKubeconfig({ file: join(dir, 'kubeconfig'), server: url, caPem: pki.caPem, user, certPem, keyPem });
 }
 
-/** For scripts and managers of old that ask nodes over HTTPS. Done again, it renews the certificate. */
+/** Issues a certificate for scripts and older managers that use the host API over HTTPS. A repeated call renews it. */
 export async function admitHostOperator(dataDir: string, pki: Pki): Promise<void> {
   const dir = join(dataDir, 'host-operator');
   await mkdir(dir, { recursive: true, mode: PRIVATE });
@@ -42,7 +42,9 @@ export async function admitHostOperator(dataDir: string, pki: Pki): Promise<void
   await writePrivateFile(join(dir, 'client.crt'), certPem);
 }
 
-/** A kubeconfig for a node of another process: what a cluster would sign, from the engine's own directory. */
+/**
+ * Issues a kubeconfig for a separate node process from the data directory of the engine, in place of `selfsame join`.
+ */
 export async function issueNodeKubeconfig(engineDir: string, name: string, out: string): Promise<void> {
   const read = (file: string) => readFileSync(join(engineDir, file), 'utf8');
   const { server } = readKubeconfigFile(join(engineDir, 'kubeconfig'));

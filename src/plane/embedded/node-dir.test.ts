@@ -1,4 +1,4 @@
-/** What a node is handed, used as it is meant to be: a node's own rights, and an endpoint that lets in whom it should. */
+/** Tests the directory of an admitted node: its permissions, its certificates, and an endpoint that uses them. */
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
@@ -16,7 +16,7 @@ import { ensurePki } from '#engine/auth/certificates.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
-import { lateAgent } from '#plane/late-agent.ts';
+import { createLateAgent } from '#plane/late-agent.ts';
 import { admitHostOperator, admitNode } from '#plane/embedded/admit-node.ts';
 import { nodeDirOf, readEndpointCertificate, sharedDirOf } from '#plane/node-dir.ts';
 
@@ -30,7 +30,7 @@ async function scene(t: TestContext) {
   await admit();
   const serve = async () => {
     const certificate = await readEndpointCertificate(nodeDir);
-    const { agent } = lateAgent();
+    const { agent } = createLateAgent();
     return startNodeEndpoint({
       ...{ host: '127.0.0.1', port: 0, ...certificate },
       ...{ agent, clock: systemClock, log: silentLog },
@@ -38,9 +38,9 @@ async function scene(t: TestContext) {
   };
   const get = async (port: number, path: string, user: string) => {
     const { certPem: cert, keyPem: key } = pki.issueClientCertificate({ user, groups: [], days: 1 });
-    const asked = request({ host: '127.0.0.1', port, path, cert, key, ca: pki.caPem, agent: false });
-    asked.end();
-    const [response] = (await once(asked, 'response')) as [IncomingMessage];
+    const sent = request({ host: '127.0.0.1', port, path, cert, key, ca: pki.caPem, agent: false });
+    sent.end();
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
     return { status: response.statusCode, body: await text(response) };
   };
   return { dataDir, nodeDir, pki, admit, serve, get };
@@ -48,7 +48,7 @@ async function scene(t: TestContext) {
 
 const modeOf = (path: string) => statSync(path).mode & 0o777;
 
-test('guests may pass through the directories of a node, and only we may read its secrets', async (t) => {
+test('guests can pass through the directories of a node, and cannot read its secrets', async (t) => {
   const { dataDir, nodeDir } = await scene(t);
   const passable = [
     nodeDir,
@@ -72,7 +72,7 @@ test('a node that is admitted again gets new certificates for the same server', 
   assert.notEqual((await readEndpointCertificate(nodeDir)).cert, certificate.cert);
 });
 
-test('the endpoint lets in whom it should, and says so while the agent starts', async (t) => {
+test('the endpoint authorizes clients, and reports while the agent starts', async (t) => {
   const { serve, get } = await scene(t);
   const endpoint = await serve();
   t.after(() => endpoint.stop());
@@ -84,7 +84,7 @@ test('the endpoint lets in whom it should, and says so while the agent starts', 
   assert.match(starting.body, /the agent of the node is starting/);
 });
 
-test('the endpoint stops also under somebody who connected and never said a word', { timeout: 10_000 }, async (t) => {
+test('the endpoint stops despite a client that connected and sent nothing', { timeout: 10_000 }, async (t) => {
   const { serve } = await scene(t);
   const endpoint = await serve();
   const silent = connect(endpoint.port, '127.0.0.1');
@@ -95,7 +95,7 @@ test('the endpoint stops also under somebody who connected and never said a word
   await closed;
 });
 
-test('the operator of hosts has a certificate of its own, which only we may read', async (t) => {
+test('the host operator has its own certificate, which other users cannot read', async (t) => {
   const { dataDir, pki } = await scene(t);
   await admitHostOperator(dataDir, pki);
   const dir = join(dataDir, 'host-operator');

@@ -12,7 +12,7 @@ import { NodeProcesses } from '#plane/embedded/node-processes.ts';
 
 const LOCK = join(import.meta.dirname, '../../lib/data-dir-lock.ts');
 
-/** A program that takes the lock of the directory as an agent does, and notes its pid; told to, it ends at once. */
+/** Returns a program that locks the directory like an agent and records its pid. With `ends` it ends at once. */
 function agent(dir: string, { ends = false } = {}): string[] {
   const code = `
     import { appendFileSync } from 'node:fs';
@@ -37,11 +37,11 @@ function scene(t: TestContext) {
   return { dir, pids, start };
 }
 
-/** Ends by itself, so that a test that fails does not keep others waiting. */
+/** Waits with a limit, so that a failing test does not block the others. */
 async function until(ready: () => boolean): Promise<void> {
   const end = performance.now() + 30_000;
   while (!ready() && performance.now() < end) await new Promise((resolve) => setTimeout(resolve, 20));
-  assert.ok(ready(), 'it became so in time');
+  assert.ok(ready(), 'the condition holds in time');
 }
 
 const isAlive = (pid: number) => {
@@ -52,7 +52,7 @@ const isAlive = (pid: number) => {
   }
 };
 
-test('a node has the environment that it is given, and no other', async (t) => {
+test('a node has only the given environment', async (t) => {
   const { dir, pids, start } = scene(t);
   const processes = start({ env: { ONLY: 'this' } });
   await until(() => pids().length === 1);
@@ -74,10 +74,10 @@ test('a node that ends is started again', async (t) => {
   const processes = start({ ends: true });
   await until(() => pids().length >= 2);
   await processes.stop();
-  assert.equal(new Set(pids()).size, pids().length, 'each is another process');
+  assert.equal(new Set(pids()).size, pids().length, 'each run is a new process');
 });
 
-test('an agent of an earlier server leaves first', async (t) => {
+test('an agent of an earlier server is stopped first', async (t) => {
   const { dir, pids, start } = scene(t);
   const earlier = spawn(process.execPath, agent(dir), { stdio: 'ignore' });
   const left = once(earlier, 'exit');
@@ -88,31 +88,31 @@ test('an agent of an earlier server leaves first', async (t) => {
   await processes.stop();
 });
 
-test('a program that cannot be started ends no server', async (t) => {
+test('a program that cannot be started does not end the server', async (t) => {
   const { dir, start } = scene(t);
   const processes = start({ file: join(dir, 'no-such-program') });
   assert.deepEqual(await processes.ready(100), ['node-1']);
   await processes.stop();
 });
 
-test('a directory that cannot be used ends no server', async (t) => {
+test('a directory that cannot be used does not end the server', async (t) => {
   const { start } = scene(t);
   const processes = start({ dataDir: '/proc/no/such/directory' });
   assert.deepEqual(await processes.ready(100), ['node-1']);
   await processes.stop();
 });
 
-test('a process that only has the pid of an earlier agent is left alone', async (t) => {
+test('a process that only has the pid of an earlier agent is not stopped', async (t) => {
   const { dir, start } = scene(t);
   const lock = acquireDataDir(dir);
-  const stranger = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore', cwd: '/' });
-  await once(stranger, 'spawn');
-  writeFileSync(join(dir, 'server.pid'), `${stranger.pid}\n`);
+  const unrelated = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore', cwd: '/' });
+  await once(unrelated, 'spawn');
+  writeFileSync(join(dir, 'server.pid'), `${unrelated.pid}\n`);
   const processes = start();
   await processes.ready(200);
   await processes.stop();
-  assert.equal(stranger.exitCode ?? stranger.signalCode, null);
-  stranger.kill();
-  await once(stranger, 'exit');
+  assert.equal(unrelated.exitCode ?? unrelated.signalCode, null);
+  unrelated.kill();
+  await once(unrelated, 'exit');
   lock.release();
 });

@@ -1,7 +1,7 @@
 /**
- * The nodes of this machine, each a process of its own (`selfsame node`), so that none can take another or the server
- * with it. A process that ends is started again after a while. One of an earlier server, which was killed, still runs:
- * it is told to leave, and its successor takes over; the guests notice nothing of either.
+ * Runs the nodes of this machine, each in its own process (`selfsame node`), so that a crash affects no other node and
+ * not the server. A process that ends is started again with a backoff. A process of an earlier server that was killed
+ * still runs: it is stopped, and its successor takes over. Neither affects the guests.
  */
 import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,7 +16,7 @@ export interface NodeCommand {
   readonly dataDir: string;
   readonly file: string;
   readonly args: readonly string[];
-  /** Our own unless set. */
+  /** Environment; by default that of this process. */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
@@ -27,7 +27,7 @@ export interface NodeProcessOptions {
 }
 
 const BACKOFF = { firstMs: 500, maxMs: 30_000 };
-/** A process that ran this long makes up for earlier failures. */
+/** A run of this length resets the backoff. */
 const GOOD_RUN_MS = 60_000;
 const LEAVE_POLL_MS = 50;
 const LEAVE_LIMIT_MS = 10_000;
@@ -38,23 +38,26 @@ export class NodeProcesses {
   readonly #loops: Promise<void>[] = [];
   readonly #stopping = new AbortController();
   readonly #waiting = new Set<string>();
-  #told: () => void = () => {};
+  #resolveReady: () => void = () => {};
   readonly #ready: Promise<void>;
 
   constructor(options: NodeProcessOptions) {
     this.#options = options;
     for (const { name } of options.nodes) this.#waiting.add(name);
-    this.#ready = new Promise((resolve) => (this.#told = resolve));
+    this.#ready = new Promise((resolve) => (this.#resolveReady = resolve));
     for (const node of options.nodes) this.#loops.push(this.#keepRunning(node));
   }
 
-  /** Waits until each node has said that it is ready, but not longer than that; the result names those that have not. */
+  /**
+   * Waits until all nodes have reported that they are ready, or for the limit. Returns the names of those that have
+   * not.
+   */
   async ready(limitMs: number): Promise<readonly string[]> {
     if (this.#waiting.size > 0) await Promise.race([this.#ready, this.#pause(limitMs)]);
     return [...this.#waiting];
   }
 
-  /** Guests go on running. */
+  /** Stops the processes; guests keep running. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     for (const child of this.#running.values()) child.kill('SIGTERM');
@@ -66,29 +69,29 @@ export class NodeProcesses {
     const { signal } = this.#stopping;
     for (let failures = 0; !signal.aborted;) {
       const startedAt = clock.now();
-      // A full disk or too many processes end no server: they pass, and the node is tried again.
+      // Temporary errors, such as a full disk or too many processes, must not end the server.
       const outcome = await this.#runOnce(node).catch((err: unknown) => ({ err }));
       if (signal.aborted) return;
       failures = clock.now() - startedAt >= GOOD_RUN_MS ? 1 : failures + 1;
       const delayMs = backoffMs(failures, BACKOFF);
-      log.error({ node: node.name, ...outcome, delayMs }, 'The agent of a node ended; starting it again');
+      log.error({ node: node.name, ...outcome, delayMs }, 'The agent of a node has ended; restarting it');
       await this.#pause(delayMs);
     }
   }
 
   async #runOnce(node: NodeCommand): Promise<object> {
-    await this.#predecessorLeft(node);
+    await this.#stopPredecessor(node);
     return this.#stopping.signal.aborted ? {} : await this.#run(node);
   }
 
   async #run({ name, file, args, env }: NodeCommand): Promise<{ code: number | null; signal: string | null }> {
-    // A session of its own: Ctrl-C is for the server, which tells its nodes.
+    // In its own session: Ctrl-C stops only the server, which then stops its nodes.
     const options: SpawnOptions = { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], detached: true };
     const child = spawn(file, args, env === undefined ? options : { ...options, env });
     this.#running.set(name, child);
     child.once('message', () => {
       this.#waiting.delete(name);
-      if (this.#waiting.size === 0) this.#told();
+      if (this.#waiting.size === 0) this.#resolveReady();
     });
     try {
       const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
@@ -98,23 +101,23 @@ export class NodeProcesses {
     }
   }
 
-  /** Whoever holds the lock of the node's directory is asked to leave, and waited for. */
-  async #predecessorLeft({ name, dataDir }: NodeCommand): Promise<void> {
+  /** Stops a process that holds the lock of the node's directory, and waits for its end. */
+  async #stopPredecessor({ name, dataDir }: NodeCommand): Promise<void> {
     const { clock, log } = this.#options;
     const until = clock.now() + LEAVE_LIMIT_MS;
-    let told = false;
+    let isSignalled = false;
     while (!this.#stopping.signal.aborted) {
-      const holder = holderOf(dataDir);
-      if (holder === 'nobody') return;
+      const holder = lockHolderOf(dataDir);
+      if (holder === 'free') return;
       const { pid } = holder;
-      if (pid === undefined || !worksIn(pid, dataDir)) {
+      if (pid === undefined || !worksInDirectory(pid, dataDir)) {
         await this.#pause(LEAVE_POLL_MS);
         continue;
       }
-      if (!told) log.warn({ node: name, pid }, 'An agent of an earlier server still runs; it is told to leave');
-      const late = clock.now() > until;
-      if (!told || late) kill(pid, late ? 'SIGKILL' : 'SIGTERM');
-      told = true;
+      if (!isSignalled) log.warn({ node: name, pid }, 'An agent of an earlier server still runs; stopping it');
+      const isLate = clock.now() > until;
+      if (!isSignalled || isLate) kill(pid, isLate ? 'SIGKILL' : 'SIGTERM');
+      isSignalled = true;
       await this.#pause(LEAVE_POLL_MS);
     }
   }
@@ -134,19 +137,19 @@ export class NodeProcesses {
   }
 }
 
-/** Who holds the directory; its pid is not known in the first moments. */
-function holderOf(dir: string): 'nobody' | { pid: number | undefined } {
+/** Returns the process that holds the lock. Its pid is unknown until it has written its file. */
+function lockHolderOf(dir: string): 'free' | { pid: number | undefined } {
   try {
     acquireDataDir(dir).release();
-    return 'nobody';
+    return 'free';
   } catch (error) {
     if (error instanceof DataDirBusyError) return { pid: error.pid };
     throw error;
   }
 }
 
-/** The file with the pid may be an older one's, and that number somebody else's by now: an agent works in its directory. */
-function worksIn(pid: number, dir: string): boolean {
+/** Reports whether the process works in the directory, like an agent: the pid file may be old and its pid reused. */
+function worksInDirectory(pid: number, dir: string): boolean {
   try {
     return readlinkSync(`/proc/${pid}/cwd`) === realpathSync(dir);
   } catch {

@@ -12,7 +12,7 @@ import { admitNode } from '#plane/embedded/admit-node.ts';
 import { nodeDirOf, sharedDirOf } from '#plane/node-dir.ts';
 import { startNodeProgram } from '#plane/node-program.ts';
 
-test('a node that waits for an API that does not answer can be told to leave', { timeout: 10_000 }, async (t) => {
+test('the start of a node that waits for the API can be aborted', { timeout: 10_000 }, async (t) => {
   const dataDir = mkdtempSync(join(tmpdir(), 'selfsame-node-program-'));
   t.after(() => rmSync(dataDir, { recursive: true }));
   const now = () => systemClock.now();

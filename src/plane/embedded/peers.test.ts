@@ -10,25 +10,25 @@ import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
-import { lateAgent } from '#plane/late-agent.ts';
+import { createLateAgent } from '#plane/late-agent.ts';
 import { admitNode } from '#plane/embedded/admit-node.ts';
 import { nodeDirOf, readEndpointCertificate } from '#plane/node-dir.ts';
 import { createPeers } from '#plane/peers.ts';
 
-/** An endpoint of node-2, and how others reach what they believe to be it. */
+/** Starts an endpoint of node-2, to which peers connect whatever node they ask for. */
 async function aScene(t: TestContext) {
   const dataDir = mkdtempSync(join(tmpdir(), 'selfsame-peers-'));
   t.after(() => rmSync(dataDir, { recursive: true }));
   const now = () => systemClock.now();
   const pki = await ensurePki({ dir: join(dataDir, 'pki'), hosts: ['localhost'], now, log: silentLog });
   await admitNode(dataDir, 'node-2', { pki, url: 'https://127.0.0.1:6443' });
-  const late = lateAgent();
+  const late = createLateAgent();
   const endpoint = await startNodeEndpoint({
     ...{ host: '127.0.0.1', port: 0, ...(await readEndpointCertificate(nodeDirOf(dataDir, 'node-2'))) },
     ...{ agent: late.agent, clock: systemClock, log: silentLog },
   });
   t.after(() => endpoint.stop());
-  // Whatever node is asked for is said to be there.
+  // All nodes have the address of this endpoint.
   const addresses = [{ type: 'InternalIP', address: '127.0.0.1' }];
   const status = { addresses, daemonEndpoints: { kubeletEndpoint: { Port: endpoint.port } } };
   const client = { get: async () => ({ metadata: { name: 'node' }, status }) } as unknown as Reader;
@@ -41,7 +41,7 @@ async function aScene(t: TestContext) {
   return { late, peersOf };
 }
 
-/** Says who came, and what was said. */
+/** Returns an agent that records the node and its message. */
 function listening(heard: string[]): EndpointAgent {
   return {
     migrations: {
@@ -54,10 +54,10 @@ function listening(heard: string[]): EndpointAgent {
   } satisfies Pick<EndpointAgent, 'migrations'> as unknown as EndpointAgent;
 }
 
-test('a node reaches another as itself, as often as it likes, and both can speak', async (t) => {
+test('a node connects to another with its own identity, repeatedly and in both directions', async (t) => {
   const { late, peersOf } = await aScene(t);
   const heard: string[] = [];
-  late.is(listening(heard));
+  late.attach(listening(heard));
   const peers = peersOf('system:node:node-1');
   for (const word of ['first', 'second', 'third']) {
     const stream = await peers.open('node-2', {});
@@ -68,23 +68,23 @@ test('a node reaches another as itself, as often as it likes, and both can speak
   }
 });
 
-test('whoever is no node is turned away', async (t) => {
+test('refuses clients that are not nodes', async (t) => {
   const { late, peersOf } = await aScene(t);
-  late.is(listening([]));
+  late.attach(listening([]));
   for (const user of ['admin', 'selfsame-subresources', 'system:node:']) {
     await assert.rejects(peersOf(user).open('node-2', {}), { code: 403 }, user);
   }
 });
 
-test('another node that answers in its place is not taken for it', async (t) => {
+test('refuses another node that responds at the address', async (t) => {
   const { late, peersOf } = await aScene(t);
   const heard: string[] = [];
-  late.is(listening(heard));
-  await assert.rejects(peersOf('system:node:node-1').open('node-3', {}), /"node-2" answers where it should be/);
+  late.attach(listening(heard));
+  await assert.rejects(peersOf('system:node:node-1').open('node-3', {}), /"node-2" responds at its address/);
   assert.deepEqual(heard, []);
 });
 
-test('nobody is let in before the agent is there', async (t) => {
+test('refuses migrations before the agent has started', async (t) => {
   const { peersOf } = await aScene(t);
   await assert.rejects(peersOf('system:node:node-1').open('node-2', {}), /guests of this node stay where they are/);
 });

@@ -1,6 +1,6 @@
 /**
- * `selfsame up`: the engine, our own parts beside it, and one process for each node of this machine. What it owns of the
- * data directory: engine.ts and node-dir.ts tell.
+ * `selfsame up`: runs the engine, our components beside it, and one process for each node of this machine. engine.ts
+ * and node-dir.ts describe the data directory.
  */
 import { HOST_READER } from '#api/host-api.ts';
 import type { Client } from '#client/client.ts';
@@ -16,12 +16,12 @@ import { createNodeConnections } from '#subresources/node-connections.ts';
 
 export interface PlaneOptions extends Omit<EngineOptions, 'services' | 'readyChecks'> {
   readonly nodes: number;
-  /** The program and what it needs before `node`, and the flags that all nodes share. */
+  /** The program with its arguments before `node`, and the flags of all nodes. */
   readonly program: {
     readonly file: string;
     readonly args: readonly string[];
     readonly nodeFlags: readonly string[];
-    /** Without variables that a node would take for flags; our own unless set. */
+    /** Environment without variables that a node would read as flags; by default that of this process. */
     readonly env?: Readonly<Record<string, string | undefined>>;
   };
 }
@@ -29,7 +29,7 @@ export interface PlaneOptions extends Omit<EngineOptions, 'services' | 'readyChe
 export interface Plane {
   readonly url: string;
   readonly kubeconfigPath: string;
-  /** Nodes that did not come up in time; they are still being tried. */
+  /** Nodes that did not start in time; they are retried. */
   readonly lateNodes: readonly string[];
   stop(): Promise<void>;
 }
@@ -46,20 +46,20 @@ export async function startPlane(options: PlaneOptions): Promise<Plane> {
     check: () => (isInstalled ? undefined : 'admission of our kinds is not in place yet'),
   };
   const engine = await startEngine({ ...options, services, readyChecks: [installed] });
-  const ends: (() => Promise<void> | void)[] = [() => engine.stop()];
+  const cleanups: (() => Promise<void> | void)[] = [() => engine.stop()];
   const stop = async () => {
-    for (let end = ends.pop(); end !== undefined; end = ends.pop()) await end();
+    for (let end = cleanups.pop(); end !== undefined; end = cleanups.pop()) await end();
   };
   try {
     const { handler, pki, url, kubeconfigPath } = engine;
-    // Nodes tell by the common name what each may.
+    // Node agents authorize clients by their common name.
     const connectionsOf = (user: string) => (client: Client) => {
       const identity = renewed(() => {
         const { certPem: cert, keyPem: key } = pki.issueClientCertificate({ user, groups: [], days: CERTIFICATE_DAYS });
         return { cert, key, ca: pki.caPem };
       }, clock);
       const connections = createNodeConnections({ client, ...identity(), renewed: identity, clock });
-      ends.push(() => connections.close());
+      cleanups.push(() => connections.close());
       return connections;
     };
     const parts = await startOwnParts({
@@ -70,18 +70,18 @@ export async function startPlane(options: PlaneOptions): Promise<Plane> {
       clock,
       log,
     });
-    ends.push(() => parts.stop());
+    cleanups.push(() => parts.stop());
     void parts.installed.then((holds) => (isInstalled = holds));
 
     const names = Array.from({ length: options.nodes }, (_, index) => `node-${index + 1}`);
-    const admit = async () => {
+    const admitAll = async () => {
       await admitHostOperator(dataDir, pki);
       for (const name of names) await admitNode(dataDir, name, { pki, url });
     };
-    await admit();
-    ends.push(renewing(admit, { clock, log }));
-    const processes = new NodeProcesses({ nodes: names.map((name) => commandOf(options, name)), clock, log });
-    ends.push(() => processes.stop());
+    await admitAll();
+    cleanups.push(renewing(admitAll, { clock, log }));
+    const processes = new NodeProcesses({ nodes: names.map((name) => nodeCommand(options, name)), clock, log });
+    cleanups.push(() => processes.stop());
     const lateNodes = await processes.ready(NODE_WAIT_MS);
     return { url, kubeconfigPath, lateNodes, stop };
   } catch (error) {
@@ -90,7 +90,7 @@ export async function startPlane(options: PlaneOptions): Promise<Plane> {
   }
 }
 
-function commandOf({ dataDir, program }: PlaneOptions, name: string) {
+function nodeCommand({ dataDir, program }: PlaneOptions, name: string) {
   const dir = nodeDirOf(dataDir, name);
   const flags = ['--name', name, '--data-dir', dir, '--shared-dir', sharedDirOf(dataDir), ...program.nodeFlags];
   const { file, args, env } = program;

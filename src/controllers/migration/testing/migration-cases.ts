@@ -1,4 +1,4 @@
-/** Worlds and short words for tables of what is done about a migration. */
+/** Worlds and short descriptions of changes for tables of decisions about a migration. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {
@@ -17,19 +17,19 @@ import {
   aWorld,
   SOURCE_POD,
   TARGET_POD,
-  told,
-  TOLD,
+  announced,
+  ANNOUNCED,
   UID,
 } from '#controllers/migration/migration-world.fixture.ts';
-import type { Migration, MigrationWorld } from '#controllers/migration/migration-world.ts';
+import type { StoredMigration, MigrationWorld } from '#controllers/migration/migration-world.ts';
 import type { Change } from '#runtime/plan.ts';
 
 export const DELETED = { deletionTimestamp: '2030-01-01T00:00:00Z' };
-const ANNOUNCED = aVolume({ [INCOMING_NODE_ANNOTATION]: 'node-b', [INCOMING_MIGRATION_ANNOTATION]: UID });
+const INCOMING_VOLUME = aVolume({ [INCOMING_NODE_ANNOTATION]: 'node-b', [INCOMING_MIGRATION_ANNOTATION]: UID });
 export const committed = { type: MIGRATION_COMMITTED_CONDITION, status: 'True', message: UID } as const;
 
-/** `patch Pod virt-launcher-db`; statuses are told apart. */
-export function brief(change: Change): string {
+/** Describes a change: `patch Pod virt-launcher-db`, with the subresource if there is one. */
+export function describeChange(change: Change): string {
   const { type } = change;
   const name = change.do === 'create' ? change.object.metadata.name : change.name.name;
   const part = change.do === 'patch' && change.subresource ? `/${change.subresource}` : '';
@@ -40,7 +40,7 @@ export interface Case {
   readonly world: MigrationWorld;
   readonly phase?: string;
   readonly message?: string | RegExp;
-  readonly does?: readonly string[];
+  readonly changes?: readonly string[];
 }
 
 export const VMI = 'patch VirtualMachineInstance/status db';
@@ -51,21 +51,21 @@ export const RELEASE_TARGET = `patch Pod ${TARGET_POD}`;
 export const SOURCE_POD_PATCH = `patch Pod ${SOURCE_POD}`;
 export const END = 'patch VirtualMachineInstanceMigration go';
 
-export function older(name: string, status?: MigrationStatus): Migration {
+export function otherMigration(name: string, status?: MigrationStatus): StoredMigration {
   const migration = aMigration(status);
   return { ...migration, metadata: { ...migration.metadata, name, uid: `${name}-uid` } };
 }
 
-export const incoming = [ANNOUNCED];
+export const incoming = [INCOMING_VOLUME];
 
-/** What is done, and what the migration then says of itself. */
-export function proveDecisions(aspect: string, cases: Readonly<Record<string, Case>>): void {
+/** Tests the changes of each decision, and the phase and message of the new status. */
+export function testDecisions(aspect: string, cases: Readonly<Record<string, Case>>): void {
   describe(aspect, () => {
-    for (const [sentence, { world, phase, message, does = [] }] of Object.entries(cases)) {
+    for (const [sentence, { world, phase, message, changes = [] }] of Object.entries(cases)) {
       test(sentence, () => {
         const plan = decideMigration(world);
         const status = plan.status as MigrationStatus | undefined;
-        assert.deepEqual(plan.changes.map(brief), does);
+        assert.deepEqual(plan.changes.map(describeChange), changes);
         if (phase !== undefined) assert.equal(status?.phase, phase);
         if (message instanceof RegExp) assert.match(status?.message ?? '', message);
         else if (status !== undefined) assert.equal(status.message, message);
@@ -79,23 +79,23 @@ export function withVolume(annotations: Record<string, string>): MigrationWorld[
   return new Map([[name, { ...view, volume: aVolume(annotations) }]]);
 }
 
-/** The node of the guest is lost, which is known; people have said where it is. */
-export function silent(recovery: string, more: Partial<MigrationWorld> = {}): MigrationWorld {
-  const migration = recovering(recovery, [{ type: 'ManualRecoveryRequired', status: 'True' }]);
-  return told({ migration, sourceAnswers: false, incoming, ...more });
+/** Builds a world in which the source node is lost and a user has set the recovery annotation. */
+export function recoveringWorld(recovery: string, more: Partial<MigrationWorld> = {}): MigrationWorld {
+  const migration = recoveringMigration(recovery, [{ type: 'ManualRecoveryRequired', status: 'True' }]);
+  return announced({ migration, isSourceResponding: false, incoming, ...more });
 }
 
-export function recovering(recovery: string, conditions: MigrationStatus['conditions']): Migration {
-  const { status } = told().migration;
+export function recoveringMigration(recovery: string, conditions: MigrationStatus['conditions']): StoredMigration {
+  const { status } = announced().migration;
   return aMigration({ ...status, conditions }, { annotations: { [RECOVERY_ANNOTATION]: recovery } });
 }
 
-export function failing(failureReason: string): Migration {
+export function failedMigration(failureReason: string): StoredMigration {
   const ended = { completed: true, failed: true, failureReason };
-  return aMigration({ phase: 'Running', message: failureReason, migrationState: { ...TOLD, ...ended } });
+  return aMigration({ phase: 'Running', message: failureReason, migrationState: { ...ANNOUNCED, ...ended } });
 }
 
-export function unschedulable() {
+export function unschedulablePod() {
   const message = '0/1 nodes';
   return aPod('target', {
     nodeName: '',

@@ -1,7 +1,7 @@
 /**
- * A small world in memory in which migrations run to their end: the API, and in short what scheduler, agents and the
- * controller of instances do for one. It can be cut after any write of the migration controller: the write is done, but
- * nobody hears of it.
+ * A plane in memory in which migrations run to their end: the API, and simple versions of the scheduler, the agents and
+ * the controller of instances. The migration controller can crash after any write: the write is done, but the
+ * controller does not see its result.
  */
 import { isMigrating, type MigrationProgress } from '#api/migration-state.ts';
 import { MIGRATION_ABORTED_REASON, MIGRATION_COMMITTED_CONDITION, MIGRATED_REASON } from '#api/names.ts';
@@ -14,7 +14,7 @@ import { FakeApi } from '#client/testing/fake-api.ts';
 import { concludeMigration } from '#controllers/migration/begin.ts';
 import { decideMigration } from '#controllers/migration/decide-migration.ts';
 import { NOW_MS, TARGET } from '#controllers/migration/migration-world.fixture.ts';
-import { migrationObserver } from '#controllers/migration/observe-migration.ts';
+import { createMigrationObserver } from '#controllers/migration/observe-migration.ts';
 import { PODS, type Pod } from '#kube/core-kinds.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { applyJsonPatch } from '#kube/json-patch.ts';
@@ -25,58 +25,58 @@ import { applyPlan, isStale, PlanFailure, type ApplyContext } from '#runtime/app
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import type { EventNote } from '#runtime/events.ts';
 
-class Cut extends Error {
-  override name = 'Cut';
+class Crash extends Error {
+  override name = 'Crash';
 }
 
 const MAX_ROUNDS = 60;
 
-/** What becomes of a guest once the agents are told; `silent`: nobody says. */
-export type Fate = 'commits' | 'fails' | 'guest-ends' | 'silent';
+/** The fate of the guest after the announcement; `silent`: no agent reports anything. */
+export type GuestFate = 'commits' | 'fails' | 'guest-ends' | 'silent';
 
 export class MigrationPlane {
   readonly api = new FakeApi();
   readonly events: EventNote[] = [];
-  fate: Fate = 'commits';
-  /** What the migration controller has written. */
+  fate: GuestFate = 'commits';
+  /** Number of writes of the migration controller. */
   writes = 0;
-  /** Called after each write of it. */
+  /** Called after each write of the migration controller. */
   onWrite: () => void = () => undefined;
-  /** Called when it was cut. */
-  onCut: () => void = () => undefined;
-  #left = Infinity;
-  readonly #observe = migrationObserver(this.#parts());
+  /** Called when the migration controller has crashed. */
+  onCrash: () => void = () => undefined;
+  #writesLeft = Infinity;
+  readonly #observe = createMigrationObserver(this.#parts());
 
-  cutAfter(writes: number): void {
-    this.#left = writes;
+  crashAfter(writes: number): void {
+    this.#writesLeft = writes;
   }
 
-  /** Until nobody has anything to do. A controller that was cut begins again with what is there. */
+  /** Runs until no component has anything to do. A controller that crashed starts again. */
   async settle(): Promise<void> {
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const before = this.api.revision;
       for (const migration of this.api.all(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS))
         await this.#reconcile(objectKey(migration));
       this.#schedule();
-      for (const vmi of this.api.all(VIRTUAL_MACHINE_INSTANCES)) this.#live(vmi);
+      for (const vmi of this.api.all(VIRTUAL_MACHINE_INSTANCES)) this.#stepAgents(vmi);
       if (this.api.revision === before) return;
     }
-    throw new Error('it does not come to rest');
+    throw new Error(`Cannot settle: objects still change after ${MAX_ROUNDS} rounds`);
   }
 
   async #reconcile(key: string): Promise<void> {
     try {
-      await this.#once(key);
+      await this.#reconcileOnce(key);
     } catch (error) {
-      if (error instanceof Cut) {
-        this.#left = Infinity;
-        this.onCut();
+      if (error instanceof Crash) {
+        this.#writesLeft = Infinity;
+        this.onCrash();
       } else if (!isStale(error)) throw error;
     }
   }
 
-  /** As the runtime does it. */
-  async #once(key: string): Promise<void> {
+  /** Reconciles once, like the runtime. */
+  async #reconcileOnce(key: string): Promise<void> {
     const { signal } = new AbortController();
     const world = await this.#observe(key, { signal });
     if (world === undefined) return;
@@ -89,7 +89,7 @@ export class MigrationPlane {
       () => [],
       (error: unknown) => {
         if (!(error instanceof PlanFailure)) throw error;
-        if (error.failures.some((failure) => failure.error instanceof Cut)) throw new Cut();
+        if (error.failures.some((failure) => failure.error instanceof Crash)) throw new Crash();
         return error.failures;
       },
     );
@@ -103,8 +103,8 @@ export class MigrationPlane {
     }
   }
 
-  /** One step of what the agents and the controller of instances do. */
-  #live(vmi: Stored<VirtualMachineInstance>): void {
+  /** Does one step of the agents and of the controller of instances. */
+  #stepAgents(vmi: Stored<VirtualMachineInstance>): void {
     const { migrationState: state, migrationProgress: progress } = vmi.status ?? {};
     if (state?.migrationUid === undefined) return;
     const { namespace } = vmi.metadata;
@@ -112,50 +112,50 @@ export class MigrationPlane {
     const [source, target] = [podOf(state.sourcePod), podOf(state.targetPod)];
     if (!isMigrating(state)) {
       const nodeName = state.failed === true ? state.sourceNode : state.targetNode;
-      return this.#tell(VIRTUAL_MACHINE_INSTANCES, vmi, { ...vmi.status, nodeName });
+      return this.#writeStatus(VIRTUAL_MACHINE_INSTANCES, vmi, { ...vmi.status, nodeName });
     }
     if (source === undefined || target === undefined || this.fate === 'silent') return;
-    const says = (phase: MigrationProgress['phase'], message?: string) => {
+    const report = (phase: MigrationProgress['phase'], message?: string) => {
       const migrationProgress = { migrationUid: state.migrationUid, phase, ...(message ? { message } : {}) };
-      this.#tell(VIRTUAL_MACHINE_INSTANCES, vmi, { ...vmi.status, migrationProgress });
+      this.#writeStatus(VIRTUAL_MACHINE_INSTANCES, vmi, { ...vmi.status, migrationProgress });
     };
     if (target.status?.phase !== 'Running') {
-      if (target.status?.phase !== 'Failed') this.#tell(PODS, target, { phase: 'Running' });
+      if (target.status?.phase !== 'Failed') this.#writeStatus(PODS, target, { phase: 'Running' });
       return;
     }
     const phase = progress?.migrationUid === state.migrationUid ? progress?.phase : undefined;
-    if (phase === undefined) return says('Copying');
+    if (phase === undefined) return report('Copying');
     if (phase !== 'Copying') return;
-    if (state.abortRequested === true) return says('Failed', 'given up, as was asked');
+    if (state.abortRequested === true) return report('Failed', 'aborted on request');
     if (this.fate === 'commits') return this.#commit(source, target, state.migrationUid);
     if (this.fate === 'fails') {
-      this.#tell(PODS, target, { phase: 'Failed', reason: MIGRATION_ABORTED_REASON });
-      return says('Failed', 'the stream broke');
+      this.#writeStatus(PODS, target, { phase: 'Failed', reason: MIGRATION_ABORTED_REASON });
+      return report('Failed', 'the stream broke');
     }
-    this.#tell(PODS, source, { phase: 'Succeeded' });
+    this.#writeStatus(PODS, source, { phase: 'Succeeded' });
   }
 
   #commit(source: Stored<Pod>, target: Stored<Pod>, message: string): void {
     const committed = { type: MIGRATION_COMMITTED_CONDITION, status: 'True' as const, message };
-    this.#tell(PODS, source, { phase: 'Succeeded', reason: MIGRATED_REASON, conditions: [committed] });
+    this.#writeStatus(PODS, source, { phase: 'Succeeded', reason: MIGRATED_REASON, conditions: [committed] });
     const ready = { type: 'Ready', status: 'True' as const };
-    this.#tell(PODS, target, { phase: 'Running', conditions: [committed, ready] });
+    this.#writeStatus(PODS, target, { phase: 'Running', conditions: [committed, ready] });
   }
 
-  #tell(type: ResourceType, object: Stored, status: object): void {
+  #writeStatus(type: ResourceType, object: Stored, status: object): void {
     if (deepEqual(object['status'], status)) return;
     const { resourceVersion: _, ...metadata } = object.metadata;
     this.api.update(type, { ...object, metadata, status }, { subresource: 'status' });
   }
 
   #write<T>(write: () => T): Promise<T> {
-    if (this.#left <= 0) return Promise.reject(new Cut());
+    if (this.#writesLeft <= 0) return Promise.reject(new Crash());
     try {
       const before = this.api.revision;
       const answer = write();
       if (this.api.revision !== before) this.writes++;
       this.onWrite();
-      return --this.#left <= 0 ? Promise.reject(new Cut()) : Promise.resolve(answer);
+      return --this.#writesLeft <= 0 ? Promise.reject(new Crash()) : Promise.resolve(answer);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -167,9 +167,9 @@ export class MigrationPlane {
       const old = api.get(type, keyOf(name));
       return (patch.type === 'json' ? applyJsonPatch(old, patch.body) : applyMergePatch(old, patch.body)) as KubeObject;
     };
-    const later = <T>(read: () => T) => new Promise<T>((resolve) => resolve(read()));
+    const readLater = <T>(read: () => T) => new Promise<T>((resolve) => resolve(read()));
     const client = {
-      get: (type: ResourceType, name: ObjectName) => later(() => api.get(type, keyOf(name))),
+      get: (type: ResourceType, name: ObjectName) => readLater(() => api.get(type, keyOf(name))),
       create: (type: ResourceType, object: KubeObject) => this.#write(() => api.create(type, object)),
       update: (type: ResourceType, object: KubeObject, options: object) =>
         this.#write(() => api.update(type, object, options)),
@@ -185,7 +185,7 @@ export class MigrationPlane {
   }
 }
 
-/** A cache that is never behind. */
+/** Returns a cache that always has the latest objects. */
 function cacheOf(api: FakeApi, type: ResourceType): Informer<KubeObject> {
   const indexes = new Map<string, (object: Stored) => readonly string[]>();
   return {

@@ -1,6 +1,6 @@
 /**
- * A small world in memory in which restores run to their end: the API, and in short what the other controllers do for a
- * restore. It can be cut after any write of the restore controller: the write is done, but nobody hears of it.
+ * A plane in memory in which restores run to their end: the API, and simple versions of the other controllers. The
+ * restore controller can crash after any write: the write is done, but the controller does not see its result.
  */
 import { VM_RESTORE_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -13,7 +13,7 @@ import { keyOf, objectKey } from '#client/object-key.ts';
 import { FakeApi } from '#client/testing/fake-api.ts';
 import { firmwareOf } from '#controllers/restore/build-restored-vm.ts';
 import { concludeRestore, decideRestore } from '#controllers/restore/decide-restore.ts';
-import { restoreObserver } from '#controllers/restore/observe-restore.ts';
+import { createRestoreObserver } from '#controllers/restore/observe-restore.ts';
 import { NOW_MS } from '#controllers/restore/restore-world.fixture.ts';
 import { invalid } from '#kube/api-error.ts';
 import { deepEqual } from '#kube/deep.ts';
@@ -26,8 +26,8 @@ import { applyPlan, isStale, PlanFailure, type ApplyContext } from '#runtime/app
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import type { EventNote } from '#runtime/events.ts';
 
-class Cut extends Error {
-  override name = 'Cut';
+class Crash extends Error {
+  override name = 'Crash';
 }
 
 const MAX_ROUNDS = 60;
@@ -35,44 +35,44 @@ const MAX_ROUNDS = 60;
 export class RestorePlane {
   readonly api = new FakeApi();
   readonly events: EventNote[] = [];
-  /** Writes to this kind are found invalid. */
-  refused?: string;
-  /** What the restore controller has written. */
+  /** The API rejects patches of this kind as invalid. */
+  invalidKind?: string;
+  /** Number of writes of the restore controller. */
   writes = 0;
-  /** Called when it was cut. */
-  onCut: () => void = () => undefined;
-  #left = Infinity;
-  #made = 0;
-  readonly #observe = restoreObserver(this.#parts());
+  /** Called when the restore controller has crashed. */
+  onCrash: () => void = () => undefined;
+  #writesLeft = Infinity;
+  #uuids = 0;
+  readonly #observe = createRestoreObserver(this.#parts());
 
-  cutAfter(writes: number): void {
-    this.#left = writes;
+  crashAfter(writes: number): void {
+    this.#writesLeft = writes;
   }
 
-  /** Until nobody has anything to do. A controller that was cut begins again with what is there. */
+  /** Runs until no controller has anything to do. A controller that crashed starts again. */
   async settle(): Promise<void> {
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const before = this.api.revision;
-      this.#others();
+      this.#runOtherControllers();
       for (const restore of this.api.all(VIRTUAL_MACHINE_RESTORES)) await this.#reconcile(objectKey(restore));
       if (this.api.revision === before) return;
     }
-    throw new Error('it does not come to rest');
+    throw new Error(`Cannot settle: objects still change after ${MAX_ROUNDS} rounds`);
   }
 
   async #reconcile(key: string): Promise<void> {
     try {
-      await this.#once(key);
+      await this.#reconcileOnce(key);
     } catch (error) {
-      if (error instanceof Cut) {
-        this.#left = Infinity;
-        this.onCut();
+      if (error instanceof Crash) {
+        this.#writesLeft = Infinity;
+        this.onCrash();
       } else if (!isStale(error)) throw error;
     }
   }
 
-  /** As the runtime does it. */
-  async #once(key: string): Promise<void> {
+  /** Reconciles once, like the runtime. */
+  async #reconcileOnce(key: string): Promise<void> {
     const { signal } = new AbortController();
     const world = await this.#observe(key, { signal });
     if (world === undefined) return;
@@ -84,18 +84,18 @@ export class RestorePlane {
     const failures = await applyPlan(plan, subject, context).then(
       () => [],
       (error: unknown) => {
-        if (error instanceof PlanFailure && !error.failures.some((failure) => failure.error instanceof Cut)) {
+        if (error instanceof PlanFailure && !error.failures.some((failure) => failure.error instanceof Crash)) {
           return error.failures;
         }
-        throw error instanceof PlanFailure ? new Cut() : error;
+        throw error instanceof PlanFailure ? new Crash() : error;
       },
     );
     if (plan.goOn === true)
       await applyPlan({ changes: [], status: concludeRestore(world, failures) }, subject, context);
   }
 
-  /** One round of the controllers of VMs, claims and garbage. */
-  #others(): void {
+  /** Runs the controllers of VMs and claims and the garbage collector once. */
+  #runOtherControllers(): void {
     const restores = this.api.all(VIRTUAL_MACHINE_RESTORES);
     for (const vm of this.api.all(VIRTUAL_MACHINES)) {
       const holder = restores.find(
@@ -131,29 +131,29 @@ export class RestorePlane {
 
   #isGarbage({ metadata }: KubeObject): boolean {
     const { ownerReferences: owners = [], namespace } = metadata;
-    const isThere = ({ kind, name, uid }: (typeof owners)[number]) => {
+    const exists = ({ kind, name, uid }: (typeof owners)[number]) => {
       const type = kind === VIRTUAL_MACHINES.kind ? VIRTUAL_MACHINES : VIRTUAL_MACHINE_RESTORES;
       return this.api.peek<KubeObject>(type, keyOf({ namespace, name }))?.metadata.uid === uid;
     };
-    return owners.length > 0 && !owners.some(isThere);
+    return owners.length > 0 && !owners.some(exists);
   }
 
   #write<T>(write: () => T): Promise<T> {
-    if (this.#left <= 0) return Promise.reject(new Cut());
+    if (this.#writesLeft <= 0) return Promise.reject(new Crash());
     try {
       const answer = write();
       this.writes++;
-      return --this.#left <= 0 ? Promise.reject(new Cut()) : Promise.resolve(answer);
+      return --this.#writesLeft <= 0 ? Promise.reject(new Crash()) : Promise.resolve(answer);
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
-  /** As the webhook does: who has no uuid gets one. */
-  #admitted(type: ResourceType, object: KubeObject): KubeObject {
+  /** Gives a VM without a uuid one, like the webhook. */
+  #admit(type: ResourceType, object: KubeObject): KubeObject {
     if (type.kind !== VIRTUAL_MACHINES.kind || firmwareOf(object as VirtualMachine).uuid) return object;
     const path = '/spec/template/spec/domain/firmware/uuid';
-    return applyJsonPatch(object, [{ op: 'add', path, value: `made-${++this.#made}` }]) as KubeObject;
+    return applyJsonPatch(object, [{ op: 'add', path, value: `made-${++this.#uuids}` }]) as KubeObject;
   }
 
   #parts(): ControllerParts {
@@ -162,16 +162,16 @@ export class RestorePlane {
       const old = api.get(type, keyOf(name));
       return (patch.type === 'json' ? applyJsonPatch(old, patch.body) : applyMergePatch(old, patch.body)) as KubeObject;
     };
-    const later = <T>(read: () => T) => new Promise<T>((resolve) => resolve(read()));
+    const readLater = <T>(read: () => T) => new Promise<T>((resolve) => resolve(read()));
     const client = {
-      get: (type: ResourceType, name: ObjectName) => later(() => api.get(type, keyOf(name))),
+      get: (type: ResourceType, name: ObjectName) => readLater(() => api.get(type, keyOf(name))),
       create: (type: ResourceType, object: KubeObject) =>
-        this.#write(() => api.create(type, this.#admitted(type, object))),
+        this.#write(() => api.create(type, this.#admit(type, object))),
       update: (type: ResourceType, object: KubeObject, options: object) =>
         this.#write(() => api.update(type, object, options)),
       patch: (type: ResourceType, name: ObjectName, patch: { type: string; body: unknown }, options: object) =>
         this.#write(() => {
-          if (type.kind === this.refused) throw invalid(type, name.name, []);
+          if (type.kind === this.invalidKind) throw invalid(type, name.name, []);
           return api.update(type, patched(type, name, patch), options);
         }),
       delete: (type: ResourceType, name: ObjectName, options: object) =>
@@ -188,7 +188,7 @@ function nameOf({ metadata: { namespace, name = '' } }: KubeObject): ObjectName 
   return { namespace, name };
 }
 
-/** A cache that is never behind. */
+/** Returns a cache that always has the latest objects. */
 function cacheOf(api: FakeApi, type: ResourceType): Informer<KubeObject> {
   const indexes = new Map<string, (object: Stored) => readonly string[]>();
   return {

@@ -1,4 +1,4 @@
-/** Worlds of a restore on its way, and what is done in each, in short. */
+/** Worlds of a restore at its steps, and a table test of the decisions. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
@@ -23,47 +23,47 @@ import type { Plan } from '#runtime/plan.ts';
 
 export type Status = NonNullable<VirtualMachineRestore['status']>;
 
-/** What it does and what it says, in short. */
-export function told({ changes, status }: Plan): string[] {
+/** Describes a plan: its changes, and the message of the status. */
+export function describePlan({ changes, status }: Plan): string[] {
   const { conditions } = (status ?? {}) as Status;
   const failure = findCondition(conditions, 'Failure');
-  const said = failure ?? findCondition(conditions, 'Progressing');
+  const reported = failure ?? findCondition(conditions, 'Progressing');
   return [
     ...changes.map(({ do: verb, type }) => `${verb} ${type.kind}`),
-    ...(said === undefined ? [] : [`${failure === undefined ? '' : 'Failure: '}${said.message}`]),
+    ...(reported === undefined ? [] : [`${failure === undefined ? '' : 'Failure: '}${reported.message}`]),
   ];
 }
 
-export const HELD = { restoreInProgress: 'back' };
+export const HELD_STATUS = { restoreInProgress: 'back' };
 export const DELETED = { deletionTimestamp: CREATED };
-export const known = (over: RestoreOverrides = {}) =>
+export const startedRestore = (over: RestoreOverrides = {}) =>
   aRestore({ ...over, status: { targetUID: 'vm-uid', restores: RESTORES, ...over.status } });
-export const running = (
+export const runningTarget = (
   policy?: VirtualMachineRestore['spec']['targetReadinessPolicy'],
   spec = { runStrategy: 'Always' },
 ) => ({
-  restore: known({ spec: { targetReadinessPolicy: policy } }),
-  vm: aVm({ spec, status: HELD }),
+  restore: startedRestore({ spec: { targetReadinessPolicy: policy } }),
+  vm: aVm({ spec, status: HELD_STATUS }),
   vmi: aVmi(),
 });
 export const IN_PLACE = { volumeRestorePolicy: 'InPlace' } as const;
 export const inPlace = (claim?: ReturnType<typeof aClaim>, users: string[] = []): Partial<RestoreWorld> => ({
-  restore: known({ spec: IN_PLACE }),
+  restore: startedRestore({ spec: IN_PLACE }),
   volumes: [aView({ claimName: 'db-root', users, ...(claim === undefined ? {} : { claim }) })],
 });
-export const OLD = aClaim({ name: 'db-root', uid: 'old', annotations: {}, ownerReferences: undefined });
-export const OF_SNAPSHOT = aClaim({ ...OLD.metadata, uid: 'root-claim-uid' });
-export const WRITTEN = aVm({ status: HELD, metadata: { annotations: MARK } });
+export const OLD_CLAIM = aClaim({ name: 'db-root', uid: 'old', annotations: {}, ownerReferences: undefined });
+export const SNAPSHOT_CLAIM = aClaim({ ...OLD_CLAIM.metadata, uid: 'root-claim-uid' });
+export const WRITTEN_VM = aVm({ status: HELD_STATUS, metadata: { annotations: MARK } });
 const DONE = [{ at: CREATED, what: 'restored', cause: 'VirtualMachineRestore back (restore-uid)' }];
-export const RESTORED = { ...aRecord(), status: { history: DONE } };
-export const FAILED = { conditions: [{ type: 'Failure', status: 'True' as const }] };
-export const making = aRestore({ status: { restores: RESTORES } });
+export const RESTORED_RECORD = { ...aRecord(), status: { history: DONE } };
+export const FAILED_STATUS = { conditions: [{ type: 'Failure', status: 'True' as const }] };
+export const creatingRestore = aRestore({ status: { restores: RESTORES } });
 export const waitsForConsumer = { volumeBindingMode: 'WaitForFirstConsumer' } as StorageClass;
 
 export type Step = [Partial<RestoreWorld>, string[]];
 
-export function proveSteps(steps: Readonly<Record<string, Step>>): void {
+export function testSteps(steps: Readonly<Record<string, Step>>): void {
   for (const [name, [world, want]] of Object.entries(steps)) {
-    test(name, () => assert.deepEqual(told(decideRestore(aWorld(world))), want));
+    test(name, () => assert.deepEqual(describePlan(decideRestore(aWorld(world))), want));
   }
 }

@@ -1,9 +1,10 @@
 /**
- * The archive of a backup: what a data directory needs to be the same plane again. Not in it: disks and state of guests.
+ * The archive of a backup: the files from which a data directory becomes the same plane again, without disks and state
+ * of guests.
  *
- *   backup.json   which version made it, when, of which revision
- *   store.db      every object
- *   pki/          the CA, so that certificates that are out there go on, and the key that tokens are signed with
+ *   backup.json   version and time of the backup
+ *   store.db      all objects
+ *   pki/          the CA, so that issued certificates stay valid, and the key that signs tokens
  */
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { BLOCK, padding, parseTarHeader, printTarHeader } from '#formats/ova/tar-header.ts';
@@ -14,7 +15,7 @@ export interface BackupFile {
   readonly content: Buffer;
 }
 
-/** An archive that says it has more is none of ours. */
+/** Archives that claim to be larger are refused. */
 const MAX_BYTES = 2 * 1024 ** 3;
 const NAMES = /^(?:backup\.json|store\.db|pki\/[a-z]+\.(?:key|crt))$/;
 
@@ -27,26 +28,26 @@ export function packBackup(files: readonly BackupFile[], seconds: number): Buffe
   return gzipSync(Buffer.concat([...parts, Buffer.alloc(2 * BLOCK)]));
 }
 
-/** Throws BackupError for what is no backup, or has something in it that none of ours has. */
+/** Throws BackupError if the archive is not a backup or has unexpected files. */
 export function unpackBackup(archive: Buffer): Map<string, Buffer> {
-  const bytes = unzipped(archive);
+  const bytes = unzip(archive);
   const files = new Map<string, Buffer>();
   for (let at = 0; at + BLOCK <= bytes.length;) {
-    const header = headerAt(bytes, at);
+    const header = parseHeaderAt(bytes, at);
     if (header === undefined) break;
-    if (!NAMES.test(header.name)) throw new BackupError(`it holds ${JSON.stringify(header.name)}, which no backup has`);
+    if (!NAMES.test(header.name)) throw new BackupError(`it has an unexpected file ${JSON.stringify(header.name)}`);
     const content = bytes.subarray(at + BLOCK, at + BLOCK + header.size);
-    if (content.length !== header.size) throw new BackupError('it is cut off');
+    if (content.length !== header.size) throw new BackupError('it is truncated');
     files.set(header.name, content);
     at += BLOCK + header.size + padding(header.size).length;
   }
   for (const needed of ['backup.json', 'store.db', 'pki/ca.crt', 'pki/ca.key']) {
-    if (!files.has(needed)) throw new BackupError(`there is no ${needed} in it`);
+    if (!files.has(needed)) throw new BackupError(`it has no ${needed}`);
   }
   return files;
 }
 
-function headerAt(bytes: Buffer, at: number): ReturnType<typeof parseTarHeader> {
+function parseHeaderAt(bytes: Buffer, at: number): ReturnType<typeof parseTarHeader> {
   try {
     return parseTarHeader(bytes.subarray(at, at + BLOCK));
   } catch (cause) {
@@ -54,10 +55,10 @@ function headerAt(bytes: Buffer, at: number): ReturnType<typeof parseTarHeader> 
   }
 }
 
-function unzipped(archive: Buffer): Buffer {
+function unzip(archive: Buffer): Buffer {
   try {
     return gunzipSync(archive, { maxOutputLength: MAX_BYTES });
   } catch (cause) {
-    throw new BackupError('it is no archive that selfsame backup made, or it is damaged', { cause });
+    throw new BackupError('it was not created by selfsame backup, or it is damaged', { cause });
   }
 }

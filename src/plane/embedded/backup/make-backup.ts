@@ -1,6 +1,6 @@
 /**
- * `selfsame backup`: the store as it is at one moment, and the keys. While the server runs it is asked for a copy and
- * goes on; else the files are copied under the lock of the data directory.
+ * `selfsame backup`: writes an archive of the store at one point in time, and of the keys. A running server provides a
+ * copy without interruption; otherwise the files are copied under the lock of the data directory.
  */
 import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { request } from 'node:https';
@@ -16,9 +16,9 @@ import { VERSION } from '#lib/version.ts';
 import { packBackup, type BackupFile } from '#plane/embedded/backup/backup-archive.ts';
 import { BackupError } from '#plane/embedded/backup/backup-error.ts';
 
-const ASK_MS = 120_000;
+const REQUEST_TIMEOUT_MS = 120_000;
 
-export interface BackupOptions {
+export interface MakeBackupOptions {
   readonly dataDir: string;
   readonly to: string;
   readonly now: Date;
@@ -26,21 +26,21 @@ export interface BackupOptions {
 
 export interface MadeBackup {
   readonly bytes: number;
-  /** How the store was copied. */
+  /** Source of the copy of the store. */
   readonly from: 'running server' | 'files';
 }
 
-/** The file is there whole or not at all, readable by this user alone: it holds keys and every Secret. */
-export async function makeBackup({ dataDir, to, now }: BackupOptions): Promise<MadeBackup> {
-  if ((await stat(to).catch(() => undefined)) !== undefined) throw new BackupError(`${to} exists already`);
+/** Writes the archive atomically and readable by this user only, because it has keys and all Secrets. */
+export async function makeBackup({ dataDir, to, now }: MakeBackupOptions): Promise<MadeBackup> {
+  if ((await stat(to).catch(() => undefined)) !== undefined) throw new BackupError(`${to} already exists`);
   if ((await stat(join(dataDir, STORE_FILE)).catch(() => undefined)) === undefined) {
-    throw new BackupError(`there is no ${STORE_FILE} in it; expected the data directory of a server`);
+    throw new BackupError(`it has no ${STORE_FILE}; expected the data directory of a server`);
   }
-  const { store, from } = await storeBytes(dataDir);
-  const about = { kind: 'selfsame-backup', format: 1, version: VERSION, createdAt: now.toISOString() };
-  const pki = await keysOf(dataDir);
+  const { store, from } = await copyStore(dataDir);
+  const manifest = { kind: 'selfsame-backup', format: 1, version: VERSION, createdAt: now.toISOString() };
+  const pki = await readKeys(dataDir);
   const files = [
-    { name: 'backup.json', content: Buffer.from(`${JSON.stringify(about)}\n`) },
+    { name: 'backup.json', content: Buffer.from(`${JSON.stringify(manifest)}\n`) },
     { name: STORE_FILE, content: store },
     ...pki,
   ];
@@ -49,7 +49,7 @@ export async function makeBackup({ dataDir, to, now }: BackupOptions): Promise<M
   return { bytes: archive.length, from };
 }
 
-async function keysOf(dataDir: string): Promise<BackupFile[]> {
+async function readKeys(dataDir: string): Promise<BackupFile[]> {
   const dir = join(dataDir, 'pki');
   const names = (await readdir(dir)).filter((name) => /^[a-z]+\.(?:key|crt)$/.test(name)).toSorted();
   return await Promise.all(
@@ -57,18 +57,18 @@ async function keysOf(dataDir: string): Promise<BackupFile[]> {
   );
 }
 
-async function storeBytes(dataDir: string): Promise<{ store: Buffer; from: MadeBackup['from'] }> {
-  const lock = lockOf(dataDir);
-  if (lock === undefined) return { store: await askServer(await adminAccess(dataDir)), from: 'running server' };
+async function copyStore(dataDir: string): Promise<{ store: Buffer; from: MadeBackup['from'] }> {
+  const lock = tryLock(dataDir);
+  if (lock === undefined) return { store: await requestCopy(await readAdminAccess(dataDir)), from: 'running server' };
   try {
-    return { store: await copyOfFile(dataDir), from: 'files' };
+    return { store: await copyStoreFile(dataDir), from: 'files' };
   } finally {
     lock.release();
   }
 }
 
-/** Undefined while a server has it. */
-function lockOf(dataDir: string): ReturnType<typeof acquireDataDir> | undefined {
+/** Returns undefined if a server has locked the directory. */
+function tryLock(dataDir: string): ReturnType<typeof acquireDataDir> | undefined {
   try {
     return acquireDataDir(dataDir);
   } catch (error) {
@@ -77,8 +77,8 @@ function lockOf(dataDir: string): ReturnType<typeof acquireDataDir> | undefined 
   }
 }
 
-/** Read through and checked, as at a start. */
-async function copyOfFile(dataDir: string): Promise<Buffer> {
+/** Copies the store of a stopped server. Opening it checks all of it, as at a start. */
+async function copyStoreFile(dataDir: string): Promise<Buffer> {
   const journal = new SqliteJournal(join(dataDir, STORE_FILE));
   const store = await LogStore.open(journal);
   const dir = await mkdtemp(join(dirname(journal.name), 'backup-'));
@@ -91,40 +91,43 @@ async function copyOfFile(dataDir: string): Promise<Buffer> {
   }
 }
 
-async function adminAccess(dataDir: string): Promise<ClusterAccess> {
+async function readAdminAccess(dataDir: string): Promise<ClusterAccess> {
   const text = await readFile(join(dataDir, 'kubeconfig'), 'utf8');
   const readNothing = () => {
-    throw new BackupError('its kubeconfig names other files');
+    throw new BackupError('its kubeconfig refers to other files');
   };
   return loadKubeconfig(text, { readFile: readNothing });
 }
 
-function askServer(access: ClusterAccess): Promise<Buffer> {
+function requestCopy(access: ClusterAccess): Promise<Buffer> {
   const url = new URL('/backup', access.server);
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const { certificateAuthority: ca, clientCertificate: cert, clientKey: key } = access;
   const servername = isIP(host) === 0 ? host : '';
   return new Promise((resolve, reject) => {
-    const asked = request(url, {
+    const sent = request(url, {
       method: 'POST',
       ca,
       cert,
       key,
       servername,
       agent: false,
-      signal: AbortSignal.timeout(ASK_MS),
+      signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
     });
-    asked.on('error', (cause) => reject(new BackupError(`the server does not answer: ${cause.message}`, { cause })));
-    asked.on('response', (answer) => {
+    sent.on('error', (cause) => reject(new BackupError(`the server does not respond: ${cause.message}`, { cause })));
+    sent.on('response', (response) => {
       const parts: Buffer[] = [];
-      answer.on('data', (part: Buffer) => parts.push(part));
-      answer.on('error', reject);
-      answer.on('end', () => {
+      response.on('data', (part: Buffer) => parts.push(part));
+      response.on('error', reject);
+      response.on('end', () => {
         const body = Buffer.concat(parts);
-        if (answer.statusCode === 200) resolve(body);
-        else reject(new BackupError(`the server said ${answer.statusCode}: ${body.toString('utf8').slice(0, 300)}`));
+        if (response.statusCode === 200) resolve(body);
+        else
+          reject(
+            new BackupError(`the server responded with ${response.statusCode}: ${body.toString('utf8').slice(0, 300)}`),
+          );
       });
     });
-    asked.end();
+    sent.end();
   });
 }

@@ -1,4 +1,4 @@
-/** A VolumeSnapshot of a claim becomes a content: what must hold before, and what the content is made of. Pure. */
+/** Builds the VolumeSnapshotContent for a VolumeSnapshot of a claim, and checks its preconditions. Pure. */
 import {
   LOCAL_DRIVER,
   SNAPSHOT_DATA_FINALIZER,
@@ -11,8 +11,11 @@ import {
 } from '#api/names.ts';
 import { stateKeysOfClaim } from '#api/persistent-state.ts';
 import { isMarkedAsState, SNAPSHOT_STATE_ANNOTATION } from '#api/snapshot-state.ts';
-import { isOurs } from '#controllers/storage/local-volume.ts';
-import { contentNameFor, type SnapshotWorld } from '#controllers/volume-snapshot/snapshot-world.ts';
+import { isLocalVolume } from '#controllers/storage/local-volume.ts';
+import {
+  volumeSnapshotContentName,
+  type VolumeSnapshotWorld,
+} from '#controllers/volume-snapshot/volume-snapshot-world.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import { apiVersionOf, type Stored } from '#kube/meta.ts';
 import {
@@ -22,64 +25,72 @@ import {
   type VolumeSnapshotContent,
 } from '#kube/volume-snapshot-kinds.ts';
 
-/** What the copies of one moment know each other by. */
+/** The annotations of the snapshot set. */
 const COPIED_ANNOTATIONS = [SNAPSHOT_SET_ANNOTATION, SNAPSHOT_SET_SIZE_ANNOTATION, SNAPSHOT_INSTANCE_ANNOTATION];
-/** Parameters that the parts of the CSI project read for themselves; they say nothing to drivers. */
+/** Prefix of parameters for the CSI sidecars, which drivers ignore. */
 const FOREIGN_PARAMETER = 'csi.storage.k8s.io/';
 
-export interface Takeable {
+export interface SnapshotInput {
   readonly snapshotClass: Stored<VolumeSnapshotClass>;
   readonly volume: Stored<PersistentVolume>;
-  /** The claim holds the state of a VM and no disk. */
+  /** True if the claim holds the persistent state of a VM rather than a disk. */
   readonly isState: boolean;
 }
 
-/** What is needed to take it, or for people why it cannot be taken now. */
-export function takeable(world: SnapshotWorld): Takeable | string {
-  const snapshotClass = classOf(world);
+/** Returns the input for the content, or why the snapshot cannot be taken now. */
+export function findSnapshotInput(world: VolumeSnapshotWorld): SnapshotInput | string {
+  const snapshotClass = findClass(world);
   if (typeof snapshotClass === 'string') return snapshotClass;
-  const volume = volumeOf(world);
-  return typeof volume === 'string' ? volume : { snapshotClass, volume, isState: isOfState(world) };
+  const volume = findVolume(world);
+  return typeof volume === 'string' ? volume : { snapshotClass, volume, isState: holdsState(world) };
 }
 
-/** A claim that has the name of one and no mark may be that of a disk: then whoever takes the snapshot says what it is. */
-function isOfState({ snapshot, claim }: SnapshotWorld): boolean {
+/**
+ * Reports whether the claim holds state. One with the name of a state claim but no mark may be a disk: the snapshot
+ * decides.
+ */
+function holdsState({ snapshot, claim }: VolumeSnapshotWorld): boolean {
   if (claim === undefined || stateKeysOfClaim(claim).length === 0) return false;
   return isMarkedAsState(claim) || snapshot.metadata.annotations?.[SNAPSHOT_STATE_ANNOTATION] === 'true';
 }
 
-function classOf({ snapshot, snapshotClass, defaultClasses }: SnapshotWorld): Stored<VolumeSnapshotClass> | string {
+function findClass({
+  snapshot,
+  snapshotClass,
+  defaultClasses,
+}: VolumeSnapshotWorld): Stored<VolumeSnapshotClass> | string {
   const { volumeSnapshotClassName: name } = snapshot.spec;
   if (name === undefined && defaultClasses.length > 1) {
     return `${defaultClasses.length} default snapshot classes were found`;
   }
   const found = name === undefined ? defaultClasses[0] : snapshotClass;
   if (found === undefined) {
-    const which = name === undefined ? 'default VolumeSnapshotClass' : `VolumeSnapshotClass ${JSON.stringify(name)}`;
-    return `${which} not found`;
+    const classText =
+      name === undefined ? 'default VolumeSnapshotClass' : `VolumeSnapshotClass ${JSON.stringify(name)}`;
+    return `${classText} not found`;
   }
   const unknown = Object.keys(found.parameters ?? {}).find((key) => !key.startsWith(FOREIGN_PARAMETER));
   if (unknown === undefined) return found;
-  return `VolumeSnapshotClass ${JSON.stringify(found.metadata.name)}: parameters.${unknown} is not known`;
+  return `VolumeSnapshotClass ${JSON.stringify(found.metadata.name)}: parameters.${unknown} is unknown`;
 }
 
-function volumeOf({ snapshot, claim, volume }: SnapshotWorld): Stored<PersistentVolume> | string {
+function findVolume({ snapshot, claim, volume }: VolumeSnapshotWorld): Stored<PersistentVolume> | string {
   const quoted = JSON.stringify(snapshot.spec.source.persistentVolumeClaimName ?? '');
   if (claim === undefined) return `PersistentVolumeClaim ${quoted} not found`;
   if (claim.metadata.deletionTimestamp !== undefined) return `PersistentVolumeClaim ${quoted} is being deleted`;
   const bound = claim.status?.phase === 'Bound' && volume?.spec.claimRef?.uid === claim.metadata.uid;
   if (volume === undefined || !bound) return `PersistentVolumeClaim ${quoted} is not bound to a volume`;
   const name = JSON.stringify(volume.metadata.name);
-  if (!isOurs(volume)) return `PersistentVolume ${name} is not one of the driver ${LOCAL_DRIVER}`;
+  if (!isLocalVolume(volume)) return `PersistentVolume ${name} does not belong to the driver ${LOCAL_DRIVER}`;
   if (volume.metadata.finalizers?.includes(VOLUME_COPY_FINALIZER)) {
-    return `PersistentVolume ${name} is itself still being filled from a snapshot`;
+    return `PersistentVolume ${name} is still being filled from a snapshot`;
   }
   return volume;
 }
 
-export function buildContent(
+export function buildVolumeSnapshotContent(
   snapshot: Stored<VolumeSnapshot>,
-  { snapshotClass, volume, isState }: Takeable,
+  { snapshotClass, volume, isState }: SnapshotInput,
   copier: string | undefined,
 ): VolumeSnapshotContent {
   const { apiVersion, kind, metadata } = snapshot;
@@ -88,9 +99,9 @@ export function buildContent(
     apiVersion: apiVersionOf(VOLUME_SNAPSHOT_CONTENTS),
     kind: VOLUME_SNAPSHOT_CONTENTS.kind,
     metadata: {
-      name: contentNameFor(snapshot),
+      name: volumeSnapshotContentName(snapshot),
       annotations: {
-        ...annotationsOf(snapshot, volume.metadata.annotations?.[VOLUME_NODE_ANNOTATION] ?? copier),
+        ...buildAnnotations(snapshot, volume.metadata.annotations?.[VOLUME_NODE_ANNOTATION] ?? copier),
         ...(isState && { [SNAPSHOT_STATE_ANNOTATION]: 'true' }),
       },
       finalizers: [SNAPSHOT_DATA_FINALIZER],
@@ -106,7 +117,7 @@ export function buildContent(
   };
 }
 
-function annotationsOf({ metadata }: Stored<VolumeSnapshot>, node: string | undefined): Record<string, string> {
+function buildAnnotations({ metadata }: Stored<VolumeSnapshot>, node: string | undefined): Record<string, string> {
   const annotations: Record<string, string> = {};
   for (const key of COPIED_ANNOTATIONS) {
     const value = metadata.annotations?.[key];

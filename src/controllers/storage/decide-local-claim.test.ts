@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type ClaimWorld, decideClaim } from '#controllers/storage/decide-claim.ts';
-import { buildVolume } from '#controllers/storage/local-volume.ts';
+import { type LocalClaimWorld, decideLocalClaim } from '#controllers/storage/decide-local-claim.ts';
+import { buildLocalVolume } from '#controllers/storage/local-volume.ts';
 import {
   aClaim,
   aClass,
   aContent,
-  ASKED,
+  PROVISIONER,
   aSnapshot,
   aVolume,
-  deedsOf,
+  describePlan,
   GIB,
   NOW,
   SHARED,
@@ -20,7 +20,7 @@ import type { VolumeSnapshot, VolumeSnapshotContent } from '#kube/volume-snapsho
 
 const SELECTED = 'volume.kubernetes.io/selected-node';
 
-const aWorld = (more: Partial<ClaimWorld> = {}): ClaimWorld => ({
+const aWorld = (more: Partial<LocalClaimWorld> = {}): LocalClaimWorld => ({
   claim: aClaim(),
   storageClass: aClass(),
   selectedNodeExists: true,
@@ -30,63 +30,66 @@ const aWorld = (more: Partial<ClaimWorld> = {}): ClaimWorld => ({
   ...more,
 });
 describe('a claim without a volume', () => {
-  const cases: Record<string, { world: ClaimWorld; want: string[] }> = {
-    'waits while it has no consumer': { world: aWorld(), want: [] },
-    'gets one on the node that was selected': {
-      world: aWorld({ claim: aClaim({ annotations: { ...ASKED, [SELECTED]: 'node-1' } }) }),
+  const cases: Record<string, { world: LocalClaimWorld; want: string[] }> = {
+    'waits for a consumer': { world: aWorld(), want: [] },
+    'gets a volume on the selected node': {
+      world: aWorld({ claim: aClaim({ annotations: { ...PROVISIONER, [SELECTED]: 'node-1' } }) }),
       want: ['create PersistentVolume'],
     },
-    'waits for another node when the one that was selected is gone': {
+    'waits for another node if the selected one does not exist': {
       world: aWorld({
-        claim: aClaim({ annotations: { ...ASKED, [SELECTED]: 'node-1' } }),
+        claim: aClaim({ annotations: { ...PROVISIONER, [SELECTED]: 'node-1' } }),
         selectedNodeExists: false,
       }),
       want: ['patch PersistentVolumeClaim'],
     },
-    'gets one where its consumer is': { world: aWorld({ consumerNode: 'node-1' }), want: ['create PersistentVolume'] },
-    'gets one at once where every node sees it': {
+    'gets a volume on the node of its consumer': {
+      world: aWorld({ consumerNode: 'node-1' }),
+      want: ['create PersistentVolume'],
+    },
+    'gets a shared volume at once': {
       world: aWorld({ storageClass: SHARED }),
       want: ['create PersistentVolume'],
     },
-    'is told what is missing where the class neither waits for a consumer nor has it everywhere': {
+    'fails if a node-local class does not wait for a consumer': {
       world: aWorld({ storageClass: aClass({ volumeBindingMode: 'Immediate' }) }),
       want: ['ProvisioningFailed'],
     },
-    'gets no second one': { world: aWorld({ storageClass: SHARED, volume: aVolume() }), want: [] },
-    'is left alone before the cluster asks us': {
+    'gets no second volume': { world: aWorld({ storageClass: SHARED, volume: aVolume() }), want: [] },
+    'is ignored before the cluster requests a volume': {
       world: aWorld({ claim: aClaim({ annotations: {} }), storageClass: SHARED }),
       want: [],
     },
-    'is left to others whose class it is': {
+    'is ignored with a class of another provisioner': {
       world: aWorld({ storageClass: aClass({ provisioner: 'other' }), consumerNode: 'node-1' }),
       want: [],
     },
-    'is refused for many writers on one node': {
+    'is refused with ReadWriteMany and a node-local class': {
       world: aWorld({ claim: aClaim({ spec: { accessModes: ['ReadWriteMany'] } }), consumerNode: 'node-1' }),
       want: ['ProvisioningFailed'],
     },
-    'is refused with a source': {
+    'is refused with an unsupported source': {
       world: aWorld({ claim: aClaim({ spec: { dataSource: { kind: 'x' } } }), consumerNode: 'node-1' }),
       want: ['ProvisioningFailed'],
     },
-    'is refused with a class that says what we do not know': {
+    'is refused with a class of unknown scope': {
       world: aWorld({ storageClass: aClass({ parameters: { scope: 'moon' } }), consumerNode: 'node-1' }),
       want: ['ProvisioningFailed'],
     },
-    'is refused with a parameter that we do not know': {
+    'is refused with an unknown parameter': {
       world: aWorld({ storageClass: aClass({ parameters: { tier: 'fast' } }), consumerNode: 'node-1' }),
       want: ['ProvisioningFailed'],
     },
   };
   for (const [name, { world, want }] of Object.entries(cases)) {
-    it(name, () => assert.deepEqual(deedsOf(decideClaim(world)), want));
+    it(name, () => assert.deepEqual(describePlan(decideLocalClaim(world)), want));
   }
 });
 
-describe('the volume that is made', () => {
-  it('is reserved for its claim and keeps what the claim and the class say', () => {
+describe('a new volume', () => {
+  it('is reserved for its claim and has the settings of the claim and the class', () => {
     const claim = aClaim({ spec: { volumeMode: 'Block' } });
-    const { metadata, spec } = buildVolume(claim, aClass({ reclaimPolicy: 'Retain' }), 'node-1');
+    const { metadata, spec } = buildLocalVolume(claim, aClass({ reclaimPolicy: 'Retain' }), 'node-1');
     assert.equal(metadata.name, 'pvc-u1');
     assert.deepEqual(metadata.annotations, {
       'pv.kubernetes.io/provisioned-by': 'selfsame.io/local',
@@ -98,14 +101,14 @@ describe('the volume that is made', () => {
       ['Block', 'Retain', { storage: '1Gi' }, 'u1'],
     );
   });
-  it('has no node where every node sees it', () => {
-    const { metadata, spec } = buildVolume(aClaim(), SHARED, 'node-1');
+  it('has no node if it is shared', () => {
+    const { metadata, spec } = buildLocalVolume(aClaim(), SHARED, 'node-1');
     assert.equal(metadata.annotations?.['selfsame.io/volume-node'], undefined);
     assert.deepEqual(spec.csi?.volumeAttributes, { scope: 'shared' });
   });
 });
 
-describe('a claim that asks for more', () => {
+describe('a claim that requests more storage', () => {
   const pending = [{ type: 'FileSystemResizePending', status: 'True' as const, lastTransitionTime: NOW }];
   const bound = (size: string, has: string, conditions?: typeof pending) =>
     aClaim({
@@ -114,16 +117,16 @@ describe('a claim that asks for more', () => {
     });
   const VOLUME = 'patch PersistentVolume';
   const CLAIM = 'patch PersistentVolumeClaim';
-  const cases: Record<string, { world: Partial<ClaimWorld>; want: string[] }> = {
-    'gets it at once where nobody uses it': {
+  const cases: Record<string, { world: Partial<LocalClaimWorld>; want: string[] }> = {
+    'gets it at once if no pod uses it': {
       world: { claim: bound('2Gi', '1Gi'), volume: aVolume() },
       want: [VOLUME, CLAIM],
     },
-    'waits for its node where a pod uses it': {
+    'waits for the node if a pod uses it': {
       world: { claim: bound('2Gi', '1Gi'), volume: aVolume(), consumerNode: 'node-1' },
       want: [VOLUME, CLAIM],
     },
-    'is told once that it waits': {
+    'is marked as pending once': {
       world: {
         claim: bound('2Gi', '1Gi', pending),
         volume: aVolume({ spec: { capacity: { storage: '2Gi' } } }),
@@ -131,7 +134,7 @@ describe('a claim that asks for more', () => {
       },
       want: [],
     },
-    'is done when its node says so': {
+    'is done when the node reports the new size': {
       world: {
         claim: bound('2Gi', '2Gi', pending),
         volume: aVolume({ spec: { capacity: { storage: '2Gi' } } }),
@@ -139,15 +142,15 @@ describe('a claim that asks for more', () => {
       },
       want: [CLAIM],
     },
-    'is done when its pod is gone': {
+    'is done when the pod has ended': {
       world: { claim: bound('2Gi', '1Gi', pending), volume: aVolume({ spec: { capacity: { storage: '2Gi' } } }) },
       want: [CLAIM],
     },
-    'needs a class that allows it': {
+    'fails if the class does not allow it': {
       world: { claim: bound('2Gi', '1Gi'), volume: aVolume(), storageClass: aClass({ allowVolumeExpansion: false }) },
       want: ['VolumeResizeFailed'],
     },
-    'waits while a guest takes its data to another node': {
+    'waits while a guest moves the data to another node': {
       world: {
         claim: bound('2Gi', '1Gi'),
         volume: aVolume({
@@ -157,25 +160,25 @@ describe('a claim that asks for more', () => {
       },
       want: [],
     },
-    'asks for nothing that it has': { world: { claim: bound('1Gi', '1Gi'), volume: aVolume() }, want: [] },
-    'gets nothing from the volume of another': {
+    'is unchanged if it has the size already': { world: { claim: bound('1Gi', '1Gi'), volume: aVolume() }, want: [] },
+    'is unchanged if the volume has another provisioner': {
       world: { claim: bound('2Gi', '1Gi'), volume: aVolume({ metadata: { annotations: {} } }) },
       want: [],
     },
   };
   for (const [name, { world, want }] of Object.entries(cases)) {
-    it(name, () => assert.deepEqual(deedsOf(decideClaim(aWorld(world))), want));
+    it(name, () => assert.deepEqual(describePlan(decideLocalClaim(aWorld(world))), want));
   }
 });
 
-describe('a claim that is made from a VolumeSnapshot', () => {
+describe('a claim with a VolumeSnapshot as its source', () => {
   const HERE = 'node/node-2/snapcontent-s1';
   const ANYWHERE = 'shared/snapcontent-s1';
   const dataSource = { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'snap' };
   const bound = { boundVolumeSnapshotContentName: 'snapcontent-s1', readyToUse: true };
   const taken = { snapshotHandle: HERE, readyToUse: true, creationTime: 1, restoreSize: GIB };
 
-  interface Wish {
+  interface Overrides {
     readonly claim?: Partial<PersistentVolumeClaim['spec']>;
     readonly annotations?: Record<string, string>;
     readonly snapshot?: { status?: VolumeSnapshot['status']; metadata?: Partial<ObjectMeta> } | null;
@@ -183,10 +186,10 @@ describe('a claim that is made from a VolumeSnapshot', () => {
       status?: VolumeSnapshotContent['status'];
       spec?: Partial<VolumeSnapshotContent['spec']>;
     } | null;
-    readonly world?: Partial<ClaimWorld>;
+    readonly world?: Partial<LocalClaimWorld>;
   }
 
-  const worldOf = ({ claim, annotations = {}, snapshot = {}, content = {}, world }: Wish): ClaimWorld =>
+  const worldOf = ({ claim, annotations = {}, snapshot = {}, content = {}, world }: Overrides): LocalClaimWorld =>
     aWorld({
       claim: aClaim({ spec: { dataSource, dataSourceRef: dataSource, ...claim }, annotations }),
       source: {
@@ -197,58 +200,64 @@ describe('a claim that is made from a VolumeSnapshot', () => {
       ...world,
     });
 
-  const made: Record<string, { wish: Wish; want: { node?: string; copyNode?: string; handle: string } | undefined }> = {
-    'lies where the snapshot lies, before anybody uses it': {
-      wish: {},
+  const created: Record<
+    string,
+    { overrides: Overrides; want: { node?: string; copyNode?: string; handle: string } | undefined }
+  > = {
+    'is on the node of the snapshot before it has a consumer': {
+      overrides: {},
       want: { node: 'node-2', copyNode: 'node-2', handle: HERE },
     },
-    'lies where the snapshot lies, whatever node was selected': {
-      wish: { annotations: { ...ASKED, [SELECTED]: 'node-1' } },
+    'is on the node of the snapshot even if another node was selected': {
+      overrides: { annotations: { ...PROVISIONER, [SELECTED]: 'node-1' } },
       want: { node: 'node-2', copyNode: 'node-2', handle: HERE },
     },
-    'is shared where its class says so, and copied where the snapshot lies': {
-      wish: { annotations: ASKED, world: { storageClass: SHARED } },
+    'is copied on the node of the snapshot to a shared volume': {
+      overrides: { annotations: PROVISIONER, world: { storageClass: SHARED } },
       want: { copyNode: 'node-2', handle: HERE },
     },
-    'is copied by any node where all reach both': {
-      wish: {
-        annotations: ASKED,
+    'is copied by any node if snapshot and volume are shared': {
+      overrides: {
+        annotations: PROVISIONER,
         content: { status: { ...taken, snapshotHandle: ANYWHERE } },
         world: { storageClass: SHARED },
       },
       want: { copyNode: 'node-9', handle: ANYWHERE },
     },
-    'is made also where no node can copy yet': {
-      wish: {
-        annotations: ASKED,
+    'gets a volume also if no node can copy yet': {
+      overrides: {
+        annotations: PROVISIONER,
         content: { status: { ...taken, snapshotHandle: ANYWHERE } },
         world: { storageClass: SHARED, copier: undefined },
       },
       want: { handle: ANYWHERE },
     },
-    'waits for its consumer where the snapshot can be read everywhere': {
-      wish: { content: { status: { ...taken, snapshotHandle: ANYWHERE } } },
+    'waits for its consumer if the snapshot is shared': {
+      overrides: { content: { status: { ...taken, snapshotHandle: ANYWHERE } } },
       want: undefined,
     },
-    'is copied on the node of its consumer then': {
-      wish: {
-        annotations: { ...ASKED, [SELECTED]: 'node-1' },
+    'is copied on the node of its consumer if the snapshot is shared': {
+      overrides: {
+        annotations: { ...PROVISIONER, [SELECTED]: 'node-1' },
         content: { status: { ...taken, snapshotHandle: ANYWHERE } },
       },
       want: { node: 'node-1', copyNode: 'node-1', handle: ANYWHERE },
     },
     'may be larger than the snapshot': {
-      wish: { claim: { resources: { requests: { storage: '2Gi' } } } },
+      overrides: { claim: { resources: { requests: { storage: '2Gi' } } } },
       want: { node: 'node-2', copyNode: 'node-2', handle: HERE },
     },
-    'waits while the snapshot is not ready': { wish: { snapshot: { status: { readyToUse: false } } }, want: undefined },
-    'waits while the content is not seen': { wish: { content: null }, want: undefined },
-    'waits while the content says that it is not ready': {
-      wish: { content: { status: { ...taken, readyToUse: false } } },
+    'waits while the snapshot is not ready': {
+      overrides: { snapshot: { status: { readyToUse: false } } },
       want: undefined,
     },
-    'is made also from one that is to go, when it was claimed before': {
-      wish: {
+    'waits while the content does not exist': { overrides: { content: null }, want: undefined },
+    'waits while the content is not ready': {
+      overrides: { content: { status: { ...taken, readyToUse: false } } },
+      want: undefined,
+    },
+    'gets a volume from a snapshot under deletion if the claim was created before': {
+      overrides: {
         snapshot: {
           metadata: {
             deletionTimestamp: NOW,
@@ -259,9 +268,9 @@ describe('a claim that is made from a VolumeSnapshot', () => {
       want: { node: 'node-2', copyNode: 'node-2', handle: HERE },
     },
   };
-  for (const [name, { wish, want }] of Object.entries(made)) {
+  for (const [name, { overrides, want }] of Object.entries(created)) {
     it(name, () => {
-      const { changes, events } = decideClaim(worldOf(wish));
+      const { changes, events } = decideLocalClaim(worldOf(overrides));
       assert.deepEqual(events ?? [], []);
       const [change] = changes;
       if (want === undefined) return assert.equal(change, undefined);
@@ -280,45 +289,48 @@ describe('a claim that is made from a VolumeSnapshot', () => {
     });
   }
 
-  const refused: Record<string, { wish: Wish; want: RegExp }> = {
-    'is refused from another claim': {
-      wish: { claim: { dataSource: { kind: 'PersistentVolumeClaim', name: 'x' }, dataSourceRef: undefined } },
-      want: /claim\.spec\.dataSource "PersistentVolumeClaim\/x" is not supported; only VolumeSnapshots$/,
+  const refused: Record<string, { overrides: Overrides; want: RegExp }> = {
+    'is refused with another claim as its source': {
+      overrides: { claim: { dataSource: { kind: 'PersistentVolumeClaim', name: 'x' }, dataSourceRef: undefined } },
+      want: /claim\.spec\.dataSource "PersistentVolumeClaim\/x" is not supported; only VolumeSnapshots are$/,
     },
-    'is refused from another namespace': {
-      wish: { claim: { dataSource: undefined, dataSourceRef: { ...dataSource, namespace: 'other' } } },
+    'is refused with a snapshot in another namespace': {
+      overrides: { claim: { dataSource: undefined, dataSourceRef: { ...dataSource, namespace: 'other' } } },
       want: /VolumeSnapshot\/other\/snap" is not supported/,
     },
-    'is refused from what is not there': { wish: { snapshot: null, content: null }, want: /"snap" not found$/ },
-    'is refused from what is to go': {
-      wish: { snapshot: { metadata: { deletionTimestamp: NOW } } },
+    'is refused with a snapshot that does not exist': {
+      overrides: { snapshot: null, content: null },
+      want: /"snap" not found$/,
+    },
+    'is refused with a snapshot under deletion': {
+      overrides: { snapshot: { metadata: { deletionTimestamp: NOW } } },
       want: /"snap" is currently being deleted$/,
     },
-    'is refused from the content of another': {
-      wish: { content: { spec: { volumeSnapshotRef: { namespace: 'default', name: 'snap', uid: 'other' } } } },
-      want: /"snapcontent-s1" is not the one of VolumeSnapshot "snap"$/,
+    'is refused with the content of another snapshot': {
+      overrides: { content: { spec: { volumeSnapshotRef: { namespace: 'default', name: 'snap', uid: 'other' } } } },
+      want: /"snapcontent-s1" does not belong to VolumeSnapshot "snap"$/,
     },
-    'is refused from another driver': { wish: { content: { spec: { driver: 'x' } } }, want: /is not the one of/ },
-    'is refused from a handle that leads elsewhere': {
-      wish: { content: { status: { ...taken, snapshotHandle: 'shared/../../etc' } } },
+    'is refused with another driver': { overrides: { content: { spec: { driver: 'x' } } }, want: /does not belong to/ },
+    'is refused with an invalid handle': {
+      overrides: { content: { status: { ...taken, snapshotHandle: 'shared/../../etc' } } },
       want: /has no handle of local\.selfsame\.io$/,
     },
-    'is refused when it is smaller': {
-      wish: { content: { status: { ...taken, restoreSize: GIB + 1 } } },
+    'is refused if it is smaller than the snapshot': {
+      overrides: { content: { status: { ...taken, restoreSize: GIB + 1 } } },
       want: /requested volume size 1Gi is less than the size 1073741825 for the source snapshot "snap"$/,
     },
-    'is refused in another mode': {
-      wish: { claim: { volumeMode: 'Block' } },
-      want: /volumeMode is Block, but VolumeSnapshot "snap" is of a volume of mode Filesystem$/,
+    'is refused with another volume mode': {
+      overrides: { claim: { volumeMode: 'Block' } },
+      want: /volumeMode is Block, but VolumeSnapshot "snap" has the mode Filesystem$/,
     },
-    'waits for the node that holds the snapshot': {
-      wish: { world: { sourceNodeExists: false } },
-      want: /node node-2 that holds the snapshot no longer exists$/,
+    'fails and retries if the node of the snapshot does not exist': {
+      overrides: { world: { sourceNodeExists: false } },
+      want: /node node-2, which has the snapshot, does not exist any more$/,
     },
   };
-  for (const [name, { wish, want }] of Object.entries(refused)) {
+  for (const [name, { overrides, want }] of Object.entries(refused)) {
     it(name, () => {
-      const { changes, events = [] } = decideClaim(worldOf(wish));
+      const { changes, events = [] } = decideLocalClaim(worldOf(overrides));
       assert.deepEqual(changes, []);
       assert.deepEqual(
         events.map(({ reason }) => reason),

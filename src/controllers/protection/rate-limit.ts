@@ -1,23 +1,24 @@
-/** How fast something may be written that costs everybody who reads it: so often in a stretch of time, then a wait. */
-export interface PaceOptions {
+/** Limits expensive writes to a number of times per period. */
+export interface RateLimitOptions {
   readonly times: number;
   readonly periodMs: number;
 }
 
-export class Pace {
-  readonly #options: PaceOptions;
-  /** When it was done last, oldest first; no more than `times`. */
+export class RateLimit {
+  readonly #options: RateLimitOptions;
+  /** Times of the last writes, oldest first; at most `times`. */
   #done: number[] = [];
 
-  constructor(options: PaceOptions) {
+  constructor(options: RateLimitOptions) {
     this.#options = options;
   }
 
-  done(nowMs: number): void {
+  /** Counts a write. */
+  record(nowMs: number): void {
     this.#done = [...this.#done, nowMs].slice(-this.#options.times);
   }
 
-  /** 0: it may be done now. */
+  /** Returns the time until the next write is allowed; 0 if it is allowed now. */
   waitMs(nowMs: number): number {
     const { times, periodMs } = this.#options;
     const [oldest] = this.#done;

@@ -1,4 +1,4 @@
-/** Which claims and volumes a protected VM would be lost with: its disks, and its persistent state. */
+/** Tests with which claims and volumes a protected VM would be lost: its disks and its persistent state. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { PROTECTION_LABEL } from '#api/delete-protection.ts';
@@ -8,7 +8,7 @@ import type { ChangeListener, Informer } from '#client/informer.ts';
 import { ObjectCache } from '#client/object-cache.ts';
 import { objectKey } from '#client/object-key.ts';
 import { stateIndexKey } from '#controllers/persistent-state/claims-by-state.ts';
-import { Disks } from '#controllers/protection/disks.ts';
+import { ProtectedDisks } from '#controllers/protection/protected-disks.ts';
 import { ProtectedVms } from '#controllers/protection/protected-vms.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { KubeObject, ObjectMeta, Stored } from '#kube/meta.ts';
@@ -41,7 +41,7 @@ function aClaim(name: string, metadata: ObjectMeta = {}): Stored<PersistentVolum
   };
 }
 
-/** The volume that it is bound to. */
+/** Builds the volume to which the claim is bound. */
 function volumeOf({ metadata: { namespace, name, uid } }: Stored<PersistentVolumeClaim>): Stored<PersistentVolume> {
   return {
     apiVersion: 'v1',
@@ -62,10 +62,10 @@ function informerOf<T extends KubeObject>(objects: readonly Stored<T>[]): Inform
   }) as unknown as Informer<T>;
 }
 
-function disksOf(claims: readonly Stored<PersistentVolumeClaim>[]): Disks {
+function disksOf(claims: readonly Stored<PersistentVolumeClaim>[]): ProtectedDisks {
   const vms = informerOf([aVm('db'), aVm('web'), aVm(LONG), aVm('free', {})]);
   const protectedVms = new ProtectedVms(vms, { signal: new AbortController().signal });
-  return new Disks(protectedVms, informerOf(claims), informerOf(claims.map(volumeOf)));
+  return new ProtectedDisks(protectedVms, informerOf(claims), informerOf(claims.map(volumeOf)));
 }
 
 const mark = (key: string) => ({ annotations: { [`persistent-state-for-${key}`]: 'true' } });
@@ -81,27 +81,30 @@ const cases: Record<string, { claim: Stored<PersistentVolumeClaim>; want: readon
     claim: aClaim('persistent-state-for-db-x4b2z', { ...mark('db'), ...owner('db-uid') }),
     want: ['ns/db'],
   },
-  'what the VM controls without a mark': {
+  'a claim that the VM controls without a mark': {
     claim: aClaim('persistent-state-for-db-x4b2z', owner('db-uid')),
     want: ['ns/db'],
   },
   'state without an owner, by its annotation': { claim: aClaim('kept', mark('db')), want: ['ns/db'] },
   'state without an owner, by its label': { claim: aClaim('kept', label('db')), want: ['ns/db'] },
-  'state of old, by its name': { claim: aClaim('persistent-state-for-db'), want: ['ns/db'] },
+  'state of an old version, by its name': { claim: aClaim('persistent-state-for-db'), want: ['ns/db'] },
   'state of a VM with a long name': { claim: aClaim('kept', mark(KEY_OF_LONG)), want: [`ns/${LONG}`] },
-  'state of old of a VM with a long name': { claim: aClaim(`persistent-state-for-${LONG}`), want: [`ns/${LONG}`] },
+  'state of an old version of a VM with a long name': {
+    claim: aClaim(`persistent-state-for-${LONG}`),
+    want: [`ns/${LONG}`],
+  },
   'not the state of an earlier VM of that name': {
     claim: aClaim('persistent-state-for-db', { ...mark('db'), ...owner('old-uid') }),
     want: [],
   },
-  'not what two VMs have marked, for neither would use it': {
+  'not a claim with the marks of two VMs, which neither uses': {
     claim: aClaim('kept', { ...mark('db'), ...label('web') }),
     want: [],
   },
   'not state of a VM that is not protected': { claim: aClaim('kept', mark('free')), want: [] },
   'not state in another namespace': { claim: aClaim('kept', { ...mark('db'), namespace: 'other' }), want: [] },
   'not any other claim': { claim: aClaim('kept'), want: [] },
-  'the disk of one VM that is marked as the state of another, for both': {
+  'the disk of one VM that is marked as the state of another': {
     claim: aClaim('web-root', mark('db')),
     want: ['ns/db', 'ns/web'],
   },

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { aContent, aVolume, NOW, SHARED } from '#controllers/storage/storage.fixture.ts';
-import { type ContentWorld, decideSnapshotContent } from '#controllers/volume-snapshot/decide-snapshot-content.ts';
+import {
+  type VolumeSnapshotContentWorld,
+  decideVolumeSnapshotContent,
+} from '#controllers/volume-snapshot/decide-volume-snapshot-content.ts';
 import type { VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
 import type { Plan } from '#runtime/plan.ts';
 
@@ -9,7 +12,7 @@ const ANYWHERE = aVolume({ storageClass: SHARED });
 const GOING = { deletionTimestamp: NOW };
 const TAKEN = { snapshotHandle: 'shared/snapcontent-s1', creationTime: 1 };
 
-const aWorld = (more: Partial<ContentWorld> = {}): ContentWorld => ({
+const aWorld = (more: Partial<VolumeSnapshotContentWorld> = {}): VolumeSnapshotContentWorld => ({
   content: aContent(),
   snapshotExists: true,
   nodeExists: true,
@@ -17,8 +20,8 @@ const aWorld = (more: Partial<ContentWorld> = {}): ContentWorld => ({
   ...more,
 });
 
-/** `node-2` for a new node, the verb for the rest. */
-function deedsOf({ changes, events = [], requeueAfterMs }: Plan): string[] {
+/** Describes a plan: `node-2` for a new node, the verb of other changes, and the reasons of Events. */
+function describePlan({ changes, events = [], requeueAfterMs }: Plan): string[] {
   const done = changes.map((change) => {
     if (change.do !== 'patch') return change.do;
     const { metadata } = change.patch.body as VolumeSnapshotContent;
@@ -28,17 +31,17 @@ function deedsOf({ changes, events = [], requeueAfterMs }: Plan): string[] {
 }
 
 describe('a VolumeSnapshotContent', () => {
-  const cases: Record<string, { world: Partial<ContentWorld>; want: string[] }> = {
-    'is left to its node': { world: {}, want: [] },
-    'gets another node when that is gone and any will do': {
+  const cases: Record<string, { world: Partial<VolumeSnapshotContentWorld>; want: string[] }> = {
+    'keeps its node': { world: {}, want: [] },
+    'gets another node if its node is lost and the volume is shared': {
       world: { nodeExists: false, volume: ANYWHERE },
       want: ['node-2'],
     },
-    'waits for a node where there is none': {
+    'waits if no node can copy': {
       world: { nodeExists: false, volume: ANYWHERE, copier: undefined },
       want: ['later'],
     },
-    'waits for the node that has the volume, and says that it is gone': {
+    'reports that the node of a node-local volume is lost': {
       world: { nodeExists: false, volume: aVolume() },
       want: ['SnapshotNodeGone'],
     },
@@ -46,41 +49,41 @@ describe('a VolumeSnapshotContent', () => {
       world: { nodeExists: false, volume: ANYWHERE, content: aContent({ status: TAKEN }) },
       want: [],
     },
-    'goes after a VolumeSnapshot that went without it': { world: { snapshotExists: false }, want: ['delete'] },
-    'stays when it is to be retained': {
+    'is deleted if its VolumeSnapshot was removed by force': { world: { snapshotExists: false }, want: ['delete'] },
+    'stays with the policy Retain': {
       world: { snapshotExists: false, content: aContent({ spec: { deletionPolicy: 'Retain' } }) },
       want: [],
     },
-    'of others is left to them': {
+    'is ignored if it has another driver': {
       world: { snapshotExists: false, content: aContent({ spec: { driver: 'x' } }) },
       want: [],
     },
-    'that a person made of data that are there asks for no node': {
+    'needs no node if a user created it for existing data': {
       world: { nodeExists: false, content: aContent({ spec: { source: { snapshotHandle: 'shared/x' } } }) },
       want: [],
     },
-    'that is to go is removed by its node': { world: { content: aContent({ metadata: GOING }) }, want: [] },
-    'that is to go is removed by any node where all reach it': {
+    'under deletion keeps its node': { world: { content: aContent({ metadata: GOING }) }, want: [] },
+    'under deletion gets another node if its data is shared': {
       world: { nodeExists: false, content: aContent({ metadata: GOING, status: TAKEN }) },
       want: ['node-2'],
     },
-    'that is to go says that the node is gone that has it': {
+    'under deletion reports that the node of its data is lost': {
       world: {
         nodeExists: false,
         content: aContent({ metadata: GOING, status: { snapshotHandle: 'node/node-1/snapcontent-s1' } }),
       },
       want: ['SnapshotNodeGone'],
     },
-    'that is to go says so also before it was taken': {
+    'under deletion reports a lost node also before it was taken': {
       world: { nodeExists: false, content: aContent({ metadata: GOING }) },
       want: ['SnapshotNodeGone'],
     },
-    'that is to go says so only while its data are waited for': {
+    'under deletion reports a lost node only while it has data': {
       world: { nodeExists: false, content: aContent({ metadata: { ...GOING, finalizers: ['other'] } }) },
       want: [],
     },
   };
   for (const [name, { world, want }] of Object.entries(cases)) {
-    it(name, () => assert.deepEqual(deedsOf(decideSnapshotContent(aWorld(world))), want));
+    it(name, () => assert.deepEqual(describePlan(decideVolumeSnapshotContent(aWorld(world))), want));
   }
 });

@@ -1,26 +1,26 @@
-/** How a migration ends: nothing is left to be done, so that it says so and may go. Pure. */
+/** The end of a migration: its final status and Event, and the removal of its finalizer. Pure. */
 import type { MigrationState } from '#api/migration-state.ts';
 import { MIGRATION_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { dropFinalizer } from '#controllers/finalizers.ts';
-import { statusOf } from '#controllers/migration/migration-status.ts';
+import { buildMigrationStatus } from '#controllers/migration/migration-status.ts';
 import type { MigrationWorld } from '#controllers/migration/migration-world.ts';
 import type { EventNote } from '#runtime/events.ts';
 import type { Change, Plan } from '#runtime/plan.ts';
 
-interface Ending {
+interface MigrationEnd {
   readonly phase: 'Succeeded' | 'Failed';
   readonly state: MigrationState;
   readonly message?: string;
   readonly note: EventNote;
 }
 
-export function ends(world: MigrationWorld, { note, ...telling }: Ending): Plan {
-  return { status: statusOf(world, telling), events: [note], changes: release(world) };
+export function endMigration(world: MigrationWorld, { note, ...status }: MigrationEnd): Plan {
+  return { status: buildMigrationStatus(world, status), events: [note], changes: releaseMigration(world) };
 }
 
-/** It may be gone from now on. */
-export function release({ migration }: MigrationWorld): Change[] {
-  const why = 'nothing is left to be done for it';
+/** Removes the finalizer, so that the migration can be deleted. */
+export function releaseMigration({ migration }: MigrationWorld): Change[] {
+  const why = 'the migration is finished';
   return dropFinalizer(MIGRATION_FINALIZER, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migration, why);
 }

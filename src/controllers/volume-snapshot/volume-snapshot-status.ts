@@ -1,21 +1,22 @@
-/** The status of a VolumeSnapshot: what its content says, in the units of people; or why there is none. Pure. */
+/** The status of a VolumeSnapshot: that of its content in readable units, or the error if there is none. Pure. */
 import { bytesQuantity } from '#controllers/storage/snapshot-source.ts';
-import type { SnapshotWorld } from '#controllers/volume-snapshot/snapshot-world.ts';
+import type { VolumeSnapshotWorld } from '#controllers/volume-snapshot/volume-snapshot-world.ts';
 import type { Stored } from '#kube/meta.ts';
 import { formatQuantity } from '#kube/quantity.ts';
 import type { VolumeSnapshot, VolumeSnapshotContent, VolumeSnapshotError } from '#kube/volume-snapshot-kinds.ts';
 import { timestamp } from '#lib/clock.ts';
 import type { EventNote } from '#runtime/events.ts';
 
-export type SnapshotStatus = NonNullable<VolumeSnapshot['status']>;
+export type VolumeSnapshotStatus = NonNullable<VolumeSnapshot['status']>;
 
 const NANOS_PER_MS = 1e6;
 
-export function statusFrom(
+export function volumeSnapshotStatusFrom(
   content: Stored<VolumeSnapshotContent>,
-  { snapshot, now }: Pick<SnapshotWorld, 'snapshot' | 'now'>,
-): SnapshotStatus {
-  const { creationTime, restoreSize, readyToUse, error } = content.status ?? unsaid(content, snapshot, now);
+  { snapshot, now }: Pick<VolumeSnapshotWorld, 'snapshot' | 'now'>,
+): VolumeSnapshotStatus {
+  const { creationTime, restoreSize, readyToUse, error } =
+    content.status ?? missingContentStatus(content, snapshot, now);
   return {
     boundVolumeSnapshotContentName: content.metadata.name,
     ...(creationTime === undefined ? {} : { creationTime: timestamp(creationTime / NANOS_PER_MS) }),
@@ -25,30 +26,33 @@ export function statusFrom(
   };
 }
 
-/** Agents tell of the copies that they make; of data that a person says are there, that person must. */
-function unsaid(
+/** Returns an error for a content that a user created without a status: no agent reports the state of its data. */
+function missingContentStatus(
   { metadata, spec }: Stored<VolumeSnapshotContent>,
   snapshot: VolumeSnapshot,
   now: string,
 ): NonNullable<VolumeSnapshotContent['status']> {
   if (spec.source.snapshotHandle === undefined) return {};
   const quoted = JSON.stringify(metadata.name);
-  const message = `VolumeSnapshotContent ${quoted} was made by hand, and its status does not say yet what the data are`;
-  return { error: sameError(snapshot, message, now) };
+  const message = `VolumeSnapshotContent ${quoted} was created by a user and has no status; set readyToUse, creationTime and restoreSize`;
+  return { error: errorSince(snapshot, message, now) };
 }
 
-/** What was known of it stays. The same said again keeps its time, so that it is not written again. */
-export function faultyStatus(snapshot: VolumeSnapshot, message: string, now: string): SnapshotStatus {
-  return { ...snapshot.status, readyToUse: false, error: sameError(snapshot, message, now) };
+/** Adds an error to the current status. A repeated error keeps its time, so that the status does not change. */
+export function errorStatus(snapshot: VolumeSnapshot, message: string, now: string): VolumeSnapshotStatus {
+  return { ...snapshot.status, readyToUse: false, error: errorSince(snapshot, message, now) };
 }
 
-function sameError({ status }: VolumeSnapshot, message: string, now: string): VolumeSnapshotError {
+function errorSince({ status }: VolumeSnapshot, message: string, now: string): VolumeSnapshotError {
   const before = status?.error;
   return before?.message === message ? before : { time: now, message };
 }
 
-/** What people hear of a change of status. */
-export function newsOf({ metadata, status: before }: Stored<VolumeSnapshot>, status: SnapshotStatus): EventNote[] {
+/** Returns the Events for a change of the status. */
+export function statusEvents(
+  { metadata, status: before }: Stored<VolumeSnapshot>,
+  status: VolumeSnapshotStatus,
+): EventNote[] {
   const name = `${metadata.namespace}/${metadata.name}`;
   const notes: EventNote[] = [];
   const { message } = status.error ?? {};

@@ -1,18 +1,18 @@
-/** How protected VMs, their claims and the volumes of these find each other. Reads caches only. */
+/** Finds the protected VMs of claims and volumes, and the claims and volumes of VMs. Reads only caches. */
 import { isUnownedStateOf } from '#api/persistent-state.ts';
 import { keyOf, objectKey, parseKey } from '#client/object-key.ts';
 import type { Informer } from '#client/informer.ts';
 import { CLAIMS_BY_STATE, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
-import { ownerKey, type ProtectedVms } from '#controllers/protection/protected-vms.ts';
+import { vmOwnerKey, type ProtectedVms } from '#controllers/protection/protected-vms.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, type Stored } from '#kube/meta.ts';
 
-/** Claims by the owner that controls them (ownerKey). */
+/** Index of claims by the owner that controls them (vmOwnerKey). */
 const BY_CONTROLLER = 'controller-owner';
-/** Volumes by the uid of the claim that they are bound to. */
+/** Index of volumes by the uid of the claim to which they are bound. */
 const BY_BOUND_CLAIM = 'bound-claim-uid';
 
-export class Disks {
+export class ProtectedDisks {
   readonly #vms: ProtectedVms;
   readonly #claims: Informer<PersistentVolumeClaim>;
   readonly #volumes: Informer<PersistentVolume>;
@@ -26,14 +26,14 @@ export class Disks {
     volumes.addIndex(BY_BOUND_CLAIM, ({ spec }) => (spec.claimRef?.uid ? [spec.claimRef.uid] : []));
   }
 
-  /** Keys of the first protected VMs whose disk the claim is, in order. */
+  /** Returns the keys of the first protected VMs that would be lost with the claim, sorted. */
   vmsOfClaim(claim: Stored<PersistentVolumeClaim>): readonly string[] {
     const naming = this.#vms.first('claim', objectKey(claim));
     const controlling = ownerKeysOf(claim).flatMap((owner) => this.#vms.first('owner', owner));
     return [...new Set([...naming, ...controlling, ...this.#vmsOfState(claim)])].toSorted();
   }
 
-  /** Both sides have to say so: a claim may name the volume of somebody else, and a volume a claim that has another. */
+  /** Counts a claim only if claim and volume name each other: one side alone may name a foreign object. */
   vmsOfVolume({ metadata, spec }: PersistentVolume): readonly string[] {
     const { namespace, name = '', uid } = spec.claimRef ?? {};
     const claim = this.#claims.get(keyOf({ namespace, name }));
@@ -41,19 +41,21 @@ export class Disks {
     return claim !== undefined && isBound ? this.vmsOfClaim(claim) : [];
   }
 
-  /** Its state mostly is controlled by the VM. Made otherwise, or long ago, it may have no owner, and is used all the same. */
+  /**
+   * Finds VMs that use the claim as their state without owning it: a claim from a user or an old version has no owner.
+   */
   #vmsOfState(claim: Stored<PersistentVolumeClaim>): readonly string[] {
     return stateIndexKeysOf(claim)
       .flatMap((state) => this.#vms.first('state', state))
       .filter((key) => isUnownedStateOf(claim, parseKey(key).name));
   }
 
-  /** Keys of the claims that may hold that state. */
+  /** Returns the keys of the claims that may hold that state. */
   withState(state: string): string[] {
     return this.#claims.byIndex(CLAIMS_BY_STATE, state).map(objectKey);
   }
 
-  /** Keys of the claims that the owner controls. */
+  /** Returns the keys of the claims that the owner controls. */
   controlledBy(owner: string): string[] {
     return this.#claims.byIndex(BY_CONTROLLER, owner).map(objectKey);
   }
@@ -70,5 +72,5 @@ export class Disks {
 
 function ownerKeysOf(claim: PersistentVolumeClaim): string[] {
   const uid = controllerUid(claim);
-  return uid === undefined ? [] : [ownerKey(claim.metadata.namespace, uid)];
+  return uid === undefined ? [] : [vmOwnerKey(claim.metadata.namespace, uid)];
 }

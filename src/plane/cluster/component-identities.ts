@@ -1,4 +1,4 @@
-/** Who our parts are to the agents of nodes, and who those are to us: certificates of our own authorities, by their names. */
+/** The identities of our components and of the node agents to each other: certificates of our own authorities. */
 import type { Client } from '#client/client.ts';
 import { NODES_GROUP } from '#kube/node-user.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -6,8 +6,12 @@ import type { AuthorityKeeper } from '#plane/cluster/authority-keeper.ts';
 import type { AgentSigner } from '#subresources/agent-certificate.ts';
 import { createNodeConnections, type NodeConnections } from '#subresources/node-connections.ts';
 
-/** Connections to the agents of nodes under that name. */
-export function nodesThrough(authority: AuthorityKeeper, commonName: string, { clock }: { readonly clock: Clock }) {
+/** Returns a factory of connections to node agents, with a certificate of that name. */
+export function createConnectionsAs(
+  authority: AuthorityKeeper,
+  commonName: string,
+  { clock }: { readonly clock: Clock },
+) {
   const held = authority.hold({ subject: { commonName }, purpose: { kind: 'client' } });
   const identity = () => {
     const { certPem: cert, keyPem: key, ca } = held.now();
@@ -17,8 +21,10 @@ export function nodesThrough(authority: AuthorityKeeper, commonName: string, { c
     createNodeConnections({ client, ...identity(), renewed: identity, checksName: true, clock });
 }
 
-/** A node is called what the API server calls it, to those who come to it and to those to whom it comes. */
-export function signerOfAgents(authority: AuthorityKeeper): AgentSigner {
+/**
+ * Returns a signer whose certificates have the user name of the node at the API server, for both servers and clients.
+ */
+export function createAgentSigner(authority: AuthorityKeeper): AgentSigner {
   return {
     sign(user, { publicKey, hosts }) {
       const subject = { commonName: user, organizations: [NODES_GROUP] };

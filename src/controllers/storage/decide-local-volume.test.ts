@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { awaitedHome, decideVolume } from '#controllers/storage/decide-volume.ts';
-import { aVolume, deedsOf, NOW, SHARED } from '#controllers/storage/storage.fixture.ts';
+import { awaitedDataNode, decideLocalVolume } from '#controllers/storage/decide-local-volume.ts';
+import { aVolume, describePlan, NOW, SHARED } from '#controllers/storage/storage.fixture.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
-const aWorld = { homeExists: true, leftoverNodeExists: true, copyNodeExists: true, isBeingTaken: false };
+const aWorld = { dataNodeExists: true, leftoverNodeExists: true, copyNodeExists: true, isBeingSnapshotted: false };
 
 describe('a volume', () => {
   const cases: Record<string, { volume: Stored<PersistentVolume>; want: string[] }> = {
-    'is deleted when its claim let it go': {
+    'is deleted when it is released': {
       volume: aVolume({ status: { phase: 'Released' } }),
       want: ['delete PersistentVolume'],
     },
@@ -18,25 +18,25 @@ describe('a volume', () => {
       want: [],
     },
     'stays while it is bound': { volume: aVolume({ status: { phase: 'Bound' } }), want: [] },
-    'stays where somebody wants to keep it': {
+    'stays with the policy Retain': {
       volume: aVolume({
         status: { phase: 'Released' },
         spec: { persistentVolumeReclaimPolicy: 'Retain' },
       }),
       want: [],
     },
-    'of others is left to them': {
+    'is ignored if it has another provisioner': {
       volume: aVolume({ status: { phase: 'Released' }, metadata: { annotations: {} } }),
       want: [],
     },
   };
   for (const [name, { volume, want }] of Object.entries(cases)) {
-    it(name, () => assert.deepEqual(deedsOf(decideVolume({ ...aWorld, volume })), want));
+    it(name, () => assert.deepEqual(describePlan(decideLocalVolume({ ...aWorld, volume })), want));
   }
 
-  it('waits for a snapshot that is being taken of it', () => {
+  it('is not deleted while a snapshot of it is in progress', () => {
     const volume = aVolume({ status: { phase: 'Released' } });
-    assert.deepEqual(deedsOf(decideVolume({ ...aWorld, volume, isBeingTaken: true })), []);
+    assert.deepEqual(describePlan(decideLocalVolume({ ...aWorld, volume, isBeingSnapshotted: true })), []);
   });
 
   const metadata = (more: object = {}) => ({
@@ -46,14 +46,14 @@ describe('a volume', () => {
     ...more,
   });
   const stranded: Record<string, { metadata: object; want: string[] }> = {
-    'says that the node is gone that would remove its data': { metadata: metadata(), want: ['VolumeNodeGone'] },
-    'says so only when it is to go': { metadata: metadata({ deletionTimestamp: undefined }), want: [] },
-    'says so only while the data are waited for': { metadata: metadata({ finalizers: ['other'] }), want: [] },
+    'reports that the node of its data is lost': { metadata: metadata(), want: ['VolumeNodeGone'] },
+    'reports a lost node only when it is deleted': { metadata: metadata({ deletionTimestamp: undefined }), want: [] },
+    'reports a lost node only while it has data': { metadata: metadata({ finalizers: ['other'] }), want: [] },
   };
   for (const [name, { metadata: changed, want }] of Object.entries(stranded)) {
     it(name, () => {
       const volume = aVolume({ status: { phase: 'Released' }, metadata: changed });
-      const decided = deedsOf(decideVolume({ ...aWorld, volume, homeExists: false }));
+      const decided = describePlan(decideLocalVolume({ ...aWorld, volume, dataNodeExists: false }));
       assert.deepEqual(
         decided.filter((deed) => !deed.startsWith('delete')),
         want,
@@ -62,7 +62,7 @@ describe('a volume', () => {
   }
 });
 
-describe('a volume of which a guest left a copy behind', () => {
+describe('a volume with a leftover copy', () => {
   const left = (metadata: object = {}) =>
     aVolume({
       status: { phase: 'Bound' },
@@ -72,17 +72,17 @@ describe('a volume of which a guest left a copy behind', () => {
       },
     });
 
-  it('waits for the node that has it', () => {
-    assert.deepEqual(decideVolume({ ...aWorld, volume: left() }).changes, []);
+  it('waits for the node of the copy', () => {
+    assert.deepEqual(decideLocalVolume({ ...aWorld, volume: left() }).changes, []);
   });
 
   const cases: Record<string, Stored<PersistentVolume>> = {
-    'gives it up, and says so, when that node is gone': left(),
-    'gives it up also when it is to go itself': left({ deletionTimestamp: NOW }),
+    'gives up the copy when its node is lost': left(),
+    'gives up the copy also when it is under deletion': left({ deletionTimestamp: NOW }),
   };
   for (const [name, volume] of Object.entries(cases)) {
     it(name, () => {
-      const { changes } = decideVolume({ ...aWorld, volume, leftoverNodeExists: false });
+      const { changes } = decideLocalVolume({ ...aWorld, volume, leftoverNodeExists: false });
       assert.deepEqual(
         changes.map((change) => change.do === 'patch' && [change.reason, change.patch.body]),
         [
@@ -95,26 +95,26 @@ describe('a volume of which a guest left a copy behind', () => {
           ],
         ],
       );
-      assert.match(changes[0]?.why ?? '', /^Node node-2 no longer exists/);
+      assert.match(changes[0]?.why ?? '', /^Node node-2 does not exist any more/);
     });
   }
 
-  it('of others is left to them', () => {
+  it('is ignored if it has another provisioner', () => {
     const volume = left({ annotations: { 'selfsame.io/leftover-node': 'node-2' } });
-    assert.deepEqual(decideVolume({ ...aWorld, volume, leftoverNodeExists: false }).changes, []);
+    assert.deepEqual(decideLocalVolume({ ...aWorld, volume, leftoverNodeExists: false }).changes, []);
   });
 
-  it('has its home where the annotation says, whatever it was made with', () => {
+  it('has its data on the node in the annotation, not on that of its creation', () => {
     const annotations = { ...aVolume().metadata.annotations, 'selfsame.io/volume-node': 'node-2' };
     const volume = aVolume({
       metadata: { annotations, deletionTimestamp: NOW, finalizers: ['selfsame.io/volume-data'] },
     });
     assert.equal(volume.spec.csi?.volumeAttributes?.['node'], 'node-1');
-    assert.equal(awaitedHome(volume), 'node-2');
+    assert.equal(awaitedDataNode(volume), 'node-2');
   });
 });
 
-describe('a volume that is to be filled', () => {
+describe('a volume that is not filled yet', () => {
   const anywhere = { handle: 'shared/snapcontent-s1', node: 'node-1' };
   const here = { handle: 'node/node-1/snapcontent-s1', node: 'node-1' };
   const released = { phase: 'Released' as const };
@@ -125,39 +125,39 @@ describe('a volume that is to be filled', () => {
     readonly want: string[];
   }
   const cases: Record<string, Case> = {
-    'stays with its node': {
+    'keeps its node': {
       volume: aVolume({ storageClass: SHARED, copy: anywhere }),
       copyNodeExists: true,
       copier: 'node-2',
       want: [],
     },
-    'gets another node when that is gone': {
+    'gets another node when its node is lost': {
       volume: aVolume({ storageClass: SHARED, copy: anywhere }),
       copier: 'node-2',
       want: ['node-2'],
     },
-    'gets one when there was none': {
+    'gets a node if it has none': {
       volume: aVolume({ storageClass: SHARED, copy: { handle: anywhere.handle } }),
       copier: 'node-2',
       want: ['node-2'],
     },
-    'waits for a node where there is none': {
+    'waits if no node can copy': {
       volume: aVolume({ storageClass: SHARED, copy: anywhere }),
       want: ['later'],
     },
-    'waits for the one node that has the snapshot': {
+    'waits for the node that has the snapshot': {
       volume: aVolume({ storageClass: SHARED, copy: here }),
       copier: 'node-2',
       want: [],
     },
-    'needs any node when it is to go': {
+    'gets any node when it is under deletion': {
       volume: aVolume({ storageClass: SHARED, copy: here, metadata: { deletionTimestamp: NOW } }),
       copier: 'node-2',
       want: ['node-2'],
     },
-    'waits for the node on which it lies': { volume: aVolume({ copy: anywhere }), copier: 'node-2', want: [] },
-    'is left alone when it is filled': { volume: aVolume({ storageClass: SHARED }), copier: 'node-2', want: [] },
-    'is deleted like any other': {
+    'waits for the node that has the volume': { volume: aVolume({ copy: anywhere }), copier: 'node-2', want: [] },
+    'is unchanged when it is filled': { volume: aVolume({ storageClass: SHARED }), copier: 'node-2', want: [] },
+    'is deleted when it is released': {
       volume: aVolume({ copy: here, status: released }),
       copyNodeExists: true,
       want: ['delete PersistentVolume'],
@@ -165,11 +165,11 @@ describe('a volume that is to be filled', () => {
   };
   for (const [name, { volume, copyNodeExists = false, copier, want }] of Object.entries(cases)) {
     it(name, () => {
-      const plan = decideVolume({ ...aWorld, volume, copyNodeExists, copier });
-      const told = plan.changes.map((change) =>
+      const plan = decideLocalVolume({ ...aWorld, volume, copyNodeExists, copier });
+      const described = plan.changes.map((change) =>
         change.do === 'patch' ? nodeIn(change.patch.body) : `${change.do} ${change.type.kind}`,
       );
-      assert.deepEqual(plan.requeueAfterMs === undefined ? told : ['later'], want);
+      assert.deepEqual(plan.requeueAfterMs === undefined ? described : ['later'], want);
     });
   }
 
