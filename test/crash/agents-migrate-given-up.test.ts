@@ -58,7 +58,7 @@ describe('a migration', () => {
     'nobody wants it any more': { cause: (scene) => tell(scene, { completed: true, failed: true }), why: /not wanted/ },
     'its target pod is deleted': {
       cause: ({ api }) => api.ok('DELETE', `${PODS}/launcher-db-2`),
-      why: /pod at the target was deleted/,
+      why: /pod on the target node was deleted/,
     },
     'nothing goes on': {
       cause: (scene) => scene.advance(25),
@@ -94,7 +94,7 @@ describe('a migration', () => {
     await tellMigration(scene, moving, { abortRequested: true });
     assert.deepEqual(scene.said, []);
     const { phase, message } = await progress(scene);
-    assert.deepEqual([phase, message], ['Failed', 'it was cancelled']);
+    assert.deepEqual([phase, message], ['Failed', 'the migration was cancelled']);
     assert.deepEqual(scene.running(moving.id), ['n1']);
   });
 

@@ -7,7 +7,7 @@ import type { Informer } from '#client/informer.ts';
 import type { PersistentVolume, Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
-import { BY_UID } from '#node/domains/observe-domain.ts';
+import { INSTANCES_BY_UID } from '#node/domains/observe-domain.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 
 const BY_CLAIM = 'claim';
@@ -55,7 +55,7 @@ export function isAlive(hypervisor: Hypervisor, id: string): boolean {
 
 /** Ids of the disks that stand on the claim. Labels of pods are anybody's to write: only within the claim's namespace. */
 export function disksOf(id: string, claim: ClaimName, vmis: Informer<VirtualMachineInstance>): string[] {
-  const [vmi] = vmis.byIndex(BY_UID, id);
+  const [vmi] = vmis.byIndex(INSTANCES_BY_UID, id);
   if (vmi?.metadata.namespace !== claim.namespace) return [];
   const names = (vmi?.spec.volumes ?? []).filter((volume) => volume.persistentVolumeClaim?.claimName === claim.name);
   const disks = new Set(vmi?.spec.domain.devices?.disks?.map(({ name }) => name));

@@ -5,7 +5,7 @@ import type { Informer } from '#client/informer.ts';
 import type { PersistentVolume, Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { claimOf, guestsOf, usersOf } from '#node/agent/claim-users.ts';
-import { instanceOf } from '#node/domains/observe-domain.ts';
+import { instanceUids } from '#node/domains/observe-domain.ts';
 import { volumeLookups } from '#node/domains/start-domain.ts';
 import type { DiskDoor } from '#node/endpoint/endpoint-agent.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
@@ -37,7 +37,7 @@ function useText(volume: Stored<PersistentVolume>, { pods, vmis, hypervisor }: D
   const { name, deletionTimestamp } = volume.metadata;
   if (deletionTimestamp !== undefined) return `PersistentVolume "${name}" is being deleted`;
   const claim = claimOf(volume);
-  const pod = usersOf(claim, pods).find((user) => instanceOf(user).length > 0);
+  const pod = usersOf(claim, pods).find((user) => instanceUids(user).length > 0);
   if (pod !== undefined) return `PersistentVolume "${name}" is in use by pod "${pod.metadata.name}"`;
   const [vmi] = guestsOf(claim, { vmis, hypervisor });
   if (vmi === undefined) return undefined;

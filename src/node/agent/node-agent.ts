@@ -25,10 +25,10 @@ import { startDomainController } from '#node/domains/domain-controller.ts';
 import { DomainNotes } from '#node/domains/domain-notes.ts';
 import type { NodeFacts } from '#node/domains/domain-world.ts';
 import { HotplugNotes } from '#node/domains/hotplug-notes.ts';
-import { BY_UID, instanceOf } from '#node/domains/observe-domain.ts';
+import { INSTANCES_BY_UID, instanceUids } from '#node/domains/observe-domain.ts';
 import type { GuestKernel } from '#node/domains/start-domain.ts';
 import { Turns } from '#node/domains/turns.ts';
-import { tellWatchdogs } from '#node/domains/watchdog-news.ts';
+import { recordWatchdogEvents } from '#node/domains/watchdog-events.ts';
 import { hasDisplay } from '#node/definition/has-display.ts';
 import { NoDisplay, type EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { AgentReader } from '#node/guest-agent/agent-reader.ts';
@@ -155,13 +155,13 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     ...tending,
     agents,
     probes,
-    book,
+    readings: book,
     migrations,
     ownPods: new OwnWrites<Pod>(),
     ownVmis: new OwnWrites<VirtualMachineInstance>(),
     events,
   });
-  const leaveWatchdogs = tellWatchdogs({ hypervisor, vmiOf: (id) => vmis.byIndex(BY_UID, id)[0], events });
+  const leaveWatchdogs = recordWatchdogEvents({ hypervisor, vmiOf: (id) => vmis.byIndex(INSTANCES_BY_UID, id)[0], events });
   const access = options.programAccess && new PodAccess({ ...options.programAccess, client, clock, signal });
   await access?.clear();
   const programs = new ProgramPods({ ...shared, runProgram: options.runProgram ?? cannotRun, access, hostIp });
@@ -202,7 +202,7 @@ async function releaseLeftVolumes(
   pods: Informer<Pod>,
   log: Log,
 ): Promise<void> {
-  const wanted = new Set(pods.list().flatMap(instanceOf));
+  const wanted = new Set(pods.list().flatMap(instanceUids));
   try {
     await volumes.releaseUnwanted((id) => wanted.has(id) || hypervisor.get(id) !== undefined);
   } catch (err) {

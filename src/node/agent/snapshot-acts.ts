@@ -19,7 +19,7 @@ import type { CancellableWork } from '#node/agent/cancellable-work.ts';
 import { isAlive } from '#node/agent/claim-users.ts';
 import { instanceOfContent, type DiskWorld } from '#node/agent/decide-snapshot.ts';
 import { dropFinalizer } from '#node/agent/drop-finalizer.ts';
-import { BY_UID } from '#node/domains/observe-domain.ts';
+import { INSTANCES_BY_UID } from '#node/domains/observe-domain.ts';
 import type { Turns } from '#node/domains/turns.ts';
 import type { DiskCopy, Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { OwnWrites } from '#node/pods/own-writes.ts';
@@ -64,7 +64,7 @@ export function volumeOf({ spec }: VolumeSnapshotContent, parts: SnapshotParts):
 export async function startSet(instance: string, disks: readonly DiskWorld[], parts: SnapshotParts): Promise<void> {
   const { hypervisor, turns, volumes, vmis, clock } = parts;
   const atMs = await turns.take(instance, async () => {
-    const [vmi] = vmis.byIndex(BY_UID, instance);
+    const [vmi] = vmis.byIndex(INSTANCES_BY_UID, instance);
     if (!isAlive(hypervisor, instance) || isMigrating(vmi?.status?.migrationState)) return undefined;
     const copies: DiskCopy[] = [];
     for (const { content, deviceId = '', isState } of disks) {
@@ -108,7 +108,7 @@ async function quiesced(
     await hypervisor.freeze(instance, { timeoutMs: FREEZE_MS, why: 'snapshot' });
   } catch (err) {
     log.warn({ err, domain: instance }, 'Cannot freeze a guest for its snapshot');
-    const [vmi] = vmis.byIndex(BY_UID, instance);
+    const [vmi] = vmis.byIndex(INSTANCES_BY_UID, instance);
     const message = `The file systems were not frozen for a snapshot: ${err instanceof Error ? err.message : String(err)}`;
     if (vmi !== undefined) events.record(vmi, { type: 'Warning', reason: 'QuiesceTimeout', message });
     for (const { content } of disks) await markNotQuiesced(content, parts);

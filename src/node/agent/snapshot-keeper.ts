@@ -34,7 +34,7 @@ import {
   type SnapshotParts,
 } from '#node/agent/snapshot-acts.ts';
 import { take } from '#node/agent/take-unused.ts';
-import { BY_UID, instanceOf } from '#node/domains/observe-domain.ts';
+import { INSTANCES_BY_UID, instanceUids } from '#node/domains/observe-domain.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { OwnWrites } from '#node/pods/own-writes.ts';
 import { SnapshotUnusable } from '#node/volumes-port.ts';
@@ -178,14 +178,14 @@ function isStateOf(instance: string, volume: Stored<PersistentVolume> | undefine
   const claim = volume && claimOf(volume);
   return (
     claim !== undefined &&
-    usersOf(claim, pods).some((pod) => instanceOf(pod).includes(instance) && stateClaimIn(pod) === claim.name)
+    usersOf(claim, pods).some((pod) => instanceUids(pod).includes(instance) && stateClaimIn(pod) === claim.name)
   );
 }
 
 function guestOf(instance: string, { hypervisor, vmis }: SnapshotParts): SetWorld['guest'] {
   if (isAlive(hypervisor, instance)) return 'running';
   if (hypervisor.get(instance) !== undefined) return 'gone';
-  const [vmi] = vmis.byIndex(BY_UID, instance);
+  const [vmi] = vmis.byIndex(INSTANCES_BY_UID, instance);
   const { phase = '' } = vmi?.status ?? {};
   const mayStart = vmi !== undefined && vmi.metadata.deletionTimestamp === undefined && phase !== 'Running';
   return mayStart && !ENDED.has(phase) ? 'starting' : 'gone';

@@ -17,7 +17,7 @@ import {
   type SnapshotParts,
   type SnapshotStatus,
 } from '#node/agent/snapshot-acts.ts';
-import { instanceOf } from '#node/domains/observe-domain.ts';
+import { instanceUids } from '#node/domains/observe-domain.ts';
 import type { WorkResult } from '#runtime/work-queue.ts';
 
 type Content = Stored<VolumeSnapshotContent>;
@@ -64,7 +64,7 @@ function throwIfInUse(volume: Stored<PersistentVolume>, { pods, vmis, hypervisor
   if (deletionTimestamp !== undefined) throw new Error(`PersistentVolume "${name}" is being deleted`);
   const claim = claimOf(volume);
   // Also one that is still to start: it would begin in the middle of the copy.
-  const pod = usersOf(claim, pods).find((user) => instanceOf(user).length > 0);
+  const pod = usersOf(claim, pods).find((user) => instanceUids(user).length > 0);
   if (pod !== undefined) throw new Error(`PersistentVolume "${name}" is in use by pod "${pod.metadata.name}"`);
   // A guest outlives its pod by a moment, and its pod does not tell of all of its disks.
   const [vmi] = guestsOf(claim, { vmis, hypervisor });

@@ -32,8 +32,8 @@ import {
   standsOn,
 } from '#node/agent/decide-volume.ts';
 import { dropFinalizer } from '#node/agent/drop-finalizer.ts';
-import { BY_UID, instanceOf } from '#node/domains/observe-domain.ts';
-import { getIfThere } from '#node/domains/start-domain.ts';
+import { INSTANCES_BY_UID, instanceUids } from '#node/domains/observe-domain.ts';
+import { getIfExists } from '#node/domains/start-domain.ts';
 import type { Turns } from '#node/domains/turns.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { DiskRefused, type Volumes } from '#node/volumes-port.ts';
@@ -132,7 +132,7 @@ async function keep(name: string, parts: VolumeKeeperParts): Promise<WorkResult>
 async function removeLeftover(name: string, parts: VolumeKeeperParts): Promise<WorkResult> {
   const { client, node, hypervisor, volumes, signal } = parts;
   // A cache may be late: by now, the next guest may be on its way here with that volume.
-  const volume = await getIfThere(client, PERSISTENT_VOLUMES, { name }, signal);
+  const volume = await getIfExists(client, PERSISTENT_VOLUMES, { name }, signal);
   if (volume === undefined || !hasLeftover(volume, node)) return {};
   if (isOpen(volume, hypervisor)) return { afterMs: LEFTOVER_IN_USE_MS };
   try {
@@ -177,13 +177,13 @@ async function growGuests(volume: Stored<PersistentVolume>, parts: VolumeKeeperP
   const users = usersOf({ namespace, name }, pods);
   const plugged = guestsOf({ namespace, name }, parts).map(({ metadata }) => metadata.uid);
   if (users.length === 0 && plugged.length === 0) return {};
-  const claim = await getIfThere(client, PERSISTENT_VOLUME_CLAIMS, { namespace, name }, signal);
+  const claim = await getIfExists(client, PERSISTENT_VOLUME_CLAIMS, { namespace, name }, signal);
   if (claim === undefined || claim.spec.volumeName !== volume.metadata.name || !hasGrown(volume, claim)) return {};
-  const running = [...new Set([...users.flatMap(instanceOf), ...plugged])].filter((id) => isAlive(hypervisor, id));
+  const running = [...new Set([...users.flatMap(instanceUids), ...plugged])].filter((id) => isAlive(hypervisor, id));
   // One that is still to start finds its volume grown; the claim waits to be told all the same.
   if (running.length === 0) return { afterMs: STARTING_MS };
   // On both sides a disk is as large as it was when its guest began to move.
-  const isMoving = running.some((id) => isGuestMoving(hypervisor.get(id), vmis.byIndex(BY_UID, id)[0]));
+  const isMoving = running.some((id) => isGuestMoving(hypervisor.get(id), vmis.byIndex(INSTANCES_BY_UID, id)[0]));
   if (isMoving || isOnTheMove(volume)) return { afterMs: STARTING_MS };
   const bytes = await volumes.grow(volume);
   for (const id of running) {

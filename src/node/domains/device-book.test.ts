@@ -9,7 +9,7 @@ import type { Domain } from '#node/hypervisor/hypervisor.ts';
 const DISK: LearnedDevice = { id: 'disk-a', type: 'disk', device: 'disk' };
 const NIC: LearnedDevice = { id: 'nic-a', type: 'interface', device: 'virtio' };
 
-/** One guest whose devices a test changes. */
+/** A guest whose devices a test can change. */
 function aScene() {
   const clock = new FakeClock();
   const guest = {
@@ -23,7 +23,7 @@ function aScene() {
     } as Domain,
     devices: [DISK],
     fault: undefined as Error | undefined,
-    /** What happens while it is asked. */
+    /** Called during each reading. */
     meanwhile: () => {},
   };
   const hypervisor = {
@@ -43,7 +43,7 @@ function aScene() {
   return { clock, guest, event, book, hypervisor, due: () => book.dueAtMs(guest.domain) };
 }
 
-test('a domain is read when it is first seen, and not again', async () => {
+test('a domain is read once', async () => {
   const { book, clock, due } = aScene();
   assert.equal(due(), 0);
   await book.read('u');
@@ -52,20 +52,23 @@ test('a domain is read when it is first seen, and not again', async () => {
 });
 
 const reasons: Record<string, { change: Partial<Domain>; due: number | undefined }> = {
-  'something came or went': { change: { deviceEvents: 1 }, due: 0 },
-  'it was started anew': { change: { startedAtMs: 2 }, due: 0 },
-  'it was paused': { change: { current: { state: 'paused' } }, due: undefined },
-  'it has ended': { change: { current: { state: 'ended', how: 'shutdown' }, deviceEvents: 1 }, due: undefined },
+  'after a device event': { change: { deviceEvents: 1 }, due: 0 },
+  'after a new start': { change: { startedAtMs: 2 }, due: 0 },
+  'after a pause': { change: { current: { state: 'paused' } }, due: undefined },
+  'after the end of the guest': {
+    change: { current: { state: 'ended', how: 'shutdown' }, deviceEvents: 1 },
+    due: undefined,
+  },
 };
 for (const [sentence, { change, due }] of Object.entries(reasons)) {
-  test(`${sentence}: it is ${due === undefined ? 'not ' : ''}read again`, async () => {
+  test(`${sentence}, a domain is ${due === undefined ? 'not ' : ''}read again`, async () => {
     const { book, guest } = aScene();
     await book.read('u');
     assert.equal(book.dueAtMs({ ...guest.domain, ...change }), due);
   });
 }
 
-test('what comes while it is read makes another reading due', async () => {
+test('a change during a reading makes another reading due', async () => {
   const { book, guest, event, due } = aScene();
   guest.meanwhile = () => event([DISK, NIC]);
   await book.read('u');
@@ -73,7 +76,7 @@ test('what comes while it is read makes another reading due', async () => {
   assert.equal(due(), 0);
 });
 
-test('a reading that fails is due again later and later, and the last one stands', async () => {
+test('a failed reading is repeated with backoff, and the last one stays valid', async () => {
   const { book, clock, guest, event, due } = aScene();
   await book.read('u');
   const before = book.get('u');
@@ -91,7 +94,7 @@ test('a reading that fails is due again later and later, and the last one stands
   assert.deepEqual([due(), book.get('u')?.devices], [undefined, [NIC]]);
 });
 
-test('the revision rises with each change, also where the clock was set back, and stays where nothing changed', async () => {
+test('the revision increases only with changes, also after the clock was set back', async () => {
   const { book, clock, event } = aScene();
   await book.read('u');
   const first = book.get('u')!.revision;
@@ -104,7 +107,7 @@ test('the revision rises with each change, also where the clock was set back, an
   assert.equal(book.get('u')!.revision, first + 1);
 });
 
-test('an agent that comes next goes on from what was told', async () => {
+test('the next agent continues from the reported hash and revision', async () => {
   const { hypervisor, clock } = aScene();
   const told = { hash: deviceHash([DISK]), revision: clock.now() + 5000 };
   const same = new DeviceBook({ hypervisor, clock });
@@ -115,14 +118,14 @@ test('an agent that comes next goes on from what was told', async () => {
   assert.equal(other.get('u')?.revision, told.revision + 1);
 });
 
-test('what is forgotten is read again', async () => {
+test('a forgotten domain is read again', async () => {
   const { book, due } = aScene();
   await book.read('u');
   book.forget('u');
   assert.deepEqual([book.get('u'), due()], [undefined, 0]);
 });
 
-test('events that change nothing are read ever less often, until something changes', async () => {
+test('events without a change are read with backoff, until the devices change', async () => {
   const { book, clock, event, due } = aScene();
   await book.read('u');
   event([DISK]);
@@ -140,5 +143,5 @@ test('events that change nothing are read ever less often, until something chang
   event([DISK, NIC]);
   await book.read('u');
   event([DISK]);
-  assert.equal(due(), 0, 'what comes and goes is read at once');
+  assert.equal(due(), 0, 'a changed device is read at once');
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Turns } from '#node/domains/turns.ts';
 
-test('callers of one domain wait for each other, also after a failure; others do not', async () => {
+test('callers of one domain wait for each other, also after a failure; callers of other domains do not wait', async () => {
   const turns = new Turns();
   const seen: string[] = [];
   const { promise: gate, resolve: open } = Promise.withResolvers<void>();

@@ -8,7 +8,7 @@ import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/vir
 import type { Stored } from '#kube/meta.ts';
 import { backoffMs } from '#lib/backoff.ts';
 import { invariant } from '#lib/invariant.ts';
-import { getIfThere, volumeLookups } from '#node/domains/start-domain.ts';
+import { getIfExists, volumeLookups } from '#node/domains/start-domain.ts';
 import type { MigrationGate } from '#node/endpoint/endpoint-agent.ts';
 import type { Domain } from '#node/hypervisor/hypervisor.ts';
 import { Channel } from '#node/migration/channel.ts';
@@ -226,7 +226,7 @@ export class Migrations implements MigrationGate {
   async #written({ id, name }: Domain, uid: string): Promise<'migrated' | 'aborted' | undefined> {
     const { client, node, signal } = this.#parts;
     const [namespace = '', vmiName = ''] = name.split('/');
-    const vmi = await getIfThere(client, VIRTUAL_MACHINE_INSTANCES, { namespace, name: vmiName }, signal);
+    const vmi = await getIfExists(client, VIRTUAL_MACHINE_INSTANCES, { namespace, name: vmiName }, signal);
     return vmi?.metadata.uid === id ? writtenVerdict(vmi, uid, node.name) : undefined;
   }
 

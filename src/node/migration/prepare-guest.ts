@@ -10,10 +10,10 @@ import type { Stored } from '#kube/meta.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
 import { backoffMs } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
-import { isActive } from '#node/domains/active-pod.ts';
+import { isActivePod } from '#node/domains/active-pod.ts';
 import type { NodeFacts } from '#node/domains/domain-world.ts';
-import { BY_INSTANCE } from '#node/domains/observe-domain.ts';
-import { getIfThere, volumeLookups, type GuestKernel } from '#node/domains/start-domain.ts';
+import { PODS_BY_INSTANCE } from '#node/domains/observe-domain.ts';
+import { getIfExists, volumeLookups, type GuestKernel } from '#node/domains/start-domain.ts';
 import type { Turns } from '#node/domains/turns.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { Incoming, MigrationDoor } from '#node/hypervisor/migration.ts';
@@ -97,15 +97,15 @@ async function lookUp(
   signal: AbortSignal,
 ): Promise<Found | NotYet> {
   const { namespace, name } = instance;
-  const vmi = await getIfThere(client, VIRTUAL_MACHINE_INSTANCES, { namespace, name }, signal);
+  const vmi = await getIfExists(client, VIRTUAL_MACHINE_INSTANCES, { namespace, name }, signal);
   if (vmi?.metadata.uid !== instance.uid) throw new Error(`there is no instance ${namespace}/${name} of this uid`);
   const { migrationState: told } = vmi.status ?? {};
   const isTold = told?.migrationUid === uid && told.sourceNode === from && told.targetNode === node.name;
   if (!isTold || told.completed === true) throw new Error(`the instance ${namespace}/${name} is not to come here`);
   const pod = pods
-    .byIndex(BY_INSTANCE, instance.uid)
+    .byIndex(PODS_BY_INSTANCE, instance.uid)
     .find(({ metadata }) => metadata.labels?.[MIGRATION_UID_LABEL] === uid && metadata.name === told.targetPod);
-  if (pod === undefined || !isActive(pod, vmi)) return { notYet: `the pod ${told.targetPod ?? ''} is not known here` };
+  if (pod === undefined || !isActivePod(pod, vmi)) return { notYet: `the pod ${told.targetPod ?? ''} is not known here` };
   if (pod.metadata.deletionTimestamp !== undefined || hasEnded(pod)) {
     throw new Error(`the pod ${pod.metadata.name} has come to its end`);
   }

@@ -133,7 +133,7 @@ export class TargetSession {
     }
     this.#channel.say({ type: 'arrived', downtimeMs: this.#wentOn() });
     if (this.#vmi === undefined) return;
-    for (const [name, claim] of hotpluggableClaims(this.#vmi)) hotplugNotes.standsOn(this.#id, `disk-${name}`, claim);
+    for (const [name, claim] of hotpluggableClaims(this.#vmi)) hotplugNotes.recordClaim(this.#id, `disk-${name}`, claim);
     const message = `The VirtualMachineInstance migrated to node ${node.name}.`;
     events.record(this.#vmi, { type: 'Normal', reason: 'Migrated', message });
   }
@@ -175,7 +175,7 @@ export class TargetSession {
     if (migration?.uid === this.uid && migration.role === 'target' && migration.step !== 'waiting') return undefined;
     this.#channel.say({ type: this.#vmi === undefined ? 'refused' : 'failed', message });
     // Before that it was nobody's business here.
-    if (this.#vmi !== undefined) notes.failed(this.#id, MIGRATION_ABORTED_REASON, message);
+    if (this.#vmi !== undefined) notes.recordFailure(this.#id, MIGRATION_ABORTED_REASON, message);
     return undefined;
   }
 }

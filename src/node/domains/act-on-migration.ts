@@ -1,36 +1,36 @@
-/** Carries out what decide-outgoing.ts and decide-incoming.ts ask for. What takes long goes on in the background. */
+/** Carries out the actions of decide-outgoing.ts and decide-incoming.ts. Long ones continue in the background. */
 import { invariant, unreachable } from '#lib/invariant.ts';
-import type { ActParts } from '#node/domains/act.ts';
+import type { DomainActionParts } from '#node/domains/act-on-domain.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
 
-type MoveAction = Extract<
+type MigrationAction = Extract<
   DomainAction,
-  { readonly do: 'migrate' | 'abortMigration' | 'takeBack' | 'giveUp' | 'leave' | 'commit' | 'askOutcome' }
+  { readonly do: 'migrate' | 'abortMigration' | 'takeBack' | 'destroyStale' | 'leave' | 'commit' | 'askOutcome' }
 >;
 
-/** Whether the domain is not what it was. */
-export async function actOnMove(
+/** Reports whether the action changed the domain. */
+export async function actOnMigration(
   id: string,
-  action: MoveAction,
+  action: MigrationAction,
   { vmi, domain }: DomainWorld,
-  { hypervisor, migrations, events, node, log }: ActParts,
+  { hypervisor, migrations, events, node, log }: DomainActionParts,
 ): Promise<boolean> {
   switch (action.do) {
     case 'migrate':
-      invariant(vmi !== undefined, 'what migrates is the guest of an instance');
+      invariant(vmi !== undefined, 'only the guest of an instance migrates');
       migrations.begin(vmi);
       return false;
     case 'abortMigration':
-      log.info({ domain: id, why: action.why }, 'giving up the migration of a guest');
+      log.info({ domain: id, why: action.why }, 'Aborting the migration of a guest');
       migrations.abort(id, action.why);
       return false;
     case 'takeBack':
       await hypervisor.takeBack(id);
       return true;
-    case 'giveUp': {
-      const message = `The guest that was left on node ${node.name} is switched off: it was given to node ${action.to}.`;
-      log.warn({ domain: id, to: action.to }, 'switching off a guest that was given to another node meanwhile');
+    case 'destroyStale': {
+      const message = `The guest on node ${node.name} is switched off, because it now belongs to node ${action.to}.`;
+      log.warn({ domain: id, to: action.to }, 'Switching off a guest that now belongs to another node');
       await hypervisor.destroy(id);
       if (vmi !== undefined) events.record(vmi, { type: 'Warning', reason: 'GuestGivenUp', message });
       return true;
@@ -43,7 +43,7 @@ export async function actOnMove(
       migrations.wentOn(id, domain?.migration?.uid);
       return true;
     case 'askOutcome':
-      invariant(domain !== undefined, 'what is stored is there');
+      invariant(domain !== undefined, 'a stored guest has a domain');
       migrations.ask(domain);
       return false;
     default:
