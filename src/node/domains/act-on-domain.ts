@@ -112,7 +112,7 @@ export async function actOnDomain(
     case 'destroyStale':
     case 'leave':
     case 'commit':
-    case 'askOutcome':
+    case 'queryOutcome':
       return (await actOnMigration(id, action, world, parts)) ? CHANGED : {};
     case 'removePod':
       invariant(world.pod !== undefined, 'only an existing pod is removed');

@@ -6,7 +6,7 @@ import type { DomainWorld } from '#node/domains/domain-world.ts';
 
 type MigrationAction = Extract<
   DomainAction,
-  { readonly do: 'migrate' | 'abortMigration' | 'takeBack' | 'destroyStale' | 'leave' | 'commit' | 'askOutcome' }
+  { readonly do: 'migrate' | 'abortMigration' | 'takeBack' | 'destroyStale' | 'leave' | 'commit' | 'queryOutcome' }
 >;
 
 /** Reports whether the action changed the domain. */
@@ -19,7 +19,7 @@ export async function actOnMigration(
   switch (action.do) {
     case 'migrate':
       invariant(vmi !== undefined, 'only the guest of an instance migrates');
-      migrations.begin(vmi);
+      migrations.startSending(vmi);
       return false;
     case 'abortMigration':
       log.info({ domain: id, why: action.why }, 'Aborting the migration of a guest');
@@ -40,11 +40,11 @@ export async function actOnMigration(
       return true;
     case 'commit':
       await hypervisor.commit(id);
-      migrations.wentOn(id, domain?.migration?.uid);
+      migrations.recordResumed(id, domain?.migration?.uid);
       return true;
-    case 'askOutcome':
+    case 'queryOutcome':
       invariant(domain !== undefined, 'a stored guest has a domain');
-      migrations.ask(domain);
+      migrations.queryOutcome(domain);
       return false;
     default:
       return unreachable(action);

@@ -80,23 +80,23 @@ const targets: Record<string, MigrationFacts & { want: readonly string[] }> = {
   'asks the source for the outcome if the guest is stored': {
     record: targetRecord('stored'),
     current: arriving,
-    want: ['reportPod Running MigrationTarget', 'askOutcome'],
+    want: ['reportPod Running MigrationTarget', 'queryOutcome'],
   },
   'asks the source also if the pod is deleted': {
     record: targetRecord('stored'),
     current: arriving,
     deleted: 30,
-    want: ['reportPod Running MigrationTarget', 'askOutcome'],
+    want: ['reportPod Running MigrationTarget', 'queryOutcome'],
   },
   'asks the source also if the guest has crashed': {
     record: targetRecord('stored'),
     current: crashed,
-    want: ['askOutcome'],
+    want: ['queryOutcome'],
   },
   'does not ask while an answer is pending': {
     record: targetRecord('stored'),
     current: arriving,
-    notes: outcomeQuery({ isAsked: true }),
+    notes: outcomeQuery({ isPending: true }),
     want: ['reportPod Running MigrationTarget'],
   },
   'asks again after the backoff': {
@@ -126,8 +126,8 @@ const targets: Record<string, MigrationFacts & { want: readonly string[] }> = {
   'ignores an answer about another migration': {
     record: targetRecord('stored'),
     current: arriving,
-    notes: { question: { uid: 'm-0', answer: 'aborted', isAsked: false, tries: 1, dueAtMs: 0 } },
-    want: ['reportPod Running MigrationTarget', 'askOutcome'],
+    notes: { outcomeQuery: { uid: 'm-0', answer: 'aborted', isPending: false, tries: 1, dueAtMs: 0 } },
+    want: ['reportPod Running MigrationTarget', 'queryOutcome'],
   },
   'reports a guest as committed that crashed after the source had migrated': {
     record: targetRecord('stored'),

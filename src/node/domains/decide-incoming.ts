@@ -85,7 +85,7 @@ function decideStored(
 ): readonly DomainAction[] | undefined {
   const { elapsedMs } = world;
   const uid = domain.migration?.uid;
-  const question = world.migration?.question?.uid === uid ? world.migration?.question : undefined;
+  const question = world.migration?.outcomeQuery?.uid === uid ? world.migration?.outcomeQuery : undefined;
   const hasCrashed = domain.current.state === 'ended';
   if (question?.answer === 'aborted') return discardIncoming(world, pod, domain);
   if (question?.answer === 'migrated') {
@@ -96,9 +96,9 @@ function decideStored(
     return [{ do: 'reportPod', view }];
   }
   const waiting = hasCrashed ? [] : report;
-  if (question?.isAsked === true) return waiting;
+  if (question?.isPending === true) return waiting;
   const dueInMs = (question?.dueAtMs ?? 0) - elapsedMs;
-  return [...waiting, dueInMs > 0 ? { do: 'recheck', afterMs: dueInMs } : { do: 'askOutcome' }];
+  return [...waiting, dueInMs > 0 ? { do: 'recheck', afterMs: dueInMs } : { do: 'queryOutcome' }];
 }
 
 function discardIncoming(world: DomainWorld, pod: Stored<Pod>, domain: Domain): readonly DomainAction[] {

@@ -92,7 +92,7 @@ const sources: Record<string, MigrationFacts & { want: readonly string[] }> = {
   'waits for the final progress before it reports the migration': {
     state: REQUESTED,
     notes: {
-      outgoing: { uid: UID, progress: { migrationUid: UID, phase: 'Switching' }, isOver: false, holdsWord: true },
+      outgoing: { uid: UID, progress: { migrationUid: UID, phase: 'Switching' }, isOver: false, withholdsReport: true },
     },
     record: sourceRecord('migrated'),
     current: pausedForMigration,

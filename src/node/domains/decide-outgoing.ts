@@ -46,7 +46,7 @@ export function decideOutgoing(world: DomainWorld): OutgoingDecision | undefined
   const { domain, vmi, pod, migration: notes } = world;
   if (domain === undefined) return undefined;
   const session = notes?.outgoing?.isOver === false ? notes.outgoing : undefined;
-  if (session?.holdsWord === true) return { is: 'exclusive', actions: [] };
+  if (session?.withholdsReport === true) return { is: 'exclusive', actions: [] };
   const record = domain.migration?.role === 'source' ? domain.migration : undefined;
   const hasMigrated = record?.step === 'migrated' || record?.step === 'left';
   if (session !== undefined && !(hasMigrated && record.uid === session.uid)) {

@@ -48,7 +48,7 @@ export type DomainAction =
   /** Resumes a received guest. Only after the source recorded `migrated`. May be repeated. */
   | { readonly do: 'commit' }
   /** Asks the source for the outcome of a migration whose guest is stored here. The answer arrives later. */
-  | { readonly do: 'askOutcome' }
+  | { readonly do: 'queryOutcome' }
   /** Deletes the pod object. Only if this node has nothing left of it. */
   | { readonly do: 'removePod' }
   /** Decides again after this time, if no change comes first. */

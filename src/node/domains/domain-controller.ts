@@ -77,7 +77,7 @@ export function startDomainController(parts: DomainControllerParts): DomainContr
     vmis.onChange((_, change) => queue.add((change.new ?? change.old)!.metadata.uid)),
     hypervisor.onChange((id) => queue.add(id)),
   ];
-  parts.migrations.follow((id) => queue.add(id));
+  parts.migrations.setListener((id) => queue.add(id));
   parts.agents.onChange((id) => queue.add(id));
   parts.probes.onChange((id) => queue.add(id));
   // This includes guests whose pods are gone.
@@ -111,7 +111,7 @@ async function processDomain(id: string, parts: DomainControllerParts): Promise<
  */
 function isInMigrationSession(id: string, { hypervisor, migrations }: DomainControllerParts): boolean {
   if (migrations.isSending(id)) return true;
-  return migrations.of(id).incoming !== undefined && hypervisor.get(id)?.migration?.role === 'target';
+  return migrations.get(id).incoming !== undefined && hypervisor.get(id)?.migration?.role === 'target';
 }
 
 /** The actions that need no lock. All others are decided again when the session is over. */
@@ -160,7 +160,7 @@ async function observe(
     reading: readings.get(id),
     readingDueAtMs: domain && readings.dueAtMs(domain),
     hotplugNotes: hotplugNotes.get(id),
-    migration: parts.migrations.of(id),
+    migration: parts.migrations.get(id),
     agent: parts.agents.get(id),
     health: vmi && parts.probes.of(vmi),
     attempt,

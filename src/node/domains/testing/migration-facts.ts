@@ -113,5 +113,5 @@ export const session = (phase: MigrationProgress['phase'] = 'Copying', isOver = 
 });
 export const incoming: MigrationNotes = { incoming: { uid: UID } };
 export const outcomeQuery = (more: object): MigrationNotes => ({
-  question: { uid: UID, isAsked: false, tries: 1, dueAtMs: 0, ...more },
+  outcomeQuery: { uid: UID, isPending: false, tries: 1, dueAtMs: 0, ...more },
 });
