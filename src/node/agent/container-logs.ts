@@ -28,7 +28,7 @@ export function containerLog(
     if (hypervisor.get(role.uid)?.name !== `${namespace}/${role.instance}`) return NOTHING_SAID;
     return container === CONSOLE_CONTAINER ? consoleLog(hypervisor, role.uid) : hypervisorLog(hypervisor, role.uid);
   }
-  const run = programs.run(pod);
+  const run = programs.runOf(pod);
   if (run === undefined) return NOTHING_SAID;
   return { timed: false, read: async () => run.read(), follow: (signal) => run.follow(signal) };
 }

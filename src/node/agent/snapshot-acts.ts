@@ -226,7 +226,7 @@ export async function tell(
   const body = { metadata, status: { ...status, error: error ?? null } };
   try {
     const patch = { type: 'merge', body } as const;
-    own.wrote(await client.patch(VOLUME_SNAPSHOT_CONTENTS, { name }, patch, { subresource: 'status', signal }));
+    own.record(await client.patch(VOLUME_SNAPSHOT_CONTENTS, { name }, patch, { subresource: 'status', signal }));
   } catch (fault) {
     if (!isApiError(fault, 'NotFound')) throw fault;
   }

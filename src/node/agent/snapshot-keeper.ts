@@ -96,7 +96,7 @@ export function startSnapshotKeeper(given: SnapshotKeeperParts): { idle(): Promi
     return await keepSingle(name, parts);
   });
 
-  const leaveOwn = parts.own.follow(contents);
+  const leaveOwn = parts.own.track(contents);
   const leaveContents = contents.onChange((name, change) => {
     const content = change.new ?? change.old;
     if (content === undefined) return;

@@ -22,11 +22,11 @@ import { progressToReport } from '#node/domains/decide-outgoing.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { Migrations } from '#node/migration/migrations.ts';
 import type { OwnWrites } from '#node/pods/own-writes.ts';
-import { podStatus, type PodView } from '#node/pods/pod-status.ts';
+import { buildPodStatus, type PodView } from '#node/pods/pod-status.ts';
 import { removePod, reportPod } from '#node/pods/pod-writer.ts';
 import type { Volumes } from '#node/volumes-port.ts';
 import type { EventSink } from '#runtime/events.ts';
-import { podToken } from '#node/pods/pod-token.ts';
+import { requestPodToken } from '#node/pods/pod-token.ts';
 
 export interface DomainActionParts {
   readonly client: Client;
@@ -132,7 +132,7 @@ async function start(id: string, world: DomainWorld, parts: DomainActionParts): 
   const { capabilities } = node;
   const stateClaim = world.pod && stateClaimIn(world.pod);
   const { pod } = world;
-  const token = pod && ((account: string) => podToken(parts.client, pod, account, parts.signal));
+  const token = pod && ((account: string) => requestPodToken(parts.client, pod, account, parts.signal));
   const outcome = await startInstance(vmi, { ...parts, capabilities, stateClaim, ...(token && { token }) }).catch(
     (error: unknown) => {
       // Volumes may have been prepared already; the noted attempt makes sure that they are released when the pod is deleted.
@@ -161,8 +161,8 @@ async function reportPodView(world: DomainWorld, view: PodView, parts: DomainAct
   invariant(pod !== undefined, 'only an existing pod is reported');
   const { node, clock, ownPods } = parts;
   const wasReported = pod.status?.phase === view.phase;
-  const written = await reportPod(pod, podStatus(pod, view, { hostIp: node.hostIp, nowMs: clock.now() }), parts);
-  if (written !== pod) ownPods.wrote(written);
+  const written = await reportPod(pod, buildPodStatus(pod, view, { hostIp: node.hostIp, nowMs: clock.now() }), parts);
+  if (written !== pod) ownPods.record(written);
   if (wasReported) return;
   if (view.reason === MIGRATED_REASON) return;
   if (view.phase === 'Succeeded') recordEvent(world, parts, 'Stopped', 'The VirtualMachineInstance was shut down.');
@@ -195,7 +195,7 @@ async function reportVmi(
   const progress = progressToReport(world);
   const facts = { domain, inspection, reading, hotplug, agent, progress, node, nowMs: clock.now() };
   const written = await writeVmiStatus(vmi, facts, parts);
-  if (written !== undefined) ownVmis.wrote(written);
+  if (written !== undefined) ownVmis.record(written);
   hotplugNotes.forgetCleared(id);
 }
 

@@ -68,8 +68,8 @@ export function startDomainController(parts: DomainControllerParts): DomainContr
     },
   });
   const unsubscribes = [
-    ownPods.follow(pods),
-    ownVmis.follow(vmis),
+    ownPods.track(pods),
+    ownVmis.track(vmis),
     pods.onChange((_, change) => {
       for (const pod of [change.old, change.new])
         if (pod !== undefined) for (const id of instanceUids(pod)) queue.add(id);

@@ -4,7 +4,7 @@ import { timestamp } from '#lib/clock.ts';
 import type { Domain, DomainState } from '#node/hypervisor/hypervisor.ts';
 import type { DomainMigration } from '#node/hypervisor/migration.ts';
 import type { Health } from '#node/probes/probe-keeper.ts';
-import { terminated, type PodView } from '#node/pods/pod-status.ts';
+import { terminatedState, type PodView } from '#node/pods/pod-status.ts';
 
 /** How each end of a domain appears in the pod, with the exit code that the QEMU process would have had. */
 const END_STATES = {
@@ -46,7 +46,7 @@ function endedView(
 ): PodView {
   const { phase, exitCode, containerReason, reason } = END_STATES[ended.how];
   const message = ended.message ?? MESSAGES[ended.how];
-  const state = terminated({ exitCode, reason: containerReason, message, startedAtMs, finishedAtMs });
+  const state = terminatedState({ exitCode, reason: containerReason, message, startedAtMs, finishedAtMs });
   return {
     phase,
     ...(reason === undefined ? {} : { reason }),
@@ -62,6 +62,6 @@ function endedView(
  */
 export function lostGuestView(nowMs: number): PodView {
   const message = 'The guest ran on this node and no longer exists.';
-  const state = terminated({ exitCode: 137, reason: 'GuestLost', message, startedAtMs: nowMs, finishedAtMs: nowMs });
+  const state = terminatedState({ exitCode: 137, reason: 'GuestLost', message, startedAtMs: nowMs, finishedAtMs: nowMs });
   return { phase: 'Failed', reason: 'GuestLost', message, state };
 }

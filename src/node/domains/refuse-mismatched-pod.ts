@@ -3,7 +3,7 @@ import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { DomainActionParts } from '#node/domains/act-on-domain.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
-import { podStatus, refusedView } from '#node/pods/pod-status.ts';
+import { buildPodStatus, refusedView } from '#node/pods/pod-status.ts';
 import { removePod, reportPod } from '#node/pods/pod-writer.ts';
 
 const REFUSED = refusedView(
@@ -18,5 +18,5 @@ export async function refuseMismatchedPod(pod: Stored<Pod>, parts: DomainActionP
   }
   if (hasEnded(pod)) return;
   const { node, clock, ownPods } = parts;
-  ownPods.wrote(await reportPod(pod, podStatus(pod, REFUSED, { hostIp: node.hostIp, nowMs: clock.now() }), parts));
+  ownPods.record(await reportPod(pod, buildPodStatus(pod, REFUSED, { hostIp: node.hostIp, nowMs: clock.now() }), parts));
 }
