@@ -55,7 +55,7 @@ export function decideDomain(world: DomainWorld): readonly DomainAction[] {
  * once it has ended.
  */
 function hasFailedLiveness({ domain, health }: DomainWorld): boolean {
-  return health?.dead !== undefined && domain?.current.state !== 'ended';
+  return health?.livenessFailure !== undefined && domain?.current.state !== 'ended';
 }
 
 /** Leaves a domain that the host API created to the host API. Only its devices are read, as for every guest. */

@@ -20,7 +20,7 @@ import {
   type ObservedObjects,
 } from '#node/domains/observe-domain.ts';
 import type { AgentReader } from '#node/guest-agent/agent-reader.ts';
-import type { ProbeKeeper } from '#node/probes/probe-keeper.ts';
+import type { ProbeRunner } from '#node/probes/probe-runner.ts';
 import { refuseMismatchedPod } from '#node/domains/refuse-mismatched-pod.ts';
 import type { Turns } from '#node/domains/turns.ts';
 import { ReadRules } from '#runtime/decision-reads.ts';
@@ -31,7 +31,7 @@ export interface DomainControllerParts extends DomainActionParts {
   readonly vmis: Informer<VirtualMachineInstance>;
   readonly turns: Turns;
   readonly agents: AgentReader;
-  readonly probes: ProbeKeeper;
+  readonly probes: ProbeRunner;
   /** Number of guests that are processed at the same time. */
   readonly concurrency?: number;
 }
@@ -162,7 +162,7 @@ async function observe(
     hotplugNotes: hotplugNotes.get(id),
     migration: parts.migrations.get(id),
     agent: parts.agents.get(id),
-    health: vmi && parts.probes.of(vmi),
+    health: vmi && parts.probes.healthOf(vmi),
     attempt,
     stop: stopping,
     node,

@@ -3,7 +3,7 @@ import { MIGRATED_REASON, UNREADY_REASON } from '#api/names.ts';
 import { timestamp } from '#lib/clock.ts';
 import type { Domain, DomainState } from '#node/hypervisor/hypervisor.ts';
 import type { DomainMigration } from '#node/hypervisor/migration.ts';
-import type { Health } from '#node/probes/probe-keeper.ts';
+import type { GuestHealth } from '#node/probes/probe-runner.ts';
 import { terminatedState, type PodView } from '#node/pods/pod-status.ts';
 
 /** How each end of a domain appears in the pod, with the exit code that the QEMU process would have had. */
@@ -22,7 +22,7 @@ const MESSAGES = {
 } as const;
 
 /** Returns the pod's view of a domain in any state. */
-export function domainView(domain: Domain, nowMs: number, health: Health = {}): PodView {
+export function domainView(domain: Domain, nowMs: number, health: GuestHealth = {}): PodView {
   const { current, startedAtMs, migration } = domain;
   const committed = migration && { committed: { uid: migration.uid, is: isCommitted(migration) } };
   if (current.state === 'ended') return { ...endedView(current, startedAtMs, nowMs), ...committed };
@@ -62,6 +62,12 @@ function endedView(
  */
 export function lostGuestView(nowMs: number): PodView {
   const message = 'The guest ran on this node and no longer exists.';
-  const state = terminatedState({ exitCode: 137, reason: 'GuestLost', message, startedAtMs: nowMs, finishedAtMs: nowMs });
+  const state = terminatedState({
+    exitCode: 137,
+    reason: 'GuestLost',
+    message,
+    startedAtMs: nowMs,
+    finishedAtMs: nowMs,
+  });
   return { phase: 'Failed', reason: 'GuestLost', message, state };
 }

@@ -6,7 +6,7 @@ import type { StartAttempt, StopState } from '#node/domains/domain-action.ts';
 import type { Reading } from '#node/domains/device-book.ts';
 import type { DeviceNotes } from '#node/domains/hotplug-devices.ts';
 import type { AgentNews } from '#node/guest-agent/agent-reader.ts';
-import type { Health } from '#node/probes/probe-keeper.ts';
+import type { GuestHealth } from '#node/probes/probe-runner.ts';
 import type { MigrationNotes } from '#node/migration/migrations.ts';
 import type { Capabilities, Domain, DomainInspection } from '#node/hypervisor/hypervisor.ts';
 
@@ -30,7 +30,7 @@ export interface DomainWorld {
   /** The last report of the guest agent. */
   readonly agent?: AgentNews | undefined;
   /** The results of the probes. */
-  readonly health?: Health | undefined;
+  readonly health?: GuestHealth | undefined;
   readonly attempt: StartAttempt | undefined;
   readonly stop: StopState | undefined;
   readonly node: NodeFacts;

@@ -18,5 +18,7 @@ export async function refuseMismatchedPod(pod: Stored<Pod>, parts: DomainActionP
   }
   if (hasEnded(pod)) return;
   const { node, clock, ownPods } = parts;
-  ownPods.record(await reportPod(pod, buildPodStatus(pod, REFUSED, { hostIp: node.hostIp, nowMs: clock.now() }), parts));
+  ownPods.record(
+    await reportPod(pod, buildPodStatus(pod, REFUSED, { hostIp: node.hostIp, nowMs: clock.now() }), parts),
+  );
 }

@@ -15,7 +15,7 @@ async function outputAndCode(program: ProgramProcess): Promise<{ output: string;
 test('a program gets only the args and variables of the pod', async () => {
   const run = node('console.log(process.argv[1], process.env.SELFSAME_X, process.env.HOME); process.exit(3)');
   assert.deepEqual(await outputAndCode(run(['version'], { SELFSAME_X: '1' })), {
-    said: 'version 1 undefined\n',
+    output: 'version 1 undefined\n',
     code: 3,
   });
 });
