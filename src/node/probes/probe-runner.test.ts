@@ -49,7 +49,7 @@ test('a guest that refuses three times in a row fails its liveness probe', async
   assert.deepEqual(health(), {});
   guest.isOpen = false;
   await clock.advance(3000);
-  assert.deepEqual(health(), { dead: 'the guest refused the connection' });
+  assert.deepEqual(health(), { livenessFailure: 'the guest refused the connection' });
   assert.deepEqual(events, ['Unhealthy', 'Unhealthy', 'Unhealthy', 'LivenessProbeFailed']);
   runner.stop();
   assert.equal(clock.pendingTimers, 0);
@@ -79,6 +79,6 @@ test('a guest with an unknown address is not stopped, and one Event is recorded'
   assert.deepEqual([health(), events], [{}, ['Unhealthy']]);
   guest.isUnknown = false;
   await clock.advance(3000);
-  assert.deepEqual(health(), { dead: 'the guest refused the connection' });
+  assert.deepEqual(health(), { livenessFailure: 'the guest refused the connection' });
   runner.stop();
 });

@@ -86,5 +86,5 @@ test('another node that answers in its place is not taken for it', async (t) => 
 
 test('nobody is let in before the agent is there', async (t) => {
   const { peersOf } = await aScene(t);
-  await assert.rejects(peersOf('system:node:node-1').open('node-2', {}), /guests of this node stay where they are/);
+  await assert.rejects(peersOf('system:node:node-1').open('node-2', {}), /this node does not support migrations/);
 });
