@@ -20,13 +20,13 @@ interface Facts {
   readonly phase?: 'Bound' | 'Released' | 'Available';
 }
 
-const OURS = { 'pv.kubernetes.io/provisioned-by': 'selfsame.io/local' };
+const PROVISIONED = { 'pv.kubernetes.io/provisioned-by': 'selfsame.io/local' };
 const DELETED = {
   deletionTimestamp: '2030-01-01T00:00:00Z',
   finalizers: ['selfsame.io/volume-data'],
-  annotations: OURS,
+  annotations: PROVISIONED,
 };
-const at = (node: string) => ({ annotations: { ...OURS, 'selfsame.io/volume-node': node } });
+const at = (node: string) => ({ annotations: { ...PROVISIONED, 'selfsame.io/volume-node': node } });
 
 function aVolume({ metadata, spec, phase = 'Released' }: Facts = {}): Stored<PersistentVolume> {
   return {

@@ -132,7 +132,7 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
   };
   const registration = register({ client, nodes, description, clock, log, signal });
   const events = new EventRecorder({ writer: client, clock, log, component: 'virt-handler', instance: name, signal });
-  const turns = new Turns();
+  const locks = new Turns();
   const readings = new DeviceBook({ hypervisor, clock });
   const agents = new AgentReader({ hypervisor, clock, log });
   const host = await openHostApi({
@@ -141,12 +141,12 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     hypervisor,
     book: readings,
     agents,
-    turns,
+    turns: locks,
     capabilities,
     clock,
     log,
   });
-  const shared = { client, pods, vmis, hypervisor, volumes, turns, clock, log, signal };
+  const shared = { client, pods, vmis, hypervisor, volumes, locks, clock, log, signal };
   const domainParts = {
     ...shared,
     guest: options.guest,
@@ -200,7 +200,7 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
       stopWatchdogEvents();
       await Promise.all([migrations.stop(), ...parts.map((part) => part.stop()), caches.stopped()]);
     },
-    ...endpointAgent({ hypervisor, ports, vmis, turns, migrations }),
+    ...endpointAgent({ hypervisor, ports, vmis, locks, migrations }),
     ...(options.peers && { migrations }),
     ...(disks && { disks }),
     host,
@@ -253,17 +253,17 @@ function endpointAgent({
   hypervisor,
   ports,
   vmis,
-  turns,
+  locks,
   migrations,
 }: {
   readonly hypervisor: Hypervisor;
   readonly ports: GuestPortConnector;
   readonly vmis: Informer<VirtualMachineInstance>;
-  readonly turns: Turns;
+  readonly locks: Turns;
   readonly migrations: Migrations;
 }): Omit<EndpointAgent, 'logs' | 'host' | 'disks' | 'migrations'> {
   const runExclusively = (id: string, work: (id: string) => Promise<void>) =>
-    turns.take(id, async () => {
+    locks.take(id, async () => {
       // A migration may have started after the request was checked.
       const isAway = migrations.isSending(id) || isMoving(hypervisor.get(id), undefined);
       if (isAway) throw new HypervisorError('VMI is migrating');

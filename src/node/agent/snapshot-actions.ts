@@ -34,7 +34,7 @@ export interface SnapshotParts {
   readonly pods: Informer<Pod>;
   readonly vmis: Informer<VirtualMachineInstance>;
   readonly hypervisor: Hypervisor;
-  readonly turns: Turns;
+  readonly locks: Turns;
   readonly volumes: Volumes;
   readonly own: OwnWrites<VolumeSnapshotContent>;
   /** Copies of disks that no guest has open. */
@@ -65,8 +65,8 @@ export function sourceVolume(
 
 /** Starts all copies of a set and reports their creation time. Does nothing while the guest is migrating. */
 export async function startSet(instance: string, disks: readonly DiskWorld[], parts: SnapshotParts): Promise<void> {
-  const { hypervisor, turns, volumes, vmis, clock } = parts;
-  const atMs = await turns.take(instance, async () => {
+  const { hypervisor, locks, volumes, vmis, clock } = parts;
+  const atMs = await locks.take(instance, async () => {
     const [vmi] = vmis.byIndex(INSTANCES_BY_UID, instance);
     if (!hasLiveGuest(hypervisor, instance) || isMigrating(vmi?.status?.migrationState)) return undefined;
     const copies: DiskCopy[] = [];
@@ -184,10 +184,10 @@ export async function removeContent(content: Content, data: boolean, parts: Snap
   await removeNodeFinalizer(VOLUME_SNAPSHOT_CONTENTS, content, SNAPSHOT_DATA_FINALIZER, parts);
 }
 
-async function endCopy(content: Content, { hypervisor, turns }: SnapshotParts): Promise<void> {
+async function endCopy(content: Content, { hypervisor, locks }: SnapshotParts): Promise<void> {
   const instance = instanceOfContent(content);
   if (instance === undefined) return;
-  await turns.take(instance, () => hypervisor.endCopy(instance, content.metadata.name));
+  await locks.take(instance, () => hypervisor.endCopy(instance, content.metadata.name));
 }
 
 /** Returns the place of the snapshot: shared between nodes if its volume is. */

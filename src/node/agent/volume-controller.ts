@@ -53,7 +53,7 @@ export interface VolumeControllerParts {
   readonly pods: Informer<Pod>;
   readonly vmis: Informer<VirtualMachineInstance>;
   readonly hypervisor: Hypervisor;
-  readonly turns: Turns;
+  readonly locks: Turns;
   readonly volumes: Volumes;
   readonly clock: Clock;
   readonly log: Log;
@@ -180,7 +180,7 @@ async function removeLeftoverAnnotation(
 }
 
 async function growGuests(volume: Stored<PersistentVolume>, parts: VolumeControllerParts): Promise<WorkResult> {
-  const { client, pods, vmis, hypervisor, turns, volumes, signal } = parts;
+  const { client, pods, vmis, hypervisor, locks, volumes, signal } = parts;
   const { namespace, name } = claimOf(volume);
   const users = podsUsing({ namespace, name }, pods);
   const plugged = guestsUsing({ namespace, name }, parts).map(({ metadata }) => metadata.uid);
@@ -198,7 +198,7 @@ async function growGuests(volume: Stored<PersistentVolume>, parts: VolumeControl
   const bytes = await volumes.grow(volume);
   for (const id of running) {
     for (const disk of disksOnClaim(id, { namespace, name }, vmis)) {
-      await turns.take(id, async () => {
+      await locks.take(id, async () => {
         // A disk that is plugged in later has the new size.
         const devices = hypervisor.inspect(id)?.definition.devices ?? [];
         const isPlugged = hasLiveGuest(hypervisor, id) && devices.some((device) => device.id === disk);

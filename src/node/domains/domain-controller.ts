@@ -29,7 +29,7 @@ import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 export interface DomainControllerParts extends DomainActionParts {
   readonly pods: Informer<Pod>;
   readonly vmis: Informer<VirtualMachineInstance>;
-  readonly turns: Turns;
+  readonly locks: Turns;
   readonly agents: AgentReader;
   readonly probes: ProbeRunner;
   /** Number of guests that are processed at the same time. */
@@ -53,7 +53,7 @@ const RULES = new ReadRules({ name: 'domains', followed: [PODS, VIRTUAL_MACHINE_
 
 /** Starts the loop. Call it when the informers have synced; it adds its indexes to them. */
 export function startDomainController(parts: DomainControllerParts): DomainController {
-  const { pods, vmis, hypervisor, turns, clock, log, signal, ownPods, ownVmis } = parts;
+  const { pods, vmis, hypervisor, locks, clock, log, signal, ownPods, ownVmis } = parts;
   pods.addIndex(PODS_BY_INSTANCE, instanceUids);
   vmis.addIndex(INSTANCES_BY_UID, ({ metadata }) => [metadata.uid]);
   const queue = new WorkQueue({
@@ -61,7 +61,7 @@ export function startDomainController(parts: DomainControllerParts): DomainContr
     concurrency: parts.concurrency ?? CONCURRENCY,
     backoff: BACKOFF,
     work: (id) =>
-      isInMigrationSession(id, parts) ? reportOnly(id, parts) : turns.take(id, () => processDomain(id, parts)),
+      isInMigrationSession(id, parts) ? reportOnly(id, parts) : locks.take(id, () => processDomain(id, parts)),
     onError: (id, error, { failures, delayMs }) => {
       if (!signal.aborted)
         log.error({ err: error, domain: id, failures, delayMs }, 'Cannot reconcile a guest; it will be tried again');

@@ -50,8 +50,10 @@ export async function observeObjects(
   const matching = candidates.filter((candidate) => belongsToInstance(candidate, vmi, domain)).sort(byAge);
   const active = matching.find((candidate) => isActivePod(candidate, vmi));
   // Until the instance's status names its active pod, no matching pod is refused.
-  const strangers = candidates.filter((candidate) => candidate !== active && (active || !matching.includes(candidate)));
-  return { pod: active ?? matching[0], vmi, mismatchedPods: strangers };
+  const mismatchedPods = candidates.filter(
+    (candidate) => candidate !== active && (active || !matching.includes(candidate)),
+  );
+  return { pod: active ?? matching[0], vmi, mismatchedPods: mismatchedPods };
 }
 
 /**

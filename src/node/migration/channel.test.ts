@@ -5,7 +5,7 @@ import { FakeClock, settle } from '#client/testing/fake-clock.ts';
 import {
   Channel,
   ChannelClosedError,
-  MAX_MESSAGE_BYTES,
+  MAX_CHANNEL_MESSAGE_BYTES,
   SILENCE_TIMEOUT_MS,
   KEEP_ALIVE_MS,
 } from '#node/migration/channel.ts';
@@ -46,7 +46,7 @@ describe('a channel', () => {
     'the other side disconnects': (far) => void far.destroy(),
     'the other side sends invalid JSON': (far) => void far.write('hello\n'),
     'the other side sends an unknown message': (far) => void far.write('{"no":1}\n'),
-    'a line is too long': (far) => void far.write(Buffer.alloc(MAX_MESSAGE_BYTES + 1, 'a')),
+    'a line is too long': (far) => void far.write(Buffer.alloc(MAX_CHANNEL_MESSAGE_BYTES + 1, 'a')),
     'too many messages are unread': (far) => void far.write('{"type":"a"}\n'.repeat(17)),
   };
   for (const [sentence, fail] of Object.entries(failures)) {

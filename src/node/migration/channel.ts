@@ -5,7 +5,7 @@
 import type { Duplex } from 'node:stream';
 import type { Clock } from '#lib/clock.ts';
 
-export const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
+export const MAX_CHANNEL_MESSAGE_BYTES = 8 * 1024 * 1024;
 export const KEEP_ALIVE_MS = 5000;
 export const SILENCE_TIMEOUT_MS = 30_000;
 /** More than either side ever sends without waiting for an answer. */
@@ -118,7 +118,7 @@ export class Channel<Out, In extends { readonly type: string }> {
 
   #buffer(piece: Buffer): void {
     this.#pieceBytes += piece.length;
-    if (this.#pieceBytes > MAX_MESSAGE_BYTES) this.#destroy('the other side sent a message that is too long');
+    if (this.#pieceBytes > MAX_CHANNEL_MESSAGE_BYTES) this.#destroy('the other side sent a message that is too long');
     else if (piece.length > 0) this.#pieces.push(piece);
   }
 

@@ -8,7 +8,7 @@ import type { Stored } from '#kube/meta.ts';
 import type { DiskDevice, DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { Domain, Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { MovingDisk } from '#node/hypervisor/migration.ts';
-import type { Begin } from '#node/migration/messages.ts';
+import type { BeginMessage } from '#node/migration/messages.ts';
 import { describeDirectory } from '#node/migration/source-directory.ts';
 import type { VolumeLookups } from '#node/volumes-port.ts';
 
@@ -24,7 +24,7 @@ export async function describeGuest(
   vmi: Stored<VirtualMachineInstance>,
   domain: Domain,
   { hypervisor, lookups }: { readonly hypervisor: Hypervisor; readonly lookups: VolumeLookups },
-): Promise<Begin> {
+): Promise<BeginMessage> {
   const { namespace = '', name, uid: instanceUid } = vmi.metadata;
   const inspection = hypervisor.inspect(domain.id);
   if (inspection === undefined) throw new Error('the guest no longer exists');

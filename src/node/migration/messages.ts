@@ -18,7 +18,7 @@
 import type { MigrationDoor, MovingDisk } from '#node/hypervisor/migration.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 
-export interface Begin {
+export interface BeginMessage {
   readonly type: 'begin';
   /** Uid of the VirtualMachineInstanceMigration. */
   readonly uid: string;
@@ -43,7 +43,7 @@ export interface SourceDirectory {
 }
 
 export type FromSource =
-  | Begin
+  | BeginMessage
   | SentMessage
   | { readonly type: 'migrated' }
   | { readonly type: 'aborted'; readonly message: string }

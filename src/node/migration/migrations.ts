@@ -12,7 +12,7 @@ import { getIfExists, volumeLookups } from '#node/domains/start-domain.ts';
 import type { MigrationGate } from '#node/endpoint/endpoint-agent.ts';
 import type { Domain } from '#node/hypervisor/hypervisor.ts';
 import { Channel } from '#node/migration/channel.ts';
-import type { OutcomeRequest, Begin, OutcomeResponse, KeepAlive } from '#node/migration/messages.ts';
+import type { OutcomeRequest, BeginMessage, OutcomeResponse, KeepAlive } from '#node/migration/messages.ts';
 import { readFromSource, readOutcome } from '#node/migration/read-message.ts';
 import { SourceSession } from '#node/migration/source-session.ts';
 import { TargetSession, type SourceChannel, type Downtime, type TargetParts } from '#node/migration/target-session.ts';
@@ -178,7 +178,7 @@ export class Migrations implements MigrationGate {
     stopTimer();
   }
 
-  async #receive(begin: Begin, from: string, channel: SourceChannel): Promise<void> {
+  async #receive(begin: BeginMessage, from: string, channel: SourceChannel): Promise<void> {
     const { uid: id } = begin.instance;
     if (this.#incoming.has(id) || this.#incoming.size >= MAX_INCOMING || this.#parts.signal.aborted) {
       await channel.send({ type: 'refused', message: 'the target node cannot receive another guest at the moment' });

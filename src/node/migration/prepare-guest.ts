@@ -17,7 +17,7 @@ import { getIfExists, volumeLookups, type GuestKernel } from '#node/domains/star
 import type { Turns } from '#node/domains/turns.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { Incoming, MigrationDoor } from '#node/hypervisor/migration.ts';
-import type { Begin } from '#node/migration/messages.ts';
+import type { BeginMessage } from '#node/migration/messages.ts';
 import { retarget } from '#node/migration/retarget.ts';
 import { isLocalDirectory } from '#node/migration/source-directory.ts';
 import type { PreparedVolume, Volumes } from '#node/volumes-port.ts';
@@ -27,7 +27,7 @@ export interface PrepareParts {
   readonly pods: Informer<Pod>;
   readonly hypervisor: Hypervisor;
   readonly volumes: Volumes;
-  readonly turns: Turns;
+  readonly locks: Turns;
   readonly guest: GuestKernel | undefined;
   readonly node: NodeFacts;
   readonly clock: Clock;
@@ -53,7 +53,7 @@ const DISK_PREFIX = 'disk-';
 
 /** Waits until everything is ready. Throws if the guest cannot be received, with a message for the user. */
 export async function prepareGuest(
-  begin: Begin,
+  begin: BeginMessage,
   from: string,
   parts: PrepareParts,
   { signal, onFound }: PrepareOptions,
@@ -62,7 +62,7 @@ export async function prepareGuest(
   onFound(found.vmi);
   const reach = await findReach(begin, parts.node);
   const door = await retryUntilReady(
-    () => parts.turns.take(begin.instance.uid, () => receive(begin, from, reach, found, parts, signal)),
+    () => parts.locks.take(begin.instance.uid, () => receive(begin, from, reach, found, parts, signal)),
     parts,
     signal,
   );
@@ -94,7 +94,7 @@ async function retryUntilReady<T extends object>(
  * controller has written the same to the status.
  */
 async function findTarget(
-  { uid, instance }: Begin,
+  { uid, instance }: BeginMessage,
   from: string,
   { client, pods, node }: PrepareParts,
   signal: AbortSignal,
@@ -120,13 +120,13 @@ async function findTarget(
   return { vmi, pod };
 }
 
-async function findReach({ place }: Begin, { hostIp }: NodeFacts): Promise<Incoming['reach']> {
+async function findReach({ place }: BeginMessage, { hostIp }: NodeFacts): Promise<Incoming['reach']> {
   if (place !== undefined && (await isLocalDirectory(place))) return { is: 'local' };
   return { is: 'network', host: hostIp };
 }
 
 async function receive(
-  begin: Begin,
+  begin: BeginMessage,
   peer: string,
   reach: Incoming['reach'],
   { vmi, pod }: TargetObjects,
@@ -155,7 +155,7 @@ interface PreparedStorage {
 }
 
 async function prepareIncomingVolumes(
-  { disks, contents }: Begin,
+  { disks, contents }: BeginMessage,
   { vmi, pod }: TargetObjects,
   { client, volumes, hypervisor }: PrepareParts,
   signal: AbortSignal,

@@ -14,13 +14,13 @@ const MAX_DEPTH = 8;
 const MAX_TEXT = 8192;
 /** QEMU's syntax of ids. */
 const ID = /^[A-Za-z][A-Za-z0-9._-]{0,199}$/;
-const WORD = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
+const IDENTIFIER = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 
 type Check = (value: unknown) => boolean;
 type Shape = Readonly<Record<string, Check>>;
 
 const text: Check = (value) => typeof value === 'string' && value.length <= MAX_TEXT && !value.includes('\0');
-const word: Check = (value) => typeof value === 'string' && WORD.test(value);
+const identifier: Check = (value) => typeof value === 'string' && IDENTIFIER.test(value);
 const flag: Check = (value) => typeof value === 'boolean';
 const count: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
 const oneOf =
@@ -64,24 +64,24 @@ const DEVICES: Readonly<Record<Device['type'], Shape>> = {
   'scsi-controller': { queues: optional(count) },
   'usb-controller': {},
   disk: {
-    name: word,
+    name: identifier,
     media: oneOf('disk', 'cdrom', 'floppy', 'lun'),
-    bus: word,
+    bus: identifier,
     source: optional(hasShape({ path: text, format: oneOf('raw', 'qcow2') })),
     readonly: flag,
     serial: optional(text),
-    cache: word,
+    cache: identifier,
     bootOrder: optional(count),
     queues: optional(count),
     ioThread: optional(count),
   },
   interface: {
-    name: word,
-    model: word,
+    name: identifier,
+    model: identifier,
     macAddress: (value) => typeof value === 'string' && /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/i.test(value),
     backend: (value) =>
       isRecord(value) &&
-      (matches(value, { type: oneOf('user') }) || matches(value, { type: oneOf('bridge'), bridge: word })),
+      (matches(value, { type: oneOf('user') }) || matches(value, { type: oneOf('bridge'), bridge: identifier })),
     bootOrder: optional(count),
     queues: optional(count),
     acpiIndex: optional(count),
@@ -93,21 +93,21 @@ const DEVICES: Readonly<Record<Device['type'], Shape>> = {
   serial: {},
   video: { model: oneOf(...VIDEO_TYPES) },
   'agent-channel': { controller: (value) => typeof value === 'string' && ID.test(value) },
-  input: { name: word, bus: oneOf(...INPUT_BUSES) },
-  sound: { name: word, model: oneOf(...SOUND_MODELS) },
-  watchdog: { name: word, action: oneOf(...WATCHDOG_ACTIONS) },
+  input: { name: identifier, bus: oneOf(...INPUT_BUSES) },
+  sound: { name: identifier, model: oneOf(...SOUND_MODELS) },
+  watchdog: { name: identifier, action: oneOf(...WATCHDOG_ACTIONS) },
   redirection: {},
-  other: { driver: word, row: (value) => isRecord(value) && plain(value) },
+  other: { driver: identifier, row: (value) => isRecord(value) && plain(value) },
 };
 
 const DEFINITION: Shape = {
-  id: word,
+  id: identifier,
   name: text,
-  machine: word,
+  machine: identifier,
   cpu: hasShape({ model: text, sockets: count, cores: count, threads: count, features: optional(features) }),
   memoryKib: count,
   firmware: hasShape({
-    uuid: word,
+    uuid: identifier,
     serial: optional(text),
     smbios: optional(hasShape(textFields(smbios))),
     chassis: optional(hasShape(textFields(chassis))),
@@ -123,9 +123,9 @@ const DEFINITION: Shape = {
       timezone: optional(text),
       hpet: optional(flag),
       pit: optional(flag),
-      pitTickPolicy: optional(word),
-      rtcTickPolicy: optional(word),
-      rtcTrack: optional(word),
+      pitTickPolicy: optional(identifier),
+      rtcTickPolicy: optional(identifier),
+      rtcTrack: optional(identifier),
     }),
   ),
   ioThreads: optional(threads),

@@ -3,7 +3,7 @@ import { isRecord } from '#kube/meta.ts';
 import type { MigrationDoor, MovingDisk } from '#node/hypervisor/migration.ts';
 import type {
   OutcomeRequest,
-  Begin,
+  BeginMessage,
   FromSource,
   FromTarget,
   OutcomeResponse,
@@ -75,7 +75,7 @@ export function readOutcome(value: unknown): OutcomeResponse | KeepAlive | undef
   return type === 'outcome' && isKnown ? { type, is } : undefined;
 }
 
-function readBegin(value: Fields): Begin | undefined {
+function readBegin(value: Fields): BeginMessage | undefined {
   const { uid, startedAtMs, paused } = value;
   const instance = readInstance(value['instance']);
   const definition = readDefinition(value['definition']);
@@ -90,7 +90,7 @@ function readBegin(value: Fields): Begin | undefined {
   return { type: 'begin', uid, instance, definition, startedAtMs, paused, disks, contents, place };
 }
 
-function readInstance(value: unknown): Begin['instance'] | undefined {
+function readInstance(value: unknown): BeginMessage['instance'] | undefined {
   if (!isRecord(value)) return undefined;
   const { namespace, name, uid } = value;
   return isName(namespace) && isName(name) && isUid(uid) ? { namespace, name, uid } : undefined;

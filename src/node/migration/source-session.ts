@@ -23,7 +23,7 @@ import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { Sent } from '#node/hypervisor/migration.ts';
 import { Channel } from '#node/migration/channel.ts';
 import { describeGuest } from '#node/migration/describe-guest.ts';
-import type { Begin, FromSource, FromTarget } from '#node/migration/messages.ts';
+import type { BeginMessage, FromSource, FromTarget } from '#node/migration/messages.ts';
 import { ProgressReporter } from '#node/migration/progress-reporter.ts';
 import { readFromTarget } from '#node/migration/read-message.ts';
 import type { Peers } from '#node/peers-port.ts';
@@ -31,7 +31,7 @@ import type { VolumeLookups } from '#node/volumes-port.ts';
 
 export interface SourceParts {
   readonly hypervisor: Hypervisor;
-  readonly turns: Turns;
+  readonly locks: Turns;
   readonly peers: Peers | undefined;
   readonly clock: Clock;
   readonly log: Log;
@@ -120,14 +120,14 @@ export class SourceSession {
   async run(): Promise<void> {
     let channel: TargetChannel | undefined;
     try {
-      const limited = this.#parts.clock.after(PREPARE_TIMEOUT_MS, () =>
+      const stopTimeout = this.#parts.clock.after(PREPARE_TIMEOUT_MS, () =>
         this.abort(`cannot connect to the target node: ${this.#connectError}`),
       );
       this.#notes.startReporting();
-      const open = (channel = await raced(this.#connect(), this.#controller.signal).finally(limited));
+      const open = (channel = await raced(this.#connect(), this.#controller.signal).finally(stopTimeout));
       const { begin, door } = await raced(this.#prepare(open), this.#controller.signal);
       await this.#copy(open, begin, door);
-      await this.#parts.turns.take(this.#id, () => this.#switchOver(open));
+      await this.#parts.locks.take(this.#id, () => this.#switchOver(open));
       await this.#awaitArrival(open);
     } catch (error) {
       await this.#fail(channel, error);
@@ -171,7 +171,7 @@ export class SourceSession {
     throw new Error(failureText(answer));
   }
 
-  async #copy(channel: TargetChannel, begin: Begin, door: Extract<FromTarget, { type: 'ready' }>['door']) {
+  async #copy(channel: TargetChannel, begin: BeginMessage, door: Extract<FromTarget, { type: 'ready' }>['door']) {
     const { hypervisor, clock } = this.#parts;
     const { configuration = {}, target, uid } = this.#request;
     void this.#watchTarget(channel);
@@ -188,7 +188,7 @@ export class SourceSession {
     const { bandwidthPerMigration, allowAutoConverge = false } = configuration;
     const bytesPerSecond = Math.round(quantityToNumber(parseQuantity(String(bandwidthPerMigration ?? 0))));
     const outgoing = { uid, peer: target, door, disks: begin.disks, bytesPerSecond, autoConverge: allowAutoConverge };
-    const limited = this.#limit(completionMs(begin, configuration), 'the copy was not complete in time');
+    const stopTimeout = this.#limit(completionMs(begin, configuration), 'the copy was not complete in time');
     try {
       await hypervisor.send(this.#id, outgoing, {
         signal: this.#controller.signal,
@@ -200,7 +200,7 @@ export class SourceSession {
       });
     } finally {
       stopTimer();
-      limited();
+      stopTimeout();
     }
     this.#pausedAtMs = clock.elapsed();
   }
@@ -216,8 +216,8 @@ export class SourceSession {
       // If the message is lost, the target does not store the guest, and the timer below aborts.
       const standsStillMs = Math.max(0, Math.round(clock.elapsed() - this.#pausedAtMs));
       channel.trySend({ type: 'sent', standsStillMs, ...encodeNvram(sent) });
-      const limited = this.#limit(STORE_TIMEOUT_MS, 'the target node did not store the guest in time');
-      await raced(this.#stored.promise, this.#controller.signal).finally(limited);
+      const stopTimeout = this.#limit(STORE_TIMEOUT_MS, 'the target node did not store the guest in time');
+      await raced(this.#stored.promise, this.#controller.signal).finally(stopTimeout);
       this.#controller.signal.throwIfAborted();
       this.#withholdsReport = true;
       await hypervisor.recordMigrated(this.#id);
@@ -232,7 +232,7 @@ export class SourceSession {
   }
 
   async #awaitArrival(channel: TargetChannel): Promise<void> {
-    const { hypervisor, turns, clock, log } = this.#parts;
+    const { hypervisor, locks, clock, log } = this.#parts;
     const reportCommitted = (more: Partial<MigrationProgress> = {}) => {
       this.#withholdsReport = false;
       this.#notes.enter('Committed', more);
@@ -243,7 +243,7 @@ export class SourceSession {
       if (answer.type !== 'arrived') throw new Error(failureText(answer));
       stopTimer();
       reportCommitted({ downtimeMs: answer.downtimeMs });
-      await turns.take(this.#id, () => hypervisor.leave(this.#id));
+      await locks.take(this.#id, () => hypervisor.leave(this.#id));
     } catch (err) {
       log.warn({ err, domain: this.#id }, 'The target node did not confirm the arrival of a migrated guest');
       if (this.#withholdsReport) reportCommitted();
@@ -264,10 +264,10 @@ export class SourceSession {
   }
 
   async #fail(channel: TargetChannel | undefined, error: unknown): Promise<void> {
-    const { turns, log } = this.#parts;
+    const { locks, log } = this.#parts;
     const message = error instanceof Error ? error.message : String(error);
     try {
-      if (!this.#isTakenBack) await turns.take(this.#id, () => this.#takeBack());
+      if (!this.#isTakenBack) await locks.take(this.#id, () => this.#takeBack());
     } catch (err) {
       // Nothing is reported: the record decides, and it may say `migrated`.
       log.error({ err, domain: this.#id }, 'Cannot take back a guest after a failed migration; it will be tried again');
@@ -291,7 +291,10 @@ export class SourceSession {
   }
 }
 
-function completionMs({ definition, disks }: Begin, { completionTimeoutPerGiB }: MigrationConfiguration): number {
+function completionMs(
+  { definition, disks }: BeginMessage,
+  { completionTimeoutPerGiB }: MigrationConfiguration,
+): number {
   const bytes = disks.reduce((sum, disk) => sum + disk.bytes, definition.memoryKib * 1024);
   const perGib = completionTimeoutPerGiB ?? DEFAULTS.completionTimeoutPerGiB;
   return Math.max(1, bytes / GIB) * perGib * 1000;

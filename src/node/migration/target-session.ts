@@ -22,7 +22,7 @@ import type { Sent } from '#node/hypervisor/migration.ts';
 import { ChannelClosedError, type Channel } from '#node/migration/channel.ts';
 import type {
   OutcomeRequest,
-  Begin,
+  BeginMessage,
   FromSource,
   FromTarget,
   OutcomeResponse,
@@ -33,7 +33,7 @@ import type { EventSink } from '#runtime/events.ts';
 
 export interface TargetParts extends PrepareParts {
   readonly hypervisor: Hypervisor;
-  readonly turns: Turns;
+  readonly locks: Turns;
   readonly notes: DomainNotes;
   readonly hotplugNotes: HotplugNotes;
   readonly events: EventSink;
@@ -60,7 +60,7 @@ export class TargetSession {
   readonly uid: string;
   readonly #id: string;
   readonly #from: string;
-  readonly #begin: Begin;
+  readonly #begin: BeginMessage;
   readonly #channel: SourceChannel;
   readonly #parts: TargetParts;
   readonly #controller = new AbortController();
@@ -70,7 +70,7 @@ export class TargetSession {
   #pausedSinceMs: number | undefined;
   #downtimeMs: number | undefined;
 
-  constructor(begin: Begin, from: string, channel: SourceChannel, parts: TargetParts) {
+  constructor(begin: BeginMessage, from: string, channel: SourceChannel, parts: TargetParts) {
     this.uid = begin.uid;
     this.#id = begin.instance.uid;
     this.#from = from;
@@ -119,21 +119,21 @@ export class TargetSession {
   }
 
   async #store(): Promise<void> {
-    const { hypervisor, turns, clock } = this.#parts;
+    const { hypervisor, locks, clock } = this.#parts;
     const sent = readSent(await this.#sent.promise);
     const stopTimer = clock.after(STORE_TIMEOUT_MS, () => this.abort('the guest did not arrive in time'));
     try {
       const { signal } = this.#controller;
-      await turns.take(this.#id, () => hypervisor.store(this.#id, sent, { signal }));
+      await locks.take(this.#id, () => hypervisor.store(this.#id, sent, { signal }));
     } finally {
       stopTimer();
     }
   }
 
   async #resume(): Promise<void> {
-    const { hypervisor, turns, hotplugNotes, events, node, log } = this.#parts;
+    const { hypervisor, locks, hotplugNotes, events, node, log } = this.#parts;
     try {
-      await turns.take(this.#id, () => hypervisor.commit(this.#id));
+      await locks.take(this.#id, () => hypervisor.commit(this.#id));
     } catch (err) {
       // The domain controller repeats it, because it knows the decision.
       log.error({ err, domain: this.#id }, 'Cannot resume a migrated guest; it will be tried again');

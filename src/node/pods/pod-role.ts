@@ -32,9 +32,9 @@ export function podRole(pod: Pod): PodRole {
 }
 
 /** Compares images, ignoring tag, digest and the default registry. */
-function isImage(image: string, ours: string): boolean {
+function isImage(image: string, expected: string): boolean {
   const bare = image.replace(/^docker\.io\//, '');
-  return bare === ours || bare.startsWith(`${ours}:`) || bare.startsWith(`${ours}@`);
+  return bare === expected || bare.startsWith(`${expected}:`) || bare.startsWith(`${expected}@`);
 }
 
 function ownedByDaemonSet({ metadata }: Pod): boolean {

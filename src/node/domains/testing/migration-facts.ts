@@ -65,7 +65,7 @@ function aPod({ target, phase = 'Running', isCommitted, deleted }: MigrationFact
 export function aWorld(facts: MigrationFacts): DomainWorld {
   const {
     state,
-    reported: told,
+    reported: reportedProgress,
     current = { state: 'running' },
     record,
     notes,
@@ -80,7 +80,7 @@ export function aWorld(facts: MigrationFacts): DomainWorld {
   const status = {
     ...{ nodeName: facts.nodeName ?? (target ? 'n2' : 'n1'), phase: 'Running' as const, activePods: { u: '' } },
     ...(state && { migrationState: state }),
-    ...(told && { migrationProgress: told }),
+    ...(reportedProgress && { migrationProgress: reportedProgress }),
   };
   const vmi = {
     ...{ apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', metadata: { ...STORED, name: 'db' } },
