@@ -243,9 +243,7 @@ test('a guest on a bridge whose address nobody tells is not ready, not stopped, 
   );
   plane.guest('vm').startAgent();
   await plane.advance(60_000);
-  assert.ok(
-    (await told()).some((text) => text.includes('on bridge "br-of-nobody"')),
-  );
+  assert.ok((await told()).some((text) => text.includes('on bridge "br-of-nobody"')));
   assert.equal(plane.startsOf('vm').length, 1);
 });
 
