@@ -86,9 +86,9 @@ export interface ReceiveOptions {
 
 /** Reads and replaces the content of claims. While the content is open, no guest of this node gets the volume. */
 export interface DiskContents {
-  /** Throws DiskRefusedError. */
+  /** Opens the content of a claim. Throws DiskRefusedError. */
   open(claim: string, lookups: VolumeLookups, options: DiskUse): Promise<DiskContent>;
-  /** Only for claims that wait for their content (UPLOAD_ANNOTATION). Throws DiskRefusedError. */
+  /** Starts to replace the content of a claim that waits for it (UPLOAD_ANNOTATION). Throws DiskRefusedError. */
   replace(claim: string, lookups: VolumeLookups, options: DiskUse): Promise<DiskUpload>;
 }
 

@@ -55,7 +55,10 @@ interface Reason {
 describe('a migration', () => {
   const reasons: Record<string, Reason> = {
     'it is cancelled': { cause: (scene) => tell(scene, { abortRequested: true }), why: /cancelled/ },
-    'nobody wants it any more': { cause: (scene) => tell(scene, { completed: true, failed: true }), why: /no longer requested/ },
+    'nobody wants it any more': {
+      cause: (scene) => tell(scene, { completed: true, failed: true }),
+      why: /no longer requested/,
+    },
     'its target pod is deleted': {
       cause: ({ api }) => api.ok('DELETE', `${PODS}/launcher-db-2`),
       why: /pod on the target node was deleted/,

@@ -82,7 +82,7 @@ export interface RunningAgent extends EndpointAgent {
   readonly name: string;
   /** Resolves when the Node has the address of this agent, or when the agent stops. */
   readonly registered: Promise<void>;
-  /** Every domain of this node. */
+  /** Returns all domains of this node. */
   domains(): readonly Domain[];
   /** Resolves when no work is due now. */
   idle(): Promise<void>;
@@ -161,7 +161,7 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     ...domainParts,
     agents,
     probes,
-    readings: readings,
+    readings,
     migrations,
     ownPods: new OwnWrites<Pod>(),
     ownVmis: new OwnWrites<VirtualMachineInstance>(),

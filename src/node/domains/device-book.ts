@@ -27,7 +27,7 @@ interface ReadingState {
   failures: number;
   /** Number of consecutive readings without a change. */
   unchangedReads: number;
-  /** By Clock.elapsed. */
+  /** Time of the next reading, by Clock.elapsed. */
   dueAtMs: number;
 }
 

@@ -48,7 +48,7 @@ const CONCURRENCY = 16;
 const MAX_PASSES = 10;
 const BACKOFF = { firstMs: 100, maxMs: 10_000 };
 
-/** The kinds that a decision reads. Each start reads further objects, which each attempt reads again. */
+/** The kinds that a decision reads. A start reads further objects; each attempt, at most BACKOFF.maxMs later, reads them again. */
 const RULES = new ReadRules({ name: 'domains', followed: [PODS, VIRTUAL_MACHINE_INSTANCES], rechecks: [] });
 
 /** Starts the loop. Call it when the informers have synced; it adds its indexes to them. */
@@ -106,8 +106,8 @@ async function processDomain(id: string, parts: DomainControllerParts): Promise<
 }
 
 /**
- * Reports whether a migration session holds the lock of the domain. The controller must not wait for that lock: the
- * guest would be paused for as long.
+ * Reports whether a migration session is in progress. The controller must not take the lock of the domain then: the session
+ * would wait for it while the guest is paused.
  */
 function isInMigrationSession(id: string, { hypervisor, migrations }: DomainControllerParts): boolean {
   if (migrations.isSending(id)) return true;
@@ -149,10 +149,10 @@ async function observe(
 ): Promise<DomainWorld & Pick<ObservedObjects, 'mismatchedPods'>> {
   const { hypervisor, notes, hotplugNotes, readings, node, clock } = parts;
   const { mismatchedPods, pod, vmi } = await observeObjects(id, hypervisor.get(id), parts);
-  const { attempt, stop: stopping } = notes.get(id);
+  const { attempt, stop } = notes.get(id);
   const domain = hypervisor.get(id);
   return {
-    mismatchedPods: mismatchedPods,
+    mismatchedPods,
     pod,
     vmi,
     domain,
@@ -164,7 +164,7 @@ async function observe(
     agent: parts.agents.get(id),
     health: vmi && parts.probes.healthOf(vmi),
     attempt,
-    stop: stopping,
+    stop,
     node,
     nowMs: clock.now(),
     elapsedMs: clock.elapsed(),

@@ -6,7 +6,7 @@ import type { DomainMigration } from '#node/hypervisor/migration.ts';
 import type { GuestHealth } from '#node/probes/probe-runner.ts';
 import { terminatedState, type PodView } from '#node/pods/pod-status.ts';
 
-/** How each end of a domain appears in the pod, with the exit code that the QEMU process would have had. */
+/** The pod's view of each end of a domain, with the exit code that the QEMU process would have had. */
 const END_STATES = {
   shutdown: { phase: 'Succeeded', exitCode: 0, containerReason: 'Completed', reason: undefined },
   destroyed: { phase: 'Failed', exitCode: 137, containerReason: 'Killed', reason: 'Killed' },

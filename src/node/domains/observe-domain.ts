@@ -53,7 +53,7 @@ export async function observeObjects(
   const mismatchedPods = candidates.filter(
     (candidate) => candidate !== active && (active || !matching.includes(candidate)),
   );
-  return { pod: active ?? matching[0], vmi, mismatchedPods: mismatchedPods };
+  return { pod: active ?? matching[0], vmi, mismatchedPods };
 }
 
 /**

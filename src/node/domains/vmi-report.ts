@@ -116,20 +116,20 @@ function agentConditions(old: readonly Condition[] | undefined, facts: GuestFact
   const { domain, node, hotplug } = facts;
   const { current } = domain;
   const now = timestamp(facts.nowMs);
-  const set: NextCondition[] = [];
-  const over = new Set<string>();
+  const present: NextCondition[] = [];
+  const obsolete = new Set<string>();
   const isAway = isElsewhere(current);
-  if (current.state === 'paused' && !isAway) set.push(pausedCondition(current));
-  else if (!isAway) over.add('Paused');
+  if (current.state === 'paused' && !isAway) present.push(pausedCondition(current));
+  else if (!isAway) obsolete.add('Paused');
   const pending = hotplug === undefined ? undefined : changePending(hotplug);
-  if (pending !== undefined) set.push(pending);
-  else if (hotplug !== undefined || (current.state === 'ended' && !isAway)) over.add('DeviceChangePending');
-  if (domain.agent === 'connected') set.push({ type: 'AgentConnected', status: 'True' });
-  else if (!isAway) over.add('AgentConnected');
+  if (pending !== undefined) present.push(pending);
+  else if (hotplug !== undefined || (current.state === 'ended' && !isAway)) obsolete.add('DeviceChangePending');
+  if (domain.agent === 'connected') present.push({ type: 'AgentConnected', status: 'True' });
+  else if (!isAway) obsolete.add('AgentConnected');
   const emulation = softwareEmulation(node.capabilities);
-  if (emulation !== undefined) set.push(emulation);
-  const others = (old ?? []).filter(({ type }) => !over.has(type));
-  return set.reduce<readonly Condition[]>((conditions, next) => setCondition(conditions, next, now), others);
+  if (emulation !== undefined) present.push(emulation);
+  const others = (old ?? []).filter(({ type }) => !obsolete.has(type));
+  return present.reduce<readonly Condition[]>((conditions, next) => setCondition(conditions, next, now), others);
 }
 
 /** Reports whether the guest is migrating or has left: the reported state then describes it on the other node. */

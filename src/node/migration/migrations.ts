@@ -259,5 +259,5 @@ function outgoingNotes({
   isOver,
   withholdsReport,
 }: SourceSession): NonNullable<MigrationNotes['outgoing']> {
-  return { uid, progress, isOver, withholdsReport: withholdsReport };
+  return { uid, progress, isOver, withholdsReport };
 }

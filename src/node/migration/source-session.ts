@@ -54,8 +54,8 @@ const PREPARE_TIMEOUT_MS = 60_000;
 const STORE_TIMEOUT_MS = 60_000;
 const ARRIVAL_TIMEOUT_MS = 60_000;
 /**
- * How long the report of the migration waits for the arrival, to contain the downtime. The delay is harmless, because the
- * target reports the migration, too.
+ * Time for which the report of the migration waits for the arrival, to contain the downtime. The delay is harmless, because
+ * the target reports the migration, too.
  */
 const ARRIVAL_REPORT_DELAY_MS = 1000;
 const CONNECT_BACKOFF = { firstMs: 100, maxMs: 2000 };
@@ -67,7 +67,7 @@ export class SourceSession {
   readonly #id: string;
   readonly #request: SourceRequest;
   readonly #parts: SourceParts;
-  readonly #notes: ProgressReporter;
+  readonly #reporter: ProgressReporter;
   readonly #controller = new AbortController();
   #isOver = false;
   #isTakenBack = false;
@@ -83,11 +83,14 @@ export class SourceSession {
     this.#id = request.vmi.metadata.uid;
     this.#request = request;
     this.#parts = parts;
-    this.#notes = new ProgressReporter(request.uid, { clock: parts.clock, onChange: () => parts.onChange(this.#id) });
+    this.#reporter = new ProgressReporter(request.uid, {
+      clock: parts.clock,
+      onChange: () => parts.onChange(this.#id),
+    });
   }
 
   get progress(): MigrationProgress {
-    return this.#notes.reported;
+    return this.#reporter.reported;
   }
 
   /** Reports whether the session has ended. The outcome is in the progress, or only in the hypervisor's record. */
@@ -111,7 +114,7 @@ export class SourceSession {
     return this.#hasMigrated;
   }
 
-  /** Does nothing if the guest belongs to the target. */
+  /** Aborts the migration. Does nothing if the guest belongs to the target. */
   abort(why: string): void {
     this.#controller.abort(new Error(why));
   }
@@ -123,7 +126,7 @@ export class SourceSession {
       const stopTimeout = this.#parts.clock.after(PREPARE_TIMEOUT_MS, () =>
         this.abort(`cannot connect to the target node: ${this.#connectError}`),
       );
-      this.#notes.startReporting();
+      this.#reporter.startReporting();
       const open = (channel = await raced(this.#connect(), this.#controller.signal).finally(stopTimeout));
       const { begin, door } = await raced(this.#prepare(open), this.#controller.signal);
       await this.#copy(open, begin, door);
@@ -175,7 +178,7 @@ export class SourceSession {
     const { hypervisor, clock } = this.#parts;
     const { configuration = {}, target, uid } = this.#request;
     void this.#watchTarget(channel);
-    this.#notes.enter('Copying');
+    this.#reporter.enter('Copying');
     const progressMs = (configuration.progressTimeout ?? DEFAULTS.progressTimeout) * 1000;
     let processed = -1;
     let stopTimer = () => {};
@@ -195,7 +198,7 @@ export class SourceSession {
         onProgress: (progress) => {
           if (progress.processedBytes !== processed) restartStallTimer();
           processed = progress.processedBytes;
-          this.#notes.recordCopied(progress);
+          this.#reporter.recordCopied(progress);
         },
       });
     } finally {
@@ -210,7 +213,7 @@ export class SourceSession {
     const { hypervisor, clock } = this.#parts;
     try {
       this.#controller.signal.throwIfAborted();
-      this.#notes.enter('Switching');
+      this.#reporter.enter('Switching');
       const sent = await hypervisor.switchOver(this.#id);
       this.#awaitsStored = true;
       // If the message is lost, the target does not store the guest, and the timer below aborts.
@@ -235,7 +238,7 @@ export class SourceSession {
     const { hypervisor, locks, clock, log } = this.#parts;
     const reportCommitted = (more: Partial<MigrationProgress> = {}) => {
       this.#withholdsReport = false;
-      this.#notes.enter('Committed', more);
+      this.#reporter.enter('Committed', more);
     };
     const stopTimer = clock.after(ARRIVAL_REPORT_DELAY_MS, reportCommitted);
     try {
@@ -275,7 +278,7 @@ export class SourceSession {
     }
     // Only now is the migration certain to have failed, so that the target may be notified.
     channel?.trySend({ type: 'aborted', message });
-    this.#notes.enter('Failed', { message });
+    this.#reporter.enter('Failed', { message });
   }
 
   async #takeBack(): Promise<void> {

@@ -40,7 +40,7 @@ export async function runProbe(id: string, probe: Probe, timeoutMs: number, part
   } catch (error) {
     const message = (error instanceof Error ? error.message : String(error)).slice(0, MAX_MESSAGE_LENGTH);
     const isUnreachable = error instanceof HypervisorError && error.permanent;
-    return { succeeded: false, message, ...(isUnreachable && { isUnreachable: isUnreachable }) };
+    return { succeeded: false, message, ...(isUnreachable && { isUnreachable }) };
   } finally {
     cancel?.();
     ended.abort();
