@@ -60,8 +60,8 @@ export interface HotplugState {
 }
 
 /**
- * Returns the states to report: always for disks of hotpluggable claims; for interfaces only after they were plugged or
- * asked to be unplugged.
+ * Returns the states to report: always for disks of hotpluggable claims; for interfaces only if they were plugged in or have
+ * to be unplugged.
  */
 export function hotplugStates(
   devices: readonly HotplugDevice[],

@@ -59,8 +59,8 @@ export function hotplugDevices(
     if (isFixed) continue;
     if (!isPresent) {
       const phase = reported.get(device.id);
-      const isLeft = (phase === 'Ready' || phase === 'Unplugging') && note?.isCleared !== true;
-      found.push({ ...device, is: 'missing', ...(isLeft ? { needsCleanup: isLeft } : {}) });
+      const needsCleanup = (phase === 'Ready' || phase === 'Unplugging') && note?.isCleared !== true;
+      found.push({ ...device, is: 'missing', ...(needsCleanup ? { needsCleanup } : {}) });
     } else if (isOnOtherClaim(device, note)) found.push({ ...device, is: 'surplus' });
     else if (leaving.includes(device.id)) found.push({ ...device, is: 'surplus', isWantedAgain: true });
     else found.push({ ...device, ...wrongLink, is: 'present' });

@@ -19,7 +19,7 @@ export const INSTANCES_BY_UID = 'uid';
 export interface ObserveParts {
   readonly client: Reader;
   readonly pods: Informer<Pod>;
-  /** Contains only instances whose status or label names this node; others are read from the API. */
+  /** Contains only instances whose label names this node; others are read from the API. */
   readonly vmis: Informer<VirtualMachineInstance>;
   readonly ownPods: OwnWrites<Pod>;
   readonly ownVmis: OwnWrites<VirtualMachineInstance>;

@@ -10,7 +10,7 @@ export const KEEP_ALIVE_MS = 5000;
 export const SILENCE_TIMEOUT_MS = 30_000;
 /** More than either side ever sends without waiting for an answer. */
 const MAX_UNREAD = 16;
-/** How long a closed channel waits until the last messages are sent. */
+/** Time that a closed channel has to send its last messages. */
 const CLOSE_TIMEOUT_MS = 5000;
 const KEEP_ALIVE = { type: 'still-there' } as const;
 
@@ -81,9 +81,9 @@ export class Channel<Out, In extends { readonly type: string }> {
     const waiter = { resolve, reject };
     this.#waiter = waiter;
     signal?.addEventListener('abort', stop, { once: true });
-    const late = () =>
+    const onTimeout = () =>
       reject(new ChannelClosedError(`the other node agent did not answer for ${(timeoutMs ?? 0) / 1000} seconds`));
-    const stopTimer = timeoutMs === undefined ? () => {} : this.#clock.after(timeoutMs, late);
+    const stopTimer = timeoutMs === undefined ? () => {} : this.#clock.after(timeoutMs, onTimeout);
     try {
       return await promise;
     } finally {

@@ -51,7 +51,7 @@ export type FromSource =
 
 export interface SentMessage {
   readonly type: 'sent';
-  /** How long the guest has been paused. */
+  /** Time for which the guest has been paused so far. */
   readonly standsStillMs: number;
   /** The EFI variables in base64, with their SHA-256 in hex. */
   readonly nvram?: string;

@@ -46,7 +46,7 @@ interface TargetObjects {
   readonly pod: Stored<Pod>;
 }
 
-/** How long to wait for the pod in the cache, for the instance's status, and for volumes. */
+/** Limit of the wait for the pod in the cache, for the instance's status, and for volumes. */
 const READY_TIMEOUT_MS = 30_000;
 const BACKOFF = { firstMs: 50, maxMs: 1000 };
 const DISK_PREFIX = 'disk-';
