@@ -1,7 +1,7 @@
-/** How this agent reaches those of other nodes, as itself: both sides know who the other is. */
+/** Connections to the agents of other nodes. Both sides are authenticated as their nodes. */
 import type { Duplex } from 'node:stream';
 
 export interface Peers {
-  /** A stream to the agent of that node, which gets it with `accept` (endpoint-agent.ts). Rejects where there is none. */
+  /** Opens a stream to the agent of a node, which receives it with `accept` (endpoint-agent.ts). Rejects if there is none. */
   open(node: string, options: { readonly signal?: AbortSignal }): Promise<Duplex>;
 }

@@ -1,7 +1,7 @@
 /**
- * What the agent needs of the disks of its guests. `volumes/` makes files, overlays and loop devices of this machine; the
- * agent says for which domain, and looks up the objects that a volume names. Everything here may be repeated after a
- * kill -9 at any point.
+ * The port to the volumes of guests. `volumes/` implements it with files, overlays and loop devices of this machine; the
+ * agent names the domain and looks up the objects that a volume refers to. Every call may be repeated after a kill -9 at
+ * any point.
  */
 import type { Begun, DiskHeader } from '#api/disk-stream.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -10,13 +10,13 @@ import type { Stored } from '#kube/meta.ts';
 import type { SnapshotPlace } from '#api/snapshot-handle.ts';
 import type { DiskSource } from '#node/definition/domain-definition.ts';
 
-/** Objects as they are now; undefined where there is none. Names in the namespace of the instance. */
+/** Returns current objects in the namespace of the instance, or undefined if they do not exist. */
 export interface VolumeLookups {
   claim(name: string): Promise<Stored<PersistentVolumeClaim> | undefined>;
   volume(name: string): Promise<Stored<PersistentVolume> | undefined>;
   secret(name: string): Promise<Stored<Secret> | undefined>;
   configMap(name: string): Promise<Stored<ConfigMap> | undefined>;
-  /** A token of a ServiceAccount, for the pod of the instance; undefined where there is no such account. */
+  /** Returns a ServiceAccount token that is bound to the pod of the instance, or undefined if there is no such account. */
   token?(serviceAccount: string): Promise<string | undefined>;
 }
 
@@ -31,49 +31,49 @@ export interface MissingVolume {
   readonly message: string;
 }
 
-/** `waiting` is worth another look later; `failed` never becomes ready with this instance. */
+/** `waiting` may become ready later; `failed` never becomes ready with this instance. */
 export type Preparation =
   | {
       readonly is: 'ready';
       readonly volumes: ReadonlyMap<string, PreparedVolume>;
-      /** Those that are not there and that the guest can do without. */
+      /** Optional volumes that do not exist. */
       readonly missing?: readonly MissingVolume[];
     }
   | { readonly is: 'waiting' | 'failed'; readonly reason: string; readonly message: string };
 
-/** As Preparation, of the directory in which the devices of a guest keep what outlives it. */
+/** Like Preparation, for the directory with the persistent state of a guest. */
 export type StatePreparation =
   | { readonly is: 'ready'; readonly directory: string }
   | { readonly is: 'waiting' | 'failed'; readonly reason: string; readonly message: string };
 
-/** What is there is no complete copy, and never will be. */
+/** The snapshot is not a complete copy and never will be. */
 export class SnapshotUnusable extends Error {
   override readonly name = 'SnapshotUnusable';
 }
 
-/** The content may not be read or replaced now; trying again may help. */
+/** The content cannot be read or replaced at the moment. Another try may succeed. */
 export class DiskRefused extends Error {
   override readonly name = 'DiskRefused';
 }
 
-/** To be closed, whatever comes. */
+/** The content of a disk. Must always be closed. */
 export interface DiskContent {
   readonly header: DiskHeader & { readonly virtualSize: number };
-  /** Once; throws where somebody wrote to the disk meanwhile. */
+  /** Reads the content; may be called once. Throws if the disk was written meanwhile. */
   chunks(): AsyncIterable<Buffer>;
   close(): Promise<void>;
 }
 
-/** To be closed, whatever comes. */
+/** The replacement of a disk's content. Must always be closed. */
 export interface DiskUpload {
   /**
-   * The volume has the content when it resolves; where it throws, it is as before. The chunks are what follows the first
-   * `from` bytes, which an earlier try has left.
+   * Replaces the content of the volume. If it throws, the volume is unchanged. The chunks follow the first `from` bytes,
+   * which are left from an earlier upload.
    */
   receive(header: DiskHeader, chunks: AsyncIterable<Buffer>, options: ReceiveOptions): Promise<void>;
   /**
-   * How far an earlier try came whose connection broke, with the hash of what is there. Throws where the volume cannot
-   * have this content, or has one that may not go.
+   * Returns the progress of an interrupted earlier upload, with the hash of its bytes. Throws if the content does not fit the
+   * volume, or if the volume has content that must not be replaced.
    */
   begun(header: DiskHeader): Promise<Begun>;
   close(): Promise<void>;
@@ -84,36 +84,40 @@ export interface ReceiveOptions {
   readonly from?: number;
 }
 
-/** The volumes of claims, read and replaced as a whole. As long as one is open, no guest of this node is given it. */
+/** Reads and replaces the content of claims. While the content is open, no guest of this node gets the volume. */
 export interface DiskContents {
-  /** Throws DiskRefused. `useOf` tells who uses the volume, in a sentence. */
+  /** Opens the content of a claim. Throws DiskRefusedError. */
   open(claim: string, lookups: VolumeLookups, options: DiskUse): Promise<DiskContent>;
-  /** Only for claims that wait for their content (UPLOAD_ANNOTATION). Throws DiskRefused. */
+  /** Starts to replace the content of a claim that waits for it (UPLOAD_ANNOTATION). Throws DiskRefusedError. */
   replace(claim: string, lookups: VolumeLookups, options: DiskUse): Promise<DiskUpload>;
 }
 
 export interface DiskUse {
+  /** Returns a sentence about the current user of the volume, or undefined if it is not in use. */
   readonly useOf: (volume: Stored<PersistentVolume>) => string | undefined;
 }
 
-/** How large it is for the guest, and what of it will be written here, as far as that is known. */
+/** A disk whose data arrives from another node. */
 export interface MovingVolume {
+  /** Size for the guest. */
   readonly bytes: number;
+  /** Bytes that will be written to this node, if known. */
   readonly usedBytes?: number;
   readonly overlay: boolean;
 }
 
 export interface IncomingVolumes {
-  /** By name of the volume. */
+  /** Disks whose data moves, by volume. */
   readonly moving: ReadonlyMap<string, MovingVolume>;
+  /** Complete contents of small disks, by volume. */
   readonly contents: ReadonlyMap<string, Buffer>;
 }
 
 export interface Volumes {
   /**
-   * Makes the volumes of the instance ready for its domain, whose id is the instance's uid: all of them, or those of these
-   * `names` while it runs. Of all of them, those of optional disks only may be missing. `hasEnded` tells of other domains
-   * of this node whether they still use what they were given; unless told, they do.
+   * Prepares the volumes of the instance for its domain, whose id is the instance's uid: all of them, or only `names` while
+   * it runs. Only volumes of optional disks may be missing. `hasEnded` reports whether another domain of this node has ended
+   * and no longer uses its volumes; without it, all domains count as running.
    */
   prepare(
     vmi: Stored<VirtualMachineInstance>,
@@ -121,8 +125,8 @@ export interface Volumes {
     options: { signal?: AbortSignal; hasEnded?: (domainId: string) => boolean; names?: readonly string[] },
   ): Promise<Preparation>;
   /**
-   * Makes the volume of the claim ready to keep the state of the domain's devices; before the domain begins. It is the
-   * domain's alone until it is released.
+   * Prepares the volume of the claim for the persistent state of the domain, before the domain is started. The domain has
+   * the volume exclusively until it is released.
    */
   prepareState(
     domainId: string,
@@ -131,9 +135,9 @@ export interface Volumes {
     options: { signal?: AbortSignal; hasEnded?: (domainId: string) => boolean },
   ): Promise<StatePreparation>;
   /**
-   * As prepare, for a guest that comes from another node. Disks that move (`moving`, by name of the volume) are made anew
-   * and empty, as large as told: of claims that lie on the source only where INCOMING_NODE_ANNOTATION names this node.
-   * `contents` are disks that are as they are there. Fails where there is no room for all of them.
+   * Like prepare, for a guest that arrives from another node. The disks in `moving` are created empty with the given size; if
+   * their claims are on the source node, only if INCOMING_NODE_ANNOTATION names this node. The disks in `contents` are
+   * created with that content. Fails if there is not enough space.
    */
   prepareIncoming(
     vmi: Stored<VirtualMachineInstance>,
@@ -141,51 +145,51 @@ export interface Volumes {
     options: IncomingVolumes & { signal?: AbortSignal; hasEnded?: (domainId: string) => boolean },
   ): Promise<Preparation>;
   /**
-   * The copy of a volume that counts no more, because its guest has moved: fine where there is none. Throws for volumes
-   * whose data this node holds or may hold.
+   * Removes the copy of a volume on a node that its guest has left. Does nothing if there is none. Throws if this node holds
+   * or may hold the data of the volume.
    */
   removeLeftover(volume: Stored<PersistentVolume>): Promise<void>;
-  /** The guest has let go of this volume, and goes on: what was made for it goes. Fine where there is nothing. */
+  /** Releases one volume of a running guest after the guest released its disk. Does nothing if there is none. */
   releaseVolume(domainId: string, name: string): Promise<void>;
-  /** The domain is no more: what was made for it alone goes, claims keep their data. Fine where there is nothing. */
+  /** Releases all volumes of a domain that no longer exists; claims keep their data. Does nothing if there are none. */
   release(domainId: string): Promise<void>;
   /**
-   * The same for every domain of this node that is not wanted: of starts that were cut off and never taken up again.
-   * Only while nothing else is asked for.
+   * Releases the volumes of all domains of this node that are not wanted, which interrupted starts may have left. Must not
+   * run concurrently with other calls.
    */
   releaseUnwanted(isWanted: (domainId: string) => boolean): Promise<void>;
-  /** Deletes the data of a volume of LOCAL_PROVISIONER. Fine where there is none. */
+  /** Deletes the data of a volume of LOCAL_PROVISIONER. Does nothing if there is none. */
   removeData(volume: Stored<PersistentVolume>): Promise<void>;
-  /** Makes the medium as large as the capacity of its PersistentVolume, never smaller; its size in bytes. */
+  /** Grows the medium to the capacity of its PersistentVolume, never shrinks it. Returns its size in bytes. */
   grow(volume: Stored<PersistentVolume>): Promise<number>;
   /**
-   * A file for a copy of the volume, made by the hypervisor of a guest that has it open: empty, and the hypervisor's to
-   * write. A repeated call empties it: only while no copy goes on.
+   * Creates an empty file that the hypervisor may write, for a copy of a volume that a guest has open. A repeated call
+   * empties the file, so it must not be called during a copy.
    */
   makeSnapshotFile(place: SnapshotPlace): Promise<string>;
   /**
-   * Copies the medium of a volume that no guest has open; or the state of a VM that it holds, which the guest of this
-   * domain may have. What an earlier try left is made anew.
+   * Copies the medium of a volume that no guest has open; with `state`, the persistent state on it, which the guest of that
+   * domain may be using. Replaces what an earlier try left.
    */
   takeSnapshot(
     volume: Stored<PersistentVolume>,
     place: SnapshotPlace,
     options: { signal?: AbortSignal; state?: { readonly domainId?: string | undefined } },
   ): Promise<void>;
-  /** Whether such a copy of a state is there, sealed or not. Absent where disks are only pretended. */
+  /** Reports whether a snapshot of a persistent state exists, sealed or not. Absent if disks are simulated. */
   hasStateSnapshot?(place: SnapshotPlace): Promise<boolean>;
   /**
-   * The copy is complete and stays: it is on disk when this resolves. How large a volume from it is, in bytes. Throws
-   * SnapshotUnusable where there is none, or it is no good; trying again helps only with other errors.
+   * Records durably that the copy is complete. Returns the size of a volume that is filled from it, in bytes. Throws
+   * SnapshotUnusableError if the copy is missing or incomplete; only other errors are worth another try.
    */
   sealSnapshot(place: SnapshotPlace): Promise<number>;
-  /** Fine where there is none. */
+  /** Does nothing if there is none. */
   removeSnapshot(place: SnapshotPlace): Promise<void>;
   /**
-   * Fills a volume that is made from a sealed snapshot (csi.volumeAttributes.snapshot is its handle). Until it resolves,
-   * the volume is not there for guests (prepare says `waiting`); fine where it is filled already.
+   * Fills a volume from a sealed snapshot, whose handle is in csi.volumeAttributes.snapshot. Until it resolves, guests cannot
+   * use the volume (prepare returns `waiting`). Does nothing if the volume is filled.
    */
   fill(volume: Stored<PersistentVolume>, options: { signal?: AbortSignal }): Promise<void>;
-  /** Absent where disks are only pretended. */
+  /** Absent if disks are simulated. */
   readonly contents?: DiskContents;
 }

@@ -55,10 +55,13 @@ interface Reason {
 describe('a migration', () => {
   const reasons: Record<string, Reason> = {
     'it is cancelled': { cause: (scene) => tell(scene, { abortRequested: true }), why: /cancelled/ },
-    'nobody wants it any more': { cause: (scene) => tell(scene, { completed: true, failed: true }), why: /not wanted/ },
+    'nobody wants it any more': {
+      cause: (scene) => tell(scene, { completed: true, failed: true }),
+      why: /no longer requested/,
+    },
     'its target pod is deleted': {
       cause: ({ api }) => api.ok('DELETE', `${PODS}/launcher-db-2`),
-      why: /pod at the target was deleted/,
+      why: /pod on the target node was deleted/,
     },
     'nothing goes on': {
       cause: (scene) => scene.advance(25),
@@ -94,7 +97,7 @@ describe('a migration', () => {
     await tellMigration(scene, moving, { abortRequested: true });
     assert.deepEqual(scene.said, []);
     const { phase, message } = await progress(scene);
-    assert.deepEqual([phase, message], ['Failed', 'it was cancelled']);
+    assert.deepEqual([phase, message], ['Failed', 'the migration was cancelled']);
     assert.deepEqual(scene.running(moving.id), ['n1']);
   });
 

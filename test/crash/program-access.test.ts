@@ -171,11 +171,11 @@ test('a pod whose account is gone waits, says why, and goes on when it is back',
 const refused: Record<string, { container: Loose; want: RegExp }> = {
   'a token of somebody else': {
     container: { env: [{ name: 'SELFSAME_TOKEN_FILE', value: '/etc/shadow' }] },
-    want: /"SELFSAME_TOKEN_FILE"; the node sets it/,
+    want: /"SELFSAME_TOKEN_FILE", which is reserved for the node/,
   },
   'another server': {
     container: { env: [{ name: 'SELFSAME_API_SERVER', value: 'https://evil' }] },
-    want: /"SELFSAME_API_SERVER"; the node sets it/,
+    want: /"SELFSAME_API_SERVER", which is reserved for the node/,
   },
   'more arguments': {
     container: { args: ['update-machine-types', '--kubeconfig=/root/.kube/config'] },
@@ -183,7 +183,7 @@ const refused: Record<string, { container: Loose; want: RegExp }> = {
   },
   'a variable from a secret': {
     container: { env: [{ name: 'JOB_X', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }] },
-    want: /"JOB_X" from a source/,
+    want: /"JOB_X" with an unsupported source/,
   },
 };
 

@@ -177,7 +177,7 @@ test('on another node it has the same devices', async () => {
 test('a watchdog that it no longer feeds resets it, and it is told', async () => {
   const { uid } = (await guest.vmi()).metadata;
   await guest.says('watchdog 2', /GUEST watchdog runs/);
-  await told(/did not feed its watchdog in time, and is reset/);
+  await told(/did not reset its watchdog in time and is restarted/);
   // The console of this node has seen no boot before: the guest came running.
   await guest.boots();
   assert.equal((await guest.vmi()).metadata.uid, uid, 'it is the same instance');

@@ -51,6 +51,6 @@ for (const [action, { phase, told }] of Object.entries(cases)) {
     const messages = items
       .filter(({ involvedObject }) => involvedObject?.name === action)
       .map(({ message }) => message);
-    assert.ok(messages.includes(`The guest did not feed its watchdog in time, and ${told}.`), JSON.stringify(messages));
+    assert.ok(messages.includes(`The guest did not reset its watchdog in time and ${told}.`), JSON.stringify(messages));
   });
 }

@@ -195,7 +195,7 @@ test('a migration that is deleted is cancelled by the agents, and goes then', as
   const { migrationState: state } = (await vmiOf(scene)).status;
   assert.deepEqual([state.abortRequested, state.abortStatus], [true, 'Aborting']);
   assert.equal((await migrationOf(scene)).status.conditions[0].type, 'migrationAbortRequested');
-  await says(scene, { phase: 'Failed', message: 'it was cancelled' });
+  await says(scene, { phase: 'Failed', message: 'the migration was cancelled' });
   await scene.call('DELETE', `${PODS}/${state.targetPod}?gracePeriodSeconds=0`);
   await scene.settle();
   assert.equal((await scene.call('GET', `${MIGRATIONS}/go-db`)).status, 404);

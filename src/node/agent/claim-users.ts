@@ -1,13 +1,13 @@
 /**
- * Who uses a claim on this node: pods and instances by an index, guests that live, and the disks that stand on it. A pod
- * does not tell of disks that came while its guest ran; the instance does.
+ * Finds the users of a claim on this node: pods, running guests, and their disks. Instances are searched besides pods,
+ * because a pod does not name hotplugged disks.
  */
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import type { PersistentVolume, Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
-import { BY_UID } from '#node/domains/observe-domain.ts';
+import { INSTANCES_BY_UID } from '#node/domains/observe-domain.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 
 const BY_CLAIM = 'claim';
@@ -17,7 +17,7 @@ export interface ClaimName {
   readonly name: string;
 }
 
-/** Gives both informers the index that is used here. May be called again. */
+/** Adds the index by claim to both informers. May be repeated. */
 export function indexClaims(pods: Informer<Pod>, vmis: Informer<VirtualMachineInstance>): void {
   vmis.addIndex(BY_CLAIM, claimKeysIn);
   pods.addIndex(BY_CLAIM, claimKeysIn);
@@ -35,27 +35,32 @@ export function claimOf({ spec }: PersistentVolume): ClaimName {
   return { namespace, name };
 }
 
-/** Pods that have not ended. */
-export function usersOf({ namespace, name }: ClaimName, pods: Informer<Pod>): Stored<Pod>[] {
+/** Returns the pods that name the claim and have not ended. */
+export function podsUsing({ namespace, name }: ClaimName, pods: Informer<Pod>): Stored<Pod>[] {
   return pods.byIndex(BY_CLAIM, `${namespace}/${name}`).filter((pod) => !hasEnded(pod));
 }
 
-/** Instances that name the claim, and whose guest lives. */
-export function guestsOf(
+/** Returns the instances that name the claim and whose guest has not ended. */
+export function guestsUsing(
   { namespace, name }: ClaimName,
   { vmis, hypervisor }: { vmis: Informer<VirtualMachineInstance>; hypervisor: Hypervisor },
 ): Stored<VirtualMachineInstance>[] {
-  return vmis.byIndex(BY_CLAIM, `${namespace}/${name}`).filter(({ metadata }) => isAlive(hypervisor, metadata.uid));
+  return vmis
+    .byIndex(BY_CLAIM, `${namespace}/${name}`)
+    .filter(({ metadata }) => hasLiveGuest(hypervisor, metadata.uid));
 }
 
-export function isAlive(hypervisor: Hypervisor, id: string): boolean {
+export function hasLiveGuest(hypervisor: Hypervisor, id: string): boolean {
   const domain = hypervisor.get(id);
   return domain !== undefined && domain.current.state !== 'ended';
 }
 
-/** Ids of the disks that stand on the claim. Labels of pods are anybody's to write: only within the claim's namespace. */
-export function disksOf(id: string, claim: ClaimName, vmis: Informer<VirtualMachineInstance>): string[] {
-  const [vmi] = vmis.byIndex(BY_UID, id);
+/**
+ * Returns the ids of a guest's disks on the claim. The instance must be in the namespace of the claim: the id may come from
+ * pod labels, which any user can set.
+ */
+export function disksOnClaim(id: string, claim: ClaimName, vmis: Informer<VirtualMachineInstance>): string[] {
+  const [vmi] = vmis.byIndex(INSTANCES_BY_UID, id);
   if (vmi?.metadata.namespace !== claim.namespace) return [];
   const names = (vmi?.spec.volumes ?? []).filter((volume) => volume.persistentVolumeClaim?.claimName === claim.name);
   const disks = new Set(vmi?.spec.domain.devices?.disks?.map(({ name }) => name));

@@ -1,4 +1,4 @@
-/** What containers of this node said: the serial console of guests, their hypervisor, the output of our own program. */
+/** The logs of this node's containers: serial consoles of guests, logs of their hypervisor, and output of programs. */
 import { COMPUTE_CONTAINER, CONSOLE_CONTAINER } from '#api/names.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf } from '#client/object-key.ts';
@@ -8,15 +8,15 @@ import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { podRole } from '#node/pods/pod-role.ts';
 import type { ProgramPods } from '#node/pods/program-pods.ts';
 
-export interface LogParts {
+export interface ContainerLogParts {
   readonly pods: Informer<Pod>;
   readonly programs: ProgramPods;
   readonly hypervisor: Hypervisor;
 }
 
-/** Undefined: no such container here. */
+/** Returns undefined if this node has no such container. */
 export function containerLog(
-  { pods, programs, hypervisor }: LogParts,
+  { pods, programs, hypervisor }: ContainerLogParts,
   { namespace, pod: name, container }: { namespace: string; pod: string; container: string },
 ): ContainerLog | undefined {
   const pod = pods.get(keyOf({ namespace, name }));
@@ -24,16 +24,16 @@ export function containerLog(
   const role = podRole(pod);
   if (role.is === 'launcher') {
     if (container !== CONSOLE_CONTAINER && container !== COMPUTE_CONTAINER) return undefined;
-    // Labels are anybody's to write: a pod tells of a guest of its own namespace only.
-    if (hypervisor.get(role.uid)?.name !== `${namespace}/${role.instance}`) return NOTHING_SAID;
+    // Any user can set labels, so a pod may show only the log of a guest in its own namespace.
+    if (hypervisor.get(role.uid)?.name !== `${namespace}/${role.instance}`) return EMPTY_LOG;
     return container === CONSOLE_CONTAINER ? consoleLog(hypervisor, role.uid) : hypervisorLog(hypervisor, role.uid);
   }
-  const run = programs.run(pod);
-  if (run === undefined) return NOTHING_SAID;
+  const run = programs.runOf(pod);
+  if (run === undefined) return EMPTY_LOG;
   return { timed: false, read: async () => run.read(), follow: (signal) => run.follow(signal) };
 }
 
-const NOTHING_SAID: ContainerLog = {
+const EMPTY_LOG: ContainerLog = {
   timed: false,
   read: async () => Buffer.alloc(0),
   async *follow() {
@@ -51,10 +51,10 @@ function consoleLog(hypervisor: Hypervisor, id: string): ContainerLog {
         yield await read();
         return;
       }
-      // Opened first, so that nothing is missed between the two; what is said meanwhile may come twice.
+      // The console is opened before the log is read, so that no output is missed; some may appear twice.
       const console = await hypervisor.openConsole(id);
       const end = () => void console.destroy();
-      // One that is cut off while its reader is still busy with the beginning must not end the agent; the loop tells.
+      // An unhandled error during the first `yield` would end the process; the loop below throws it again.
       console.on('error', () => undefined);
       signal.addEventListener('abort', end, { once: true });
       try {
@@ -70,7 +70,7 @@ function consoleLog(hypervisor: Hypervisor, id: string): ContainerLog {
   };
 }
 
-/** Followed, it tells what was said meanwhile when the guest has ended: a hypervisor says little before that. */
+/** A follower gets new lines only when the guest has ended, because a hypervisor logs little before. */
 function hypervisorLog(hypervisor: Hypervisor, id: string): ContainerLog {
   const read = async () => (hypervisor.get(id) === undefined ? Buffer.alloc(0) : hypervisor.readLog(id));
   return {
@@ -79,7 +79,7 @@ function hypervisorLog(hypervisor: Hypervisor, id: string): ContainerLog {
     async *follow(signal) {
       const before = await read();
       yield before;
-      await ended(hypervisor, id, signal);
+      await waitForEnd(hypervisor, id, signal);
       if (signal.aborted) return;
       const after = await read();
       yield after.subarray(after.indexOf(before) === 0 ? before.length : 0);
@@ -92,16 +92,16 @@ function hasEnded(hypervisor: Hypervisor, id: string): boolean {
   return domain === undefined || domain.current.state === 'ended';
 }
 
-function ended(hypervisor: Hypervisor, id: string, signal: AbortSignal): Promise<void> {
+function waitForEnd(hypervisor: Hypervisor, id: string, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const look = () => {
+    const check = () => {
       if (!signal.aborted && !hasEnded(hypervisor, id)) return;
-      leave();
-      signal.removeEventListener('abort', look);
+      unsubscribe();
+      signal.removeEventListener('abort', check);
       resolve();
     };
-    const leave = hypervisor.onChange(look);
-    signal.addEventListener('abort', look);
-    look();
+    const unsubscribe = hypervisor.onChange(check);
+    signal.addEventListener('abort', check);
+    check();
   });
 }

@@ -6,8 +6,8 @@ import {
   decideSet,
   decideSingle,
   GUEST_ENDED,
-  isOurs,
-  setOf,
+  isAssignedToNode,
+  snapshotSetKey,
   type DiskWorld,
   type SetWorld,
   type SnapshotAction,
@@ -51,7 +51,7 @@ function aContent(name: string, facts: Facts = {}): Stored<VolumeSnapshotContent
   };
 }
 
-/** The state of the guest: no disk, and no copy that the hypervisor makes. */
+/** The persistent state of the guest, which the hypervisor does not copy. */
 function aState(name: string, facts: Facts = {}): DiskWorld {
   return { content: aContent(name, facts), copy: undefined, deviceId: undefined, isState: true };
 }
@@ -64,23 +64,23 @@ function aDisk(name: string, facts: Facts & { copy?: CopyState; deviceId?: strin
 const COPYING: CopyState = { state: 'copying', doneBytes: 1, totalBytes: 2 };
 const DONE: CopyState = { state: 'done' };
 const FAILED: CopyState = { state: 'failed', message: 'no space left' };
-const BEGUN = { creationTime: 7, readyToUse: false, snapshotHandle: 'node/n1/a' };
-const READY = { ...BEGUN, readyToUse: true, restoreSize: 1 };
+const STARTED = { creationTime: 7, readyToUse: false, snapshotHandle: 'node/n1/a' };
+const READY = { ...STARTED, readyToUse: true, restoreSize: 1 };
 const BROKEN = { readyToUse: false, error: { message: 'it broke' } };
 
-/** `start a b`, `fail a: why`. */
-function told(action: SnapshotAction): string {
+/** Returns an action in short form, for example `start a b` or `fail a: why`. */
+function summarizeAction(action: SnapshotAction): string {
   switch (action.do) {
     case 'start':
       return `start ${action.disks.map(({ content }) => content.metadata.name).join(' ')}`;
-    case 'tell':
-      return `tell ${action.contents.map(({ metadata }) => metadata.name).join(' ')} ${action.creationTime}`;
+    case 'reportStarted':
+      return `reportStarted ${action.contents.map(({ metadata }) => metadata.name).join(' ')} ${action.creationTime}`;
     case 'fail':
       return `fail ${action.contents.map(({ metadata }) => metadata.name).join(' ')}: ${action.message}`;
     case 'remove':
       return `remove ${action.content.metadata.name}${action.data ? '' : ', not its data'}`;
-    case 'lookAgain':
-      return 'look again';
+    case 'recheck':
+      return 'recheck';
     case 'finish':
     case 'discard':
     case 'take':
@@ -89,140 +89,143 @@ function told(action: SnapshotAction): string {
 }
 
 const sets: Record<string, { disks: DiskWorld[]; guest?: SetWorld['guest']; want: string[] }> = {
-  'waits until all of the set are known': { disks: [aDisk('a')], want: [] },
-  'never begins a set whose size nobody can read': {
+  'waits until the set is complete': { disks: [aDisk('a')], want: [] },
+  'never starts a set with an invalid size': {
     disks: [aDisk('a', { annotations: { ...ONLINE, 'selfsame.io/snapshot-set-size': 'two' } })],
     want: [],
   },
-  'copies all of them at one moment': { disks: [aDisk('a'), aDisk('b')], want: ['start a b'] },
-  'waits for a guest that is still to start': {
+  'copies all disks at the same time': { disks: [aDisk('a'), aDisk('b')], want: ['start a b'] },
+  'waits for a guest that has not started': {
     disks: [aDisk('a'), aDisk('b')],
     guest: 'starting',
-    want: ['look again'],
+    want: ['recheck'],
   },
-  'fails all where the guest has ended before': {
+  'fails all if the guest has ended': {
     disks: [aDisk('a'), aDisk('b')],
     guest: 'gone',
     want: [`fail a b: ${GUEST_ENDED}`],
   },
-  'fails all where the guest has no such disk': {
+  'fails all if the guest does not have one of the disks': {
     disks: [aDisk('a'), aDisk('b', { deviceId: null })],
     want: ['fail a b: the guest has no disk on this volume'],
   },
   'copies the state with the disks': { disks: [aDisk('a'), aState('s')], want: ['start a s'] },
-  'waits with the state, too, for a guest that is still to start': {
+  'waits with the state for a guest that has not started': {
     disks: [aDisk('a'), aState('s')],
     guest: 'starting',
-    want: ['look again'],
+    want: ['recheck'],
   },
-  'fails all where the guest has ended before its state was copied': {
+  'fails all if the guest ended before its state was copied': {
     disks: [aDisk('a'), aState('s')],
     guest: 'gone',
     want: [`fail a s: ${GUEST_ENDED}`],
   },
-  'fails the state that was not copied when the disks were': {
-    disks: [aDisk('a', { copy: COPYING, status: BEGUN }), aState('s')],
-    want: ['fail a s: the moment at which the other disks were copied has passed'],
+  'fails all if the state was not copied together with the disks': {
+    disks: [aDisk('a', { copy: COPYING, status: STARTED }), aState('s')],
+    want: ['fail a s: the other disks of the snapshot were copied at an earlier time'],
   },
-  'tells of the state that an earlier agent has copied': {
+  'reports the state that an earlier agent has copied': {
     disks: [aDisk('a', { copy: COPYING }), { ...aState('s'), copy: DONE }],
-    want: ['tell a s undefined', 'look again'],
+    want: ['reportStarted a s undefined', 'recheck'],
   },
-  'finishes the state at once, while disks are still copied': {
-    disks: [aDisk('a', { copy: COPYING, status: BEGUN }), aState('s', { status: BEGUN })],
-    want: ['look again', 'finish s'],
+  'finishes the state while the disks are being copied': {
+    disks: [aDisk('a', { copy: COPYING, status: STARTED }), aState('s', { status: STARTED })],
+    want: ['recheck', 'finish s'],
   },
-  'finishes the state also of a guest that has ended since': {
-    disks: [aState('s', { status: BEGUN })],
+  'finishes the state of a guest that has ended since': {
+    disks: [aState('s', { status: STARTED })],
     guest: 'gone',
     want: ['finish s'],
   },
-  'only tells of copies that an earlier agent has begun': {
+  'reports copies that an earlier agent has started': {
     disks: [aDisk('a', { copy: COPYING }), aDisk('b', { copy: DONE })],
-    want: ['tell a b undefined', 'look again'],
+    want: ['reportStarted a b undefined', 'recheck'],
   },
-  'tells the same moment for all': {
-    disks: [aDisk('a', { copy: COPYING, status: BEGUN }), aDisk('b', { copy: COPYING })],
-    want: ['tell b 7', 'look again'],
+  'reports the same creation time for all': {
+    disks: [aDisk('a', { copy: COPYING, status: STARTED }), aDisk('b', { copy: COPYING })],
+    want: ['reportStarted b 7', 'recheck'],
   },
-  'fails what cannot be copied at the moment of the others any more': {
-    disks: [aDisk('a', { copy: COPYING, status: BEGUN }), aDisk('b')],
-    want: ['fail a b: the moment at which the other disks were copied has passed'],
+  'fails all if a disk was not copied together with the others': {
+    disks: [aDisk('a', { copy: COPYING, status: STARTED }), aDisk('b')],
+    want: ['fail a b: the other disks of the snapshot were copied at an earlier time'],
   },
-  'looks again while it copies, and finishes what is done': {
-    disks: [aDisk('a', { copy: COPYING, status: BEGUN }), aDisk('b', { copy: DONE, status: BEGUN })],
-    want: ['look again', 'finish b'],
+  'checks again during a copy, and finishes complete copies': {
+    disks: [aDisk('a', { copy: COPYING, status: STARTED }), aDisk('b', { copy: DONE, status: STARTED })],
+    want: ['recheck', 'finish b'],
   },
-  'finishes what was let go of because it was done': {
-    disks: [aDisk('a', { status: BEGUN }), aDisk('b', { status: READY })],
+  'finishes a complete copy that the hypervisor has forgotten': {
+    disks: [aDisk('a', { status: STARTED }), aDisk('b', { status: READY })],
     want: ['finish a'],
   },
-  'does not trust what was let go of by a guest that has ended': {
-    disks: [aDisk('a', { status: BEGUN }), aDisk('b', { status: READY })],
+  'fails a forgotten copy if the guest has ended': {
+    disks: [aDisk('a', { status: STARTED }), aDisk('b', { status: READY })],
     guest: 'gone',
     want: [`fail a: ${GUEST_ENDED}`],
   },
-  'finishes what was done before the guest ended': {
-    disks: [aDisk('a', { copy: DONE, status: BEGUN }), aDisk('b', { status: READY })],
+  'finishes a copy that was complete before the guest ended': {
+    disks: [aDisk('a', { copy: DONE, status: STARTED }), aDisk('b', { status: READY })],
     guest: 'gone',
     want: ['finish a'],
   },
-  'fails all where one copy has failed': {
-    disks: [aDisk('a', { copy: FAILED, status: BEGUN }), aDisk('b', { copy: COPYING, status: BEGUN })],
+  'fails all if one copy has failed': {
+    disks: [aDisk('a', { copy: FAILED, status: STARTED }), aDisk('b', { copy: COPYING, status: STARTED })],
     want: ['fail a b: no space left'],
   },
-  'fails the rest of a set that has failed, and what is left of it goes': {
-    disks: [aDisk('a', { status: BROKEN }), aDisk('b', { copy: COPYING, status: BEGUN })],
+  'fails the rest of a failed set and discards its data': {
+    disks: [aDisk('a', { status: BROKEN }), aDisk('b', { copy: COPYING, status: STARTED })],
     want: ['discard a', 'fail b: it broke'],
   },
-  'never tries again what has failed': {
+  'never tries a failed set again': {
     disks: [aDisk('a', { status: BROKEN }), aDisk('b', { status: BROKEN })],
     want: ['discard a', 'discard b'],
   },
-  'leaves alone what is ready': { disks: [aDisk('a', { status: READY }), aDisk('b', { status: READY })], want: [] },
-  'removes what is deleted while the others go on': {
-    disks: [aDisk('a', { deleted: true, status: BEGUN, copy: COPYING }), aDisk('b', { copy: COPYING, status: BEGUN })],
-    want: ['remove a', 'look again'],
+  'does nothing for a ready set': { disks: [aDisk('a', { status: READY }), aDisk('b', { status: READY })], want: [] },
+  'removes a deleted content while the others continue': {
+    disks: [
+      aDisk('a', { deleted: true, status: STARTED, copy: COPYING }),
+      aDisk('b', { copy: COPYING, status: STARTED }),
+    ],
+    want: ['remove a', 'recheck'],
   },
 };
 
 describe('a set of disks that a guest has open', () => {
   for (const [sentence, { disks, guest = 'running', want }] of Object.entries(sets)) {
-    it(sentence, () => assert.deepEqual(decideSet({ disks, guest }).map(told), want));
+    it(sentence, () => assert.deepEqual(decideSet({ disks, guest }).map(summarizeAction), want));
   }
 });
 
 const singles: Record<string, { facts: Facts; want: string[] }> = {
   'is taken': { facts: {}, want: ['take a'] },
   'is tried again after an error': { facts: { status: BROKEN }, want: ['take a'] },
-  'is left alone when it is ready': { facts: { status: READY }, want: [] },
+  'needs no action when it is ready': { facts: { status: READY }, want: [] },
   'is removed': { facts: { status: READY, deleted: true }, want: ['remove a'] },
-  'is removed before it was made': { facts: { deleted: true, policy: 'Retain' }, want: ['remove a'] },
-  'keeps its data where that is asked for': {
+  'is removed with its data if it was not ready': { facts: { deleted: true, policy: 'Retain' }, want: ['remove a'] },
+  'keeps its data with deletion policy Retain': {
     facts: { status: READY, deleted: true, policy: 'Retain' },
     want: ['remove a, not its data'],
   },
-  'is removed once': { facts: { deleted: true, finalizers: ['other.io/x'] }, want: [] },
+  'is not removed again without its finalizer': { facts: { deleted: true, finalizers: ['other.io/x'] }, want: [] },
 };
 
-describe('the snapshot of a disk that nobody has open', () => {
+describe('the snapshot of a disk that no guest has open', () => {
   for (const [sentence, { facts, want }] of Object.entries(singles)) {
-    it(sentence, () => assert.deepEqual(decideSingle(aContent('a', facts)).map(told), want));
+    it(sentence, () => assert.deepEqual(decideSingle(aContent('a', facts)).map(summarizeAction), want));
   }
 });
 
-describe('contents', () => {
-  it('are ours where they name our driver and this node', () => {
-    assert.equal(isOurs(aContent('a'), 'n1'), true);
-    assert.equal(isOurs(aContent('a'), 'n2'), false);
-    assert.equal(isOurs(aContent('a', { annotations: {} }), 'n1'), false);
-    assert.equal(isOurs(aContent('a', { driver: 'csi.example.com' }), 'n1'), false);
+describe('snapshot contents', () => {
+  it('are assigned to a node by driver and annotation', () => {
+    assert.equal(isAssignedToNode(aContent('a'), 'n1'), true);
+    assert.equal(isAssignedToNode(aContent('a'), 'n2'), false);
+    assert.equal(isAssignedToNode(aContent('a', { annotations: {} }), 'n1'), false);
+    assert.equal(isAssignedToNode(aContent('a', { driver: 'csi.example.com' }), 'n1'), false);
   });
 
-  it('belong together where set and instance are the same', () => {
-    assert.equal(setOf(aContent('a')), setOf(aContent('b')));
+  it('belong to one set if set and instance are equal', () => {
+    assert.equal(snapshotSetKey(aContent('a')), snapshotSetKey(aContent('b')));
     const other = { ...ONLINE, 'selfsame.io/snapshot-instance': 'vmi-2' };
-    assert.notEqual(setOf(aContent('a')), setOf(aContent('a', { annotations: other })));
-    assert.equal(setOf(aContent('a', { annotations: { 'selfsame.io/snapshot-node': 'n1' } })), undefined);
+    assert.notEqual(snapshotSetKey(aContent('a')), snapshotSetKey(aContent('a', { annotations: other })));
+    assert.equal(snapshotSetKey(aContent('a', { annotations: { 'selfsame.io/snapshot-node': 'n1' } })), undefined);
   });
 });

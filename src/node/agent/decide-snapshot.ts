@@ -1,16 +1,16 @@
 /**
- * What is to be done here for snapshots of volumes. Pure.
+ * Decides about the snapshots of volumes on this node. Pure.
  *
- * Disks that a guest has open are copied as a set, at one and the same moment:
+ * Disks that a guest has open are copied as a set, as of the same point in time:
  *
- *   all of the set are known ─start─► copying ─────► done ─finish─► ready        the guest ended, or a copy failed:
- *                              (creationTime)              (readyToUse)          all of them fail, for good
+ *   set is complete ─start─► copying ─────► done ─finish─► ready        the guest ended, or a copy failed:
+ *                       (creationTime)            (readyToUse)          the whole set fails permanently
  *
- * The moment is told before anything is awaited, and a copy is let go of only after it was told to be done or failed: so
- * whoever comes after a crash knows how far it got. Of a disk that nobody has open, the copy is taken at once (`take`).
+ * The creation time is reported before any copy is awaited, and a copy is forgotten only after its result was reported. So
+ * an agent that starts after a crash knows the progress. A disk that no guest has open is copied at once (`take`).
  *
- * The state of the VM belongs to the set, too: it is copied by us, right after the disks have begun, and is complete at
- * once.
+ * The persistent state of the VM belongs to the set, too: the agent copies it right after the copies of the disks have
+ * started, in one step.
  */
 import {
   LOCAL_DRIVER,
@@ -29,36 +29,36 @@ type Content = Stored<VolumeSnapshotContent>;
 
 export interface DiskWorld {
   readonly content: Content;
-  /** The disk of the guest; undefined where it has none on that volume. */
+  /** Disk of the guest on the volume, if it has one. */
   readonly deviceId: string | undefined;
-  /** It is no disk, but the volume in which the guest keeps its state. */
+  /** True for the volume with the persistent state of the guest. */
   readonly isState?: boolean;
   readonly copy: CopyState | undefined;
 }
 
 export interface SetWorld {
   readonly disks: readonly DiskWorld[];
-  /** `starting`: it may still come to run. */
+  /** `starting` means that the guest may still start. */
   readonly guest: 'running' | 'starting' | 'gone';
 }
 
 export type SnapshotAction =
-  /** Nobody wants it any more; the data goes with it, or stays where that is asked for. */
+  /** Removes a deleted content, with or without its data. */
   | { readonly do: 'remove'; readonly content: Content; readonly data: boolean }
   | { readonly do: 'start'; readonly disks: readonly DiskWorld[] }
-  /** They have begun already; when is told by one of them, or not known. */
-  | { readonly do: 'tell'; readonly contents: readonly Content[]; readonly creationTime: number | undefined }
+  /** Reports copies that have started. The creation time may be unknown. */
+  | { readonly do: 'reportStarted'; readonly contents: readonly Content[]; readonly creationTime: number | undefined }
   | { readonly do: 'finish'; readonly content: Content }
   | { readonly do: 'fail'; readonly contents: readonly Content[]; readonly message: string }
-  /** What it left behind goes. */
+  /** Removes the data of a failed copy. */
   | { readonly do: 'discard'; readonly content: Content }
   | { readonly do: 'take'; readonly content: Content }
-  | { readonly do: 'lookAgain' };
+  | { readonly do: 'recheck' };
 
 export const GUEST_ENDED = 'the guest ended before its disks were copied';
 
-/** Whether this node makes the copy. */
-export function isOurs({ metadata, spec }: VolumeSnapshotContent, node: string): boolean {
+/** Reports whether this node has to take the snapshot. */
+export function isAssignedToNode({ metadata, spec }: VolumeSnapshotContent, node: string): boolean {
   return (
     spec.driver === LOCAL_DRIVER &&
     spec.source.volumeHandle !== undefined &&
@@ -66,93 +66,98 @@ export function isOurs({ metadata, spec }: VolumeSnapshotContent, node: string):
   );
 }
 
-/** Whether it is of the state of a VM, and of no disk. */
-export function isOfState({ metadata }: VolumeSnapshotContent): boolean {
+/** Reports whether it is a snapshot of a VM's persistent state instead of a disk. */
+export function isStateSnapshot({ metadata }: VolumeSnapshotContent): boolean {
   return metadata.annotations?.[SNAPSHOT_STATE_ANNOTATION] === 'true';
 }
 
-/** The uid of the guest that has the disk open. */
+/** Returns the uid of the instance that has the disk open. */
 export function instanceOfContent({ metadata }: VolumeSnapshotContent): string | undefined {
   return metadata.annotations?.[SNAPSHOT_INSTANCE_ANNOTATION] || undefined;
 }
 
 /**
- * The same for all that are copied at one moment; undefined where nobody has the disk open. People write what it is
- * made of, so that none of another namespace gets into it.
+ * Returns the key of the snapshot set, or undefined if no guest has the disk open. The key contains the namespace, because
+ * users can set the annotations and must not add disks of another namespace to a set.
  */
-export function setOf(content: VolumeSnapshotContent): string | undefined {
+export function snapshotSetKey(content: VolumeSnapshotContent): string | undefined {
   const instance = instanceOfContent(content);
   const { annotations, name } = content.metadata;
   const { namespace = '' } = content.spec.volumeSnapshotRef;
   return instance && `${namespace}/${instance}/${annotations?.[SNAPSHOT_SET_ANNOTATION] ?? name}`;
 }
 
-/** Of a disk that nobody has open. */
+/** Decides about the snapshot of a disk that no guest has open. */
 export function decideSingle(content: Content): readonly SnapshotAction[] {
-  if (isDeleting(content)) return removal(content);
+  if (isDeleting(content)) return decideRemoval(content);
   return content.status?.readyToUse === true ? [] : [{ do: 'take', content }];
 }
 
-/** Of all disks of one set. */
+/** Decides about all disks of one set. */
 export function decideSet({ disks, guest }: SetWorld): readonly SnapshotAction[] {
   const wanted = disks.filter(({ content }) => !isDeleting(content));
   return [
-    ...disks.flatMap(({ content }) => (isDeleting(content) ? removal(content) : [])),
+    ...disks.flatMap(({ content }) => (isDeleting(content) ? decideRemoval(content) : [])),
     ...wanted.flatMap(({ content }) => (hasFailed(content) ? [{ do: 'discard', content } as const] : [])),
     ...decideWanted(wanted, guest),
   ];
 }
 
 function decideWanted(wanted: readonly DiskWorld[], guest: SetWorld['guest']): readonly SnapshotAction[] {
-  const open = wanted.filter(({ content }) => isOpen(content));
-  if (open.length === 0) return [];
-  const message = failureOf(wanted, open, guest);
-  if (message !== undefined) return [{ do: 'fail', contents: open.map(({ content }) => content), message }];
+  const unfinished = wanted.filter(({ content }) => isUnfinished(content));
+  if (unfinished.length === 0) return [];
+  const message = findFailure(wanted, unfinished, guest);
+  if (message !== undefined) return [{ do: 'fail', contents: unfinished.map(({ content }) => content), message }];
 
-  const first = open.find((disk) => !hasBegun(disk));
+  const first = unfinished.find((disk) => !hasStarted(disk));
   if (first !== undefined) {
-    if (guest === 'starting') return [{ do: 'lookAgain' }];
+    if (guest === 'starting') return [{ do: 'recheck' }];
     // Each that is still missing makes news of itself.
-    return wanted.length < sizeOf(first.content) ? [] : [{ do: 'start', disks: open }];
+    return wanted.length < setSize(first.content) ? [] : [{ do: 'start', disks: unfinished }];
   }
-  const untold = open.filter(({ content }) => content.status?.creationTime === undefined);
-  if (untold.length > 0) {
-    const told = wanted.find(({ content }) => content.status?.creationTime !== undefined);
-    const creationTime = told?.content.status?.creationTime;
-    return [{ do: 'tell', contents: untold.map(({ content }) => content), creationTime }, { do: 'lookAgain' }];
+  const unreported = unfinished.filter(({ content }) => content.status?.creationTime === undefined);
+  if (unreported.length > 0) {
+    const reported = wanted.find(({ content }) => content.status?.creationTime !== undefined);
+    const creationTime = reported?.content.status?.creationTime;
+    return [
+      { do: 'reportStarted', contents: unreported.map(({ content }) => content), creationTime },
+      { do: 'recheck' },
+    ];
   }
-  return open.map(({ content, copy }) => (copy?.state === 'copying' ? { do: 'lookAgain' } : { do: 'finish', content }));
+  return unfinished.map(({ content, copy }) =>
+    copy?.state === 'copying' ? { do: 'recheck' } : { do: 'finish', content },
+  );
 }
 
-function failureOf(
+function findFailure(
   wanted: readonly DiskWorld[],
-  open: readonly DiskWorld[],
+  unfinished: readonly DiskWorld[],
   guest: SetWorld['guest'],
 ): string | undefined {
   for (const { content, copy } of wanted) {
     if (hasFailed(content)) return content.status?.error?.message ?? '';
     if (copy?.state === 'failed') return copy.message;
   }
-  // Of one that was let go of we know that it was complete, but not whether that came to the disk.
+  // A copy that the hypervisor has forgotten was complete, but may not have reached the disk.
   const ended = (disk: DiskWorld) =>
     disk.copy === undefined &&
-    (disk.isState === true ? guest === 'gone' && !hasBegun(disk) : guest === 'gone' || hasBegun(disk));
-  if (guest !== 'running' && open.some(ended)) return GUEST_ENDED;
-  const begun = wanted.filter(hasBegun);
-  const waiting = open.filter((disk) => !hasBegun(disk));
-  if (begun.length > 0 && waiting.length > 0) return 'the moment at which the other disks were copied has passed';
+    (disk.isState === true ? guest === 'gone' && !hasStarted(disk) : guest === 'gone' || hasStarted(disk));
+  if (guest !== 'running' && unfinished.some(ended)) return GUEST_ENDED;
+  const started = wanted.filter(hasStarted);
+  const waiting = unfinished.filter((disk) => !hasStarted(disk));
+  if (started.length > 0 && waiting.length > 0) return 'the other disks of the snapshot were copied at an earlier time';
   if (guest === 'running' && waiting.some(({ deviceId, isState }) => deviceId === undefined && isState !== true)) {
     return 'the guest has no disk on this volume';
   }
   return undefined;
 }
 
-/** Neither ready nor failed. */
-export function isOpen(content: Content): boolean {
+/** Reports whether the content is neither ready nor failed. */
+export function isUnfinished(content: Content): boolean {
   return content.status?.readyToUse !== true && !hasFailed(content);
 }
 
-function hasBegun({ content, copy }: DiskWorld): boolean {
+function hasStarted({ content, copy }: DiskWorld): boolean {
   return copy !== undefined || content.status?.creationTime !== undefined;
 }
 
@@ -160,15 +165,15 @@ function hasFailed({ status }: Content): boolean {
   return status?.error !== undefined;
 }
 
-function removal(content: Content): readonly SnapshotAction[] {
+function decideRemoval(content: Content): readonly SnapshotAction[] {
   if (!(content.metadata.finalizers ?? []).includes(SNAPSHOT_DATA_FINALIZER)) return [];
-  // What never became a snapshot is worth nothing to anybody.
+  // The data of an unfinished snapshot is useless, so it is removed in spite of `Retain`.
   const data = content.spec.deletionPolicy !== 'Retain' || content.status?.readyToUse !== true;
   return [{ do: 'remove', content, data }];
 }
 
-/** What cannot be read is never complete. */
-function sizeOf({ metadata }: Content): number {
+/** Returns the size of the set; an invalid size means that the set never becomes complete. */
+function setSize({ metadata }: Content): number {
   const size = metadata.annotations?.[SNAPSHOT_SET_SIZE_ANNOTATION] ?? '1';
   return /^\d{1,6}$/.test(size) ? Number(size) : Infinity;
 }

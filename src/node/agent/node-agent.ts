@@ -1,9 +1,9 @@
 /**
- * The agent of one node: finds the guests that run already, registers the node, and tends pods, guests, volumes and their
- * snapshots until it is stopped. Stopping it, or killing it, stops no guest.
+ * The agent of one node: adopts the running guests, registers the node, and reconciles pods, guests, volumes and snapshots
+ * until it is stopped. Guests keep running when the agent is stopped or killed.
  *
- * Order matters at the start: guests are found before anything is decided, and nothing is decided before every cache has
- * synced. An agent that cannot read the API waits and leaves everything as it is.
+ * The order at the start matters: guests are adopted before anything is decided, and nothing is decided before every cache
+ * has synced. An agent that cannot read the API waits and leaves everything as it is.
  */
 import { NODE_NAME_LABEL } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -15,25 +15,25 @@ import { VOLUME_SNAPSHOT_CONTENTS } from '#kube/volume-snapshot-kinds.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { containerLog } from '#node/agent/container-logs.ts';
-import { diskDoor } from '#node/agent/disk-door.ts';
-import { startFillKeeper } from '#node/agent/fill-keeper.ts';
-import { startSnapshotKeeper } from '#node/agent/snapshot-keeper.ts';
-import { startVolumeKeeper } from '#node/agent/volume-keeper.ts';
+import { createDiskAccess } from '#node/agent/disk-access.ts';
+import { startFillController } from '#node/agent/fill-controller.ts';
+import { startSnapshotController } from '#node/agent/snapshot-controller.ts';
+import { startVolumeController } from '#node/agent/volume-controller.ts';
 import { isMoving } from '#node/domains/decide-outgoing.ts';
 import { DeviceBook } from '#node/domains/device-book.ts';
 import { startDomainController } from '#node/domains/domain-controller.ts';
 import { DomainNotes } from '#node/domains/domain-notes.ts';
 import type { NodeFacts } from '#node/domains/domain-world.ts';
 import { HotplugNotes } from '#node/domains/hotplug-notes.ts';
-import { BY_UID, instanceOf } from '#node/domains/observe-domain.ts';
+import { INSTANCES_BY_UID, instanceUids } from '#node/domains/observe-domain.ts';
 import type { GuestKernel } from '#node/domains/start-domain.ts';
 import { Turns } from '#node/domains/turns.ts';
-import { tellWatchdogs } from '#node/domains/watchdog-news.ts';
+import { recordWatchdogEvents } from '#node/domains/watchdog-events.ts';
 import { hasDisplay } from '#node/definition/has-display.ts';
 import { NoDisplay, type EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { AgentReader } from '#node/guest-agent/agent-reader.ts';
 import { readGuest } from '#node/guest-agent/read-guest.ts';
-import { GuestReach } from '#node/guest-ports/reach-guest.ts';
+import { GuestPortConnector } from '#node/guest-ports/guest-port-connector.ts';
 import { openHostApi } from '#node/host-api/host-api.ts';
 import { HypervisorError, type Domain, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { Migrations } from '#node/migration/migrations.ts';
@@ -41,7 +41,7 @@ import { OwnWrites } from '#node/pods/own-writes.ts';
 import { PodAccess, type ProgramAccess } from '#node/pods/pod-access.ts';
 import { ProgramPods } from '#node/pods/program-pods.ts';
 import type { RunProgram } from '#node/pods/program.ts';
-import { ProbeKeeper } from '#node/probes/probe-keeper.ts';
+import { ProbeRunner } from '#node/probes/probe-runner.ts';
 import { readHostFacts } from '#node/registration/host-facts.ts';
 import type { NodeDescription } from '#node/registration/node-object.ts';
 import { register } from '#node/registration/registration.ts';
@@ -51,48 +51,48 @@ import { EventRecorder } from '#runtime/events.ts';
 
 export interface NodeAgentOptions {
   readonly name: string;
-  /** Acts as system:node:<name>. */
+  /** Client with the identity system:node:<name>. */
   readonly client: Client;
   readonly hypervisor: Hypervisor;
   readonly volumes: Volumes;
-  /** The files of the built-in guest, where there are any. */
+  /** Files of the built-in guest, if they are installed. */
   readonly guest: GuestKernel | undefined;
-  /** Where the node's HTTPS endpoint listens; it is told in the Node. */
+  /** Address of the node's HTTPS endpoint, which is published in the Node. */
   readonly endpoint:
     | { readonly address: string; readonly port: number; readonly hostname?: string | undefined }
     | undefined;
-  /** Under which user guests run, where that is not our own. */
+  /** User that runs the guests, if it is not the agent's own. */
   readonly guestUser: { readonly uid: number; readonly gid: number } | undefined;
-  /** That the Node is made with; later they are the administrator's. */
+  /** Taints of a new Node. The administrator may change them later. */
   readonly taints?: NodeDescription['taints'];
-  /** The directory of the node, for VMs of the host API; without one it can only be read. */
+  /** Directory for VMs of the host API; without it the host API is read-only. */
   readonly hostDir?: string;
   readonly runProgram?: RunProgram;
-  /** How programs that pods run reach the API; without it they do not. */
+  /** Access of programs in pods to the API; without it they have none. */
   readonly programAccess?: ProgramAccess;
-  /** Without them guests stay where they are. */
+  /** Connections to other nodes; without them guests cannot be migrated. */
   readonly peers?: Peers;
   readonly clock: Clock;
   readonly log: Log;
-  /** Gives up a start that waits for the API, and ends what runs as `stop` does. */
+  /** Aborts a start that waits for the API, and stops a running agent like `stop`. */
   readonly signal?: AbortSignal;
 }
 
 export interface RunningAgent extends EndpointAgent {
   readonly name: string;
-  /** Resolves when others find this agent through its Node; or when it stops. */
+  /** Resolves when the Node has the address of this agent, or when the agent stops. */
   readonly registered: Promise<void>;
-  /** Every domain of this node. */
+  /** Returns all domains of this node. */
   domains(): readonly Domain[];
-  /** Resolves when nothing is to be done right now; what is due later does not count. */
+  /** Resolves when no work is due now. */
   idle(): Promise<void>;
-  /** Lets go of everything; guests go on. The hypervisor is closed by whoever opened it. */
+  /** Stops the agent; guests keep running. The caller closes the hypervisor. */
   stop(): Promise<void>;
 }
 
 const LOCALHOST = '127.0.0.1';
 
-/** Resolves when it tends what is bound to the node. Rejects where it cannot; nothing of it is left then. */
+/** Starts an agent; resolves when its control loops run. If it rejects, nothing is left running. */
 export async function startNodeAgent(options: NodeAgentOptions): Promise<RunningAgent> {
   options.signal?.throwIfAborted();
   const stopping = new AbortController();
@@ -119,7 +119,7 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
   const caches = startCaches(options, log, signal);
   const { pods, vmis, nodes, persistentVolumes, contents } = caches;
   await caches.synced();
-  await releaseLeftVolumes(options, pods, log);
+  await releaseLeftoverVolumes(options, pods, log);
 
   const description = {
     name,
@@ -132,50 +132,64 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
   };
   const registration = register({ client, nodes, description, clock, log, signal });
   const events = new EventRecorder({ writer: client, clock, log, component: 'virt-handler', instance: name, signal });
-  const turns = new Turns();
-  const book = new DeviceBook({ hypervisor, clock });
+  const locks = new Turns();
+  const readings = new DeviceBook({ hypervisor, clock });
   const agents = new AgentReader({ hypervisor, clock, log });
   const host = await openHostApi({
     dir: options.hostDir,
     guestUser,
     hypervisor,
-    book,
+    book: readings,
     agents,
-    turns,
+    turns: locks,
     capabilities,
     clock,
     log,
   });
-  const shared = { client, pods, vmis, hypervisor, volumes, turns, clock, log, signal };
-  const tending = { ...shared, guest: options.guest, node, notes: new DomainNotes(), hotplugNotes: new HotplugNotes() };
-  const migrations = new Migrations({ ...tending, peers: options.peers, events });
-  const ports = new GuestReach({ hypervisor, agents, clock });
-  const probes = new ProbeKeeper({ hypervisor, ports, events, clock, log });
+  const shared = { client, pods, vmis, hypervisor, volumes, locks, clock, log, signal };
+  const domainParts = {
+    ...shared,
+    guest: options.guest,
+    node,
+    notes: new DomainNotes(),
+    hotplugNotes: new HotplugNotes(),
+  };
+  const migrations = new Migrations({ ...domainParts, peers: options.peers, events });
+  const ports = new GuestPortConnector({ hypervisor, agents, clock });
+  const probes = new ProbeRunner({ hypervisor, ports, events, clock, log });
   const domains = startDomainController({
-    ...tending,
+    ...domainParts,
     agents,
     probes,
-    book,
+    readings,
     migrations,
     ownPods: new OwnWrites<Pod>(),
     ownVmis: new OwnWrites<VirtualMachineInstance>(),
     events,
   });
-  const leaveWatchdogs = tellWatchdogs({ hypervisor, vmiOf: (id) => vmis.byIndex(BY_UID, id)[0], events });
+  const stopWatchdogEvents = recordWatchdogEvents({
+    hypervisor,
+    vmiOf: (id) => vmis.byIndex(INSTANCES_BY_UID, id)[0],
+    events,
+  });
   const access = options.programAccess && new PodAccess({ ...options.programAccess, client, clock, signal });
   await access?.clear();
-  const programs = new ProgramPods({ ...shared, runProgram: options.runProgram ?? cannotRun, access, hostIp });
-  const keeping = { ...shared, node: name, persistentVolumes, contents, events };
-  const keepers = [startVolumeKeeper(keeping), startFillKeeper(keeping), startSnapshotKeeper(keeping)];
-  const parts = [registration, agents, domains, programs, ...keepers];
-  const disks = diskDoor(shared);
+  const programs = new ProgramPods({ ...shared, runProgram: options.runProgram ?? noProgram, access, hostIp });
+  const storageParts = { ...shared, node: name, persistentVolumes, contents, events };
+  const storageControllers = [
+    startVolumeController(storageParts),
+    startFillController(storageParts),
+    startSnapshotController(storageParts),
+  ];
+  const parts = [registration, agents, domains, programs, ...storageControllers];
+  const disks = createDiskAccess(shared);
 
   return {
     name,
     registered: registration.registered,
     domains: () => hypervisor.list(),
     async idle() {
-      // One may give another something to do.
+      // Work of one part may create work for another.
       for (let round = 0; round < IDLE_ROUNDS; round++) for (const part of parts) await part.idle();
       await events.idle();
     },
@@ -183,10 +197,10 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
       stopping.abort();
       probes.stop();
       ports.stop();
-      leaveWatchdogs();
+      stopWatchdogEvents();
       await Promise.all([migrations.stop(), ...parts.map((part) => part.stop()), caches.stopped()]);
     },
-    ...endpointAgent({ hypervisor, ports, vmis, turns, migrations }),
+    ...endpointAgent({ hypervisor, ports, vmis, locks, migrations }),
     ...(options.peers && { migrations }),
     ...(disks && { disks }),
     host,
@@ -196,17 +210,17 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
 
 const IDLE_ROUNDS = 2;
 
-/** Before anything is prepared. What cannot be released now is there at the next start, too: no reason to tend nothing. */
-async function releaseLeftVolumes(
+/** Releases volumes of earlier guests, before new ones are prepared. A failure is only logged: the next start tries again. */
+async function releaseLeftoverVolumes(
   { hypervisor, volumes }: NodeAgentOptions,
   pods: Informer<Pod>,
   log: Log,
 ): Promise<void> {
-  const wanted = new Set(pods.list().flatMap(instanceOf));
+  const wanted = new Set(pods.list().flatMap(instanceUids));
   try {
     await volumes.releaseUnwanted((id) => wanted.has(id) || hypervisor.get(id) !== undefined);
   } catch (err) {
-    log.error({ err }, 'Cannot release what earlier guests left of their volumes');
+    log.error({ err }, 'Cannot release volumes of earlier guests; it will be tried at the next start of the agent');
   }
 }
 
@@ -228,64 +242,65 @@ function startCaches({ name, client, clock }: NodeAgentOptions, log: Log, signal
     nodes,
     persistentVolumes,
     contents,
-    // Guests are tended also where nobody has brought the kinds of snapshots along: whoever works on those waits for them.
+    // Without `contents`, because a cluster may not have the snapshot CRDs. The snapshot controller waits for them itself.
     synced: () => Promise.all([pods.synced(), vmis.synced(), nodes.synced(), persistentVolumes.synced()]),
     stopped: () => Promise.all(running),
   };
 }
 
-/** What people ask of a guest takes its turn between what the agent does. */
+/** Serves requests of users. Those that change a guest hold its lock. */
 function endpointAgent({
   hypervisor,
   ports,
   vmis,
-  turns,
+  locks,
   migrations,
 }: {
   readonly hypervisor: Hypervisor;
-  readonly ports: GuestReach;
+  readonly ports: GuestPortConnector;
   readonly vmis: Informer<VirtualMachineInstance>;
-  readonly turns: Turns;
+  readonly locks: Turns;
   readonly migrations: Migrations;
 }): Omit<EndpointAgent, 'logs' | 'host' | 'disks' | 'migrations'> {
-  const take = (id: string, work: (id: string) => Promise<void>) =>
-    turns.take(id, async () => {
-      // Whoever asked may have looked before it began.
+  const runExclusively = (id: string, work: (id: string) => Promise<void>) =>
+    locks.take(id, async () => {
+      // A migration may have started after the request was checked.
       const isAway = migrations.isSending(id) || isMoving(hypervisor.get(id), undefined);
       if (isAway) throw new HypervisorError('VMI is migrating');
       await work(id);
     });
-  /** Of guests that have none, people are told in other words. */
-  const onDisplay = async <T>(id: string, look: () => Promise<T>): Promise<T> => {
+  /** Throws NoDisplayError for guests without a display, which users see as another message. */
+  const withDisplay = async <T>(id: string, use: () => Promise<T>): Promise<T> => {
     const inspected = hypervisor.inspect(id);
     if (inspected !== undefined && !hasDisplay(inspected.definition)) throw new NoDisplay();
-    return await look();
+    return await use();
   };
   return {
     find(namespace, vmiName) {
       const name = `${namespace}/${vmiName}`;
       const known = hypervisor.get(vmis.get(name)?.metadata.uid ?? '');
       if (known !== undefined) return known;
-      // An ended one may still be there beside its successor of the same name.
+      // An ended guest may still exist beside a new one of the same name.
       const found = hypervisor.list().filter((domain) => domain.name === name && domain.origin === undefined);
       return found.find(({ current }) => current.state !== 'ended') ?? found.at(-1);
     },
-    pause: (id) => take(id, () => hypervisor.pause(id)),
-    resume: (id) => take(id, () => hypervisor.resume(id)),
-    softReboot: (id) => take(id, () => hypervisor.softReboot(id)),
-    reset: (id) => take(id, () => hypervisor.reset(id)),
-    freeze: (id, seconds) => take(id, () => hypervisor.freeze(id, { timeoutMs: seconds * 1000, why: 'asked' })),
-    unfreeze: (id) => take(id, () => hypervisor.thaw(id)),
+    pause: (id) => runExclusively(id, () => hypervisor.pause(id)),
+    resume: (id) => runExclusively(id, () => hypervisor.resume(id)),
+    softReboot: (id) => runExclusively(id, () => hypervisor.softReboot(id)),
+    reset: (id) => runExclusively(id, () => hypervisor.reset(id)),
+    freeze: (id, seconds) =>
+      runExclusively(id, () => hypervisor.freeze(id, { timeoutMs: seconds * 1000, why: 'asked' })),
+    unfreeze: (id) => runExclusively(id, () => hypervisor.thaw(id)),
     readGuest: (id, what) => readGuest(hypervisor, id, what),
     openConsole: (id) => hypervisor.openConsole(id),
-    openDisplay: (id) => onDisplay(id, () => hypervisor.openDisplay(id)),
-    screenshot: (id, options) => onDisplay(id, () => hypervisor.screenshot(id, options)),
+    openDisplay: (id) => withDisplay(id, () => hypervisor.openDisplay(id)),
+    screenshot: (id, options) => withDisplay(id, () => hypervisor.screenshot(id, options)),
     openPort: (id, port) => ports.openPort(id, port),
   };
 }
 
-const cannotRun: RunProgram = () => ({
-  onOutput: (listener) => listener(Buffer.from('This node cannot run programs.\n')),
+const noProgram: RunProgram = () => ({
+  onOutput: (listener) => listener(Buffer.from('Cannot run a program: this node agent does not run programs.\n')),
   exited: Promise.resolve(127),
   kill() {},
 });

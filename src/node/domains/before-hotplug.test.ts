@@ -1,6 +1,7 @@
 /**
- * A guest that the version before hotplug has started, with its instance and its record as that version wrote them
- * (definition/testing/guest-before-hotplug.json, never to be written anew): an upgrade changes nothing that it can see.
+ * A guest that was started by the last version without hotplug, with its instance and its record as that version wrote them
+ * (definition/testing/guest-before-hotplug.json, which must never be regenerated). An upgrade must not change anything that
+ * the guest can see.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -18,24 +19,24 @@ import { hotplugDevices } from '#node/domains/hotplug-devices.ts';
 const FILE = new URL('../definition/testing/guest-before-hotplug.json', import.meta.url);
 const { vmi, rows, definition } = JSON.parse(readFileSync(FILE, 'utf8')) as {
   vmi: Stored<VirtualMachineInstance>;
-  /** Of the record. */
+  /** The rows of the identity record. */
   rows: readonly LearnedDevice[];
-  /** Of domain.json. */
+  /** The content of domain.json. */
   definition: DomainDefinition;
 };
 
-test('its next start is the very same guest', () => {
+test('the next start defines the same guest', () => {
   const known = { machine: definition.machine, devices: rows };
   const result = defineDomain(anInput(vmi, { known }));
   assert.deepEqual(result, { definition, notes: [], left: [] });
 });
 
-test('it is read as having what the record has, where the record has it', () => {
+test('the guest is learned with the addresses of its record', () => {
   const placesOf = (devices: readonly LearnedDevice[]) => devices.map(({ id, address }) => [id, address]);
   assert.deepEqual(placesOf(learnedFrom(definition)), placesOf(rows));
 });
 
-test('nothing is plugged in or out, and nothing said of it', () => {
+test('no device is plugged, unplugged or reported', () => {
   const devices = hotplugDevices(vmi, { definition, leaving: [] }, new Map());
   assert.deepEqual(decideHotplug(devices, new Map(), 0), []);
   assert.deepEqual(

@@ -1,30 +1,30 @@
 /**
- * The one way in which a guest begins, whoever asks for it: defined from an instance, then created. What is wrong with
- * it comes back as a value; what is wrong with us is thrown.
+ * Defines a domain from an instance and creates it. All guests start here, those of pods and those of the host API. Problems
+ * of the instance or the hypervisor are returned; all other errors are thrown.
  */
 import type { FieldError } from '#kube/field-error.ts';
 import { defineDomain, type DefineInput } from '#node/definition/define-domain.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
 
-export interface CreateWish {
+export interface CreateDomainOptions {
   readonly paused?: boolean;
   readonly origin?: DomainDefinition['origin'];
-  /** What else the guest must be like. */
+  /** Returns further errors in the definition. */
   check?(definition: DomainDefinition): readonly FieldError[];
-  /** Returns the guest with what no instance can ask for. */
+  /** Adds settings that an instance cannot express. */
   refine?(definition: DomainDefinition): DomainDefinition;
 }
 
 export type CreateOutcome =
   | { readonly is: 'created'; readonly notes: readonly string[]; readonly left: readonly string[] }
-  /** There can be no such guest. */
+  /** The definition is invalid. */
   | { readonly is: 'refused'; readonly problems: readonly FieldError[] }
   | { readonly is: 'failed'; readonly permanent: boolean; readonly message: string };
 
 export async function createDomain(
   input: DefineInput,
-  { paused = false, origin, check = () => [], refine = (definition) => definition }: CreateWish,
+  { paused = false, origin, check = () => [], refine = (definition) => definition }: CreateDomainOptions,
   { hypervisor, signal }: { readonly hypervisor: Hypervisor; readonly signal: AbortSignal },
 ): Promise<CreateOutcome> {
   const defined = defineDomain(input);

@@ -6,7 +6,7 @@ import type { Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 import type { InterfaceDevice } from '#node/definition/domain-definition.ts';
 import { decideDomain } from '#node/domains/decide-domain.ts';
-import type { Attempt, DomainAction } from '#node/domains/domain-action.ts';
+import type { StartAttempt, DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
 import type { HotplugNote } from '#node/domains/hotplug-notes.ts';
 import { reportedStatus } from '#node/domains/vmi-report.ts';
@@ -18,17 +18,17 @@ const STORED = { uid: 'u', resourceVersion: '1', creationTimestamp: timestamp(NO
 
 interface PodFacts {
   readonly phase?: 'Pending' | 'Running' | 'Succeeded' | 'Failed';
-  /** Deleted with so many seconds to go. */
+  /** Grace period of the deletion in seconds. */
   readonly deleted?: number;
 }
 
 function aPod({ phase = 'Pending', deleted }: PodFacts = {}): Stored<Pod> {
-  const leaving =
+  const deletion =
     deleted === undefined ? {} : { deletionTimestamp: timestamp(NOW), deletionGracePeriodSeconds: deleted };
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { ...STORED, name: 'launcher', ...leaving },
+    metadata: { ...STORED, name: 'launcher', ...deletion },
     spec: { containers: [{ name: 'compute', image: 'selfsame/virt-launcher' }] },
     status: { phase },
   };
@@ -59,11 +59,11 @@ interface VmiFacts {
   readonly grace?: number;
   readonly deleted?: boolean;
   readonly status?: VirtualMachineInstance['status'];
-  readonly told?: Domain;
+  readonly reported?: Domain;
   readonly spec?: Partial<VirtualMachineInstance['spec']>;
 }
 
-function aVmi({ grace, deleted, status, told, spec }: VmiFacts = {}): Stored<VirtualMachineInstance> {
+function aVmi({ grace, deleted, status, reported, spec }: VmiFacts = {}): Stored<VirtualMachineInstance> {
   const vmi: Stored<VirtualMachineInstance> = {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachineInstance',
@@ -71,8 +71,11 @@ function aVmi({ grace, deleted, status, told, spec }: VmiFacts = {}): Stored<Vir
     spec: { domain: {}, ...(grace === undefined ? {} : { terminationGracePeriodSeconds: grace }), ...spec },
     status: { nodeName: 'n1', phase: 'Scheduled', activePods: { u: '' }, ...status },
   };
-  if (told === undefined) return vmi;
-  return { ...vmi, status: reportedStatus(vmi, { domain: told, inspection, reading, hotplug: [], node, nowMs: NOW }) };
+  if (reported === undefined) return vmi;
+  return {
+    ...vmi,
+    status: reportedStatus(vmi, { domain: reported, inspection, reading, hotplug: [], node, nowMs: NOW }),
+  };
 }
 
 const running = aDomain();
@@ -81,7 +84,7 @@ const ofHostApi: Domain = { ...running, origin: 'host-api' };
 const interfaces = ['default', 'second'].map((name) => ({ name, masquerade: {} }));
 const twoNics = { domain: { devices: { interfaces } }, networks: interfaces.map(({ name }) => ({ name, pod: {} })) };
 const ended = (how: 'shutdown' | 'destroyed' | 'crashed') => aDomain({ state: 'ended', how });
-const waiting = (tries: number, inMs: number): Attempt => ({
+const waiting = (tries: number, inMs: number): StartAttempt => ({
   is: 'waiting',
   reason: 'ClaimPending',
   message: 'm',
@@ -89,8 +92,8 @@ const waiting = (tries: number, inMs: number): Attempt => ({
   dueAtMs: NOW + inMs,
 });
 
-/** `reportPod Running` and the like: what matters of each action. */
-function shown(action: DomainAction): string {
+/** Returns an action in short form, for example `reportPod Running`. */
+function summarizeAction(action: DomainAction): string {
   switch (action.do) {
     case 'reportPod':
       return ['reportPod', action.view.phase, action.view.reason ?? action.view.state.waiting?.reason]
@@ -101,8 +104,8 @@ function shown(action: DomainAction): string {
     case 'clear':
     case 'verify':
       return `${action.do} ${action.device.id}`;
-    case 'lookAgain':
-      return `lookAgain ${action.afterMs}`;
+    case 'recheck':
+      return `recheck ${action.afterMs}`;
     default:
       return action.do;
   }
@@ -114,226 +117,236 @@ interface Case extends Partial<Omit<DomainWorld, 'node'>> {
 
 const groups: Record<string, Record<string, Case>> = {
   'without a pod': {
-    'nothing is there and nothing is done': { want: [] },
-    'a guest that runs is switched off and cleared away': { domain: running, want: ['destroy', 'remove'] },
-    'a paused one, too': { domain: paused, want: ['destroy', 'remove'] },
-    'an ended one is cleared away': { domain: ended('shutdown'), want: ['remove'] },
-    'what a try to start left is cleared away': { attempt: waiting(1, 0), want: ['remove'] },
+    'does nothing if there is no guest': { want: [] },
+    'switches off and removes a running guest': { domain: running, want: ['destroy', 'remove'] },
+    'switches off and removes a paused guest': { domain: paused, want: ['destroy', 'remove'] },
+    'removes an ended guest': { domain: ended('shutdown'), want: ['remove'] },
+    'releases the volumes of a failed start': { attempt: waiting(1, 0), want: ['remove'] },
   },
   'to be started': {
     'starts at once': { pod: aPod(), vmi: aVmi(), want: ['start'] },
-    'waits where its instance is not there': { pod: aPod(), want: ['reportPod Pending InstanceMissing'] },
-    'waits until its instance knows the pod': {
+    'waits if its instance does not exist': { pod: aPod(), want: ['reportPod Pending InstanceMissing'] },
+    'waits until the status of the instance names the pod': {
       pod: aPod(),
       vmi: aVmi({ status: { activePods: { other: 'n2' } } }),
-      want: ['lookAgain 10000'],
+      want: ['recheck 10000'],
     },
-    'does not start what is about to be deleted': { pod: aPod(), vmi: aVmi({ deleted: true }), want: [] },
-    'does not start what has ended': { pod: aPod(), vmi: aVmi({ status: { phase: 'Failed' } }), want: [] },
-    'waits in silence at first': { pod: aPod(), vmi: aVmi(), attempt: waiting(2, 70), want: ['lookAgain 70'] },
-    'tells what it waits for after some tries': {
+    'does not start an instance under deletion': { pod: aPod(), vmi: aVmi({ deleted: true }), want: [] },
+    'does not start an ended instance': { pod: aPod(), vmi: aVmi({ status: { phase: 'Failed' } }), want: [] },
+    'does not report the first failed attempts': {
+      pod: aPod(),
+      vmi: aVmi(),
+      attempt: waiting(2, 70),
+      want: ['recheck 70'],
+    },
+    'reports the reason for waiting after three attempts': {
       pod: aPod(),
       vmi: aVmi(),
       attempt: waiting(3, 200),
-      want: ['reportPod Pending ClaimPending', 'lookAgain 200'],
+      want: ['reportPod Pending ClaimPending', 'recheck 200'],
     },
-    'tries again when it is time': { pod: aPod(), vmi: aVmi(), attempt: waiting(3, 0), want: ['start'] },
-    'gives up what can never be, and leaves nothing': {
+    'tries again when the backoff is over': { pod: aPod(), vmi: aVmi(), attempt: waiting(3, 0), want: ['start'] },
+    'cleans up and fails the pod after a permanent failure': {
       pod: aPod(),
       vmi: aVmi(),
       attempt: { is: 'failed', reason: 'VolumeUnsupported', message: 'm' },
       want: ['remove', 'reportPod Failed VolumeUnsupported'],
     },
-    'never starts for a pod that has ended': { pod: aPod({ phase: 'Failed' }), vmi: aVmi(), want: [] },
-    'never starts a second time': {
+    'never starts a guest for an ended pod': { pod: aPod({ phase: 'Failed' }), vmi: aVmi(), want: [] },
+    'never starts a guest a second time': {
       pod: aPod({ phase: 'Running' }),
       vmi: aVmi(),
       want: ['reportPod Failed GuestLost'],
     },
   },
   'with a guest': {
-    'has its devices read first': {
+    'reads the devices before the first status report': {
       pod: aPod(),
       vmi: aVmi(),
       domain: running,
       readingDueAtMs: 0,
       want: ['reportPod Running', 'learn'],
     },
-    'is reported then': {
+    'reports the status after the devices were read': {
       pod: aPod(),
       vmi: aVmi(),
       domain: running,
       reading,
       want: ['reportPod Running', 'reportVmi'],
     },
-    'is reported also while they cannot be read, and they are read later': {
+    'reports the status while the devices cannot be read, and reads them later': {
       pod: aPod(),
       vmi: aVmi(),
       domain: running,
       readingDueAtMs: NOW + 200,
-      want: ['reportPod Running', 'reportVmi', 'lookAgain 200'],
+      want: ['reportPod Running', 'reportVmi', 'recheck 200'],
     },
-    'is not reported to an instance that is not on this node yet': {
+    'does not write to an instance that is not on this node yet': {
       pod: aPod(),
       vmi: aVmi({ status: { nodeName: undefined } }),
       domain: running,
       readingDueAtMs: 0,
       want: ['reportPod Running'],
     },
-    'is left alone when all is said': {
+    'does not write an unchanged status': {
       pod: aPod({ phase: 'Running' }),
-      vmi: aVmi({ told: running }),
+      vmi: aVmi({ reported: running }),
       domain: running,
       want: ['reportPod Running'],
     },
-    'is reported again when it was paused': {
+    'reports the status again after the guest was paused': {
       pod: aPod({ phase: 'Running' }),
-      vmi: aVmi({ told: running }),
+      vmi: aVmi({ reported: running }),
       domain: paused,
       want: ['reportPod Running', 'reportVmi'],
     },
-    'is reported again when its devices are others': {
+    'reports the status again after the devices changed': {
       pod: aPod({ phase: 'Running' }),
-      vmi: aVmi({ told: running }),
+      vmi: aVmi({ reported: running }),
       domain: running,
       reading: { ...reading, hash: 'h2', revision: 8 },
       want: ['reportPod Running', 'reportVmi'],
     },
-    'is told of what it lacks before it gets it': {
+    'reports a missing device before plugging it in': {
       pod: aPod({ phase: 'Running' }),
-      vmi: aVmi({ told: running, spec: twoNics }),
+      vmi: aVmi({ reported: running, spec: twoNics }),
       domain: running,
       want: ['reportPod Running', 'reportVmi', 'plug nic-second'],
     },
-    'gets nothing more when its instance is deleted': {
+    'plugs nothing in if the instance is deleted': {
       pod: aPod({ phase: 'Running' }),
-      vmi: aVmi({ told: running, spec: twoNics, deleted: true }),
+      vmi: aVmi({ reported: running, spec: twoNics, deleted: true }),
       domain: running,
       want: ['reportPod Running'],
     },
-    'gets nothing more when it has ended': {
+    'plugs nothing in if the guest has ended': {
       pod: aPod({ phase: 'Running' }),
-      vmi: aVmi({ told: running, spec: twoNics }),
+      vmi: aVmi({ reported: running, spec: twoNics }),
       domain: ended('shutdown'),
       want: ['reportPod Succeeded'],
     },
-    'is reported when its instance is gone': { pod: aPod(), domain: running, want: ['reportPod Running'] },
-    'has shut down': {
+    'reports the pod if the instance is gone': { pod: aPod(), domain: running, want: ['reportPod Running'] },
+    'reports a shutdown': {
       pod: aPod({ phase: 'Running' }),
-      vmi: aVmi({ told: running }),
+      vmi: aVmi({ reported: running }),
       domain: ended('shutdown'),
       want: ['reportPod Succeeded'],
     },
-    'has crashed while it was paused': {
+    'reports a crash of a paused guest': {
       pod: aPod({ phase: 'Running' }),
-      vmi: aVmi({ told: paused }),
+      vmi: aVmi({ reported: paused }),
       domain: ended('crashed'),
       want: ['reportPod Failed GuestCrashed', 'reportVmi'],
     },
-    'was switched off by somebody': {
+    'reports a guest that was switched off': {
       pod: aPod({ phase: 'Running' }),
-      vmi: aVmi({ told: running }),
+      vmi: aVmi({ reported: running }),
       domain: ended('destroyed'),
       want: ['reportPod Failed Killed'],
     },
-    'is kept for its log when it has ended and is reported': {
+    'keeps an ended guest for its log': {
       pod: aPod({ phase: 'Succeeded' }),
       vmi: aVmi(),
       domain: ended('shutdown'),
       want: [],
     },
-    'is switched off where its pod has ended': { pod: aPod({ phase: 'Failed' }), domain: running, want: ['destroy'] },
+    'switches off a guest whose pod has ended': { pod: aPod({ phase: 'Failed' }), domain: running, want: ['destroy'] },
   },
-  'beside a guest of the host API': {
-    'is not there, and the guest is left alone': { domain: ofHostApi, want: [] },
-    'is not there, and the devices of the guest are read': { domain: ofHostApi, readingDueAtMs: 0, want: ['learn'] },
-    'starts nothing': { pod: aPod(), vmi: aVmi(), domain: ofHostApi, want: ['reportPod Pending DomainInUse'] },
-    'ends nothing when it is deleted': {
+  'with a guest of the host API': {
+    'leaves the guest alone if there is no pod': { domain: ofHostApi, want: [] },
+    'reads the devices if there is no pod': { domain: ofHostApi, readingDueAtMs: 0, want: ['learn'] },
+    'does not start another guest': {
+      pod: aPod(),
+      vmi: aVmi(),
+      domain: ofHostApi,
+      want: ['reportPod Pending DomainInUse'],
+    },
+    'removes a deleted pod only': {
       pod: aPod({ deleted: 45 }),
       vmi: aVmi(),
       domain: ofHostApi,
       want: ['removePod'],
     },
-    'ends nothing when it is deleted and held': { pod: aPod({ deleted: 0 }), domain: ofHostApi, want: [] },
+    'does nothing for a deleted pod that a finalizer keeps': { pod: aPod({ deleted: 0 }), domain: ofHostApi, want: [] },
   },
   'to be stopped': {
-    'has nothing to stop': { pod: aPod({ deleted: 45 }), vmi: aVmi(), want: ['remove', 'removePod'] },
-    'presses the power button and looks again': {
+    'removes the pod if there is no guest': { pod: aPod({ deleted: 45 }), vmi: aVmi(), want: ['remove', 'removePod'] },
+    'presses the power button and checks again': {
       pod: aPod({ deleted: 45 }),
       vmi: aVmi(),
       domain: running,
-      want: ['powerDown', 'lookAgain 10000'],
+      want: ['powerDown', 'recheck 10000'],
     },
     'resumes a paused guest first': {
       pod: aPod({ deleted: 45 }),
       vmi: aVmi(),
       domain: paused,
-      want: ['resume', 'powerDown', 'lookAgain 10000'],
+      want: ['resume', 'powerDown', 'recheck 10000'],
     },
-    'waits after it pressed': {
+    'waits after pressing the button': {
       pod: aPod({ deleted: 45 }),
       vmi: aVmi(),
       domain: running,
-      stopping: { sinceMs: NOW - 4000, pressedAtMs: NOW - 4000 },
-      want: ['lookAgain 6000'],
+      stop: { sinceMs: NOW - 4000, pressedAtMs: NOW - 4000 },
+      want: ['recheck 6000'],
     },
-    'presses again after a while': {
+    'presses the button again after 10 seconds': {
       pod: aPod({ deleted: 45 }),
       vmi: aVmi(),
       domain: running,
-      stopping: { sinceMs: NOW - 24_000, pressedAtMs: NOW - 10_000 },
-      want: ['powerDown', 'lookAgain 6000'],
+      stop: { sinceMs: NOW - 24_000, pressedAtMs: NOW - 10_000 },
+      want: ['powerDown', 'recheck 6000'],
     },
-    'switches it off when its 30 seconds are over': {
+    'switches the guest off after the default grace period of 30 seconds': {
       pod: aPod({ deleted: 45 }),
       vmi: aVmi(),
       domain: running,
-      stopping: { sinceMs: NOW - 30_000, pressedAtMs: NOW - 1000 },
+      stop: { sinceMs: NOW - 30_000, pressedAtMs: NOW - 1000 },
       want: ['destroy'],
     },
-    'gives it the time of its instance': {
+    'uses the grace period of the instance': {
       pod: aPod({ deleted: 135 }),
       vmi: aVmi({ grace: 120 }),
       domain: running,
-      stopping: { sinceMs: NOW - 100_000, pressedAtMs: NOW - 1000 },
-      want: ['lookAgain 9000'],
+      stop: { sinceMs: NOW - 100_000, pressedAtMs: NOW - 1000 },
+      want: ['recheck 9000'],
     },
-    'gives it no time when its instance says so': {
+    'switches the guest off at once if the grace period of the instance is 0': {
       pod: aPod({ deleted: 45 }),
       vmi: aVmi({ grace: 0 }),
       domain: running,
       want: ['destroy'],
     },
-    'gives it no more time than its pod has': {
+    'uses the grace period of the pod if it is shorter': {
       pod: aPod({ deleted: 5 }),
       vmi: aVmi({ grace: 120 }),
       domain: running,
-      want: ['powerDown', 'lookAgain 5000'],
+      want: ['powerDown', 'recheck 5000'],
     },
-    'gives it the time of its pod when its instance is gone': {
+    'uses the grace period of the pod if the instance is gone': {
       pod: aPod({ deleted: 45 }),
       domain: running,
-      stopping: { sinceMs: NOW - 40_000, pressedAtMs: NOW },
-      want: ['lookAgain 5000'],
+      stop: { sinceMs: NOW - 40_000, pressedAtMs: NOW },
+      want: ['recheck 5000'],
     },
-    'reports an end before it clears away': {
+    'reports the end of the guest before removing it': {
       pod: aPod({ phase: 'Running', deleted: 45 }),
       vmi: aVmi(),
       domain: ended('shutdown'),
       want: ['reportPod Succeeded', 'remove', 'removePod'],
     },
-    'reports that it was killed': {
+    'reports that the guest was killed': {
       pod: aPod({ phase: 'Running', deleted: 45 }),
       vmi: aVmi(),
       domain: ended('destroyed'),
       want: ['reportPod Failed Killed', 'remove', 'removePod'],
     },
-    'does not report an end twice': {
+    'does not report the end twice': {
       pod: aPod({ phase: 'Succeeded', deleted: 45 }),
       domain: ended('shutdown'),
       want: ['remove', 'removePod'],
     },
-    'does not ask again for a pod that others hold': {
+    'does not remove a pod that a finalizer keeps': {
       pod: aPod({ phase: 'Succeeded', deleted: 0 }),
       want: ['remove'],
     },
@@ -344,10 +357,10 @@ for (const [group, cases] of Object.entries(groups)) {
   describe(`a launcher ${group}`, () => {
     for (const [sentence, { want, ...world }] of Object.entries(cases)) {
       it(sentence, () => {
-        const none = { pod: undefined, vmi: undefined, domain: undefined, attempt: undefined, stopping: undefined };
+        const none = { pod: undefined, vmi: undefined, domain: undefined, attempt: undefined, stop: undefined };
         const read = { inspection, reading, readingDueAtMs: undefined, hotplugNotes: new Map<string, HotplugNote>() };
         const given = { ...none, ...read, ...world, node, nowMs: 0, elapsedMs: NOW };
-        assert.deepEqual(decideDomain(given).map(shown), want);
+        assert.deepEqual(decideDomain(given).map(summarizeAction), want);
       });
     }
   });

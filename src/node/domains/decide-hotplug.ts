@@ -1,10 +1,10 @@
-/** What is to be done so that a guest has the devices that its instance names, and what is told of it meanwhile. Pure. */
+/** Decides how a guest gets the devices in its instance's spec, and which state of them is reported. Pure. */
 import type { HotplugPhase } from '#api/virtual-machine-instance/status.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DeviceNotes, HotplugDevice } from '#node/domains/hotplug-devices.ts';
-import { ASKED, type HotplugNote } from '#node/domains/hotplug-notes.ts';
+import { UNPLUG_REQUESTED, type HotplugNote } from '#node/domains/hotplug-notes.ts';
 
-/** Plugging comes first: what fails to be cleared away keeps nobody from it. */
+/** Returns the steps that are due. Cleanups come last, so that a failing one does not block the others. */
 export function decideHotplug(
   devices: readonly HotplugDevice[],
   notes: DeviceNotes,
@@ -21,65 +21,69 @@ export function decideHotplug(
     else (step.do === 'clear' ? clearing : actions).push({ do: step.do, device });
   }
   actions.push(...clearing);
-  if (nextMs < Number.POSITIVE_INFINITY) actions.push({ do: 'lookAgain', afterMs: nextMs });
+  if (nextMs < Number.POSITIVE_INFINITY) actions.push({ do: 'recheck', afterMs: nextMs });
   return actions;
 }
 
-type Step = { readonly do: 'plug' | 'unplug' | 'clear' | 'verify' | 'setLink'; readonly dueAtMs: number };
+type DeviceStep = { readonly do: 'plug' | 'unplug' | 'clear' | 'verify' | 'setLink'; readonly dueAtMs: number };
 
-function nextStep(device: HotplugDevice, notes: DeviceNotes): Step | undefined {
+function nextStep(device: HotplugDevice, notes: DeviceNotes): DeviceStep | undefined {
   const { last, claim } = notes.get(device.id) ?? {};
   switch (device.is) {
-    case 'there':
+    case 'present':
       if (device.link !== undefined) return { do: 'setLink', dueAtMs: last?.is === 'waiting' ? last.dueAtMs : 0 };
       if (device.claim === undefined || device.claim === claim) return undefined;
       return { do: 'verify', dueAtMs: last?.is === 'waiting' ? last.dueAtMs : 0 };
     case 'missing':
-      if (device.isLeft === true || wasTriedWithAnother(device, last)) return { do: 'clear', dueAtMs: 0 };
-      return { do: 'plug', dueAtMs: last === undefined || last.is === 'asked' ? 0 : last.dueAtMs };
+      if (device.needsCleanup === true || wasTriedWithOtherClaim(device, last)) return { do: 'clear', dueAtMs: 0 };
+      return { do: 'plug', dueAtMs: last === undefined || last.is === 'unplugging' ? 0 : last.dueAtMs };
     case 'surplus':
-      // It cannot be taken back: when the guest has let go, it comes again.
-      if (device.isAwaited === true) return undefined;
-      return { do: 'unplug', dueAtMs: last?.is === 'asked' ? last.dueAtMs : 0 };
+      // An unplug request cannot be cancelled; the device is plugged in again after the guest released it.
+      if (device.isWantedAgain === true) return undefined;
+      return { do: 'unplug', dueAtMs: last?.is === 'unplugging' ? last.dueAtMs : 0 };
     case 'gone':
       return { do: 'clear', dueAtMs: 0 };
   }
 }
 
-/** It may hold what another guest waits for. */
-function wasTriedWithAnother({ claim }: HotplugDevice, last: HotplugNote['last']): boolean {
+/** Reports whether a plug was tried with another claim, whose volume then must be released: another guest may need it. */
+function wasTriedWithOtherClaim({ claim }: HotplugDevice, last: HotplugNote['last']): boolean {
   return last?.claim !== undefined && last.claim !== claim;
 }
 
 export interface HotplugState {
   readonly device: string;
   readonly phase: HotplugPhase;
-  /** Why it is not Ready, where there is more to say than that it goes on. */
+  /** Why the device is not Ready; absent while the change simply proceeds. */
   readonly reason?: string;
   readonly message?: string;
 }
 
-/** Disks of hotpluggable claims are always told, interfaces since they came or began to go. */
+/**
+ * Returns the states to report: always for disks of hotpluggable claims; for interfaces only if they were plugged in or have
+ * to be unplugged.
+ */
 export function hotplugStates(
   devices: readonly HotplugDevice[],
   notes: DeviceNotes,
-  isTold: (device: string) => boolean,
+  isReported: (device: string) => boolean,
 ): readonly HotplugState[] {
   return devices.flatMap((device) => {
-    if (device.is === 'there' && device.type === 'interface' && !isTold(device.id)) return [];
+    if (device.is === 'present' && device.type === 'interface' && !isReported(device.id)) return [];
     return [{ device: device.id, ...stateOf(device, notes) }];
   });
 }
 
 function stateOf(device: HotplugDevice, notes: DeviceNotes): Omit<HotplugState, 'device'> {
-  if (device.is === 'there') return { phase: 'Ready' };
+  if (device.is === 'present') return { phase: 'Ready' };
   const { last } = notes.get(device.id) ?? {};
   if (device.is === 'surplus') {
-    const { reason, message } = last?.is === 'asked' ? last : { reason: 'WaitingForGuest', message: ASKED };
+    const { reason, message } =
+      last?.is === 'unplugging' ? last : { reason: 'WaitingForGuest', message: UNPLUG_REQUESTED };
     return { phase: 'Unplugging', reason, message };
   }
-  if (device.is === 'gone' || device.isLeft === true) return { phase: 'Unplugging' };
-  if (last === undefined || last.is === 'asked') return { phase: 'Plugging' };
+  if (device.is === 'gone' || device.needsCleanup === true) return { phase: 'Unplugging' };
+  if (last === undefined || last.is === 'unplugging') return { phase: 'Plugging' };
   const { reason, message } = last;
   return last.is === 'failed'
     ? { phase: 'Failed', reason: 'PlugFailed', message }

@@ -1,145 +1,161 @@
-/** What the agent at the target does. */
+/** The decisions of the agent at the target of a migration. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { decideDomain } from '#node/domains/decide-domain.ts';
 import {
-  TOLD,
-  type Facts,
+  REQUESTED,
+  type MigrationFacts,
   aWorld,
-  named,
-  source,
-  comes,
+  summarizeAction,
+  sourceRecord,
+  targetRecord,
   incoming,
-  asked,
+  outcomeQuery,
 } from '#node/domains/testing/migration-facts.ts';
 import type { DomainState } from '#node/hypervisor/hypervisor.ts';
 
 const arriving: DomainState = { state: 'incoming' };
 const crashed: DomainState = { state: 'ended', how: 'crashed' };
-const gone: DomainState = { state: 'ended', how: 'migrated' };
+const migrated: DomainState = { state: 'ended', how: 'migrated' };
 
-const targets: Record<string, Facts & { want: readonly string[] }> = {
-  'starts nothing': { noDomain: true, phase: 'Pending', want: ['reportPod Pending MigrationPending'] },
+const targets: Record<string, MigrationFacts & { want: readonly string[] }> = {
+  'does not start a guest itself': { noDomain: true, phase: 'Pending', want: ['reportPod Pending MigrationPending'] },
   'waits while the guest is prepared': {
     noDomain: true,
     phase: 'Pending',
     notes: incoming,
     want: ['reportPod Pending MigrationPending'],
   },
-  'fails when nothing came': {
+  'fails the pod if the guest did not arrive': {
     noDomain: true,
     phase: 'Pending',
     attempt: { is: 'failed', reason: 'MigrationAborted', message: 'no' },
     want: ['remove', 'reportPod Failed MigrationAborted'],
   },
-  'fails when what waited was cleared away': {
+  'fails the pod if the waiting guest was removed': {
     noDomain: true,
     want: ['remove', 'reportPod Failed MigrationAborted'],
   },
-  'has lost what had come': { noDomain: true, isCommitted: true, want: ['reportPod Failed GuestLost'] },
-  'is not ready while the guest comes': {
-    record: comes('waiting'),
+  'reports a committed guest without a domain as lost': {
+    noDomain: true,
+    isCommitted: true,
+    want: ['reportPod Failed GuestLost'],
+  },
+  'reports the pod as not ready during the migration': {
+    record: targetRecord('waiting'),
     current: arriving,
     notes: incoming,
     want: ['reportPod Running MigrationTarget'],
   },
-  'gives up what comes when its pod is deleted': {
-    record: comes('waiting'),
+  'aborts if its pod is deleted': {
+    record: targetRecord('waiting'),
     current: arriving,
     notes: incoming,
     deleted: 30,
     want: ['abortMigration'],
   },
-  'gives up when the process ends': {
-    record: comes('waiting'),
+  'aborts if the process of the guest ends': {
+    record: targetRecord('waiting'),
     current: crashed,
     notes: incoming,
     want: ['abortMigration'],
   },
-  'switches off what waits for nobody': { record: comes('waiting'), current: arriving, want: ['destroy'] },
-  'clears it away': {
-    record: comes('waiting'),
+  'switches off a waiting guest without a session': {
+    record: targetRecord('waiting'),
+    current: arriving,
+    want: ['destroy'],
+  },
+  'removes an ended guest without a session': {
+    record: targetRecord('waiting'),
     current: crashed,
     want: ['reportPod Failed MigrationAborted', 'remove'],
   },
-  'lets its pod go after that': {
-    record: comes('waiting'),
+  'removes the deleted pod with the guest': {
+    record: targetRecord('waiting'),
     current: crashed,
     phase: 'Failed',
     deleted: 30,
     want: ['remove', 'removePod'],
   },
-  'asks what became of what is stored': {
-    record: comes('stored'),
+  'asks the source for the outcome if the guest is stored': {
+    record: targetRecord('stored'),
     current: arriving,
-    want: ['reportPod Running MigrationTarget', 'askOutcome'],
+    want: ['reportPod Running MigrationTarget', 'queryOutcome'],
   },
-  'asks also when its pod is deleted': {
-    record: comes('stored'),
+  'asks the source also if the pod is deleted': {
+    record: targetRecord('stored'),
     current: arriving,
     deleted: 30,
-    want: ['reportPod Running MigrationTarget', 'askOutcome'],
+    want: ['reportPod Running MigrationTarget', 'queryOutcome'],
   },
-  'asks also when the process has ended': { record: comes('stored'), current: crashed, want: ['askOutcome'] },
-  'does not ask twice at a time': {
-    record: comes('stored'),
+  'asks the source also if the guest has crashed': {
+    record: targetRecord('stored'),
+    current: crashed,
+    want: ['queryOutcome'],
+  },
+  'does not ask while an answer is pending': {
+    record: targetRecord('stored'),
     current: arriving,
-    notes: asked({ isAsked: true }),
+    notes: outcomeQuery({ isPending: true }),
     want: ['reportPod Running MigrationTarget'],
   },
-  'asks again later': {
-    record: comes('stored'),
+  'asks again after the backoff': {
+    record: targetRecord('stored'),
     current: arriving,
-    notes: asked({ dueAtMs: 100 }),
-    want: ['reportPod Running MigrationTarget', 'lookAgain'],
+    notes: outcomeQuery({ dueAtMs: 100 }),
+    want: ['reportPod Running MigrationTarget', 'recheck'],
   },
-  'leaves the question to the session': {
-    record: comes('stored'),
+  'does not ask while a session is running': {
+    record: targetRecord('stored'),
     current: arriving,
     notes: incoming,
     want: ['reportPod Running MigrationTarget'],
   },
-  'lets the guest go on when it is its own': {
-    record: comes('stored'),
+  'commits if the source has migrated': {
+    record: targetRecord('stored'),
     current: arriving,
-    notes: asked({ answer: 'migrated' }),
+    notes: outcomeQuery({ answer: 'migrated' }),
     want: ['commit'],
   },
-  'switches it off when it is not': {
-    record: comes('stored'),
+  'switches the guest off if the source has aborted': {
+    record: targetRecord('stored'),
     current: arriving,
-    notes: asked({ answer: 'aborted' }),
+    notes: outcomeQuery({ answer: 'aborted' }),
     want: ['destroy'],
   },
-  'does not believe the answer about another': {
-    record: comes('stored'),
+  'ignores an answer about another migration': {
+    record: targetRecord('stored'),
     current: arriving,
-    notes: { question: { uid: 'm-0', answer: 'aborted', isAsked: false, tries: 1, dueAtMs: 0 } },
-    want: ['reportPod Running MigrationTarget', 'askOutcome'],
+    notes: { outcomeQuery: { uid: 'm-0', answer: 'aborted', isPending: false, tries: 1, dueAtMs: 0 } },
+    want: ['reportPod Running MigrationTarget', 'queryOutcome'],
   },
-  'tells of a guest that was its own and crashed': {
-    record: comes('stored'),
+  'reports a guest as committed that crashed after the source had migrated': {
+    record: targetRecord('stored'),
     current: crashed,
-    notes: asked({ answer: 'migrated' }),
+    notes: outcomeQuery({ answer: 'migrated' }),
     want: ['reportPod Failed GuestCrashed committed'],
   },
-  'lets a guest go on that was committed': { record: comes('committed'), current: arriving, want: ['commit'] },
-  'is a pod as any other when the guest has arrived': {
-    record: comes('arrived'),
+  'repeats the commit after a restart': { record: targetRecord('committed'), current: arriving, want: ['commit'] },
+  'treats an arrived guest like any other': {
+    record: targetRecord('arrived'),
     want: ['reportPod Running committed'],
   },
-  'is that at once': { record: comes('arrived'), notes: incoming, want: ['reportPod Running committed'] },
-  'clears away what an earlier stay left': {
-    record: source('left', 'm-0'),
-    current: gone,
+  'treats an arrived guest like any other while the session ends': {
+    record: targetRecord('arrived'),
+    notes: incoming,
+    want: ['reportPod Running committed'],
+  },
+  'removes the leftover of an earlier run on this node': {
+    record: sourceRecord('left', 'm-0'),
+    current: migrated,
     phase: 'Pending',
     want: ['remove', 'reportPod Pending MigrationPending'],
   },
 };
 
 describe('the agent at the target', () => {
-  for (const [what, { want, ...facts }] of Object.entries(targets)) {
-    const world = aWorld({ ...facts, target: true, state: { ...TOLD, completed: false } });
-    it(what, () => assert.deepEqual(decideDomain(world).map(named), want));
+  for (const [sentence, { want, ...facts }] of Object.entries(targets)) {
+    const world = aWorld({ ...facts, target: true, state: { ...REQUESTED, completed: false } });
+    it(sentence, () => assert.deepEqual(decideDomain(world).map(summarizeAction), want));
   }
 });

@@ -1,9 +1,9 @@
 /**
- * What is to be done for a launcher pod that a guest comes to from another node. Such a pod starts nothing itself. Pure.
+ * Decides about a launcher pod that receives a guest from another node. Such a pod does not start a guest itself. Pure.
  *
- *   (nothing) ─ session ─► waiting ─► stored ─► committed ─► arrived: a guest as any other
- *                             │          └─ cut off: the source is asked, again and again; it alone decides
- *                             └─ cut off: cleared away; the pod fails
+ *   (nothing) ─ session ─► waiting ─► stored ─► committed ─► arrived: an ordinary guest
+ *                             │          └─ interrupted: the source is asked until it answers; only it can decide
+ *                             └─ interrupted: removed; the pod fails
  */
 import { MIGRATION_ABORTED_REASON, MIGRATION_COMMITTED_CONDITION, MIGRATION_UID_LABEL } from '#api/names.ts';
 import { isTrue } from '#kube/conditions.ts';
@@ -17,10 +17,10 @@ import type { Domain } from '#node/hypervisor/hypervisor.ts';
 import type { TargetStep } from '#node/hypervisor/migration.ts';
 import { refusedView, waitingView } from '#node/pods/pod-status.ts';
 
-const NOTHING_CAME = 'No guest came from the other node.';
-const PENDING = 'The guest has not come from the other node yet.';
+const NOT_RECEIVED = 'The guest did not arrive from the source node.';
+const PENDING = 'The guest has not arrived from the source node yet.';
 
-/** Undefined: there is nothing special about it, or not any more. */
+/** Returns undefined if the pod is treated like any other: it receives no guest, or the guest has arrived. */
 export function decideIncoming(world: DomainWorld, pod: Stored<Pod>): readonly DomainAction[] | undefined {
   const uid = pod.metadata.labels?.[MIGRATION_UID_LABEL];
   const { domain } = world;
@@ -28,18 +28,18 @@ export function decideIncoming(world: DomainWorld, pod: Stored<Pod>): readonly D
   if (domain === undefined) return decideAbsent(world, pod, uid);
   const { migration } = domain;
   if (migration?.role === 'target' && migration.uid === uid) return decideStep(world, pod, domain, migration.step);
-  return isLeftBehind(domain, pod) ? clearLeftBehind(domain, pod) : undefined;
+  return isLeftover(domain, pod) ? removeLeftover(domain, pod) : undefined;
 }
 
 function decideAbsent(world: DomainWorld, pod: Stored<Pod>, uid: string): readonly DomainAction[] | undefined {
-  const isComing = world.migration?.incoming?.uid === uid;
+  const isReceiving = world.migration?.incoming?.uid === uid;
   if (pod.metadata.deletionTimestamp !== undefined) {
-    return isComing ? [{ do: 'abortMigration', why: 'the pod at the target was deleted' }] : undefined;
+    return isReceiving ? [{ do: 'abortMigration', why: 'the pod on the target node was deleted' }] : undefined;
   }
   if (hasEnded(pod)) return [];
-  if (isComing) return [{ do: 'reportPod', view: waitingView('MigrationPending', PENDING) }];
+  if (isReceiving) return [{ do: 'reportPod', view: waitingView('MigrationPending', PENDING) }];
   if (pod.status?.phase === 'Running') {
-    // It was here, and belonged here: lost. Otherwise it was cleared away before that could be told.
+    // A committed guest is lost. Any other was removed before that could be reported.
     return wasCommitted(pod) ? undefined : [{ do: 'remove' }, abortedReport(world)];
   }
   if (world.attempt?.is === 'failed') return [{ do: 'remove' }, abortedReport(world)];
@@ -57,26 +57,26 @@ function decideStep(
   step: TargetStep,
 ): readonly DomainAction[] | undefined {
   const isDeleted = pod.metadata.deletionTimestamp !== undefined;
-  const isComing = world.migration?.incoming !== undefined;
-  const hasDied = domain.current.state === 'ended';
+  const isReceiving = world.migration?.incoming !== undefined;
+  const hasCrashed = domain.current.state === 'ended';
   const view: DomainAction = { do: 'reportPod', view: domainView(domain, world.nowMs) };
   const report = hasEnded(pod) ? [] : [view];
   switch (step) {
     case 'waiting':
-      if (!isComing) return clearAway(world, pod, domain);
-      if (hasDied) return [{ do: 'abortMigration', why: 'the process of the guest ended while it was awaited' }];
-      return isDeleted ? [{ do: 'abortMigration', why: 'the pod at the target was deleted' }] : report;
+      if (!isReceiving) return discardIncoming(world, pod, domain);
+      if (hasCrashed) return [{ do: 'abortMigration', why: 'the QEMU process on the target node ended unexpectedly' }];
+      return isDeleted ? [{ do: 'abortMigration', why: 'the pod on the target node was deleted' }] : report;
     case 'stored':
-      return isComing ? (hasDied ? [] : report) : decideStored(world, pod, domain, report);
+      return isReceiving ? (hasCrashed ? [] : report) : decideStored(world, pod, domain, report);
     case 'committed':
-      if (isComing) return [];
-      return hasDied ? undefined : [{ do: 'commit' }];
+      if (isReceiving) return [];
+      return hasCrashed ? undefined : [{ do: 'commit' }];
     case 'arrived':
       return undefined;
   }
 }
 
-/** Everything is on disk here, and only the source knows whether it counts. */
+/** Decides about a guest that is stored completely on this node. Only the source knows whether the migration succeeded. */
 function decideStored(
   world: DomainWorld,
   pod: Stored<Pod>,
@@ -85,24 +85,25 @@ function decideStored(
 ): readonly DomainAction[] | undefined {
   const { elapsedMs } = world;
   const uid = domain.migration?.uid;
-  const question = world.migration?.question?.uid === uid ? world.migration?.question : undefined;
-  const hasDied = domain.current.state === 'ended';
-  if (question?.answer === 'aborted') return clearAway(world, pod, domain);
+  const question = world.migration?.outcomeQuery?.uid === uid ? world.migration?.outcomeQuery : undefined;
+  const hasCrashed = domain.current.state === 'ended';
+  if (question?.answer === 'aborted') return discardIncoming(world, pod, domain);
   if (question?.answer === 'migrated') {
-    if (!hasDied) return [{ do: 'commit' }];
-    // It was the guest of the instance, and it has crashed here.
+    if (!hasCrashed) return [{ do: 'commit' }];
+    // The guest belonged to this node when it crashed.
     if (hasEnded(pod)) return undefined;
     const view = { ...domainView(domain, world.nowMs), committed: { uid: uid ?? '', is: true } };
     return [{ do: 'reportPod', view }];
   }
-  const waiting = hasDied ? [] : report;
-  if (question?.isAsked === true) return waiting;
+  const waiting = hasCrashed ? [] : report;
+  if (question?.isPending === true) return waiting;
   const dueInMs = (question?.dueAtMs ?? 0) - elapsedMs;
-  return [...waiting, dueInMs > 0 ? { do: 'lookAgain', afterMs: dueInMs } : { do: 'askOutcome' }];
+  return [...waiting, dueInMs > 0 ? { do: 'recheck', afterMs: dueInMs } : { do: 'queryOutcome' }];
 }
 
-function clearAway(world: DomainWorld, pod: Stored<Pod>, domain: Domain): readonly DomainAction[] {
-  if (domain.current.state !== 'ended') return [{ do: 'destroy', why: 'it stays where it came from' }];
+function discardIncoming(world: DomainWorld, pod: Stored<Pod>, domain: Domain): readonly DomainAction[] {
+  if (domain.current.state !== 'ended')
+    return [{ do: 'destroy', why: 'its migration was aborted, so the guest stays on the source node' }];
   const isDeleted = pod.metadata.deletionTimestamp !== undefined;
   return [
     ...(hasEnded(pod) ? [] : [abortedReport(world)]),
@@ -112,17 +113,20 @@ function clearAway(world: DomainWorld, pod: Stored<Pod>, domain: Domain): readon
 }
 
 function abortedReport({ attempt }: DomainWorld): DomainAction {
-  const message = attempt?.is === 'failed' ? attempt.message : NOTHING_CAME;
+  const message = attempt?.is === 'failed' ? attempt.message : NOT_RECEIVED;
   return { do: 'reportPod', view: refusedView(MIGRATION_ABORTED_REASON, message) };
 }
 
-/** What an earlier stay left here: this pod has never been reported to have a guest. */
-function isLeftBehind({ migration }: Domain, { status }: Pod): boolean {
+/**
+ * Reports whether the domain is left over from an earlier run of the guest on this node: this pod was never reported to
+ * have a guest.
+ */
+function isLeftover({ migration }: Domain, { status }: Pod): boolean {
   return migration?.role === 'source' && (status?.phase ?? 'Pending') === 'Pending';
 }
 
-/** Where it has not ended, decide-outgoing.ts ends it. */
-function clearLeftBehind({ current }: Domain, pod: Stored<Pod>): readonly DomainAction[] | undefined {
+/** Removes a leftover that has ended; decide-outgoing.ts ends the others. */
+function removeLeftover({ current }: Domain, pod: Stored<Pod>): readonly DomainAction[] | undefined {
   if (pod.metadata.deletionTimestamp !== undefined) return undefined;
   const pending: DomainAction = { do: 'reportPod', view: waitingView('MigrationPending', PENDING) };
   return current.state === 'ended' ? [{ do: 'remove' }, pending] : [pending];

@@ -1,173 +1,193 @@
-/** What the agent at the source does and tells. */
+/** The decisions and reports of the agent at the source of a migration. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { MigrationProgress } from '#api/migration-state.ts';
 import { decideDomain } from '#node/domains/decide-domain.ts';
-import { migrationProgress } from '#node/domains/decide-outgoing.ts';
-import { UID, TOLD, type Facts, aWorld, named, source, session } from '#node/domains/testing/migration-facts.ts';
+import { progressToReport } from '#node/domains/decide-outgoing.ts';
+import {
+  UID,
+  REQUESTED,
+  type MigrationFacts,
+  aWorld,
+  summarizeAction,
+  sourceRecord,
+  session,
+} from '#node/domains/testing/migration-facts.ts';
 import type { DomainState } from '#node/hypervisor/hypervisor.ts';
 
-const still: DomainState = { state: 'paused', why: 'migration' };
+const pausedForMigration: DomainState = { state: 'paused', why: 'migration' };
 
-const gone: DomainState = { state: 'ended', how: 'migrated' };
+const migrated: DomainState = { state: 'ended', how: 'migrated' };
 const failed: MigrationProgress = { migrationUid: UID, phase: 'Failed', message: 'no' };
 
-const sources: Record<string, Facts & { want: readonly string[] }> = {
-  'begins what its instance wants': { state: TOLD, want: ['reportPod Running', 'migrate'] },
-  'reads, plugs and asks nothing of a guest that is to go': {
-    state: { ...TOLD, targetPod: undefined },
+const sources: Record<string, MigrationFacts & { want: readonly string[] }> = {
+  'starts a requested migration': { state: REQUESTED, want: ['reportPod Running', 'migrate'] },
+  'does not read or change devices while a migration is requested': {
+    state: { ...REQUESTED, targetPod: undefined },
     want: ['reportPod Running'],
   },
-  'does not begin what is not its own': { state: { ...TOLD, sourceNode: 'n3' }, want: ['reportPod Running'] },
-  'does not begin again what has failed': { state: TOLD, told: failed, want: ['reportPod Running'] },
-  'does not begin again what an earlier process gave up, and tells': {
-    state: TOLD,
-    record: source('aborted'),
+  'does not start a migration from another node': {
+    state: { ...REQUESTED, sourceNode: 'n3' },
+    want: ['reportPod Running'],
+  },
+  'does not start a failed migration again': { state: REQUESTED, reported: failed, want: ['reportPod Running'] },
+  'reports a migration that an earlier process aborted, and does not start it again': {
+    state: REQUESTED,
+    record: sourceRecord('aborted'),
     want: ['reportVmi', 'reportPod Running'],
   },
-  'begins after an earlier one was given up': {
-    state: TOLD,
-    record: source('aborted', 'm-0'),
+  'starts a migration after an earlier one was aborted': {
+    state: REQUESTED,
+    record: sourceRecord('aborted', 'm-0'),
     want: ['reportPod Running', 'migrate'],
   },
-  'begins for a guest that its owner has paused': {
-    state: TOLD,
+  'migrates a guest that the user has paused': {
+    state: REQUESTED,
     current: { state: 'paused' },
     want: ['reportPod Running', 'migrate'],
   },
-  'tells that a guest whose disk is full does not go': {
-    state: TOLD,
+  'reports that a guest with a failing disk cannot be migrated': {
+    state: REQUESTED,
     current: { state: 'paused', why: 'ioError' },
     want: ['reportVmi', 'reportPod Running'],
   },
-  'waits until the guest has let go of a device': {
-    state: TOLD,
+  'waits until the guest has released a device': {
+    state: REQUESTED,
     leaving: ['disk-a'],
-    want: ['reportPod Running', 'lookAgain'],
+    want: ['reportPod Running', 'recheck'],
   },
-  'waits not for ever until it has': {
-    state: TOLD,
+  'fails if the guest does not release a device in time': {
+    state: REQUESTED,
     leaving: ['disk-a'],
     afterMs: 61_000,
     want: ['reportVmi', 'reportPod Running'],
   },
-  'tells how far it is': {
-    state: TOLD,
+  'reports the progress of the session': {
+    state: REQUESTED,
     notes: session(),
-    record: source('sending'),
+    record: sourceRecord('sending'),
     want: ['reportVmi', 'reportPod Running'],
   },
-  'gives up when it is asked to': {
-    state: { ...TOLD, abortRequested: true },
+  'aborts on request': {
+    state: { ...REQUESTED, abortRequested: true },
     notes: session(),
-    record: source('sending'),
+    record: sourceRecord('sending'),
     want: ['abortMigration'],
   },
-  'gives up first when the guest is to stop': {
-    state: TOLD,
+  'aborts before it stops the guest': {
+    state: REQUESTED,
     notes: session(),
-    record: source('sending'),
+    record: sourceRecord('sending'),
     deleted: 30,
     want: ['abortMigration'],
   },
-  'gives nothing up that has migrated': {
-    state: { ...TOLD, abortRequested: true },
+  'does not abort after the guest has migrated': {
+    state: { ...REQUESTED, abortRequested: true },
     notes: session('Committed'),
-    record: source('migrated'),
-    current: still,
+    record: sourceRecord('migrated'),
+    current: pausedForMigration,
     deleted: 30,
     want: ['reportVmi', 'reportPod Running committed'],
   },
-  'tells that it has gone together with how that went': {
-    state: TOLD,
+  'waits for the final progress before it reports the migration': {
+    state: REQUESTED,
     notes: {
-      outgoing: { uid: UID, progress: { migrationUid: UID, phase: 'Switching' }, isOver: false, holdsWord: true },
+      outgoing: { uid: UID, progress: { migrationUid: UID, phase: 'Switching' }, isOver: false, withholdsReport: true },
     },
-    record: source('migrated'),
-    current: still,
+    record: sourceRecord('migrated'),
+    current: pausedForMigration,
     want: [],
   },
-  'takes back what an earlier process sent': { state: TOLD, record: source('sending'), want: ['takeBack'] },
-  'does not take back what people gave to the target': {
-    state: { ...TOLD, completed: true },
-    record: source('sending'),
-    current: still,
-    want: ['giveUp'],
-  },
-  'ends what it took back before people gave it to the target': {
-    state: { ...TOLD, completed: true },
-    record: source('aborted'),
-    want: ['giveUp'],
-  },
-  'ends it also when its pod is deleted, without asking it': {
-    state: { ...TOLD, completed: true },
-    record: source('aborted'),
-    deleted: 30,
-    want: ['giveUp'],
-  },
-  'ends what went on elsewhere and has moved again since': {
-    state: { ...TOLD, migrationUid: 'm-2', sourceNode: 'n2', targetNode: 'n3' },
-    nodeName: 'n2',
-    record: source('sending'),
-    current: still,
-    want: ['giveUp'],
-  },
-  'takes back what people gave to the source': {
-    state: { ...TOLD, completed: true, failed: true },
-    record: source('sending'),
-    current: still,
+  'takes back a guest that an earlier process was sending': {
+    state: REQUESTED,
+    record: sourceRecord('sending'),
     want: ['takeBack'],
   },
-  'takes nothing back for an instance that is gone': {
+  'switches off a guest that the user gave to the target': {
+    state: { ...REQUESTED, completed: true },
+    record: sourceRecord('sending'),
+    current: pausedForMigration,
+    want: ['destroyStale'],
+  },
+  'switches off a guest that it took back before the user gave it to the target': {
+    state: { ...REQUESTED, completed: true },
+    record: sourceRecord('aborted'),
+    want: ['destroyStale'],
+  },
+  'switches off a guest of the target at once if the pod is deleted': {
+    state: { ...REQUESTED, completed: true },
+    record: sourceRecord('aborted'),
+    deleted: 30,
+    want: ['destroyStale'],
+  },
+  'switches off a guest that has migrated further meanwhile': {
+    state: { ...REQUESTED, migrationUid: 'm-2', sourceNode: 'n2', targetNode: 'n3' },
+    nodeName: 'n2',
+    record: sourceRecord('sending'),
+    current: pausedForMigration,
+    want: ['destroyStale'],
+  },
+  'takes back a guest that the user gave to the source': {
+    state: { ...REQUESTED, completed: true, failed: true },
+    record: sourceRecord('sending'),
+    current: pausedForMigration,
+    want: ['takeBack'],
+  },
+  'switches off an interrupted guest whose instance is gone': {
     noVmi: true,
-    record: source('sending'),
-    current: still,
+    record: sourceRecord('sending'),
+    current: pausedForMigration,
     deleted: 30,
     want: ['destroy'],
   },
-  'takes nothing back for a pod that has ended': {
-    state: TOLD,
-    record: source('sending'),
-    current: still,
+  'switches off an interrupted guest whose pod has ended': {
+    state: REQUESTED,
+    record: sourceRecord('sending'),
+    current: pausedForMigration,
     phase: 'Failed',
     want: ['destroy'],
   },
-  'takes nothing back for a pod that is gone': {
+  'switches off an interrupted guest whose pod is gone': {
     noPod: true,
-    record: source('sending'),
-    current: still,
+    record: sourceRecord('sending'),
+    current: pausedForMigration,
     want: ['destroy'],
   },
-  'takes it back before it stops it': { state: TOLD, record: source('sending'), deleted: 30, want: ['takeBack'] },
-  'keeps what has migrated until that is known': {
-    state: TOLD,
-    record: source('migrated'),
-    current: still,
+  'takes a guest back before it stops it': {
+    state: REQUESTED,
+    record: sourceRecord('sending'),
+    deleted: 30,
+    want: ['takeBack'],
+  },
+  'keeps a migrated guest until the controller has concluded': {
+    state: REQUESTED,
+    record: sourceRecord('migrated'),
+    current: pausedForMigration,
     want: ['reportVmi', 'reportPod Running committed'],
   },
-  'leaves when the controller knows': {
-    state: { ...TOLD, completed: true },
-    record: source('migrated'),
-    current: still,
+  'leaves when the controller has concluded': {
+    state: { ...REQUESTED, completed: true },
+    record: sourceRecord('migrated'),
+    current: pausedForMigration,
     want: ['leave'],
   },
-  'leaves when the next one has been told': {
-    state: { ...TOLD, migrationUid: 'm-2' },
-    record: source('migrated'),
-    current: still,
+  'leaves when the next migration is requested': {
+    state: { ...REQUESTED, migrationUid: 'm-2' },
+    record: sourceRecord('migrated'),
+    current: pausedForMigration,
     want: ['leave'],
   },
-  'tells that the guest has gone': {
-    state: TOLD,
-    record: source('left'),
-    current: gone,
+  'reports that the guest has migrated': {
+    state: REQUESTED,
+    record: sourceRecord('left'),
+    current: migrated,
     want: ['reportVmi', 'reportPod Succeeded Migrated committed'],
   },
-  'clears away when its pod goes': {
-    state: { ...TOLD, completed: true },
-    told: { migrationUid: UID, phase: 'Committed' },
-    record: source('left'),
-    current: gone,
+  'removes the migrated guest with its pod': {
+    state: { ...REQUESTED, completed: true },
+    reported: { migrationUid: UID, phase: 'Committed' },
+    record: sourceRecord('left'),
+    current: migrated,
     phase: 'Succeeded',
     deleted: 30,
     want: ['remove', 'removePod'],
@@ -175,27 +195,41 @@ const sources: Record<string, Facts & { want: readonly string[] }> = {
 };
 
 describe('the agent at the source', () => {
-  for (const [what, { want, ...facts }] of Object.entries(sources)) {
-    it(what, () => assert.deepEqual(decideDomain(aWorld(facts)).map(named), want));
+  for (const [sentence, { want, ...facts }] of Object.entries(sources)) {
+    it(sentence, () => assert.deepEqual(decideDomain(aWorld(facts)).map(summarizeAction), want));
   }
 });
 
-describe('what is told of a migration', () => {
-  const phases: Record<string, { facts: Facts; want: string | undefined }> = {
-    'what the session says': { facts: { state: TOLD, notes: session('Switching') }, want: 'Switching' },
-    'what it said last': { facts: { state: TOLD, notes: session('Failed', true) }, want: 'Failed' },
-    'the record, where the session did not say': {
-      facts: { state: TOLD, notes: session('Switching', true), record: source('migrated'), current: still },
+describe('the reported progress of a migration', () => {
+  const phases: Record<string, { facts: MigrationFacts; want: string | undefined }> = {
+    'is that of the session': { facts: { state: REQUESTED, notes: session('Switching') }, want: 'Switching' },
+    'is the last one of an ended session': {
+      facts: { state: REQUESTED, notes: session('Failed', true) },
+      want: 'Failed',
+    },
+    'is that of the record if the session ended without a result': {
+      facts: {
+        state: REQUESTED,
+        notes: session('Switching', true),
+        record: sourceRecord('migrated'),
+        current: pausedForMigration,
+      },
       want: 'Committed',
     },
-    'the record of an earlier process': { facts: { state: TOLD, record: source('aborted') }, want: 'Failed' },
-    'nothing of another': {
-      facts: { state: { ...TOLD, migrationUid: 'm-2' }, notes: session('Failed', true) },
+    'is that of the record of an earlier process': {
+      facts: { state: REQUESTED, record: sourceRecord('aborted') },
+      want: 'Failed',
+    },
+    'is not that of another migration': {
+      facts: { state: { ...REQUESTED, migrationUid: 'm-2' }, notes: session('Failed', true) },
       want: undefined,
     },
-    'as it was told': { facts: { state: { ...TOLD, completed: true }, told: failed }, want: 'Failed' },
+    'is kept after the migration is completed': {
+      facts: { state: { ...REQUESTED, completed: true }, reported: failed },
+      want: 'Failed',
+    },
   };
-  for (const [what, { facts, want }] of Object.entries(phases)) {
-    it(what, () => assert.equal(migrationProgress(aWorld(facts))?.phase, want));
+  for (const [sentence, { facts, want }] of Object.entries(phases)) {
+    it(sentence, () => assert.equal(progressToReport(aWorld(facts))?.phase, want));
   }
 });

@@ -1,11 +1,12 @@
 /**
- * What is to be done for a guest that its instance wants on another node, and what is told of it. Pure. The steps themselves
- * are source-session.ts's; here is decided whether one begins, is given up, or what an earlier process left of one.
+ * Decides about migrations of a guest from this node to another one, and which progress to report. Pure. source-session.ts
+ * carries out the steps; this module decides whether a session starts or is aborted, and how to end one that an earlier
+ * process left behind.
  *
- *   told ─► migrate ─ session ─┬─► record `migrated` ─► leave, when the controller or the target says that it is over
- *                              └─► record `aborted`
- *   no session, record `sending`: takeBack, unless the guest has been given to the target meanwhile (people may, where
- *   this node was gone), or nobody is there any more for whom it would go on
+ *   requested ─► migrate ─ session ─┬─► record `migrated` ─► leave, when the controller concluded or the target committed
+ *                                   └─► record `aborted`
+ *   record `sending` without a session: takeBack, unless the guest belongs to the target (an administrator can decide that
+ *   while this node is unreachable), or its pod or instance is gone
  */
 import { isMigrating, type MigrationProgress } from '#api/migration-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -13,17 +14,20 @@ import { timestamp } from '#lib/clock.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
-import { isOn } from '#node/domains/instance-node.ts';
+import { isInstanceOnNode } from '#node/domains/instance-node.ts';
 import type { Domain } from '#node/hypervisor/hypervisor.ts';
 import type { DomainMigration } from '#node/hypervisor/migration.ts';
 
-/** A guest that was asked to let go of a device gets this long before it may go. */
-export const LETTING_GO_MS = 60_000;
-/** In case that it lets go without our hearing of it. */
-const LOOK_AGAIN_MS = 5000;
-const RESTARTED = 'the agent of the source node was restarted';
+/** A migration waits this long for the guest to release a device that is being unplugged. */
+export const DEVICE_RELEASE_TIMEOUT_MS = 60_000;
+/** A fallback in case the event of the release is missed. */
+const DEVICE_RELEASE_RECHECK_MS = 5000;
+const AGENT_RESTARTED = 'the agent of the source node was restarted';
 
-/** Whether the guest is on its way, or may be: then nobody plugs, grows, copies or reads anything of it. */
+/**
+ * Reports whether a migration of the guest is in progress, or may be. Meanwhile its devices are not plugged, resized,
+ * copied or read.
+ */
 export function isMoving(domain: Domain | undefined, vmi: VirtualMachineInstance | undefined): boolean {
   if (isMigrating(vmi?.status?.migrationState)) return true;
   const { migration, current } = domain ?? {};
@@ -32,105 +36,111 @@ export function isMoving(domain: Domain | undefined, vmi: VirtualMachineInstance
 }
 
 export type OutgoingDecision =
-  /** Nothing else is done for the guest meanwhile, except that it is reported where its pod is not to go. */
-  | { readonly is: 'first'; readonly actions: readonly DomainAction[] }
-  /** It is reported, and nothing more. */
-  | { readonly is: 'held' };
+  /** These actions only; nothing else is done for the guest. */
+  | { readonly is: 'exclusive'; readonly actions: readonly DomainAction[] }
+  /** The guest is only reported. */
+  | { readonly is: 'reportOnly' };
 
-/** Undefined: it is a guest as any other. */
+/** Returns undefined if no outgoing migration concerns the guest. */
 export function decideOutgoing(world: DomainWorld): OutgoingDecision | undefined {
   const { domain, vmi, pod, migration: notes } = world;
   if (domain === undefined) return undefined;
   const session = notes?.outgoing?.isOver === false ? notes.outgoing : undefined;
-  if (session?.holdsWord === true) return { is: 'first', actions: [] };
+  if (session?.withholdsReport === true) return { is: 'exclusive', actions: [] };
   const record = domain.migration?.role === 'source' ? domain.migration : undefined;
   const hasMigrated = record?.step === 'migrated' || record?.step === 'left';
   if (session !== undefined && !(hasMigrated && record.uid === session.uid)) {
-    const why = whyAborted(world, session.uid);
-    return why === undefined ? { is: 'held' } : { is: 'first', actions: [{ do: 'abortMigration', why }] };
+    const why = abortReason(world, session.uid);
+    return why === undefined ? { is: 'reportOnly' } : { is: 'exclusive', actions: [{ do: 'abortMigration', why }] };
   }
   if (record === undefined || domain.current.state === 'ended') return undefined;
-  if (!hasMigrated) return decideCutOff(world, record);
-  if (session !== undefined) return { is: 'held' };
+  if (!hasMigrated) return decideInterrupted(world, record);
+  if (session !== undefined) return { is: 'reportOnly' };
   const state = vmi?.status?.migrationState;
-  const isWoundUp = pod === undefined || state?.migrationUid !== record.uid || state.completed === true;
-  return isWoundUp ? { is: 'first', actions: [{ do: 'leave' }] } : { is: 'held' };
+  const isConcluded = pod === undefined || state?.migrationUid !== record.uid || state.completed === true;
+  return isConcluded ? { is: 'exclusive', actions: [{ do: 'leave' }] } : { is: 'reportOnly' };
 }
 
-/** No session goes on, and it has not migrated by what is written here. */
-function decideCutOff(world: DomainWorld, record: DomainMigration): OutgoingDecision | undefined {
+/** Decides about a migration without a session, which the record of this node does not show as migrated. */
+function decideInterrupted(world: DomainWorld, record: DomainMigration): OutgoingDecision | undefined {
   const { pod, vmi } = world;
-  const first = (action: DomainAction) => ({ is: 'first', actions: [action] }) as const;
-  if (wasGivenAway(world, record)) return first({ do: 'giveUp', to: record.peer });
+  const exclusive = (action: DomainAction) => ({ is: 'exclusive', actions: [action] }) as const;
+  if (belongsToTarget(world, record)) return exclusive({ do: 'destroyStale', to: record.peer });
   if (record.step !== 'sending') return undefined;
   const isWanted = pod !== undefined && !hasEnded(pod) && vmi !== undefined;
-  // It stands still: who knows what went on elsewhere since.
-  return first(isWanted ? { do: 'takeBack' } : { do: 'destroy', why: 'nobody wants it back from a migration' });
+  // Without a pod or an instance the guest is not resumed: it may have continued on another node since.
+  return exclusive(
+    isWanted
+      ? { do: 'takeBack' }
+      : { do: 'destroy', why: 'its migration was interrupted, and its pod or instance is gone' },
+  );
 }
 
-/** Whatever is written here: the instance has its guest elsewhere. */
-function wasGivenAway({ vmi, node }: DomainWorld, { uid }: DomainMigration): boolean {
+/** Reports whether the instance's status says that the guest is at the target, regardless of the local record. */
+function belongsToTarget({ vmi, node }: DomainWorld, { uid }: DomainMigration): boolean {
   const { migrationState: state, nodeName } = vmi?.status ?? {};
   if (vmi === undefined || state === undefined) return false;
   if (state.migrationUid === uid) return state.completed === true && state.failed !== true;
-  return Boolean(nodeName) && !isOn(vmi, node.name);
+  return Boolean(nodeName) && !isInstanceOnNode(vmi, node.name);
 }
 
-function whyAborted({ pod, vmi }: DomainWorld, uid: string): string | undefined {
+function abortReason({ pod, vmi }: DomainWorld, uid: string): string | undefined {
   if (pod === undefined || pod.metadata.deletionTimestamp !== undefined) return 'the pod of the guest was deleted';
   if (vmi === undefined || vmi.metadata.deletionTimestamp !== undefined) return 'the instance was deleted';
   const { phase, migrationState: state } = vmi.status ?? {};
-  if (phase === 'Succeeded' || phase === 'Failed') return 'the instance has come to its end';
-  if (state?.migrationUid !== uid || state.completed === true) return 'it is not wanted any more';
-  return state.abortRequested === true ? 'it was cancelled' : undefined;
+  if (phase === 'Succeeded' || phase === 'Failed') return 'the instance has ended';
+  if (state?.migrationUid !== uid || state.completed === true) return 'the migration is no longer requested';
+  return state.abortRequested === true ? 'the migration was cancelled' : undefined;
 }
 
-/** Begins it; after the guest has been reported, for a guest that just runs. */
+/** Decides whether to start a requested migration. Carried out after the guest was reported. */
 export function decideMigrate(world: DomainWorld): readonly DomainAction[] {
-  if (!isWanted(world) || refusal(world) !== undefined) return [];
-  if (isLettingGo(world)) return [{ do: 'lookAgain', afterMs: LOOK_AGAIN_MS }];
+  if (!isRequested(world) || refusalReason(world) !== undefined) return [];
+  if (isReleasingDevice(world)) return [{ do: 'recheck', afterMs: DEVICE_RELEASE_RECHECK_MS }];
   return [{ do: 'migrate' }];
 }
 
-/** Told to us, and neither begun nor over. */
-function isWanted({ vmi, domain, node, migration: notes }: DomainWorld): boolean {
-  const { migrationState: state, migrationProgress: told } = vmi?.status ?? {};
+/** Reports whether a migration from this node is requested, and neither started nor finished. */
+function isRequested({ vmi, domain, node, migration: notes }: DomainWorld): boolean {
+  const { migrationState: state, migrationProgress: reported } = vmi?.status ?? {};
   if (state === undefined || domain === undefined || !isMigrating(state) || state.sourceNode !== node.name)
     return false;
   if (state.targetNode === undefined || state.targetPod === undefined) return false;
   const uid = state.migrationUid;
-  const isTold = told?.migrationUid === uid && (told?.phase === 'Failed' || told?.phase === 'Committed');
+  const isReported =
+    reported?.migrationUid === uid && (reported?.phase === 'Failed' || reported?.phase === 'Committed');
   const isRecorded = domain.migration?.role === 'source' && domain.migration.uid === uid;
-  return !isTold && !isRecorded && notes?.outgoing?.uid !== uid;
+  return !isReported && !isRecorded && notes?.outgoing?.uid !== uid;
 }
 
-function isLettingGo({ inspection }: DomainWorld): boolean {
+function isReleasingDevice({ inspection }: DomainWorld): boolean {
   return (inspection?.leaving ?? []).length > 0;
 }
 
-/** Why it does not even begin. */
-function refusal(world: DomainWorld): string | undefined {
+/** Returns why a requested migration cannot start, or undefined if it can. */
+function refusalReason(world: DomainWorld): string | undefined {
   const { vmi, domain, nowMs } = world;
   const { abortRequested, startTimestamp } = vmi?.status?.migrationState ?? {};
-  if (abortRequested === true) return 'it was cancelled';
+  if (abortRequested === true) return 'the migration was cancelled';
   const { current } = domain ?? {};
-  if (current?.state === 'ended') return 'the guest has come to its end';
+  if (current?.state === 'ended') return 'the guest has ended';
   if (current?.state === 'paused' && current.why === 'ioError') {
-    return 'the guest is paused, because one of its disks cannot be written';
+    return 'the guest is paused because one of its disks cannot be written';
   }
-  const waitsMs = startTimestamp === undefined ? 0 : nowMs - Date.parse(startTimestamp);
-  if (isLettingGo(world) && waitsMs > LETTING_GO_MS) return 'the guest does not let go of a device that is unplugged';
+  const waitedMs = startTimestamp === undefined ? 0 : nowMs - Date.parse(startTimestamp);
+  if (isReleasingDevice(world) && waitedMs > DEVICE_RELEASE_TIMEOUT_MS)
+    return 'the guest has not released a device that is being unplugged';
   return undefined;
 }
 
-/** What is told of the migration that the instance names; what was told of earlier ones stands until then. */
-export function migrationProgress(world: DomainWorld): MigrationProgress | undefined {
+/** Returns the progress of the migration in the instance's status. Until it has one, an earlier migration's is kept. */
+export function progressToReport(world: DomainWorld): MigrationProgress | undefined {
   const { vmi, domain, nowMs, migration: notes } = world;
-  const { migrationState: state, migrationProgress: told } = vmi?.status ?? {};
+  const { migrationState: state, migrationProgress: reported } = vmi?.status ?? {};
   const uid = state?.migrationUid;
-  if (uid === undefined) return told;
+  if (uid === undefined) return reported;
   const { outgoing } = notes ?? {};
-  const before = told?.migrationUid === uid ? told : undefined;
+  const before = reported?.migrationUid === uid ? reported : undefined;
   const ended = (phase: 'Failed' | 'Committed', message?: string): MigrationProgress => {
     if (before?.phase === phase) return before;
     const startTimestamp = before?.startTimestamp ?? timestamp(nowMs);
@@ -141,14 +151,17 @@ export function migrationProgress(world: DomainWorld): MigrationProgress | undef
   const isEnd = outgoing?.progress.phase === 'Failed' || outgoing?.progress.phase === 'Committed';
   if (outgoing?.uid === uid && (!outgoing.isOver || isEnd)) return outgoing.progress;
   if (record?.step === 'migrated' || record?.step === 'left') return ended('Committed');
-  if (record?.step === 'committed' || record?.step === 'arrived') return arrived(ended('Committed'), world);
-  if (record?.step === 'aborted') return ended('Failed', RESTARTED);
-  const why = isWanted(world) ? refusal(world) : undefined;
-  return why === undefined ? told : ended('Failed', why);
+  if (record?.step === 'committed' || record?.step === 'arrived') return addDowntime(ended('Committed'), world);
+  if (record?.step === 'aborted') return ended('Failed', AGENT_RESTARTED);
+  const why = isRequested(world) ? refusalReason(world) : undefined;
+  return why === undefined ? reported : ended('Failed', why);
 }
 
-/** The source may not have heard how long it took, or may not say so any more: the instance is ours then. */
-function arrived(progress: MigrationProgress, { migration: notes }: DomainWorld): MigrationProgress {
+/**
+ * Adds the downtime as the target measured it. The source may not know it, or may not report it anymore because the instance
+ * is on the target.
+ */
+function addDowntime(progress: MigrationProgress, { migration: notes }: DomainWorld): MigrationProgress {
   const { arrival } = notes ?? {};
   const downtimeMs = arrival?.uid === progress.migrationUid ? arrival.downtimeMs : undefined;
   return progress.downtimeMs !== undefined || downtimeMs === undefined ? progress : { ...progress, downtimeMs };

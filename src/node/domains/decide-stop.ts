@@ -1,7 +1,7 @@
 /**
- * How a guest whose pod is deleted comes to its end: the power button, pressed again while it does not obey, and the switch
- * when its time is up. Time counts from the moment at which this agent first asked, so that a guest is never cut off because
- * the agent was away. Pure.
+ * Decides how to stop a guest whose pod is deleted: press the power button, repeatedly if necessary, and switch the guest off
+ * when its grace period is over. The grace period starts when this agent first presses the button, so that a guest is not
+ * cut off because no agent was running. Pure.
  */
 import { DEFAULT_GRACE_SECONDS } from '#api/virtual-machine-instance/spec.ts';
 import type { Pod } from '#kube/core-kinds.ts';
@@ -11,35 +11,38 @@ import { domainView } from '#node/domains/domain-view.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
 
-/** Guests miss the button while they boot. */
-export const PRESS_AGAIN_MS = 10_000;
+/** The button is pressed repeatedly because guests miss it while they boot. */
+export const POWER_BUTTON_INTERVAL_MS = 10_000;
 
 export function decideStop(world: DomainWorld, pod: Stored<Pod>): readonly DomainAction[] {
   const { domain, elapsedMs } = world;
-  if (domain === undefined || domain.current.state === 'ended') return finish(world, pod);
-  const { sinceMs, pressedAtMs } = world.stopping ?? { sinceMs: elapsedMs };
-  const leftMs = sinceMs + graceMs(world, pod) - elapsedMs;
-  if (leftMs <= 0) return [{ do: 'destroy', why: 'the guest did not shut down in time' }];
+  if (domain === undefined || domain.current.state === 'ended') return removeEnded(world, pod);
+  const { sinceMs, pressedAtMs } = world.stop ?? { sinceMs: elapsedMs };
+  const remainingMs = sinceMs + graceMs(world, pod) - elapsedMs;
+  if (remainingMs <= 0) return [{ do: 'destroy', why: 'the guest did not shut down within its grace period' }];
 
-  const dueMs = pressedAtMs === undefined ? 0 : pressedAtMs + PRESS_AGAIN_MS - elapsedMs;
-  if (dueMs > 0) return [{ do: 'lookAgain', afterMs: Math.min(dueMs, leftMs) }];
+  const dueMs = pressedAtMs === undefined ? 0 : pressedAtMs + POWER_BUTTON_INTERVAL_MS - elapsedMs;
+  if (dueMs > 0) return [{ do: 'recheck', afterMs: Math.min(dueMs, remainingMs) }];
   const actions: DomainAction[] = [];
-  // A guest that does not run cannot hear the button.
+  // A paused guest cannot react to the button.
   if (domain.current.state === 'paused') actions.push({ do: 'resume' });
-  actions.push({ do: 'powerDown' }, { do: 'lookAgain', afterMs: Math.min(PRESS_AGAIN_MS, leftMs) });
+  actions.push({ do: 'powerDown' }, { do: 'recheck', afterMs: Math.min(POWER_BUTTON_INTERVAL_MS, remainingMs) });
   return actions;
 }
 
-function finish({ domain, nowMs }: DomainWorld, pod: Stored<Pod>): readonly DomainAction[] {
+function removeEnded({ domain, nowMs }: DomainWorld, pod: Stored<Pod>): readonly DomainAction[] {
   const actions: DomainAction[] = [];
   if (domain !== undefined && !hasEnded(pod)) actions.push({ do: 'reportPod', view: domainView(domain, nowMs) });
   actions.push({ do: 'remove' });
-  // Once asked for, it is held by somebody's finalizer alone.
+  // A grace period of 0 means that the deletion was requested already, and that only a finalizer keeps the pod.
   if (pod.metadata.deletionGracePeriodSeconds !== 0) actions.push({ do: 'removePod' });
   return actions;
 }
 
-/** The instance's own, read anew each time because it may be cut short; less where the pod was deleted with less. */
+/**
+ * Returns the grace period: the instance's, or the pod's if that is shorter. Computed at each decision, because it may be
+ * shortened meanwhile.
+ */
 function graceMs({ vmi }: DomainWorld, { metadata, spec }: Stored<Pod>): number {
   const forPod = metadata.deletionGracePeriodSeconds ?? spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS;
   if (vmi === undefined) return forPod * 1000;

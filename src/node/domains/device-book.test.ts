@@ -9,8 +9,8 @@ import type { Domain } from '#node/hypervisor/hypervisor.ts';
 const DISK: LearnedDevice = { id: 'disk-a', type: 'disk', device: 'disk' };
 const NIC: LearnedDevice = { id: 'nic-a', type: 'interface', device: 'virtio' };
 
-/** One guest whose devices a test changes. */
-function aScene() {
+/** A guest whose devices a test can change. */
+function scene() {
   const clock = new FakeClock();
   const guest = {
     domain: {
@@ -22,14 +22,14 @@ function aScene() {
       deviceEvents: 0,
     } as Domain,
     devices: [DISK],
-    fault: undefined as Error | undefined,
-    /** What happens while it is asked. */
+    failure: undefined as Error | undefined,
+    /** Called during each reading. */
     meanwhile: () => {},
   };
   const hypervisor = {
     get: () => guest.domain,
     async learn() {
-      if (guest.fault !== undefined) throw guest.fault;
+      if (guest.failure !== undefined) throw guest.failure;
       const { devices } = guest;
       guest.meanwhile();
       return devices;
@@ -39,97 +39,100 @@ function aScene() {
     guest.devices = devices;
     guest.domain = { ...guest.domain, deviceEvents: guest.domain.deviceEvents + 1 };
   };
-  const book = new DeviceBook({ hypervisor, clock });
-  return { clock, guest, event, book, hypervisor, due: () => book.dueAtMs(guest.domain) };
+  const readings = new DeviceBook({ hypervisor, clock });
+  return { clock, guest, event, readings, hypervisor, due: () => readings.dueAtMs(guest.domain) };
 }
 
-test('a domain is read when it is first seen, and not again', async () => {
-  const { book, clock, due } = aScene();
+test('a domain is read once', async () => {
+  const { readings, clock, due } = scene();
   assert.equal(due(), 0);
-  await book.read('u');
+  await readings.read('u');
   assert.equal(due(), undefined);
-  assert.deepEqual(book.get('u'), { devices: [DISK], hash: deviceHash([DISK]), revision: clock.now() });
+  assert.deepEqual(readings.get('u'), { devices: [DISK], hash: deviceHash([DISK]), revision: clock.now() });
 });
 
 const reasons: Record<string, { change: Partial<Domain>; due: number | undefined }> = {
-  'something came or went': { change: { deviceEvents: 1 }, due: 0 },
-  'it was started anew': { change: { startedAtMs: 2 }, due: 0 },
-  'it was paused': { change: { current: { state: 'paused' } }, due: undefined },
-  'it has ended': { change: { current: { state: 'ended', how: 'shutdown' }, deviceEvents: 1 }, due: undefined },
+  'after a device event': { change: { deviceEvents: 1 }, due: 0 },
+  'after a new start': { change: { startedAtMs: 2 }, due: 0 },
+  'after a pause': { change: { current: { state: 'paused' } }, due: undefined },
+  'after the end of the guest': {
+    change: { current: { state: 'ended', how: 'shutdown' }, deviceEvents: 1 },
+    due: undefined,
+  },
 };
 for (const [sentence, { change, due }] of Object.entries(reasons)) {
-  test(`${sentence}: it is ${due === undefined ? 'not ' : ''}read again`, async () => {
-    const { book, guest } = aScene();
-    await book.read('u');
-    assert.equal(book.dueAtMs({ ...guest.domain, ...change }), due);
+  test(`${sentence}, a domain is ${due === undefined ? 'not ' : ''}read again`, async () => {
+    const { readings, guest } = scene();
+    await readings.read('u');
+    assert.equal(readings.dueAtMs({ ...guest.domain, ...change }), due);
   });
 }
 
-test('what comes while it is read makes another reading due', async () => {
-  const { book, guest, event, due } = aScene();
+test('a change during a reading makes another reading due', async () => {
+  const { readings, guest, event, due } = scene();
   guest.meanwhile = () => event([DISK, NIC]);
-  await book.read('u');
-  assert.deepEqual(book.get('u')?.devices, [DISK]);
+  await readings.read('u');
+  assert.deepEqual(readings.get('u')?.devices, [DISK]);
   assert.equal(due(), 0);
 });
 
-test('a reading that fails is due again later and later, and the last one stands', async () => {
-  const { book, clock, guest, event, due } = aScene();
-  await book.read('u');
-  const before = book.get('u');
+test('a failed reading is repeated with backoff, and the last one stays valid', async () => {
+  const { readings, clock, guest, event, due } = scene();
+  await readings.read('u');
+  const before = readings.get('u');
   event([NIC]);
-  guest.fault = new Error('no answer');
+  guest.failure = new Error('no answer');
   const delays = [];
   for (let tries = 0; tries < 9; tries++) {
-    await assert.rejects(book.read('u'), /no answer/);
+    await assert.rejects(readings.read('u'), /no answer/);
     delays.push(due()! - clock.elapsed());
   }
   assert.deepEqual([delays[0], delays[1], delays.at(-1)], [100, 200, 10_000]);
-  assert.equal(book.get('u'), before);
-  guest.fault = undefined;
-  await book.read('u');
-  assert.deepEqual([due(), book.get('u')?.devices], [undefined, [NIC]]);
+  assert.equal(readings.get('u'), before);
+  guest.failure = undefined;
+  await readings.read('u');
+  assert.deepEqual([due(), readings.get('u')?.devices], [undefined, [NIC]]);
 });
 
-test('the revision rises with each change, also where the clock was set back, and stays where nothing changed', async () => {
-  const { book, clock, event } = aScene();
-  await book.read('u');
-  const first = book.get('u')!.revision;
+test('the revision increases only with changes, also after the clock was set back', async () => {
+  const { readings, clock, event } = scene();
+  await readings.read('u');
+  const first = readings.get('u')!.revision;
   clock.leap(-3_600_000);
   event([DISK]);
-  await book.read('u');
-  assert.equal(book.get('u')!.revision, first);
+  await readings.read('u');
+  assert.equal(readings.get('u')!.revision, first);
   event([NIC]);
-  await book.read('u');
-  assert.equal(book.get('u')!.revision, first + 1);
+  await readings.read('u');
+  assert.equal(readings.get('u')!.revision, first + 1);
 });
 
-test('an agent that comes next goes on from what was told', async () => {
-  const { hypervisor, clock } = aScene();
-  const told = { hash: deviceHash([DISK]), revision: clock.now() + 5000 };
+test('the next agent continues from the reported hash and revision', async () => {
+  const { hypervisor, clock } = scene();
+  const reported = { hash: deviceHash([DISK]), revision: clock.now() + 5000 };
   const same = new DeviceBook({ hypervisor, clock });
-  await same.read('u', told);
-  assert.equal(same.get('u')?.revision, told.revision);
+  await same.read('u', reported);
+  assert.equal(same.get('u')?.revision, reported.revision);
   const other = new DeviceBook({ hypervisor, clock });
-  await other.read('u', { ...told, hash: 'another' });
-  assert.equal(other.get('u')?.revision, told.revision + 1);
+  await other.read('u', { ...reported, hash: 'another' });
+  assert.equal(other.get('u')?.revision, reported.revision + 1);
 });
 
-test('what is forgotten is read again', async () => {
-  const { book, due } = aScene();
-  await book.read('u');
-  book.forget('u');
-  assert.deepEqual([book.get('u'), due()], [undefined, 0]);
+test('a forgotten domain is read again', async () => {
+  const { readings, due } = scene();
+  await readings.read('u');
+  readings.forget('u');
+  assert.deepEqual([readings.get('u'), due()], [undefined, 0]);
 });
 
-test('events that change nothing are read ever less often, until something changes', async () => {
-  const { book, clock, event, due } = aScene();
-  await book.read('u');
+test('events without a change are read with backoff, until the devices change', async () => {
+  const { readings, clock, event, due } = scene();
+  await readings.read('u');
   event([DISK]);
   assert.equal(due(), 0);
   const waits: number[] = [];
   for (let i = 0; i < 8; i++) {
-    await book.read('u');
+    await readings.read('u');
     event([DISK]);
     waits.push(due()! - clock.elapsed());
   }
@@ -138,7 +141,7 @@ test('events that change nothing are read ever less often, until something chang
   assert.ok(due()! <= clock.elapsed());
 
   event([DISK, NIC]);
-  await book.read('u');
+  await readings.read('u');
   event([DISK]);
-  assert.equal(due(), 0, 'what comes and goes is read at once');
+  assert.equal(due(), 0, 'a changed device is read at once');
 });

@@ -1,7 +1,7 @@
 /**
- * What this process last read of the devices of each domain. Hash, revision and devices of a reading belong together: the
- * status of the instance tells the first two, `list` of the host API all three. A reading that failed is due again after a
- * while; until there is a newer one, the last one stands. All of it may be forgotten: a new agent reads each domain once.
+ * The last reading of the devices of each domain. The instance's status reports hash and revision of a reading, `list` of
+ * the host API also the devices. A failed reading is repeated later; until then the previous one stays valid. Readings are
+ * kept in memory only: a new agent reads each domain once.
  */
 import { deviceHash } from '#api/device-hash.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
@@ -12,31 +12,31 @@ import type { Domain, Hypervisor } from '#node/hypervisor/hypervisor.ts';
 export interface Reading {
   readonly devices: readonly LearnedDevice[];
   readonly hash: string;
-  /** Rises whenever the hash changes, also over restarts of the agent. */
+  /** Increases whenever the hash changes, also across restarts of the agent. */
   readonly revision: number;
 }
 
-/** What others remember of the last reading, this process or not: the status of the instance. */
-export type LastTold = Partial<Pick<Reading, 'hash' | 'revision'>>;
+/** Hash and revision of the last reading in the instance's status, possibly of an earlier process. */
+export type LastReported = Partial<Pick<Reading, 'hash' | 'revision'>>;
 
-interface Page {
+interface ReadingState {
   reading?: Reading;
-  /** What the domain was like when it was read. */
+  /** Domain.startedAtMs and Domain.deviceEvents at the time of the reading. */
   startedAtMs?: number;
   deviceEvents?: number;
   failures: number;
-  /** Readings one after the other that found nothing new. */
-  idle: number;
-  /** By Clock.elapsed. */
+  /** Number of consecutive readings without a change. */
+  unchangedReads: number;
+  /** Time of the next reading, by Clock.elapsed. */
   dueAtMs: number;
 }
 
-const BACKOFF = { firstMs: 100, maxMs: 10_000 };
-/** A guest can cause events as fast as it likes, by moving the tray of a drive, and would keep us reading. */
-const IDLE = { firstMs: 100, maxMs: 2000 };
+const FAILURE_BACKOFF = { firstMs: 100, maxMs: 10_000 };
+/** Limits readings, because a guest can cause device events at any rate, for example by moving the tray of a drive. */
+const UNCHANGED_BACKOFF = { firstMs: 100, maxMs: 2000 };
 
 export class DeviceBook {
-  readonly #pages = new Map<string, Page>();
+  readonly #states = new Map<string, ReadingState>();
   readonly #hypervisor: Pick<Hypervisor, 'get' | 'learn'>;
   readonly #clock: Clock;
 
@@ -46,54 +46,54 @@ export class DeviceBook {
   }
 
   get(id: string): Reading | undefined {
-    return this.#pages.get(id)?.reading;
+    return this.#states.get(id)?.reading;
   }
 
-  /** When the domain is to be read next, by Clock.elapsed; undefined while what is known of it is true. */
+  /** Returns the time of the next reading, by Clock.elapsed, or undefined while the last reading is current. */
   dueAtMs({ id, startedAtMs, deviceEvents, current }: Domain): number | undefined {
-    const page = this.#pages.get(id);
+    const state = this.#states.get(id);
     if (current.state === 'ended') return undefined;
-    if (page === undefined) return 0;
-    const isCurrent = page.startedAtMs === startedAtMs && page.deviceEvents === deviceEvents;
-    return isCurrent ? undefined : page.dueAtMs;
+    if (state === undefined) return 0;
+    const isCurrent = state.startedAtMs === startedAtMs && state.deviceEvents === deviceEvents;
+    return isCurrent ? undefined : state.dueAtMs;
   }
 
-  /** Throws where the hypervisor cannot tell; then it is due again after a while. */
-  async read(id: string, told: LastTold = {}): Promise<void> {
-    const page = this.#page(id);
-    // Before it is asked: what happens meanwhile makes the answer an old one.
+  /** Reads the devices of a domain. Throws if the hypervisor fails; the reading is then due again later. */
+  async read(id: string, reported: LastReported = {}): Promise<void> {
+    const state = this.#state(id);
+    // Taken before the reading, so that changes during the reading make another one due.
     const domain = this.#hypervisor.get(id);
     let devices: readonly LearnedDevice[];
     try {
       devices = await this.#hypervisor.learn(id);
     } catch (error) {
-      page.failures++;
-      page.dueAtMs = this.#clock.elapsed() + backoffMs(page.failures, BACKOFF);
+      state.failures++;
+      state.dueAtMs = this.#clock.elapsed() + backoffMs(state.failures, FAILURE_BACKOFF);
       throw error;
     }
-    const before = page.reading;
-    page.reading = this.#reading(devices, before ?? told);
-    const idle = page.reading.hash === before?.hash ? page.idle + 1 : 0;
-    const dueAtMs = idle === 0 ? 0 : this.#clock.elapsed() + backoffMs(idle, IDLE);
-    Object.assign(page, { failures: 0, idle, dueAtMs });
-    Object.assign(page, { startedAtMs: domain?.startedAtMs, deviceEvents: domain?.deviceEvents });
+    const before = state.reading;
+    state.reading = this.#reading(devices, before ?? reported);
+    const unchangedReads = state.reading.hash === before?.hash ? state.unchangedReads + 1 : 0;
+    const dueAtMs = unchangedReads === 0 ? 0 : this.#clock.elapsed() + backoffMs(unchangedReads, UNCHANGED_BACKOFF);
+    Object.assign(state, { failures: 0, unchangedReads, dueAtMs });
+    Object.assign(state, { startedAtMs: domain?.startedAtMs, deviceEvents: domain?.deviceEvents });
   }
 
-  /** The domain is no more. */
+  /** Forgets a removed domain. */
   forget(id: string): void {
-    this.#pages.delete(id);
+    this.#states.delete(id);
   }
 
-  #reading(devices: readonly LearnedDevice[], { hash: lastHash, revision: last = 0 }: LastTold): Reading {
+  #reading(devices: readonly LearnedDevice[], { hash: lastHash, revision: last = 0 }: LastReported): Reading {
     const hash = deviceHash(devices);
-    // What reads the same is no news, whoever reads it.
+    // Equal devices keep their revision, also across processes.
     const revision = hash === lastHash && last > 0 ? last : Math.max(this.#clock.now(), last + 1);
     return { devices, hash, revision };
   }
 
-  #page(id: string): Page {
-    let page = this.#pages.get(id);
-    if (page === undefined) this.#pages.set(id, (page = { failures: 0, idle: 0, dueAtMs: 0 }));
-    return page;
+  #state(id: string): ReadingState {
+    let state = this.#states.get(id);
+    if (state === undefined) this.#states.set(id, (state = { failures: 0, unchangedReads: 0, dueAtMs: 0 }));
+    return state;
   }
 }

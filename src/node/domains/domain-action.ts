@@ -1,67 +1,73 @@
-/** All that the agent ever does for one guest. act.ts carries it out; decide-domain.ts says when. */
+/** The actions of the agent on one guest. decide-domain.ts decides on them; act-on-domain.ts carries them out. */
 import type { HotplugState } from '#node/domains/decide-hotplug.ts';
 import type { HotplugDevice } from '#node/domains/hotplug-devices.ts';
 import type { PodView } from '#node/pods/pod-status.ts';
 
 export type DomainAction =
-  /** Prepares the volumes, defines the domain and starts it. Only while there is no domain; what comes of it is an Attempt. */
+  /** Prepares the volumes, defines the domain and starts it. Only if there is no domain. A failure is noted as StartAttempt. */
   | { readonly do: 'start' }
-  /** Only while it is paused, and only for the power button to be heard. */
+  /** Resumes a paused guest so that it can react to the power button. */
   | { readonly do: 'resume' }
-  /** Presses the power button; only while it runs. */
+  /** Presses the power button. Only while the guest runs. */
   | { readonly do: 'powerDown' }
-  /** Switches it off; only once its time is up or nobody wants it any more. */
+  /** Switches the guest off. Only if its grace period is over, or if no pod needs it. */
   | { readonly do: 'destroy'; readonly why: string }
-  /** Clears away an ended or absent domain and what its volumes left; only when its end has been reported. */
+  /** Removes an ended or absent domain and releases its volumes. Only after its end was reported. */
   | { readonly do: 'remove' }
   | { readonly do: 'reportPod'; readonly view: PodView }
-  /** Reads the devices of the guest from the hypervisor; where that fails it is due again after a while. */
+  /** Reads the devices of the guest from the hypervisor. A failed reading is repeated later. */
   | { readonly do: 'learn' }
-  /** Tells the instance what its guest is. Before anything is plugged or unplugged, so that who comes after us knows of it. */
+  /**
+   * Writes the agent's part of the instance's status. Before a device is plugged or unplugged, so that an agent that is
+   * started later knows about it.
+   */
   | { readonly do: 'reportVmi'; readonly hotplug: readonly HotplugState[] | undefined }
-  /** Makes the volume of a device ready and plugs it in; only what the guest does not have. */
+  /** Prepares the volume of a device and plugs the device in. Only if the guest does not have it. */
   | { readonly do: 'plug'; readonly device: HotplugDevice }
-  /** Asks the guest to let go of it; may be repeated. */
+  /** Asks the guest to release a device. May be repeated. */
   | { readonly do: 'unplug'; readonly device: HotplugDevice }
-  /** Clears away what was made for a device; only when the guest has let go of it. */
+  /** Releases the volume of a device. Only after the guest released the device. */
   | { readonly do: 'clear'; readonly device: HotplugDevice }
-  /** Pulls the cable of an interface that is there, or puts it back. */
+  /** Sets the link of a plugged interface up or down. */
   | { readonly do: 'setLink'; readonly device: HotplugDevice }
-  /** Finds out whether a disk stands on the claim that the spec names: it may have been exchanged while nobody looked. */
+  /** Finds out whether a disk uses the claim in the spec, which may have changed while no agent was running. */
   | { readonly do: 'verify'; readonly device: HotplugDevice }
-  /** Begins to send the guest to the node that its instance names; only a guest that just runs. */
+  /** Starts to send the guest to the target node in the instance's status. Only if nothing else is in progress. */
   | { readonly do: 'migrate' }
-  /** Gives up what goes on, on its way out or in; nothing happens where it is decided already. */
+  /** Aborts an outgoing or incoming migration. Does nothing if the migration is committed already. */
   | { readonly do: 'abortMigration'; readonly why: string }
-  /** Lets a guest go on that an earlier process began to send. */
+  /** Resumes a guest that an earlier process started to send. */
   | { readonly do: 'takeBack' }
-  /** Switches off a guest that was given to the target although nothing says so here: people may decide that. */
-  | { readonly do: 'giveUp'; readonly to: string }
-  /** Ends the process of a guest that has gone; only when the target has it. */
+  /**
+   * Switches off a guest that belongs to the target although the record of this node does not say so. An administrator can
+   * decide that while this node is unreachable.
+   */
+  | { readonly do: 'destroyStale'; readonly to: string }
+  /** Ends the process of a migrated guest. Only after the target has committed. */
   | { readonly do: 'leave' }
-  /** Lets a guest go on that came; only when the source has migrated. May be repeated. */
+  /** Resumes a received guest. Only after the source recorded `migrated`. May be repeated. */
   | { readonly do: 'commit' }
-  /** Asks the source what became of a guest that is stored here; the answer comes later. */
-  | { readonly do: 'askOutcome' }
-  /** Lets the pod object go; only when nothing of it is left here. */
+  /** Asks the source for the outcome of a migration whose guest is stored here. The answer arrives later. */
+  | { readonly do: 'queryOutcome' }
+  /** Deletes the pod object. Only if this node has nothing left of it. */
   | { readonly do: 'removePod' }
-  /** Looks again after this time, if nothing happens before. */
-  | { readonly do: 'lookAgain'; readonly afterMs: number };
+  /** Decides again after this time, if no change comes first. */
+  | { readonly do: 'recheck'; readonly afterMs: number };
 
-/** What came of the last try to start; kept until the domain runs or its pod is gone. */
-export type Attempt =
+/** The result of the last unsuccessful attempt to start; kept until the domain runs or its pod is gone. */
+export type StartAttempt =
   | {
       readonly is: 'waiting';
       readonly reason: string;
       readonly message: string;
       readonly tries: number;
-      /** The time of the next try. */
+      /** Time of the next attempt. */
       readonly dueAtMs: number;
     }
   | { readonly is: 'failed'; readonly reason: string; readonly message: string };
 
-/** Since when the guest is asked to stop, and when the power button was pressed last. */
-export interface Stopping {
+/** The state of a shutdown: when it began, and when the power button was pressed last. */
+export interface StopState {
   readonly sinceMs: number;
   readonly pressedAtMs?: number;
 }

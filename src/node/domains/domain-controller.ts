@@ -1,120 +1,131 @@
 /**
- * The loop over the guests of this node: one queue, keyed by the uid of the instance, which is the id of the domain. A turn
- * is observe → decide → act, repeated while acting changed the domain. There are no timers for guests that just run. Of a
- * guest that is between two nodes it only tells.
+ * The control loop over the guests of this node: one queue, keyed by the uid of the instance, which is the id of the domain.
+ * One pass is observe → decide → act; passes are repeated while actions change the domain. Running guests need no timers.
+ * During a migration session the guest is only reported.
  *
  * Nothing is decided before the caches have synced: an agent that cannot read the API leaves every guest as it is.
  */
 import type { Informer } from '#client/informer.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { type Pod, PODS } from '#kube/core-kinds.ts';
-import { act, type ActParts } from '#node/domains/act.ts';
+import { actOnDomain, type DomainActionParts } from '#node/domains/act-on-domain.ts';
 import { decideDomain } from '#node/domains/decide-domain.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
-import { BY_INSTANCE, BY_UID, instanceOf, observeObjects, type Seen } from '#node/domains/observe-domain.ts';
+import {
+  PODS_BY_INSTANCE,
+  INSTANCES_BY_UID,
+  instanceUids,
+  observeObjects,
+  type ObservedObjects,
+} from '#node/domains/observe-domain.ts';
 import type { AgentReader } from '#node/guest-agent/agent-reader.ts';
-import type { ProbeKeeper } from '#node/probes/probe-keeper.ts';
-import { refuseStranger } from '#node/domains/refuse-stranger.ts';
+import type { ProbeRunner } from '#node/probes/probe-runner.ts';
+import { refuseMismatchedPod } from '#node/domains/refuse-mismatched-pod.ts';
 import type { Turns } from '#node/domains/turns.ts';
 import { ReadRules } from '#runtime/decision-reads.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 
-export interface DomainControllerParts extends ActParts {
+export interface DomainControllerParts extends DomainActionParts {
   readonly pods: Informer<Pod>;
   readonly vmis: Informer<VirtualMachineInstance>;
-  readonly turns: Turns;
+  readonly locks: Turns;
   readonly agents: AgentReader;
-  readonly probes: ProbeKeeper;
-  /** How many guests are started, stopped and reported at a time. */
+  readonly probes: ProbeRunner;
+  /** Number of guests that are processed at the same time. */
   readonly concurrency?: number;
 }
 
-export interface RunningDomains {
+export interface DomainController {
   enqueue(id: string): void;
   idle(): Promise<void>;
-  /** Ends the turns that run; guests go on. */
+  /** Resolves when the running passes have ended. Guests keep running. */
   stop(): Promise<void>;
 }
 
 const CONCURRENCY = 16;
-/** A turn that goes on changing its domain ends all the same, and is taken up again later. */
-const MAX_ROUNDS = 10;
+/** A domain that keeps changing is queued again after this many passes. */
+const MAX_PASSES = 10;
 const BACKOFF = { firstMs: 100, maxMs: 10_000 };
 
-/** Of what a decision reads. What a start reads besides is read anew by each try, within BACKOFF.maxMs. */
+/** The kinds that a decision reads. A start reads further objects; each attempt, at most BACKOFF.maxMs later, reads them again. */
 const RULES = new ReadRules({ name: 'domains', followed: [PODS, VIRTUAL_MACHINE_INSTANCES], rechecks: [] });
 
-/** To be called when the informers have synced; gives them the indexes that it needs. */
-export function startDomainController(parts: DomainControllerParts): RunningDomains {
-  const { pods, vmis, hypervisor, turns, clock, log, signal, ownPods, ownVmis } = parts;
-  pods.addIndex(BY_INSTANCE, instanceOf);
-  vmis.addIndex(BY_UID, ({ metadata }) => [metadata.uid]);
+/** Starts the loop. Call it when the informers have synced; it adds its indexes to them. */
+export function startDomainController(parts: DomainControllerParts): DomainController {
+  const { pods, vmis, hypervisor, locks, clock, log, signal, ownPods, ownVmis } = parts;
+  pods.addIndex(PODS_BY_INSTANCE, instanceUids);
+  vmis.addIndex(INSTANCES_BY_UID, ({ metadata }) => [metadata.uid]);
   const queue = new WorkQueue({
     clock,
     concurrency: parts.concurrency ?? CONCURRENCY,
     backoff: BACKOFF,
-    work: (id) => (isBetweenNodes(id, parts) ? tell(id, parts) : turns.take(id, () => turn(id, parts))),
+    work: (id) =>
+      isInMigrationSession(id, parts) ? reportOnly(id, parts) : locks.take(id, () => processDomain(id, parts)),
     onError: (id, error, { failures, delayMs }) => {
       if (!signal.aborted)
-        log.error({ err: error, domain: id, failures, delayMs }, 'Cannot tend a guest; trying again');
+        log.error({ err: error, domain: id, failures, delayMs }, 'Cannot reconcile a guest; it will be tried again');
     },
   });
-  const leave = [
-    ownPods.follow(pods),
-    ownVmis.follow(vmis),
+  const unsubscribes = [
+    ownPods.track(pods),
+    ownVmis.track(vmis),
     pods.onChange((_, change) => {
       for (const pod of [change.old, change.new])
-        if (pod !== undefined) for (const id of instanceOf(pod)) queue.add(id);
+        if (pod !== undefined) for (const id of instanceUids(pod)) queue.add(id);
     }),
     vmis.onChange((_, change) => queue.add((change.new ?? change.old)!.metadata.uid)),
     hypervisor.onChange((id) => queue.add(id)),
   ];
-  parts.migrations.follow((id) => queue.add(id));
+  parts.migrations.setListener((id) => queue.add(id));
   parts.agents.onChange((id) => queue.add(id));
   parts.probes.onChange((id) => queue.add(id));
-  // Also those that nobody wants any more.
+  // This includes guests whose pods are gone.
   for (const { id } of hypervisor.list()) queue.add(id);
   return {
     enqueue: (id) => queue.add(id),
     idle: () => queue.idle(),
     async stop() {
-      for (const end of leave) end();
+      for (const unsubscribe of unsubscribes) unsubscribe();
       await queue.shutdown();
     },
   };
 }
 
-async function turn(id: string, parts: DomainControllerParts): Promise<WorkResult> {
-  for (let round = 0; round < MAX_ROUNDS; round++) {
+async function processDomain(id: string, parts: DomainControllerParts): Promise<WorkResult> {
+  for (let pass = 0; pass < MAX_PASSES; pass++) {
     parts.signal.throwIfAborted();
-    const { strangers, ...world } = await RULES.begin().during(() => observe(id, parts));
-    // Also where others have removed it.
+    const { mismatchedPods, ...world } = await RULES.begin().during(() => observe(id, parts));
+    // The host API may have removed the domain.
     if (world.domain === undefined) forgetDomain(id, parts);
-    for (const pod of strangers) await refuseStranger(pod, parts);
+    for (const pod of mismatchedPods) await refuseMismatchedPod(pod, parts);
     const done = await actAll(id, world, parts);
     if (!('changed' in done)) return { afterMs: done.afterMs };
   }
   return { retry: true };
 }
 
-/** A session moves it: the guest's turn is the session's then, which would have it stand still while it waits for ours. */
-function isBetweenNodes(id: string, { hypervisor, migrations }: DomainControllerParts): boolean {
+/**
+ * Reports whether a migration session is in progress. The controller must not take the lock of the domain then: the session
+ * would wait for it while the guest is paused.
+ */
+function isInMigrationSession(id: string, { hypervisor, migrations }: DomainControllerParts): boolean {
   if (migrations.isSending(id)) return true;
-  return migrations.of(id).incoming !== undefined && hypervisor.get(id)?.migration?.role === 'target';
+  return migrations.get(id).incoming !== undefined && hypervisor.get(id)?.migration?.role === 'target';
 }
 
-/** What takes no turn. The rest is decided again when the session is over. */
-const TELLING: ReadonlySet<DomainAction['do']> = new Set(['reportPod', 'reportVmi', 'abortMigration']);
+/** The actions that need no lock. All others are decided again when the session is over. */
+const REPORT_ACTIONS: ReadonlySet<DomainAction['do']> = new Set(['reportPod', 'reportVmi', 'abortMigration']);
 
-async function tell(id: string, parts: DomainControllerParts): Promise<WorkResult> {
-  const { strangers: _, ...world } = await RULES.begin().during(() => observe(id, parts));
-  for (const action of decideDomain(world)) if (TELLING.has(action.do)) await act(id, action, world, parts);
+async function reportOnly(id: string, parts: DomainControllerParts): Promise<WorkResult> {
+  const { mismatchedPods: _, ...world } = await RULES.begin().during(() => observe(id, parts));
+  for (const action of decideDomain(world))
+    if (REPORT_ACTIONS.has(action.do)) await actOnDomain(id, action, world, parts);
   return {};
 }
 
-function forgetDomain(id: string, { book, hotplugNotes, migrations, probes }: DomainControllerParts): void {
-  book.forget(id);
+function forgetDomain(id: string, { readings, hotplugNotes, migrations, probes }: DomainControllerParts): void {
+  readings.forget(id);
   migrations.forget(id);
   hotplugNotes.forget(id);
   probes.forget(id);
@@ -124,33 +135,36 @@ async function actAll(id: string, world: DomainWorld, parts: DomainControllerPar
   let afterMs: number | undefined;
   let again = false;
   for (const action of decideDomain(world)) {
-    const result = await act(id, action, world, parts);
+    const result = await actOnDomain(id, action, world, parts);
     if ('changed' in result) return result;
-    again ||= result.again === true;
+    again ||= result.decideAgain === true;
     if (result.afterMs !== undefined) afterMs = Math.min(afterMs ?? result.afterMs, result.afterMs);
   }
   return again ? ({ changed: true } as const) : { afterMs };
 }
 
-async function observe(id: string, parts: DomainControllerParts): Promise<DomainWorld & Pick<Seen, 'strangers'>> {
-  const { hypervisor, notes, hotplugNotes, book, node, clock } = parts;
-  const { strangers, pod, vmi } = await observeObjects(id, hypervisor.get(id), parts);
-  const { attempt, stopping } = notes.get(id);
+async function observe(
+  id: string,
+  parts: DomainControllerParts,
+): Promise<DomainWorld & Pick<ObservedObjects, 'mismatchedPods'>> {
+  const { hypervisor, notes, hotplugNotes, readings, node, clock } = parts;
+  const { mismatchedPods, pod, vmi } = await observeObjects(id, hypervisor.get(id), parts);
+  const { attempt, stop } = notes.get(id);
   const domain = hypervisor.get(id);
   return {
-    strangers,
+    mismatchedPods,
     pod,
     vmi,
     domain,
     inspection: hypervisor.inspect(id),
-    reading: book.get(id),
-    readingDueAtMs: domain && book.dueAtMs(domain),
-    hotplugNotes: hotplugNotes.of(id),
-    migration: parts.migrations.of(id),
+    reading: readings.get(id),
+    readingDueAtMs: domain && readings.dueAtMs(domain),
+    hotplugNotes: hotplugNotes.get(id),
+    migration: parts.migrations.get(id),
     agent: parts.agents.get(id),
-    health: vmi && parts.probes.of(vmi),
+    health: vmi && parts.probes.healthOf(vmi),
     attempt,
-    stopping,
+    stop,
     node,
     nowMs: clock.now(),
     elapsedMs: clock.elapsed(),

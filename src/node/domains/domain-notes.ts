@@ -1,16 +1,16 @@
 /**
- * What the agent remembers of guests beside the objects: only of those that are being started or stopped, so that thousands
- * that just run cost nothing. All of it may be forgotten: a new agent finds out again. Times are those of Clock.elapsed.
+ * The agent's notes about guests that are being started or stopped; running guests need none. They are kept in memory only:
+ * a new agent starts over. Times are those of Clock.elapsed.
  */
 import { backoffMs } from '#lib/backoff.ts';
-import type { Attempt, Stopping } from '#node/domains/domain-action.ts';
+import type { StartAttempt, StopState } from '#node/domains/domain-action.ts';
 
-/** The first are short: a claim is bound in a moment. */
+/** Starts short, because a claim is usually bound within moments. */
 const BACKOFF = { firstMs: 50, maxMs: 10_000 };
 
 interface Note {
-  attempt?: Attempt;
-  stopping?: Stopping;
+  attempt?: StartAttempt;
+  stop?: StopState;
 }
 
 export class DomainNotes {
@@ -20,28 +20,28 @@ export class DomainNotes {
     return this.#notes.get(id) ?? {};
   }
 
-  failed(id: string, reason: string, message: string): void {
+  recordFailure(id: string, reason: string, message: string): void {
     this.#note(id).attempt = { is: 'failed', reason, message };
   }
 
-  waiting(id: string, reason: string, message: string, elapsedMs: number): void {
+  recordWaiting(id: string, reason: string, message: string, elapsedMs: number): void {
     const note = this.#note(id);
     const tries = (note.attempt?.is === 'waiting' ? note.attempt.tries : 0) + 1;
     note.attempt = { is: 'waiting', reason, message, tries, dueAtMs: elapsedMs + backoffMs(tries, BACKOFF) };
   }
 
-  started(id: string): void {
+  recordStart(id: string): void {
     this.forget(id);
   }
 
-  /** The guest is asked to go from now on. */
-  stopBegins(id: string, elapsedMs: number): void {
-    this.#note(id).stopping ??= { sinceMs: elapsedMs };
+  /** Starts the grace period, unless it has started. */
+  recordStopBegin(id: string, elapsedMs: number): void {
+    this.#note(id).stop ??= { sinceMs: elapsedMs };
   }
 
-  pressed(id: string, elapsedMs: number): void {
+  recordPowerButton(id: string, elapsedMs: number): void {
     const note = this.#note(id);
-    note.stopping = { sinceMs: note.stopping?.sinceMs ?? elapsedMs, pressedAtMs: elapsedMs };
+    note.stop = { sinceMs: note.stop?.sinceMs ?? elapsedMs, pressedAtMs: elapsedMs };
   }
 
   forget(id: string): void {

@@ -1,50 +1,53 @@
-/** All that a decision about one guest may know. Missing is undefined. */
+/** The world of a decision about one guest: everything that it may know. Missing parts are undefined. */
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import type { Attempt, Stopping } from '#node/domains/domain-action.ts';
+import type { StartAttempt, StopState } from '#node/domains/domain-action.ts';
 import type { Reading } from '#node/domains/device-book.ts';
 import type { DeviceNotes } from '#node/domains/hotplug-devices.ts';
 import type { AgentNews } from '#node/guest-agent/agent-reader.ts';
-import type { Health } from '#node/probes/probe-keeper.ts';
+import type { GuestHealth } from '#node/probes/probe-runner.ts';
 import type { MigrationNotes } from '#node/migration/migrations.ts';
 import type { Capabilities, Domain, DomainInspection } from '#node/hypervisor/hypervisor.ts';
 
 export interface DomainWorld {
   /** The launcher pod on this node. */
   readonly pod: Stored<Pod> | undefined;
-  /** The very instance that the pod was made for; undefined where there is none of that uid any more. */
+  /** The instance that the pod was created for; undefined if no instance has that uid anymore. */
   readonly vmi: Stored<VirtualMachineInstance> | undefined;
-  /** What the hypervisor has under the uid of the instance. */
+  /** The hypervisor's domain whose id is the uid of the instance. */
   readonly domain: Domain | undefined;
-  /** Its devices as they are now, and those that are going. */
+  /** The current devices of the domain, and those that are being unplugged. */
   readonly inspection: DomainInspection | undefined;
-  /** What this process last read of its devices. */
+  /** The last reading of the devices by this process. */
   readonly reading: Reading | undefined;
-  /** When they are to be read next; undefined while what is known of them is true. */
+  /** Time of the next reading, by Clock.elapsed; undefined while the last reading is current. */
   readonly readingDueAtMs: number | undefined;
-  /** By device. */
+  /** Notes by device id. */
   readonly hotplugNotes: DeviceNotes;
-  /** What this process knows of its moving from node to node. */
+  /** The state of migrations to and from this node, as this process knows it. */
   readonly migration?: MigrationNotes;
-  /** What its guest agent says. */
+  /** The last report of the guest agent. */
   readonly agent?: AgentNews | undefined;
-  /** What its probes say. */
-  readonly health?: Health | undefined;
-  readonly attempt: Attempt | undefined;
-  readonly stopping: Stopping | undefined;
+  /** The results of the probes. */
+  readonly health?: GuestHealth | undefined;
+  readonly attempt: StartAttempt | undefined;
+  readonly stop: StopState | undefined;
   readonly node: NodeFacts;
-  /** The time of day. */
+  /** Milliseconds since the epoch. */
   readonly nowMs: number;
-  /** By Clock.elapsed, as the other times here: a clock that is set neither cuts a guest off nor keeps it. */
+  /**
+   * Clock.elapsed, as for all other times here: setting the system clock must neither shorten nor extend the time that a
+   * guest has to shut down.
+   */
   readonly elapsedMs: number;
 }
 
-/** What does not change while the agent runs. */
+/** Facts about the node that do not change while the agent runs. */
 export interface NodeFacts {
   readonly name: string;
   readonly hostIp: string;
   readonly capabilities: Capabilities;
-  /** Under which user guests run, where that is not our own. */
+  /** The user that runs the guests, if it is not the agent's own. */
   readonly guestUid?: number | undefined;
 }

@@ -1,10 +1,10 @@
 /**
- * What of a guest may come and go while it runs, and how the spec of its instance and the guest stand to each other:
- * disks of hotpluggable claims and interfaces that nobody boots from. All else is as it was started. Pure.
+ * Compares the hotpluggable devices in the instance's spec with those in the guest: disks of hotpluggable claims, and
+ * interfaces without a boot order. All other devices stay as they were at the start. Pure.
  *
- *                 in the guest             not in the guest
- *   wanted        there                    missing: to be plugged in
- *   not wanted    surplus: asked to go     gone: what was made for it is cleared away
+ *                 in the guest                 not in the guest
+ *   wanted        present                      missing: to be plugged in
+ *   not wanted    surplus: to be unplugged     gone: its volume is released
  */
 import { interfacesOf } from '#api/attached-interfaces.ts';
 import { isMovable, isPlugged } from '#api/disk-bus.ts';
@@ -15,19 +15,22 @@ import type { HotplugNote } from '#node/domains/hotplug-notes.ts';
 import type { DomainInspection } from '#node/hypervisor/hypervisor.ts';
 
 export interface HotplugDevice {
-  /** disk-<name> or nic-<name>. */
+  /** `disk-<name>` or `nic-<name>`. */
   readonly id: string;
   readonly type: PluggableDevice['type'];
   readonly name: string;
-  readonly is: 'there' | 'missing' | 'surplus' | 'gone';
-  /** The claim that the spec names for a disk that is wanted. */
+  readonly is: 'present' | 'missing' | 'surplus' | 'gone';
+  /** The claim of a wanted disk, from the spec. */
   readonly claim?: string;
-  /** Wanted just as it is: it was asked to go and comes again when it has, or it stays where the guest does not let go. */
-  readonly isAwaited?: boolean;
-  /** Of an interface that is there: the link that it is to have, where it has another. */
+  /**
+   * The device is being unplugged and is wanted again meanwhile. It is plugged in again after the guest released it, or it
+   * stays if the guest does not release it.
+   */
+  readonly isWantedAgain?: boolean;
+  /** The wanted link of an interface in the guest, if it differs from the current one. */
   readonly link?: 'up' | 'down';
-  /** What was made for the one before is still to be cleared away. */
-  readonly isLeft?: boolean;
+  /** The volume of a previous device with this id must be released first. */
+  readonly needsCleanup?: boolean;
 }
 
 export type DeviceNotes = ReadonlyMap<string, HotplugNote>;
@@ -38,9 +41,9 @@ export function hotplugDevices(
   notes: DeviceNotes,
 ): readonly HotplugDevice[] {
   const wanted = wantedDevices(vmi);
-  const present = new Map(definition.devices.filter(comesAndGoes).map((device) => [device.id, device]));
-  const told = new Map(vmi.status?.hotplug?.map(({ device, phase }) => [device, phase]));
-  const untouched = idsToLeaveAlone(vmi, wanted);
+  const present = new Map(definition.devices.filter(isHotpluggable).map((device) => [device.id, device]));
+  const reported = new Map(vmi.status?.hotplug?.map(({ device, phase }) => [device, phase]));
+  const ignored = ignoredIds(vmi, wanted);
   const found: HotplugDevice[] = [];
 
   const links = new Map(
@@ -51,37 +54,37 @@ export function hotplugDevices(
     const isPresent = present.has(device.id);
     const linkNow = links.get(device.id);
     const wrongLink = link !== undefined && linkNow !== undefined && link !== linkNow ? { link } : {};
-    if (isFixed && wrongLink.link !== undefined) found.push({ ...device, ...wrongLink, is: 'there' });
-    // What the guest was started with and cannot be plugged in is none of ours.
+    if (isFixed && wrongLink.link !== undefined) found.push({ ...device, ...wrongLink, is: 'present' });
+    // Devices that are not hotpluggable stay as they were at the start.
     if (isFixed) continue;
     if (!isPresent) {
-      const phase = told.get(device.id);
-      const isLeft = (phase === 'Ready' || phase === 'Unplugging') && note?.isCleared !== true;
-      found.push({ ...device, is: 'missing', ...(isLeft ? { isLeft } : {}) });
-    } else if (isOfAnotherClaim(device, note)) found.push({ ...device, is: 'surplus' });
-    else if (leaving.includes(device.id)) found.push({ ...device, is: 'surplus', isAwaited: true });
-    else found.push({ ...device, ...wrongLink, is: 'there' });
+      const phase = reported.get(device.id);
+      const needsCleanup = (phase === 'Ready' || phase === 'Unplugging') && note?.isCleared !== true;
+      found.push({ ...device, is: 'missing', ...(needsCleanup ? { needsCleanup } : {}) });
+    } else if (isOnOtherClaim(device, note)) found.push({ ...device, is: 'surplus' });
+    else if (leaving.includes(device.id)) found.push({ ...device, is: 'surplus', isWantedAgain: true });
+    else found.push({ ...device, ...wrongLink, is: 'present' });
   }
   for (const { id, type, name } of present.values()) {
-    if (!wanted.has(id) && !untouched.has(id)) found.push({ id, type, name, is: 'surplus' });
+    if (!wanted.has(id) && !ignored.has(id)) found.push({ id, type, name, is: 'surplus' });
   }
-  for (const id of told.keys()) {
+  for (const id of reported.keys()) {
     if (wanted.has(id) || present.has(id) || notes.get(id)?.isCleared === true) continue;
-    const named = nameOf(id);
+    const named = parseDeviceId(id);
     if (named !== undefined) found.push({ id, ...named, is: 'gone' });
   }
   return found;
 }
 
-interface Wanted extends Pick<HotplugDevice, 'id' | 'type' | 'name' | 'claim' | 'link'> {
-  /** In the spec, but nothing that could be plugged in. */
+interface WantedDevice extends Pick<HotplugDevice, 'id' | 'type' | 'name' | 'claim' | 'link'> {
+  /** The device cannot be plugged in while the guest runs. */
   readonly isFixed: boolean;
 }
 
-function wantedDevices(vmi: VirtualMachineInstance): ReadonlyMap<string, Wanted> {
+function wantedDevices(vmi: VirtualMachineInstance): ReadonlyMap<string, WantedDevice> {
   const claims = hotpluggableClaims(vmi);
   const volumes = new Map(vmi.spec.volumes?.map((volume) => [volume.name, volume]));
-  const wanted = new Map<string, Wanted>();
+  const wanted = new Map<string, WantedDevice>();
   for (const disk of vmi.spec.domain.devices?.disks ?? []) {
     if (!isPlugged(disk)) continue;
     const claim = claims.get(disk.name);
@@ -97,14 +100,14 @@ function wantedDevices(vmi: VirtualMachineInstance): ReadonlyMap<string, Wanted>
   return wanted;
 }
 
-/** In the guest and named by the spec as unplugged, but of a sort that does not come and go. */
-function idsToLeaveAlone(vmi: VirtualMachineInstance, wanted: ReadonlyMap<string, Wanted>): ReadonlySet<string> {
+/** Returns the ids of disks that the spec marks as unplugged although they are not hotpluggable. */
+function ignoredIds(vmi: VirtualMachineInstance, wanted: ReadonlyMap<string, WantedDevice>): ReadonlySet<string> {
   const claims = hotpluggableClaims(vmi);
   const fixed = (vmi.spec.domain.devices?.disks ?? []).filter(({ name }) => !claims.has(name));
   return new Set(fixed.map(({ name }) => `disk-${name}`).filter((id) => !wanted.has(id)));
 }
 
-/** By the name of the volume. */
+/** Returns the names of the hotpluggable claims, by volume. */
 export function hotpluggableClaims({ spec }: VirtualMachineInstance): ReadonlyMap<string, string> {
   return new Map(
     (spec.volumes ?? []).flatMap(({ name, persistentVolumeClaim: claim }) =>
@@ -113,17 +116,17 @@ export function hotpluggableClaims({ spec }: VirtualMachineInstance): ReadonlyMa
   );
 }
 
-function comesAndGoes(device: Device): device is PluggableDevice {
+function isHotpluggable(device: Device): device is PluggableDevice {
   if (device.type === 'interface') return device.bootOrder === undefined;
   if (device.type !== 'disk' || (device.media !== 'disk' && device.media !== 'lun')) return false;
   return HOTPLUG_BUSES.some((bus) => bus === device.bus);
 }
 
-function isOfAnotherClaim({ claim }: Pick<HotplugDevice, 'claim'>, note: HotplugNote | undefined): boolean {
+function isOnOtherClaim({ claim }: Pick<HotplugDevice, 'claim'>, note: HotplugNote | undefined): boolean {
   return claim !== undefined && note?.claim !== undefined && note.claim !== claim;
 }
 
-function nameOf(id: string): Pick<HotplugDevice, 'type' | 'name'> | undefined {
+function parseDeviceId(id: string): Pick<HotplugDevice, 'type' | 'name'> | undefined {
   if (id.startsWith('disk-')) return { type: 'disk', name: id.slice('disk-'.length) };
   return id.startsWith('nic-') ? { type: 'interface', name: id.slice('nic-'.length) } : undefined;
 }

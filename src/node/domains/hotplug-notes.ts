@@ -1,46 +1,45 @@
 /**
- * What the agent remembers of devices that come and go, by domain and device: tries, and which claim a disk stands on. All
- * of it may be forgotten: a new agent asks again, and looks which claim it is. Times are those of Clock.elapsed.
+ * The agent's notes about hotplug, by domain and device: failed attempts, and the claims of the disks in the guest. They are
+ * kept in memory only: a new agent tries again, and verifies the claims. Times are those of Clock.elapsed.
  */
 import { backoffMs } from '#lib/backoff.ts';
 
 export interface HotplugNote {
-  /** What came of the last try; absent where the device has been plugged in, or nothing was tried. */
+  /** The last attempt, if it did not finish the change. */
   readonly last?: {
-    readonly is: 'waiting' | 'failed' | 'asked';
+    readonly is: 'waiting' | 'failed' | 'unplugging';
     readonly reason: string;
     readonly message: string;
     readonly tries: number;
-    /** When it is tried, or asked, again. */
+    /** Time of the next attempt. */
     readonly dueAtMs: number;
-    /** With which claim it was tried: something may have been made of that. */
+    /** The claim of the attempt, whose volume may have been prepared. */
     readonly claim?: string | undefined;
   };
-  /** Which claim the disk in the guest stands on; '' where it is none that the spec names. */
+  /** The claim of the disk in the guest; '' if it is not the one in the spec. */
   readonly claim?: string;
-  /** The guest has let go and nothing of it is left; until the instance has been told. */
+  /** The guest released the device and its volume is released; kept until the instance's status shows that. */
   readonly isCleared?: boolean;
 }
 
-/** The guest may be busy, or not know that it can. */
-export const ASK_AGAIN_MS = 30_000;
-/** What is told while it has not let go. */
-export const ASKED = 'The guest has been asked to let go of it, and has not yet.';
-const WAITING = { firstMs: 50, maxMs: 10_000 };
-/** What cannot be may be once another device has gone. */
-const FAILED = { firstMs: 30_000, maxMs: 300_000 };
+/** An unplug request is repeated, because the guest may have been busy or not ready for hotplug. */
+export const UNPLUG_RETRY_MS = 30_000;
+export const UNPLUG_REQUESTED = 'The guest was asked to release the device and has not released it yet.';
+const WAITING_BACKOFF = { firstMs: 50, maxMs: 10_000 };
+/** A permanent failure is tried again, too: it may be resolved when another device is unplugged. */
+const FAILED_BACKOFF = { firstMs: 30_000, maxMs: 300_000 };
 
 const NONE: ReadonlyMap<string, HotplugNote> = new Map();
 
 export class HotplugNotes {
   readonly #domains = new Map<string, Map<string, HotplugNote>>();
 
-  of(id: string): ReadonlyMap<string, HotplugNote> {
+  get(id: string): ReadonlyMap<string, HotplugNote> {
     return this.#domains.get(id) ?? NONE;
   }
 
-  /** Whether that is news: it was not what came of the try before. */
-  refused(
+  /** Reports whether the message differs from that of the previous attempt. */
+  recordFailure(
     id: string,
     device: string,
     { is, reason, message, claim }: { is: 'waiting' | 'failed'; reason: string; message: string; claim?: string },
@@ -49,32 +48,32 @@ export class HotplugNotes {
     const { isCleared: _past, ...note } = this.#note(id, device);
     const before = note.last?.is === is ? note.last : undefined;
     const tries = (before?.tries ?? 0) + 1;
-    const dueAtMs = elapsedMs + backoffMs(tries, is === 'failed' ? FAILED : WAITING);
+    const dueAtMs = elapsedMs + backoffMs(tries, is === 'failed' ? FAILED_BACKOFF : WAITING_BACKOFF);
     this.#set(id, device, { ...note, last: { is, reason, message, tries, dueAtMs, claim } });
     return before?.message !== message;
   }
 
-  /** With a message where the guest could not even be asked. */
-  asked(id: string, device: string, elapsedMs: number, fault?: string): void {
+  /** `failure` is the message if the request could not be sent. */
+  recordUnplugRequest(id: string, device: string, elapsedMs: number, failure?: string): void {
     const note = this.#note(id, device);
-    const [reason, message] = fault === undefined ? ['WaitingForGuest', ASKED] : ['UnplugFailed', fault];
+    const [reason, message] = failure === undefined ? ['WaitingForGuest', UNPLUG_REQUESTED] : ['UnplugFailed', failure];
     const tries = (note.last?.tries ?? 0) + 1;
-    const dueAtMs = elapsedMs + ASK_AGAIN_MS;
-    this.#set(id, device, { ...note, last: { is: 'asked', reason, message, tries, dueAtMs } });
+    const dueAtMs = elapsedMs + UNPLUG_RETRY_MS;
+    this.#set(id, device, { ...note, last: { is: 'unplugging', reason, message, tries, dueAtMs } });
   }
 
-  /** In the guest, on this claim; '' = on none that the spec names. */
-  standsOn(id: string, device: string, claim: string | undefined): void {
+  /** Records the claim of a disk in the guest; '' = not the one in the spec. Without a claim, forgets the device. */
+  recordClaim(id: string, device: string, claim: string | undefined): void {
     if (claim === undefined) this.#domains.get(id)?.delete(device);
     else this.#set(id, device, { claim });
   }
 
-  cleared(id: string, device: string): void {
+  recordCleared(id: string, device: string): void {
     this.#set(id, device, { isCleared: true });
   }
 
-  /** The instance knows what has gone. */
-  told(id: string): void {
+  /** Forgets the cleared devices of a domain; called when the instance's status shows that they are gone. */
+  forgetCleared(id: string): void {
     const devices = this.#domains.get(id);
     for (const [device, { isCleared }] of devices ?? []) if (isCleared === true) devices?.delete(device);
     if (devices?.size === 0) this.#domains.delete(id);
@@ -85,7 +84,7 @@ export class HotplugNotes {
   }
 
   #note(id: string, device: string): HotplugNote {
-    return this.of(id).get(device) ?? {};
+    return this.get(id).get(device) ?? {};
   }
 
   #set(id: string, device: string, note: HotplugNote): void {

@@ -37,14 +37,14 @@ interface Case {
   readonly disks?: readonly Disk[];
   /** Claims by the name of the volume. */
   readonly claims?: Readonly<Record<string, string>>;
-  /** Of volumes that do not come and go. */
+  /** Claims of volumes that are not hotpluggable, by the name of the volume. */
   readonly fixed?: Readonly<Record<string, string>>;
   readonly nics?: readonly Interface[];
   readonly guest?: readonly Device[];
   readonly leaving?: readonly string[];
-  readonly told?: Readonly<Record<string, HotplugPhase>>;
+  readonly reported?: Readonly<Record<string, HotplugPhase>>;
   readonly notes?: Readonly<Record<string, HotplugNote>>;
-  /** `plug disk-data`, `lookAgain 500`. */
+  /** `plug disk-data`, `recheck 500`. */
   readonly actions?: readonly string[];
   /** `disk-data Ready`. */
   readonly states?: readonly string[];
@@ -52,176 +52,184 @@ interface Case {
 
 const onScsi: readonly Disk[] = [{ name: 'data', disk: { bus: 'scsi' } }];
 const claims = { data: 'a' };
-const last = (is: 'waiting' | 'failed' | 'asked', inMs: number): HotplugNote => ({
+const last = (is: 'waiting' | 'failed' | 'unplugging', inMs: number): HotplugNote => ({
   last: { is, reason: 'Because', message: 'm', tries: 1, dueAtMs: NOW + inMs },
 });
 const onA: HotplugNote = { claim: 'a' };
 
 const groups: Record<string, Record<string, Case>> = {
   'a disk of a hotpluggable claim': {
-    'is plugged in where the guest lacks it': {
+    'is plugged in if the guest does not have it': {
       ...{ disks: onScsi, claims },
       actions: ['plug disk-data'],
       states: ['disk-data Plugging'],
     },
-    'is plugged in on virtio, which is the bus unless another is named': {
+    'is plugged in on virtio if the spec names no bus': {
       ...{ disks: [{ name: 'data' }], claims },
       actions: ['plug disk-data'],
     },
-    'is tried again when it is time': {
+    'is tried again after the backoff': {
       ...{ disks: onScsi, claims, notes: { 'disk-data': last('waiting', 0) } },
       actions: ['plug disk-data'],
     },
-    'is not tried again before': {
+    'is not tried again during the backoff': {
       ...{ disks: onScsi, claims, notes: { 'disk-data': last('waiting', 500) } },
-      actions: ['lookAgain 500'],
+      actions: ['recheck 500'],
       states: ['disk-data Plugging Because: m'],
     },
-    'is told as failed where it cannot be': {
+    'is reported as failed after a permanent failure': {
       ...{ disks: onScsi, claims, notes: { 'disk-data': last('failed', 500) } },
-      actions: ['lookAgain 500'],
+      actions: ['recheck 500'],
       states: ['disk-data Failed PlugFailed: m'],
     },
-    'is left alone where all is well': {
+    'needs no action if it is plugged in on the claim in the spec': {
       ...{ disks: onScsi, claims, guest: [aDisk()], notes: { 'disk-data': onA } },
       actions: [],
       states: ['disk-data Ready'],
     },
-    'is looked at by an agent that does not know its claim': {
+    'is verified by an agent that does not know its claim': {
       ...{ disks: onScsi, claims, guest: [aDisk()] },
       actions: ['verify disk-data'],
       states: ['disk-data Ready'],
     },
-    'is looked at later where its claim cannot be told': {
+    'is verified later if its claim is not ready': {
       ...{ disks: onScsi, claims, guest: [aDisk()], notes: { 'disk-data': last('waiting', 500) } },
-      actions: ['lookAgain 500'],
+      actions: ['recheck 500'],
       states: ['disk-data Ready'],
     },
-    'goes where it stands on another claim': {
+    'is unplugged if it uses another claim': {
       ...{ disks: onScsi, claims, guest: [aDisk()], notes: { 'disk-data': { claim: 'b' } } },
       actions: ['unplug disk-data'],
     },
-    'goes where the spec has it no more': {
+    'is unplugged if it was removed from the spec': {
       ...{ guest: [aDisk()] },
       actions: ['unplug disk-data'],
-      states: ['disk-data Unplugging WaitingForGuest: The guest has been asked to let go of it, and has not yet.'],
+      states: [
+        'disk-data Unplugging WaitingForGuest: The guest was asked to release the device and has not released it yet.',
+      ],
     },
-    'goes where the spec says that it is not plugged in': {
+    'is unplugged if the spec has plugged: false': {
       ...{ disks: [{ ...onScsi[0]!, plugged: false }], claims, guest: [aDisk()] },
       actions: ['unplug disk-data'],
     },
-    'is asked for again when it is time': {
-      ...{ guest: [aDisk()], leaving: ['disk-data'], notes: { 'disk-data': last('asked', 0) } },
+    'is unplugged again after the retry interval': {
+      ...{ guest: [aDisk()], leaving: ['disk-data'], notes: { 'disk-data': last('unplugging', 0) } },
       actions: ['unplug disk-data'],
     },
-    'is not asked for again before': {
-      ...{ guest: [aDisk()], leaving: ['disk-data'], notes: { 'disk-data': last('asked', 30_000) } },
-      actions: ['lookAgain 30000'],
+    'is not unplugged again during the retry interval': {
+      ...{ guest: [aDisk()], leaving: ['disk-data'], notes: { 'disk-data': last('unplugging', 30_000) } },
+      actions: ['recheck 30000'],
     },
-    'that comes back while the guest lets go is waited for': {
-      ...{ disks: onScsi, claims, guest: [aDisk()], leaving: ['disk-data'], notes: { 'disk-data': last('asked', 0) } },
+    'that is wanted again while it is being unplugged is not unplugged again': {
+      ...{
+        disks: onScsi,
+        claims,
+        guest: [aDisk()],
+        leaving: ['disk-data'],
+        notes: { 'disk-data': last('unplugging', 0) },
+      },
       actions: [],
       states: ['disk-data Unplugging Because: m'],
     },
-    'is asked for again all the same where it stands on another claim': {
+    'that is wanted again with another claim is unplugged again': {
       ...{ disks: onScsi, claims, guest: [aDisk()], leaving: ['disk-data'] },
-      notes: { 'disk-data': { ...last('asked', 0), claim: 'b' } },
+      notes: { 'disk-data': { ...last('unplugging', 0), claim: 'b' } },
       actions: ['unplug disk-data'],
     },
-    'is cleared away when the guest has let go': {
-      ...{ told: { 'disk-data': 'Unplugging' } },
+    'is cleared when the guest has released it': {
+      ...{ reported: { 'disk-data': 'Unplugging' } },
       actions: ['clear disk-data'],
       states: ['disk-data Unplugging'],
     },
-    'is cleared away once': {
-      ...{ told: { 'disk-data': 'Unplugging' }, notes: { 'disk-data': { isCleared: true } } },
+    'is cleared only once': {
+      ...{ reported: { 'disk-data': 'Unplugging' }, notes: { 'disk-data': { isCleared: true } } },
       actions: [],
       states: [],
     },
-    'is cleared away before another comes': {
-      ...{ disks: onScsi, claims, told: { 'disk-data': 'Ready' } },
+    'is cleared before another one is plugged in': {
+      ...{ disks: onScsi, claims, reported: { 'disk-data': 'Ready' } },
       actions: ['clear disk-data'],
       states: ['disk-data Unplugging'],
     },
-    'whose claim was exchanged before it came is cleared away first': {
+    'whose claim changed before it was plugged in is cleared first': {
       disks: onScsi,
       claims,
-      told: { 'disk-data': 'Plugging' },
+      reported: { 'disk-data': 'Plugging' },
       notes: { 'disk-data': { last: { ...last('waiting', 500).last!, claim: 'b' } } },
       actions: ['clear disk-data'],
     },
-    'that is tried with the same claim is not': {
+    'that is tried again with the same claim is not cleared': {
       disks: onScsi,
       claims,
-      told: { 'disk-data': 'Plugging' },
+      reported: { 'disk-data': 'Plugging' },
       notes: { 'disk-data': { last: { ...last('waiting', 500).last!, claim: 'a' } } },
-      actions: ['lookAgain 500'],
+      actions: ['recheck 500'],
     },
-    'comes when that is done': {
-      ...{ disks: onScsi, claims, told: { 'disk-data': 'Ready' }, notes: { 'disk-data': { isCleared: true } } },
+    'is plugged in after the previous one was cleared': {
+      ...{ disks: onScsi, claims, reported: { 'disk-data': 'Ready' }, notes: { 'disk-data': { isCleared: true } } },
       actions: ['plug disk-data'],
       states: ['disk-data Plugging'],
     },
   },
-  'a disk that does not come and go': {
-    'is left alone where its volume is not hotpluggable': {
+  'a disk that is not hotpluggable': {
+    'stays in the guest if its volume is not hotpluggable': {
       ...{ disks: onScsi, fixed: claims, guest: [aDisk()] },
       ...{ actions: [], states: [] },
     },
     'is not plugged in': { disks: onScsi, fixed: claims, actions: [], states: [] },
-    'is left alone where it is said to be unplugged': {
+    'stays in the guest if the spec has plugged: false': {
       ...{ disks: [{ ...onScsi[0]!, plugged: false }], fixed: claims, guest: [aDisk()] },
       ...{ actions: [], states: [] },
     },
-    'is not plugged into a bus that cannot': {
+    'is not plugged into a bus without hotplug': {
       ...{ disks: [{ name: 'data', disk: { bus: 'sata' } }], claims },
       ...{ actions: [], states: [] },
     },
-    'is no CD-ROM drive': {
+    'stays in the guest if it is a CD-ROM drive': {
       ...{ disks: [{ name: 'data', cdrom: { bus: 'scsi' } }], claims, guest: [aDisk({ media: 'cdrom' })] },
       ...{ actions: [], states: [] },
     },
-    'is not unplugged from a bus that cannot': { guest: [aDisk({ bus: 'sata' })], actions: [], states: [] },
+    'is not unplugged from a bus without hotplug': { guest: [aDisk({ bus: 'sata' })], actions: [], states: [] },
   },
   'an interface': {
-    'is plugged in where the guest lacks it': {
+    'is plugged in if the guest does not have it': {
       ...{ nics: [{ name: 'b', masquerade: {} }], actions: ['plug nic-b'], states: ['nic-b Plugging'] },
     },
-    'is not worth a word where it always was there': {
+    'is not reported if the guest was started with it': {
       ...{ nics: [{ name: 'b', masquerade: {} }], guest: [aNic('b')], actions: [], states: [] },
     },
-    'is told of where it came': {
-      ...{ nics: [{ name: 'b', masquerade: {} }], guest: [aNic('b')], told: { 'nic-b': 'Plugging' } },
+    'is reported if it was plugged in': {
+      ...{ nics: [{ name: 'b', masquerade: {} }], guest: [aNic('b')], reported: { 'nic-b': 'Plugging' } },
       ...{ actions: [], states: ['nic-b Ready'] },
     },
-    'goes when it is absent': {
+    'is unplugged if its state is absent': {
       ...{ nics: [{ name: 'b', masquerade: {}, state: 'absent' }], guest: [aNic('b')], actions: ['unplug nic-b'] },
     },
-    'goes with the spec': { nics: [], guest: [aNic('b')], actions: ['unplug nic-b'] },
-    'is not plugged in where people boot from it': {
+    'is unplugged if it was removed from the spec': { nics: [], guest: [aNic('b')], actions: ['unplug nic-b'] },
+    'is not plugged in if it has a boot order': {
       ...{ nics: [{ name: 'b', masquerade: {}, bootOrder: 1 }], actions: [], states: [] },
     },
-    'stays where the guest boots from it': { guest: [aNic('b', { bootOrder: 1 })], actions: [], states: [] },
+    'is not unplugged if it has a boot order': { guest: [aNic('b', { bootOrder: 1 })], actions: [], states: [] },
   },
   'several devices': {
-    'are plugged and unplugged before what has gone is cleared away': {
+    'are plugged and unplugged before others are cleared': {
       disks: onScsi,
       claims,
       guest: [aNic('b')],
-      told: { 'disk-old': 'Unplugging' },
+      reported: { 'disk-old': 'Unplugging' },
       actions: ['plug disk-data', 'unplug nic-b', 'clear disk-old'],
     },
-    'are looked at again for the one that is due first': {
+    'are checked again when the first of them is due': {
       disks: onScsi,
       claims,
       nics: [{ name: 'b', masquerade: {} }],
       notes: { 'disk-data': last('failed', 9000), 'nic-b': last('waiting', 200) },
-      actions: ['lookAgain 200'],
+      actions: ['recheck 200'],
     },
   },
 };
 
-function aVmi({ disks = [], claims: hot = {}, fixed = {}, nics = [], told = {} }: Case): VirtualMachineInstance {
+function aVmi({ disks = [], claims: hot = {}, fixed = {}, nics = [], reported = {} }: Case): VirtualMachineInstance {
   const volumes = Object.entries({ ...hot, ...fixed }).map(([name, claimName]) => ({
     name,
     persistentVolumeClaim: { claimName, ...(name in hot ? { hotpluggable: true } : {}) },
@@ -234,7 +242,7 @@ function aVmi({ disks = [], claims: hot = {}, fixed = {}, nics = [], told = {} }
       domain: { devices: { disks: [...disks], interfaces: [...nics], autoattachPodInterface: false } },
       volumes,
     },
-    status: { hotplug: Object.entries(told).map(([device, phase]) => ({ device, phase })) },
+    status: { hotplug: Object.entries(reported).map(([device, phase]) => ({ device, phase })) },
   };
 }
 
@@ -247,13 +255,13 @@ for (const [group, cases] of Object.entries(groups)) {
         const devices = hotplugDevices(aVmi(given), { definition, leaving: given.leaving ?? [] }, notes);
         if (given.actions !== undefined) {
           const shown = decideHotplug(devices, notes, NOW).map((action) => {
-            if (action.do === 'lookAgain') return `lookAgain ${action.afterMs}`;
+            if (action.do === 'recheck') return `recheck ${action.afterMs}`;
             return 'device' in action ? `${action.do} ${action.device.id}` : action.do;
           });
           assert.deepEqual(shown, given.actions);
         }
         if (given.states !== undefined) {
-          const states = hotplugStates(devices, notes, (id) => given.told?.[id] !== undefined);
+          const states = hotplugStates(devices, notes, (id) => given.reported?.[id] !== undefined);
           const shown = states.map(({ device, phase, reason, message }) =>
             [device, phase, ...(reason === undefined ? [] : [`${reason}: ${message}`])].join(' '),
           );

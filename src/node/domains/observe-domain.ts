@@ -1,4 +1,4 @@
-/** Gathers what there is to know of one guest: caches first, the API only where they cannot show it. */
+/** Finds the pod and the instance of one guest: in the caches, or through the API if they cannot be cached. */
 import { DOMAIN_ANNOTATION } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Reader } from '#client/client.ts';
@@ -8,48 +8,63 @@ import type { Stored } from '#kube/meta.ts';
 import type { Domain } from '#node/hypervisor/hypervisor.ts';
 import type { OwnWrites } from '#node/pods/own-writes.ts';
 import { podRole } from '#node/pods/pod-role.ts';
-import { isActive } from '#node/domains/active-pod.ts';
-import { getIfThere } from '#node/domains/start-domain.ts';
+import { isActivePod } from '#node/domains/active-pod.ts';
+import { getIfExists } from '#node/domains/start-domain.ts';
 
-/** Launcher pods by the uid of their instance. */
-export const BY_INSTANCE = 'instance';
-export const BY_UID = 'uid';
+/** Index of launcher pods by the uid of their instance. */
+export const PODS_BY_INSTANCE = 'instance';
+/** Index of instances by uid. */
+export const INSTANCES_BY_UID = 'uid';
 
 export interface ObserveParts {
   readonly client: Reader;
   readonly pods: Informer<Pod>;
-  /** Only those that say that they are on this node; others are asked for. */
+  /** Contains only instances whose label names this node; others are read from the API. */
   readonly vmis: Informer<VirtualMachineInstance>;
   readonly ownPods: OwnWrites<Pod>;
   readonly ownVmis: OwnWrites<VirtualMachineInstance>;
   readonly signal: AbortSignal;
 }
 
-export function instanceOf(pod: Pod): string[] {
+/** Returns the uid of the instance that a launcher pod names, or nothing for any other pod. An index function. */
+export function instanceUids(pod: Pod): string[] {
   const role = podRole(pod);
   return role.is === 'launcher' ? [role.uid] : [];
 }
 
-export interface Seen {
+export interface ObservedObjects {
   readonly pod: Stored<Pod> | undefined;
   readonly vmi: Stored<VirtualMachineInstance> | undefined;
-  /** Pods that only say that they belong to the instance. */
-  readonly strangers: readonly Stored<Pod>[];
+  /** Pods whose labels name the instance although they do not belong to it. */
+  readonly mismatchedPods: readonly Stored<Pod>[];
 }
 
-export async function observeObjects(id: string, domain: Domain | undefined, parts: ObserveParts): Promise<Seen> {
-  const candidates = parts.pods.byIndex(BY_INSTANCE, id).map((pod) => parts.ownPods.newest(pod));
-  if (candidates.length === 0) return { pod: undefined, vmi: undefined, strangers: [] };
-  const vmi = await instance(id, candidates, parts);
-  const fitting = candidates.filter((candidate) => isOf(candidate, vmi, domain)).sort(byAge);
-  const active = fitting.find((candidate) => isActive(candidate, vmi));
-  // While nobody has said which one it is, none of those that might be it is turned away.
-  const strangers = candidates.filter((candidate) => candidate !== active && (active || !fitting.includes(candidate)));
-  return { pod: active ?? fitting[0], vmi, strangers };
+export async function observeObjects(
+  id: string,
+  domain: Domain | undefined,
+  parts: ObserveParts,
+): Promise<ObservedObjects> {
+  const candidates = parts.pods.byIndex(PODS_BY_INSTANCE, id).map((pod) => parts.ownPods.newest(pod));
+  if (candidates.length === 0) return { pod: undefined, vmi: undefined, mismatchedPods: [] };
+  const vmi = await findInstance(id, candidates, parts);
+  const matching = candidates.filter((candidate) => belongsToInstance(candidate, vmi, domain)).sort(byAge);
+  const active = matching.find((candidate) => isActivePod(candidate, vmi));
+  // Until the instance's status names its active pod, no matching pod is refused.
+  const mismatchedPods = candidates.filter(
+    (candidate) => candidate !== active && (active || !matching.includes(candidate)),
+  );
+  return { pod: active ?? matching[0], vmi, mismatchedPods };
 }
 
-/** Labels are anybody's to write: a pod counts only in the namespace and under the name of the instance itself. */
-function isOf(pod: Stored<Pod>, vmi: Stored<VirtualMachineInstance> | undefined, domain: Domain | undefined): boolean {
+/**
+ * Reports whether a pod is in the namespace of the instance and names it in its annotation. The labels alone do not count:
+ * every user who may create pods can set them.
+ */
+function belongsToInstance(
+  pod: Stored<Pod>,
+  vmi: Stored<VirtualMachineInstance> | undefined,
+  domain: Domain | undefined,
+): boolean {
   const name = `${pod.metadata.namespace}/${pod.metadata.annotations?.[DOMAIN_ANNOTATION]}`;
   if (vmi !== undefined) return name === `${vmi.metadata.namespace}/${vmi.metadata.name}`;
   return domain === undefined || name === domain.name;
@@ -63,16 +78,16 @@ function byAge(a: Stored<Pod>, b: Stored<Pod>): number {
   return left.uid < right.uid ? -1 : 1;
 }
 
-async function instance(
+async function findInstance(
   id: string,
   candidates: readonly Stored<Pod>[],
   { client, vmis, ownVmis, signal }: ObserveParts,
 ): Promise<Stored<VirtualMachineInstance> | undefined> {
-  const cached = vmis.byIndex(BY_UID, id)[0];
+  const cached = vmis.byIndex(INSTANCES_BY_UID, id)[0];
   if (cached !== undefined) return ownVmis.newest(cached);
   for (const { metadata } of candidates) {
     const name = { namespace: metadata.namespace, name: metadata.annotations?.[DOMAIN_ANNOTATION] ?? '' };
-    const found = await getIfThere(client, VIRTUAL_MACHINE_INSTANCES, name, signal);
+    const found = await getIfExists(client, VIRTUAL_MACHINE_INSTANCES, name, signal);
     if (found?.metadata.uid === id) return found;
   }
   return undefined;

@@ -12,10 +12,10 @@ import type { Volumes } from '#node/volumes-port.ts';
 const onClaim = (claim: string) => ({ path: `/claims/${claim}`, format: 'raw' as const });
 const DEVICE = { id: 'disk-data', type: 'disk', name: 'data', is: 'missing' } as const;
 
-/** An instance of no VM has no record. */
-const unused = () => assert.fail('the API is not asked');
+/** The instance has no VM, and so no identity record to read. */
+const unused = () => assert.fail('the API must not be called');
 
-/** A guest that has, of its disk, what an earlier try left. */
+/** Plugs a disk into a guest that has these disks of an earlier attempt. */
 async function plugInto(left: readonly DiskDevice[]) {
   const hypervisor = createFakeHypervisor({ clock: new FakeClock() });
   await hypervisor.adopt();
@@ -39,12 +39,12 @@ test('a disk is plugged in', async () => {
   assert.deepEqual(await plugInto([]), { outcome: { is: 'plugged' }, path: '/claims/b' });
 });
 
-test('a disk that an earlier try has plugged in is there', async () => {
+test('a disk that an earlier attempt plugged in counts as plugged', async () => {
   const left = aDisk('data', 4, onClaim('b')) as DiskDevice;
   assert.deepEqual(await plugInto([left]), { outcome: { is: 'plugged' }, path: '/claims/b' });
 });
 
-test('one on another claim, which an earlier try has plugged in, is not taken for it', async () => {
+test('a disk of another claim that an earlier attempt plugged in does not count', async () => {
   const left = aDisk('data', 4, onClaim('a')) as DiskDevice;
   const { outcome, path } = await plugInto([left]);
   assert.deepEqual([outcome.is, path], ['waiting', '/claims/a']);

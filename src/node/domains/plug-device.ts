@@ -1,6 +1,6 @@
 /**
- * One try to plug a device into a running guest: its volume, its place, the hypervisor. What is expected to go wrong comes
- * back as a value; what the API does wrong is thrown, for the queue to try again.
+ * One attempt to plug a device into a running guest: prepares its volume, assigns an address and plugs it in. Expected
+ * failures are returned; errors of the API are thrown, so that the queue tries again.
  */
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -29,36 +29,39 @@ export async function plugDevice(
     const prepared = await prepareVolumes(vmi, parts, [name]);
     if (prepared.is !== 'ready') return prepared;
     medium = prepared.volumes.get(name);
-    if (medium === undefined) return failed(`there is no volume "${name}" in the spec`);
+    if (medium === undefined) return plugFailure(`the spec has no volume "${name}"`);
   }
   const known = await knownDevices(vmi, client, signal);
-  // As it is now: others may have been plugged in by the same decision.
+  // Read again, because the same decision may have plugged in other devices.
   const current = hypervisor.inspect(uid)?.definition;
-  if (current === undefined) return { is: 'waiting', reason: 'GuestGone', message: 'the guest is not there' };
+  if (current === undefined) return { is: 'waiting', reason: 'GuestGone', message: 'the guest no longer exists' };
   const input = { vmi, name, current, known };
   const placed = medium === undefined ? defineLateInterface(input) : defineLateDisk({ ...input, medium });
-  if (placed.problem !== undefined) return failed(placed.problem);
+  if (placed.problem !== undefined) return plugFailure(placed.problem);
   try {
     await hypervisor.plug(uid, placed.device);
-    return isInGuest(placed.device, hypervisor.inspect(uid)) ? { is: 'plugged' } : taken(placed.device);
+    return isInGuest(placed.device, hypervisor.inspect(uid)) ? { is: 'plugged' } : otherPresent(placed.device);
   } catch (error) {
     if (!(error instanceof HypervisorError)) throw error;
     const { permanent, message } = error;
-    return permanent ? failed(message) : { is: 'waiting', reason: 'PlugFailed', message };
+    return permanent ? plugFailure(message) : { is: 'waiting', reason: 'PlugFailed', message };
   }
 }
 
-/** A try of which nobody knew how it ended may have plugged in what the spec named then, which is not what it names now. */
+/**
+ * Reports whether the guest has this very device. An earlier attempt with unknown outcome may have plugged in a disk of
+ * another claim under the same id.
+ */
 function isInGuest(device: PluggableDevice, inspection: DomainInspection | undefined): boolean {
-  const there = inspection?.definition.devices.find(({ id }) => id === device.id);
-  if (device.type === 'interface' || there?.type !== 'disk') return true;
-  return there.source?.path === device.source?.path;
+  const present = inspection?.definition.devices.find(({ id }) => id === device.id);
+  if (device.type === 'interface' || present?.type !== 'disk') return true;
+  return present.source?.path === device.source?.path;
 }
 
-function taken({ id }: PluggableDevice): PlugOutcome {
+function otherPresent({ id }: PluggableDevice): PlugOutcome {
   return { is: 'waiting', reason: 'PlugFailed', message: `the guest still has another ${id}` };
 }
 
-function failed(message: string): PlugOutcome {
+function plugFailure(message: string): PlugOutcome {
   return { is: 'failed', reason: 'PlugFailed', message };
 }

@@ -1,6 +1,6 @@
 /**
- * One try to start a guest: volumes, definition, hypervisor. What is expected to go wrong comes back as a value; what the API
- * does wrong is thrown, for the queue to try again.
+ * One attempt to start the guest of an instance: prepares its volumes, defines the domain and starts it. Expected failures
+ * are returned; errors of the API are thrown, so that the queue tries again.
  */
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
@@ -26,11 +26,11 @@ export interface StartParts {
   readonly hypervisor: Hypervisor;
   readonly capabilities: Capabilities;
   readonly volumes: Volumes;
-  /** The built-in guest. */
+  /** The built-in guest, if it is installed. */
   readonly guest: GuestKernel | undefined;
-  /** The claim that holds the state of the VM, where something of it outlives the guest. */
+  /** The claim with the persistent state of the VM, if it has one. */
   readonly stateClaim?: string | undefined;
-  /** Of a ServiceAccount, for the pod of the instance. */
+  /** Requests a ServiceAccount token for the pod of the instance. */
   readonly token?: VolumeLookups['token'];
   readonly signal: AbortSignal;
 }
@@ -38,14 +38,14 @@ export interface StartParts {
 export type StartOutcome =
   | {
       readonly is: 'started';
-      /** By the id of the disk. */
+      /** Hotpluggable claims by disk id. */
       readonly claims: ReadonlyMap<string, string>;
-      /** What people should know of it, although it runs. */
-      readonly notes: readonly { readonly reason: string; readonly message: string }[];
+      /** Warnings for the user, although the guest runs. */
+      readonly warnings: readonly { readonly reason: string; readonly message: string }[];
     }
   | { readonly is: 'waiting' | 'failed'; readonly reason: string; readonly message: string };
 
-export async function startDomain(vmi: Stored<VirtualMachineInstance>, parts: StartParts): Promise<StartOutcome> {
+export async function startInstance(vmi: Stored<VirtualMachineInstance>, parts: StartParts): Promise<StartOutcome> {
   const { client, hypervisor, capabilities, guest, signal } = parts;
   const known = await knownDevices(vmi, client, signal);
   const prepared = await prepareVolumes(vmi, parts);
@@ -76,20 +76,20 @@ export async function startDomain(vmi: Stored<VirtualMachineInstance>, parts: St
     return { is: permanent ? 'failed' : 'waiting', reason: 'StartFailed', message };
   }
   const claims = new Map([...hotpluggableClaims(vmi)].map(([name, claim]) => [`disk-${name}`, claim]));
-  return { is: 'started', claims, notes: notesOf(prepared.missing, created.notes, created.left) };
+  return { is: 'started', claims, warnings: startWarnings(prepared.missing, created.notes, created.left) };
 }
 
-function notesOf(
+function startWarnings(
   missing: readonly MissingVolume[] = [],
   leftOut: readonly string[] = [],
   features: readonly string[] = [],
 ) {
-  const notes = missing.map(({ name, message }) => ({
+  const missingDisks = missing.map(({ name, message }) => ({
     reason: 'OptionalDiskMissing',
     message: `Started without the optional disk "${name}": ${message}`,
   }));
   return [
-    ...notes,
+    ...missingDisks,
     ...(leftOut.length === 0 ? [] : [{ reason: 'UnmanagedDevicesLeftOut', message: leftOut.join(' ') }]),
     ...(features.length === 0 ? [] : [{ reason: 'FeaturesLeftOut', message: features.join(' ') }]),
   ];
@@ -99,9 +99,9 @@ async function prepareState(
   vmi: Stored<VirtualMachineInstance>,
   { client, hypervisor, volumes, stateClaim, signal }: StartParts,
 ): Promise<StatePreparation | undefined> {
-  // A disk of that name is no state: nobody may format it.
+  // If the spec needs no state, the claim may be an ordinary disk, which must not be formatted.
   if (stateClaim === undefined || !needsState(vmi.spec)) return undefined;
-  const options = { signal, hasEnded: endedIn(hypervisor) };
+  const options = { signal, hasEnded: hasEndedIn(hypervisor) };
   return await volumes.prepareState(
     vmi.metadata.uid,
     stateClaim,
@@ -110,11 +110,11 @@ async function prepareState(
   );
 }
 
-function endedIn(hypervisor: Hypervisor): (id: string) => boolean {
+function hasEndedIn(hypervisor: Hypervisor): (id: string) => boolean {
   return (id) => hypervisor.get(id)?.current.state === 'ended';
 }
 
-/** All volumes of the instance, or those that are named. */
+/** Prepares the volumes with these names; all volumes of the instance by default. */
 export function prepareVolumes(
   vmi: Stored<VirtualMachineInstance>,
   {
@@ -126,11 +126,11 @@ export function prepareVolumes(
   }: Pick<StartParts, 'client' | 'hypervisor' | 'volumes' | 'signal' | 'token'>,
   names?: readonly string[],
 ): Promise<Preparation> {
-  const options = { signal, hasEnded: endedIn(hypervisor), ...(names === undefined ? {} : { names }) };
+  const options = { signal, hasEnded: hasEndedIn(hypervisor), ...(names === undefined ? {} : { names }) };
   return volumes.prepare(vmi, volumeLookups(vmi.metadata.namespace, client, signal, token), options);
 }
 
-/** Where the devices of the VM were at its last start; a stand-alone instance has no past. */
+/** Returns the devices of the VM's identity record; nothing for an instance without a VM. */
 export async function knownDevices(
   { metadata }: Stored<VirtualMachineInstance>,
   client: Reader,
@@ -139,7 +139,7 @@ export async function knownDevices(
   const owner = metadata.ownerReferences?.find(({ kind, controller }) => kind === 'VirtualMachine' && controller);
   if (owner === undefined) return NOTHING_KNOWN;
   const name = { namespace: metadata.namespace, name: owner.name };
-  const identity = await getIfThere(client, VIRTUAL_MACHINE_IDENTITIES, name, signal);
+  const identity = await getIfExists(client, VIRTUAL_MACHINE_IDENTITIES, name, signal);
   const isOfOwner = identity?.metadata.ownerReferences?.some(({ uid }) => uid === owner.uid);
   return isOfOwner ? knownFrom(identity?.status ?? {}) : NOTHING_KNOWN;
 }
@@ -151,15 +151,16 @@ export function volumeLookups(
   token?: VolumeLookups['token'],
 ): VolumeLookups {
   return {
-    claim: (name) => getIfThere(client, PERSISTENT_VOLUME_CLAIMS, { namespace, name }, signal),
-    volume: (name) => getIfThere(client, PERSISTENT_VOLUMES, { name }, signal),
-    secret: (name) => getIfThere(client, SECRETS, { namespace, name }, signal),
-    configMap: (name) => getIfThere(client, CONFIG_MAPS, { namespace, name }, signal),
+    claim: (name) => getIfExists(client, PERSISTENT_VOLUME_CLAIMS, { namespace, name }, signal),
+    volume: (name) => getIfExists(client, PERSISTENT_VOLUMES, { name }, signal),
+    secret: (name) => getIfExists(client, SECRETS, { namespace, name }, signal),
+    configMap: (name) => getIfExists(client, CONFIG_MAPS, { namespace, name }, signal),
     ...(token && { token }),
   };
 }
 
-export async function getIfThere<T extends KubeObject>(
+/** Returns an object, or undefined if it does not exist. */
+export async function getIfExists<T extends KubeObject>(
   client: Reader,
   type: ResourceType<T>,
   name: ObjectName,

@@ -2,17 +2,17 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Turns } from '#node/domains/turns.ts';
 
-test('callers of one domain wait for each other, also after a failure; others do not', async () => {
-  const turns = new Turns();
+test('callers of one domain wait for each other, also after a failure; callers of other domains do not wait', async () => {
+  const locks = new Turns();
   const seen: string[] = [];
   const { promise: gate, resolve: open } = Promise.withResolvers<void>();
-  const first = turns.take('a', async () => {
+  const first = locks.take('a', async () => {
     await gate;
     seen.push('first');
     throw new Error('broken');
   });
-  const second = turns.take('a', async () => void seen.push('second'));
-  await turns.take('b', async () => void seen.push('other'));
+  const second = locks.take('a', async () => void seen.push('second'));
+  await locks.take('b', async () => void seen.push('other'));
   assert.deepEqual(seen, ['other']);
   open();
   await assert.rejects(first, /broken/);

@@ -1,4 +1,4 @@
-/** One caller at a time for each domain, in the order in which they came; domains do not wait for each other. */
+/** Locks, one for each domain: callers get a lock in the order of their requests. Domains do not wait for each other. */
 export class Turns {
   readonly #last = new Map<string, Promise<unknown>>();
 

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { timestamp } from '#lib/clock.ts';
 import type { NodeFacts } from '#node/domains/domain-world.ts';
-import { hasReport, reportedStatus, type GuestFacts } from '#node/domains/vmi-report.ts';
+import { isReported, reportedStatus, type GuestFacts } from '#node/domains/vmi-report.ts';
 import type { HotplugState } from '#node/domains/decide-hotplug.ts';
 import type { Capabilities, Domain, DomainState } from '#node/hypervisor/hypervisor.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
@@ -46,14 +46,14 @@ const facts: GuestFacts = {
 };
 const conditionTypes = (status: VirtualMachineInstance['status']) => status?.conditions?.map(({ type }) => type);
 
-test('what the controller wrote stays as it is', () => {
+test('the fields of the controller are kept', () => {
   const others = { phase: 'Running', nodeName: 'n1', reason: 'x', activePods: { p: 'n1' } } as const;
   const conditions = [{ type: 'Ready', status: 'True' as const, lastTransitionTime: timestamp(0) }];
   const status = reportedStatus(aVmi({ ...others, conditions }), facts);
   assert.deepEqual({ ...status, conditions: status.conditions?.slice(0, 1) }, { ...status, ...others, conditions });
 });
 
-test('the guest is told as it is', () => {
+test('the properties of the guest are reported', () => {
   const spec = { cpu: { cores: 2 }, memory: { guest: '1Gi' }, resources: { requests: { memory: '2Gi' } } };
   const { machine, memory, currentCPUTopology, guestStarted, runtimeUser } = reportedStatus(aVmi({}, spec), facts);
   assert.deepEqual(machine, { type: 'pc-q35-7.2' });
@@ -63,17 +63,17 @@ test('the guest is told as it is', () => {
   assert.equal(runtimeUser, 64_055);
 });
 
-test('interfaces are those that the guest has now', () => {
-  const told = { interfaces: [{ name: 'default', mac: '02:00:00:00:00:0b' }] };
+test('the interfaces are those of the guest now', () => {
+  const reported = { interfaces: [{ name: 'default', mac: '02:00:00:00:00:0b' }] };
   const want = [{ name: 'default', mac: '02:00:00:00:00:01', infoSource: 'domain' }];
-  assert.deepEqual(reportedStatus(aVmi(told), facts).interfaces, want);
-  assert.deepEqual(reportedStatus(aVmi(told), { ...facts, inspection: undefined }).interfaces, told.interfaces);
+  assert.deepEqual(reportedStatus(aVmi(reported), facts).interfaces, want);
+  assert.deepEqual(reportedStatus(aVmi(reported), { ...facts, inspection: undefined }).interfaces, reported.interfaces);
 });
 
 const devicesOf = ({ deviceHash, deviceRevision }: NonNullable<VirtualMachineInstance['status']>) =>
   [deviceHash, deviceRevision] as const;
 
-test('the hash of the devices is there once they are read, and stands until they are read again', () => {
+test('the device hash is reported after a reading, and kept until the guest is started again', () => {
   const unread = { ...facts, reading: undefined };
   assert.deepEqual(devicesOf(reportedStatus(aVmi(), unread)), [undefined, undefined]);
   const read = reportedStatus(aVmi(), facts);
@@ -89,17 +89,20 @@ const failed: HotplugState = { device: 'nic-b', phase: 'Failed', reason: 'PlugFa
 const leaving: HotplugState = { device: 'nic-a', phase: 'Unplugging', reason: 'WaitingForGuest', message: 'asked' };
 
 const pending: Record<string, { hotplug: GuestFacts['hotplug']; want: [string, string] | undefined }> = {
-  'nothing comes or goes': { hotplug: [], want: undefined },
-  'what goes on is not worth a word': { hotplug: [plugging], want: undefined },
-  'a volume is waited for': { hotplug: [unbound], want: ['VolumeNotBound', 'disk-data: it is not bound'] },
-  'the guest is waited for': { hotplug: [leaving], want: ['WaitingForGuest', 'nic-a: asked'] },
-  'what failed is the reason': {
+  'is absent without a change': { hotplug: [], want: undefined },
+  'is absent while a change proceeds': { hotplug: [plugging], want: undefined },
+  'names the volume that a change waits for': {
+    hotplug: [unbound],
+    want: ['VolumeNotBound', 'disk-data: it is not bound'],
+  },
+  'is present while a change waits for the guest': { hotplug: [leaving], want: ['WaitingForGuest', 'nic-a: asked'] },
+  'has the reason of a failed change': {
     hotplug: [leaving, failed],
     want: ['PlugFailed', 'nic-a: asked; nic-b: no port is free'],
   },
 };
 for (const [sentence, { hotplug, want }] of Object.entries(pending)) {
-  test(`DeviceChangePending: ${sentence}`, () => {
+  test(`DeviceChangePending ${sentence}`, () => {
     const before = reportedStatus(aVmi(), { ...facts, hotplug: [leaving] });
     for (const vmi of [aVmi(), aVmi(before)]) {
       const found = reportedStatus(vmi, { ...facts, hotplug }).conditions?.find(
@@ -110,7 +113,7 @@ for (const [sentence, { hotplug, want }] of Object.entries(pending)) {
   });
 }
 
-test('a phase counts from when it began', () => {
+test('the timestamp of a hotplug phase is kept while the phase does not change', () => {
   const first = reportedStatus(aVmi(), { ...facts, hotplug: [plugging] });
   assert.deepEqual(first.hotplug, [{ device: 'disk-data', phase: 'Plugging', since: timestamp(NOW) }]);
   const later = { ...facts, nowMs: NOW + 60_000 };
@@ -122,7 +125,7 @@ test('a phase counts from when it began', () => {
   assert.equal(reportedStatus(aVmi(ready), later).hotplug, undefined);
 });
 
-test('Paused is there while the guest is paused', () => {
+test('Paused is set while the guest is paused', () => {
   const paused = reportedStatus(aVmi(), { ...facts, domain: aDomain({ state: 'paused' }) });
   assert.deepEqual(conditionTypes(paused), ['Paused']);
   assert.deepEqual(conditionTypes(reportedStatus(aVmi(paused), facts)), []);
@@ -130,23 +133,23 @@ test('Paused is there while the guest is paused', () => {
   assert.deepEqual(conditionTypes(reportedStatus(aVmi(paused), { ...facts, domain: crashed })), []);
 });
 
-test('software emulation is said where the processor is emulated, simulation where nothing runs', () => {
+test('software emulation and simulated guests are reported', () => {
   const emulated = reportedStatus(aVmi(), { ...facts, node: aNode('tcg') });
   assert.deepEqual(conditionTypes(emulated), ['SoftwareEmulation']);
   const simulated = reportedStatus(aVmi(), { ...facts, node: aNode('simulated') });
   assert.deepEqual([conditionTypes(simulated), simulated.guestStarted?.simulated], [[], true]);
 });
 
-test('what was told once is not told again, at whatever time', () => {
-  const told = { ...facts, hotplug: [leaving], node: aNode('tcg') };
-  const status = reportedStatus(aVmi(), { ...told, nowMs: NOW + 7000 });
-  assert.equal(hasReport(aVmi(status), told), true);
-  assert.equal(hasReport(aVmi({ ...status, machine: { type: 'other' } }), told), false);
-  assert.equal(hasReport(aVmi(status), { ...told, hotplug: [] }), false);
-  assert.equal(hasReport(aVmi(status), { ...told, reading: { devices: [], hash: 'h2', revision: 8 } }), false);
+test('an unchanged report does not depend on the time', () => {
+  const given = { ...facts, hotplug: [leaving], node: aNode('tcg') };
+  const status = reportedStatus(aVmi(), { ...given, nowMs: NOW + 7000 });
+  assert.equal(isReported(aVmi(status), given), true);
+  assert.equal(isReported(aVmi({ ...status, machine: { type: 'other' } }), given), false);
+  assert.equal(isReported(aVmi(status), { ...given, hotplug: [] }), false);
+  assert.equal(isReported(aVmi(status), { ...given, reading: { devices: [], hash: 'h2', revision: 8 } }), false);
 });
 
-test('a guest that could not write its disk was not paused by anybody', () => {
+test('a guest with a disk error is not reported as paused by the user', () => {
   const domain = aDomain({ state: 'paused', why: 'ioError' });
   const paused = reportedStatus(aVmi(), { ...facts, domain }).conditions?.find(({ type }) => type === 'Paused');
   assert.deepEqual([paused?.status, paused?.reason], ['True', 'PausedIOError']);

@@ -1,6 +1,6 @@
 /**
- * What the agent tells of a guest in the status of its instance: AGENT_FIELDS and AGENT_CONDITIONS, and nothing else. What
- * others wrote there is taken over as it is. Pure.
+ * Computes the agent's part of an instance's status: AGENT_FIELDS and AGENT_CONDITIONS. All other fields and conditions are
+ * kept as they are. Pure.
  */
 import type { MigrationProgress } from '#api/migration-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -17,63 +17,69 @@ import type { Capabilities, Domain, DomainInspection, DomainState } from '#node/
 
 export interface GuestFacts {
   readonly domain: Domain;
-  /** Undefined once the hypervisor has no more to tell. */
+  /** Undefined if the hypervisor no longer knows the domain. */
   readonly inspection: DomainInspection | undefined;
-  /** Undefined until this process has read the devices: what was told of them before stands. */
+  /** Undefined until this process has read the devices; the reported ones are kept until then. */
   readonly reading: Reading | undefined;
-  /** Undefined: as it was told. */
+  /** Undefined keeps the reported states. */
   readonly hotplug: readonly HotplugState[] | undefined;
-  /** Of its migration; undefined: as it was told. */
+  /** Progress of the migration; undefined keeps the reported one. */
   readonly progress?: MigrationProgress | undefined;
-  /** What its agent says; undefined while it does not. */
+  /** The last report of the guest agent. */
   readonly agent?: AgentNews | undefined;
   readonly node: NodeFacts;
   readonly nowMs: number;
 }
 
-/** The whole status of the instance with our part as it should be. */
+/** Returns the whole status of the instance, with the agent's part up to date. */
 export function reportedStatus(vmi: VirtualMachineInstance, facts: GuestFacts): VmiStatus {
   const old = vmi.status ?? {};
   const conditions = agentConditions(old.conditions, facts);
   return { ...old, ...agentFields(vmi, facts), conditions: [...conditions] };
 }
 
-/** Whether the status says already what we know. */
-export function hasReport(vmi: VirtualMachineInstance, facts: Omit<GuestFacts, 'nowMs'>): boolean {
+/** Reports whether the agent's part of the status is up to date. */
+export function isReported(vmi: VirtualMachineInstance, facts: Omit<GuestFacts, 'nowMs'>): boolean {
   return deepEqual(reportedStatus(vmi, { ...facts, nowMs: facts.domain.startedAtMs }), vmi.status);
 }
 
-/** What a hypervisor has to say may be long. */
-const MAX_MESSAGE = 2000;
+/** Messages of the hypervisor may be long. */
+const MAX_MESSAGE_LENGTH = 2000;
 
 function agentFields(vmi: VirtualMachineInstance, facts: GuestFacts) {
   const { domain, node } = facts;
   const { cpu = {}, memory, resources } = vmi.spec.domain;
-  const asked = memory?.guest ?? resources?.requests?.['memory'] ?? resources?.limits?.['memory'];
+  const requested = memory?.guest ?? resources?.requests?.['memory'] ?? resources?.limits?.['memory'];
   const simulated = node.capabilities.accelerator === 'simulated';
   return {
     machine: { type: domain.machine },
-    interfaces: interfacesOf(facts) ?? vmi.status?.interfaces,
+    interfaces: reportedInterfaces(facts) ?? vmi.status?.interfaces,
     currentCPUTopology: { sockets: cpu.sockets ?? 1, cores: cpu.cores ?? 1, threads: cpu.threads ?? 1 },
-    memory: asked === undefined ? undefined : { guestAtBoot: asked, guestCurrent: asked, guestRequested: asked },
-    ...devicesOf(vmi.status, facts),
-    hotplug: hotplugOf(vmi.status, facts),
+    memory:
+      requested === undefined
+        ? undefined
+        : { guestAtBoot: requested, guestCurrent: requested, guestRequested: requested },
+    ...deviceFields(vmi.status, facts),
+    hotplug: hotplugField(vmi.status, facts),
     guestStarted: { at: timestamp(domain.startedAtMs), ...(simulated ? { simulated } : {}) },
     runtimeUser: node.guestUid,
     migrationProgress: facts.progress ?? vmi.status?.migrationProgress,
-    ...guestNews(vmi.status, facts),
+    ...guestAgentFields(vmi.status, facts),
   } satisfies Record<(typeof AGENT_FIELDS)[number], unknown>;
 }
 
-/** Until they are read, those of the same start stand; of an earlier one only the revision, that it goes on rising. */
-function devicesOf(old: VmiStatus | undefined, { domain, reading }: GuestFacts) {
+/**
+ * Returns hash and revision of the devices. Before the first reading, the reported hash is kept if it is from this start of
+ * the guest; the revision is always kept, so that it never decreases.
+ */
+function deviceFields(old: VmiStatus | undefined, { domain, reading }: GuestFacts) {
   if (reading !== undefined) return { deviceHash: reading.hash, deviceRevision: reading.revision };
   const isOfThisStart = old?.guestStarted?.at === timestamp(domain.startedAtMs);
   return { deviceHash: isOfThisStart ? old?.deviceHash : undefined, deviceRevision: old?.deviceRevision };
 }
 
-/** What is not asked while it moves stands as it was told. */
-function interfacesOf({ inspection, domain, agent }: GuestFacts) {
+/** Returns undefined during a migration, so that the reported interfaces are kept. */
+function reportedInterfaces({ inspection, domain, agent }: GuestFacts) {
   if (isElsewhere(domain.current)) return undefined;
   const own = inspection?.definition.devices.flatMap((device) =>
     device.type === 'interface' ? [{ name: device.name, mac: device.macAddress, infoSource: 'domain' }] : [],
@@ -81,8 +87,8 @@ function interfacesOf({ inspection, domain, agent }: GuestFacts) {
   return own && mergeInterfaces(own, agent?.interfaces);
 }
 
-/** What the last agent said of its system stands until another one says otherwise, or the guest is no more. */
-function guestNews(old: VmiStatus | undefined, { domain, agent }: GuestFacts) {
+/** Keeps the reported guest OS while the guest agent is connected and has not reported again. */
+function guestAgentFields(old: VmiStatus | undefined, { domain, agent }: GuestFacts) {
   if (isElsewhere(domain.current)) return { guestOSInfo: old?.guestOSInfo, fsFreezeStatus: old?.fsFreezeStatus };
   const isConnected = domain.agent === 'connected';
   return {
@@ -91,16 +97,16 @@ function guestNews(old: VmiStatus | undefined, { domain, agent }: GuestFacts) {
   };
 }
 
-function hotplugOf(old: VmiStatus | undefined, { hotplug, nowMs }: GuestFacts): VmiStatus['hotplug'] {
+function hotplugField(old: VmiStatus | undefined, { hotplug, nowMs }: GuestFacts): VmiStatus['hotplug'] {
   if (hotplug === undefined) return old?.hotplug;
   if (hotplug.length === 0) return undefined;
   return hotplug.map(({ device, phase, message }) => {
-    const told = old?.hotplug?.find((entry) => entry.device === device);
-    const since = told?.phase === phase ? told.since : timestamp(nowMs);
+    const reported = old?.hotplug?.find((entry) => entry.device === device);
+    const since = reported?.phase === phase ? reported.since : timestamp(nowMs);
     return {
       device,
       phase,
-      ...(message === undefined ? {} : { message: message.slice(0, MAX_MESSAGE) }),
+      ...(message === undefined ? {} : { message: message.slice(0, MAX_MESSAGE_LENGTH) }),
       ...(since === undefined ? {} : { since }),
     };
   });
@@ -110,29 +116,29 @@ function agentConditions(old: readonly Condition[] | undefined, facts: GuestFact
   const { domain, node, hotplug } = facts;
   const { current } = domain;
   const now = timestamp(facts.nowMs);
-  const set: NextCondition[] = [];
-  const over = new Set<string>();
+  const present: NextCondition[] = [];
+  const obsolete = new Set<string>();
   const isAway = isElsewhere(current);
-  if (current.state === 'paused' && !isAway) set.push(pausedCondition(current));
-  else if (!isAway) over.add('Paused');
+  if (current.state === 'paused' && !isAway) present.push(pausedCondition(current));
+  else if (!isAway) obsolete.add('Paused');
   const pending = hotplug === undefined ? undefined : changePending(hotplug);
-  if (pending !== undefined) set.push(pending);
-  else if (hotplug !== undefined || (current.state === 'ended' && !isAway)) over.add('DeviceChangePending');
-  if (domain.agent === 'connected') set.push({ type: 'AgentConnected', status: 'True' });
-  else if (!isAway) over.add('AgentConnected');
+  if (pending !== undefined) present.push(pending);
+  else if (hotplug !== undefined || (current.state === 'ended' && !isAway)) obsolete.add('DeviceChangePending');
+  if (domain.agent === 'connected') present.push({ type: 'AgentConnected', status: 'True' });
+  else if (!isAway) obsolete.add('AgentConnected');
   const emulation = softwareEmulation(node.capabilities);
-  if (emulation !== undefined) set.push(emulation);
-  const others = (old ?? []).filter(({ type }) => !over.has(type));
-  return set.reduce<readonly Condition[]>((conditions, next) => setCondition(conditions, next, now), others);
+  if (emulation !== undefined) present.push(emulation);
+  const others = (old ?? []).filter(({ type }) => !obsolete.has(type));
+  return present.reduce<readonly Condition[]>((conditions, next) => setCondition(conditions, next, now), others);
 }
 
-/** On its way, or gone: what was told of it is true of it where it goes on. */
+/** Reports whether the guest is migrating or has left: the reported state then describes it on the other node. */
 function isElsewhere(current: DomainState): boolean {
   if (current.state === 'ended') return current.how === 'migrated';
   return current.state === 'incoming' || (current.state === 'paused' && current.why === 'migration');
 }
 
-/** KubeVirt's words. */
+/** The reasons and messages are KubeVirt's. */
 function pausedCondition({ why }: Extract<DomainState, { state: 'paused' }>): NextCondition {
   const [reason, message] =
     why === 'ioError'
@@ -141,13 +147,18 @@ function pausedCondition({ why }: Extract<DomainState, { state: 'paused' }>): Ne
   return { type: 'Paused', status: 'True', reason, message };
 }
 
-/** What the guest, or a volume, keeps waiting; what just goes on is over in a moment. */
+/** Returns a condition if the guest or a volume delays a hotplug change. A change that proceeds needs no condition. */
 function changePending(hotplug: readonly HotplugState[]): NextCondition | undefined {
   const waiting = hotplug.filter(({ reason }) => reason !== undefined);
   const worst = waiting.find(({ phase }) => phase === 'Failed') ?? waiting[0];
   if (worst?.reason === undefined) return undefined;
   const message = waiting.map(({ device, message: why }) => `${device}: ${why ?? ''}`).join('; ');
-  return { type: 'DeviceChangePending', status: 'True', reason: worst.reason, message: message.slice(0, MAX_MESSAGE) };
+  return {
+    type: 'DeviceChangePending',
+    status: 'True',
+    reason: worst.reason,
+    message: message.slice(0, MAX_MESSAGE_LENGTH),
+  };
 }
 
 function softwareEmulation({ accelerator, version }: Capabilities): NextCondition | undefined {

@@ -31,58 +31,58 @@ const CONFLICT = conflict(VIRTUAL_MACHINE_INSTANCES, 'db', 'it was changed');
 const FORBIDDEN = forbidden(VIRTUAL_MACHINE_INSTANCES, 'db', 'it is on another node');
 const GONE = notFound(VIRTUAL_MACHINE_INSTANCES, 'db');
 
-/** `now`: what it is when it is read; undefined where it is gone. */
+/** `now` is the instance as the API returns it; undefined if it is gone. */
 async function write(refusals: readonly Error[], now: Stored<VirtualMachineInstance> | undefined) {
-  const left = [...refusals];
-  const asked: string[] = [];
+  const remaining = [...refusals];
+  const calls: string[] = [];
   const client = {
     async get() {
-      asked.push('get');
+      calls.push('get');
       if (now === undefined) throw GONE;
       return now;
     },
     async update(_: unknown, { metadata }: { metadata: { resourceVersion: string } }) {
-      asked.push(`update ${metadata.resourceVersion}`);
-      const refusal = left.shift();
+      calls.push(`update ${metadata.resourceVersion}`);
+      const refusal = remaining.shift();
       if (refusal !== undefined) throw refusal;
       return aVmi('9');
     },
   } as unknown as Client;
   const written = await writeVmiStatus(aVmi('1'), facts, { client, signal }).catch((error: unknown) => error);
-  return { asked, written };
+  return { calls, written };
 }
 
-describe('what a node tells of an instance', () => {
-  const cases: Record<string, { refusals: readonly Error[]; now?: string[]; asked: string[]; want: string }> = {
-    'is written': { refusals: [], asked: ['update 1'], want: 'written' },
-    'is written again where somebody else was faster': {
+describe('the status of an instance', () => {
+  const cases: Record<string, { refusals: readonly Error[]; now?: string[]; calls: string[]; want: string }> = {
+    'is written': { refusals: [], calls: ['update 1'], want: 'written' },
+    'is written again after a conflict': {
       ...{ refusals: [CONFLICT], now: ['2'] },
-      ...{ asked: ['update 1', 'get', 'update 2'], want: 'written' },
+      ...{ calls: ['update 1', 'get', 'update 2'], want: 'written' },
     },
-    'is nothing where it has gone to another node': {
+    'is not written if the API forbids it and the instance is on another node': {
       ...{ refusals: [FORBIDDEN], now: ['2', 'n2'] },
-      ...{ asked: ['update 1', 'get'], want: 'nothing' },
+      ...{ calls: ['update 1', 'get'], want: 'nothing' },
     },
-    'is nothing either where that is seen from a conflict': {
+    'is not written after a conflict if the instance is on another node': {
       ...{ refusals: [CONFLICT], now: ['2', 'n2'] },
-      ...{ asked: ['update 1', 'get'], want: 'nothing' },
+      ...{ calls: ['update 1', 'get'], want: 'nothing' },
     },
-    'is an error where it is ours, and refused all the same': {
+    'causes an error if the API forbids it although the instance is on this node': {
       ...{ refusals: [FORBIDDEN], now: ['1'] },
-      ...{ asked: ['update 1', 'get'], want: 'an error' },
+      ...{ calls: ['update 1', 'get'], want: 'an error' },
     },
-    'is nothing where it is gone': { refusals: [CONFLICT], asked: ['update 1', 'get'], want: 'nothing' },
-    'is nothing where another one has its name': {
+    'is not written if the instance is gone': { refusals: [CONFLICT], calls: ['update 1', 'get'], want: 'nothing' },
+    'is not written if another instance has the name': {
       ...{ refusals: [CONFLICT], now: ['2', 'n1', 'other'] },
-      ...{ asked: ['update 1', 'get'], want: 'nothing' },
+      ...{ calls: ['update 1', 'get'], want: 'nothing' },
     },
   };
-  for (const [what, { refusals, now, asked, want }] of Object.entries(cases)) {
-    it(what, async () => {
+  for (const [sentence, { refusals, now, calls, want }] of Object.entries(cases)) {
+    it(sentence, async () => {
       const [version = '', ...rest] = now ?? [];
       const result = await write(refusals, now && aVmi(version, ...rest));
       const is = result.written === undefined ? 'nothing' : result.written instanceof Error ? 'an error' : 'written';
-      assert.deepEqual({ asked: result.asked, want: is }, { asked, want });
+      assert.deepEqual({ calls: result.calls, want: is }, { calls, want });
     });
   }
 });

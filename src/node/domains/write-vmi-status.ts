@@ -1,20 +1,20 @@
 /**
- * Our part of an instance's status, written with the whole of it at the revision that was read: two write it, each keeps what
- * the other said. Where the other one was faster, we read and try again; and where the instance has gone to another node
- * meanwhile, we have nothing to say of it any more.
+ * Writes the agent's part of an instance's status. The controller writes the other part, so the whole status is written at
+ * the revision that was read, and a conflict leads to another read and write. If the instance is on another node by then,
+ * nothing is written.
  */
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Client } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
-import { getIfThere } from '#node/domains/start-domain.ts';
-import { isOn } from '#node/domains/instance-node.ts';
+import { getIfExists } from '#node/domains/start-domain.ts';
+import { isInstanceOnNode } from '#node/domains/instance-node.ts';
 import { reportedStatus, type GuestFacts } from '#node/domains/vmi-report.ts';
 
 const MAX_TRIES = 5;
 
-/** The instance as it is now; undefined when it is gone, or another node's. */
+/** Returns the instance as written, or undefined if it is gone or on another node. */
 export async function writeVmiStatus(
   known: Stored<VirtualMachineInstance>,
   facts: GuestFacts,
@@ -26,19 +26,19 @@ export async function writeVmiStatus(
     const status = reportedStatus(vmi, facts);
     if (deepEqual(status, vmi.status)) return vmi;
     const { resourceVersion } = vmi.metadata;
-    let refusal: unknown;
+    let failure: unknown;
     try {
       return await client.update(VIRTUAL_MACHINE_INSTANCES, { ...vmi, status }, { subresource: 'status', signal });
     } catch (error) {
-      refusal = error;
+      failure = error;
     }
-    if (isApiError(refusal, 'NotFound')) return undefined;
-    // Nodes may not write what is another's, and what we know may be old.
-    const isNews = isApiError(refusal, 'Conflict') || isApiError(refusal, 'Forbidden');
-    if (!isNews || tries >= MAX_TRIES) throw refusal;
-    const found = await getIfThere(client, VIRTUAL_MACHINE_INSTANCES, { name, namespace }, signal);
-    if (found?.metadata.uid !== uid || !isOn(found, facts.node.name)) return undefined;
-    if (isApiError(refusal, 'Forbidden') && found.metadata.resourceVersion === resourceVersion) throw refusal;
+    if (isApiError(failure, 'NotFound')) return undefined;
+    // The API forbids nodes to write instances of other nodes, and the cached instance may be outdated.
+    const isStale = isApiError(failure, 'Conflict') || isApiError(failure, 'Forbidden');
+    if (!isStale || tries >= MAX_TRIES) throw failure;
+    const found = await getIfExists(client, VIRTUAL_MACHINE_INSTANCES, { name, namespace }, signal);
+    if (found?.metadata.uid !== uid || !isInstanceOnNode(found, facts.node.name)) return undefined;
+    if (isApiError(failure, 'Forbidden') && found.metadata.resourceVersion === resourceVersion) throw failure;
     vmi = found;
   }
 }

@@ -1,4 +1,4 @@
-/** What the node's HTTPS endpoint needs of the node agent: the agent keeps the order of calls for each domain. */
+/** The part of the node agent that its HTTPS endpoint uses. The agent serializes the calls for each domain. */
 import type { Duplex } from 'node:stream';
 import type { GuestRead } from '#api/guest-info.ts';
 import type { HostAnswer, HostVerb } from '#api/host-api.ts';
@@ -6,69 +6,69 @@ import type { GuestPort } from '#node/hypervisor/guest-lines.ts';
 import type { Domain } from '#node/hypervisor/hypervisor.ts';
 import type { DiskContent, DiskUpload } from '#node/volumes-port.ts';
 
-/** The guest runs without one, whatever its spec says today. */
+/** The guest was started without a display. */
 export class NoDisplay extends Error {
-  override readonly name = 'NoDisplay';
+  override readonly name = 'NoDisplayError';
 }
 
 export interface EndpointAgent {
-  /** The domain of this instance on this node; undefined = there is none, or it was removed. */
+  /** Returns the domain of an instance on this node, or undefined if there is none. */
   find(namespace: string, vmiName: string): Domain | undefined;
-  /** These take a Domain's id, act once its turn comes, and reject with HypervisorError. */
+  /** The following methods wait for the lock of the domain with this id, and reject with HypervisorError. */
   pause(id: string): Promise<void>;
   resume(id: string): Promise<void>;
   softReboot(id: string): Promise<void>;
   reset(id: string): Promise<void>;
-  /** As freeze of the hypervisor; both reject with GuestAgentError, too. */
+  /** Like Hypervisor.freeze. Also rejects with GuestAgentError, and so does unfreeze. */
   freeze(id: string, seconds: number): Promise<void>;
   unfreeze(id: string): Promise<void>;
-  /** What the guest's agent says; rejects with GuestAgentError. */
+  /** Returns information of the guest agent. Rejects with GuestAgentError. */
   readGuest(id: string, what: GuestRead): Promise<object>;
-  /** Both directions of the serial console; ends with the domain. */
+  /** Opens both directions of the serial console. The stream ends with the domain. */
   openConsole(id: string): Promise<Duplex>;
-  /** A connection to the display, which speaks RFB; ends with the domain. Rejects with NoDisplay, too. */
+  /** Opens an RFB connection to the display. The stream ends with the domain. Also rejects with NoDisplayError. */
   openDisplay(id: string): Promise<Duplex>;
-  /** What the display shows now, as PNG. `moveCursor`: wakes it up before. Rejects with NoDisplay, too. */
+  /** Returns the display as PNG. `moveCursor` wakes it up before. Also rejects with NoDisplayError. */
   screenshot(id: string, options: { readonly moveCursor: boolean }): Promise<Buffer>;
-  /** A connection to a port of the guest; chunks are datagrams where the protocol has such. */
+  /** Opens a connection to a port of the guest. For UDP, each chunk is one datagram. */
   openPort(id: string, port: GuestPort): Promise<Duplex>;
-  /** undefined = no such pod on this node, or no such container in it. */
+  /** Returns undefined if this node has no such pod or container. */
   logs(namespace: string, pod: string, container: string): ContainerLog | undefined;
-  /** Absent where disks are only pretended. */
+  /** Absent if disks are simulated. */
   readonly disks?: DiskDoor;
-  /** Absent where the node does not serve the host API. */
+  /** Absent if the node does not serve the host API. */
   readonly host?: HostApi;
-  /** Absent where guests stay where they are. */
+  /** Absent if the node does not support migrations. */
   readonly migrations?: MigrationGate;
 }
 
-/** Where guests come in from other nodes, and where these ask what became of one. */
+/** Accepts connections of other node agents: migrations to this node, and queries for outcomes. */
 export interface MigrationGate {
-  /** `from`: the node at the other end, as its certificate says. Resolves when all is said; the stream is closed then. */
+  /** `from` is the other node according to its certificate. Resolves when the stream is closed. */
   accept(from: string, stream: Duplex): Promise<void>;
 }
 
-/** The content of the disks behind claims, while no guest has them. Both reject with DiskRefused where one has. */
+/** Access to the content of claims. Both methods reject with DiskRefusedError if a guest uses the claim. */
 export interface DiskDoor {
   open(namespace: string, claim: string): Promise<DiskContent>;
   replace(namespace: string, claim: string): Promise<DiskUpload>;
 }
 
 export interface HostApi {
-  /** Bad parameters are no errors: the answer says what is wrong with them. */
+  /** Executes a call. Errors in the parameters are part of the answer. */
   call(verb: HostVerb, parameters: Readonly<Record<string, unknown>>, options: HostCallOptions): Promise<HostAnswer>;
 }
 
 export interface HostCallOptions {
-  /** Whoever asked has gone. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal;
 }
 
-/** What a container has written; bounded by whoever keeps it. */
+/** The log of a container. Its implementation limits the size. */
 export interface ContainerLog {
-  /** Whether each line begins with its time (RFC 3339) and a space. */
+  /** True if each line begins with its time (RFC 3339) and a space. */
   readonly timed: boolean;
   read(): Promise<Buffer>;
-  /** First one chunk with what `read` would give (perhaps empty), then what comes; ends with the container or the signal. */
+  /** Yields one chunk with the result of `read`, then new output, until the container ends or the signal aborts. */
   follow(signal: AbortSignal): AsyncIterable<Buffer>;
 }

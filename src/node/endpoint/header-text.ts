@@ -1,4 +1,4 @@
-/** A header of a request, however often it was sent. */
+/** Returns the value of a request header; repeated headers are joined. */
 export function headerText(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(', ') : value;
 }

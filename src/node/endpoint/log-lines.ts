@@ -1,29 +1,29 @@
-/** A container's log as somebody asked for it: the last lines, from some time on, with or without times. Pure. */
+/** Selects the requested lines of a container's log: the last ones, those after a time, with or without times. Pure. */
 import { badRequest, type ApiError } from '#kube/api-error.ts';
-import type { LogOptions } from '#node/endpoint/log-options.ts';
+import type { ContainerLogOptions } from '#node/endpoint/log-options.ts';
 
-type Selection = Pick<LogOptions, 'tailLines' | 'sinceMs' | 'timestamps'>;
+type Selection = Pick<ContainerLogOptions, 'tailLines' | 'sinceMs' | 'timestamps'>;
 
 const NEWLINE = 0x0a;
 const SPACE = 0x20;
 
-/** A log without times cannot tell when something was written; saying nothing would be a lie. */
-export function untimedRefusal(container: string, { sinceMs, timestamps }: Selection): ApiError | undefined {
+/** Returns an error if times are requested of a log without times: ignoring them would be misleading. */
+export function refuseUntimed(container: string, { sinceMs, timestamps }: Selection): ApiError | undefined {
   if (sinceMs === undefined && !timestamps) return undefined;
   const what = timestamps ? 'timestamps' : 'since';
-  return badRequest(`the log of container "${container}" has no times, so that ${what} cannot be served`);
+  return badRequest(`Cannot serve the log of container "${container}" with ${what}: the log has no times`);
 }
 
-/** What was written so far. A last line without its end counts as one. */
+/** Selects lines of the existing log. An incomplete last line counts as a line. */
 export function selectLines(bytes: Buffer, timed: boolean, { tailLines, sinceMs, timestamps }: Selection): Buffer {
   if (!timed) return tailLines === undefined ? bytes : lastLines(bytes, tailLines);
-  let lines = linesOf(bytes);
-  if (sinceMs !== undefined) lines = lines.filter((line) => timeOf(line) >= sinceMs);
+  let lines = splitLines(bytes);
+  if (sinceMs !== undefined) lines = lines.filter((line) => lineTime(line) >= sinceMs);
   if (tailLines !== undefined) lines = lines.slice(Math.max(0, lines.length - tailLines));
-  return Buffer.concat(timestamps ? lines : lines.map(withoutTime));
+  return Buffer.concat(timestamps ? lines : lines.map(removeTime));
 }
 
-/** For what comes later: whole lines only, since a time is cut off at the beginning of each. */
+/** Selects new output of a followed log. Emits whole lines only, because the time at their beginning is removed. */
 export class LineStream {
   readonly #timestamps: boolean;
   #rest: Buffer = Buffer.alloc(0);
@@ -33,15 +33,15 @@ export class LineStream {
   }
 
   push(chunk: Buffer): Buffer {
-    const lines = linesOf(Buffer.concat([this.#rest, chunk]));
+    const lines = splitLines(Buffer.concat([this.#rest, chunk]));
     const last = lines.at(-1);
-    const open = last !== undefined && last.at(-1) !== NEWLINE;
-    this.#rest = open ? (lines.pop() as Buffer) : Buffer.alloc(0);
-    return Buffer.concat(this.#timestamps ? lines : lines.map(withoutTime));
+    const isIncomplete = last !== undefined && last.at(-1) !== NEWLINE;
+    this.#rest = isIncomplete ? (lines.pop() as Buffer) : Buffer.alloc(0);
+    return Buffer.concat(this.#timestamps ? lines : lines.map(removeTime));
   }
 }
 
-/** The last `count` lines, found from the end: the log may be long. */
+/** Returns the last `count` lines. Searches from the end, because the log may be long. */
 function lastLines(bytes: Buffer, count: number): Buffer {
   if (count === 0) return Buffer.alloc(0);
   let at = bytes.length;
@@ -53,8 +53,8 @@ function lastLines(bytes: Buffer, count: number): Buffer {
   return bytes.subarray(at + 1);
 }
 
-/** Each with its newline. */
-function linesOf(bytes: Buffer): Buffer[] {
+/** Splits into lines, each with its newline. */
+function splitLines(bytes: Buffer): Buffer[] {
   const lines: Buffer[] = [];
   for (let start = 0; start < bytes.length;) {
     const newline = bytes.indexOf(NEWLINE, start);
@@ -65,12 +65,12 @@ function linesOf(bytes: Buffer): Buffer[] {
   return lines;
 }
 
-function withoutTime(line: Buffer): Buffer {
+function removeTime(line: Buffer): Buffer {
   return line.subarray(line.indexOf(SPACE) + 1);
 }
 
-/** A line whose time nobody can read is not left out. */
-function timeOf(line: Buffer): number {
+/** Returns infinity for an invalid time, so that the line is not left out. */
+function lineTime(line: Buffer): number {
   const ms = Date.parse(line.toString('latin1', 0, Math.max(0, line.indexOf(SPACE))));
   return Number.isNaN(ms) ? Number.POSITIVE_INFINITY : ms;
 }

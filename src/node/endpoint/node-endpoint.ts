@@ -1,7 +1,7 @@
 /**
- * The HTTPS server of a node agent: logs for the API server; verbs, consoles, displays, ports and disks for
- * subresources/; the host API for those who are named for it; guests from other nodes. Only certificates of our CA come
- * in; what each may is peer.ts's. Errors are Statuses, as everywhere.
+ * The HTTPS server of a node agent: logs for the API server; verbs, consoles, displays, ports and disks for the subresources
+ * API; the host API for its own clients; migrations for other nodes. Clients need a certificate of the CA, and peer.ts
+ * decides what each of them may do. Errors are sent as Status objects.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:https';
@@ -15,10 +15,10 @@ import { splitTarget } from '#kube/request-target.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
-import { readLogOptions } from '#node/endpoint/log-options.ts';
-import { LOG_READER, refusal } from '#node/endpoint/peer.ts';
+import { parseContainerLogOptions } from '#node/endpoint/log-options.ts';
+import { LOG_READER, refuseRequest } from '#node/endpoint/peer.ts';
 import { isIssuedBy } from '#lib/pki/issued-by.ts';
-import type { Upgrading } from '#node/endpoint/plain-stream.ts';
+import type { UpgradeRequest } from '#node/endpoint/plain-stream.ts';
 import { parseEndpointPath, type EndpointRoute } from '#node/endpoint/route.ts';
 import { readBody } from '#node/endpoint/read-body.ts';
 import { serveConsole } from '#node/endpoint/serve-console.ts';
@@ -38,21 +38,21 @@ const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 export interface NodeEndpointOptions {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0 chooses a free port. */
   readonly port: number;
   /** PEM. */
   readonly cert: string;
   readonly key: string;
-  /** Of whoever may come in. */
+  /** Authority of the clients. */
   readonly ca: string;
-  /** PEM; of the API server alone, where that has another authority than our own parts. */
+  /** PEM; authority of the API server, if it differs from that of the other clients. */
   readonly logReaderCa?: string | undefined;
   readonly agent: EndpointAgent;
   readonly log: Log;
   readonly clock: Clock;
 }
 
-/** PEM. */
+/** Certificate, key and authority in PEM. */
 export interface EndpointIdentity {
   readonly cert: string;
   readonly key: string;
@@ -61,13 +61,13 @@ export interface EndpointIdentity {
 
 export interface RunningEndpoint {
   readonly port: number;
-  /** From now on, for new connections. */
+  /** Replaces the identity for new connections. */
   renew(identity: EndpointIdentity): void;
-  /** Ends every connection, consoles too; guests do not notice. */
+  /** Closes all connections. Guests are not affected. */
   stop(): Promise<void>;
 }
 
-/** Rejects where it cannot listen. */
+/** Starts the server. Rejects if it cannot listen. */
 export async function startNodeEndpoint(options: NodeEndpointOptions): Promise<RunningEndpoint> {
   const { host, port, logReaderCa } = options;
   const tlsOf = ({ cert, key, ca }: EndpointIdentity) =>
@@ -83,15 +83,15 @@ export async function startNodeEndpoint(options: NodeEndpointOptions): Promise<R
   server.maxConnections = MAX_CONNECTIONS;
   const sockets = new Set<Duplex>();
   const open: OpenSessions = { consoles: new Sessions(), displays: new Sessions() };
-  // Before TLS: who connects and says nothing would keep us from stopping.
+  // Tracked before TLS, because a silent connection would prevent the server from stopping.
   server.on('connection', (socket: Duplex) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
-  server.on('request', (request, response) => void answer({ ...options, ca }, request, response));
+  server.on('request', (request, response) => void handleRequest({ ...options, ca }, request, response));
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => {});
-    void upgrade({ ...options, ca }, open, { request, socket, head });
+    void handleUpgrade({ ...options, ca }, open, { request, socket, head });
   });
   server.listen(port, host);
   await once(server, 'listening');
@@ -110,18 +110,25 @@ export async function startNodeEndpoint(options: NodeEndpointOptions): Promise<R
   };
 }
 
-async function answer(options: NodeEndpointOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function handleRequest(
+  options: NodeEndpointOptions,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   try {
-    const { query, route } = admitted(options, request);
-    if (route.kind === 'host') return await answerHost(options, request, route, response);
-    // Other bodies say nothing.
+    const { query, route } = admitRequest(options, request);
+    if (route.kind === 'host') return await handleHostRequest(options, request, route, response);
+    // All other requests ignore the body.
     request.resume();
     await serve(options, request.method ?? '', query, route, response);
   } catch (error) {
-    const told = toldError(options, request, error);
+    const apiError = toResponseError(options, request, error);
     request.resume();
     if (response.headersSent) response.destroy();
-    else response.writeHead(told.code, { 'content-type': 'application/json' }).end(JSON.stringify(told.toStatus()));
+    else
+      response
+        .writeHead(apiError.code, { 'content-type': 'application/json' })
+        .end(JSON.stringify(apiError.toStatus()));
   }
 }
 
@@ -139,7 +146,7 @@ async function serve(
       return;
     case 'logs':
       expectMethod(method, 'GET');
-      return await serveLogs(agent, route, readLogOptions(query, clock.now()), response);
+      return await serveLogs(agent, route, parseContainerLogOptions(query, clock.now()), response);
     case 'verb':
       expectMethod(method, 'PUT');
       await serveVerb(agent, route, query);
@@ -173,17 +180,17 @@ async function serve(
   }
 }
 
-async function answerHost(
+async function handleHostRequest(
   { agent }: NodeEndpointOptions,
   request: IncomingMessage,
   route: Extract<EndpointRoute, { kind: 'host' }>,
   response: ServerResponse,
 ): Promise<void> {
   expectMethod(request.method ?? '', 'POST');
-  const ending = new AbortController();
-  response.once('close', () => ending.abort());
+  const closing = new AbortController();
+  response.once('close', () => closing.abort());
   const body = await readBody(request, MAX_BODY_BYTES);
-  const text = JSON.stringify(await serveHost(agent, route, body, ending));
+  const text = JSON.stringify(await serveHost(agent, route, body, closing));
   response.writeHead(200, { 'content-type': 'application/json' }).end(text);
 }
 
@@ -192,30 +199,30 @@ interface OpenSessions {
   readonly displays: Sessions;
 }
 
-async function upgrade(options: NodeEndpointOptions, open: OpenSessions, upgrading: Upgrading): Promise<void> {
-  const { request, socket } = upgrading;
+async function handleUpgrade(options: NodeEndpointOptions, open: OpenSessions, upgrade: UpgradeRequest): Promise<void> {
+  const { request, socket } = upgrade;
   try {
-    const { route, commonName, query } = admitted(options, request);
+    const { route, commonName, query } = admitRequest(options, request);
     const { agent, log } = options;
     switch (route.kind) {
       case 'console':
-        return await serveConsole({ agent, log, sessions: open.consoles }, route, upgrading);
+        return await serveConsole({ agent, log, sessions: open.consoles }, route, upgrade);
       case 'vnc':
-        return await serveVnc({ agent, log, sessions: open.displays }, route, query, upgrading);
+        return await serveVnc({ agent, log, sessions: open.displays }, route, query, upgrade);
       case 'port':
-        return await servePort(options, route, upgrading);
+        return await servePort(options, route, upgrade);
       case 'migrations':
-        return await serveMigration(agent, nodeOfUser(commonName), upgrading);
+        return await serveMigration(agent, nodeOfUser(commonName), upgrade);
       case 'disk':
-        return await serveDisk({ ...options, door: agent.disks }, route, upgrading);
+        return await serveDisk({ ...options, disks: agent.disks }, route, upgrade);
       default:
-        throw badRequest('there is nothing to upgrade to');
+        throw badRequest('the path cannot be upgraded to a stream');
     }
   } catch (error) {
-    const told = toldError(options, request, error);
-    const body = Buffer.from(JSON.stringify(told.toStatus()));
+    const apiError = toResponseError(options, request, error);
+    const body = Buffer.from(JSON.stringify(apiError.toStatus()));
     const lines = [
-      `HTTP/1.1 ${told.code} ${STATUS_CODES[told.code] ?? ''}`,
+      `HTTP/1.1 ${apiError.code} ${STATUS_CODES[apiError.code] ?? ''}`,
       'Content-Type: application/json',
       `Content-Length: ${body.length}`,
       'Connection: close',
@@ -224,30 +231,30 @@ async function upgrade(options: NodeEndpointOptions, open: OpenSessions, upgradi
   }
 }
 
-interface Admitted {
+interface AdmittedRequest {
   readonly query: URLSearchParams;
   readonly route: EndpointRoute;
   readonly commonName: string;
 }
 
-/** Throws ApiError where whoever asks may not. */
-function admitted(options: NodeEndpointOptions, request: IncomingMessage): Admitted {
+/** Throws ApiError if the client is not allowed to make the request. */
+function admitRequest(options: NodeEndpointOptions, request: IncomingMessage): AdmittedRequest {
   const target = splitTarget(request.url ?? '/');
-  if (target === undefined) throw badRequest('the path cannot be read');
+  if (target === undefined) throw badRequest('the path of the request is invalid');
   const { path, query } = target;
   const route = parseEndpointPath(path);
   const commonName = commonNameOf(request.socket as TLSSocket, options);
-  const refused = refusal(commonName, route, request.method ?? '', path);
+  const refused = refuseRequest(commonName, route, request.method ?? '', path);
   if (refused !== undefined) throw refused;
   return { query, route, commonName };
 }
 
 function commonNameOf(socket: TLSSocket, { ca, logReaderCa }: NodeEndpointOptions): string {
   const { subject } = socket.getPeerCertificate();
-  // More than one name is none.
+  // Several common names are an array, which counts as none.
   const name = typeof subject?.CN === 'string' ? subject.CN : '';
   if (logReaderCa === undefined) return name;
-  // A cluster gives certificates to many: whoever is not ours can only be the API server.
+  // The authority of a cluster has many clients; only the API server is accepted with it.
   return isIssuedBy(socket.getPeerX509Certificate(), ca) || name === LOG_READER ? name : '';
 }
 
@@ -255,8 +262,8 @@ function expectMethod(method: string, expected: string): void {
   if (method !== expected) throw methodNotAllowed();
 }
 
-function toldError({ log }: NodeEndpointOptions, { method, url }: IncomingMessage, error: unknown): ApiError {
-  const told = error instanceof ApiError ? error : internalError((error as Error).message, error);
-  if (told.code >= 500) log.warn({ err: error, method, url }, 'Cannot answer a request to the node');
-  return told;
+function toResponseError({ log }: NodeEndpointOptions, { method, url }: IncomingMessage, error: unknown): ApiError {
+  const apiError = error instanceof ApiError ? error : internalError((error as Error).message, error);
+  if (apiError.code >= 500) log.warn({ err: error, method, url }, 'Cannot serve a request to the node endpoint');
+  return apiError;
 }

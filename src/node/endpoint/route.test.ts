@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { HOST_OPERATOR, HOST_READER } from '#api/host-api.ts';
-import { LOG_READER, refusal, SUBRESOURCES } from '#node/endpoint/peer.ts';
+import { LOG_READER, refuseRequest, SUBRESOURCES } from '#node/endpoint/peer.ts';
 import { parseEndpointPath, type EndpointRoute } from '#node/endpoint/route.ts';
 
 const UNKNOWN: EndpointRoute = { kind: 'unknown' };
@@ -70,43 +70,43 @@ for (const [path, want] of Object.entries(paths)) {
 }
 
 const peers: Record<string, { peer: string; path: string; may: boolean }> = {
-  'the API server reads logs': { peer: LOG_READER, path: '/containerLogs/ns/pod/c', may: true },
-  'the API server pauses nobody': { peer: LOG_READER, path: `${VMI}/pause`, may: false },
-  'the API server opens no console': { peer: LOG_READER, path: `${VMI}/console`, may: false },
-  'subresources pauses': { peer: SUBRESOURCES, path: `${VMI}/pause`, may: true },
-  'subresources opens consoles': { peer: SUBRESOURCES, path: `${VMI}/console`, may: true },
-  'subresources opens displays': { peer: SUBRESOURCES, path: `${VMI}/vnc`, may: true },
-  'subresources takes pictures': { peer: SUBRESOURCES, path: `${VMI}/vnc/screenshot`, may: true },
-  'subresources reaches ports': { peer: SUBRESOURCES, path: `${VMI}/portforward/22/tcp`, may: true },
-  'the API server takes no pictures': { peer: LOG_READER, path: `${VMI}/vnc/screenshot`, may: false },
-  'a node reaches no ports': { peer: 'system:node:node-2', path: `${VMI}/portforward/22/tcp`, may: false },
-  'who operates hosts opens no display': { peer: HOST_OPERATOR, path: `${VMI}/vnc`, may: false },
-  'subresources reads logs': { peer: SUBRESOURCES, path: '/containerLogs/ns/pod/c', may: true },
-  'subresources reads disks': { peer: SUBRESOURCES, path: `${CLAIM}/exportdisk`, may: true },
-  'the API server reads no disks': { peer: LOG_READER, path: `${CLAIM}/exportdisk`, may: false },
-  'who operates hosts reads no disks': { peer: HOST_OPERATOR, path: `${CLAIM}/exportdisk`, may: false },
-  'a node reads no logs': { peer: 'system:node:node-2', path: '/containerLogs/ns/pod/c', may: false },
-  'an administrator of the cluster comes through the API': { peer: 'admin', path: `${VMI}/pause`, may: false },
-  'the controller of devices lists': { peer: HOST_READER, path: '/host/v1/list', may: true },
-  'the controller of devices asks for statistics': { peer: HOST_READER, path: '/host/v1/getAllVmStats', may: true },
-  'the controller of devices makes nothing': { peer: HOST_READER, path: '/host/v1/create', may: false },
-  'the controller of devices pauses nobody': { peer: HOST_READER, path: `${VMI}/pause`, may: false },
-  'who operates hosts makes guests': { peer: HOST_OPERATOR, path: '/host/v1/create', may: true },
-  'who operates hosts lists': { peer: HOST_OPERATOR, path: '/host/v1/list', may: true },
-  'who operates hosts opens no console': { peer: HOST_OPERATOR, path: `${VMI}/console`, may: false },
-  'subresources does not come below the API': { peer: SUBRESOURCES, path: '/host/v1/list', may: false },
-  'the API server does not come below the API': { peer: LOG_READER, path: '/host/v1/list', may: false },
-  'a node brings guests': { peer: 'system:node:node-2', path: '/v1/migrations', may: true },
-  'a node of no name brings nothing': { peer: 'system:node:', path: '/v1/migrations', may: false },
-  'a node opens no console': { peer: 'system:node:node-2', path: `${VMI}/console`, may: false },
-  'subresources brings no guests': { peer: SUBRESOURCES, path: '/v1/migrations', may: false },
-  'the API server brings no guests': { peer: LOG_READER, path: '/v1/migrations', may: false },
-  'who operates hosts brings no guests': { peer: HOST_OPERATOR, path: '/v1/migrations', may: false },
-  'nobody comes anywhere': { peer: '', path: '/nowhere', may: false },
-  'anybody of the CA may ask for health': { peer: 'admin', path: '/healthz', may: true },
+  'the API server may read logs': { peer: LOG_READER, path: '/containerLogs/ns/pod/c', may: true },
+  'the API server may not pause guests': { peer: LOG_READER, path: `${VMI}/pause`, may: false },
+  'the API server may not open consoles': { peer: LOG_READER, path: `${VMI}/console`, may: false },
+  'the subresources API may pause guests': { peer: SUBRESOURCES, path: `${VMI}/pause`, may: true },
+  'the subresources API may open consoles': { peer: SUBRESOURCES, path: `${VMI}/console`, may: true },
+  'the subresources API may open displays': { peer: SUBRESOURCES, path: `${VMI}/vnc`, may: true },
+  'the subresources API may take screenshots': { peer: SUBRESOURCES, path: `${VMI}/vnc/screenshot`, may: true },
+  'the subresources API may connect to ports': { peer: SUBRESOURCES, path: `${VMI}/portforward/22/tcp`, may: true },
+  'the API server may not take screenshots': { peer: LOG_READER, path: `${VMI}/vnc/screenshot`, may: false },
+  'a node may not connect to ports': { peer: 'system:node:node-2', path: `${VMI}/portforward/22/tcp`, may: false },
+  'the host operator may not open displays': { peer: HOST_OPERATOR, path: `${VMI}/vnc`, may: false },
+  'the subresources API may read logs': { peer: SUBRESOURCES, path: '/containerLogs/ns/pod/c', may: true },
+  'the subresources API may read disks': { peer: SUBRESOURCES, path: `${CLAIM}/exportdisk`, may: true },
+  'the API server may not read disks': { peer: LOG_READER, path: `${CLAIM}/exportdisk`, may: false },
+  'the host operator may not read disks': { peer: HOST_OPERATOR, path: `${CLAIM}/exportdisk`, may: false },
+  'a node may not read logs': { peer: 'system:node:node-2', path: '/containerLogs/ns/pod/c', may: false },
+  'an administrator may not pause guests directly': { peer: 'admin', path: `${VMI}/pause`, may: false },
+  'the host reader may list guests': { peer: HOST_READER, path: '/host/v1/list', may: true },
+  'the host reader may read statistics': { peer: HOST_READER, path: '/host/v1/getAllVmStats', may: true },
+  'the host reader may not create guests': { peer: HOST_READER, path: '/host/v1/create', may: false },
+  'the host reader may not pause guests': { peer: HOST_READER, path: `${VMI}/pause`, may: false },
+  'the host operator may create guests': { peer: HOST_OPERATOR, path: '/host/v1/create', may: true },
+  'the host operator may list guests': { peer: HOST_OPERATOR, path: '/host/v1/list', may: true },
+  'the host operator may not open consoles': { peer: HOST_OPERATOR, path: `${VMI}/console`, may: false },
+  'the subresources API may not use the host API': { peer: SUBRESOURCES, path: '/host/v1/list', may: false },
+  'the API server may not use the host API': { peer: LOG_READER, path: '/host/v1/list', may: false },
+  'a node may migrate guests': { peer: 'system:node:node-2', path: '/v1/migrations', may: true },
+  'a node without a name may not migrate guests': { peer: 'system:node:', path: '/v1/migrations', may: false },
+  'a node may not open consoles': { peer: 'system:node:node-2', path: `${VMI}/console`, may: false },
+  'the subresources API may not migrate guests': { peer: SUBRESOURCES, path: '/v1/migrations', may: false },
+  'the API server may not migrate guests': { peer: LOG_READER, path: '/v1/migrations', may: false },
+  'the host operator may not migrate guests': { peer: HOST_OPERATOR, path: '/v1/migrations', may: false },
+  'a client without a name may not use unknown paths': { peer: '', path: '/nowhere', may: false },
+  'every client may read the health': { peer: 'admin', path: '/healthz', may: true },
 };
-for (const [name, { peer, path, may }] of Object.entries(peers)) {
-  test(name, () => {
-    assert.equal(refusal(peer, parseEndpointPath(path), 'GET', path)?.code, may ? undefined : 403);
+for (const [sentence, { peer, path, may }] of Object.entries(peers)) {
+  test(sentence, () => {
+    assert.equal(refuseRequest(peer, parseEndpointPath(path), 'GET', path)?.code, may ? undefined : 403);
   });
 }

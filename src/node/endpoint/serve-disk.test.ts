@@ -15,8 +15,8 @@ import { DiskRefused } from '#node/volumes-port.ts';
 
 const CONTENT = Buffer.from('the ledger');
 
-/** One disk; notes what becomes of it. */
-function aDoor(noted: string[]): DiskDoor {
+/** Access to one disk, which records the calls. */
+function fakeDisks(noted: string[]): DiskDoor {
   const close = async () => void noted.push('closed');
   return {
     async open() {
@@ -46,23 +46,23 @@ function aDoor(noted: string[]): DiskDoor {
   };
 }
 
-function ask(verb: 'exportdisk' | 'importdisk' | 'upload', claim = 'data') {
+function startTransfer(verb: 'exportdisk' | 'importdisk' | 'upload', claim = 'data') {
   const noted: string[] = [];
   const clock = new FakeClock();
   const [socket, far]: [Duplex, Duplex] = duplexPair();
-  const asked = Object.entries(clientHandshake(nonce(), [DISK_PROTOCOL]));
-  const headers = Object.fromEntries(asked.map(([name, value]) => [name.toLowerCase(), value]));
-  const upgrading = { request: { headers } as unknown as IncomingMessage, socket, head: Buffer.alloc(0) };
-  const parts = { door: aDoor(noted), clock, log: silentLog };
-  const served = serveDisk(parts, { kind: 'disk', verb, namespace: 'lab', claim }, upgrading);
+  const handshake = Object.entries(clientHandshake(nonce(), [DISK_PROTOCOL]));
+  const headers = Object.fromEntries(handshake.map(([name, value]) => [name.toLowerCase(), value]));
+  const upgrade = { request: { headers } as unknown as IncomingMessage, socket, head: Buffer.alloc(0) };
+  const parts = { disks: fakeDisks(noted), clock, log: silentLog };
+  const served = serveDisk(parts, { kind: 'disk', verb, namespace: 'lab', claim }, upgrade);
   return { noted, clock, served, far };
 }
 
-/** After the answer to the handshake. */
-async function connected(far: Duplex): Promise<WebSocketStream> {
+/** Reads the response to the handshake and returns the client's WebSocket. */
+async function connectWebSocket(far: Duplex): Promise<WebSocketStream> {
   const head = await new Promise<Buffer>((resolve) => {
     far.once('data', (chunk: Buffer) => {
-      // What comes next is the WebSocket's.
+      // Further data belongs to the WebSocket.
       far.pause();
       resolve(chunk);
     });
@@ -73,9 +73,9 @@ async function connected(far: Duplex): Promise<WebSocketStream> {
   return stream;
 }
 
-test('a disk goes out, and is closed then', async () => {
-  const { noted, served, far } = ask('exportdisk');
-  const reader = new DiskReader((await connected(far)) as AsyncIterable<Buffer>);
+test('exports a disk and closes it', async () => {
+  const { noted, served, far } = startTransfer('exportdisk');
+  const reader = new DiskReader((await connectWebSocket(far)) as AsyncIterable<Buffer>);
   const header = await reader.header();
   const pieces: Buffer[] = [];
   for await (const piece of reader.verified(header)) pieces.push(piece);
@@ -84,9 +84,9 @@ test('a disk goes out, and is closed then', async () => {
   assert.deepEqual(noted, ['closed']);
 });
 
-test('a disk comes in and is answered', async () => {
-  const { noted, served, far } = ask('importdisk');
-  const stream = await connected(far);
+test('imports a disk and sends its hash', async () => {
+  const { noted, served, far } = startTransfer('importdisk');
+  const stream = await connectWebSocket(far);
   const chunks = async function* () {
     yield CONTENT;
   };
@@ -97,14 +97,14 @@ test('a disk comes in and is answered', async () => {
   assert.deepEqual(noted, ['received the ledger', 'closed']);
 });
 
-const goesOn: Record<string, { offset: number; noted: string }> = {
-  'goes on where it stopped': { offset: 4, noted: 'received ledger from 4' },
-  'begins anew where what is there is not its own': { offset: 0, noted: 'received the ledger from 0' },
+const resumeCases: Record<string, { offset: number; noted: string }> = {
+  'continues at the offset of the earlier upload': { offset: 4, noted: 'received ledger from 4' },
+  'starts over if the client does not continue': { offset: 0, noted: 'received the ledger from 0' },
 };
-for (const [title, { offset, noted: want }] of Object.entries(goesOn)) {
-  test(`an upload ${title}`, async () => {
-    const { noted, served, far } = ask('upload');
-    const stream = await connected(far);
+for (const [sentence, { offset, noted: want }] of Object.entries(resumeCases)) {
+  test(`an upload ${sentence}`, async () => {
+    const { noted, served, far } = startTransfer('upload');
+    const stream = await connectWebSocket(far);
     const header = { size: CONTENT.length, format: 'raw' } as const;
     stream.write(diskLine(header));
     const reader = new DiskReader(stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>);
@@ -114,17 +114,17 @@ for (const [title, { offset, noted: want }] of Object.entries(goesOn)) {
     const chunks = async function* () {
       yield CONTENT.subarray(offset);
     };
-    const begun = { offset, hash: sha256(CONTENT.subarray(0, offset)) };
-    for await (const chunk of contentStream(header, chunks(), begun)) stream.write(chunk);
+    const resumed = { offset, hash: sha256(CONTENT.subarray(0, offset)) };
+    for await (const chunk of contentStream(header, chunks(), resumed)) stream.write(chunk);
     assert.deepEqual(await reader.answer(), { sha256: sha256(CONTENT).digest('hex') });
     await served;
     assert.deepEqual(noted, [want, 'closed']);
   });
 }
 
-test('an upload goes on nowhere else', async () => {
-  const { served, far, noted } = ask('upload');
-  const stream = await connected(far);
+test('refuses to continue an upload at another offset', async () => {
+  const { served, far, noted } = startTransfer('upload');
+  const stream = await connectWebSocket(far);
   stream.write(Buffer.concat([diskLine({ size: 10, format: 'raw' }), diskLine({ offset: 3 })]));
   const reader = new DiskReader(stream as AsyncIterable<Buffer>);
   await reader.progress();
@@ -133,18 +133,18 @@ test('an upload goes on nowhere else', async () => {
   assert.deepEqual(noted, ['closed']);
 });
 
-test('what is no disk is told so', async () => {
-  const { served, far } = ask('importdisk');
-  const stream = await connected(far);
+test('refuses data that is not a disk stream', async () => {
+  const { served, far } = startTransfer('importdisk');
+  const stream = await connectWebSocket(far);
   stream.write(Buffer.from('hello\n'));
   const answer = await new DiskReader(stream as AsyncIterable<Buffer>).answer();
   assert.deepEqual(answer, { error: 'a line is no JSON object' });
   await served;
 });
 
-test('who leaves in the middle leaves the disk', async () => {
-  const { noted, served, far } = ask('importdisk');
-  const stream = await connected(far);
+test('closes the disk if the client disconnects', async () => {
+  const { noted, served, far } = startTransfer('importdisk');
+  const stream = await connectWebSocket(far);
   stream.write(diskLine({ size: 100, format: 'raw' }));
   stream.write(Buffer.from('half'));
   stream.destroy();
@@ -152,21 +152,21 @@ test('who leaves in the middle leaves the disk', async () => {
   assert.deepEqual(noted, ['closed']);
 });
 
-test('who says nothing for long is let go', async () => {
-  const { noted, served, far, clock } = ask('importdisk');
-  const stream = await connected(far);
+test('closes an idle connection', async () => {
+  const { noted, served, far, clock } = startTransfer('importdisk');
+  const stream = await connectWebSocket(far);
   stream.resume();
-  const told = once(stream, 'error');
+  const failed = once(stream, 'error');
   await clock.advance(119_000);
   assert.deepEqual(noted, []);
   await clock.advance(1000);
   await served;
-  const [error] = (await told) as [Error];
-  assert.equal(error.message, 'nothing came for 120 seconds');
+  const [error] = (await failed) as [Error];
+  assert.equal(error.message, 'no data was transferred for 120 seconds');
   assert.deepEqual(noted, ['closed']);
 });
 
-test('a disk that is in use is refused before anything is sent', async () => {
-  const { served } = ask('importdisk', 'used');
+test('refuses a disk in use before anything is sent', async () => {
+  const { served } = startTransfer('importdisk', 'used');
   await assert.rejects(served, { name: 'ApiError', code: 409, message: 'it is in use by pod "p"' });
 });

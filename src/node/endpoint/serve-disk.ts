@@ -1,4 +1,4 @@
-/** GET .../exportdisk, .../importdisk and .../upload: the content of a disk as a WebSocket, as api/disk-stream.ts has it. */
+/** GET .../exportdisk, .../importdisk and .../upload: the content of a disk over a WebSocket (api/disk-stream.ts). */
 import { createHash } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import { once } from 'node:events';
@@ -13,44 +13,48 @@ import { WebSocketStream } from '#lib/websocket.ts';
 import type { DiskDoor } from '#node/endpoint/endpoint-agent.ts';
 import { headerText } from '#node/endpoint/header-text.ts';
 import type { EndpointRoute } from '#node/endpoint/route.ts';
-import type { Upgrading } from '#node/endpoint/plain-stream.ts';
+import type { UpgradeRequest } from '#node/endpoint/plain-stream.ts';
 import { DiskRefused, type DiskContent, type DiskUpload } from '#node/volumes-port.ts';
 
 type DiskRoute = Extract<EndpointRoute, { kind: 'disk' }>;
 
-/** Who neither sends nor reads for so long keeps a guest from starting for nothing. */
-const IDLE_MS = 120_000;
-/** As much of a message as a close of a WebSocket holds. */
+/** Closes idle connections, because guests cannot start while their disk is open. */
+const IDLE_TIMEOUT_MS = 120_000;
+/** Limit of the reason in a WebSocket close frame. */
 const MAX_REASON_BYTES = 120;
 
-export interface DiskParts {
-  /** Absent where the disks of the node are only pretended. */
-  readonly door: DiskDoor | undefined;
+export interface ServeDiskParts {
+  /** Undefined if the disks of the node are simulated. */
+  readonly disks: DiskDoor | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Throws ApiError as long as nothing was sent; resolves when the disk is closed again. */
-export async function serveDisk(parts: DiskParts, route: DiskRoute, upgrading: Upgrading): Promise<void> {
-  const { request } = upgrading;
-  if (request.headers.upgrade?.toLowerCase() !== 'websocket') throw badRequest('the content of a disk is a WebSocket');
+/** Throws ApiError before anything is sent. Resolves when the disk is closed. */
+export async function serveDisk(parts: ServeDiskParts, route: DiskRoute, upgrade: UpgradeRequest): Promise<void> {
+  const { request } = upgrade;
+  if (request.headers.upgrade?.toLowerCase() !== 'websocket')
+    throw badRequest('the content of a disk is a WebSocket; the request does not ask to upgrade to one');
   const handshake = serverHandshake((header) => headerText(request.headers[header]), [DISK_PROTOCOL]);
   if ('refused' in handshake) throw badRequest(handshake.refused.message);
   const opened = await open(parts, route);
   try {
-    if (upgrading.socket.destroyed) return;
-    upgrading.socket.write(handshake.head);
-    const stream = new WebSocketStream(upgrading.socket, { role: 'server', head: upgrading.head });
+    if (upgrade.socket.destroyed) return;
+    upgrade.socket.write(handshake.head);
+    const stream = new WebSocketStream(upgrade.socket, { role: 'server', head: upgrade.head });
     await transfer(opened, stream, parts, route);
   } finally {
     await opened.close();
   }
 }
 
-async function open({ door }: DiskParts, { verb, namespace, claim }: DiskRoute): Promise<DiskContent | DiskUpload> {
-  if (door === undefined) throw badRequest('this node has no disks to read or write');
+async function open(
+  { disks }: ServeDiskParts,
+  { verb, namespace, claim }: DiskRoute,
+): Promise<DiskContent | DiskUpload> {
+  if (disks === undefined) throw badRequest('this node has only simulated disks, which cannot be read or written');
   try {
-    return verb === 'exportdisk' ? await door.open(namespace, claim) : await door.replace(namespace, claim);
+    return verb === 'exportdisk' ? await disks.open(namespace, claim) : await disks.replace(namespace, claim);
   } catch (error) {
     if (error instanceof ApiError) throw error;
     const why = error instanceof Error ? error.message : String(error);
@@ -61,21 +65,28 @@ async function open({ door }: DiskParts, { verb, namespace, claim }: DiskRoute):
 async function transfer(
   opened: DiskContent | DiskUpload,
   stream: WebSocketStream,
-  { clock, log }: DiskParts,
+  { clock, log }: ServeDiskParts,
   { verb, namespace, claim }: DiskRoute,
 ): Promise<void> {
-  const ending = new AbortController();
-  stream.on('error', () => ending.abort(new Error('the connection broke')));
-  stream.once('close', () => ending.abort(new Error('the connection was closed')));
-  const watch = watchIdle(clock, () => stream.close(CLOSE.internal, `nothing came for ${IDLE_MS / 1000} seconds`));
-  const scene: Transfer = { stream, signal: ending.signal, moved: () => watch.moved(), working: watch.working };
+  const closing = new AbortController();
+  stream.on('error', () => closing.abort(new Error('the connection was lost')));
+  stream.once('close', () => closing.abort(new Error('the connection was closed')));
+  const idleTimer = startIdleTimer(clock, () =>
+    stream.close(CLOSE.internal, `no data was transferred for ${IDLE_TIMEOUT_MS / 1000} seconds`),
+  );
+  const context: TransferContext = {
+    stream,
+    signal: closing.signal,
+    recordActivity: idleTimer.recordActivity,
+    runBusy: idleTimer.runBusy,
+  };
   try {
-    if ('chunks' in opened) await send(opened, scene);
-    else await receive(opened, scene, { resumable: verb === UPLOAD_VERB });
+    if ('chunks' in opened) await send(opened, context);
+    else await receive(opened, context, { resumable: verb === UPLOAD_VERB });
     stream.end();
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    log.info({ err: error, verb, namespace, claim }, 'the content of a disk did not get through');
+    log.info({ err: error, verb, namespace, claim }, 'Cannot transfer the content of a disk');
     stream.close(
       CLOSE.internal,
       Buffer.from(why)
@@ -84,107 +95,111 @@ async function transfer(
         .replace(/\uFFFD+$/, ''),
     );
   } finally {
-    watch.stop();
+    idleTimer.stop();
   }
 }
 
-interface Transfer {
+interface TransferContext {
   readonly stream: WebSocketStream;
   readonly signal: AbortSignal;
-  moved(): void;
-  /** Nothing is to be expected of the other side until it is over. */
-  working<T>(work: Promise<T>): Promise<T>;
+  recordActivity(): void;
+  /** Suspends the idle timer until the work is done, because the client has nothing to send meanwhile. */
+  runBusy<T>(work: Promise<T>): Promise<T>;
 }
 
-async function send({ header, chunks }: DiskContent, { stream, signal, moved }: Transfer): Promise<void> {
-  // What a client says here means nothing, but its close is to be seen.
+async function send(
+  { header, chunks }: DiskContent,
+  { stream, signal, recordActivity }: TransferContext,
+): Promise<void> {
+  // Data of the client is ignored, but must be read to see when the connection closes.
   stream.resume();
   for await (const chunk of diskStream(header, chunks())) {
     signal.throwIfAborted();
-    await written(stream, chunk, signal);
-    moved();
+    await writeChunk(stream, chunk, signal);
+    recordActivity();
   }
 }
 
 async function receive(
   upload: DiskUpload,
-  { stream, signal, moved, working }: Transfer,
+  { stream, signal, recordActivity, runBusy }: TransferContext,
   { resumable }: { readonly resumable: boolean },
 ): Promise<void> {
-  const reader = new DiskReader(watched(stream, moved));
+  const reader = new DiskReader(readChunks(stream, recordActivity));
   let answer: DiskAnswer;
   try {
     const header = await reader.header();
-    const begun = resumable ? await begin(upload, header, reader, { stream, signal, moved, working }) : undefined;
+    const context = { stream, signal, recordActivity, runBusy };
+    const resumed = resumable ? await negotiateResume(upload, header, reader, context) : undefined;
     let sha256 = '';
-    const all = Promise.withResolvers<void>();
+    const installed = Promise.withResolvers<void>();
     const onDigest = (digest: string) => {
       sha256 = digest;
-      // It may take long to make a disk of it.
-      void working(all.promise);
+      // Installing the received content may take long.
+      void runBusy(installed.promise);
     };
     try {
-      await upload.receive(header, reader.verified(header, onDigest, begun), {
+      await upload.receive(header, reader.verified(header, onDigest, resumed), {
         signal,
-        ...(begun && { from: begun.offset }),
+        ...(resumed && { from: resumed.offset }),
       });
     } finally {
-      all.resolve();
+      installed.resolve();
     }
     answer = { sha256 };
   } catch (error) {
     signal.throwIfAborted();
     answer = { error: error instanceof Error ? error.message : String(error) };
   }
-  await written(stream, diskLine(answer), signal);
+  await writeChunk(stream, diskLine(answer), signal);
 }
 
-/** Tells how far an earlier try came, and hears whether it goes on there. */
-async function begin(
+/** Sends the progress of an earlier upload, and reads from which offset the client continues. */
+async function negotiateResume(
   upload: DiskUpload,
   header: DiskHeader,
   reader: DiskReader,
-  { stream, signal, working }: Transfer,
+  { stream, signal, runBusy }: TransferContext,
 ): Promise<Begun> {
-  const { offset, hash } = await working(upload.begun(header));
-  await written(stream, diskLine({ offset, sha256: hash.copy().digest('hex') }), signal);
+  const { offset, hash } = await runBusy(upload.begun(header));
+  await writeChunk(stream, diskLine({ offset, sha256: hash.copy().digest('hex') }), signal);
   const from = await reader.start(offset);
   return from === offset ? { offset, hash } : { offset: 0, hash: createHash('sha256') };
 }
 
-/** Not destroyed at its end, as other iterators of streams do: the answer goes the other way. */
-async function* watched(stream: Duplex, moved: () => void): AsyncGenerator<Buffer> {
+/** Yields the chunks without destroying the stream at the end, because the answer is still to be sent. */
+async function* readChunks(stream: Duplex, recordActivity: () => void): AsyncGenerator<Buffer> {
   for await (const chunk of stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    moved();
+    recordActivity();
     yield chunk;
   }
 }
 
-async function written(stream: Duplex, chunk: Buffer, signal: AbortSignal): Promise<void> {
+async function writeChunk(stream: Duplex, chunk: Buffer, signal: AbortSignal): Promise<void> {
   if (!stream.write(chunk)) await once(stream, 'drain', { signal });
 }
 
-function watchIdle(clock: Clock, onIdle: () => void) {
-  let movedAt = clock.elapsed();
-  let works = 0;
+function startIdleTimer(clock: Clock, onIdle: () => void) {
+  let activeAtMs = clock.elapsed();
+  let busyCount = 0;
   let stop = () => {};
-  const look = () => {
-    if (works > 0) movedAt = clock.elapsed();
-    const left = movedAt + IDLE_MS - clock.elapsed();
-    if (left <= 0) onIdle();
-    else stop = clock.after(left, look);
+  const check = () => {
+    if (busyCount > 0) activeAtMs = clock.elapsed();
+    const remainingMs = activeAtMs + IDLE_TIMEOUT_MS - clock.elapsed();
+    if (remainingMs <= 0) onIdle();
+    else stop = clock.after(remainingMs, check);
   };
-  look();
-  const moved = () => void (movedAt = clock.elapsed());
+  check();
+  const recordActivity = () => void (activeAtMs = clock.elapsed());
   return {
-    moved,
-    async working<T>(work: Promise<T>): Promise<T> {
-      works++;
+    recordActivity,
+    async runBusy<T>(work: Promise<T>): Promise<T> {
+      busyCount++;
       try {
         return await work;
       } finally {
-        works--;
-        moved();
+        busyCount--;
+        recordActivity();
       }
     },
     stop: () => stop(),

@@ -1,39 +1,39 @@
-/** GET .../vnc and .../vnc/screenshot: the display of a guest, to look at and to use, or as a picture. */
+/** GET .../vnc and .../vnc/screenshot: the display of a guest, as an interactive stream or as a picture. */
 import { ApiError, badRequest } from '#kube/api-error.ts';
 import { NoDisplay, type EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
-import { servePlainStream, type Upgrading } from '#node/endpoint/plain-stream.ts';
+import { servePlainStream, type UpgradeRequest } from '#node/endpoint/plain-stream.ts';
 import type { EndpointRoute } from '#node/endpoint/route.ts';
 import type { ConsoleParts } from '#node/endpoint/serve-console.ts';
-import { liveDomain, verbFault } from '#node/endpoint/serve-verb.ts';
+import { liveDomain, toVerbError } from '#node/endpoint/serve-verb.ts';
 
 type DisplayRoute = Extract<EndpointRoute, { kind: 'vnc' | 'screenshot' }>;
 
 const REPLACED = 'another user connected to the display of the target VM';
 
-/** Throws ApiError as long as nothing was sent; then the socket is the WebSocket's. */
+/** Throws ApiError before anything is sent; then the WebSocket owns the socket. */
 export async function serveVnc(
   { agent, sessions, log }: ConsoleParts,
   { namespace, name }: DisplayRoute,
   query: URLSearchParams,
-  upgrading: Upgrading,
+  upgrade: UpgradeRequest,
 ): Promise<void> {
   const { id } = liveDomain(agent, namespace, name);
-  const preserves = query.get('preserveSession') === 'true';
+  const preservesSession = query.get('preserveSession') === 'true';
   const refuseSecond = () => {
-    if (preserves && sessions.isOpen(id)) {
+    if (preservesSession && sessions.isOpen(id)) {
       throw new ApiError(503, 'ServiceUnavailable', 'Active VNC connection. Request denied.');
     }
   };
   refuseSecond();
-  await servePlainStream(upgrading, {
+  await servePlainStream(upgrade, {
     what: 'display',
     log: log.child({ namespace, name }),
     async open() {
       const display = await agent.openDisplay(id).catch((error: unknown) => {
-        throw displayFault('open the display of', name, error);
+        throw toDisplayError('open the display of', name, error);
       });
       try {
-        // Another one may have come meanwhile.
+        // Another session may have started meanwhile.
         refuseSecond();
       } catch (error) {
         display.destroy();
@@ -41,11 +41,11 @@ export async function serveVnc(
       }
       return display;
     },
-    joined: (client) => sessions.take(id, client, REPLACED),
+    onConnect: (client) => sessions.replace(id, client, REPLACED),
   });
 }
 
-/** A PNG. */
+/** Returns a PNG. */
 export async function serveScreenshot(
   agent: EndpointAgent,
   { namespace, name }: DisplayRoute,
@@ -55,11 +55,11 @@ export async function serveScreenshot(
   try {
     return await agent.screenshot(id, { moveCursor: query.get('moveCursor') === 'true' });
   } catch (error) {
-    throw displayFault('take a screenshot of', name, error);
+    throw toDisplayError('take a screenshot of', name, error);
   }
 }
 
-/** KubeVirt's words for a guest that has none, which a spec does not always tell: it may have been started without. */
-function displayFault(what: string, name: string, error: unknown): ApiError {
-  return error instanceof NoDisplay ? badRequest('No graphics devices are present.') : verbFault(what, name, error);
+/** Converts errors, with KubeVirt's message for a guest that was started without a display. */
+function toDisplayError(what: string, name: string, error: unknown): ApiError {
+  return error instanceof NoDisplay ? badRequest('No graphics devices are present.') : toVerbError(what, name, error);
 }

@@ -16,20 +16,20 @@ const codeOf = (error: unknown) => (error instanceof ApiError ? error.code : err
 
 const bodies: Record<string, { body: string; want: string | number }> = {
   'a call with parameters': { body: '{"vmList":["a"]}', want: 'list {"vmList":["a"]}' },
-  'a call without': { body: '', want: 'list {}' },
+  'a call without parameters': { body: '', want: 'list {}' },
   'a call with a list of parameters': { body: '[]', want: 400 },
-  'a call with no JSON': { body: '{', want: 400 },
+  'a call with invalid JSON': { body: '{', want: 400 },
 };
 for (const [sentence, { body, want }] of Object.entries(bodies)) {
   test(`${sentence} is ${typeof want === 'number' ? 'refused' : 'passed on'}`, async () => {
-    const asked = serveHost({ host: echo }, { kind: 'host', verb: 'list' }, Buffer.from(body), options);
-    assert.equal(await asked.then(({ status }) => status.message, codeOf), want);
+    const answer = serveHost({ host: echo }, { kind: 'host', verb: 'list' }, Buffer.from(body), options);
+    assert.equal(await answer.then(({ status }) => status.message, codeOf), want);
   });
 }
 
-test('a node without the host API says so', async () => {
-  const asked = serveHost({}, { kind: 'host', verb: 'list' }, Buffer.alloc(0), options);
-  assert.equal(await asked.then(() => 'answered', codeOf), 404);
+test('a node without the host API responds with 404', async () => {
+  const answer = serveHost({}, { kind: 'host', verb: 'list' }, Buffer.alloc(0), options);
+  assert.equal(await answer.then(() => 'answered', codeOf), 404);
 });
 
 function aRequest(headers: Record<string, string> = {}): { request: IncomingMessage; body: PassThrough } {
@@ -37,23 +37,23 @@ function aRequest(headers: Record<string, string> = {}): { request: IncomingMess
   return { body, request: Object.assign(body, { headers }) as unknown as IncomingMessage };
 }
 
-test('a body is read whole', async () => {
+test('reads a whole body', async () => {
   const { request, body } = aRequest();
   body.write('ab');
   body.end('cd');
   assert.equal((await readBody(request, 4)).toString(), 'abcd');
 });
 
-test('a body that is too large is refused, whatever it said before', async () => {
-  const liar = aRequest();
-  liar.body.end('abcde');
-  assert.equal(await readBody(liar.request, 4).then(() => 'read', codeOf), 413);
-  // Before a byte of it has come.
-  const honest = aRequest({ 'content-length': '5' });
-  assert.equal(await readBody(honest.request, 4).then(() => 'read', codeOf), 413);
+test('refuses a body that is too large, with or without content-length', async () => {
+  const undeclared = aRequest();
+  undeclared.body.end('abcde');
+  assert.equal(await readBody(undeclared.request, 4).then(() => 'read', codeOf), 413);
+  // Refused before any byte has arrived.
+  const declared = aRequest({ 'content-length': '5' });
+  assert.equal(await readBody(declared.request, 4).then(() => 'read', codeOf), 413);
 });
 
-test('a body that breaks off is no call', async () => {
+test('refuses an incomplete body', async () => {
   const { request, body } = aRequest();
   body.write('ab');
   body.destroy(new Error('cut'));

@@ -1,4 +1,4 @@
-/** POST /host/v1/<verb>: parameters as JSON in, the answer of the host API out. Who may ask is peer.ts's. */
+/** POST /host/v1/<verb>: executes a call of the host API, with JSON parameters and a JSON answer. peer.ts checks access. */
 import type { HostAnswer } from '#api/host-api.ts';
 import { ApiError, badRequest } from '#kube/api-error.ts';
 import { isRecord } from '#kube/meta.ts';
@@ -7,7 +7,7 @@ import type { EndpointRoute } from '#node/endpoint/route.ts';
 
 type HostRoute = Extract<EndpointRoute, { kind: 'host' }>;
 
-/** Throws ApiError for what is no call at all; what is wrong with a call is in its answer. */
+/** Throws ApiError for a malformed request. Errors of the call itself are in its answer. */
 export async function serveHost(
   { host }: Pick<EndpointAgent, 'host'>,
   { verb }: HostRoute,
@@ -17,17 +17,17 @@ export async function serveHost(
   if (host === undefined) {
     throw new ApiError(404, 'NotFound', 'this node does not serve the host API', { details: {} });
   }
-  return await host.call(verb, parametersOf(body), { signal });
+  return await host.call(verb, parseParameters(body), { signal });
 }
 
-function parametersOf(body: Buffer): Readonly<Record<string, unknown>> {
+function parseParameters(body: Buffer): Readonly<Record<string, unknown>> {
   if (body.length === 0) return {};
   let parameters: unknown;
   try {
     parameters = JSON.parse(body.toString('utf8'));
   } catch (error) {
-    throw badRequest(`the parameters are no JSON: ${error instanceof Error ? error.message : String(error)}`);
+    throw badRequest(`the parameters are not valid JSON: ${error instanceof Error ? error.message : String(error)}`);
   }
-  if (!isRecord(parameters)) throw badRequest('the parameters are no JSON object');
+  if (!isRecord(parameters)) throw badRequest('the parameters are not a JSON object');
   return parameters;
 }

@@ -1,23 +1,23 @@
-/** GET /v1/migrations: a stream between the agents of two nodes. What they say on it is migration/'s. */
+/** GET /v1/migrations: a stream between the agents of two nodes. migration/ handles the messages on it. */
 import { badRequest, internalError } from '#kube/api-error.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { headerText } from '#node/endpoint/header-text.ts';
-import type { Upgrading } from '#node/endpoint/plain-stream.ts';
+import type { UpgradeRequest } from '#node/endpoint/plain-stream.ts';
 
-/** What both sides call it in the header Upgrade. */
+/** The protocol in the Upgrade header. */
 export const MIGRATION_PROTOCOL = 'migration.selfsame.io';
 const KEEP_ALIVE_MS = 30_000;
 
-/** Throws ApiError as long as nothing was sent; then the socket is the agent's. `from`: by its certificate. */
+/** Throws ApiError before anything is sent; then the agent owns the socket. `from` is the node in the certificate. */
 export async function serveMigration(
   { migrations }: EndpointAgent,
   from: string | undefined,
-  { request, socket, head }: Upgrading,
+  { request, socket, head }: UpgradeRequest,
 ): Promise<void> {
   if (from === undefined || headerText(request.headers.upgrade)?.toLowerCase() !== MIGRATION_PROTOCOL) {
-    throw badRequest(`a migration is a stream of ${MIGRATION_PROTOCOL}`);
+    throw badRequest(`a migration is a stream; the request does not ask to upgrade to ${MIGRATION_PROTOCOL}`);
   }
-  if (migrations === undefined) throw internalError('guests of this node stay where they are');
+  if (migrations === undefined) throw internalError('this node does not support migrations');
   const lines = ['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', `Upgrade: ${MIGRATION_PROTOCOL}`];
   socket.write(`${lines.join('\r\n')}\r\n\r\n`);
   (socket as { setKeepAlive?(on: boolean, ms: number): void }).setKeepAlive?.(true, KEEP_ALIVE_MS);

@@ -3,30 +3,30 @@ import { conflict } from '#kube/api-error.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import type { Log } from '#lib/log.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
-import { servePlainStream, type Upgrading } from '#node/endpoint/plain-stream.ts';
+import { servePlainStream, type UpgradeRequest } from '#node/endpoint/plain-stream.ts';
 import type { EndpointRoute } from '#node/endpoint/route.ts';
-import { liveDomain, verbFault } from '#node/endpoint/serve-verb.ts';
+import { liveDomain, toVerbError } from '#node/endpoint/serve-verb.ts';
 
 type PortRoute = Extract<EndpointRoute, { kind: 'port' }>;
 
-/** Throws ApiError as long as nothing was sent; then the socket is the WebSocket's. */
+/** Throws ApiError before anything is sent; then the WebSocket owns the socket. */
 export async function servePort(
   { agent, log }: { readonly agent: EndpointAgent; readonly log: Log },
   { namespace, name, guestPort }: PortRoute,
-  upgrading: Upgrading,
+  upgrade: UpgradeRequest,
 ): Promise<void> {
   const { id, current } = liveDomain(agent, namespace, name);
   if (current.state !== 'running') {
     throw conflict({ group: KUBEVIRT_GROUP, plural: 'virtualmachineinstance' }, name, 'VMI is paused');
   }
-  await servePlainStream(upgrading, {
+  await servePlainStream(upgrade, {
     what: 'connection',
     log: log.child({ namespace, name, ...guestPort }),
     async open() {
       try {
         return await agent.openPort(id, guestPort);
       } catch (error) {
-        throw verbFault(`reach port ${guestPort.port}/${guestPort.protocol} of`, name, error);
+        throw toVerbError(`reach port ${guestPort.port}/${guestPort.protocol} of`, name, error);
       }
     },
   });

@@ -1,4 +1,4 @@
-/** Who looks at the console or the display of a guest: one at a time, and who comes later takes the place. */
+/** The open consoles or displays of guests. Each guest has one session; a new session replaces the previous one. */
 import { CLOSE } from '#lib/websocket-frames.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';
 
@@ -9,8 +9,8 @@ export class Sessions {
     return this.#open.has(id);
   }
 
-  /** Whoever was there is told why it ends. */
-  take(id: string, stream: WebSocketStream, why: string): void {
+  /** Starts a session. The previous one is closed with the reason `why`. */
+  replace(id: string, stream: WebSocketStream, why: string): void {
     this.#open.get(id)?.close(CLOSE.replaced, why);
     this.#open.set(id, stream);
     stream.once('close', () => {

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as answers from '#node/guest-agent/agent-answers.ts';
 
-test('the system of a guest, in the words of the API', () => {
-  const said = { id: 'debian', 'pretty-name': 'Debian 12', 'kernel-release': '6.1', version: '', variant: 'x' };
-  assert.deepEqual(answers.readOsInfo(said), { id: 'debian', prettyName: 'Debian 12', kernelRelease: '6.1' });
+test('the OS information is converted to the fields of the API', () => {
+  const answer = { id: 'debian', 'pretty-name': 'Debian 12', 'kernel-release': '6.1', version: '', variant: 'x' };
+  assert.deepEqual(answers.readOsInfo(answer), { id: 'debian', prettyName: 'Debian 12', kernelRelease: '6.1' });
 });
 
-const nonsense = [undefined, null, 5, 'text', [], {}, [5, null], { id: 7, zone: {} }, [{ name: 5, disk: 'x' }]];
-test('nonsense is no reason to fail', () => {
-  for (const value of nonsense) {
+const invalidAnswers = [undefined, null, 5, 'text', [], {}, [5, null], { id: 7, zone: {} }, [{ name: 5, disk: 'x' }]];
+test('malformed answers do not cause errors', () => {
+  for (const value of invalidAnswers) {
     assert.deepEqual(Object.keys(answers.readOsInfo(value)), []);
     for (const read of [answers.readUsers, answers.readFileSystems, answers.readInterfaces]) {
       assert.ok(Array.isArray(read(value)));
@@ -20,7 +20,7 @@ test('nonsense is no reason to fail', () => {
   }
 });
 
-test('what a guest says is cut, and its lists end', () => {
+test('long texts and lists are truncated', () => {
   const [user] = answers.readUsers([{ user: 'x'.repeat(10_000) }]);
   assert.equal(user?.userName.length, 256);
   assert.equal(answers.readUsers(Array.from({ length: 5000 }, () => ({ user: 'x' }))).length, 256);
@@ -28,15 +28,15 @@ test('what a guest says is cut, and its lists end', () => {
   assert.equal(answers.readInterfaces(nics).length, 32);
 });
 
-test('a time zone has its name and its seconds', () => {
+test('a time zone has a name and an offset in seconds', () => {
   assert.equal(answers.readTimezone({ zone: 'CEST', offset: 7200 }), 'CEST, 7200');
   assert.equal(answers.readTimezone({ offset: 0 }), ', 0');
 });
 
-test('file systems with their disks', () => {
+test('file systems are converted with their disks', () => {
   const disk = [{ 'bus-type': 'virtio', serial: 'S1', bus: 0 }];
-  const said = [{ name: 'vda1', mountpoint: '/', type: 'ext4', 'used-bytes': 1, 'total-bytes': 2, disk }];
-  assert.deepEqual(answers.readFileSystems(said), [
+  const answer = [{ name: 'vda1', mountpoint: '/', type: 'ext4', 'used-bytes': 1, 'total-bytes': 2, disk }];
+  assert.deepEqual(answers.readFileSystems(answer), [
     {
       diskName: 'vda1',
       mountPoint: '/',
@@ -52,8 +52,8 @@ const own = [
   { name: 'default', mac: '02:00:00:00:00:0a', infoSource: 'domain' },
   { name: 'other', mac: '02:00:00:00:00:0b', infoSource: 'domain' },
 ];
-test('addresses are those of the interface of the same MAC, IPv4 first and those of the link last', () => {
-  const said = answers.readInterfaces([
+test('addresses are assigned by MAC address, IPv4 first and link-local last', () => {
+  const reported = answers.readInterfaces([
     { name: 'lo', 'ip-addresses': [{ 'ip-address': '127.0.0.1' }] },
     {
       name: 'eth0',
@@ -62,7 +62,7 @@ test('addresses are those of the interface of the same MAC, IPv4 first and those
     },
     { name: 'docker0', 'hardware-address': '02:42:00:00:00:01', 'ip-addresses': [{ 'ip-address': '172.17.0.1' }] },
   ]);
-  assert.deepEqual(answers.mergeInterfaces(own, said), [
+  assert.deepEqual(answers.mergeInterfaces(own, reported), [
     {
       name: 'default',
       mac: '02:00:00:00:00:0a',
@@ -83,17 +83,22 @@ test('addresses are those of the interface of the same MAC, IPv4 first and those
   assert.deepEqual(answers.mergeInterfaces(own, undefined), own);
 });
 
-test('what is no address is none', () => {
-  const said = ['10.0.0.1', 'x'.repeat(200), 'localhost', '::1', '10.0.0.1/24'].map((ip) => ({ 'ip-address': ip }));
-  assert.deepEqual(answers.readInterfaces([{ name: 'eth0', 'ip-addresses': said }])[0]?.addresses, ['10.0.0.1', '::1']);
+test('invalid addresses are left out', () => {
+  const addresses = ['10.0.0.1', 'x'.repeat(200), 'localhost', '::1', '10.0.0.1/24'].map((ip) => ({
+    'ip-address': ip,
+  }));
+  assert.deepEqual(answers.readInterfaces([{ name: 'eth0', 'ip-addresses': addresses }])[0]?.addresses, [
+    '10.0.0.1',
+    '::1',
+  ]);
 });
 
-test('of interfaces with one MAC address the first with addresses counts', () => {
+test('the first interface with addresses counts if several share a MAC address', () => {
   const named = (name: string, ...ips: string[]) => ({
     ...{ name, 'hardware-address': '02:00:00:00:00:0a' },
     'ip-addresses': ips.map((ip) => ({ 'ip-address': ip })),
   });
-  const merge = (...said: object[]) => answers.mergeInterfaces(own.slice(0, 1), answers.readInterfaces(said))[0];
+  const merge = (...rows: object[]) => answers.mergeInterfaces(own.slice(0, 1), answers.readInterfaces(rows))[0];
   const [card, vlan] = [named('eth0', '10.0.0.1'), named('eth0.5', '10.5.0.1')];
   assert.equal(merge(card, vlan, named('macvlan0'))?.ipAddress, '10.0.0.1');
   const bridged = merge(named('eth0'), named('br0', '10.0.0.7'));

@@ -1,7 +1,6 @@
 /**
- * What this process last heard from the agents of its guests: their systems and addresses. An agent that connects is asked
- * at once, and then again and again, less often the longer nothing changes. All of it may be forgotten: a new agent of the
- * node asks each guest once.
+ * Reads operating systems and addresses from guest agents. An agent is read when it connects and then periodically, less
+ * often while nothing changes. The reports are kept in memory only: a new agent of the node reads each guest again.
  */
 import type { GuestOsInfo } from '#api/guest-info.ts';
 import { deepEqual } from '#kube/deep.ts';
@@ -17,12 +16,12 @@ export interface AgentNews {
   readonly interfaces: readonly AgentInterface[];
 }
 
-interface Page {
+interface ReadingState {
   readonly startedAtMs: number;
-  news?: AgentNews;
-  /** Readings one after the other that found nothing new, or nobody. */
-  idle: number;
-  /** By Clock.elapsed. */
+  report?: AgentNews;
+  /** Number of consecutive reads without a change or an answer. */
+  unchangedReads: number;
+  /** Time of the next read, by Clock.elapsed. */
   dueAtMs: number;
 }
 
@@ -33,14 +32,14 @@ export interface AgentReaderOptions {
 }
 
 const CONCURRENCY = 8;
-const AGAIN = { firstMs: 2000, maxMs: 60_000 };
+const READ_BACKOFF = { firstMs: 2000, maxMs: 60_000 };
 
 export class AgentReader {
   readonly #options: AgentReaderOptions;
-  readonly #pages = new Map<string, Page>();
+  readonly #states = new Map<string, ReadingState>();
   readonly #queue: WorkQueue;
   readonly #listeners = new Set<(id: string) => void>();
-  readonly #leave: () => void;
+  readonly #unsubscribe: () => void;
 
   constructor(options: AgentReaderOptions) {
     this.#options = options;
@@ -48,17 +47,17 @@ export class AgentReader {
     this.#queue = new WorkQueue({
       clock,
       concurrency: CONCURRENCY,
-      backoff: AGAIN,
-      work: (id) => this.#look(id),
-      onError: (id, err) => log.warn({ err, domain: id }, 'Cannot ask a guest agent; trying again'),
+      backoff: READ_BACKOFF,
+      work: (id) => this.#readIfDue(id),
+      onError: (id, err) => log.warn({ err, domain: id }, 'Cannot read a guest agent; it will be tried again'),
     });
-    this.#leave = hypervisor.onChange((id) => this.#queue.add(id));
+    this.#unsubscribe = hypervisor.onChange((id) => this.#queue.add(id));
     for (const { id } of hypervisor.list()) this.#queue.add(id);
   }
 
-  /** Undefined while its agent is not connected, or has not answered yet. */
+  /** Returns undefined if the guest agent is not connected or has not answered yet. */
   get(id: string): AgentNews | undefined {
-    return this.#pages.get(id)?.news;
+    return this.#states.get(id)?.report;
   }
 
   onChange(listener: (id: string) => void): void {
@@ -70,40 +69,40 @@ export class AgentReader {
   }
 
   async stop(): Promise<void> {
-    this.#leave();
+    this.#unsubscribe();
     this.#listeners.clear();
     await this.#queue.shutdown();
   }
 
-  async #look(id: string): Promise<WorkResult> {
+  async #readIfDue(id: string): Promise<WorkResult> {
     const { hypervisor, clock } = this.#options;
     const domain = hypervisor.get(id);
     if (domain?.agent !== 'connected') {
-      if (this.#pages.delete(id)) this.#tell(id);
+      if (this.#states.delete(id)) this.#notify(id);
       return {};
     }
-    let page = this.#pages.get(id);
-    if (page?.startedAtMs !== domain.startedAtMs) {
-      page = { startedAtMs: domain.startedAtMs, idle: 0, dueAtMs: 0 };
-      this.#pages.set(id, page);
+    let state = this.#states.get(id);
+    if (state?.startedAtMs !== domain.startedAtMs) {
+      state = { startedAtMs: domain.startedAtMs, unchangedReads: 0, dueAtMs: 0 };
+      this.#states.set(id, state);
     }
-    // A guest that stands still, or may not write, answers nothing; it is told when that is over.
+    // A paused or frozen guest does not answer. The hypervisor reports a change when that is over.
     if (domain.current.state !== 'running' || domain.frozenUntilMs !== undefined) return {};
-    const waitMs = page.dueAtMs - clock.elapsed();
+    const waitMs = state.dueAtMs - clock.elapsed();
     if (waitMs > 0) return { afterMs: waitMs };
-    const news = await this.#read(id);
-    const isNews = news !== undefined && !deepEqual(news, page.news);
-    page.idle = isNews ? 0 : page.idle + 1;
-    const afterMs = backoffMs(page.idle + 1, AGAIN);
-    page.dueAtMs = clock.elapsed() + afterMs;
-    if (isNews) {
-      page.news = news;
-      this.#tell(id);
+    const report = await this.#read(id);
+    const isChanged = report !== undefined && !deepEqual(report, state.report);
+    state.unchangedReads = isChanged ? 0 : state.unchangedReads + 1;
+    const afterMs = backoffMs(state.unchangedReads + 1, READ_BACKOFF);
+    state.dueAtMs = clock.elapsed() + afterMs;
+    if (isChanged) {
+      state.report = report;
+      this.#notify(id);
     }
     return { afterMs };
   }
 
-  /** Undefined where it does not answer; one that is busy is asked again later. */
+  /** Returns undefined if the guest agent does not answer. */
   async #read(id: string): Promise<AgentNews | undefined> {
     const { hypervisor } = this.#options;
     const ask = (execute: string) => hypervisor.askAgent(id, { execute });
@@ -116,7 +115,7 @@ export class AgentReader {
     }
   }
 
-  #tell(id: string): void {
+  #notify(id: string): void {
     for (const listener of this.#listeners) listener(id);
   }
 }

@@ -1,13 +1,13 @@
-/** What people ask of a guest's agent: each answer is asked for when it is wanted, and put together as KubeVirt does. */
+/** Reads guest information for users, on demand and in KubeVirt's format. */
 import type { GuestAgentInfo, GuestRead } from '#api/guest-info.ts';
 import * as answers from '#node/guest-agent/agent-answers.ts';
 import { GuestAgentError } from '#node/hypervisor/guest-lines.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 
-type Asked = Pick<Hypervisor, 'get' | 'askAgent'>;
+type AgentAccess = Pick<Hypervisor, 'get' | 'askAgent'>;
 
 /** Throws GuestAgentError. */
-export async function readGuest(hypervisor: Asked, id: string, what: GuestRead): Promise<object> {
+export async function readGuest(hypervisor: AgentAccess, id: string, what: GuestRead): Promise<object> {
   const ask = (execute: string) => hypervisor.askAgent(id, { execute });
   switch (what) {
     case 'userlist':
@@ -15,12 +15,12 @@ export async function readGuest(hypervisor: Asked, id: string, what: GuestRead):
     case 'filesystemlist':
       return { metadata: {}, items: answers.readFileSystems(await ask('guest-get-fsinfo')) };
     case 'guestosinfo':
-      return agentInfo(hypervisor, id);
+      return readAgentInfo(hypervisor, id);
   }
 }
 
-/** What an old agent does not know is left out. */
-async function agentInfo(hypervisor: Asked, id: string): Promise<GuestAgentInfo> {
+/** Commands that an old guest agent does not know are left out. */
+async function readAgentInfo(hypervisor: AgentAccess, id: string): Promise<GuestAgentInfo> {
   const ask = async (execute: string) => {
     try {
       return await hypervisor.askAgent(id, { execute });

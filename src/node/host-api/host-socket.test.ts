@@ -56,8 +56,8 @@ test('what is no call is told as such', async (t) => {
   assert.match(await ask({ method: 'GET' }), /^405 /);
   assert.match(await ask({ path: '/host/v1/format' }), /^404 /);
   assert.match(await ask({ path: '/healthz' }), /^404 /);
-  assert.match(await ask({ body: '[]' }), /^400 .*the parameters are no JSON object/);
-  assert.match(await ask({ body: '{' }), /^400 .*the parameters are no JSON/);
+  assert.match(await ask({ body: '[]' }), /^400 .*the parameters are not a JSON object/);
+  assert.match(await ask({ body: '{' }), /^400 .*the parameters are not valid JSON/);
   assert.match(await ask({ body: 'x'.repeat(5 * 1024 * 1024) }), /^413 /);
 });
 

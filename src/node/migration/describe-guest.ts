@@ -1,4 +1,4 @@
-/** What the source tells of a guest before it goes: as it is now, and what becomes of each of its disks. */
+/** Builds the first message of a migration: the current definition of the guest, and how each of its disks is moved. */
 import { open, stat } from 'node:fs/promises';
 import { claimNamesOf } from '#api/claim-names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -8,37 +8,37 @@ import type { Stored } from '#kube/meta.ts';
 import type { DiskDevice, DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { Domain, Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { MovingDisk } from '#node/hypervisor/migration.ts';
-import type { Begin } from '#node/migration/messages.ts';
-import { placeOf } from '#node/migration/source-place.ts';
+import type { BeginMessage } from '#node/migration/messages.ts';
+import { describeDirectory } from '#node/migration/source-directory.ts';
 import type { VolumeLookups } from '#node/volumes-port.ts';
 
-/** All of a guest together. */
+/** Limit for the contents of all small disks of a guest. */
 export const MAX_CONTENT_BYTES = 4 * 1024 * 1024;
 
-/** Of what `stat` counts. */
+/** The unit of `stat`. */
 const BLOCK_BYTES = 512;
 
-/** Throws, with a sentence for people, where the guest cannot go. */
+/** Throws if the guest cannot be migrated, with a message for the user. */
 export async function describeGuest(
   uid: string,
   vmi: Stored<VirtualMachineInstance>,
   domain: Domain,
   { hypervisor, lookups }: { readonly hypervisor: Hypervisor; readonly lookups: VolumeLookups },
-): Promise<Begin> {
+): Promise<BeginMessage> {
   const { namespace = '', name, uid: instanceUid } = vmi.metadata;
   const inspection = hypervisor.inspect(domain.id);
-  if (inspection === undefined) throw new Error('the guest is not there any more');
+  if (inspection === undefined) throw new Error('the guest no longer exists');
   const { definition } = inspection;
   const moves = volumeMoves(vmi.spec, await boundVolumes(vmi, lookups));
-  const media = disksWithMedia(definition).map((disk) => ({ disk, move: moveOf(disk, moves) }));
+  const media = disksWithMedia(definition).map((disk) => ({ disk, move: requireMove(disk, moves) }));
   const sizes = await hypervisor.diskSizes(domain.id);
-  // Simulated guests have none, and their disks need not be files.
+  // Simulated guests have no directory, and their disks may not be files.
   const dir = hypervisor.workingDir(domain.id);
   const disks: MovingDisk[] = [];
   for (const { disk, move } of media) {
     if (move.is !== 'moves') continue;
     const bytes = sizes.get(disk.id);
-    if (bytes === undefined) throw new Error(`the hypervisor does not tell how large the disk ${disk.name} is`);
+    if (bytes === undefined) throw new Error(`the hypervisor does not report the size of disk "${disk.name}"`);
     disks.push({
       deviceId: disk.id,
       bytes,
@@ -55,7 +55,7 @@ export async function describeGuest(
     paused: domain.current.state === 'paused',
     disks,
     contents: await readContents(media.flatMap(({ disk, move }) => (move.is === 'content' ? [disk] : []))),
-    place: dir === undefined ? undefined : await placeOf(dir),
+    place: dir === undefined ? undefined : await describeDirectory(dir),
   };
 }
 
@@ -63,9 +63,10 @@ function disksWithMedia({ devices }: DomainDefinition): DiskDevice[] {
   return devices.filter((device) => device.type === 'disk').filter(({ source }) => source !== undefined);
 }
 
-function moveOf({ name }: DiskDevice, moves: ReadonlyMap<string, VolumeMove>): VolumeMove {
+function requireMove({ name }: DiskDevice, moves: ReadonlyMap<string, VolumeMove>): VolumeMove {
   const move = moves.get(name);
-  if (move === undefined) throw new Error(`the disk ${name} is in the guest, but not in its instance`);
+  if (move === undefined)
+    throw new Error(`disk "${name}" of the guest is not in the spec of its VirtualMachineInstance`);
   if (move.is === 'stays') throw new Error(move.why);
   return move;
 }
@@ -90,17 +91,18 @@ async function boundVolumes(
 
 async function readContents(disks: readonly DiskDevice[]): Promise<Readonly<Record<string, string>>> {
   const contents = new Map<string, string>();
-  let leftBytes = MAX_CONTENT_BYTES;
+  let remainingBytes = MAX_CONTENT_BYTES;
   for (const { id, name, source } of disks) {
-    const content = await readBounded(source?.path ?? '', leftBytes);
-    if (content === undefined) throw new Error(`the disk ${name} is too large to be sent as it is`);
-    leftBytes -= content.length;
+    const content = await readBounded(source?.path ?? '', remainingBytes);
+    if (content === undefined)
+      throw new Error(`disk "${name}" is too large: read-only disks may have ${MAX_CONTENT_BYTES} bytes in total`);
+    remainingBytes -= content.length;
     contents.set(id, content.toString('base64'));
   }
   return Object.fromEntries(contents);
 }
 
-/** Undefined where there is more. */
+/** Returns the content of a file, or undefined if it is longer than the limit. */
 async function readBounded(path: string, maxBytes: number): Promise<Buffer | undefined> {
   const file = await open(path, 'r');
   try {

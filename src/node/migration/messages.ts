@@ -1,40 +1,41 @@
 /**
- * What the agents of two nodes say to each other about one migration, as lines of JSON over a stream that TLS has
- * authenticated on both sides. The source speaks first, and decides.
+ * The messages between the agents of two nodes about one migration: lines of JSON over a stream with mutual TLS. The source
+ * sends the first message and decides about the outcome.
  *
  *   source                      target
- *   begin ────────────────────►          looks the instance up, prepares volumes and a guest that waits
+ *   begin ────────────────────►          checks the instance, prepares volumes and a waiting guest
  *         ◄──────────────────── ready    (or refused)
  *   ... the hypervisors send memory and disks to each other ...
- *   sent ─────────────────────►          has all of it, on disk
- *         ◄──────────────────── stored   (or failed); from here on the target does nothing unless it knows the outcome
- *   migrated ─────────────────►          the source has written it down first
- *         ◄──────────────────── arrived  the guest goes on
+ *   sent ─────────────────────►          stores everything on disk
+ *         ◄──────────────────── stored   (or failed); from now on the target acts only when it knows the outcome
+ *   migrated ─────────────────►          sent after the source has recorded it on disk
+ *         ◄──────────────────── arrived  the guest runs on the target
  *
- * Before `migrated` the source may say `aborted` at any time, the target `failed` before `stored`. A stream that breaks
- * before `migrated` was written means aborted. A target that was cut off after `stored` asks: outcome.
+ * Before `migrated` the source may send `aborted` at any time; before `stored` the target may send `failed`. If the
+ * connection is lost before `migrated` is recorded, the migration is aborted. A target whose connection is lost after
+ * `stored` asks for the outcome on a new stream.
  */
 import type { MigrationDoor, MovingDisk } from '#node/hypervisor/migration.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 
-export interface Begin {
+export interface BeginMessage {
   readonly type: 'begin';
-  /** Of the VirtualMachineInstanceMigration. */
+  /** Uid of the VirtualMachineInstanceMigration. */
   readonly uid: string;
   readonly instance: { readonly namespace: string; readonly name: string; readonly uid: string };
-  /** As it is at the source, with the source's paths. */
+  /** The definition at the source, with the paths of the source. */
   readonly definition: DomainDefinition;
   readonly startedAtMs: number;
   readonly paused: boolean;
   readonly disks: readonly MovingDisk[];
-  /** Small disks that nobody can write (cloud-init): their content, base64, by id of the device. */
+  /** Contents of small read-only disks (cloud-init) in base64, by device id. */
   readonly contents: Readonly<Record<string, string>>;
-  /** To find out whether both see the same files. */
-  readonly place: SourcePlace | undefined;
+  /** Lets the target find out whether both agents see the same files. */
+  readonly place: SourceDirectory | undefined;
 }
 
-/** A directory of the source, told so that nothing else can be taken for it. */
-export interface SourcePlace {
+/** Identifies a directory of the source unambiguously. */
+export interface SourceDirectory {
   readonly bootId: string;
   readonly dir: string;
   /** `<device>:<inode>` */
@@ -42,17 +43,17 @@ export interface SourcePlace {
 }
 
 export type FromSource =
-  | Begin
-  | SentWord
+  | BeginMessage
+  | SentMessage
   | { readonly type: 'migrated' }
   | { readonly type: 'aborted'; readonly message: string }
-  | StillThere;
+  | KeepAlive;
 
-export interface SentWord {
+export interface SentMessage {
   readonly type: 'sent';
-  /** How long the guest has stood still by now. */
+  /** Time for which the guest has been paused so far. */
   readonly standsStillMs: number;
-  /** In base64, with its SHA-256 in hex. */
+  /** The EFI variables in base64, with their SHA-256 in hex. */
   readonly nvram?: string;
   readonly sha256?: string;
 }
@@ -62,24 +63,27 @@ export type FromTarget =
   | { readonly type: 'refused'; readonly message: string }
   | { readonly type: 'stored' }
   | { readonly type: 'failed'; readonly message: string }
-  /** `downtimeMs`: how long it stood still in all. */
+  /** `downtimeMs` is the total time for which the guest was paused. */
   | { readonly type: 'arrived'; readonly downtimeMs: number }
-  | StillThere;
+  | KeepAlive;
 
-/** Said now and then, so that silence means that nobody is there. */
-export interface StillThere {
+/** Sent periodically, so that silence means a lost connection. */
+export interface KeepAlive {
   readonly type: 'still-there';
 }
 
-/** What a target that was cut off asks the source, on a stream of its own; its only line. */
-export interface AskOutcome {
+/** Sent by a target whose connection was lost, as the only message of a new stream. */
+export interface OutcomeRequest {
   readonly type: 'outcome';
   readonly uid: string;
   readonly instanceUid: string;
 }
 
-/** `undecided`: ask again. `aborted` also where the source knows nothing of it: a record of `migrated` stays until the target has arrived. */
-export interface Outcome {
+/**
+ * `undecided` means that the target has to ask again. The source also answers `aborted` if it does not know the migration:
+ * it keeps a record of `migrated` until the guest has arrived.
+ */
+export interface OutcomeResponse {
   readonly type: 'outcome';
   readonly is: 'migrated' | 'aborted' | 'undecided';
 }

@@ -1,4 +1,4 @@
-/** The first half of a guest's way in: whether it is to come here at all, and all that it will stand on. */
+/** Checks that an incoming guest is expected, and prepares its volumes and the domain that receives it. */
 import { MIGRATION_UID_LABEL } from '#api/names.ts';
 import { needsState, stateClaimIn } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -10,16 +10,16 @@ import type { Stored } from '#kube/meta.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
 import { backoffMs } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
-import { isActive } from '#node/domains/active-pod.ts';
+import { isActivePod } from '#node/domains/active-pod.ts';
 import type { NodeFacts } from '#node/domains/domain-world.ts';
-import { BY_INSTANCE } from '#node/domains/observe-domain.ts';
-import { getIfThere, volumeLookups, type GuestKernel } from '#node/domains/start-domain.ts';
+import { PODS_BY_INSTANCE } from '#node/domains/observe-domain.ts';
+import { getIfExists, volumeLookups, type GuestKernel } from '#node/domains/start-domain.ts';
 import type { Turns } from '#node/domains/turns.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { Incoming, MigrationDoor } from '#node/hypervisor/migration.ts';
-import type { Begin } from '#node/migration/messages.ts';
+import type { BeginMessage } from '#node/migration/messages.ts';
 import { retarget } from '#node/migration/retarget.ts';
-import { isHere } from '#node/migration/source-place.ts';
+import { isLocalDirectory } from '#node/migration/source-directory.ts';
 import type { PreparedVolume, Volumes } from '#node/volumes-port.ts';
 
 export interface PrepareParts {
@@ -27,153 +27,161 @@ export interface PrepareParts {
   readonly pods: Informer<Pod>;
   readonly hypervisor: Hypervisor;
   readonly volumes: Volumes;
-  readonly turns: Turns;
+  readonly locks: Turns;
   readonly guest: GuestKernel | undefined;
   readonly node: NodeFacts;
   readonly clock: Clock;
-  /** An earlier guest of this id is to be cleared away. */
+  /** Called when an earlier guest with this id has to be removed. */
   onChange(id: string): void;
 }
 
 export interface PrepareOptions {
   readonly signal: AbortSignal;
-  /** From now on what fails is this pod's business. */
+  /** Called when the instance and its pod are known; later failures are reported in that pod. */
   onFound(vmi: Stored<VirtualMachineInstance>): void;
 }
 
-interface Found {
+interface TargetObjects {
   readonly vmi: Stored<VirtualMachineInstance>;
   readonly pod: Stored<Pod>;
 }
 
-/** What is not here yet comes within this, or not at all: the pod in our cache, the word of the instance, a volume. */
-const WAIT_MS = 30_000;
+/** Limit of the wait for the pod in the cache, for the instance's status, and for volumes. */
+const READY_TIMEOUT_MS = 30_000;
 const BACKOFF = { firstMs: 50, maxMs: 1000 };
 const DISK_PREFIX = 'disk-';
 
-/** Waits for what is on its way; throws, with a sentence for people, where the guest cannot come. */
+/** Waits until everything is ready. Throws if the guest cannot be received, with a message for the user. */
 export async function prepareGuest(
-  begin: Begin,
+  begin: BeginMessage,
   from: string,
   parts: PrepareParts,
   { signal, onFound }: PrepareOptions,
 ): Promise<{ readonly vmi: Stored<VirtualMachineInstance>; readonly door: MigrationDoor }> {
-  const found = await patiently(() => lookUp(begin, from, parts, signal), parts, signal);
+  const found = await retryUntilReady(() => findTarget(begin, from, parts, signal), parts, signal);
   onFound(found.vmi);
-  const reach = await reachOf(begin, parts.node);
-  const door = await patiently(
-    () => parts.turns.take(begin.instance.uid, () => receive(begin, from, reach, found, parts, signal)),
+  const reach = await findReach(begin, parts.node);
+  const door = await retryUntilReady(
+    () => parts.locks.take(begin.instance.uid, () => receive(begin, from, reach, found, parts, signal)),
     parts,
     signal,
   );
   return { vmi: found.vmi, door };
 }
 
-/** What may be otherwise in a moment; everything else is thrown. */
-interface NotYet {
-  readonly notYet: string;
+/** A refusal that may be resolved soon. All others are thrown. */
+interface NotReady {
+  readonly notReady: string;
 }
 
-async function patiently<T extends object>(
-  look: () => Promise<T | NotYet>,
+async function retryUntilReady<T extends object>(
+  attempt: () => Promise<T | NotReady>,
   { clock }: PrepareParts,
   signal: AbortSignal,
 ): Promise<T> {
-  const untilMs = clock.elapsed() + WAIT_MS;
+  const untilMs = clock.elapsed() + READY_TIMEOUT_MS;
   for (let tries = 1; ; tries++) {
     signal.throwIfAborted();
-    const seen = await look();
-    if (!('notYet' in seen)) return seen;
-    if (clock.elapsed() >= untilMs) throw new Error(seen.notYet);
+    const result = await attempt();
+    if (!('notReady' in result)) return result;
+    if (clock.elapsed() >= untilMs) throw new Error(result.notReady);
     await delay(clock, backoffMs(tries, BACKOFF), { signal });
   }
 }
 
-/** Live: who asks is only believed where the controller of migrations says the same. */
-async function lookUp(
-  { uid, instance }: Begin,
+/**
+ * Finds the instance and its pod. Reads the instance from the API: the request of the source counts only if the migration
+ * controller has written the same to the status.
+ */
+async function findTarget(
+  { uid, instance }: BeginMessage,
   from: string,
   { client, pods, node }: PrepareParts,
   signal: AbortSignal,
-): Promise<Found | NotYet> {
+): Promise<TargetObjects | NotReady> {
   const { namespace, name } = instance;
-  const vmi = await getIfThere(client, VIRTUAL_MACHINE_INSTANCES, { namespace, name }, signal);
-  if (vmi?.metadata.uid !== instance.uid) throw new Error(`there is no instance ${namespace}/${name} of this uid`);
-  const { migrationState: told } = vmi.status ?? {};
-  const isTold = told?.migrationUid === uid && told.sourceNode === from && told.targetNode === node.name;
-  if (!isTold || told.completed === true) throw new Error(`the instance ${namespace}/${name} is not to come here`);
+  const vmi = await getIfExists(client, VIRTUAL_MACHINE_INSTANCES, { namespace, name }, signal);
+  if (vmi?.metadata.uid !== instance.uid)
+    throw new Error(`VirtualMachineInstance "${namespace}/${name}" with uid ${instance.uid} does not exist`);
+  const { migrationState: state } = vmi.status ?? {};
+  const isExpected = state?.migrationUid === uid && state.sourceNode === from && state.targetNode === node.name;
+  if (!isExpected || state.completed === true)
+    throw new Error(
+      `the status of VirtualMachineInstance "${namespace}/${name}" does not name this migration to node ${node.name}`,
+    );
   const pod = pods
-    .byIndex(BY_INSTANCE, instance.uid)
-    .find(({ metadata }) => metadata.labels?.[MIGRATION_UID_LABEL] === uid && metadata.name === told.targetPod);
-  if (pod === undefined || !isActive(pod, vmi)) return { notYet: `the pod ${told.targetPod ?? ''} is not known here` };
+    .byIndex(PODS_BY_INSTANCE, instance.uid)
+    .find(({ metadata }) => metadata.labels?.[MIGRATION_UID_LABEL] === uid && metadata.name === state.targetPod);
+  if (pod === undefined || !isActivePod(pod, vmi))
+    return { notReady: `pod "${state.targetPod ?? ''}" is not known on node ${node.name}` };
   if (pod.metadata.deletionTimestamp !== undefined || hasEnded(pod)) {
-    throw new Error(`the pod ${pod.metadata.name} has come to its end`);
+    throw new Error(`pod "${pod.metadata.name}" has ended or is being deleted`);
   }
   return { vmi, pod };
 }
 
-async function reachOf({ place }: Begin, { hostIp }: NodeFacts): Promise<Incoming['reach']> {
-  if (place !== undefined && (await isHere(place))) return { is: 'local' };
+async function findReach({ place }: BeginMessage, { hostIp }: NodeFacts): Promise<Incoming['reach']> {
+  if (place !== undefined && (await isLocalDirectory(place))) return { is: 'local' };
   return { is: 'network', host: hostIp };
 }
 
 async function receive(
-  begin: Begin,
+  begin: BeginMessage,
   peer: string,
   reach: Incoming['reach'],
-  { vmi, pod }: Found,
+  { vmi, pod }: TargetObjects,
   parts: PrepareParts,
   signal: AbortSignal,
-): Promise<MigrationDoor | NotYet> {
+): Promise<MigrationDoor | NotReady> {
   const { hypervisor, guest, node } = parts;
   const { uid, instance, startedAtMs, paused, disks, definition } = begin;
   if (hypervisor.get(instance.uid) !== undefined) {
     parts.onChange(instance.uid);
-    return { notYet: 'an earlier guest of this instance is still here' };
+    return { notReady: 'an earlier guest of the instance is still on the target node' };
   }
-  const prepared = await prepareVolumes(begin, { vmi, pod }, parts, signal);
-  if ('notYet' in prepared) return prepared;
+  const prepared = await prepareIncomingVolumes(begin, { vmi, pod }, parts, signal);
+  if ('notReady' in prepared) return prepared;
   const { capabilities } = node;
-  const ground = { instance, volumes: prepared.volumes, kernel: guest, capabilities, spec: vmi.spec };
-  const here = retarget(definition, { ...ground, stateDirectory: prepared.stateDirectory });
-  if ('refused' in here) throw new Error(here.refused);
+  const target = { instance, volumes: prepared.volumes, kernel: guest, capabilities, spec: vmi.spec };
+  const result = retarget(definition, { ...target, stateDirectory: prepared.stateDirectory });
+  if ('refused' in result) throw new Error(result.refused);
   const incoming = { uid, peer, startedAtMs, paused, disks, reach };
-  return await hypervisor.receive(here.definition, incoming, { signal });
+  return await hypervisor.receive(result.definition, incoming, { signal });
 }
 
-interface Prepared {
+interface PreparedStorage {
   readonly volumes: ReadonlyMap<string, PreparedVolume>;
   readonly stateDirectory: string | undefined;
 }
 
-async function prepareVolumes(
-  { disks, contents }: Begin,
-  { vmi, pod }: Found,
+async function prepareIncomingVolumes(
+  { disks, contents }: BeginMessage,
+  { vmi, pod }: TargetObjects,
   { client, volumes, hypervisor }: PrepareParts,
   signal: AbortSignal,
-): Promise<Prepared | NotYet> {
+): Promise<PreparedStorage | NotReady> {
   const lookups = volumeLookups(vmi.metadata.namespace, client, signal);
   const hasEndedHere = (id: string) => hypervisor.get(id)?.current.state === 'ended';
   const options = {
     signal,
     hasEnded: hasEndedHere,
-    moving: new Map(disks.map(({ deviceId, ...disk }) => [volumeOf(deviceId), disk])),
-    contents: new Map(Object.entries(contents).map(([id, text]) => [volumeOf(id), Buffer.from(text, 'base64')])),
+    moving: new Map(disks.map(({ deviceId, ...disk }) => [volumeName(deviceId), disk])),
+    contents: new Map(Object.entries(contents).map(([id, text]) => [volumeName(id), Buffer.from(text, 'base64')])),
   };
   const prepared = await volumes.prepareIncoming(vmi, lookups, options);
-  if (prepared.is !== 'ready') return orThrow(prepared);
+  if (prepared.is !== 'ready') return notReadyOrThrow(prepared);
   const claim = stateClaimIn(pod);
   if (claim === undefined || !needsState(vmi.spec)) return { volumes: prepared.volumes, stateDirectory: undefined };
   const state = await volumes.prepareState(vmi.metadata.uid, claim, lookups, { signal, hasEnded: hasEndedHere });
-  if (state.is !== 'ready') return orThrow(state);
+  if (state.is !== 'ready') return notReadyOrThrow(state);
   return { volumes: prepared.volumes, stateDirectory: state.directory };
 }
 
-function orThrow({ is, message }: { readonly is: 'waiting' | 'failed'; readonly message: string }): NotYet {
+function notReadyOrThrow({ is, message }: { readonly is: 'waiting' | 'failed'; readonly message: string }): NotReady {
   if (is === 'failed') throw new Error(message);
-  return { notYet: message };
+  return { notReady: message };
 }
 
-function volumeOf(deviceId: string): string {
+function volumeName(deviceId: string): string {
   return deviceId.startsWith(DISK_PREFIX) ? deviceId.slice(DISK_PREFIX.length) : deviceId;
 }

@@ -22,77 +22,77 @@ const firmwareOf = (more: object) => {
   return { ...definition, firmware: { ...definition.firmware, ...more } };
 };
 
-describe('what a source says', () => {
-  it('is read as it was said', () => {
+describe('a message of a source', () => {
+  it('is parsed without a change', () => {
     const begin = readFromSource(wire(BEGIN));
     assert.deepEqual(wire(begin), wire(BEGIN));
     const sent = { type: 'sent', standsStillMs: 3 };
-    for (const word of [sent, { ...sent, nvram: 'AAAA', sha256: SHA }, { type: 'migrated' }]) {
-      assert.deepEqual(readFromSource(word), word);
+    for (const message of [sent, { ...sent, nvram: 'AAAA', sha256: SHA }, { type: 'migrated' }]) {
+      assert.deepEqual(readFromSource(message), message);
     }
     const ask = { type: 'outcome', uid: 'm-1', instanceUid: 'u-1' };
     assert.deepEqual(readFromSource(ask), ask);
   });
 
-  it('has what firmware says, and threads', () => {
+  it('may have SMBIOS fields, chassis fields and I/O threads', () => {
     const definition = { ...firmwareOf({ smbios: { product: 'a, b' }, chassis: { asset: '7' } }), ioThreads: 3 };
     assert.ok(readFromSource(wire({ ...BEGIN, definition })) !== undefined);
   });
 
-  it('does not reach the prototype of anything', () => {
+  it('cannot set a prototype', () => {
     const begin = readFromSource(JSON.parse(JSON.stringify(BEGIN).replace('disk-c', '__proto__')));
     assert.ok(begin?.type === 'begin');
     assert.deepEqual(Object.keys(begin.contents), ['__proto__']);
   });
 
   const bad: Record<string, unknown> = {
-    'no object': 5,
-    'an unknown word': { type: 'hello' },
-    'an inherited word': { type: 'constructor' },
-    'an instance with a path': { ...BEGIN, instance: { ...BEGIN.instance, name: '../x' } },
-    'no definition': { ...BEGIN, definition: {} },
-    'a guest whose maker is an option of its own': {
+    'it is not an object': 5,
+    'its type is unknown': { type: 'hello' },
+    'its type is an inherited property': { type: 'constructor' },
+    'the name of the instance is a path': { ...BEGIN, instance: { ...BEGIN.instance, name: '../x' } },
+    'it has no definition': { ...BEGIN, definition: {} },
+    'an SMBIOS field contains another option': {
       ...BEGIN,
       definition: firmwareOf({ smbios: { 'product,file': '/etc/passwd' } }),
     },
-    'a guest with a case of another word': { ...BEGIN, definition: firmwareOf({ chassis: { file: '/etc/passwd' } }) },
-    'a guest with more threads than anybody has': { ...BEGIN, definition: aDefinition({ ioThreads: 1e9 }) },
-    'a disk of no size': { ...BEGIN, disks: [{ deviceId: 'disk-a', bytes: -1, overlay: false }] },
-    'contents that are no base64': { ...BEGIN, contents: { a: '<>' } },
-    'a relative place': { ...BEGIN, place: { bootId: 'b', dir: 'a', identity: '1:2' } },
-    'variables without their sum': { type: 'sent', standsStillMs: 3, nvram: 'AAAA' },
-    'what was sent before its guest stood still': { type: 'sent', standsStillMs: -1 },
-    'what was sent, but not how long the guest has stood still': { type: 'sent' },
-    'a question about nobody': { type: 'outcome', uid: 'm-1' },
+    'a chassis field is unknown': { ...BEGIN, definition: firmwareOf({ chassis: { file: '/etc/passwd' } }) },
+    'the guest has too many I/O threads': { ...BEGIN, definition: aDefinition({ ioThreads: 1e9 }) },
+    'the size of a disk is negative': { ...BEGIN, disks: [{ deviceId: 'disk-a', bytes: -1, overlay: false }] },
+    'contents are not base64': { ...BEGIN, contents: { a: '<>' } },
+    'the directory is relative': { ...BEGIN, place: { bootId: 'b', dir: 'a', identity: '1:2' } },
+    'the EFI variables have no checksum': { type: 'sent', standsStillMs: 3, nvram: 'AAAA' },
+    'the pause of the guest is negative': { type: 'sent', standsStillMs: -1 },
+    'the pause of the guest is missing': { type: 'sent' },
+    'a request for the outcome names no instance': { type: 'outcome', uid: 'm-1' },
   };
-  for (const [what, value] of Object.entries(bad)) {
-    it(`is nothing where it is ${what}`, () => assert.equal(readFromSource(value), undefined));
+  for (const [sentence, value] of Object.entries(bad)) {
+    it(`is rejected if ${sentence}`, () => assert.equal(readFromSource(value), undefined));
   }
 });
 
-describe('what a target says', () => {
-  it('is read as it was said', () => {
+describe('a message of a target', () => {
+  it('is parsed without a change', () => {
     const ready = { type: 'ready', door: { memory: 'unix:/a', disks: 'b', secret: 'c' } };
-    for (const word of [
+    for (const message of [
       ready,
       { type: 'stored' },
       { type: 'arrived', downtimeMs: 40 },
       { type: 'failed', message: 'no' },
     ]) {
-      assert.deepEqual(readFromTarget(word), word);
+      assert.deepEqual(readFromTarget(message), message);
     }
   });
   const bad: Record<string, unknown> = {
-    'a word of sources': { type: 'migrated' },
-    'ready without a door': { type: 'ready' },
-    'ready with half a door': { type: 'ready', door: { disks: 'b' } },
+    'it is a message of a source': { type: 'migrated' },
+    'ready has no door': { type: 'ready' },
+    'ready has an incomplete door': { type: 'ready', door: { disks: 'b' } },
   };
-  for (const [what, value] of Object.entries(bad)) {
-    it(`is nothing where it is ${what}`, () => assert.equal(readFromTarget(value), undefined));
+  for (const [sentence, value] of Object.entries(bad)) {
+    it(`is rejected if ${sentence}`, () => assert.equal(readFromTarget(value), undefined));
   }
 });
 
-it('an outcome is one of three', () => {
+it('an unknown outcome is rejected', () => {
   assert.deepEqual(readOutcome({ type: 'outcome', is: 'migrated' }), { type: 'outcome', is: 'migrated' });
   assert.equal(readOutcome({ type: 'outcome', is: 'maybe' }), undefined);
 });

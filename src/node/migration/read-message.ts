@@ -1,20 +1,20 @@
-/** What agents say to each other, read once at the edge: undefined for all that is no message of messages.ts. Pure. */
+/** Parses the messages of messages.ts. Returns undefined for anything else. Pure. */
 import { isRecord } from '#kube/meta.ts';
 import type { MigrationDoor, MovingDisk } from '#node/hypervisor/migration.ts';
 import type {
-  AskOutcome,
-  Begin,
+  OutcomeRequest,
+  BeginMessage,
   FromSource,
   FromTarget,
-  Outcome,
-  SourcePlace,
-  StillThere,
+  OutcomeResponse,
+  SourceDirectory,
+  KeepAlive,
 } from '#node/migration/messages.ts';
 import { readDefinition } from '#node/migration/read-definition.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Far more than a machine has places for. */
+/** Far more disks than a machine can have. */
 const MAX_DISKS = 256;
 const MAX_TEXT = 4096;
 /** An image of EFI variables is half a mebibyte. */
@@ -24,8 +24,8 @@ const UID = /^[-A-Za-z0-9]{1,64}$/;
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 const SHA256 = /^[0-9a-f]{64}$/;
 
-/** The first line of a stream that came in, and all that a source says after it. */
-export function readFromSource(value: unknown): FromSource | AskOutcome | undefined {
+/** Parses the first message of an incoming stream, and all later messages of a source. */
+export function readFromSource(value: unknown): FromSource | OutcomeRequest | undefined {
   if (!isRecord(value)) return undefined;
   switch (value['type']) {
     case 'begin':
@@ -35,7 +35,7 @@ export function readFromSource(value: unknown): FromSource | AskOutcome | undefi
     case 'migrated':
       return { type: 'migrated' };
     case 'aborted':
-      return { type: 'aborted', message: sentence(value['message']) };
+      return { type: 'aborted', message: readText(value['message']) };
     case 'outcome':
       if (!isUid(value['uid']) || !isUid(value['instanceUid'])) return undefined;
       return { type: 'outcome', uid: value['uid'], instanceUid: value['instanceUid'] };
@@ -56,7 +56,7 @@ export function readFromTarget(value: unknown): FromTarget | undefined {
     }
     case 'refused':
     case 'failed':
-      return { type, message: sentence(value['message']) };
+      return { type, message: readText(value['message']) };
     case 'arrived':
       return isCount(value['downtimeMs']) ? { type, downtimeMs: value['downtimeMs'] } : undefined;
     case 'stored':
@@ -67,7 +67,7 @@ export function readFromTarget(value: unknown): FromTarget | undefined {
   }
 }
 
-export function readOutcome(value: unknown): Outcome | StillThere | undefined {
+export function readOutcome(value: unknown): OutcomeResponse | KeepAlive | undefined {
   if (!isRecord(value)) return undefined;
   if (value['type'] === 'still-there') return { type: 'still-there' };
   const { type, is } = value;
@@ -75,7 +75,7 @@ export function readOutcome(value: unknown): Outcome | StillThere | undefined {
   return type === 'outcome' && isKnown ? { type, is } : undefined;
 }
 
-function readBegin(value: Fields): Begin | undefined {
+function readBegin(value: Fields): BeginMessage | undefined {
   const { uid, startedAtMs, paused } = value;
   const instance = readInstance(value['instance']);
   const definition = readDefinition(value['definition']);
@@ -90,7 +90,7 @@ function readBegin(value: Fields): Begin | undefined {
   return { type: 'begin', uid, instance, definition, startedAtMs, paused, disks, contents, place };
 }
 
-function readInstance(value: unknown): Begin['instance'] | undefined {
+function readInstance(value: unknown): BeginMessage['instance'] | undefined {
   if (!isRecord(value)) return undefined;
   const { namespace, name, uid } = value;
   return isName(namespace) && isName(name) && isUid(uid) ? { namespace, name, uid } : undefined;
@@ -110,7 +110,7 @@ function readDisk(value: unknown): MovingDisk | undefined {
   return isCount(usedBytes) ? { deviceId, bytes, usedBytes, overlay } : undefined;
 }
 
-/** With no prototype: ids of devices are names that people chose. */
+/** Returns an object without prototype, because users choose the names in device ids. */
 function readContents(value: unknown): Readonly<Record<string, string>> | undefined {
   if (!isRecord(value)) return undefined;
   const entries = Object.entries(value);
@@ -123,7 +123,7 @@ function readContents(value: unknown): Readonly<Record<string, string>> | undefi
   return contents;
 }
 
-function readPlace(value: unknown): SourcePlace | undefined {
+function readPlace(value: unknown): SourceDirectory | undefined {
   if (!isRecord(value)) return undefined;
   const { bootId, dir, identity } = value;
   if (!isShort(bootId) || !isShort(identity) || !isShort(dir)) return undefined;
@@ -151,6 +151,6 @@ const isName = (value: unknown): value is string => typeof value === 'string' &&
 const isUid = (value: unknown): value is string => typeof value === 'string' && UID.test(value);
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
-function sentence(value: unknown): string {
-  return typeof value === 'string' ? value.slice(0, MAX_TEXT) : 'no reason was told';
+function readText(value: unknown): string {
+  return typeof value === 'string' ? value.slice(0, MAX_TEXT) : 'no reason was given';
 }

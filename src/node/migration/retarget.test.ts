@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { DiskDevice, DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
 import { aDefinition, aDisk } from '#node/hypervisor/testing/a-definition.ts';
 import { readDefinition } from '#node/migration/read-definition.ts';
-import { retarget, type Ground } from '#node/migration/retarget.ts';
+import { retarget, type TargetFacts } from '#node/migration/retarget.ts';
 
 const ROOT = aDisk('root', 2, { path: '/a/root', format: 'raw' }) as DiskDevice;
 const DRIVE: DiskDevice = {
@@ -16,7 +16,7 @@ const SOURCE: DomainDefinition = {
   state: { directory: '/a/state' },
   devices: [ROOT, DRIVE],
 };
-const GROUND: Ground = {
+const TARGET: TargetFacts = {
   instance: { namespace: 'ns', name: 'db', uid: 'u-1' },
   volumes: new Map([['root', { source: { path: '/b/root', format: 'qcow2' }, readonly: false }]]),
   kernel: { kernelPath: '/b/kernel', initrdPath: '/b/initrd' },
@@ -44,10 +44,10 @@ const NIC: InterfaceDevice = {
   backend: { type: 'bridge', bridge: 'br0' },
 };
 
-describe('a guest on the ground of another node', () => {
-  it('is the same, but for its paths', () => {
+describe('a guest on the target node', () => {
+  it('is the same except for its paths', () => {
     const { id, name, machine, cpu, memoryKib, firmware, acpi, smm } = SOURCE;
-    assert.deepEqual(retarget(SOURCE, GROUND), {
+    assert.deepEqual(retarget(SOURCE, TARGET), {
       definition: {
         ...{ id, name, machine, cpu, memoryKib, firmware, acpi, smm },
         kernel: { kernelPath: '/b/kernel', initrdPath: '/b/initrd', arguments: 'quiet' },
@@ -57,51 +57,54 @@ describe('a guest on the ground of another node', () => {
     });
   });
 
-  it('may be on the bridges that its instance names', () => {
-    assert.ok('definition' in retarget({ ...SOURCE, devices: [NIC] }, GROUND));
+  it('may use the bridges of its instance', () => {
+    assert.ok('definition' in retarget({ ...SOURCE, devices: [NIC] }, TARGET));
   });
 
-  it('has a cache where the file system of this node cannot do without', () => {
-    const volumes = new Map([['root', { ...GROUND.volumes.get('root')!, cacheNone: false }]]);
-    const here = retarget({ ...SOURCE, devices: [{ ...ROOT, cache: 'none' }] }, { ...GROUND, volumes });
-    assert.ok('definition' in here);
+  it('uses the page cache if the file system of the node has no direct I/O', () => {
+    const volumes = new Map([['root', { ...TARGET.volumes.get('root')!, cacheNone: false }]]);
+    const result = retarget({ ...SOURCE, devices: [{ ...ROOT, cache: 'none' }] }, { ...TARGET, volumes });
+    assert.ok('definition' in result);
     assert.deepEqual(
-      here.definition.devices.map((device) => device.type === 'disk' && device.cache),
+      result.definition.devices.map((device) => device.type === 'disk' && device.cache),
       ['writeback'],
     );
   });
 
-  const refusals: Record<string, { source?: Partial<DomainDefinition>; ground?: Partial<Ground>; why: RegExp }> = {
-    'of another instance': { source: { id: 'u-2' }, why: /not that of/ },
-    'under another name': { source: { name: 'ns/other' }, why: /not that of/ },
-    'of a machine type that is not here': { source: { machine: 'pc-q35-9.9' }, why: /no machine type/ },
-    'with a disk for which nothing is prepared': { ground: { volumes: new Map() }, why: /nothing was prepared for/ },
-    'with a disk under a strange id': { source: { devices: [{ ...ROOT, id: 'disk-x' }] }, why: /nothing was prepared/ },
-    'with a disk that cannot be written here': {
-      ground: { volumes: new Map([['root', { source: { path: '/b', format: 'raw' }, readonly: true }]]) },
-      why: /cannot be written/,
+  const refusals: Record<string, { source?: Partial<DomainDefinition>; target?: Partial<TargetFacts>; why: RegExp }> = {
+    'it belongs to another instance': { source: { id: 'u-2' }, why: /instead of "ns\/db"/ },
+    'it has another name': { source: { name: 'ns/other' }, why: /belongs to "ns\/other"/ },
+    'the node does not support its machine type': {
+      source: { machine: 'pc-q35-9.9' },
+      why: /does not support machine type/,
     },
-    'with more memory than its instance': { source: { memoryKib: SOURCE.memoryKib + 2048 }, why: /more memory/ },
-    'with more processors than its instance': {
+    'a disk has no prepared volume': { target: { volumes: new Map() }, why: /no volume was prepared for disk "root"/ },
+    'a disk has an unexpected id': { source: { devices: [{ ...ROOT, id: 'disk-x' }] }, why: /no volume was prepared/ },
+    'a disk is read-only on the node': {
+      target: { volumes: new Map([['root', { source: { path: '/b', format: 'raw' }, readonly: true }]]) },
+      why: /read-only/,
+    },
+    'it has more memory than its instance': { source: { memoryKib: SOURCE.memoryKib + 2048 }, why: /more memory/ },
+    'it has more CPUs than its instance': {
       source: { cpu: { ...SOURCE.cpu, cores: 64 } },
-      why: /other processors \(.* 64 cores/,
+      why: /CPU of the guest \(.* 64 cores/,
     },
-    'with processors that only an accelerator has': {
+    'its CPU model needs an accelerator that the node does not have': {
       source: { cpu: { ...SOURCE.cpu, model: 'host' } },
-      ground: { spec: { domain: { ...GROUND.spec.domain, cpu: { ...GROUND.spec.domain.cpu, model: 'host-model' } } } },
-      why: /other processors \(host,.* here \(max,/,
+      target: { spec: { domain: { ...TARGET.spec.domain, cpu: { ...TARGET.spec.domain.cpu, model: 'host-model' } } } },
+      why: /CPU of the guest \(host,.* target node \(max,/,
     },
-    'on a bridge that its instance does not name': {
+    'it uses a bridge that is not a network of its instance': {
       source: { devices: [{ ...NIC, backend: { type: 'bridge', bridge: 'br-admin' } }] },
-      why: /bridge br-admin/,
+      why: /bridge "br-admin"/,
     },
-    'without the files of its kernel': { ground: { kernel: undefined }, why: /built-in guest/ },
-    'without a place for its state': { ground: { stateDirectory: undefined }, why: /state/ },
+    'the built-in guest is not installed': { target: { kernel: undefined }, why: /built-in guest/ },
+    'no volume was prepared for its state': { target: { stateDirectory: undefined }, why: /state/ },
   };
-  for (const [what, { source, ground, why }] of Object.entries(refusals)) {
-    it(`is refused ${what}`, () => {
-      const here = retarget({ ...SOURCE, ...source }, { ...GROUND, ...ground });
-      assert.match('refused' in here ? here.refused : '', why);
+  for (const [sentence, { source, target, why }] of Object.entries(refusals)) {
+    it(`is refused if ${sentence}`, () => {
+      const result = retarget({ ...SOURCE, ...source }, { ...TARGET, ...target });
+      assert.match('refused' in result ? result.refused : '', why);
     });
   }
 });
@@ -109,7 +112,7 @@ describe('a guest on the ground of another node', () => {
 describe('a definition from another node', () => {
   const read = (change: object) => readDefinition(JSON.parse(JSON.stringify({ ...SOURCE, ...change })));
 
-  it('is read as it was written', () => assert.deepEqual(read({}), SOURCE));
+  it('is parsed without a change', () => assert.deepEqual(read({}), SOURCE));
 
   const nic = {
     type: 'interface',
@@ -125,28 +128,28 @@ describe('a definition from another node', () => {
     driver: 'qemu-xhci',
     row: { type: 'controller', device: 'usb', specParams: { model: 'qemu-xhci' } },
   };
-  const good: Record<string, object> = { 'a NIC on a bridge': nic, 'hardware that is passed back': other };
-  for (const [what, device] of Object.entries(good)) {
-    it(`may have ${what}`, () => assert.ok(read({ devices: [device] })));
+  const good: Record<string, object> = { 'a NIC on a bridge': nic, 'an unmanaged device': other };
+  for (const [sentence, device] of Object.entries(good)) {
+    it(`may have ${sentence}`, () => assert.ok(read({ devices: [device] })));
   }
 
   const bad: Record<string, object> = {
-    'has what nobody knows': { extra: 1 },
-    'came by the host API': { origin: 'host-api' },
-    'lacks its machine': { machine: undefined },
-    'has a machine with options': { machine: 'q35,kernel=/etc/shadow' },
+    'has an unknown field': { extra: 1 },
+    'was created through the host API': { origin: 'host-api' },
+    'has no machine type': { machine: undefined },
+    'has a machine type with options': { machine: 'q35,kernel=/etc/shadow' },
     'has no list of devices': { devices: {} },
-    'has a device of no type': { devices: [{ id: 'a' }] },
+    'has a device without a type': { devices: [{ id: 'a' }] },
     'has a device of an inherited type': { devices: [{ id: 'a', type: 'constructor' }] },
-    'has a device twice': { devices: [ROOT, ROOT] },
+    'has two devices with the same id': { devices: [ROOT, ROOT] },
     'has an id with options': { devices: [{ ...ROOT, id: 'disk-a,b=c' }] },
     'has a bridge with options': { devices: [{ ...nic, backend: { type: 'bridge', bridge: 'br0,x=y' } }] },
-    'has another backend': { devices: [{ ...nic, backend: { type: 'tap', script: '/bin/sh' } }] },
-    'has another driver than its row': { devices: [{ ...other, driver: 'vfio-pci' }] },
-    'has hardware of no row': { devices: [{ ...other, row: 5 }] },
-    'has memory in words': { memoryKib: 'much' },
+    'has an unknown network backend': { devices: [{ ...nic, backend: { type: 'tap', script: '/bin/sh' } }] },
+    'has a device with another driver than its row': { devices: [{ ...other, driver: 'vfio-pci' }] },
+    'has a device with an invalid row': { devices: [{ ...other, row: 5 }] },
+    'has an invalid memory size': { memoryKib: 'much' },
   };
-  for (const [what, change] of Object.entries(bad)) {
-    it(`is none where it ${what}`, () => assert.equal(read(change), undefined));
+  for (const [sentence, change] of Object.entries(bad)) {
+    it(`is rejected if it ${sentence}`, () => assert.equal(read(change), undefined));
   }
 });

@@ -1,12 +1,12 @@
 /**
- * One guest on its way out, in the background: it does not hold the domain's turn while memory and disks are copied, only
- * from the moment at which the guest stands still until it belongs to the target, or goes on here.
+ * The source's part of one migration. Runs in the background: it does not hold the domain's lock while memory and disks are
+ * copied, but only while the guest is paused, until it belongs to the target or is resumed here.
  *
  *   Connecting ─► Copying ─► Switching ─► Committed ─ arrived ─► left
- *        └───────────┴───────────┴──────► taken back; then the target is told, and Failed
+ *        └───────────┴───────────┴──────► guest taken back, target notified, Failed
  *
- * Whatever goes wrong before `migrated` is on disk takes the guest back. Where even that fails, or this process ends, the
- * record of the hypervisor is all there is, and the domain loop goes on from it.
+ * After any failure before `migrated` is on disk, the guest is taken back. If that fails, too, or this process ends, the
+ * domain controller continues from the record of the hypervisor.
  */
 import { createHash } from 'node:crypto';
 import type { MigrationConfiguration, MigrationProgress } from '#api/migration-state.ts';
@@ -23,24 +23,24 @@ import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { Sent } from '#node/hypervisor/migration.ts';
 import { Channel } from '#node/migration/channel.ts';
 import { describeGuest } from '#node/migration/describe-guest.ts';
-import type { Begin, FromSource, FromTarget } from '#node/migration/messages.ts';
-import { ProgressNotes } from '#node/migration/progress-notes.ts';
+import type { BeginMessage, FromSource, FromTarget } from '#node/migration/messages.ts';
+import { ProgressReporter } from '#node/migration/progress-reporter.ts';
 import { readFromTarget } from '#node/migration/read-message.ts';
 import type { Peers } from '#node/peers-port.ts';
 import type { VolumeLookups } from '#node/volumes-port.ts';
 
 export interface SourceParts {
   readonly hypervisor: Hypervisor;
-  readonly turns: Turns;
+  readonly locks: Turns;
   readonly peers: Peers | undefined;
   readonly clock: Clock;
   readonly log: Log;
   lookups(namespace: string | undefined, signal: AbortSignal): VolumeLookups;
-  /** Something is to be told. */
+  /** Called when the progress has changed. */
   onChange(id: string): void;
 }
 
-export interface SourceWish {
+export interface SourceRequest {
   readonly uid: string;
   readonly vmi: Stored<VirtualMachineInstance>;
   readonly target: string;
@@ -49,12 +49,15 @@ export interface SourceWish {
 
 type TargetChannel = Channel<FromSource, FromTarget>;
 
-/** Until it is reached, and again until it waits for the guest. */
-const PREPARING_MS = 60_000;
-const STORING_MS = 60_000;
-const ARRIVING_MS = 60_000;
-/** How long the word that a guest has gone waits for the word that it arrived. It costs nothing: the target tells, too. */
-const WORD_MS = 1000;
+/** Time to connect to the target, and again for its preparation. */
+const PREPARE_TIMEOUT_MS = 60_000;
+const STORE_TIMEOUT_MS = 60_000;
+const ARRIVAL_TIMEOUT_MS = 60_000;
+/**
+ * Time for which the report of the migration waits for the arrival, to contain the downtime. The delay is harmless, because
+ * the target reports the migration, too.
+ */
+const ARRIVAL_REPORT_DELAY_MS = 1000;
 const CONNECT_BACKOFF = { firstMs: 100, maxMs: 2000 };
 const GIB = 1024 ** 3;
 const DEFAULTS = { completionTimeoutPerGiB: 150, progressTimeout: 150 };
@@ -62,67 +65,75 @@ const DEFAULTS = { completionTimeoutPerGiB: 150, progressTimeout: 150 };
 export class SourceSession {
   readonly uid: string;
   readonly #id: string;
-  readonly #wish: SourceWish;
+  readonly #request: SourceRequest;
   readonly #parts: SourceParts;
-  readonly #notes: ProgressNotes;
-  readonly #ending = new AbortController();
+  readonly #reporter: ProgressReporter;
+  readonly #controller = new AbortController();
   #isOver = false;
   #isTakenBack = false;
-  /** Why it was not reached. */
-  #fault = 'it does not answer';
+  #connectError = 'it does not answer';
   #awaitsStored = false;
-  #holdsWord = false;
+  #withholdsReport = false;
   #hasMigrated = false;
-  #stoodStillAtMs = 0;
+  #pausedAtMs = 0;
   readonly #stored = Promise.withResolvers<void>();
 
-  constructor(wish: SourceWish, parts: SourceParts) {
-    this.uid = wish.uid;
-    this.#id = wish.vmi.metadata.uid;
-    this.#wish = wish;
+  constructor(request: SourceRequest, parts: SourceParts) {
+    this.uid = request.uid;
+    this.#id = request.vmi.metadata.uid;
+    this.#request = request;
     this.#parts = parts;
-    this.#notes = new ProgressNotes(wish.uid, { clock: parts.clock, onChange: () => parts.onChange(this.#id) });
+    this.#reporter = new ProgressReporter(request.uid, {
+      clock: parts.clock,
+      onChange: () => parts.onChange(this.#id),
+    });
   }
 
   get progress(): MigrationProgress {
-    return this.#notes.told;
+    return this.#reporter.reported;
   }
 
-  /** Nothing more comes of it; what became of the guest is in the progress, or in the hypervisor's record alone. */
+  /** Reports whether the session has ended. The outcome is in the progress, or only in the hypervisor's record. */
   get isOver(): boolean {
     return this.#isOver;
   }
 
-  /** It has gone, and in a moment there is more to say: how long it stood still. Whoever is told now does not listen then. */
-  get holdsWord(): boolean {
-    return this.#holdsWord;
+  /**
+   * Reports whether the guest has migrated and its downtime is not known yet. A report without it would be final, so it is
+   * withheld for a moment.
+   */
+  get withholdsReport(): boolean {
+    return this.#withholdsReport;
   }
 
-  /** That the guest is the target's is on disk. What the hypervisor tells may be on its way there, and fail. */
+  /**
+   * Reports whether `migrated` is durable. The hypervisor may report that step before, while it is being written and can
+   * still fail.
+   */
   get hasMigrated(): boolean {
     return this.#hasMigrated;
   }
 
-  /** Nothing happens once the guest is the target's. */
+  /** Aborts the migration. Does nothing if the guest belongs to the target. */
   abort(why: string): void {
-    this.#ending.abort(new Error(why));
+    this.#controller.abort(new Error(why));
   }
 
   /** Never rejects. */
   async run(): Promise<void> {
     let channel: TargetChannel | undefined;
     try {
-      const limited = this.#parts.clock.after(PREPARING_MS, () =>
-        this.abort(`the target is not reached: ${this.#fault}`),
+      const stopTimeout = this.#parts.clock.after(PREPARE_TIMEOUT_MS, () =>
+        this.abort(`cannot connect to the target node: ${this.#connectError}`),
       );
-      this.#notes.startTelling();
-      const open = (channel = await raced(this.#connect(), this.#ending.signal).finally(limited));
-      const { begin, door } = await raced(this.#prepare(open), this.#ending.signal);
+      this.#reporter.startReporting();
+      const open = (channel = await raced(this.#connect(), this.#controller.signal).finally(stopTimeout));
+      const { begin, door } = await raced(this.#prepare(open), this.#controller.signal);
       await this.#copy(open, begin, door);
-      await this.#parts.turns.take(this.#id, () => this.#handOver(open));
-      await this.#followUp(open);
+      await this.#parts.locks.take(this.#id, () => this.#switchOver(open));
+      await this.#awaitArrival(open);
     } catch (error) {
-      await this.#giveUp(channel, error);
+      await this.#fail(channel, error);
     } finally {
       channel?.close();
       this.#isOver = true;
@@ -132,18 +143,18 @@ export class SourceSession {
 
   async #connect(): Promise<TargetChannel> {
     const { peers, clock } = this.#parts;
-    const { signal } = this.#ending;
-    if (peers === undefined) throw new Error('this node cannot reach others');
+    const { signal } = this.#controller;
+    if (peers === undefined) throw new Error('this node has no connections to other node agents');
     for (let tries = 1; ; tries++) {
       signal.throwIfAborted();
       try {
-        const stream = await peers.open(this.#wish.target, { signal });
+        const stream = await peers.open(this.#request.target, { signal });
         const channel: TargetChannel = new Channel(stream, { clock, read: readFromTarget });
         if (signal.aborted) channel.close();
         return channel;
       } catch (error) {
-        this.#fault = error instanceof Error ? error.message : String(error);
-        // It may be starting; how long that is tried is limited.
+        this.#connectError = error instanceof Error ? error.message : String(error);
+        // The target may be starting. PREPARE_TIMEOUT_MS limits the retries.
         await delay(clock, backoffMs(tries, CONNECT_BACKOFF), { signal });
       }
     }
@@ -151,123 +162,123 @@ export class SourceSession {
 
   async #prepare(channel: TargetChannel) {
     const { hypervisor, lookups } = this.#parts;
-    const { uid, vmi } = this.#wish;
-    const { signal } = this.#ending;
+    const { uid, vmi } = this.#request;
+    const { signal } = this.#controller;
     const domain = hypervisor.get(this.#id);
-    if (domain === undefined) throw new Error('the guest is not there any more');
+    if (domain === undefined) throw new Error('the guest no longer exists');
     const found = { hypervisor, lookups: lookups(vmi.metadata.namespace, signal) };
     const begin = await describeGuest(uid, vmi, domain, found);
     await channel.send(begin);
-    const answer = await channel.next({ signal, timeoutMs: PREPARING_MS });
+    const answer = await channel.next({ signal, timeoutMs: PREPARE_TIMEOUT_MS });
     if (answer.type === 'ready') return { begin, door: answer.door };
-    throw new Error(toldBy(answer));
+    throw new Error(failureText(answer));
   }
 
-  async #copy(channel: TargetChannel, begin: Begin, door: Extract<FromTarget, { type: 'ready' }>['door']) {
+  async #copy(channel: TargetChannel, begin: BeginMessage, door: Extract<FromTarget, { type: 'ready' }>['door']) {
     const { hypervisor, clock } = this.#parts;
-    const { configuration = {}, target, uid } = this.#wish;
-    void this.#watch(channel);
-    this.#notes.enter('Copying');
+    const { configuration = {}, target, uid } = this.#request;
+    void this.#watchTarget(channel);
+    this.#reporter.enter('Copying');
     const progressMs = (configuration.progressTimeout ?? DEFAULTS.progressTimeout) * 1000;
     let processed = -1;
     let stopTimer = () => {};
-    const goesOn = () => {
+    const restartStallTimer = () => {
       stopTimer();
       const why = `nothing was copied for ${progressMs / 1000} seconds`;
       stopTimer = clock.after(progressMs, () => this.abort(why));
     };
-    goesOn();
+    restartStallTimer();
     const { bandwidthPerMigration, allowAutoConverge = false } = configuration;
     const bytesPerSecond = Math.round(quantityToNumber(parseQuantity(String(bandwidthPerMigration ?? 0))));
     const outgoing = { uid, peer: target, door, disks: begin.disks, bytesPerSecond, autoConverge: allowAutoConverge };
-    const limited = this.#limit(completionMs(begin, configuration), 'it was not complete in time');
+    const stopTimeout = this.#limit(completionMs(begin, configuration), 'the copy was not complete in time');
     try {
       await hypervisor.send(this.#id, outgoing, {
-        signal: this.#ending.signal,
+        signal: this.#controller.signal,
         onProgress: (progress) => {
-          if (progress.processedBytes !== processed) goesOn();
+          if (progress.processedBytes !== processed) restartStallTimer();
           processed = progress.processedBytes;
-          this.#notes.copied(progress);
+          this.#reporter.recordCopied(progress);
         },
       });
     } finally {
       stopTimer();
-      limited();
+      stopTimeout();
     }
-    this.#stoodStillAtMs = clock.elapsed();
+    this.#pausedAtMs = clock.elapsed();
   }
 
-  /** In the domain's turn: nobody else touches the guest meanwhile, and whatever fails lets it go on at once. */
-  async #handOver(channel: TargetChannel): Promise<void> {
+  /** Holds the domain's lock, so that nothing else changes the guest. After a failure the guest is resumed at once. */
+  async #switchOver(channel: TargetChannel): Promise<void> {
     const { hypervisor, clock } = this.#parts;
     try {
-      this.#ending.signal.throwIfAborted();
-      this.#notes.enter('Switching');
+      this.#controller.signal.throwIfAborted();
+      this.#reporter.enter('Switching');
       const sent = await hypervisor.switchOver(this.#id);
       this.#awaitsStored = true;
-      // Where it does not arrive, nothing is stored.
-      const standsStillMs = Math.max(0, Math.round(clock.elapsed() - this.#stoodStillAtMs));
-      channel.say({ type: 'sent', standsStillMs, ...told(sent) });
-      const limited = this.#limit(STORING_MS, 'the target did not store the guest in time');
-      await raced(this.#stored.promise, this.#ending.signal).finally(limited);
-      this.#ending.signal.throwIfAborted();
-      this.#holdsWord = true;
+      // If the message is lost, the target does not store the guest, and the timer below aborts.
+      const standsStillMs = Math.max(0, Math.round(clock.elapsed() - this.#pausedAtMs));
+      channel.trySend({ type: 'sent', standsStillMs, ...encodeNvram(sent) });
+      const stopTimeout = this.#limit(STORE_TIMEOUT_MS, 'the target node did not store the guest in time');
+      await raced(this.#stored.promise, this.#controller.signal).finally(stopTimeout);
+      this.#controller.signal.throwIfAborted();
+      this.#withholdsReport = true;
       await hypervisor.recordMigrated(this.#id);
       this.#hasMigrated = true;
     } catch (error) {
-      this.#holdsWord = false;
+      this.#withholdsReport = false;
       await this.#takeBack();
       throw error;
     }
-    // It is the target's now, whether or not it hears so from us.
-    channel.say({ type: 'migrated' });
+    // The guest belongs to the target even if this message is lost.
+    channel.trySend({ type: 'migrated' });
   }
 
-  async #followUp(channel: TargetChannel): Promise<void> {
-    const { hypervisor, turns, clock, log } = this.#parts;
-    const told = (more: Partial<MigrationProgress> = {}) => {
-      this.#holdsWord = false;
-      this.#notes.enter('Committed', more);
+  async #awaitArrival(channel: TargetChannel): Promise<void> {
+    const { hypervisor, locks, clock, log } = this.#parts;
+    const reportCommitted = (more: Partial<MigrationProgress> = {}) => {
+      this.#withholdsReport = false;
+      this.#reporter.enter('Committed', more);
     };
-    const stopTimer = clock.after(WORD_MS, told);
+    const stopTimer = clock.after(ARRIVAL_REPORT_DELAY_MS, reportCommitted);
     try {
-      const answer = await channel.next({ timeoutMs: ARRIVING_MS });
-      if (answer.type !== 'arrived') throw new Error(toldBy(answer));
+      const answer = await channel.next({ timeoutMs: ARRIVAL_TIMEOUT_MS });
+      if (answer.type !== 'arrived') throw new Error(failureText(answer));
       stopTimer();
-      told({ downtimeMs: answer.downtimeMs });
-      await turns.take(this.#id, () => hypervisor.leave(this.#id));
+      reportCommitted({ downtimeMs: answer.downtimeMs });
+      await locks.take(this.#id, () => hypervisor.leave(this.#id));
     } catch (err) {
-      log.warn({ err, domain: this.#id }, 'A guest has gone to another node, which did not say that it arrived');
-      if (this.#holdsWord) told();
+      log.warn({ err, domain: this.#id }, 'The target node did not confirm the arrival of a migrated guest');
+      if (this.#withholdsReport) reportCommitted();
     } finally {
       stopTimer();
     }
   }
 
-  /** What the target says while it has nothing to say ends the migration; so does that it is gone. */
-  async #watch(channel: TargetChannel): Promise<void> {
+  /** Aborts the migration if the target sends an unexpected message or its connection is lost. */
+  async #watchTarget(channel: TargetChannel): Promise<void> {
     try {
-      const answer = await channel.next({ signal: this.#ending.signal });
+      const answer = await channel.next({ signal: this.#controller.signal });
       if (answer.type === 'stored' && this.#awaitsStored) this.#stored.resolve();
-      else this.abort(toldBy(answer));
+      else this.abort(failureText(answer));
     } catch (error) {
       this.abort(error instanceof Error ? error.message : String(error));
     }
   }
 
-  async #giveUp(channel: TargetChannel | undefined, error: unknown): Promise<void> {
-    const { turns, log } = this.#parts;
+  async #fail(channel: TargetChannel | undefined, error: unknown): Promise<void> {
+    const { locks, log } = this.#parts;
     const message = error instanceof Error ? error.message : String(error);
     try {
-      if (!this.#isTakenBack) await turns.take(this.#id, () => this.#takeBack());
+      if (!this.#isTakenBack) await locks.take(this.#id, () => this.#takeBack());
     } catch (err) {
-      // Not a word to anybody: the record decides, and it may say that the guest has gone.
-      log.error({ err, domain: this.#id }, 'Cannot take back a guest whose migration failed; trying again');
+      // Nothing is reported: the record decides, and it may say `migrated`.
+      log.error({ err, domain: this.#id }, 'Cannot take back a guest after a failed migration; it will be tried again');
       return;
     }
-    // Not before: what the target is told must be true for good.
-    channel?.say({ type: 'aborted', message });
-    this.#notes.enter('Failed', { message });
+    // Only now is the migration certain to have failed, so that the target may be notified.
+    channel?.trySend({ type: 'aborted', message });
+    this.#reporter.enter('Failed', { message });
   }
 
   async #takeBack(): Promise<void> {
@@ -283,18 +294,21 @@ export class SourceSession {
   }
 }
 
-function completionMs({ definition, disks }: Begin, { completionTimeoutPerGiB }: MigrationConfiguration): number {
+function completionMs(
+  { definition, disks }: BeginMessage,
+  { completionTimeoutPerGiB }: MigrationConfiguration,
+): number {
   const bytes = disks.reduce((sum, disk) => sum + disk.bytes, definition.memoryKib * 1024);
   const perGib = completionTimeoutPerGiB ?? DEFAULTS.completionTimeoutPerGiB;
   return Math.max(1, bytes / GIB) * perGib * 1000;
 }
 
-function told({ nvram }: Sent): { nvram?: string; sha256?: string } {
+function encodeNvram({ nvram }: Sent): { nvram?: string; sha256?: string } {
   if (nvram === undefined) return {};
   return { nvram: nvram.toString('base64'), sha256: createHash('sha256').update(nvram).digest('hex') };
 }
 
-function toldBy(answer: FromTarget): string {
+function failureText(answer: FromTarget): string {
   if (answer.type === 'refused' || answer.type === 'failed') return answer.message;
-  return `the target said "${answer.type}", which was not its turn to say`;
+  return `the target node sent an unexpected message "${answer.type}"`;
 }

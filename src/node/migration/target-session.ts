@@ -1,12 +1,12 @@
 /**
- * One guest on its way in. It looks up whether it is to come at all, prepares what it stands on, and lets it go on when
- * the source says that it has migrated.
+ * The target's part of one migration: checks that the guest is expected, prepares its volumes and domain, and resumes the
+ * guest when the source has recorded `migrated`.
  *
- *   look up ─► prepare ─► ready ─► (comes) ─► stored ─► committed, arrived
- *      └──────────┴──────────┴────────┴─ aborted: the domain loop clears away
- *                                               └─ cut off: the domain loop asks the source
+ *   check ─► prepare ─► ready ─► (receive) ─► stored ─► committed, arrived
+ *     └─────────┴──────────┴─────────┴─ aborted: the domain controller removes the guest
+ *                                                └─ interrupted: the domain controller asks the source
  *
- * It destroys nothing itself: what it leaves behind is in the hypervisor's record, and decide-incoming.ts knows what to do.
+ * The session itself destroys nothing: after a failure, decide-incoming.ts decides by the hypervisor's record.
  */
 import { createHash } from 'node:crypto';
 import { MIGRATION_ABORTED_REASON } from '#api/names.ts';
@@ -19,50 +19,58 @@ import type { HotplugNotes } from '#node/domains/hotplug-notes.ts';
 import type { Turns } from '#node/domains/turns.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { Sent } from '#node/hypervisor/migration.ts';
-import { ChannelGone, type Channel } from '#node/migration/channel.ts';
-import type { AskOutcome, Begin, FromSource, FromTarget, Outcome, SentWord } from '#node/migration/messages.ts';
+import { ChannelClosedError, type Channel } from '#node/migration/channel.ts';
+import type {
+  OutcomeRequest,
+  BeginMessage,
+  FromSource,
+  FromTarget,
+  OutcomeResponse,
+  SentMessage,
+} from '#node/migration/messages.ts';
 import { prepareGuest, type PrepareParts } from '#node/migration/prepare-guest.ts';
 import type { EventSink } from '#runtime/events.ts';
 
 export interface TargetParts extends PrepareParts {
   readonly hypervisor: Hypervisor;
-  readonly turns: Turns;
+  readonly locks: Turns;
   readonly notes: DomainNotes;
   readonly hotplugNotes: HotplugNotes;
   readonly events: EventSink;
   readonly log: Log;
-  /** Something is to be told, or decided. */
+  /** Called when the domain has to be decided on again. */
   onChange(id: string): void;
 }
 
-export type SourceChannel = Channel<FromTarget | Outcome, FromSource | AskOutcome>;
+export type SourceChannel = Channel<FromTarget | OutcomeResponse, FromSource | OutcomeRequest>;
 
-/** What the session knows at its end of what the source has decided. */
-export type Verdict = 'migrated' | 'aborted' | undefined;
+/** The decision of the source; undefined if the session ended without knowing it. */
+export type SourceDecision = 'migrated' | 'aborted' | undefined;
 
-export interface Standstill {
+export interface Downtime {
+  /** Start of the pause, by Clock.elapsed. */
   readonly sinceMs: number;
-  /** When it has gone on. */
+  /** Set when the guest was resumed. */
   readonly downtimeMs?: number;
 }
 
-const STORING_MS = 60_000;
+const STORE_TIMEOUT_MS = 60_000;
 
 export class TargetSession {
   readonly uid: string;
   readonly #id: string;
   readonly #from: string;
-  readonly #begin: Begin;
+  readonly #begin: BeginMessage;
   readonly #channel: SourceChannel;
   readonly #parts: TargetParts;
-  readonly #ending = new AbortController();
-  readonly #sent = Promise.withResolvers<SentWord>();
-  readonly #decided = Promise.withResolvers<Verdict>();
+  readonly #controller = new AbortController();
+  readonly #sent = Promise.withResolvers<SentMessage>();
+  readonly #decided = Promise.withResolvers<SourceDecision>();
   #vmi: Stored<VirtualMachineInstance> | undefined;
-  #standsStillSinceMs: number | undefined;
+  #pausedSinceMs: number | undefined;
   #downtimeMs: number | undefined;
 
-  constructor(begin: Begin, from: string, channel: SourceChannel, parts: TargetParts) {
+  constructor(begin: BeginMessage, from: string, channel: SourceChannel, parts: TargetParts) {
     this.uid = begin.uid;
     this.#id = begin.instance.uid;
     this.#from = from;
@@ -72,35 +80,35 @@ export class TargetSession {
     this.#sent.promise.catch(() => {});
   }
 
-  /** Since when the guest stands still, by Clock.elapsed, and for how long it did; as far as that is known. */
-  get standstill(): Standstill | undefined {
-    const [sinceMs, downtimeMs] = [this.#standsStillSinceMs, this.#downtimeMs];
+  /** The pause of the guest; undefined until the source has sent its start. */
+  get downtime(): Downtime | undefined {
+    const [sinceMs, downtimeMs] = [this.#pausedSinceMs, this.#downtimeMs];
     return sinceMs === undefined ? undefined : { sinceMs, ...(downtimeMs !== undefined && { downtimeMs }) };
   }
 
-  /** Before all has come; nothing happens later, for then only the source decides. */
+  /** Aborts the migration. Does nothing after the guest is stored, because then only the source decides. */
   abort(why: string): void {
-    this.#ending.abort(new Error(why));
+    this.#controller.abort(new Error(why));
     this.#sent.reject(new Error(why));
   }
 
   /** Never rejects. */
-  async run(): Promise<Verdict> {
+  async run(): Promise<SourceDecision> {
     void this.#listen();
     try {
-      await this.#takeIn();
+      await this.#prepare();
       await this.#store();
     } catch (error) {
-      return this.#giveUp(error);
+      return this.#fail(error);
     }
-    this.#channel.say({ type: 'stored' });
-    const verdict = await this.#decided.promise;
-    if (verdict === 'migrated') await this.#arrive();
-    return verdict;
+    this.#channel.trySend({ type: 'stored' });
+    const decision = await this.#decided.promise;
+    if (decision === 'migrated') await this.#resume();
+    return decision;
   }
 
-  async #takeIn(): Promise<void> {
-    const { signal } = this.#ending;
+  async #prepare(): Promise<void> {
+    const { signal } = this.#controller;
     const { vmi, door } = await prepareGuest(this.#begin, this.#from, this.#parts, {
       signal,
       onFound: (found) => (this.#vmi = found),
@@ -111,80 +119,82 @@ export class TargetSession {
   }
 
   async #store(): Promise<void> {
-    const { hypervisor, turns, clock } = this.#parts;
+    const { hypervisor, locks, clock } = this.#parts;
     const sent = readSent(await this.#sent.promise);
-    const stopTimer = clock.after(STORING_MS, () => this.abort('the guest did not come in time'));
+    const stopTimer = clock.after(STORE_TIMEOUT_MS, () => this.abort('the guest did not arrive in time'));
     try {
-      const { signal } = this.#ending;
-      await turns.take(this.#id, () => hypervisor.store(this.#id, sent, { signal }));
+      const { signal } = this.#controller;
+      await locks.take(this.#id, () => hypervisor.store(this.#id, sent, { signal }));
     } finally {
       stopTimer();
     }
   }
 
-  async #arrive(): Promise<void> {
-    const { hypervisor, turns, hotplugNotes, events, node, log } = this.#parts;
+  async #resume(): Promise<void> {
+    const { hypervisor, locks, hotplugNotes, events, node, log } = this.#parts;
     try {
-      await turns.take(this.#id, () => hypervisor.commit(this.#id));
+      await locks.take(this.#id, () => hypervisor.commit(this.#id));
     } catch (err) {
-      // The loop does it again: it knows the verdict.
-      log.error({ err, domain: this.#id }, 'Cannot let a guest go on that came from another node; trying again');
+      // The domain controller repeats it, because it knows the decision.
+      log.error({ err, domain: this.#id }, 'Cannot resume a migrated guest; it will be tried again');
       return;
     }
-    this.#channel.say({ type: 'arrived', downtimeMs: this.#wentOn() });
+    this.#channel.trySend({ type: 'arrived', downtimeMs: this.#recordDowntime() });
     if (this.#vmi === undefined) return;
-    for (const [name, claim] of hotpluggableClaims(this.#vmi)) hotplugNotes.standsOn(this.#id, `disk-${name}`, claim);
+    for (const [name, claim] of hotpluggableClaims(this.#vmi))
+      hotplugNotes.recordClaim(this.#id, `disk-${name}`, claim);
     const message = `The VirtualMachineInstance migrated to node ${node.name}.`;
     events.record(this.#vmi, { type: 'Normal', reason: 'Migrated', message });
   }
 
-  #wentOn(): number {
+  #recordDowntime(): number {
     const nowMs = this.#parts.clock.elapsed();
-    return (this.#downtimeMs = Math.round(nowMs - (this.#standsStillSinceMs ?? nowMs)));
+    return (this.#downtimeMs = Math.round(nowMs - (this.#pausedSinceMs ?? nowMs)));
   }
 
-  #hasSent(word: SentWord): void {
-    this.#standsStillSinceMs ??= this.#parts.clock.elapsed() - word.standsStillMs;
-    this.#sent.resolve(word);
+  #recordSent(message: SentMessage): void {
+    this.#pausedSinceMs ??= this.#parts.clock.elapsed() - message.standsStillMs;
+    this.#sent.resolve(message);
   }
 
-  /** All that the source says, until it has decided or is gone. */
+  /** Reads the messages of the source until it has decided or the connection is lost. */
   async #listen(): Promise<void> {
     try {
       for (;;) {
-        const word = await this.#channel.next();
-        if (word.type === 'sent') this.#hasSent(word);
-        else if (word.type === 'migrated') return this.#decided.resolve('migrated');
+        const message = await this.#channel.next();
+        if (message.type === 'sent') this.#recordSent(message);
+        else if (message.type === 'migrated') return this.#decided.resolve('migrated');
         else {
-          const why = word.type === 'aborted' ? word.message : `the source said "${word.type}" out of turn`;
-          this.#decided.resolve(word.type === 'aborted' ? 'aborted' : undefined);
+          const isAborted = message.type === 'aborted';
+          const why = isAborted ? message.message : `the source node sent an unexpected message "${message.type}"`;
+          this.#decided.resolve(isAborted ? 'aborted' : undefined);
           return this.abort(why);
         }
       }
     } catch (error) {
       this.#decided.resolve(undefined);
-      this.abort(error instanceof ChannelGone ? error.message : String(error));
+      this.abort(error instanceof ChannelClosedError ? error.message : String(error));
     }
   }
 
-  #giveUp(error: unknown): Verdict {
+  #fail(error: unknown): SourceDecision {
     const { hypervisor, notes } = this.#parts;
     const message = error instanceof Error ? error.message : String(error);
     const { migration } = hypervisor.get(this.#id) ?? {};
-    // It is on disk all the same: only the source can say what becomes of it.
+    // The guest is stored in spite of the error, so only the source can decide.
     if (migration?.uid === this.uid && migration.role === 'target' && migration.step !== 'waiting') return undefined;
-    this.#channel.say({ type: this.#vmi === undefined ? 'refused' : 'failed', message });
-    // Before that it was nobody's business here.
-    if (this.#vmi !== undefined) notes.failed(this.#id, MIGRATION_ABORTED_REASON, message);
+    this.#channel.trySend({ type: this.#vmi === undefined ? 'refused' : 'failed', message });
+    // Without an instance there is no pod on this node to fail.
+    if (this.#vmi !== undefined) notes.recordFailure(this.#id, MIGRATION_ABORTED_REASON, message);
     return undefined;
   }
 }
 
-function readSent({ nvram, sha256 }: SentWord): Sent {
+function readSent({ nvram, sha256 }: SentMessage): Sent {
   if (nvram === undefined) return {};
   const bytes = Buffer.from(nvram, 'base64');
   if (createHash('sha256').update(bytes).digest('hex') !== sha256) {
-    throw new Error('the EFI variables did not come as they were sent');
+    throw new Error('the EFI variables were damaged during the transfer');
   }
   return { nvram: bytes };
 }

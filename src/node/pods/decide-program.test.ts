@@ -4,7 +4,7 @@ import type { Pod, PodContainer, PodSpec } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 import { decideProgram, type ProgramAction } from '#node/pods/decide-program.ts';
-import type { RunState } from '#node/pods/program-run.ts';
+import type { ProgramState } from '#node/pods/program-run.ts';
 
 const NOW = 1_900_000_000_000;
 
@@ -26,7 +26,7 @@ function aPod({
   owner,
 }: Facts = {}): Stored<Pod> {
   const ownerReferences = [{ kind: owner ?? 'Job', apiVersion: 'apps/v1', name: 'o', uid: 'o', controller: true }];
-  const leaving = { deletionTimestamp: timestamp(NOW), deletionGracePeriodSeconds: deleted ?? 0 };
+  const deletion = { deletionTimestamp: timestamp(NOW), deletionGracePeriodSeconds: deleted ?? 0 };
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -36,7 +36,7 @@ function aPod({
       resourceVersion: '1',
       creationTimestamp: timestamp(NOW),
       ownerReferences,
-      ...(deleted === undefined ? {} : leaving),
+      ...(deleted === undefined ? {} : deletion),
     },
     spec: {
       restartPolicy,
@@ -47,19 +47,19 @@ function aPod({
   };
 }
 
-const aRun = (run: Partial<RunState>): RunState => ({
+const aRun = (run: Partial<ProgramState>): ProgramState => ({
   runningSinceMs: undefined,
   lastExit: undefined,
   starts: 1,
   quickExits: 1,
-  askedAtMs: undefined,
+  stopRequestedAtMs: undefined,
   ...run,
 });
-const exited = (code: number, agoMs = 0, starts = 1): RunState =>
+const exited = (code: number, agoMs = 0, starts = 1): ProgramState =>
   aRun({ lastExit: { code, startedAtMs: NOW - 60_000, finishedAtMs: NOW - agoMs }, starts, quickExits: starts });
 const running = aRun({ runningSinceMs: NOW });
 
-function shown(action: ProgramAction): string {
+function summarizeAction(action: ProgramAction): string {
   switch (action.do) {
     case 'report': {
       const { phase, reason, state, restarts } = action.view;
@@ -70,95 +70,112 @@ function shown(action: ProgramAction): string {
     }
     case 'kill':
       return action.signal;
-    case 'lookAgain':
-      return `lookAgain ${action.afterMs}`;
+    case 'recheck':
+      return `recheck ${action.afterMs}`;
     default:
       return action.do;
   }
 }
 
-const cases: Record<string, { pod: Stored<Pod>; run?: RunState; want: string[] }> = {
-  'a pod of ours is started': { pod: aPod(), want: ['start'] },
-  'and reported while it runs': { pod: aPod(), run: running, want: ['report Running'] },
-  'a good end': { pod: aPod({ phase: 'Running' }), run: exited(0), want: ['report Succeeded 0'] },
-  'a bad end': { pod: aPod({ phase: 'Running' }), run: exited(3), want: ['report Failed 3'] },
-  'a bad end is tried again where the pod says so': {
+const cases: Record<string, { pod: Stored<Pod>; run?: ProgramState; want: string[] }> = {
+  'starts a pod of this program': { pod: aPod(), want: ['start'] },
+  'reports a running pod': { pod: aPod(), run: running, want: ['report Running'] },
+  'reports success': { pod: aPod({ phase: 'Running' }), run: exited(0), want: ['report Succeeded 0'] },
+  'reports failure': { pod: aPod({ phase: 'Running' }), run: exited(3), want: ['report Failed 3'] },
+  'restarts a failed program at once with restartPolicy OnFailure': {
     pod: aPod({ phase: 'Running', restartPolicy: 'OnFailure' }),
     run: exited(3),
     want: ['start'],
   },
-  'the second time after a pause': {
+  'waits before the second restart': {
     pod: aPod({ phase: 'Running', restartPolicy: 'OnFailure' }),
     run: exited(3, 0, 2),
-    want: ['report Running CrashLoopBackOff restarts=1', 'lookAgain 10000'],
+    want: ['report Running CrashLoopBackOff restarts=1', 'recheck 10000'],
   },
-  'ever later': {
+  'waits longer before the third restart': {
     pod: aPod({ phase: 'Running', restartPolicy: 'OnFailure' }),
     run: exited(3, 0, 3),
-    want: ['report Running CrashLoopBackOff restarts=2', 'lookAgain 20000'],
+    want: ['report Running CrashLoopBackOff restarts=2', 'recheck 20000'],
   },
-  'when it is time': {
+  'restarts when the backoff is over': {
     pod: aPod({ phase: 'Running', restartPolicy: 'OnFailure' }),
     run: exited(3, 10_000, 2),
     want: ['start'],
   },
-  'a good end is one also there': {
+  'does not restart a successful program with restartPolicy OnFailure': {
     pod: aPod({ phase: 'Running', restartPolicy: 'OnFailure' }),
     run: exited(0),
     want: ['report Succeeded 0'],
   },
-  'a process that ended with its agent': { pod: aPod({ phase: 'Running' }), want: ['report Failed 137'] },
-  'is started again where the pod says so': {
+  'fails a pod whose process ended with an earlier agent': {
+    pod: aPod({ phase: 'Running' }),
+    want: ['report Failed 137'],
+  },
+  'restarts a process that ended with an earlier agent, with restartPolicy OnFailure': {
     pod: aPod({ phase: 'Running', restartPolicy: 'OnFailure' }),
     want: ['start'],
   },
-  'what has ended stays so': { pod: aPod({ phase: 'Succeeded' }), run: exited(0), want: [] },
+  'does nothing for an ended pod': { pod: aPod({ phase: 'Succeeded' }), run: exited(0), want: [] },
 
-  'another image': { pod: aPod({ container: { image: 'nginx' } }), want: ['report Failed ImageUnsupported'] },
-  'another image in a DaemonSet waits': {
+  'refuses another image': { pod: aPod({ container: { image: 'nginx' } }), want: ['report Failed ImageUnsupported'] },
+  'lets another image in a DaemonSet wait': {
     pod: aPod({ container: { image: 'proxy' }, owner: 'DaemonSet' }),
     want: ['report Pending ImageUnsupported'],
   },
-  'another command': { pod: aPod({ container: { args: ['up'] } }), want: ['report Failed CommandUnsupported'] },
-  'no command': { pod: aPod({ container: { args: [] } }), want: ['report Failed CommandUnsupported'] },
-  'a command of its own': {
+  'refuses a command for administrators': {
+    pod: aPod({ container: { args: ['up'] } }),
+    want: ['report Failed CommandUnsupported'],
+  },
+  'refuses a pod without args': { pod: aPod({ container: { args: [] } }), want: ['report Failed CommandUnsupported'] },
+  'refuses a pod with its own command': {
     pod: aPod({ container: { command: ['/bin/sh'] } }),
     want: ['report Failed CommandUnsupported'],
   },
-  'a variable that changes what runs': {
+  'refuses a variable that could change what runs': {
     pod: aPod({ container: { env: [{ name: 'NODE_OPTIONS', value: '--require=/tmp/x' }] } }),
     want: ['report Failed CommandUnsupported'],
   },
-  'a variable of ours': {
+  'accepts a SELFSAME_ variable': {
     pod: aPod({ container: { env: [{ name: 'SELFSAME_LOG', value: 'debug' }] } }),
     want: ['start'],
   },
-  'init containers': {
+  'refuses init containers': {
     pod: aPod({ more: { initContainers: [{ name: 'i', image: 'selfsame/selfsame' }] } }),
     want: ['report Failed PodUnsupported'],
   },
 
-  'deleted before it ran': { pod: aPod({ deleted: 30 }), want: ['removePod'] },
-  'deleted while it runs': { pod: aPod({ deleted: 30 }), run: running, want: ['SIGTERM', 'lookAgain 30000'] },
-  'deleted and asked already': {
+  'removes a deleted pod that never ran': { pod: aPod({ deleted: 30 }), want: ['removePod'] },
+  'asks the process of a deleted pod to end': {
     pod: aPod({ deleted: 30 }),
-    run: { ...running, askedAtMs: NOW - 20_000 },
-    want: ['lookAgain 10000'],
+    run: running,
+    want: ['SIGTERM', 'recheck 30000'],
   },
-  'deleted and does not end': {
+  'waits for the rest of the grace period': {
     pod: aPod({ deleted: 30 }),
-    run: { ...running, askedAtMs: NOW - 30_000 },
+    run: { ...running, stopRequestedAtMs: NOW - 20_000 },
+    want: ['recheck 10000'],
+  },
+  'kills the process when the grace period is over': {
+    pod: aPod({ deleted: 30 }),
+    run: { ...running, stopRequestedAtMs: NOW - 30_000 },
     want: ['SIGKILL'],
   },
-  'deleted and ended': {
+  'reports and removes a deleted pod whose process has ended': {
     pod: aPod({ phase: 'Running', deleted: 30 }),
     run: exited(143),
     want: ['report Failed 143', 'removePod'],
   },
-  'deleted and held by others': { pod: aPod({ phase: 'Failed', deleted: 0 }), run: exited(1), want: [] },
-  'a refused one is removed, too': { pod: aPod({ container: { image: 'nginx' }, deleted: 30 }), want: ['removePod'] },
+  'does nothing for a deleted pod that a finalizer keeps': {
+    pod: aPod({ phase: 'Failed', deleted: 0 }),
+    run: exited(1),
+    want: [],
+  },
+  'removes a deleted pod that was refused': {
+    pod: aPod({ container: { image: 'nginx' }, deleted: 30 }),
+    want: ['removePod'],
+  },
 };
 
 for (const [sentence, { pod, run, want }] of Object.entries(cases)) {
-  test(sentence, () => assert.deepEqual(decideProgram({ pod, run, nowMs: NOW }).map(shown), want));
+  test(sentence, () => assert.deepEqual(decideProgram({ pod, run, nowMs: NOW }).map(summarizeAction), want));
 }

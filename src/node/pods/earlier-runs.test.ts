@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ContainerState, Pod } from '#kube/core-kinds.ts';
 import { timestamp } from '#lib/clock.ts';
-import { earlierRuns, type EarlierRuns } from '#node/pods/earlier-runs.ts';
+import { readEarlierRuns, type EarlierRuns } from '#node/pods/earlier-runs.ts';
 
 const NOW = 1_900_000_000_000;
-const BEGAN = NOW - 60_000;
+const STARTED = NOW - 60_000;
 
 function aPod(state: ContainerState, lastState: ContainerState = {}, restartCount = 0): Pod {
   const [name, image] = ['main', 'selfsame/selfsame'];
@@ -19,26 +19,26 @@ function aPod(state: ContainerState, lastState: ContainerState = {}, restartCoun
   };
 }
 
-const ended = { terminated: { exitCode: 1, startedAt: timestamp(BEGAN), finishedAt: timestamp(NOW - 1000) } };
-const ENDED = { code: 1, startedAtMs: BEGAN, finishedAtMs: NOW - 1000 };
+const ended = { terminated: { exitCode: 1, startedAt: timestamp(STARTED), finishedAt: timestamp(NOW - 1000) } };
+const ENDED = { code: 1, startedAtMs: STARTED, finishedAtMs: NOW - 1000 };
 const waiting = { waiting: { reason: 'CrashLoopBackOff' } };
 
 const cases: Record<string, { pod: Pod; want: EarlierRuns }> = {
-  'one that never began': {
+  'a container that never ran has no earlier run': {
     pod: aPod({ waiting: { reason: 'CreateContainerConfigError' } }),
     want: { starts: 0, lastExit: undefined },
   },
-  'one that nobody has reported': {
+  'a pod without container status has no earlier run': {
     pod: { ...aPod({}), status: { phase: 'Pending' } },
     want: { starts: 0, lastExit: undefined },
   },
-  'one that ran until its agent was lost': {
-    pod: aPod({ running: { startedAt: timestamp(BEGAN) } }, ended, 4),
-    want: { starts: 5, lastExit: { code: 137, startedAtMs: BEGAN, finishedAtMs: NOW } },
+  'a running container was killed with its agent': {
+    pod: aPod({ running: { startedAt: timestamp(STARTED) } }, ended, 4),
+    want: { starts: 5, lastExit: { code: 137, startedAtMs: STARTED, finishedAtMs: NOW } },
   },
-  'one that waited for its next start': { pod: aPod(waiting, ended, 2), want: { starts: 3, lastExit: ENDED } },
-  'one that had ended': { pod: aPod(ended), want: { starts: 1, lastExit: ENDED } },
+  'a container in backoff keeps its last exit': { pod: aPod(waiting, ended, 2), want: { starts: 3, lastExit: ENDED } },
+  'a terminated container keeps its exit': { pod: aPod(ended), want: { starts: 1, lastExit: ENDED } },
 };
-for (const [name, { pod, want }] of Object.entries(cases)) {
-  test(name, () => assert.deepEqual(earlierRuns(pod, NOW), want));
+for (const [sentence, { pod, want }] of Object.entries(cases)) {
+  test(sentence, () => assert.deepEqual(readEarlierRuns(pod, NOW), want));
 }

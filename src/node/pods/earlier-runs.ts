@@ -1,4 +1,7 @@
-/** What the status of a pod tells of its runs under agents before this one: processes end with their agent. Pure. */
+/**
+ * Reads the earlier runs of a pod's program from its status. They were started by earlier agents, and ended with them at the
+ * latest. Pure.
+ */
 import type { ContainerState, Pod } from '#kube/core-kinds.ts';
 import type { Exit } from '#node/pods/program-run.ts';
 
@@ -7,26 +10,26 @@ export interface EarlierRuns {
   readonly lastExit: Exit | undefined;
 }
 
-/** As by SIGKILL. */
-const LOST = 137;
+/** The exit code after SIGKILL. */
+const KILLED_EXIT_CODE = 137;
 
-export function earlierRuns({ status }: Pod, nowMs: number): EarlierRuns {
+export function readEarlierRuns({ status }: Pod, nowMs: number): EarlierRuns {
   const [container] = status?.containerStatuses ?? [];
   const { running, terminated = container?.lastState?.terminated } = container?.state ?? {};
   const lastExit =
     running === undefined
-      ? exitOf(terminated)
-      : { code: LOST, startedAtMs: timeOf(running.startedAt, nowMs), finishedAtMs: nowMs };
+      ? parseExit(terminated)
+      : { code: KILLED_EXIT_CODE, startedAtMs: parseTime(running.startedAt, nowMs), finishedAtMs: nowMs };
   return { starts: lastExit === undefined ? 0 : (container?.restartCount ?? 0) + 1, lastExit };
 }
 
-function exitOf(ended: ContainerState['terminated']): Exit | undefined {
+function parseExit(ended: ContainerState['terminated']): Exit | undefined {
   if (ended === undefined) return undefined;
-  const finishedAtMs = timeOf(ended.finishedAt, 0);
-  return { code: ended.exitCode, startedAtMs: timeOf(ended.startedAt, finishedAtMs), finishedAtMs };
+  const finishedAtMs = parseTime(ended.finishedAt, 0);
+  return { code: ended.exitCode, startedAtMs: parseTime(ended.startedAt, finishedAtMs), finishedAtMs };
 }
 
-function timeOf(text: string | undefined, otherwise: number): number {
+function parseTime(text: string | undefined, fallbackMs: number): number {
   const ms = Date.parse(text ?? '');
-  return Number.isNaN(ms) ? otherwise : ms;
+  return Number.isNaN(ms) ? fallbackMs : ms;
 }

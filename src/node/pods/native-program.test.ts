@@ -5,30 +5,33 @@ import type { ProgramProcess } from '#node/pods/program.ts';
 
 const node = (script: string) => nativeProgram({ command: [process.execPath, '-e', script], cwd: '/' });
 
-async function endOf(program: ProgramProcess): Promise<{ said: string; code: number }> {
+async function outputAndCode(program: ProgramProcess): Promise<{ output: string; code: number }> {
   const chunks: Buffer[] = [];
   program.onOutput((chunk) => chunks.push(chunk));
   const code = await program.exited;
-  return { said: Buffer.concat(chunks).toString(), code };
+  return { output: Buffer.concat(chunks).toString(), code };
 }
 
-test('it gets the args and variables of the pod, and no others', async () => {
+test('a program gets only the args and variables of the pod', async () => {
   const run = node('console.log(process.argv[1], process.env.SELFSAME_X, process.env.HOME); process.exit(3)');
-  assert.deepEqual(await endOf(run(['version'], { SELFSAME_X: '1' })), { said: 'version 1 undefined\n', code: 3 });
+  assert.deepEqual(await outputAndCode(run(['version'], { SELFSAME_X: '1' })), {
+    output: 'version 1 undefined\n',
+    code: 3,
+  });
 });
 
-test('both outputs are heard', async () => {
-  assert.deepEqual(await endOf(node('console.error("oh")')([], {})), { said: 'oh\n', code: 0 });
+test('stderr is part of the output', async () => {
+  assert.deepEqual(await outputAndCode(node('console.error("oh")')([], {})), { output: 'oh\n', code: 0 });
 });
 
-test('one that was killed says by what', async () => {
+test('the exit code of a killed program contains the signal', async () => {
   const program = node('setInterval(() => {}, 1000)')([], {});
   program.kill('SIGKILL');
-  assert.equal((await endOf(program)).code, 137);
+  assert.equal((await outputAndCode(program)).code, 137);
 });
 
-test('one that cannot be started has ended', async () => {
-  const { said, code } = await endOf(nativeProgram({ command: ['/nowhere/selfsame'], cwd: '/' })([], {}));
+test('a program that cannot be started exits with 127', async () => {
+  const { output, code } = await outputAndCode(nativeProgram({ command: ['/nowhere/selfsame'], cwd: '/' })([], {}));
   assert.equal(code, 127);
-  assert.match(said, /^Cannot start the program: /);
+  assert.match(output, /^Cannot start the program: /);
 });

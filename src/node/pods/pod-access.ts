@@ -1,6 +1,6 @@
 /**
- * The access of our own program to the API, in pods: a token of the pod's service account, bound to the pod, in a
- * directory that only we may enter. There while the process runs, and renewed before it ends.
+ * The access of programs in pods to the API: a token of the pod's service account, bound to the pod, in a private directory.
+ * The token exists while the process runs, and is renewed before it expires.
  *
  *   <node-dir>/pods/<uid of the pod>/token, ca.crt
  */
@@ -10,49 +10,49 @@ import type { Writer } from '#client/client.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
-import { endLeftPrograms } from '#node/pods/left-programs.ts';
+import { killLeftoverPrograms } from '#node/pods/leftover-programs.ts';
 import { ACCESS_VARIABLES } from '#node/pods/program.ts';
 import { TOKENS, type TokenRequest } from '#node/pods/pod-token.ts';
 
 export interface ProgramAccess {
-  /** Ours alone; made when it is needed. */
+  /** Private directory of the agent; created on demand. */
   readonly dir: string;
-  /** Where the API is: `https://host:port`. */
+  /** Address of the API: `https://host:port`. */
   readonly server: string;
   /** PEM; absent means the system's authorities. */
   readonly certificateAuthority?: string | undefined;
 }
 
 export interface PodAccessParts extends ProgramAccess {
-  /** Acts as the node. */
+  /** Client with the credentials of the node. */
   readonly client: Pick<Writer, 'create'>;
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }
 
 const LIFETIME_SECONDS = 3600;
-/** When it is this far into its life a token is renewed, as by a kubelet. */
-const RENEW_AT = 0.8;
-/** Uids come from the API server; none of them leads out of our directory. */
+/** Fraction of its lifetime after which a token is renewed, as in the kubelet. */
+const RENEW_FRACTION = 0.8;
+/** Uids come from the API server. A valid one cannot lead out of the directory. */
 const UID = /^[A-Za-z0-9-]{1,64}$/;
 
 export class PodAccess {
   readonly #parts: PodAccessParts;
-  /** When to renew, by the uid of the pod: those that have a directory. */
+  /** Times of renewal by pod uid, for all pods with a directory. */
   readonly #renewAtMs = new Map<string, number>();
 
   constructor(parts: PodAccessParts) {
     this.#parts = parts;
   }
 
-  /** Before anything is started: ends what an agent before us left running, whose tokens go. */
+  /** Ends programs that an earlier agent left running, and removes their tokens. Call it before any program is started. */
   async clear(): Promise<void> {
     const { dir } = this.#parts;
-    await endLeftPrograms(dir);
+    await killLeftoverPrograms(dir);
     await rm(dir, { recursive: true, force: true });
   }
 
-  /** Makes the token of a pod that is about to start. The result is what its process is told. Rejects where the API refuses. */
+  /** Creates the token of a pod and returns the variables for its process. Rejects if the API refuses. */
   async open(pod: Stored<Pod>): Promise<Record<string, string>> {
     const { server, certificateAuthority } = this.#parts;
     const { uid } = pod.metadata;
@@ -60,7 +60,7 @@ export class PodAccess {
     this.#renewAtMs.set(uid, 0);
     await mkdir(dir, { recursive: true, mode: 0o700 });
     const caFile = join(dir, 'ca.crt');
-    if (certificateAuthority !== undefined) await writeWhole(caFile, certificateAuthority);
+    if (certificateAuthority !== undefined) await writeAtomically(caFile, certificateAuthority);
     await this.#write(pod);
     return {
       [ACCESS_VARIABLES.server]: server,
@@ -69,7 +69,7 @@ export class PodAccess {
     };
   }
 
-  /** Renews what is due. The result is when to look again; undefined where the pod has no token. */
+  /** Renews the token if it is due. Returns the time until the next renewal, or undefined if the pod has no token. */
   async renew(pod: Stored<Pod>): Promise<number | undefined> {
     const { clock } = this.#parts;
     const { uid } = pod.metadata;
@@ -80,7 +80,7 @@ export class PodAccess {
     return nextMs === undefined ? undefined : Math.max(0, nextMs - clock.now());
   }
 
-  /** The process has ended. Nothing is left; once more changes nothing. */
+  /** Removes the token after the process has ended. May be repeated. */
   async close(uid: string): Promise<void> {
     if (this.#renewAtMs.delete(uid)) await rm(this.#dirOf(uid), { recursive: true, force: true });
   }
@@ -96,39 +96,42 @@ export class PodAccess {
       metadata: { name: account, namespace },
       spec: { expirationSeconds: LIFETIME_SECONDS, boundObjectRef },
     };
-    const askedAtMs = clock.now();
+    const requestedAtMs = clock.now();
     const { status } = await client.create(TOKENS, request, { subresource: 'token', signal });
-    if (!status?.token) throw new Error(`Cannot give pod ${namespace}/${name} a token: the answer has none`);
-    await writeWhole(join(this.#dirOf(uid), 'token'), status.token);
-    // A server may give less than was asked for, and its clock may be another.
-    const endsAtMs = Date.parse(status.expirationTimestamp ?? '');
-    const lifeMs = Number.isNaN(endsAtMs) ? LIFETIME_SECONDS * 1000 : endsAtMs - askedAtMs;
-    const waitMs = Math.max(MIN_RENEW_MS, Math.min(lifeMs, LIFETIME_SECONDS * 1000) * RENEW_AT);
-    // Not where it was closed meanwhile.
-    if (this.#renewAtMs.has(uid)) this.#renewAtMs.set(uid, askedAtMs + waitMs);
+    if (!status?.token)
+      throw new Error(`Cannot get a token for pod "${namespace}/${name}": the API server returned none`);
+    await writeAtomically(join(this.#dirOf(uid), 'token'), status.token);
+    // The server may grant a shorter lifetime, and its clock may differ.
+    const expiresAtMs = Date.parse(status.expirationTimestamp ?? '');
+    const lifeMs = Number.isNaN(expiresAtMs) ? LIFETIME_SECONDS * 1000 : expiresAtMs - requestedAtMs;
+    const waitMs = Math.max(MIN_RENEW_MS, Math.min(lifeMs, LIFETIME_SECONDS * 1000) * RENEW_FRACTION);
+    // The pod may have been closed meanwhile.
+    if (this.#renewAtMs.has(uid)) this.#renewAtMs.set(uid, requestedAtMs + waitMs);
   }
 
   #dirOf(uid: string): string {
-    if (!UID.test(uid)) throw new Error(`Cannot give a pod access: its uid is ${JSON.stringify(uid)}`);
+    if (!UID.test(uid)) throw new Error(`Cannot create a token directory: ${JSON.stringify(uid)} is not a pod uid`);
     return join(this.#parts.dir, uid);
   }
 }
 
-/** However short a token lives, it is not asked for all the time. */
+/** Limits the requests if tokens are very short-lived. */
 const MIN_RENEW_MS = 10_000;
 
-/** Readers find the old text or the new one. */
-async function writeWhole(path: string, text: string): Promise<void> {
+/** Writes a file so that readers see either the old or the new content. */
+async function writeAtomically(path: string, text: string): Promise<void> {
   await writeFile(`${path}.new`, text, { mode: 0o600 });
   await rename(`${path}.new`, path);
 }
 
-/** Whether somebody wants the pod to have a token for the API: it is mounted where programs look for it. */
-export function wantsToken({ spec }: Pod): boolean {
+/** Reports whether the pod mounts a token for the API server. */
+export function requestsToken({ spec }: Pod): boolean {
   const mounted = new Set((spec.containers[0]?.volumeMounts ?? []).map(({ name }) => name));
   return (spec.volumes ?? []).some(({ name, projected }) => {
     const { sources = [] } = (projected ?? {}) as { sources?: readonly ProjectedSource[] };
-    return mounted.has(name) && sources.some(({ serviceAccountToken: one }) => one !== undefined && !one.audience);
+    return (
+      mounted.has(name) && sources.some(({ serviceAccountToken: token }) => token !== undefined && !token.audience)
+    );
   });
 }
 

@@ -15,30 +15,48 @@ function aPod(metadata: Pod['metadata'], image: string, container = 'compute'): 
 }
 
 const launcher = { is: 'launcher', instance: 'db', uid: 'u' };
-const refused = (image: string, waits = false) => ({ is: 'unsupported', image, waits });
+const unsupported = (image: string, waits = false) => ({ is: 'unsupported', image, waits });
 
 const cases: Record<string, { pod: Pod; want: object }> = {
-  'a launcher': { pod: aPod(LAUNCHER, 'selfsame/virt-launcher'), want: launcher },
-  'a launcher with a tag': { pod: aPod(LAUNCHER, 'selfsame/virt-launcher:1.0'), want: launcher },
-  'a launcher with its registry': { pod: aPod(LAUNCHER, 'docker.io/selfsame/virt-launcher:1.0'), want: launcher },
-  'labels alone make no launcher': { pod: aPod(LAUNCHER, 'nginx'), want: refused('nginx') },
-  'nor does another container': {
+  'recognizes a launcher': { pod: aPod(LAUNCHER, 'selfsame/virt-launcher'), want: launcher },
+  'recognizes a launcher image with a tag': { pod: aPod(LAUNCHER, 'selfsame/virt-launcher:1.0'), want: launcher },
+  'recognizes a launcher image with its registry': {
+    pod: aPod(LAUNCHER, 'docker.io/selfsame/virt-launcher:1.0'),
+    want: launcher,
+  },
+  'does not support another image with the labels of a launcher': {
+    pod: aPod(LAUNCHER, 'nginx'),
+    want: unsupported('nginx'),
+  },
+  'does not support a launcher image in another container': {
     pod: aPod(LAUNCHER, 'selfsame/virt-launcher', 'other'),
-    want: refused('selfsame/virt-launcher'),
+    want: unsupported('selfsame/virt-launcher'),
   },
-  'nor does the image alone': { pod: aPod({}, 'selfsame/virt-launcher'), want: refused('selfsame/virt-launcher') },
-  'a launcher without its instance': {
+  'does not support a launcher image without labels': {
+    pod: aPod({}, 'selfsame/virt-launcher'),
+    want: unsupported('selfsame/virt-launcher'),
+  },
+  'does not support a launcher that names no instance': {
     pod: aPod({ labels: LABELS }, 'selfsame/virt-launcher'),
-    want: refused('selfsame/virt-launcher'),
+    want: unsupported('selfsame/virt-launcher'),
   },
-  'our own program': { pod: aPod({}, 'selfsame/selfsame:1.0', 'main'), want: { is: 'program' } },
-  'an image that only begins alike': {
+  'recognizes a pod of this program': { pod: aPod({}, 'selfsame/selfsame:1.0', 'main'), want: { is: 'program' } },
+  'does not support an image whose name only begins like the program': {
     pod: aPod({}, 'selfsame/selfsame-evil'),
-    want: refused('selfsame/selfsame-evil'),
+    want: unsupported('selfsame/selfsame-evil'),
   },
-  'a pod of a DaemonSet waits': { pod: aPod(owned('DaemonSet'), 'proxy'), want: refused('proxy', true) },
-  'a pod of a Deployment does not': { pod: aPod(owned('ReplicaSet'), 'nginx'), want: refused('nginx') },
-  "a DaemonSet of somebody else's": { pod: aPod(owned('DaemonSet', 'x.io/v1'), 'proxy'), want: refused('proxy') },
+  'lets an unsupported pod of a DaemonSet wait': {
+    pod: aPod(owned('DaemonSet'), 'proxy'),
+    want: unsupported('proxy', true),
+  },
+  'does not let an unsupported pod of a ReplicaSet wait': {
+    pod: aPod(owned('ReplicaSet'), 'nginx'),
+    want: unsupported('nginx'),
+  },
+  'does not let a pod of a DaemonSet in another group wait': {
+    pod: aPod(owned('DaemonSet', 'x.io/v1'), 'proxy'),
+    want: unsupported('proxy'),
+  },
 };
 
 for (const [sentence, { pod, want }] of Object.entries(cases)) {

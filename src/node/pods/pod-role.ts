@@ -1,4 +1,4 @@
-/** What a pod that is bound to this node is to us. There are no containers here: only what this program brings runs. Pure. */
+/** Classifies the pods of this node. The node has no container runtime: only guests and this program can run. Pure. */
 import {
   APP_LABEL,
   COMPUTE_CONTAINER,
@@ -11,11 +11,11 @@ import {
 import type { Pod } from '#kube/core-kinds.ts';
 
 export type PodRole =
-  /** Runs the guest of the instance of that name and uid. */
+  /** Runs the guest of the instance with that name and uid. */
   | { readonly is: 'launcher'; readonly instance: string; readonly uid: string }
   /** Runs this program itself, as Jobs do. */
   | { readonly is: 'program' }
-  /** Nothing that runs here. Pods of DaemonSets wait, for they would be made anew for ever. */
+  /** Cannot run here. Pods of DaemonSets wait instead of failing, because failed ones would be recreated forever. */
   | { readonly is: 'unsupported'; readonly image: string; readonly waits: boolean };
 
 export function podRole(pod: Pod): PodRole {
@@ -26,15 +26,15 @@ export function podRole(pod: Pod): PodRole {
     const [instance, uid] = [annotations[DOMAIN_ANNOTATION], labels[CREATED_BY_LABEL]];
     if (instance && uid) return { is: 'launcher', instance, uid };
   }
-  const strange = containers.find(({ image }) => !isImage(image, PROGRAM_IMAGE));
-  if (strange === undefined) return { is: 'program' };
-  return { is: 'unsupported', image: strange.image, waits: ownedByDaemonSet(pod) };
+  const unsupported = containers.find(({ image }) => !isImage(image, PROGRAM_IMAGE));
+  if (unsupported === undefined) return { is: 'program' };
+  return { is: 'unsupported', image: unsupported.image, waits: ownedByDaemonSet(pod) };
 }
 
-/** With any tag or digest, also when the registry is spelled out as container runtimes do. */
-function isImage(image: string, ours: string): boolean {
+/** Compares images, ignoring tag, digest and the default registry. */
+function isImage(image: string, expected: string): boolean {
   const bare = image.replace(/^docker\.io\//, '');
-  return bare === ours || bare.startsWith(`${ours}:`) || bare.startsWith(`${ours}@`);
+  return bare === expected || bare.startsWith(`${expected}:`) || bare.startsWith(`${expected}@`);
 }
 
 function ownedByDaemonSet({ metadata }: Pod): boolean {

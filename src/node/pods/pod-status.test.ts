@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Pod } from '#kube/core-kinds.ts';
 import { timestamp } from '#lib/clock.ts';
-import { podStatus, refusedView, terminated, waitingView, type PodView } from '#node/pods/pod-status.ts';
+import { buildPodStatus, refusedView, terminatedState, waitingView, type PodView } from '#node/pods/pod-status.ts';
 
 const NOW = 1_900_000_000_000;
 const AT = { hostIp: '127.0.0.1', nowMs: NOW };
@@ -24,15 +24,15 @@ const running: PodView = { phase: 'Running', state: { running: { startedAt: time
 const conditionOf = ({ conditions }: NonNullable<Pod['status']>, wanted: string) =>
   conditions?.find(({ type }) => type === wanted);
 
-test('what others said of the pod stays', () => {
+test('fields and conditions of other components are kept', () => {
   const old = { qosClass: 'Burstable', conditions: [{ type: 'PodScheduled', status: 'True' as const }] };
-  const status = podStatus(aPod(old), running, AT);
+  const status = buildPodStatus(aPod(old), running, AT);
   assert.equal(status.qosClass, 'Burstable');
   assert.equal(conditionOf(status, 'PodScheduled')?.status, 'True');
 });
 
-test('a pod that runs is ready with every container', () => {
-  const status = podStatus(aPod(), running, AT);
+test('a running pod is ready with every container', () => {
+  const status = buildPodStatus(aPod(), running, AT);
   for (const type of ['Ready', 'ContainersReady', 'Initialized'])
     assert.equal(conditionOf(status, type)?.status, 'True');
   assert.deepEqual(
@@ -44,18 +44,18 @@ test('a pod that runs is ready with every container', () => {
   );
 });
 
-test('said again later, it is the same', () => {
-  const status = podStatus(aPod(), running, AT);
-  assert.deepEqual(podStatus(aPod(status), running, { ...AT, nowMs: NOW + 60_000 }), status);
+test('the same view gives the same status at a later time', () => {
+  const status = buildPodStatus(aPod(), running, AT);
+  assert.deepEqual(buildPodStatus(aPod(status), running, { ...AT, nowMs: NOW + 60_000 }), status);
 });
 
 const notReady: Record<string, { view: PodView; reason: string }> = {
-  'a pod that waits': { view: waitingView('ClaimPending', 'm'), reason: 'ContainersNotReady' },
-  'a pod that is refused': { view: refusedView('ImageUnsupported', 'm'), reason: 'PodFailed' },
-  'a pod that has ended': {
+  'a waiting pod': { view: waitingView('ClaimPending', 'm'), reason: 'ContainersNotReady' },
+  'a refused pod': { view: refusedView('ImageUnsupported', 'm'), reason: 'PodFailed' },
+  'an ended pod': {
     view: {
       phase: 'Succeeded',
-      state: terminated({ exitCode: 0, reason: 'Completed', startedAtMs: NOW, finishedAtMs: NOW }),
+      state: terminatedState({ exitCode: 0, reason: 'Completed', startedAtMs: NOW, finishedAtMs: NOW }),
     },
     reason: 'PodCompleted',
   },
@@ -63,19 +63,19 @@ const notReady: Record<string, { view: PodView; reason: string }> = {
 
 for (const [sentence, { view, reason }] of Object.entries(notReady)) {
   test(`${sentence} is not ready: ${reason}`, () => {
-    const status = podStatus(aPod(), view, AT);
+    const status = buildPodStatus(aPod(), view, AT);
     const { status: ready, reason: why } = conditionOf(status, 'Ready')!;
     assert.deepEqual([ready, why], ['False', reason]);
     assert.ok(status.containerStatuses?.every((container) => !container.ready));
   });
 }
 
-test('a reason that no longer holds is gone', () => {
-  const old = podStatus(aPod(), { ...running, reason: 'Old', message: 'old' }, AT);
-  const status = podStatus(aPod(old), running, AT);
+test('an outdated reason is removed', () => {
+  const old = buildPodStatus(aPod(), { ...running, reason: 'Old', message: 'old' }, AT);
+  const status = buildPodStatus(aPod(old), running, AT);
   assert.deepEqual([status.reason, status.message], [undefined, undefined]);
 });
 
-test('messages are cut', () => {
-  assert.equal(podStatus(aPod(), refusedView('R', 'm'.repeat(5000)), AT).message?.length, 1024);
+test('long messages are truncated', () => {
+  assert.equal(buildPodStatus(aPod(), refusedView('R', 'm'.repeat(5000)), AT).message?.length, 1024);
 });

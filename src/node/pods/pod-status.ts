@@ -1,44 +1,50 @@
 /**
- * The status of a pod as this node reports it, computed whole from what happened to its containers. What others say in it
- * (PodScheduled, DisruptionTarget, the QoS class) stays. Pure.
+ * Builds the status of a pod from the state of its containers. Fields and conditions of other components (PodScheduled,
+ * DisruptionTarget, the QoS class) are kept. Pure.
  */
 import { MIGRATION_COMMITTED_CONDITION } from '#api/names.ts';
 import { findCondition, setCondition, type Condition } from '#kube/conditions.ts';
 import type { ContainerState, ContainerStatus, Pod, PodPhase } from '#kube/core-kinds.ts';
 import { timestamp } from '#lib/clock.ts';
 
+/** The state of a pod on this node, from which its status is built. */
 export interface PodView {
   readonly phase: PodPhase;
   readonly reason?: string;
   readonly message?: string;
-  /** Every container is in it; `restarts` and `last` where there were any. */
+  /** State of every container. */
   readonly state: ContainerState;
+  /** State of the last run, if the containers were restarted. */
   readonly last?: ContainerState;
   readonly restarts?: number;
-  /** Why it is not ready although it runs. */
+  /** Reason why a running pod is not ready. */
   readonly notReady?: string;
-  /** Whether its guest belongs to the target of this migration. */
+  /** Says whether the guest belongs to the target of the migration with this uid. */
   readonly committed?: { readonly uid: string; readonly is: boolean };
-  /** When the pod began here, in milliseconds; what is reported already stays. */
+  /** Start time in milliseconds since the epoch; a start time in the status is kept. */
   readonly startedAtMs?: number;
 }
 
 export type PodStatus = NonNullable<Pod['status']>;
 
-/** The API refuses no length, but statuses travel to everybody who watches. */
-const MAX_MESSAGE = 1024;
+/** Bounded because every watch of pods receives the status. */
+const MAX_MESSAGE_LENGTH = 1024;
 
-export function podStatus(pod: Pod, view: PodView, { hostIp, nowMs }: { hostIp: string; nowMs: number }): PodStatus {
+export function buildPodStatus(
+  pod: Pod,
+  view: PodView,
+  { hostIp, nowMs }: { hostIp: string; nowMs: number },
+): PodStatus {
   const { phase, reason } = view;
   const old = pod.status ?? {};
   return {
     ...old,
     phase,
     reason,
-    message: view.message?.slice(0, MAX_MESSAGE),
+    message: view.message?.slice(0, MAX_MESSAGE_LENGTH),
     hostIP: old.hostIP ?? hostIp,
     startTime: old.startTime ?? timestamp(view.startedAtMs ?? nowMs),
-    conditions: [...conditionsOf(old.conditions, view, timestamp(nowMs))],
+    conditions: [...updateConditions(old.conditions, view, timestamp(nowMs))],
     containerStatuses: pod.spec.containers.map(({ name, image }) => containerStatus(pod, name, image, view)),
   };
 }
@@ -51,61 +57,62 @@ function containerStatus(pod: Pod, name: string, image: string, view: PodView): 
     imageID: image,
     ready: running && view.notReady === undefined,
     started: running,
-    restartCount: Math.max(view.restarts ?? 0, restartsBefore(pod, name)),
+    restartCount: Math.max(view.restarts ?? 0, reportedRestarts(pod, name)),
     state: view.state,
     ...(view.last === undefined ? { lastState: {} } : { lastState: view.last }),
     ...(view.state.waiting === undefined ? { containerID: `selfsame://${pod.metadata.uid ?? ''}-${name}` } : {}),
   };
 }
 
-/** It never goes back: Jobs count their failures by it. */
-function restartsBefore({ status }: Pod, name: string): number {
-  return status?.containerStatuses?.find((one) => one.name === name)?.restartCount ?? 0;
+/** Returns the restart count in the status. It must never decrease, because Jobs count failures with it. */
+function reportedRestarts({ status }: Pod, name: string): number {
+  return status?.containerStatuses?.find((container) => container.name === name)?.restartCount ?? 0;
 }
 
-function conditionsOf(old: readonly Condition[] | undefined, view: PodView, now: string) {
+function updateConditions(old: readonly Condition[] | undefined, view: PodView, now: string) {
   const ready = readiness(view);
   let conditions = old ?? [];
   conditions = setCondition(conditions, { type: 'Initialized', status: 'True' }, now);
   conditions = setCondition(conditions, { type: 'Ready', ...ready }, now);
   conditions = setCondition(conditions, { type: 'ContainersReady', ...ready }, now);
-  return withCommitted(conditions, view, now);
+  return setCommitted(conditions, view, now);
 }
 
-/** Tells which migration it is about: the pod that a guest came to is the one that it leaves next. */
-function withCommitted(conditions: readonly Condition[], { committed }: PodView, now: string): readonly Condition[] {
+/** Sets the committed condition, with the uid of the migration: the pod of one migration's target is the next one's source. */
+function setCommitted(conditions: readonly Condition[], { committed }: PodView, now: string): readonly Condition[] {
   const type = MIGRATION_COMMITTED_CONDITION;
   if (committed === undefined || (!committed.is && findCondition(conditions, type) === undefined)) return conditions;
-  const said = committed.is
+  const condition = committed.is
     ? ({ status: 'True', reason: 'Committed' } as const)
     : ({ status: 'False', reason: 'Undecided' } as const);
-  return setCondition(conditions, { type, ...said, message: committed.uid }, now);
+  return setCondition(conditions, { type, ...condition, message: committed.uid }, now);
 }
 
 function readiness({ phase, state, notReady: reason }: PodView) {
-  if (state.running === undefined) return notReady(phase);
+  if (state.running === undefined) return notReadyReason(phase);
   return reason === undefined ? ({ status: 'True' } as const) : ({ status: 'False', reason } as const);
 }
 
-/** The kubelet's reasons. */
-function notReady(phase: PodPhase) {
+/** Returns the Ready condition of a pod that does not run, with the kubelet's reasons. */
+function notReadyReason(phase: PodPhase) {
   if (phase === 'Succeeded') return { status: 'False', reason: 'PodCompleted' } as const;
   if (phase === 'Failed') return { status: 'False', reason: 'PodFailed' } as const;
   return { status: 'False', reason: 'ContainersNotReady' } as const;
 }
 
-/** Containers that wait for something, with a word for programs and a sentence for people. */
+/** Returns the view of a pod whose containers wait. */
 export function waitingView(reason: string, message: string): PodView {
-  return { phase: 'Pending', state: { waiting: { reason, message: message.slice(0, MAX_MESSAGE) } } };
+  return { phase: 'Pending', state: { waiting: { reason, message: message.slice(0, MAX_MESSAGE_LENGTH) } } };
 }
 
-/** A pod that never ran anything and never will. */
+/** Returns the view of a pod that fails without having run. */
 export function refusedView(reason: string, message: string): PodView {
-  const waiting = { reason, message: message.slice(0, MAX_MESSAGE) };
+  const waiting = { reason, message: message.slice(0, MAX_MESSAGE_LENGTH) };
   return { phase: 'Failed', reason, message, state: { waiting } };
 }
 
-export interface Ending {
+/** The end of a container. */
+export interface Termination {
   readonly exitCode: number;
   readonly reason: string;
   readonly message?: string | undefined;
@@ -113,8 +120,8 @@ export interface Ending {
   readonly finishedAtMs: number;
 }
 
-export function terminated({ startedAtMs, finishedAtMs, exitCode, reason, message }: Ending): ContainerState {
+export function terminatedState({ startedAtMs, finishedAtMs, exitCode, reason, message }: Termination): ContainerState {
   const [startedAt, finishedAt] = [timestamp(startedAtMs), timestamp(finishedAtMs)];
-  const said = message === undefined ? {} : { message: message.slice(0, MAX_MESSAGE) };
-  return { terminated: { exitCode, reason, ...said, startedAt, finishedAt } };
+  const text = message === undefined ? {} : { message: message.slice(0, MAX_MESSAGE_LENGTH) };
+  return { terminated: { exitCode, reason, ...text, startedAt, finishedAt } };
 }

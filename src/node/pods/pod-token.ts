@@ -1,4 +1,4 @@
-/** Tokens of service accounts that are good for as long as a pod is there. */
+/** Service account tokens that are bound to a pod: they are invalid when the pod is gone. */
 import type { Writer } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
 import type { Pod } from '#kube/core-kinds.ts';
@@ -9,7 +9,7 @@ export interface TokenRequest extends KubeObject {
   status?: { token?: string; expirationTimestamp?: string };
 }
 
-/** Tokens are made below their service account. */
+/** Tokens are created as a subresource of the service account. */
 export const TOKENS: ResourceType<TokenRequest> = {
   group: '',
   version: 'v1',
@@ -18,11 +18,11 @@ export const TOKENS: ResourceType<TokenRequest> = {
   namespaced: true,
 };
 
-/** A guest is not given another one while it runs; so it gets the longest that servers hand out unasked. */
+/** The longest lifetime that API servers grant by default, because a running guest does not get another token. */
 const LIFETIME_SECONDS = 365 * 24 * 60 * 60;
 
-/** Undefined where there is no such account. */
-export async function podToken(
+/** Requests a token, or returns undefined if the service account does not exist. */
+export async function requestPodToken(
   client: Pick<Writer, 'create'>,
   { metadata: { name, namespace, uid } }: Stored<Pod>,
   account: string,

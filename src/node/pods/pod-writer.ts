@@ -1,4 +1,4 @@
-/** What a node writes of its pods: their status, and in the end their removal. Only this very pod, never its successor. */
+/** Writes the status of a node's pods and deletes them. Writes carry the uid, so that a new pod of the same name is safe. */
 import type { Writer } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { findCondition, type Condition } from '#kube/conditions.ts';
@@ -7,24 +7,24 @@ import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { PodStatus } from '#node/pods/pod-status.ts';
 
-export interface WriteCall {
+export interface PodWriterParts {
   readonly client: Pick<Writer, 'patch' | 'delete'>;
   readonly signal: AbortSignal;
 }
 
-/** The pod as it is now; unchanged where there is nothing to say. A pod that is gone meanwhile is none of our business. */
+/** Writes the status if it differs, and returns the pod as written. Ignores a pod that is gone. */
 export async function reportPod(
   pod: Stored<Pod>,
   status: PodStatus,
-  { client, signal }: WriteCall,
+  { client, signal }: PodWriterParts,
 ): Promise<Stored<Pod>> {
   if (deepEqual(pod.status, status)) return pod;
   const { name, namespace, uid } = pod.metadata;
   const { phase, hostIP, startTime, containerStatuses } = status;
-  const conditions = status.conditions?.map((condition) => overwriting(pod, condition));
+  const conditions = status.conditions?.map((condition) => clearRemovedFields(pod, condition));
   const { reason = null, message = null } = status;
-  const said = { phase, reason, message, hostIP, startTime, conditions, containerStatuses };
-  const body = { metadata: { uid }, status: said };
+  const written = { phase, reason, message, hostIP, startTime, conditions, containerStatuses };
+  const body = { metadata: { uid }, status: written };
   try {
     return await client.patch(
       PODS,
@@ -38,8 +38,8 @@ export async function reportPod(
   }
 }
 
-/** Conditions are merged one by one: what one says no more must be taken out of it by name. */
-function overwriting({ status }: Pod, condition: Condition) {
+/** Sets reason and message to null if they are to be removed, because the API merges conditions field by field. */
+function clearRemovedFields({ status }: Pod, condition: Condition) {
   const old = findCondition(status?.conditions, condition.type);
   return {
     ...condition,
@@ -48,8 +48,8 @@ function overwriting({ status }: Pod, condition: Condition) {
   };
 }
 
-/** Nothing of the pod is left here. Deleting it again after that changes nothing. */
-export async function removePod({ metadata }: Stored<Pod>, { client, signal }: WriteCall): Promise<void> {
+/** Deletes a pod of which nothing is left on this node. May be repeated. */
+export async function removePod({ metadata }: Stored<Pod>, { client, signal }: PodWriterParts): Promise<void> {
   const { name, namespace, uid } = metadata;
   try {
     await client.delete(PODS, { name, namespace }, { uid, gracePeriodSeconds: 0, signal });

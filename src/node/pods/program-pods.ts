@@ -1,4 +1,4 @@
-/** The loop over pods that are no launchers. Their processes end with the agent; what they said is forgotten then. */
+/** The control loop over pods that are not launchers. Their processes end with the agent, and their output is lost then. */
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { type Pod, PODS } from '#kube/core-kinds.ts';
@@ -6,13 +6,13 @@ import type { Stored } from '#kube/meta.ts';
 import { unreachable } from '#lib/invariant.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { decideProgram, endedState, type ProgramAction } from '#node/pods/decide-program.ts';
-import { asksApi, type RunProgram } from '#node/pods/program.ts';
-import { earlierRuns } from '#node/pods/earlier-runs.ts';
+import { decideProgram, exitState, type ProgramAction } from '#node/pods/decide-program.ts';
+import { needsApiAccess, type RunProgram } from '#node/pods/program.ts';
+import { readEarlierRuns } from '#node/pods/earlier-runs.ts';
 import { OwnWrites } from '#node/pods/own-writes.ts';
-import { wantsToken, type PodAccess } from '#node/pods/pod-access.ts';
+import { requestsToken, type PodAccess } from '#node/pods/pod-access.ts';
 import { podRole } from '#node/pods/pod-role.ts';
-import { podStatus, waitingView } from '#node/pods/pod-status.ts';
+import { buildPodStatus, waitingView } from '#node/pods/pod-status.ts';
 import { removePod, reportPod } from '#node/pods/pod-writer.ts';
 import { ProgramRun } from '#node/pods/program-run.ts';
 import { programVariables } from '#node/pods/program-variables.ts';
@@ -23,7 +23,7 @@ export interface ProgramPodParts {
   readonly client: Client;
   readonly pods: Informer<Pod>;
   readonly runProgram: RunProgram;
-  /** Without it programs have no access to the API, whatever their pods say. */
+  /** Access of programs to the API; without it they have none. */
   readonly access: PodAccess | undefined;
   readonly hostIp: string;
   readonly clock: Clock;
@@ -37,13 +37,13 @@ const BACKOFF = { firstMs: 100, maxMs: 10_000 };
 export class ProgramPods {
   readonly #parts: ProgramPodParts;
   readonly #queue: WorkQueue;
-  /** By the uid of the pod; gone with it. */
+  /** Runs by pod uid, until the pod is gone. */
   readonly #runs = new Map<string, ProgramRun>();
   readonly #own = new OwnWrites<Pod>();
-  readonly #leave: (() => void)[];
+  readonly #unsubscribes: (() => void)[];
   #closing: Promise<unknown> = Promise.resolve();
 
-  /** To be made when the informer has synced. */
+  /** Create it when the informer has synced. */
   constructor(parts: ProgramPodParts) {
     const { pods, clock, log, signal } = parts;
     this.#parts = parts;
@@ -52,13 +52,13 @@ export class ProgramPods {
       clock,
       concurrency: CONCURRENCY,
       backoff: BACKOFF,
-      work: (key) => rules.run(() => this.#turn(key)),
+      work: (key) => rules.run(() => this.#reconcile(key)),
       onError: (pod, error, { delayMs }) => {
-        if (!signal.aborted) log.error({ err: error, pod, delayMs }, 'Cannot tend a pod; trying again');
+        if (!signal.aborted) log.error({ err: error, pod, delayMs }, 'Cannot reconcile a pod; it will be tried again');
       },
     });
-    this.#leave = [
-      this.#own.follow(pods),
+    this.#unsubscribes = [
+      this.#own.track(pods),
       pods.onChange((key, change) => {
         const { old, new: now } = change;
         if (old !== undefined && old.metadata.uid !== now?.metadata.uid) this.#drop(old.metadata.uid);
@@ -67,7 +67,7 @@ export class ProgramPods {
     ];
   }
 
-  run(pod: Stored<Pod>): ProgramRun | undefined {
+  runOf(pod: Stored<Pod>): ProgramRun | undefined {
     return this.#runs.get(pod.metadata.uid);
   }
 
@@ -77,15 +77,15 @@ export class ProgramPods {
   }
 
   async stop(): Promise<void> {
-    for (const leave of this.#leave) leave();
+    for (const unsubscribe of this.#unsubscribes) unsubscribe();
     await this.#queue.shutdown();
     for (const uid of [...this.#runs.keys()]) this.#drop(uid);
     await this.#closing;
   }
 
-  /** A pod that is gone at once takes its process with it. */
+  /** Ends the process of a pod that is gone. */
   #drop(uid: string): void {
-    this.#runs.get(uid)?.ask('SIGKILL');
+    this.#runs.get(uid)?.kill('SIGKILL');
     this.#runs.delete(uid);
     this.#closing = Promise.all([this.#closing, this.#closeAccess(uid)]);
   }
@@ -95,12 +95,12 @@ export class ProgramPods {
     try {
       await access?.close(uid);
     } catch (err) {
-      // It is gone when the agent starts the next time; it is worth nothing without its pod.
-      log.warn({ err, uid }, 'Cannot remove the token of a pod');
+      // The next start of the agent removes it, and it is invalid without its pod.
+      log.warn({ err, uid }, 'Cannot remove the token of a pod; it will be removed at the next start of the agent');
     }
   }
 
-  async #turn(key: string): Promise<WorkResult> {
+  async #reconcile(key: string): Promise<WorkResult> {
     const { pods, clock } = this.#parts;
     const cached = pods.get(key);
     if (cached === undefined) return {};
@@ -110,13 +110,13 @@ export class ProgramPods {
     for (const action of decideProgram({ pod, run, nowMs: clock.now() })) {
       result = (await this.#act(key, pod, action)) ?? result;
     }
-    return { ...result, ...(await this.#keepAccess(pod, result.afterMs)) };
+    return { ...result, ...(await this.#maintainAccess(pod, result.afterMs)) };
   }
 
-  /** What a process may do ends with it; while it runs its token is renewed, which must not keep us from anything else. */
-  async #keepAccess(pod: Stored<Pod>, afterMs = Infinity): Promise<WorkResult> {
+  /** Removes the token of an ended process and renews that of a running one. A failure must not stop other actions. */
+  async #maintainAccess(pod: Stored<Pod>, afterMs = Infinity): Promise<WorkResult> {
     const { access } = this.#parts;
-    const run = this.run(pod);
+    const run = this.runOf(pod);
     if (access === undefined || run === undefined) return {};
     if (run.state.runningSinceMs === undefined) {
       await this.#closeAccess(pod.metadata.uid);
@@ -136,15 +136,15 @@ export class ProgramPods {
       case 'start':
         return this.#start(key, pod);
       case 'kill':
-        return this.run(pod)?.ask(action.signal);
+        return this.runOf(pod)?.kill(action.signal);
       case 'report': {
-        const status = podStatus(pod, action.view, { hostIp, nowMs: clock.now() });
-        this.#own.wrote(await reportPod(pod, status, this.#parts));
+        const status = buildPodStatus(pod, action.view, { hostIp, nowMs: clock.now() });
+        this.#own.record(await reportPod(pod, status, this.#parts));
         return;
       }
       case 'removePod':
         return removePod(pod, this.#parts);
-      case 'lookAgain':
+      case 'recheck':
         return { afterMs: action.afterMs };
       default:
         return unreachable(action);
@@ -156,11 +156,11 @@ export class ProgramPods {
     const { args = [] } = pod.spec.containers[0]!;
     const { uid } = pod.metadata;
     const env = { ...programVariables(pod), ...(await this.#openAccess(pod)) };
-    // While we asked for its token the pod, or all of us, may have gone.
+    // The pod may have been deleted, or the agent stopped, while the token was requested.
     if (signal.aborted || pods.get(key)?.metadata.uid !== uid) return this.#closeAccess(uid);
     let run = this.#runs.get(uid);
     if (run === undefined) {
-      run = new ProgramRun(clock, () => this.#queue.add(key), earlierRuns(pod, clock.now()));
+      run = new ProgramRun(clock, () => this.#queue.add(key), readEarlierRuns(pod, clock.now()));
       this.#runs.set(uid, run);
     }
     run.start(runProgram, args, env);
@@ -169,20 +169,20 @@ export class ProgramPods {
 
   async #openAccess(pod: Stored<Pod>): Promise<Record<string, string>> {
     const { access, hostIp, clock, signal } = this.#parts;
-    if (access === undefined || !asksApi(pod.spec.containers[0]!) || !wantsToken(pod)) return {};
+    if (access === undefined || !needsApiAccess(pod.spec.containers[0]!) || !requestsToken(pod)) return {};
     try {
       return await access.open(pod);
     } catch (error) {
       await this.#closeAccess(pod.metadata.uid);
-      // One that ran before has a state that says more.
-      if (this.run(pod) === undefined && !signal.aborted) {
-        const view = waitingView('CreateContainerConfigError', `no token: ${(error as Error).message}`);
-        // It may have run under an agent before us: phases do not go back.
+      // The state of a pod that ran before is more useful than this error.
+      if (this.runOf(pod) === undefined && !signal.aborted) {
+        const view = waitingView('CreateContainerConfigError', `Cannot get a token: ${(error as Error).message}`);
+        // The pod may have run under an earlier agent, and its phase must not go back.
         const { phase = view.phase } = pod.status ?? {};
-        const { lastExit } = earlierRuns(pod, clock.now());
-        const last = lastExit === undefined ? {} : { last: endedState(lastExit) };
-        const status = podStatus(pod, { ...view, phase, ...last }, { hostIp, nowMs: clock.now() });
-        this.#own.wrote(await reportPod(pod, status, this.#parts));
+        const { lastExit } = readEarlierRuns(pod, clock.now());
+        const last = lastExit === undefined ? {} : { last: exitState(lastExit) };
+        const status = buildPodStatus(pod, { ...view, phase, ...last }, { hostIp, nowMs: clock.now() });
+        this.#own.record(await reportPod(pod, status, this.#parts));
       }
       throw error;
     }

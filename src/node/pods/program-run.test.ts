@@ -3,32 +3,32 @@ import { test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { OUTPUT_BYTES, ProgramRun } from '#node/pods/program-run.ts';
 
-/** A run, and the mouth of its process. */
+/** A started run, with functions for its output and exit. */
 function scene() {
   const run = new ProgramRun(new FakeClock(), () => undefined);
   const { promise: exited, resolve: exit } = Promise.withResolvers<number>();
-  let say = (_chunk: Buffer): void => undefined;
-  run.start(() => ({ exited, onOutput: (listener) => void (say = listener), kill: () => undefined }), [], {});
-  return { run, exit, say: (chunk: string | Buffer) => say(Buffer.from(chunk)) };
+  let write = (_chunk: Buffer): void => undefined;
+  run.start(() => ({ exited, onOutput: (listener) => void (write = listener), kill: () => undefined }), [], {});
+  return { run, exit, write: (chunk: string | Buffer) => write(Buffer.from(chunk)) };
 }
 
-async function all(chunks: AsyncIterable<Buffer>): Promise<string> {
+async function readAll(chunks: AsyncIterable<Buffer>): Promise<string> {
   let text = '';
   for await (const chunk of chunks) text += chunk.toString();
   return text;
 }
 
-test('who follows gets what was said and what comes, until the end', async () => {
-  const { run, say, exit } = scene();
-  say('before ');
-  const heard = all(run.follow(new AbortController().signal));
+test('a follower gets the earlier and the new output until the process ends', async () => {
+  const { run, write, exit } = scene();
+  write('before ');
+  const output = readAll(run.follow(new AbortController().signal));
   await Promise.resolve();
-  say('after');
+  write('after');
   exit(0);
-  assert.equal(await heard, 'before after');
+  assert.equal(await output, 'before after');
 });
 
-test('one that ran for long is no failed start any more', async () => {
+test('a long run resets the number of quick exits', async () => {
   const clock = new FakeClock();
   const run = new ProgramRun(clock, () => undefined, { starts: 3, lastExit: undefined });
   const quickExits: number[] = [];
@@ -44,19 +44,19 @@ test('one that ran for long is no failed start any more', async () => {
   assert.equal(run.state.starts, 7);
 });
 
-test('only the last of what was said is kept', () => {
-  const { run, say } = scene();
-  for (const letter of 'abc') say(letter.repeat(OUTPUT_BYTES / 2));
+test('only the last output is kept', () => {
+  const { run, write } = scene();
+  for (const letter of 'abc') write(letter.repeat(OUTPUT_BYTES / 2));
   assert.equal(run.read().length, OUTPUT_BYTES);
   assert.equal(run.read().includes('a'), false);
 });
 
-test('who follows and does not read is cut off', async () => {
-  const { run, say } = scene();
+test('a follower that does not read is cut off', async () => {
+  const { run, write } = scene();
   const reader = run.follow(new AbortController().signal);
   await reader.next();
   const chunk = Buffer.alloc(OUTPUT_BYTES, 'x');
-  for (let count = 0; count < 100; count++) say(chunk);
+  for (let count = 0; count < 100; count++) write(chunk);
   let bytes = 0;
   for await (const { length } of reader) bytes += length;
   assert.ok(bytes > 0 && bytes <= 1024 * 1024, String(bytes));

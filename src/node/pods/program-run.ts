@@ -1,14 +1,14 @@
-/** One pod of this program: its process of the moment, what came of the one before, and the last of what it said. */
+/** The program of one pod: its current process, the exit of the previous one, and the last output. */
 import type { Clock } from '#lib/clock.ts';
 import type { EarlierRuns } from '#node/pods/earlier-runs.ts';
 import type { ProgramProcess, RunProgram } from '#node/pods/program.ts';
 
-/** Older output is forgotten. */
+/** Size of the kept output; older output is dropped. */
 export const OUTPUT_BYTES = 256 * 1024;
 const MAX_UNREAD_BYTES = 1024 * 1024;
-/** Whoever ran longer is no failed start: the kubelet forgets the delays of before, too. */
-const LONG_MS = 600_000;
-const NONE: EarlierRuns = { starts: 0, lastExit: undefined };
+/** A longer run resets the restart backoff, as in the kubelet. */
+const STABLE_RUN_MS = 600_000;
+const NO_EARLIER_RUNS: EarlierRuns = { starts: 0, lastExit: undefined };
 
 export interface Exit {
   readonly code: number;
@@ -16,15 +16,15 @@ export interface Exit {
   readonly finishedAtMs: number;
 }
 
-export interface RunState {
+export interface ProgramState {
   readonly runningSinceMs: number | undefined;
   readonly lastExit: Exit | undefined;
-  /** How often it was started, under whichever agent. */
+  /** Number of starts, including those by earlier agents. */
   readonly starts: number;
-  /** How often in a row it ended before it had run for long, under this one. */
+  /** Number of consecutive short runs under this agent. */
   readonly quickExits: number;
-  /** When it was asked to end. */
-  readonly askedAtMs: number | undefined;
+  /** Time of the first signal to end. */
+  readonly stopRequestedAtMs: number | undefined;
 }
 
 export class ProgramRun {
@@ -38,22 +38,22 @@ export class ProgramRun {
   #starts: number;
   #quickExits = 0;
   #lastExit: Exit | undefined;
-  #askedAtMs: number | undefined;
+  #stopRequestedAtMs: number | undefined;
 
-  constructor(clock: Clock, onExit: () => void, { starts, lastExit }: EarlierRuns = NONE) {
+  constructor(clock: Clock, onExit: () => void, { starts, lastExit }: EarlierRuns = NO_EARLIER_RUNS) {
     this.#clock = clock;
     this.#onExit = onExit;
     this.#starts = starts;
     this.#lastExit = lastExit;
   }
 
-  get state(): RunState {
+  get state(): ProgramState {
     return {
       runningSinceMs: this.#process === undefined ? undefined : this.#startedAtMs,
       lastExit: this.#lastExit,
       starts: this.#starts,
       quickExits: this.#quickExits,
-      askedAtMs: this.#askedAtMs,
+      stopRequestedAtMs: this.#stopRequestedAtMs,
     };
   }
 
@@ -63,7 +63,7 @@ export class ProgramRun {
     this.#starts++;
     const process = run(args, env);
     this.#process = process;
-    process.onOutput((chunk) => this.#take(chunk));
+    process.onOutput((chunk) => this.#record(chunk));
     void this.#await(process);
   }
 
@@ -71,14 +71,14 @@ export class ProgramRun {
     const code = await process.exited;
     this.#process = undefined;
     const finishedAtMs = this.#clock.now();
-    this.#quickExits = finishedAtMs - this.#startedAtMs < LONG_MS ? this.#quickExits + 1 : 1;
+    this.#quickExits = finishedAtMs - this.#startedAtMs < STABLE_RUN_MS ? this.#quickExits + 1 : 1;
     this.#lastExit = { code, startedAtMs: this.#startedAtMs, finishedAtMs };
     for (const listener of this.#listeners) listener(undefined);
     this.#onExit();
   }
 
-  ask(signal: 'SIGTERM' | 'SIGKILL'): void {
-    this.#askedAtMs ??= this.#clock.now();
+  kill(signal: 'SIGTERM' | 'SIGKILL'): void {
+    this.#stopRequestedAtMs ??= this.#clock.now();
     this.#process?.kill(signal);
   }
 
@@ -86,17 +86,17 @@ export class ProgramRun {
     return Buffer.concat(this.#chunks);
   }
 
-  /** What was said so far, then what comes, until the process has ended. Who has left too much unread is cut off. */
+  /** Yields the kept output and then new output until the process ends. Ends early if too much output is unread. */
   async *follow(signal: AbortSignal): AsyncGenerator<Buffer> {
-    const said = this.read();
-    const news: (Buffer | undefined)[] = [said];
-    if (this.#process === undefined) news.push(undefined);
-    let unreadBytes = said.length;
+    const kept = this.read();
+    const unread: (Buffer | undefined)[] = [kept];
+    if (this.#process === undefined) unread.push(undefined);
+    let unreadBytes = kept.length;
     let wake = () => {};
     const listener = (chunk: Buffer | undefined): void => {
       unreadBytes += chunk?.length ?? 0;
       if (unreadBytes > MAX_UNREAD_BYTES) this.#listeners.delete(listener);
-      news.push(unreadBytes > MAX_UNREAD_BYTES ? undefined : chunk);
+      unread.push(unreadBytes > MAX_UNREAD_BYTES ? undefined : chunk);
       wake();
     };
     const abort = (): void => listener(undefined);
@@ -104,8 +104,8 @@ export class ProgramRun {
     signal.addEventListener('abort', abort);
     try {
       while (!signal.aborted) {
-        if (news.length === 0) await new Promise<void>((resolve) => (wake = resolve));
-        const chunk = news.shift();
+        if (unread.length === 0) await new Promise<void>((resolve) => (wake = resolve));
+        const chunk = unread.shift();
         if (chunk === undefined) return;
         unreadBytes -= chunk.length;
         yield chunk;
@@ -116,7 +116,7 @@ export class ProgramRun {
     }
   }
 
-  #take(chunk: Buffer): void {
+  #record(chunk: Buffer): void {
     this.#chunks.push(chunk.length > OUTPUT_BYTES ? chunk.subarray(-OUTPUT_BYTES) : chunk);
     this.#bytes += this.#chunks.at(-1)!.length;
     while (this.#bytes > OUTPUT_BYTES) this.#bytes -= this.#chunks.shift()!.length;

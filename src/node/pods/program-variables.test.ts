@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import { hasKnownSource, programVariables } from '#node/pods/program-variables.ts';
+import { hasSupportedSource, programVariables } from '#node/pods/program-variables.ts';
 
 const pod: Stored<Pod> = {
   apiVersion: 'v1',
@@ -19,7 +19,7 @@ const pod: Stored<Pod> = {
   spec: { nodeName: 'n1', serviceAccountName: 'sa', containers: [] },
 };
 
-/** The value of a variable that comes from this field; undefined where nodes do not read it. */
+/** The values of variables by field path; undefined for unsupported fields. */
 const fields: Record<string, string | undefined> = {
   'metadata.name': 'p',
   'metadata.namespace': 'ns',
@@ -35,21 +35,21 @@ const fields: Record<string, string | undefined> = {
 };
 
 for (const [fieldPath, want] of Object.entries(fields)) {
-  test(`${fieldPath} is ${want === undefined ? 'not read' : JSON.stringify(want)}`, () => {
+  test(`${fieldPath} is ${want === undefined ? 'not supported' : JSON.stringify(want)}`, () => {
     const variable = { name: 'JOB_X', valueFrom: { fieldRef: { fieldPath } } };
-    assert.equal(hasKnownSource(variable), want !== undefined);
+    assert.equal(hasSupportedSource(variable), want !== undefined);
     if (want === undefined) return;
     const spec = { ...pod.spec, containers: [{ name: 'c', image: 'i', env: [variable] }] };
     assert.deepEqual(programVariables({ ...pod, spec }), { JOB_X: want });
   });
 }
 
-test('values stand for themselves, also empty ones', () => {
+test('plain values are used as they are, and a missing value is empty', () => {
   const env = [{ name: 'JOB_GLOB', value: '*' }, { name: 'JOB_NAME' }];
   const spec = { ...pod.spec, containers: [{ name: 'c', image: 'i', env }] };
   assert.deepEqual(programVariables({ ...pod, spec }), { JOB_GLOB: '*', JOB_NAME: '' });
 });
 
-test('secrets are not read', () => {
-  assert.equal(hasKnownSource({ name: 'JOB_X', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }), false);
+test('secrets are not supported', () => {
+  assert.equal(hasSupportedSource({ name: 'JOB_X', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }), false);
 });

@@ -1,4 +1,4 @@
-/** The variables of a pod of ours: values, and what the pod says about itself (the downward API). Pure. */
+/** The environment variables of a pod's program: plain values, and fields of the pod (the downward API). Pure. */
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
@@ -8,9 +8,9 @@ export interface ProgramVariable {
   readonly valueFrom?: { readonly fieldRef?: { readonly fieldPath?: string }; readonly [source: string]: unknown };
 }
 
-const NOTE = /^metadata\.(labels|annotations)\['([^']{1,317})'\]$/;
+const KEYED_FIELD = /^metadata\.(labels|annotations)\['([^']{1,317})'\]$/;
 
-const PLAIN: ReadonlyMap<string, (pod: Stored<Pod>) => string | undefined> = new Map([
+const SIMPLE_FIELDS: ReadonlyMap<string, (pod: Stored<Pod>) => string | undefined> = new Map([
   ['metadata.name', ({ metadata }) => metadata.name],
   ['metadata.namespace', ({ metadata }) => metadata.namespace],
   ['metadata.uid', ({ metadata }) => metadata.uid],
@@ -18,16 +18,19 @@ const PLAIN: ReadonlyMap<string, (pod: Stored<Pod>) => string | undefined> = new
   ['spec.serviceAccountName', ({ spec }) => spec.serviceAccountName],
 ]);
 
-/** For people. */
-export const FIELDS = [...PLAIN.keys(), "metadata.labels['KEY']", "metadata.annotations['KEY']"].join(', ');
+/** The supported fields, for messages. */
+export const SUPPORTED_FIELDS = [...SIMPLE_FIELDS.keys(), "metadata.labels['KEY']", "metadata.annotations['KEY']"].join(
+  ', ',
+);
 
-export function hasKnownSource({ valueFrom }: ProgramVariable): boolean {
+/** Reports whether the node can compute the value of a variable. */
+export function hasSupportedSource({ valueFrom }: ProgramVariable): boolean {
   if (valueFrom === undefined) return true;
   const path = valueFrom.fieldRef?.fieldPath ?? '';
-  return PLAIN.has(path) || NOTE.test(path);
+  return SIMPLE_FIELDS.has(path) || KEYED_FIELD.test(path);
 }
 
-/** What the pod does not have is empty, as with a kubelet. */
+/** Returns the variables of the first container. A field that the pod does not have is empty, as in the kubelet. */
 export function programVariables(pod: Stored<Pod>): Record<string, string> {
   const env: readonly ProgramVariable[] = pod.spec.containers[0]?.env ?? [];
   return Object.fromEntries(env.map((variable) => [variable.name, valueOf(variable, pod)]));
@@ -36,8 +39,8 @@ export function programVariables(pod: Stored<Pod>): Record<string, string> {
 function valueOf({ value = '', valueFrom }: ProgramVariable, pod: Stored<Pod>): string {
   const path = valueFrom?.fieldRef?.fieldPath;
   if (path === undefined) return value;
-  const [, part, key = ''] = NOTE.exec(path) ?? [];
-  if (part === undefined) return PLAIN.get(path)?.(pod) ?? '';
-  const notes = (part === 'labels' ? pod.metadata.labels : pod.metadata.annotations) ?? {};
-  return Object.hasOwn(notes, key) ? (notes[key] ?? '') : '';
+  const [, part, key = ''] = KEYED_FIELD.exec(path) ?? [];
+  if (part === undefined) return SIMPLE_FIELDS.get(path)?.(pod) ?? '';
+  const values = (part === 'labels' ? pod.metadata.labels : pod.metadata.annotations) ?? {};
+  return Object.hasOwn(values, key) ? (values[key] ?? '') : '';
 }

@@ -1,11 +1,11 @@
-/** Running this program itself as a child process; whoever starts the agent says how. */
+/** The commands of this program that pods may run. The starter of the agent provides the way to run them. */
 import { TRANSITION_COMMAND } from '#api/machine-types/names.ts';
-import { FIELDS, hasKnownSource, type ProgramVariable } from '#node/pods/program-variables.ts';
+import { SUPPORTED_FIELDS, hasSupportedSource, type ProgramVariable } from '#node/pods/program-variables.ts';
 
 export interface ProgramProcess {
-  /** Both outputs, in the order in which they come. */
+  /** Called with the output, stdout and stderr in the order of arrival. */
   onOutput(listener: (chunk: Buffer) => void): void;
-  /** The exit code, 128 + the signal's number for one that was killed. Never rejects: what cannot start ends with 127. */
+  /** Exit code; 128 + the signal's number for a killed process, 127 for one that could not be started. Never rejects. */
   readonly exited: Promise<number>;
   kill(signal: 'SIGTERM' | 'SIGKILL'): void;
 }
@@ -13,26 +13,29 @@ export interface ProgramProcess {
 export type RunProgram = (args: readonly string[], env: Readonly<Record<string, string>>) => ProgramProcess;
 
 interface Command {
-  /** Whether it is a client of the API, under the pod's service account. */
-  readonly asksApi: boolean;
-  /** Whether more words may follow. */
+  /** True if the command is a client of the API, with the pod's service account. */
+  readonly needsApiAccess: boolean;
+  /** True if the command accepts arguments. */
   readonly takesArgs: boolean;
 }
 
-/** The commands that pods may run; everything else of the program is for administrators. */
+/** The commands that pods may run. All others are for administrators. */
 const COMMANDS: ReadonlyMap<string, Command> = new Map([
-  ['version', { asksApi: false, takesArgs: true }],
-  [TRANSITION_COMMAND, { asksApi: true, takesArgs: false }],
+  ['version', { needsApiAccess: false, takesArgs: true }],
+  [TRANSITION_COMMAND, { needsApiAccess: true, takesArgs: false }],
 ]);
 
-/** Where the program finds the API and who it is there: the agent says so, never the pod, whose maker has no files here. */
+/**
+ * The variables with the address of the API and the credentials. Only the agent sets them: the creator of a pod must not
+ * point the program to files of this machine.
+ */
 export const ACCESS_VARIABLES = {
   server: 'SELFSAME_API_SERVER',
   tokenFile: 'SELFSAME_TOKEN_FILE',
   caFile: 'SELFSAME_CA_FILE',
 } as const;
 
-/** Variables of other names could make the process do anything: NODE_OPTIONS, LD_PRELOAD. */
+/** Other variables, such as NODE_OPTIONS and LD_PRELOAD, could make the process run anything. */
 const VARIABLE = /^(SELFSAME|JOB)_[A-Z0-9_]{1,100}$/;
 const RESERVED: ReadonlySet<string> = new Set([...Object.values(ACCESS_VARIABLES), 'SELFSAME_KUBECONFIG']);
 
@@ -42,24 +45,25 @@ export interface ProgramContainer {
   readonly args?: readonly string[] | undefined;
 }
 
-/** Why it may not run; undefined when it may. */
-export function commandFault({ command, args = [], env = [] }: ProgramContainer): string | undefined {
-  if (command !== undefined && command.length > 0) return 'a command of its own; only args are taken';
+/** Returns what forbids a container to run, as the object of "it has", or undefined if it may run. */
+export function checkCommand({ command, args = [], env = [] }: ProgramContainer): string | undefined {
+  if (command !== undefined && command.length > 0) return 'its own command; use only args';
   const [verb, more] = args;
-  if (verb === undefined) return 'no args; the first one names the command';
+  if (verb === undefined) return 'no args; the first one must name the command';
   const known = COMMANDS.get(verb);
   if (known === undefined) return `the command "${verb}"; pods may run: ${[...COMMANDS.keys()].join(', ')}`;
-  if (more !== undefined && !known.takesArgs) return `the argument "${more}"; ${verb} is told by variables`;
-  return firstOf(env, variableFault);
+  if (more !== undefined && !known.takesArgs)
+    return `the argument "${more}"; ${verb} is configured with variables only`;
+  return firstOf(env, checkVariable);
 }
 
-function variableFault(variable: ProgramVariable): string | undefined {
+function checkVariable(variable: ProgramVariable): string | undefined {
   const { name } = variable;
-  if (!VARIABLE.test(name)) return `the variable "${name}"; names begin with SELFSAME_ or JOB_`;
-  if (RESERVED.has(name)) return `the variable "${name}"; the node sets it`;
-  return hasKnownSource(variable)
+  if (!VARIABLE.test(name)) return `the variable "${name}"; names must begin with SELFSAME_ or JOB_`;
+  if (RESERVED.has(name)) return `the variable "${name}", which is reserved for the node`;
+  return hasSupportedSource(variable)
     ? undefined
-    : `the variable "${name}" from a source that nodes do not read; they read these fields of the pod: ${FIELDS}`;
+    : `the variable "${name}" with an unsupported source; supported are these fields of the pod: ${SUPPORTED_FIELDS}`;
 }
 
 function firstOf<T>(items: readonly T[], find: (item: T) => string | undefined): string | undefined {
@@ -70,6 +74,7 @@ function firstOf<T>(items: readonly T[], find: (item: T) => string | undefined):
   return undefined;
 }
 
-export function asksApi({ args = [] }: ProgramContainer): boolean {
-  return COMMANDS.get(args[0] ?? '')?.asksApi ?? false;
+/** Reports whether the command of a container is a client of the API. */
+export function needsApiAccess({ args = [] }: ProgramContainer): boolean {
+  return COMMANDS.get(args[0] ?? '')?.needsApiAccess ?? false;
 }

@@ -1,20 +1,20 @@
 /**
- * What answers of a guest mean: as the kubelet counts them. Pure.
+ * Counts the results of probes like the kubelet. Pure.
  *
- *             failureThreshold failures in a row
- *   good ◄───────────────────────────────────────► bad
- *             successThreshold answers in a row
+ *                failureThreshold consecutive failures
+ *   healthy ◄───────────────────────────────────────────► unhealthy
+ *                successThreshold consecutive successes
  *
- * A guest is not ready before it has said so, and lives until the contrary is shown.
+ * A guest is not ready before its readiness probe succeeds, and alive until its liveness probe fails.
  */
 import type { Probe } from '#api/domain/probe.ts';
 
 export type ProbeKind = 'liveness' | 'readiness';
 
 export interface ProbeState {
-  readonly verdict: 'good' | 'bad';
-  readonly last: 'answered' | 'failed' | 'none';
-  /** How often in a row the last came. */
+  readonly status: 'healthy' | 'unhealthy';
+  readonly last: 'succeeded' | 'failed' | 'none';
+  /** Number of consecutive results equal to `last`. */
   readonly streak: number;
 }
 
@@ -26,8 +26,8 @@ export interface ProbeTiming {
   readonly failureThreshold: number;
 }
 
-/** Kubernetes' defaults; what is 0 is one of those, as there. */
-export function timingOf(probe: Probe, kind: ProbeKind): ProbeTiming {
+/** Returns the timing of a probe with Kubernetes' defaults, which also replace 0. */
+export function probeTiming(probe: Probe, kind: ProbeKind): ProbeTiming {
   const { initialDelaySeconds = 0, periodSeconds, timeoutSeconds, successThreshold, failureThreshold } = probe;
   return {
     initialDelayMs: initialDelaySeconds * 1000,
@@ -38,20 +38,20 @@ export function timingOf(probe: Probe, kind: ProbeKind): ProbeTiming {
   };
 }
 
-/** `wasReady`: an earlier agent of the node found it so. */
-export function firstState(kind: ProbeKind, wasReady = false): ProbeState {
-  return { verdict: kind === 'liveness' || wasReady ? 'good' : 'bad', last: 'none', streak: 0 };
+/** Returns the state before the first result. `wasReady` is the result of an earlier agent of the node. */
+export function initialState(kind: ProbeKind, wasReady = false): ProbeState {
+  return { status: kind === 'liveness' || wasReady ? 'healthy' : 'unhealthy', last: 'none', streak: 0 };
 }
 
-export function afterAnswer(state: ProbeState, answered: boolean, timing: ProbeTiming): ProbeState {
-  const last = answered ? 'answered' : 'failed';
+export function applyResult(state: ProbeState, succeeded: boolean, timing: ProbeTiming): ProbeState {
+  const last = succeeded ? 'succeeded' : 'failed';
   const streak = state.last === last ? state.streak + 1 : 1;
-  const needed = answered ? timing.successThreshold : timing.failureThreshold;
-  const verdict = streak >= needed ? (answered ? 'good' : 'bad') : state.verdict;
-  return { verdict, last, streak };
+  const needed = succeeded ? timing.successThreshold : timing.failureThreshold;
+  const status = streak >= needed ? (succeeded ? 'healthy' : 'unhealthy') : state.status;
+  return { status, last, streak };
 }
 
-/** When it is asked first, counted from the start of the guest; at once where that is past. */
-export function firstWaitMs({ initialDelayMs }: ProbeTiming, sinceStartMs: number): number {
+/** Returns the time until the first probe. The initial delay counts from the start of the guest. */
+export function initialWaitMs({ initialDelayMs }: ProbeTiming, sinceStartMs: number): number {
   return Math.max(0, initialDelayMs - sinceStartMs);
 }

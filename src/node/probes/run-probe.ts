@@ -1,4 +1,4 @@
-/** Asks a guest once, as its probe says. What it answers is a verdict, never an error. */
+/** Runs a probe of a guest once. A failure is a result, never an exception. */
 import { request } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
@@ -9,12 +9,12 @@ import { VERSION } from '#lib/version.ts';
 import type { GuestLines } from '#node/hypervisor/guest-lines.ts';
 import { HypervisorError, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
 
-export interface ProbeAnswer {
-  readonly answered: boolean;
-  /** Why not, for people. */
+export interface ProbeResult {
+  readonly succeeded: boolean;
+  /** Reason of the failure, for the user. */
   readonly message: string;
-  /** There is no way to ask it: nothing is known of the guest. */
-  readonly cannotAsk?: true;
+  /** The probe cannot reach the guest at all, so the result says nothing about it. */
+  readonly isUnreachable?: true;
 }
 
 export interface ProbeParts {
@@ -23,55 +23,60 @@ export interface ProbeParts {
   readonly clock: Clock;
 }
 
-const MAX_MESSAGE = 512;
-const LOOK_AGAIN_MS = 200;
-const FINE: ProbeAnswer = { answered: true, message: '' };
+const MAX_MESSAGE_LENGTH = 512;
+const POLL_INTERVAL_MS = 200;
+const SUCCESS: ProbeResult = { succeeded: true, message: '' };
 
-export async function runProbe(id: string, probe: Probe, timeoutMs: number, parts: ProbeParts): Promise<ProbeAnswer> {
+export async function runProbe(id: string, probe: Probe, timeoutMs: number, parts: ProbeParts): Promise<ProbeResult> {
   const { clock } = parts;
   const ended = new AbortController();
   let cancel: (() => void) | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
+  const timeout = new Promise<never>((_resolve, reject) => {
     cancel = clock.after(timeoutMs, () => reject(new Error(`no answer within ${timeoutMs} ms`)));
   });
   try {
-    await Promise.race([late, ask(id, probe, { timeoutMs, signal: ended.signal }, parts)]);
-    return FINE;
+    await Promise.race([timeout, sendProbe(id, probe, { timeoutMs, signal: ended.signal }, parts)]);
+    return SUCCESS;
   } catch (error) {
-    const message = (error instanceof Error ? error.message : String(error)).slice(0, MAX_MESSAGE);
-    const cannotAsk = error instanceof HypervisorError && error.permanent;
-    return { answered: false, message, ...(cannotAsk && { cannotAsk }) };
+    const message = (error instanceof Error ? error.message : String(error)).slice(0, MAX_MESSAGE_LENGTH);
+    const isUnreachable = error instanceof HypervisorError && error.permanent;
+    return { succeeded: false, message, ...(isUnreachable && { isUnreachable }) };
   } finally {
     cancel?.();
     ended.abort();
   }
 }
 
-interface Asking {
+interface ProbeLimits {
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
 
-async function ask(id: string, probe: Probe, asking: Asking, parts: ProbeParts): Promise<void> {
+async function sendProbe(id: string, probe: Probe, limits: ProbeLimits, parts: ProbeParts): Promise<void> {
   const { hypervisor } = parts;
   const { exec, httpGet, tcpSocket } = probe;
-  if (httpGet !== undefined) return askHttp(await open(id, Number(httpGet.port), asking, parts), httpGet, asking);
-  if (tcpSocket !== undefined) return void (await open(id, Number(tcpSocket.port), asking, parts)).destroy();
-  if (exec !== undefined) return runCommand(id, exec.command ?? [], asking, parts);
-  await hypervisor.askAgent(id, { execute: 'guest-ping' }, { timeoutMs: asking.timeoutMs });
+  if (httpGet !== undefined)
+    return sendHttpProbe(await openPort(id, Number(httpGet.port), limits, parts), httpGet, limits);
+  if (tcpSocket !== undefined) return void (await openPort(id, Number(tcpSocket.port), limits, parts)).destroy();
+  if (exec !== undefined) return runCommand(id, exec.command ?? [], limits, parts);
+  await hypervisor.askAgent(id, { execute: 'guest-ping' }, { timeoutMs: limits.timeoutMs });
 }
 
-async function open(id: string, port: number, asking: Asking, { ports }: ProbeParts): Promise<Duplex> {
-  const stream = await ports.openPort(id, { port, protocol: 'tcp' }, asking);
+async function openPort(id: string, port: number, limits: ProbeLimits, { ports }: ProbeParts): Promise<Duplex> {
+  const stream = await ports.openPort(id, { port, protocol: 'tcp' }, limits);
   stream.on('error', () => undefined);
-  // Nobody waits for it any more.
-  if (asking.signal.aborted) stream.destroy();
-  asking.signal.addEventListener('abort', () => stream.destroy(), { once: true });
+  // The probe has timed out meanwhile.
+  if (limits.signal.aborted) stream.destroy();
+  limits.signal.addEventListener('abort', () => stream.destroy(), { once: true });
   return stream;
 }
 
-/** As the kubelet: certificates are not looked at, redirects not followed, and from 200 to 399 all is well. */
-async function askHttp(stream: Duplex, httpGet: NonNullable<Probe['httpGet']>, { signal }: Asking): Promise<void> {
+/** Like the kubelet: does not verify certificates or follow redirects, and accepts status codes from 200 to 399. */
+async function sendHttpProbe(
+  stream: Duplex,
+  httpGet: NonNullable<Probe['httpGet']>,
+  { signal }: ProbeLimits,
+): Promise<void> {
   const { path = '/', scheme, httpHeaders = [] } = httpGet;
   const socket = scheme === 'HTTPS' ? connectTls({ socket: stream, rejectUnauthorized: false }) : stream;
   const headers: Record<string, string> = {
@@ -82,20 +87,20 @@ async function askHttp(stream: Duplex, httpGet: NonNullable<Probe['httpGet']>, {
   };
   for (const { name = '', value = '' } of httpHeaders) headers[name.toLowerCase()] = value;
   const status = await new Promise<number>((resolve, reject) => {
-    const asked = request({
+    const sent = request({
       path: path.startsWith('/') ? path : `/${path}`,
       headers,
       signal,
-      // A Duplex is all that it needs of a socket.
+      // Node accepts any Duplex as socket.
       createConnection: () => socket,
     });
     socket.on('error', reject);
-    asked.on('error', reject);
-    asked.on('response', (response) => {
+    sent.on('error', reject);
+    sent.on('response', (response) => {
       response.on('error', () => undefined);
       resolve(response.statusCode ?? 0);
     });
-    asked.end();
+    sent.end();
   });
   stream.destroy();
   if (status < 200 || status >= 400) throw new Error(`HTTP probe failed with statuscode: ${status}`);
@@ -104,34 +109,34 @@ async function askHttp(stream: Duplex, httpGet: NonNullable<Probe['httpGet']>, {
 async function runCommand(
   id: string,
   [path = '', ...arg]: readonly string[],
-  { timeoutMs, signal }: Asking,
+  { timeoutMs, signal }: ProbeLimits,
   { hypervisor, clock }: ProbeParts,
 ): Promise<void> {
-  const begun = await hypervisor.askAgent(
+  const started = await hypervisor.askAgent(
     id,
     { execute: 'guest-exec', arguments: { path, arg, 'capture-output': true } },
     { timeoutMs },
   );
-  const pid = isRecord(begun) ? begun['pid'] : undefined;
-  if (typeof pid !== 'number') throw new Error('the guest agent did not say which process it started');
+  const pid = isRecord(started) ? started['pid'] : undefined;
+  if (typeof pid !== 'number') throw new Error('the guest agent did not return the pid of the command');
   for (;;) {
     if (signal.aborted) return;
     const status = await hypervisor.askAgent(id, { execute: 'guest-exec-status', arguments: { pid } }, { timeoutMs });
     const { exited, exitcode, 'out-data': out, 'err-data': err } = isRecord(status) ? status : {};
     if (exited === true) {
       if (exitcode === 0) return;
-      const words = [out, err].map(decoded).filter((text) => text !== '');
+      const output = [out, err].map(decodeOutput).filter((text) => text !== '');
       throw new Error(
-        `command "${path}" ended with ${typeof exitcode === 'number' ? exitcode : 'a signal'}: ${words.join(' ')}`,
+        `command "${path}" ended with ${typeof exitcode === 'number' ? `exit code ${exitcode}` : 'a signal'}: ${output.join(' ')}`,
       );
     }
-    await new Promise<void>((resolve) => clock.after(LOOK_AGAIN_MS, resolve));
+    await new Promise<void>((resolve) => clock.after(POLL_INTERVAL_MS, resolve));
   }
 }
 
-function decoded(data: unknown): string {
+function decodeOutput(data: unknown): string {
   if (typeof data !== 'string') return '';
-  return Buffer.from(data.slice(0, 4 * MAX_MESSAGE), 'base64')
+  return Buffer.from(data.slice(0, 4 * MAX_MESSAGE_LENGTH), 'base64')
     .toString('utf8')
     .trim();
 }

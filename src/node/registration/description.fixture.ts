@@ -1,4 +1,4 @@
-/** A node as its agent describes it. */
+/** Builds the description of a node. */
 import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
 import type { NodeDescription } from '#node/registration/node-object.ts';
 

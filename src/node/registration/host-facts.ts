@@ -1,11 +1,11 @@
-/** What this machine is: the one place of the agent that asks the operating system about itself. */
+/** Reads facts about this machine. Only this module of the agent queries the operating system about itself. */
 import { readFile } from 'node:fs/promises';
 import { arch, availableParallelism, release, totalmem } from 'node:os';
 
 export interface HostFacts {
   readonly cpus: number;
   readonly memoryBytes: number;
-  /** As Kubernetes names it: amd64, arm64. */
+  /** Name in Kubernetes: amd64, arm64. */
   readonly architecture: string;
   readonly kernelVersion: string;
   readonly osImage: string;
@@ -18,9 +18,9 @@ const ARCHITECTURES = new Map([['x64', 'amd64']]);
 
 export async function readHostFacts(): Promise<HostFacts> {
   const [osRelease, machineId, bootId] = await Promise.all([
-    textOf('/etc/os-release'),
-    textOf('/etc/machine-id'),
-    textOf('/proc/sys/kernel/random/boot_id'),
+    readTextIfExists('/etc/os-release'),
+    readTextIfExists('/etc/machine-id'),
+    readTextIfExists('/proc/sys/kernel/random/boot_id'),
   ]);
   return {
     cpus: availableParallelism(),
@@ -34,7 +34,7 @@ export async function readHostFacts(): Promise<HostFacts> {
   };
 }
 
-/** Empty where there is none: containers often have no such file. */
-async function textOf(path: string): Promise<string> {
+/** Returns an empty text if the file does not exist, which is common in containers. */
+async function readTextIfExists(path: string): Promise<string> {
   return readFile(path, 'utf8').catch(() => '');
 }

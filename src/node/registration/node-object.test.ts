@@ -7,13 +7,13 @@ import {
   labelChanges,
   nodeAnnotations,
   nodeLabels,
-  nodeStatus,
+  buildNodeStatus,
   withoutHeartbeat,
 } from '#node/registration/node-object.ts';
 
 const NOW = 1_900_000_000_000;
 
-test('labels name every machine type that a guest can have, and its alias', () => {
+test('the labels contain every supported machine type and its alias', () => {
   assert.deepEqual(nodeLabels(aDescription()), {
     'kubernetes.io/hostname': 'n1',
     'kubernetes.io/os': 'linux',
@@ -28,7 +28,7 @@ test('labels name every machine type that a guest can have, and its alias', () =
   });
 });
 
-test('an annotation tells aliases, and what will be gone one day', () => {
+test('an annotation contains the aliases and deprecations of machine types', () => {
   const description = aDescription();
   const [first, ...others] = description.capabilities.machines;
   const machines = [...others, { ...first!, deprecated: true }];
@@ -38,12 +38,12 @@ test('an annotation tells aliases, and what will be gone one day', () => {
     { name: 'pc-q35-6.2', deprecated: false },
     { name: 'pc-q35-7.2', alias: 'q35', deprecated: true },
   ]);
-  assert.equal(annotationChanges({ theirs: 'x', ...annotations }, annotations), undefined);
-  const outdated = { theirs: 'x', [MACHINE_TYPES_ANNOTATION]: '[]' };
+  assert.equal(annotationChanges({ other: 'x', ...annotations }, annotations), undefined);
+  const outdated = { other: 'x', [MACHINE_TYPES_ANNOTATION]: '[]' };
   assert.deepEqual(annotationChanges(outdated, annotations), annotations);
 });
 
-test('labels of others stay, machine types that are gone go', () => {
+test('foreign labels are kept, and labels of obsolete machine types are removed', () => {
   const wanted = nodeLabels(aDescription());
   assert.equal(labelChanges({ ...wanted, rack: '7' }, wanted), undefined);
   const old = {
@@ -58,24 +58,24 @@ test('labels of others stay, machine types that are gone go', () => {
   });
 });
 
-test('a real node has what the machine has, a simulated one more than enough', () => {
-  assert.deepEqual(nodeStatus({}, aDescription(), NOW).capacity, { cpu: '2', memory: '8Gi', pods: '5k' });
-  assert.equal(nodeStatus({}, aDescription('simulated'), NOW).allocatable?.['memory'], '1Pi');
+test('a real node has the capacity of its machine, a simulated one a large capacity', () => {
+  assert.deepEqual(buildNodeStatus({}, aDescription(), NOW).capacity, { cpu: '2', memory: '8Gi', pods: '5k' });
+  assert.equal(buildNodeStatus({}, aDescription('simulated'), NOW).allocatable?.['memory'], '1Pi');
 });
 
-test('only the heartbeat changes by itself', () => {
-  const first = nodeStatus({}, aDescription(), NOW);
-  const later = nodeStatus(first, aDescription(), NOW + 60_000);
+test('only the heartbeat depends on the time', () => {
+  const first = buildNodeStatus({}, aDescription(), NOW);
+  const later = buildNodeStatus(first, aDescription(), NOW + 60_000);
   assert.notDeepEqual(later, first);
   assert.deepEqual(withoutHeartbeat(later), withoutHeartbeat(first));
 });
 
-test('a node that was taken for lost is ready again, conditions of others stay', () => {
+test('a node that was marked as lost becomes ready, and foreign conditions are kept', () => {
   const lost = [
     { type: 'Ready', status: 'Unknown', reason: 'NodeStatusUnknown' },
     { type: 'Other', status: 'True' },
   ] as const;
-  const { conditions } = nodeStatus({ conditions: [...lost] }, aDescription(), NOW);
+  const { conditions } = buildNodeStatus({ conditions: [...lost] }, aDescription(), NOW);
   assert.deepEqual(
     conditions?.map(({ type, status }) => [type, status]),
     [
@@ -88,14 +88,14 @@ test('a node that was taken for lost is ready again, conditions of others stay',
   );
 });
 
-test('every condition says in words what it means', () => {
-  const conditions = nodeStatus({}, aDescription(), NOW).conditions ?? [];
+test('every condition has a message', () => {
+  const conditions = buildNodeStatus({}, aDescription(), NOW).conditions ?? [];
   assert.equal(conditions.length, 4);
   for (const { type, message } of conditions) assert.ok(message, type);
 });
 
-test('a name is told only where there is one that others resolve', () => {
-  const addresses = (hostname?: string) => nodeStatus({}, { ...aDescription(), hostname }, NOW).addresses;
+test('the hostname is an address only if there is one', () => {
+  const addresses = (hostname?: string) => buildNodeStatus({}, { ...aDescription(), hostname }, NOW).addresses;
   assert.deepEqual(addresses(), [{ type: 'InternalIP', address: '127.0.0.1' }]);
   assert.deepEqual(addresses('n1.example'), [
     { type: 'InternalIP', address: '127.0.0.1' },

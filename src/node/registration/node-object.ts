@@ -1,4 +1,4 @@
-/** The Node as this agent wants it to be. Labels and conditions of others stay. Pure. */
+/** Builds the Node object of this agent. Labels and conditions of other components are kept. Pure. */
 import { MACHINE_TYPES_ANNOTATION } from '#api/machine-types/names.ts';
 import { MACHINE_TYPE_LABEL_PREFIX, SCHEDULABLE_LABEL } from '#api/names.ts';
 import { setCondition, type Condition } from '#kube/conditions.ts';
@@ -16,26 +16,26 @@ export interface NodeDescription {
   readonly name: string;
   readonly host: HostFacts;
   readonly capabilities: Capabilities;
-  /** Where others reach this agent. */
+  /** Address and port at which the API server reaches this agent. */
   readonly address: string;
   readonly port: number | undefined;
-  /** A name for the address, where others resolve it: API servers try a name before the address. */
+  /** Resolvable name of the address, if there is one. API servers try it before the address. */
   readonly hostname?: string | undefined;
-  /** That it is made with; a node may not change them. */
+  /** Taints of a new Node. A node cannot change them later. */
   readonly taints?: readonly { readonly key: string; readonly value: string; readonly effect: string }[];
 }
 
 export type NodeStatus = NonNullable<Node['status']>;
 
-/** The agent stands in for a kubelet of this minor version. */
+/** The agent behaves like a kubelet of this minor version. */
 const KUBELET_VERSION = `v1.32.0+selfsame.${VERSION}`;
-/** Quantities as the API prints them, so that what is stored compares equal. */
-const PODS = '5k';
-/** Simulated guests need nothing: a fleet of them fits on any machine. */
-const SIMULATED: Quantities = { cpu: '1M', memory: '1Pi', pods: '20k' };
+/** Written in the canonical form of the API, so that the stored value compares equal. */
+const MAX_PODS = '5k';
+/** Simulated guests need no resources, so any number of them fits on a machine. */
+const SIMULATED_CAPACITY: Quantities = { cpu: '1M', memory: '1Pi', pods: '20k' };
 
 export function nodeLabels({ name, host, capabilities }: NodeDescription): Record<string, string> {
-  // Only what a guest can have: a pod that needs another type would come here in vain.
+  // Only types that a guest can have: otherwise pods would be scheduled here that cannot start.
   const types = capabilities.machines
     .filter(isDefinable)
     .flatMap(({ name: type, alias }) => (alias === undefined ? [type] : [type, alias]));
@@ -57,7 +57,7 @@ export function nodeAnnotations({ capabilities }: NodeDescription): Record<strin
   return { [MACHINE_TYPES_ANNOTATION]: JSON.stringify(types) };
 }
 
-/** Annotations that are not as they should be; undefined: none. */
+/** Returns the annotations to change, or undefined if there are none. */
 export function annotationChanges(
   annotations: Readonly<Record<string, string>>,
   wanted: Readonly<Record<string, string>>,
@@ -66,7 +66,7 @@ export function annotationChanges(
   return changes.length === 0 ? undefined : Object.fromEntries(changes);
 }
 
-/** What is to change in the labels: ours as they should be, machine types that are no more as null. Undefined: nothing. */
+/** Returns the labels to change, with null for obsolete machine types, or undefined if there are none. */
 export function labelChanges(
   labels: Readonly<Record<string, string>>,
   wanted: Readonly<Record<string, string>>,
@@ -79,15 +79,15 @@ export function labelChanges(
   return Object.keys(changes).length === 0 ? undefined : changes;
 }
 
-/** The heartbeat is the one field that changes by itself; see `withoutHeartbeat`. */
-export function nodeStatus(old: NodeStatus, description: NodeDescription, nowMs: number): NodeStatus {
+/** Returns the status of the Node. Only the heartbeat depends on the time; see `withoutHeartbeat`. */
+export function buildNodeStatus(old: NodeStatus, description: NodeDescription, nowMs: number): NodeStatus {
   const { host, capabilities, address, hostname, port } = description;
   const capacity = capacityOf(host, capabilities);
   return {
     ...old,
     capacity,
     allocatable: capacity,
-    conditions: ownConditions(old.conditions, nowMs),
+    conditions: setOwnConditions(old.conditions, nowMs),
     addresses: [
       { type: 'InternalIP', address },
       ...(hostname === undefined ? [] : [{ type: 'Hostname', address: hostname }]),
@@ -109,42 +109,42 @@ export function nodeStatus(old: NodeStatus, description: NodeDescription, nowMs:
 }
 
 /**
- * All of the machine. Where several nodes share one (`selfsame up`), each says so: people who try things out expect that a
- * VM which fits the machine fits a node, and memory of guests is taken only as they touch it. The price is that the
- * scheduler takes the machine for as many as there are nodes: it may fill the memory that often. One node on each
- * machine, as on a cluster, counts right.
+ * Returns the capacity of the whole machine. If several nodes share a machine (`selfsame up`), each of them reports all of
+ * it: users expect that a VM that fits the machine fits a node, and guests use only the memory that they touch. The drawback
+ * is that the scheduler counts the machine once per node and may overcommit its memory. On a cluster with one node per
+ * machine the capacity is exact.
  */
 function capacityOf({ cpus, memoryBytes }: HostFacts, { accelerator }: Capabilities): Quantities {
-  if (accelerator === 'simulated') return SIMULATED;
+  if (accelerator === 'simulated') return SIMULATED_CAPACITY;
   const memory = {
     nanos: BigInt(Math.floor(memoryBytes / 1024)) * 1024n * 1_000_000_000n,
     format: 'BinarySI',
   } as const;
-  return { cpu: String(cpus), memory: formatQuantity(memory), pods: PODS };
+  return { cpu: String(cpus), memory: formatQuantity(memory), pods: MAX_PODS };
 }
 
 type Conditions = NonNullable<NodeStatus['conditions']>;
 
 const NOT_WATCHED = 'the node agent does not watch for pressure';
-/** What a kubelet tells; what is missing would be taken for unknown. */
+/** The conditions of a kubelet; a missing one would count as unknown. */
 const CONDITIONS = [
   { type: 'MemoryPressure', status: 'False', reason: 'KubeletHasSufficientMemory', message: NOT_WATCHED },
   { type: 'DiskPressure', status: 'False', reason: 'KubeletHasNoDiskPressure', message: NOT_WATCHED },
   { type: 'PIDPressure', status: 'False', reason: 'KubeletHasSufficientPID', message: NOT_WATCHED },
   { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'the node agent is ready' },
 ] as const;
-const TYPES: ReadonlySet<string> = new Set(CONDITIONS.map(({ type }) => type));
+const OWN_TYPES: ReadonlySet<string> = new Set(CONDITIONS.map(({ type }) => type));
 
-function ownConditions(old: Conditions | undefined, nowMs: number): Conditions {
+function setOwnConditions(old: Conditions | undefined, nowMs: number): Conditions {
   const now = timestamp(nowMs);
   let conditions = (old ?? []) as readonly Condition[];
   for (const condition of CONDITIONS) conditions = setCondition(conditions, condition, now);
   return conditions.map((condition) =>
-    TYPES.has(condition.type) ? { ...condition, lastHeartbeatTime: now } : condition,
+    OWN_TYPES.has(condition.type) ? { ...condition, lastHeartbeatTime: now } : condition,
   );
 }
 
-/** Without the heartbeat: whether the status has to be written before its time. */
+/** Returns the status without heartbeats, to compare whether it must be written before the next heartbeat. */
 export function withoutHeartbeat(status: NodeStatus): NodeStatus {
   return {
     ...status,

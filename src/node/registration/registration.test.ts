@@ -10,19 +10,19 @@ import { silentLog } from '#lib/log.ts';
 import { aDescription } from '#node/registration/description.fixture.ts';
 import { register } from '#node/registration/registration.ts';
 
-test('a node is registered when its Node says where it is reached, not before', async () => {
+test('a node is registered only when its Node has the address of the agent', async () => {
   const clock = new FakeClock();
   const api = new FakeApi();
   const { client, failures } = new FakeLink(api, [NODES, LEASES]);
-  const ending = new AbortController();
-  const { signal } = ending;
+  const stopping = new AbortController();
+  const { signal } = stopping;
   const description = aDescription();
   const nodes = new Informer({ reader: client, type: NODES, clock, log: silentLog });
   const following = nodes.start({ signal });
   await nodes.synced();
-  // Whichever of its two writes comes first.
-  const away = () => new ApiError(503, 'ServiceUnavailable', 'the server is away');
-  failures.push(away(), away(), away(), away());
+  // Node and Lease are written in any order.
+  const unavailable = () => new ApiError(503, 'ServiceUnavailable', 'the server is unavailable');
+  failures.push(unavailable(), unavailable(), unavailable(), unavailable());
   const registration = register({ client, nodes, description, clock, log: silentLog, signal });
   let isRegistered = false;
   void registration.registered.then(() => (isRegistered = true));
@@ -31,6 +31,6 @@ test('a node is registered when its Node says where it is reached, not before', 
   await clock.advance(10_000);
   assert.equal(isRegistered, true);
   assert.equal(nodes.get(description.name)?.status?.daemonEndpoints?.kubeletEndpoint?.Port, description.port);
-  ending.abort();
+  stopping.abort();
   await Promise.all([registration.stop(), following]);
 });

@@ -1,6 +1,6 @@
 /**
- * Keeps the Node and its Lease. The Lease is the sign of life, renewed every few seconds; the Node is written when it does not
- * say what it should (also when others took us for lost), and now and then for its heartbeat.
+ * Maintains the Node and its Lease. The Lease is renewed every few seconds. The Node is written when it differs from the
+ * desired state, also after it was marked as lost, and periodically for its heartbeat.
  */
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
@@ -15,7 +15,7 @@ import {
   labelChanges,
   nodeAnnotations,
   nodeLabels,
-  nodeStatus,
+  buildNodeStatus,
   withoutHeartbeat,
   type NodeDescription,
 } from '#node/registration/node-object.ts';
@@ -23,7 +23,7 @@ import { WorkQueue } from '#runtime/work-queue.ts';
 
 export interface RegistrationParts {
   readonly client: Client;
-  /** Of this one Node. */
+  /** Informer of this Node only. */
   readonly nodes: Informer<Node>;
   readonly description: NodeDescription;
   readonly clock: Clock;
@@ -32,7 +32,7 @@ export interface RegistrationParts {
 }
 
 export interface Registration {
-  /** Resolves when the Node says all that it should, where this agent is reached above all; or when it stops. */
+  /** Resolves when the Node is complete, including the address of this agent, or when the registration is stopped. */
   readonly registered: Promise<void>;
   idle(): Promise<void>;
   stop(): Promise<void>;
@@ -42,17 +42,17 @@ const LEASE_NAMESPACE = 'kube-node-lease';
 const LEASE_SECONDS = 40;
 const RENEW_MS = 10_000;
 const HEARTBEAT_MS = 300_000;
-/** Others wait for our sign of life: tries are never far apart. */
+/** Short, because the node counts as lost if its Lease is not renewed in time. */
 const BACKOFF = { firstMs: 200, maxMs: 7000 };
 
-/** To be called when the informer has synced. */
+/** Starts the registration. Call it when the informer has synced. */
 export function register(parts: RegistrationParts): Registration {
   const { nodes, description, clock, log, signal } = parts;
   const lease = new NodeLease(parts);
   const registered = Promise.withResolvers<void>();
   const work = {
     node: async () => {
-      await keepNode(parts);
+      await updateNode(parts);
       registered.resolve();
       return { afterMs: HEARTBEAT_MS };
     },
@@ -67,10 +67,11 @@ export function register(parts: RegistrationParts): Registration {
     backoff: BACKOFF,
     work: (key) => (key === 'lease' ? work.lease() : work.node()),
     onError: (key, error, { delayMs }) => {
-      if (!signal.aborted) log.warn({ err: error, delayMs }, `Cannot write the ${key} of this node; trying again`);
+      if (!signal.aborted)
+        log.warn({ err: error, delayMs }, `Cannot write the ${key} of this node; it will be tried again`);
     },
   });
-  const leave = nodes.onChange((key) => {
+  const unsubscribe = nodes.onChange((key) => {
     if (key === description.name) queue.add('node');
   });
   queue.add('node');
@@ -79,15 +80,15 @@ export function register(parts: RegistrationParts): Registration {
     registered: registered.promise,
     idle: () => queue.idle(),
     async stop() {
-      leave();
+      unsubscribe();
       registered.resolve();
       await queue.shutdown();
     },
   };
 }
 
-/** Writes only what is not as it should be. */
-async function keepNode({ client, nodes, description, clock, signal }: RegistrationParts): Promise<void> {
+/** Writes only what differs from the desired Node. */
+async function updateNode({ client, nodes, description, clock, signal }: RegistrationParts): Promise<void> {
   const { name } = description;
   const node = nodes.get(name) ?? (await getOrCreate(client, description, signal));
   const labels = labelChanges(node.metadata.labels ?? {}, nodeLabels(description));
@@ -97,10 +98,10 @@ async function keepNode({ client, nodes, description, clock, signal }: Registrat
     await client.patch(NODES, { name }, { type: 'merge', body }, { signal });
   }
   const old = node.status ?? {};
-  const next = nodeStatus(old, description, clock.now());
-  const same = deepEqual(withoutHeartbeat(old), withoutHeartbeat(next));
-  if (same && heartbeatAgeMs(node, clock.now()) < HEARTBEAT_MS) return;
-  // Merged by their types, an address that is told no more would stay.
+  const next = buildNodeStatus(old, description, clock.now());
+  const isUnchanged = deepEqual(withoutHeartbeat(old), withoutHeartbeat(next));
+  if (isUnchanged && heartbeatAgeMs(node, clock.now()) < HEARTBEAT_MS) return;
+  // Addresses are merged by type, so an obsolete one would stay without `replace`.
   const status = { ...next, addresses: [{ $patch: 'replace' }, ...(next.addresses ?? [])] };
   await client.patch(NODES, { name }, { type: 'strategic', body: { status } }, { subresource: 'status', signal });
 }
@@ -134,7 +135,7 @@ class NodeLease {
     const { client, description, clock, signal } = this.#parts;
     const { name } = description;
     const known = this.#known;
-    // Whatever goes wrong, the next try reads it anew.
+    // After a failure the next try reads the Lease again.
     this.#known = undefined;
     const lease = known ?? (await this.#read());
     const spec = { holderIdentity: name, leaseDurationSeconds: LEASE_SECONDS, renewTime: microTimestamp(clock.now()) };

@@ -86,5 +86,5 @@ test('refuses another node that responds at the address', async (t) => {
 
 test('refuses migrations before the agent has started', async (t) => {
   const { peersOf } = await aScene(t);
-  await assert.rejects(peersOf('system:node:node-1').open('node-2', {}), /guests of this node stay where they are/);
+  await assert.rejects(peersOf('system:node:node-1').open('node-2', {}), /this node does not support migrations/);
 });

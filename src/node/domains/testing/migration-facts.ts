@@ -1,4 +1,4 @@
-/** The world of an agent around a migration, from a few facts. */
+/** Builds the world of an agent during a migration from a few facts. */
 import type { MigrationProgress, MigrationState } from '#api/migration-state.ts';
 import { MIGRATION_COMMITTED_CONDITION, MIGRATION_UID_LABEL } from '#api/names.ts';
 import type { Pod } from '#kube/core-kinds.ts';
@@ -20,7 +20,7 @@ export const node: DomainWorld['node'] = {
   hostIp: '127.0.0.1',
   capabilities: { machines: [], accelerator: 'tcg', version: 'QEMU 7.2' },
 };
-export const TOLD: MigrationState = {
+export const REQUESTED: MigrationState = {
   migrationUid: UID,
   sourceNode: 'n1',
   targetNode: 'n2',
@@ -30,9 +30,9 @@ export const TOLD: MigrationState = {
 const inspection = { definition: { ...aDefinition(), devices: [] }, leaving: [] };
 const reading = { devices: [], hash: 'h1', revision: 7 };
 
-export interface Facts {
+export interface MigrationFacts {
   readonly state?: MigrationState | undefined;
-  readonly told?: MigrationProgress;
+  readonly reported?: MigrationProgress;
   readonly current?: DomainState;
   readonly record?: DomainMigration;
   readonly notes?: MigrationNotes;
@@ -49,20 +49,30 @@ export interface Facts {
   readonly afterMs?: number;
 }
 
-function aPod({ target, phase = 'Running', isCommitted, deleted }: Facts): Stored<Pod> {
-  const going = deleted === undefined ? {} : { deletionTimestamp: timestamp(NOW), deletionGracePeriodSeconds: deleted };
+function aPod({ target, phase = 'Running', isCommitted, deleted }: MigrationFacts): Stored<Pod> {
+  const deletion =
+    deleted === undefined ? {} : { deletionTimestamp: timestamp(NOW), deletionGracePeriodSeconds: deleted };
   const conditions = isCommitted ? [{ type: MIGRATION_COMMITTED_CONDITION, status: 'True' as const }] : [];
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { ...STORED, name: 'launcher', ...going, ...(target && { labels: { [MIGRATION_UID_LABEL]: UID } }) },
+    metadata: { ...STORED, name: 'launcher', ...deletion, ...(target && { labels: { [MIGRATION_UID_LABEL]: UID } }) },
     spec: { containers: [] },
     status: { phase, conditions },
   };
 }
 
-export function aWorld(facts: Facts): DomainWorld {
-  const { state, told, current = { state: 'running' }, record, notes, target, leaving = [], noDomain } = facts;
+export function aWorld(facts: MigrationFacts): DomainWorld {
+  const {
+    state,
+    reported: reportedProgress,
+    current = { state: 'running' },
+    record,
+    notes,
+    target,
+    leaving = [],
+    noDomain,
+  } = facts;
   const domain: Domain = {
     ...{ id: 'u', name: 'ns/db', machine: 'pc-q35-7.2', startedAtMs: NOW, current, deviceEvents: 0 },
     ...(record && { migration: record }),
@@ -70,7 +80,7 @@ export function aWorld(facts: Facts): DomainWorld {
   const status = {
     ...{ nodeName: facts.nodeName ?? (target ? 'n2' : 'n1'), phase: 'Running' as const, activePods: { u: '' } },
     ...(state && { migrationState: state }),
-    ...(told && { migrationProgress: told }),
+    ...(reportedProgress && { migrationProgress: reportedProgress }),
   };
   const vmi = {
     ...{ apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', metadata: { ...STORED, name: 'db' } },
@@ -82,25 +92,26 @@ export function aWorld(facts: Facts): DomainWorld {
     vmi: facts.noVmi ? undefined : { ...vmi, status: reported },
     domain: noDomain ? undefined : domain,
     inspection: { ...inspection, leaving },
-    ...{ reading, readingDueAtMs: 0, hotplugNotes: new Map(), stopping: undefined, attempt: facts.attempt },
+    ...{ reading, readingDueAtMs: 0, hotplugNotes: new Map(), stop: undefined, attempt: facts.attempt },
     ...(notes && { migration: notes }),
     ...{ node, nowMs: NOW + (facts.afterMs ?? 0), elapsedMs: 0 },
   };
 }
 
-export function named(action: DomainAction): string {
+/** Returns an action in short form, for example `reportPod Running`. */
+export function summarizeAction(action: DomainAction): string {
   if (action.do !== 'reportPod') return action.do;
   const { phase, reason, notReady, state, committed } = action.view;
   const more = [reason ?? notReady ?? state.waiting?.reason, committed?.is ? 'committed' : undefined];
   return ['reportPod', phase, ...more.filter((word) => word !== undefined)].join(' ');
 }
 
-export const source = (step: string, uid = UID) => ({ uid, peer: 'n2', role: 'source', step }) as DomainMigration;
-export const comes = (step: string, uid = UID) => ({ uid, peer: 'n1', role: 'target', step }) as DomainMigration;
+export const sourceRecord = (step: string, uid = UID) => ({ uid, peer: 'n2', role: 'source', step }) as DomainMigration;
+export const targetRecord = (step: string, uid = UID) => ({ uid, peer: 'n1', role: 'target', step }) as DomainMigration;
 export const session = (phase: MigrationProgress['phase'] = 'Copying', isOver = false): MigrationNotes => ({
   outgoing: { uid: UID, progress: { migrationUid: UID, phase }, isOver },
 });
 export const incoming: MigrationNotes = { incoming: { uid: UID } };
-export const asked = (more: object): MigrationNotes => ({
-  question: { uid: UID, isAsked: false, tries: 1, dueAtMs: 0, ...more },
+export const outcomeQuery = (more: object): MigrationNotes => ({
+  outcomeQuery: { uid: UID, isPending: false, tries: 1, dueAtMs: 0, ...more },
 });

@@ -1,39 +1,39 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aVmi } from '#node/definition/testing/a-vmi.ts';
-import { tellWatchdogs } from '#node/domains/watchdog-news.ts';
+import { recordWatchdogEvents } from '#node/domains/watchdog-events.ts';
 import type { Domain } from '#node/hypervisor/hypervisor.ts';
 
-test('each time that a watchdog fires is told once, in what it does', () => {
+test('records one Event with the action each time a watchdog fires', () => {
   const vmi = aVmi();
-  const told: string[] = [];
+  const messages: string[] = [];
   let watchdog: Domain['watchdog'];
-  let look = (_id: string) => {};
+  let notify = (_id: string) => {};
   const base = { id: 'a', name: 'default/vm', machine: 'q35', startedAtMs: 0, deviceEvents: 0 };
-  tellWatchdogs({
+  recordWatchdogEvents({
     hypervisor: {
       get: () => ({ ...base, current: { state: 'running' }, ...(watchdog && { watchdog }) }),
       onChange(listener) {
-        look = listener;
+        notify = listener;
         return () => undefined;
       },
     },
     vmiOf: () => vmi,
-    events: { record: (_object, { message }) => void told.push(message) },
+    events: { record: (_object, { message }) => void messages.push(message) },
   });
-  look('a');
+  notify('a');
   for (const next of [
     { times: 1, action: 'reset' },
     { times: 2, action: 'reset' },
     { times: 3, action: 'inject-nmi' },
   ]) {
     watchdog = next;
-    look('a');
-    look('a');
+    notify('a');
+    notify('a');
   }
-  assert.deepEqual(told, [
-    'The guest did not feed its watchdog in time, and is reset.',
-    'The guest did not feed its watchdog in time, and is reset.',
-    'The guest did not feed its watchdog in time, and the action is inject-nmi.',
+  assert.deepEqual(messages, [
+    'The guest did not reset its watchdog in time and is restarted.',
+    'The guest did not reset its watchdog in time and is restarted.',
+    'The guest did not reset its watchdog in time and the action is inject-nmi.',
   ]);
 });

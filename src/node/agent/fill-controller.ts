@@ -1,7 +1,7 @@
 /**
- * The loop over PersistentVolumes that are made from snapshots: this node fills those that name it, and takes off the
- * finalizer that says that they are not filled yet. One that is deleted meanwhile, or left to another node, is given up;
- * the data of what is deleted goes after that (volume-keeper.ts).
+ * The control loop over PersistentVolumes that are created from snapshots: fills those assigned to this node, and then
+ * removes the finalizer that marks them as unfilled. Stops filling a volume that is deleted or assigned to another node;
+ * volume-controller.ts then removes the data of deleted ones.
  */
 import { COPY_NODE_ANNOTATION, LOCAL_DRIVER, VOLUME_COPY_FINALIZER } from '#api/names.ts';
 import type { Client } from '#client/client.ts';
@@ -10,13 +10,13 @@ import { PERSISTENT_VOLUMES, type PersistentVolume } from '#kube/core-kinds.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { CancellableWork } from '#node/agent/cancellable-work.ts';
-import { dropFinalizer } from '#node/agent/drop-finalizer.ts';
+import { removeNodeFinalizer } from '#node/agent/remove-node-finalizer.ts';
 import type { Volumes } from '#node/volumes-port.ts';
 import type { EventSink } from '#runtime/events.ts';
 import { ReadRules } from '#runtime/decision-reads.ts';
 import { WorkQueue } from '#runtime/work-queue.ts';
 
-export interface FillKeeperParts {
+export interface FillControllerParts {
   readonly client: Client;
   readonly node: string;
   readonly persistentVolumes: Informer<PersistentVolume>;
@@ -27,15 +27,15 @@ export interface FillKeeperParts {
   readonly signal: AbortSignal;
 }
 
-/** Each of them reads and writes as fast as the disk can. */
+/** Low, because each fill uses the full speed of the disk. */
 const CONCURRENCY = 2;
 const BACKOFF = { firstMs: 500, maxMs: 30_000 };
 
-/** To be called when the informer has synced. */
-export function startFillKeeper(parts: FillKeeperParts): { idle(): Promise<void>; stop(): Promise<void> } {
+/** Starts the loop. Call it when the informer has synced. */
+export function startFillController(parts: FillControllerParts): { idle(): Promise<void>; stop(): Promise<void> } {
   const { persistentVolumes, events, clock, log, signal } = parts;
   const running = new CancellableWork();
-  const rules = new ReadRules({ name: 'fill-keeper', followed: [PERSISTENT_VOLUMES], rechecks: [] });
+  const rules = new ReadRules({ name: 'node-volume-fill', followed: [PERSISTENT_VOLUMES], rechecks: [] });
   const queue = new WorkQueue({
     clock,
     concurrency: CONCURRENCY,
@@ -43,40 +43,40 @@ export function startFillKeeper(parts: FillKeeperParts): { idle(): Promise<void>
     work: (name) => rules.run(() => fill(name, running, parts)),
     onError: (name, error, { delayMs }) => {
       if (signal.aborted) return;
-      log.error({ err: error, volume: name, delayMs }, 'Cannot fill a volume; trying again');
+      log.error({ err: error, volume: name, delayMs }, 'Cannot fill a volume; it will be tried again');
       const volume = persistentVolumes.get(name);
       const message = error instanceof Error ? error.message : String(error);
-      // A volume has no status for it; whoever waits for the data finds out here.
+      // A PersistentVolume has no status for this, so users who wait for the data see an Event.
       if (volume !== undefined) events.record(volume, { type: 'Warning', reason: 'VolumeCopyFailed', message });
     },
   });
-  const leave = persistentVolumes.onChange((name, change) => {
-    const isOurs = isToFill(change.new, parts.node);
-    if (!isOurs || change.new.metadata.deletionTimestamp !== undefined) running.cancel(name);
-    if (isOurs) queue.add(name);
+  const unsubscribe = persistentVolumes.onChange((name, change) => {
+    const isAssigned = needsFilling(change.new, parts.node);
+    if (!isAssigned || change.new.metadata.deletionTimestamp !== undefined) running.cancel(name);
+    if (isAssigned) queue.add(name);
   });
   return {
     idle: () => queue.idle(),
     async stop() {
-      leave();
+      unsubscribe();
       await queue.shutdown();
     },
   };
 }
 
-async function fill(name: string, running: CancellableWork, parts: FillKeeperParts): Promise<void> {
+async function fill(name: string, running: CancellableWork, parts: FillControllerParts): Promise<void> {
   const { persistentVolumes, volumes, signal } = parts;
   const volume = persistentVolumes.get(name);
-  if (!isToFill(volume, parts.node)) return;
+  if (!needsFilling(volume, parts.node)) return;
   if (volume.metadata.deletionTimestamp === undefined) {
-    const outcome = await running.run(name, signal, (given) => volumes.fill(volume, { signal: given }));
-    // Its deletion is news, and on the queue.
+    const outcome = await running.run(name, signal, (workSignal) => volumes.fill(volume, { signal: workSignal }));
+    // The deletion has queued the volume again.
     if (outcome === 'cancelled') return;
   }
-  await dropFinalizer(PERSISTENT_VOLUMES, persistentVolumes.get(name) ?? volume, VOLUME_COPY_FINALIZER, parts);
+  await removeNodeFinalizer(PERSISTENT_VOLUMES, persistentVolumes.get(name) ?? volume, VOLUME_COPY_FINALIZER, parts);
 }
 
-function isToFill<T extends PersistentVolume>(volume: T | undefined, node: string): volume is T {
+function needsFilling<T extends PersistentVolume>(volume: T | undefined, node: string): volume is T {
   return (
     volume?.spec.csi?.driver === LOCAL_DRIVER &&
     volume.metadata.annotations?.[COPY_NODE_ANNOTATION] === node &&

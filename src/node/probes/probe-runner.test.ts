@@ -6,21 +6,21 @@ import { FakeClock } from '#client/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { aVmi } from '#node/definition/testing/a-vmi.ts';
 import { HypervisorError, type Domain } from '#node/hypervisor/hypervisor.ts';
-import { ProbeKeeper } from '#node/probes/probe-keeper.ts';
+import { ProbeRunner } from '#node/probes/probe-runner.ts';
 
-/** A guest in a state of the test's choice, whose port is open or not. */
+/** A guest whose state and port the test can change. */
 function scene(livenessProbe: Probe) {
   const clock = new FakeClock();
   const vmi = aVmi({}, { livenessProbe });
-  const guest: { domain: Domain; isOpen: boolean; isUnknown: boolean; asked: number } = {
+  const guest: { domain: Domain; isOpen: boolean; isUnknown: boolean; probed: number } = {
     domain: {
       ...{ id: vmi.metadata.uid, name: 'default/vm', machine: 'q35', startedAtMs: clock.now(), deviceEvents: 0 },
       current: { state: 'running' },
     },
-    ...{ isOpen: true, isUnknown: false, asked: 0 },
+    ...{ isOpen: true, isUnknown: false, probed: 0 },
   };
   const events: string[] = [];
-  const keeper = new ProbeKeeper({
+  const runner = new ProbeRunner({
     hypervisor: {
       get: () => guest.domain,
       onChange: () => () => undefined,
@@ -28,57 +28,57 @@ function scene(livenessProbe: Probe) {
     },
     ports: {
       async openPort() {
-        guest.asked++;
+        guest.probed++;
         if (guest.isOpen) return new PassThrough();
-        if (guest.isUnknown) throw new HypervisorError('nobody tells its address', { permanent: true });
+        if (guest.isUnknown) throw new HypervisorError('its address is unknown', { permanent: true });
         throw new HypervisorError('the guest refused the connection');
       },
     },
     events: { record: (_object, { reason }) => void events.push(reason) },
     ...{ clock, log: silentLog },
   });
-  return { keeper, vmi, guest, events, clock, health: () => keeper.of(vmi) };
+  return { runner, vmi, guest, events, clock, health: () => runner.healthOf(vmi) };
 }
 
 const PROBE: Probe = { tcpSocket: { port: 22 }, periodSeconds: 1 };
 
-test('a guest that refuses three times in a row is not well', async () => {
-  const { health, guest, clock, events, keeper } = scene(PROBE);
+test('a guest that refuses three times in a row fails its liveness probe', async () => {
+  const { health, guest, clock, events, runner } = scene(PROBE);
   assert.deepEqual(health(), {});
   await clock.advance(5000);
   assert.deepEqual(health(), {});
   guest.isOpen = false;
   await clock.advance(3000);
-  assert.deepEqual(health(), { dead: 'the guest refused the connection' });
+  assert.deepEqual(health(), { livenessFailure: 'the guest refused the connection' });
   assert.deepEqual(events, ['Unhealthy', 'Unhealthy', 'Unhealthy', 'LivenessProbeFailed']);
-  keeper.stop();
+  runner.stop();
   assert.equal(clock.pendingTimers, 0);
 });
 
 const quiet: Record<string, Partial<Domain>> = {
-  'a paused guest is not asked': { current: { state: 'paused' } },
-  'nor one whose file systems are frozen, whatever its probe is': { frozenUntilMs: 1 },
+  'a paused guest is not probed': { current: { state: 'paused' } },
+  'a guest with frozen file systems is not probed': { frozenUntilMs: 1 },
 };
-for (const [name, change] of Object.entries(quiet)) {
-  test(name, async () => {
-    const { health, guest, clock, keeper } = scene(PROBE);
+for (const [sentence, change] of Object.entries(quiet)) {
+  test(sentence, async () => {
+    const { health, guest, clock, runner } = scene(PROBE);
     health();
     await clock.advance(2000);
-    Object.assign(guest, { domain: { ...guest.domain, ...change }, isOpen: false, asked: 0 });
+    Object.assign(guest, { domain: { ...guest.domain, ...change }, isOpen: false, probed: 0 });
     await clock.advance(60_000);
-    assert.deepEqual([guest.asked, health()], [0, {}]);
-    keeper.stop();
+    assert.deepEqual([guest.probed, health()], [0, {}]);
+    runner.stop();
   });
 }
 
-test('a guest whose address nobody knows is not stopped for it, and it is told once', async () => {
-  const { health, guest, clock, events, keeper } = scene(PROBE);
+test('a guest with an unknown address is not stopped, and one Event is recorded', async () => {
+  const { health, guest, clock, events, runner } = scene(PROBE);
   health();
   Object.assign(guest, { isOpen: false, isUnknown: true });
   await clock.advance(60_000);
   assert.deepEqual([health(), events], [{}, ['Unhealthy']]);
   guest.isUnknown = false;
   await clock.advance(3000);
-  assert.deepEqual(health(), { dead: 'the guest refused the connection' });
-  keeper.stop();
+  assert.deepEqual(health(), { livenessFailure: 'the guest refused the connection' });
+  runner.stop();
 });

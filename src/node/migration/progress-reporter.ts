@@ -1,48 +1,48 @@
-/** How far an outgoing migration is, as it is told in the status of the instance: at most once a second within a phase. */
+/** The progress of an outgoing migration for the instance's status. Within a phase it changes at most once a second. */
 import type { MigrationProgress } from '#api/migration-state.ts';
 import { timestamp, type Clock } from '#lib/clock.ts';
 import type { SendProgress } from '#node/hypervisor/migration.ts';
 
-const EVERY_MS = 1000;
-/** What a hypervisor has to say may be long. */
-const MAX_MESSAGE = 1024;
+const REPORT_INTERVAL_MS = 1000;
+/** Messages of the hypervisor may be long. */
+const MAX_MESSAGE_LENGTH = 1024;
 
-export class ProgressNotes {
+export class ProgressReporter {
   readonly #clock: Clock;
   readonly #onChange: () => void;
   #latest: MigrationProgress;
-  #told: MigrationProgress;
-  #toldAtMs: number;
+  #reported: MigrationProgress;
+  #reportedAtMs: number;
   #stopTimer = () => {};
 
   constructor(migrationUid: string, { clock, onChange }: { clock: Clock; onChange: () => void }) {
     this.#clock = clock;
     this.#onChange = onChange;
     const startTimestamp = timestamp(clock.now());
-    this.#latest = this.#told = { migrationUid, phase: 'Connecting', startTimestamp };
-    this.#toldAtMs = clock.elapsed();
+    this.#latest = this.#reported = { migrationUid, phase: 'Connecting', startTimestamp };
+    this.#reportedAtMs = clock.elapsed();
   }
 
-  /** What is to be told. */
-  get told(): MigrationProgress {
-    return this.#told;
+  /** The progress to report. */
+  get reported(): MigrationProgress {
+    return this.#reported;
   }
 
-  /** That it connects is worth a word only where that takes a while. */
-  startTelling(): void {
-    this.#stopTimer = this.#clock.after(EVERY_MS, () => this.#tell());
+  /** Reports the phase Connecting if it takes longer than a second. */
+  startReporting(): void {
+    this.#stopTimer = this.#clock.after(REPORT_INTERVAL_MS, () => this.#report());
   }
 
   enter(phase: MigrationProgress['phase'], more: Partial<MigrationProgress> = {}): void {
     const isEnd = phase === 'Committed' || phase === 'Failed';
     const endTimestamp = isEnd ? { endTimestamp: timestamp(this.#clock.now()) } : {};
     const { message, ...rest } = more;
-    const why = message === undefined ? {} : { message: message.slice(0, MAX_MESSAGE) };
+    const why = message === undefined ? {} : { message: message.slice(0, MAX_MESSAGE_LENGTH) };
     this.#latest = { ...this.#latest, phase, ...endTimestamp, ...rest, ...why };
-    this.#tell();
+    this.#report();
   }
 
-  copied({ processedBytes, remainingBytes, totalBytes, bytesPerSecond, memoryRounds }: SendProgress): void {
+  recordCopied({ processedBytes, remainingBytes, totalBytes, bytesPerSecond, memoryRounds }: SendProgress): void {
     this.#latest = {
       ...this.#latest,
       dataTotalBytes: totalBytes,
@@ -51,13 +51,13 @@ export class ProgressNotes {
       bytesPerSecond: Math.round(bytesPerSecond),
       memoryRounds,
     };
-    if (this.#clock.elapsed() - this.#toldAtMs >= EVERY_MS) this.#tell();
+    if (this.#clock.elapsed() - this.#reportedAtMs >= REPORT_INTERVAL_MS) this.#report();
   }
 
-  #tell(): void {
+  #report(): void {
     this.#stopTimer();
-    this.#told = this.#latest;
-    this.#toldAtMs = this.#clock.elapsed();
+    this.#reported = this.#latest;
+    this.#reportedAtMs = this.#clock.elapsed();
     this.#onChange();
   }
 }

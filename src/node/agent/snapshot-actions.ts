@@ -1,6 +1,6 @@
 /**
- * Carries out what decide-snapshot.ts has decided: copies, files and what is told of them. All of it may be repeated.
- * Copies of disks that nobody has open are in take-unused.ts.
+ * Carries out the actions of decide-snapshot.ts: copies, files and status. All of them may be repeated. Copies of disks that
+ * no guest has open are in take-offline-snapshot.ts.
  */
 import { isMigrating } from '#api/migration-state.ts';
 import { SNAPSHOT_DATA_FINALIZER } from '#api/names.ts';
@@ -16,10 +16,10 @@ import { VOLUME_SNAPSHOT_CONTENTS, type VolumeSnapshotContent } from '#kube/volu
 import { timestamp, type Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import type { CancellableWork } from '#node/agent/cancellable-work.ts';
-import { isAlive } from '#node/agent/claim-users.ts';
+import { hasLiveGuest } from '#node/agent/claim-users.ts';
 import { instanceOfContent, type DiskWorld } from '#node/agent/decide-snapshot.ts';
-import { dropFinalizer } from '#node/agent/drop-finalizer.ts';
-import { BY_UID } from '#node/domains/observe-domain.ts';
+import { removeNodeFinalizer } from '#node/agent/remove-node-finalizer.ts';
+import { INSTANCES_BY_UID } from '#node/domains/observe-domain.ts';
 import type { Turns } from '#node/domains/turns.ts';
 import type { DiskCopy, Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { OwnWrites } from '#node/pods/own-writes.ts';
@@ -34,13 +34,13 @@ export interface SnapshotParts {
   readonly pods: Informer<Pod>;
   readonly vmis: Informer<VirtualMachineInstance>;
   readonly hypervisor: Hypervisor;
-  readonly turns: Turns;
+  readonly locks: Turns;
   readonly volumes: Volumes;
   readonly own: OwnWrites<VolumeSnapshotContent>;
-  /** Copies of disks that nobody has open. */
+  /** Copies of disks that no guest has open. */
   readonly taking: CancellableWork;
-  /** Those that are complete and could not be told of yet, by uid: copied again, they would show another moment. */
-  readonly taken: Map<string, SnapshotStatus>;
+  /** Statuses of complete copies that could not be reported yet, by uid. Another copy would be of a later time. */
+  readonly taken: Map<string, SnapshotContentStatus>;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly clock: Clock;
   readonly log: Log;
@@ -48,33 +48,36 @@ export interface SnapshotParts {
 }
 
 type Content = Stored<VolumeSnapshotContent>;
-export type SnapshotStatus = NonNullable<VolumeSnapshotContent['status']>;
+export type SnapshotContentStatus = NonNullable<VolumeSnapshotContent['status']>;
 
 export const NS_PER_MS = 1_000_000;
 
-/** The volume that it is a snapshot of. */
-export function volumeOf({ spec }: VolumeSnapshotContent, parts: SnapshotParts): Stored<PersistentVolume> | undefined {
+/** Returns the volume that the snapshot is taken of. */
+export function sourceVolume(
+  { spec }: VolumeSnapshotContent,
+  parts: SnapshotParts,
+): Stored<PersistentVolume> | undefined {
   const volume = parts.persistentVolumes.get(spec.source.volumeHandle ?? '');
   return volume?.spec.csi?.driver === spec.driver && volume.spec.csi.volumeHandle === spec.source.volumeHandle
     ? volume
     : undefined;
 }
 
-/** All of them at once, and then what moment it was. Nothing begins on a guest that is on its way to another node. */
+/** Starts all copies of a set and reports their creation time. Does nothing while the guest is migrating. */
 export async function startSet(instance: string, disks: readonly DiskWorld[], parts: SnapshotParts): Promise<void> {
-  const { hypervisor, turns, volumes, vmis, clock } = parts;
-  const atMs = await turns.take(instance, async () => {
-    const [vmi] = vmis.byIndex(BY_UID, instance);
-    if (!isAlive(hypervisor, instance) || isMigrating(vmi?.status?.migrationState)) return undefined;
+  const { hypervisor, locks, volumes, vmis, clock } = parts;
+  const atMs = await locks.take(instance, async () => {
+    const [vmi] = vmis.byIndex(INSTANCES_BY_UID, instance);
+    if (!hasLiveGuest(hypervisor, instance) || isMigrating(vmi?.status?.migrationState)) return undefined;
     const copies: DiskCopy[] = [];
     for (const { content, deviceId = '', isState } of disks) {
       if (isState === true) continue;
-      const path = await volumes.makeSnapshotFile(placeOf(content, parts));
+      const path = await volumes.makeSnapshotFile(snapshotPlaceOf(content, parts));
       copies.push({ copyId: content.metadata.name, deviceId, path });
     }
     let now = clock.now();
     if (copies.length > 0) {
-      await quiesced(instance, disks, parts, async () => {
+      await copyQuiesced(instance, disks, parts, async () => {
         now = clock.now();
         await hypervisor.startCopies(instance, copies);
       });
@@ -84,17 +87,17 @@ export async function startSet(instance: string, disks: readonly DiskWorld[], pa
   });
   if (atMs === undefined) return;
   const contents = disks.map(({ content }) => content);
-  await tellBegun(contents, atMs * NS_PER_MS, parts);
+  await reportStarted(contents, atMs * NS_PER_MS, parts);
 }
 
-/** While the moment of the copies is chosen; the copies themselves take as long as they take. */
+/** Covers only the start of the copies, not the copies themselves. */
 const FREEZE_MS = 60_000;
 
 /**
- * The place for the freeze: the guest has written down all that it had when the copies begin, where its agent does that.
- * A guest that cannot be frozen is copied all the same, and it is told.
+ * Starts the copies while the file systems of the guest are frozen, if it has a guest agent. A guest that cannot be frozen
+ * is copied anyway, with an Event and an annotation.
  */
-async function quiesced(
+async function copyQuiesced(
   instance: string,
   disks: readonly DiskWorld[],
   parts: SnapshotParts,
@@ -102,13 +105,13 @@ async function quiesced(
 ): Promise<void> {
   const { hypervisor, vmis, events, log } = parts;
   const { agent, current, frozenUntilMs } = hypervisor.get(instance) ?? {};
-  // Whoever froze it before thaws it, too.
+  // If the user has frozen the guest, the user thaws it.
   if (agent !== 'connected' || current?.state !== 'running' || frozenUntilMs !== undefined) return copy();
   try {
     await hypervisor.freeze(instance, { timeoutMs: FREEZE_MS, why: 'snapshot' });
   } catch (err) {
-    log.warn({ err, domain: instance }, 'Cannot freeze a guest for its snapshot');
-    const [vmi] = vmis.byIndex(BY_UID, instance);
+    log.warn({ err, domain: instance }, 'Cannot freeze a guest for a snapshot; taking it without');
+    const [vmi] = vmis.byIndex(INSTANCES_BY_UID, instance);
     const message = `The file systems were not frozen for a snapshot: ${err instanceof Error ? err.message : String(err)}`;
     if (vmi !== undefined) events.record(vmi, { type: 'Warning', reason: 'QuiesceTimeout', message });
     for (const { content } of disks) await markNotQuiesced(content, parts);
@@ -117,8 +120,10 @@ async function quiesced(
   try {
     await copy();
   } finally {
-    // Where that fails now, its clock tries again.
-    await hypervisor.thaw(instance).catch((err: unknown) => log.warn({ err, domain: instance }, 'Cannot thaw a guest'));
+    // After a failure the hypervisor thaws the guest when FREEZE_MS is over.
+    await hypervisor
+      .thaw(instance)
+      .catch((err: unknown) => log.warn({ err, domain: instance }, 'Cannot thaw a guest; it will be tried again'));
   }
 }
 
@@ -128,13 +133,13 @@ async function markNotQuiesced({ metadata }: Content, { client, signal }: Snapsh
   await client.patch(VOLUME_SNAPSHOT_CONTENTS, { name }, { type: 'merge', body }, { signal });
 }
 
-/** Trying again would show another moment than that of the disks. */
+/** Copies the persistent state. A failure is permanent, because another try would be of a later time than the disks. */
 async function takeState(content: Content, domainId: string, parts: SnapshotParts): Promise<void> {
   const { volumes, signal } = parts;
   try {
-    const volume = volumeOf(content, parts);
+    const volume = sourceVolume(content, parts);
     if (volume === undefined) throw new Error(`persistentvolume "${content.spec.source.volumeHandle}" not found`);
-    await volumes.takeSnapshot(volume, placeOf(content, parts), { signal, state: { domainId } });
+    await volumes.takeSnapshot(volume, snapshotPlaceOf(content, parts), { signal, state: { domainId } });
   } catch (cause) {
     signal.throwIfAborted();
     const why = cause instanceof Error ? cause.message : String(cause);
@@ -142,92 +147,92 @@ async function takeState(content: Content, domainId: string, parts: SnapshotPart
   }
 }
 
-/** What is not known is said to be now: it was not long ago. */
-export async function tellBegun(
+/** Reports that copies have started. An unknown creation time is approximated with the current time. */
+export async function reportStarted(
   contents: readonly Content[],
   creationTime: number | undefined,
   parts: SnapshotParts,
 ): Promise<void> {
   const moment = creationTime ?? parts.clock.now() * NS_PER_MS;
   for (const content of contents) {
-    const snapshotHandle = formatSnapshotHandle(placeOf(content, parts));
-    await tell(content, { creationTime: moment, snapshotHandle, readyToUse: false }, parts);
+    const snapshotHandle = formatSnapshotHandle(snapshotPlaceOf(content, parts));
+    await writeContentStatus(content, { creationTime: moment, snapshotHandle, readyToUse: false }, parts);
   }
 }
 
 export async function finishCopy(content: Content, parts: SnapshotParts): Promise<void> {
   await endCopy(content, parts);
-  const restoreSize = await parts.volumes.sealSnapshot(placeOf(content, parts));
-  await tell(content, { readyToUse: true, restoreSize }, parts);
+  const restoreSize = await parts.volumes.sealSnapshot(snapshotPlaceOf(content, parts));
+  await writeContentStatus(content, { readyToUse: true, restoreSize }, parts);
 }
 
-/** Told first: a copy that is gone without a word counts as complete. */
+/** Reports the failure before the copies are removed: a copy that is gone without an error counts as complete. */
 export async function failSet(contents: readonly Content[], message: string, parts: SnapshotParts): Promise<void> {
-  for (const content of contents) await tellError(content, message, parts);
-  for (const content of contents) await discard(content, parts);
+  for (const content of contents) await writeContentError(content, message, parts);
+  for (const content of contents) await discardCopy(content, parts);
 }
 
-export async function discard(content: Content, parts: SnapshotParts): Promise<void> {
+export async function discardCopy(content: Content, parts: SnapshotParts): Promise<void> {
   parts.taken.delete(content.metadata.uid);
   await endCopy(content, parts);
-  for (const place of placesOf(content, parts)) await parts.volumes.removeSnapshot(place);
+  for (const place of possiblePlaces(content, parts)) await parts.volumes.removeSnapshot(place);
 }
 
-export async function remove(content: Content, data: boolean, parts: SnapshotParts): Promise<void> {
-  if (data) await discard(content, parts);
+export async function removeContent(content: Content, data: boolean, parts: SnapshotParts): Promise<void> {
+  if (data) await discardCopy(content, parts);
   else await endCopy(content, parts);
-  await dropFinalizer(VOLUME_SNAPSHOT_CONTENTS, content, SNAPSHOT_DATA_FINALIZER, parts);
+  await removeNodeFinalizer(VOLUME_SNAPSHOT_CONTENTS, content, SNAPSHOT_DATA_FINALIZER, parts);
 }
 
-async function endCopy(content: Content, { hypervisor, turns }: SnapshotParts): Promise<void> {
+async function endCopy(content: Content, { hypervisor, locks }: SnapshotParts): Promise<void> {
   const instance = instanceOfContent(content);
   if (instance === undefined) return;
-  await turns.take(instance, () => hypervisor.endCopy(instance, content.metadata.name));
+  await locks.take(instance, () => hypervisor.endCopy(instance, content.metadata.name));
 }
 
-/** Beside the volume: where all reach that, all reach its snapshots. */
-export function placeOf(content: Content, parts: SnapshotParts): SnapshotPlace {
+/** Returns the place of the snapshot: shared between nodes if its volume is. */
+export function snapshotPlaceOf(content: Content, parts: SnapshotParts): SnapshotPlace {
   const id = content.metadata.name;
-  const told = parseSnapshotHandle(content.status?.snapshotHandle ?? '')?.scope;
-  const scope = told ?? volumeOf(content, parts)?.spec.csi?.volumeAttributes?.['scope'];
+  const reportedScope = parseSnapshotHandle(content.status?.snapshotHandle ?? '')?.scope;
+  const scope = reportedScope ?? sourceVolume(content, parts)?.spec.csi?.volumeAttributes?.['scope'];
   return scope === 'shared' ? { scope, id } : { scope: 'node', node: parts.node, id };
 }
 
-/** Where data of it may lie: its volume may be gone, and nothing told yet. Its name is its own. */
-function placesOf(content: Content, parts: SnapshotParts): readonly SnapshotPlace[] {
-  const isKnown = content.status?.snapshotHandle !== undefined || volumeOf(content, parts) !== undefined;
-  const here = placeOf(content, parts);
+/** Returns all places that may have data of the snapshot: without its volume or a reported handle, the scope is unknown. */
+function possiblePlaces(content: Content, parts: SnapshotParts): readonly SnapshotPlace[] {
+  const isKnown = content.status?.snapshotHandle !== undefined || sourceVolume(content, parts) !== undefined;
+  const here = snapshotPlaceOf(content, parts);
   return isKnown ? [here] : [here, { scope: 'shared', id: here.id }];
 }
 
-/** False where that was told already. */
-export async function tellError(content: Content, message: string, parts: SnapshotParts): Promise<boolean> {
+/** Writes an error. Returns false if the status has this error. */
+export async function writeContentError(content: Content, message: string, parts: SnapshotParts): Promise<boolean> {
   const { metadata, status } = parts.own.newest(content);
   if (status?.error?.message === message) return false;
   const error = { time: timestamp(parts.clock.now()), message };
-  // Only to what it was decided for: an earlier word of ours, that it is ready, may have come through without an answer.
-  await tell(content, { readyToUse: false, error }, parts, metadata.resourceVersion);
+  // Only to the observed revision: an earlier write of `readyToUse` may have succeeded without an answer.
+  await writeContentStatus(content, { readyToUse: false, error }, parts, metadata.resourceVersion);
   return true;
 }
 
-/** Only where it differs. Without an error, none is left of an earlier try. */
-export async function tell(
+/** Writes the status if it differs. Without `error`, removes the error of an earlier try. */
+export async function writeContentStatus(
   content: Content,
-  { error, ...status }: SnapshotStatus,
+  { error, ...status }: SnapshotContentStatus,
   parts: SnapshotParts,
   resourceVersion?: string,
 ): Promise<void> {
   const { client, contents, own, signal } = parts;
   const { name, uid } = content.metadata;
-  const known: SnapshotStatus = own.newest(contents.get(name) ?? content).status ?? {};
+  const known: SnapshotContentStatus = own.newest(contents.get(name) ?? content).status ?? {};
   const keys = Object.keys(status) as (keyof typeof status)[];
   if (error === undefined && known.error === undefined && keys.every((key) => known[key] === status[key])) return;
   const metadata = { uid, ...(resourceVersion !== undefined && { resourceVersion }) };
   const body = { metadata, status: { ...status, error: error ?? null } };
   try {
     const patch = { type: 'merge', body } as const;
-    own.wrote(await client.patch(VOLUME_SNAPSHOT_CONTENTS, { name }, patch, { subresource: 'status', signal }));
-  } catch (fault) {
-    if (!isApiError(fault, 'NotFound')) throw fault;
+    own.record(await client.patch(VOLUME_SNAPSHOT_CONTENTS, { name }, patch, { subresource: 'status', signal }));
+  } catch (failure) {
+    if (!isApiError(failure, 'NotFound')) throw failure;
   }
 }

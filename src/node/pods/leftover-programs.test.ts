@@ -3,10 +3,10 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { endLeftPrograms } from '#node/pods/left-programs.ts';
+import { killLeftoverPrograms } from '#node/pods/leftover-programs.ts';
 import { nativeProgram } from '#node/pods/native-program.ts';
 
-/** Runs until it is killed, and has said so when it runs. */
+/** Starts a program that runs until it is killed; resolves when it runs. */
 async function aProgram(tokenFile: string) {
   const script = 'console.log("up"); setInterval(() => {}, 1000)';
   const program = nativeProgram({ command: [process.execPath, '-e', script], cwd: '/' })([], {
@@ -16,7 +16,7 @@ async function aProgram(tokenFile: string) {
   return program;
 }
 
-test('ends the programs with tokens from this directory, and no others', async (t) => {
+test('kills only the programs with tokens in this directory', async (t) => {
   const base = await mkdtemp(join(tmpdir(), 'left-programs-'));
   t.after(() => rm(base, { recursive: true }));
   const [ours, other] = await Promise.all([
@@ -24,10 +24,10 @@ test('ends the programs with tokens from this directory, and no others', async (
     aProgram(join(base, 'pods-of-another/u-1/token')),
   ]);
   t.after(() => other.kill('SIGKILL'));
-  // Where nothing was left behind nobody is looked for.
-  await endLeftPrograms(join(base, 'pods'));
+  // Without the directory, no process is searched.
+  await killLeftoverPrograms(join(base, 'pods'));
   await mkdir(join(base, 'pods/u-1'), { recursive: true });
-  await endLeftPrograms(join(base, 'pods'));
+  await killLeftoverPrograms(join(base, 'pods'));
   assert.equal(await ours.exited, 137);
   other.kill('SIGTERM');
   assert.equal(await other.exited, 143);

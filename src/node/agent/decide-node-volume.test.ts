@@ -3,13 +3,13 @@ import { test } from 'node:test';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 import {
-  decideVolume,
+  decideNodeVolume,
   grownClaimStatus,
   hasGrown,
   isGuestMoving,
-  isOnTheMove,
-  standsOn,
-} from '#node/agent/decide-volume.ts';
+  isVolumeMoving,
+  usesVolume,
+} from '#node/agent/decide-node-volume.ts';
 import type { DiskDevice, DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { Domain } from '#node/hypervisor/hypervisor.ts';
 import type { DomainMigration } from '#node/hypervisor/migration.ts';
@@ -20,13 +20,13 @@ interface Facts {
   readonly phase?: 'Bound' | 'Released' | 'Available';
 }
 
-const OURS = { 'pv.kubernetes.io/provisioned-by': 'selfsame.io/local' };
+const PROVISIONED = { 'pv.kubernetes.io/provisioned-by': 'selfsame.io/local' };
 const DELETED = {
   deletionTimestamp: '2030-01-01T00:00:00Z',
   finalizers: ['selfsame.io/volume-data'],
-  annotations: OURS,
+  annotations: PROVISIONED,
 };
-const at = (node: string) => ({ annotations: { ...OURS, 'selfsame.io/volume-node': node } });
+const at = (node: string) => ({ annotations: { ...PROVISIONED, 'selfsame.io/volume-node': node } });
 
 function aVolume({ metadata, spec, phase = 'Released' }: Facts = {}): Stored<PersistentVolume> {
   return {
@@ -49,52 +49,67 @@ const left = (on: string, home: string, more: object = {}) => ({
   annotations: { ...at(home).annotations, 'selfsame.io/leftover-node': on, ...more },
 });
 
-const BOTH = ['removeData', 'dropFinalizer'];
+const BOTH = ['removeData', 'removeFinalizer'];
 const cases: Record<string, { volume: Stored<PersistentVolume>; want: string[] }> = {
-  'a volume that is wanted': { volume: aVolume({ metadata: { ...at('n1') } }), want: [] },
-  'a deleted one that lies here': { volume: aVolume({ metadata: { ...DELETED, ...at('n1') } }), want: BOTH },
-  'a deleted one that lies elsewhere': { volume: aVolume({ metadata: { ...DELETED, ...at('n2') } }), want: [] },
-  'a deleted one that all nodes reach': { volume: aVolume({ metadata: DELETED }), want: BOTH },
-  'a deleted one under a claim': { volume: aVolume({ metadata: DELETED, phase: 'Bound' }), want: [] },
-  'a deleted one that Kubernetes protects': {
+  'does nothing for a volume that is not deleted': { volume: aVolume({ metadata: { ...at('n1') } }), want: [] },
+  'removes the data of a deleted volume on this node': {
+    volume: aVolume({ metadata: { ...DELETED, ...at('n1') } }),
+    want: BOTH,
+  },
+  'does nothing for a deleted volume on another node': {
+    volume: aVolume({ metadata: { ...DELETED, ...at('n2') } }),
+    want: [],
+  },
+  'removes the data of a deleted shared volume': { volume: aVolume({ metadata: DELETED }), want: BOTH },
+  'keeps the data of a deleted volume that is bound': {
+    volume: aVolume({ metadata: DELETED, phase: 'Bound' }),
+    want: [],
+  },
+  'keeps the data of a deleted volume that Kubernetes protects': {
     volume: aVolume({ metadata: { ...DELETED, finalizers: [...DELETED.finalizers, 'kubernetes.io/pv-protection'] } }),
     want: [],
   },
-  'a deleted one that is still being filled': {
+  'keeps the data of a deleted volume that is being filled': {
     volume: aVolume({ metadata: { ...DELETED, finalizers: [...DELETED.finalizers, 'selfsame.io/volume-copy'] } }),
     want: [],
   },
-  'a deleted one whose data are to be retained': {
+  'only removes the finalizer with reclaim policy Retain': {
     volume: aVolume({ metadata: DELETED, spec: { persistentVolumeReclaimPolicy: 'Retain' } }),
-    want: ['dropFinalizer'],
+    want: ['removeFinalizer'],
   },
-  'a deleted one that is done': { volume: aVolume({ metadata: { ...DELETED, finalizers: ['x.io/other'] } }), want: [] },
-  'one of which a copy is left here': { volume: aVolume({ metadata: left('n1', 'n2') }), want: ['removeLeftover'] },
-  'a deleted one of which a copy is left here': {
+  'does nothing after the finalizer was removed': {
+    volume: aVolume({ metadata: { ...DELETED, finalizers: ['x.io/other'] } }),
+    want: [],
+  },
+  'removes a leftover on this node': { volume: aVolume({ metadata: left('n1', 'n2') }), want: ['removeLeftover'] },
+  'removes a leftover of a deleted volume': {
     volume: aVolume({ metadata: { ...DELETED, ...left('n1', 'n2') } }),
     want: ['removeLeftover'],
   },
-  'one of which a copy is left elsewhere': { volume: aVolume({ metadata: left('n3', 'n2') }), want: [] },
-  'one that lies here, whatever else is said': { volume: aVolume({ metadata: left('n1', 'n1') }), want: [] },
-  'one that comes here again': {
+  'does nothing about a leftover on another node': { volume: aVolume({ metadata: left('n3', 'n2') }), want: [] },
+  'never removes the data of a volume on this node as a leftover': {
+    volume: aVolume({ metadata: left('n1', 'n1') }),
+    want: [],
+  },
+  'does not remove a leftover while the volume returns to this node': {
     volume: aVolume({ metadata: left('n1', 'n2', { 'selfsame.io/incoming-node': 'n1' }) }),
     want: [],
   },
-  "one of somebody else's with our words": {
+  'ignores a leftover annotation on a volume of another provisioner': {
     volume: aVolume({
       metadata: { annotations: { 'selfsame.io/leftover-node': 'n1', 'selfsame.io/volume-node': 'n2' } },
     }),
     want: [],
   },
-  'a deleted one that lies here, while a copy is left elsewhere': {
+  'keeps the data of a deleted volume while another node has a leftover': {
     volume: aVolume({ metadata: { ...DELETED, ...left('n2', 'n1') } }),
     want: [],
   },
-  'a deleted one that lies here, while it is on its way': {
+  'keeps the data of a deleted volume while it is moving': {
     volume: aVolume({ metadata: { ...DELETED, annotations: { ...at('n1').annotations, ...INCOMING } } }),
     want: [],
   },
-  "a deleted one of somebody else's": {
+  'does nothing for a deleted volume of another provisioner': {
     volume: aVolume({ metadata: { ...DELETED, annotations: {} } }),
     want: [],
   },
@@ -103,40 +118,49 @@ const cases: Record<string, { volume: Stored<PersistentVolume>; want: string[] }
 for (const [sentence, { volume, want }] of Object.entries(cases)) {
   test(sentence, () =>
     assert.deepEqual(
-      decideVolume(volume, 'n1').map((action) => action.do),
+      decideNodeVolume(volume, 'n1').map((action) => action.do),
       want,
     ),
   );
 }
 
 const paths: Record<string, { path: string | undefined; want: boolean }> = {
-  'a file of it': { path: '/var/lib/node-1/volumes/pv/disk.img', want: true },
-  'a file of another whose name begins so': { path: '/var/lib/node-1/volumes/pv-2/disk.img', want: false },
+  'a file of the volume': { path: '/var/lib/node-1/volumes/pv/disk.img', want: true },
+  'a file of a volume with a longer name': { path: '/var/lib/node-1/volumes/pv-2/disk.img', want: false },
   'a block device': { path: '/dev/loop3', want: false },
   'no medium': { path: undefined, want: false },
 };
 for (const [sentence, { path, want }] of Object.entries(paths)) {
-  test(`a guest with ${sentence} ${want ? 'stands' : 'does not stand'} on the volume`, () => {
+  test(`a guest with ${sentence} ${want ? 'uses' : 'does not use'} the volume`, () => {
     const source = path === undefined ? undefined : { path, format: 'raw' as const };
     const disk = { type: 'disk', id: 'disk-root', source } as DiskDevice;
-    assert.equal(standsOn({ devices: [disk] } as Partial<DomainDefinition> as DomainDefinition, aVolume()), want);
+    assert.equal(usesVolume({ devices: [disk] } as Partial<DomainDefinition> as DomainDefinition, aVolume()), want);
   });
 }
 
 const moves: Record<string, { migration?: DomainMigration; state?: object; want: boolean }> = {
-  'a guest that never went anywhere stays': { want: false },
-  'one that its controller has told to go moves': { state: { migrationUid: 'm' }, want: true },
-  'one whose move is over stays': { state: { migrationUid: 'm', completed: true }, want: false },
-  'one that is being sent moves, whatever is told': {
+  'a guest without a migration is not moving': { want: false },
+  'a guest is moving while a migration is requested': { state: { migrationUid: 'm' }, want: true },
+  'a guest is not moving after the migration is completed': {
+    state: { migrationUid: 'm', completed: true },
+    want: false,
+  },
+  'a guest is moving while it is being sent': {
     migration: { uid: 'm', peer: 'n2', role: 'source', step: 'sending' },
     want: true,
   },
-  'one that was taken back stays': {
+  'a guest that was taken back is not moving': {
     migration: { uid: 'm', peer: 'n2', role: 'source', step: 'aborted' },
     want: false,
   },
-  'one that is waited for moves': { migration: { uid: 'm', peer: 'n2', role: 'target', step: 'waiting' }, want: true },
-  'one that has arrived stays': { migration: { uid: 'm', peer: 'n2', role: 'target', step: 'arrived' }, want: false },
+  'a guest is moving while it is being received': {
+    migration: { uid: 'm', peer: 'n2', role: 'target', step: 'waiting' },
+    want: true,
+  },
+  'a guest that has arrived is not moving': {
+    migration: { uid: 'm', peer: 'n2', role: 'target', step: 'arrived' },
+    want: false,
+  },
 };
 for (const [sentence, { migration, state, want }] of Object.entries(moves)) {
   test(sentence, () => {
@@ -146,9 +170,9 @@ for (const [sentence, { migration, state, want }] of Object.entries(moves)) {
   });
 }
 
-test('a volume is on the move as long as another node may hold a copy', () => {
-  assert.equal(isOnTheMove(aVolume({ metadata: at('n1') })), false);
-  assert.equal(isOnTheMove(aVolume({ metadata: { annotations: INCOMING } })), true);
+test('a volume is moving while it has an incoming node', () => {
+  assert.equal(isVolumeMoving(aVolume({ metadata: at('n1') })), false);
+  assert.equal(isVolumeMoving(aVolume({ metadata: { annotations: INCOMING } })), true);
 });
 
 const aClaim = (storage?: string): PersistentVolumeClaim => ({
@@ -166,14 +190,14 @@ const aClaim = (storage?: string): PersistentVolumeClaim => ({
   },
 });
 
-test('a volume has grown when its claim says less', () => {
+test('a volume has grown if the status of its claim is smaller', () => {
   assert.equal(hasGrown(aVolume(), aClaim('1Gi')), true);
   assert.equal(hasGrown(aVolume(), aClaim('2048Mi')), false);
   assert.equal(hasGrown(aVolume(), aClaim('3Gi')), false);
   assert.equal(hasGrown(aVolume(), aClaim()), false);
 });
 
-test('a claim that has been told waits for nothing more', () => {
+test('the status of a grown claim has no resize condition', () => {
   assert.deepEqual(grownClaimStatus(aVolume(), aClaim('1Gi')), {
     phase: 'Bound',
     capacity: { storage: '2Gi' },

@@ -1,17 +1,17 @@
-/** Takes a finalizer off an object, and touches nothing else of it. */
+/** Removes a finalizer of the node agent from an object, and changes nothing else. */
 import type { Writer } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 
-/** Fine where it is gone, or where somebody was first: whoever changed it made news of it, which comes to us, too. */
-export async function dropFinalizer<T extends KubeObject>(
+/** Does nothing if the object is gone or was changed meanwhile: that change queues the object again. */
+export async function removeNodeFinalizer<T extends KubeObject>(
   type: ResourceType<T>,
   object: Stored<T>,
   finalizer: string,
   { client, signal }: { readonly client: Writer; readonly signal: AbortSignal },
 ): Promise<void> {
   const { name, uid, finalizers = [] } = object.metadata;
-  const kept = finalizers.filter((one) => one !== finalizer);
+  const kept = finalizers.filter((name) => name !== finalizer);
   if (kept.length === finalizers.length) return;
   const body = [
     { op: 'test', path: '/metadata/uid', value: uid },

@@ -1,7 +1,4 @@
-/**
- * What is to be done here for one PersistentVolume: its data go with it, a copy that its guest left behind goes, and it
- * grows with its capacity. Pure.
- */
+/** Decides about a PersistentVolume on this node: when to remove its data or a leftover, and when it has grown. Pure. */
 import { PROVISIONED_BY, VOLUME_PROTECTION } from '#kube/volume-keys.ts';
 import { isMigrating } from '#api/migration-state.ts';
 import {
@@ -21,67 +18,67 @@ import type { Domain } from '#node/hypervisor/hypervisor.ts';
 
 export type VolumeAction =
   | { readonly do: 'removeData' }
-  /** Of a copy that counts no more, as soon as no guest has it; then the note that says so. */
+  /** Removes a leftover as soon as no guest uses it, and then its annotation. */
   | { readonly do: 'removeLeftover' }
-  /** Lets the object go. */
-  | { readonly do: 'dropFinalizer' };
+  /** Allows the deletion of the object. */
+  | { readonly do: 'removeFinalizer' };
 
-export function decideVolume(volume: Stored<PersistentVolume>, node: string): readonly VolumeAction[] {
+export function decideNodeVolume(volume: Stored<PersistentVolume>, node: string): readonly VolumeAction[] {
   const { metadata, spec, status } = volume;
   const { deletionTimestamp, finalizers = [], annotations = {} } = metadata;
   if (annotations[PROVISIONED_BY] !== LOCAL_PROVISIONER) return [];
   if (hasLeftover(volume, node)) return [{ do: 'removeLeftover' }];
   if (deletionTimestamp === undefined) return [];
   if (!finalizers.includes(VOLUME_DATA_FINALIZER)) return [];
-  // Whoever fills it must have let go of it.
+  // The volume is still being filled.
   if (finalizers.includes(VOLUME_COPY_FINALIZER)) return [];
-  // Somebody deleted it under a claim: the data stay for as long as that is bound.
+  // The volume was deleted while bound: its data stays until the claim is gone.
   if (finalizers.includes(VOLUME_PROTECTION) || status?.phase === 'Bound') return [];
   const home = annotations[VOLUME_NODE_ANNOTATION];
   if (home !== undefined && home !== node) return [];
-  // When the object is gone nobody knows of the other copy any more.
-  if (isOnTheMove(volume) || annotations[LEFTOVER_NODE_ANNOTATION] !== undefined) return [];
-  // Who wants to retain the data gets rid of the object only.
-  if (spec.persistentVolumeReclaimPolicy === 'Retain') return [{ do: 'dropFinalizer' }];
-  return [{ do: 'removeData' }, { do: 'dropFinalizer' }];
+  // Without the object, the copy on the other node would be forgotten.
+  if (isVolumeMoving(volume) || annotations[LEFTOVER_NODE_ANNOTATION] !== undefined) return [];
+  // `Retain` keeps the data and deletes only the object.
+  if (spec.persistentVolumeReclaimPolicy === 'Retain') return [{ do: 'removeFinalizer' }];
+  return [{ do: 'removeData' }, { do: 'removeFinalizer' }];
 }
 
-/** Whether this node has a copy that counts no more. Never of a volume whose data it holds, or may hold. */
+/** Reports whether this node has a leftover of the volume. Never true if the node holds or may hold its data. */
 export function hasLeftover({ metadata: { annotations = {} } }: PersistentVolume, node: string): boolean {
   const { [VOLUME_NODE_ANNOTATION]: home, [INCOMING_NODE_ANNOTATION]: incoming } = annotations;
   if (annotations[LEFTOVER_NODE_ANNOTATION] !== node) return false;
   return home !== undefined && home !== node && incoming !== node;
 }
 
-/** Whether its guest takes it to another node. */
-export function isOnTheMove({ metadata }: PersistentVolume): boolean {
+/** Reports whether the volume is moving to another node. */
+export function isVolumeMoving({ metadata }: PersistentVolume): boolean {
   return metadata.annotations?.[INCOMING_NODE_ANNOTATION] !== undefined;
 }
 
-/** Whether the disk of a guest is a file of that volume. Block devices do not tell. */
-export function standsOn({ devices }: DomainDefinition, { spec }: PersistentVolume): boolean {
+/** Reports whether a disk of the guest is a file of the volume. Block devices cannot be recognized. */
+export function usesVolume({ devices }: DomainDefinition, { spec }: PersistentVolume): boolean {
   const directory = `/volumes/${spec.csi?.volumeHandle ?? ''}/`;
   return devices.some((device) => device.type === 'disk' && device.source?.path.includes(directory) === true);
 }
 
-const SETTLED: ReadonlySet<string> = new Set(['aborted', 'arrived']);
+const FINISHED_STEPS: ReadonlySet<string> = new Set(['aborted', 'arrived']);
 
-/** Whether the guest is on its way: its disks stay as they are meanwhile. */
+/** Reports whether the guest is migrating; its disks must not change then. */
 export function isGuestMoving(domain: Domain | undefined, vmi: VirtualMachineInstance | undefined): boolean {
   const { migration } = domain ?? {};
-  return isMigrating(vmi?.status?.migrationState) || (migration !== undefined && !SETTLED.has(migration.step));
+  return isMigrating(vmi?.status?.migrationState) || (migration !== undefined && !FINISHED_STEPS.has(migration.step));
 }
 
-/** Whether the claim has not been told yet of all the room that its volume has. */
+/** Reports whether the volume is larger than the status of its claim says. */
 export function hasGrown({ spec }: PersistentVolume, claim: PersistentVolumeClaim): boolean {
-  const [capacity, told] = [spec.capacity['storage'], claim.status?.capacity?.['storage']];
-  if (capacity === undefined || told === undefined) return false;
-  return compareQuantities(parseQuantity(String(capacity)), parseQuantity(String(told))) > 0;
+  const [capacity, reported] = [spec.capacity['storage'], claim.status?.capacity?.['storage']];
+  if (capacity === undefined || reported === undefined) return false;
+  return compareQuantities(parseQuantity(String(capacity)), parseQuantity(String(reported))) > 0;
 }
 
 const RESIZE_CONDITIONS: ReadonlySet<string> = new Set(['FileSystemResizePending', 'Resizing']);
 
-/** The status of a claim whose volume is as large as it says. */
+/** Returns the status of the claim with the capacity of its volume, without resize conditions. */
 export function grownClaimStatus(
   { spec }: PersistentVolume,
   { status }: PersistentVolumeClaim,

@@ -1,7 +1,6 @@
 /**
- * The loop over PersistentVolumes: removes the data of those that are deleted and lie here, and copies that guests left
- * behind when they went to another node; passes growth on to the guests of this node that have them. Guests that start
- * later find their volumes grown.
+ * The control loop over PersistentVolumes: removes the data of deleted volumes on this node and leftovers of migrated
+ * guests, and grows the disks of running guests. Guests that start later get the grown volume.
  */
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
@@ -21,58 +20,66 @@ import { formatPointer } from '#kube/json-pointer.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { claimKeysIn, claimOf, disksOf, guestsOf, indexClaims, isAlive, usersOf } from '#node/agent/claim-users.ts';
 import {
-  decideVolume,
+  claimKeysIn,
+  claimOf,
+  disksOnClaim,
+  guestsUsing,
+  indexClaims,
+  hasLiveGuest,
+  podsUsing,
+} from '#node/agent/claim-users.ts';
+import {
+  decideNodeVolume,
   grownClaimStatus,
   hasGrown,
   hasLeftover,
   isGuestMoving,
-  isOnTheMove,
-  standsOn,
-} from '#node/agent/decide-volume.ts';
-import { dropFinalizer } from '#node/agent/drop-finalizer.ts';
-import { BY_UID, instanceOf } from '#node/domains/observe-domain.ts';
-import { getIfThere } from '#node/domains/start-domain.ts';
+  isVolumeMoving,
+  usesVolume,
+} from '#node/agent/decide-node-volume.ts';
+import { removeNodeFinalizer } from '#node/agent/remove-node-finalizer.ts';
+import { INSTANCES_BY_UID, instanceUids } from '#node/domains/observe-domain.ts';
+import { getIfExists } from '#node/domains/start-domain.ts';
 import type { Turns } from '#node/domains/turns.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { DiskRefused, type Volumes } from '#node/volumes-port.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 
-export interface VolumeKeeperParts {
+export interface VolumeControllerParts {
   readonly client: Client;
   readonly node: string;
   readonly persistentVolumes: Informer<PersistentVolume>;
   readonly pods: Informer<Pod>;
   readonly vmis: Informer<VirtualMachineInstance>;
   readonly hypervisor: Hypervisor;
-  readonly turns: Turns;
+  readonly locks: Turns;
   readonly volumes: Volumes;
   readonly clock: Clock;
   readonly log: Log;
   readonly signal: AbortSignal;
 }
 
-export interface VolumeKeeper {
+export interface VolumeController {
   idle(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Volumes by the key of the claim that they are for. */
+/** Index of volumes by the key of their claim. */
 const BY_CLAIM = 'volumes-of-claim';
-/** A claim is read only because of its volume: growth changes both. */
+/** Claims are not watched: their growth changes the volume, too. */
 const READS: DeclaredReads = {
-  name: 'volume-keeper',
+  name: 'node-volume',
   followed: [PERSISTENT_VOLUMES, PODS, VIRTUAL_MACHINE_INSTANCES, PERSISTENT_VOLUME_CLAIMS],
   rechecks: [],
 };
 const CONCURRENCY = 2;
-const STARTING_MS = 5000;
-const LEFTOVER_IN_USE_MS = 2000;
+const GROWTH_RECHECK_MS = 5000;
+const LEFTOVER_RECHECK_MS = 2000;
 const BACKOFF = { firstMs: 500, maxMs: 60_000 };
 
-/** To be called when the informers have synced. */
-export function startVolumeKeeper(parts: VolumeKeeperParts): VolumeKeeper {
+/** Starts the loop. Call it when the informers have synced. */
+export function startVolumeController(parts: VolumeControllerParts): VolumeController {
   const { persistentVolumes, pods, vmis, clock, log, signal } = parts;
   indexClaims(pods, vmis);
   persistentVolumes.addIndex(BY_CLAIM, (volume) => [claimKeyOf(volume)]);
@@ -81,25 +88,26 @@ export function startVolumeKeeper(parts: VolumeKeeperParts): VolumeKeeper {
     clock,
     concurrency: CONCURRENCY,
     backoff: BACKOFF,
-    work: (name) => rules.run(() => keep(name, parts)),
+    work: (name) => rules.run(() => reconcile(name, parts)),
     onError: (name, error, { delayMs }) => {
-      if (!signal.aborted) log.error({ err: error, volume: name, delayMs }, 'Cannot tend a volume; trying again');
+      if (!signal.aborted)
+        log.error({ err: error, volume: name, delayMs }, 'Cannot reconcile a volume; it will be tried again');
     },
   });
-  const wakeVolumesOf = (claims: readonly string[]) => {
+  const queueVolumesOf = (claims: readonly string[]) => {
     for (const claim of claims)
       for (const { metadata } of persistentVolumes.byIndex(BY_CLAIM, claim)) queue.add(metadata.name);
   };
-  const leave = [
+  const unsubscribes = [
     persistentVolumes.onChange((key) => queue.add(key)),
-    // A volume may have grown before its user was seen here. Users report often: only a claim that is new to them counts.
-    pods.onChange((_, { old, new: next }) => wakeVolumesOf(newClaims(old, next))),
-    vmis.onChange((_, { old, new: next }) => wakeVolumesOf(newClaims(old, next))),
+    // A volume may have grown before its user appeared in the cache. Only new claims count, because users change often.
+    pods.onChange((_, { old, new: next }) => queueVolumesOf(newClaims(old, next))),
+    vmis.onChange((_, { old, new: next }) => queueVolumesOf(newClaims(old, next))),
   ];
   return {
     idle: () => queue.idle(),
     async stop() {
-      for (const end of leave) end();
+      for (const unsubscribe of unsubscribes) unsubscribe();
       await queue.shutdown();
     },
   };
@@ -116,47 +124,47 @@ function claimKeyOf(volume: PersistentVolume): string {
   return `${namespace}/${name}`;
 }
 
-async function keep(name: string, parts: VolumeKeeperParts): Promise<WorkResult> {
+async function reconcile(name: string, parts: VolumeControllerParts): Promise<WorkResult> {
   const { persistentVolumes, volumes, node } = parts;
   const volume = persistentVolumes.get(name);
   if (volume === undefined) return {};
-  for (const action of decideVolume(volume, node)) {
+  for (const action of decideNodeVolume(volume, node)) {
     if (action.do === 'removeLeftover') return await removeLeftover(name, parts);
     if (action.do === 'removeData') await volumes.removeData(volume);
-    // Of a volume that all nodes reach, each tries; the first one wins.
-    else await dropFinalizer(PERSISTENT_VOLUMES, volume, VOLUME_DATA_FINALIZER, parts);
+    // For a shared volume every node tries; the first one succeeds.
+    else await removeNodeFinalizer(PERSISTENT_VOLUMES, volume, VOLUME_DATA_FINALIZER, parts);
   }
   return volume.metadata.deletionTimestamp === undefined ? await growGuests(volume, parts) : {};
 }
 
-async function removeLeftover(name: string, parts: VolumeKeeperParts): Promise<WorkResult> {
+async function removeLeftover(name: string, parts: VolumeControllerParts): Promise<WorkResult> {
   const { client, node, hypervisor, volumes, signal } = parts;
-  // A cache may be late: by now, the next guest may be on its way here with that volume.
-  const volume = await getIfThere(client, PERSISTENT_VOLUMES, { name }, signal);
+  // Read from the API, because the cache may be outdated and a guest may be returning to this node with the volume.
+  const volume = await getIfExists(client, PERSISTENT_VOLUMES, { name }, signal);
   if (volume === undefined || !hasLeftover(volume, node)) return {};
-  if (isOpen(volume, hypervisor)) return { afterMs: LEFTOVER_IN_USE_MS };
+  if (isVolumeOpen(volume, hypervisor)) return { afterMs: LEFTOVER_RECHECK_MS };
   try {
     await volumes.removeLeftover(volume);
   } catch (error) {
-    if (error instanceof DiskRefused) return { afterMs: LEFTOVER_IN_USE_MS };
+    if (error instanceof DiskRefused) return { afterMs: LEFTOVER_RECHECK_MS };
     throw error;
   }
-  await dropLeftoverNote(volume, parts);
+  await removeLeftoverAnnotation(volume, parts);
   return {};
 }
 
-/** All guests are looked at: the one that left it is no longer known to be of this node. */
-function isOpen(volume: PersistentVolume, hypervisor: Hypervisor): boolean {
+/** Reports whether any guest uses the volume. Checks all of them, because the instance is not on this node anymore. */
+function isVolumeOpen(volume: PersistentVolume, hypervisor: Hypervisor): boolean {
   return hypervisor.list().some(({ id, current }) => {
     const definition = current.state === 'ended' ? undefined : hypervisor.inspect(id)?.definition;
-    return definition !== undefined && standsOn(definition, volume);
+    return definition !== undefined && usesVolume(definition, volume);
   });
 }
 
-/** Fine where somebody was first: whoever changed it made news of it, which comes to us, too. */
-async function dropLeftoverNote(
+/** Does nothing if the volume is gone or was changed meanwhile: that change queues the volume again. */
+async function removeLeftoverAnnotation(
   { metadata: { name, uid } }: Stored<PersistentVolume>,
-  { client, node, signal }: VolumeKeeperParts,
+  { client, node, signal }: VolumeControllerParts,
 ): Promise<void> {
   const path = formatPointer(['metadata', 'annotations', LEFTOVER_NODE_ANNOTATION]);
   const body = [
@@ -171,39 +179,41 @@ async function dropLeftoverNote(
   }
 }
 
-async function growGuests(volume: Stored<PersistentVolume>, parts: VolumeKeeperParts): Promise<WorkResult> {
-  const { client, pods, vmis, hypervisor, turns, volumes, signal } = parts;
+async function growGuests(volume: Stored<PersistentVolume>, parts: VolumeControllerParts): Promise<WorkResult> {
+  const { client, pods, vmis, hypervisor, locks, volumes, signal } = parts;
   const { namespace, name } = claimOf(volume);
-  const users = usersOf({ namespace, name }, pods);
-  const plugged = guestsOf({ namespace, name }, parts).map(({ metadata }) => metadata.uid);
+  const users = podsUsing({ namespace, name }, pods);
+  const plugged = guestsUsing({ namespace, name }, parts).map(({ metadata }) => metadata.uid);
   if (users.length === 0 && plugged.length === 0) return {};
-  const claim = await getIfThere(client, PERSISTENT_VOLUME_CLAIMS, { namespace, name }, signal);
+  const claim = await getIfExists(client, PERSISTENT_VOLUME_CLAIMS, { namespace, name }, signal);
   if (claim === undefined || claim.spec.volumeName !== volume.metadata.name || !hasGrown(volume, claim)) return {};
-  const running = [...new Set([...users.flatMap(instanceOf), ...plugged])].filter((id) => isAlive(hypervisor, id));
-  // One that is still to start finds its volume grown; the claim waits to be told all the same.
-  if (running.length === 0) return { afterMs: STARTING_MS };
-  // On both sides a disk is as large as it was when its guest began to move.
-  const isMoving = running.some((id) => isGuestMoving(hypervisor.get(id), vmis.byIndex(BY_UID, id)[0]));
-  if (isMoving || isOnTheMove(volume)) return { afterMs: STARTING_MS };
+  const running = [...new Set([...users.flatMap(instanceUids), ...plugged])].filter((id) =>
+    hasLiveGuest(hypervisor, id),
+  );
+  // A guest that starts later gets the grown volume, and then the claim is updated.
+  if (running.length === 0) return { afterMs: GROWTH_RECHECK_MS };
+  // During a migration the disk must have the same size on both nodes.
+  const isMoving = running.some((id) => isGuestMoving(hypervisor.get(id), vmis.byIndex(INSTANCES_BY_UID, id)[0]));
+  if (isMoving || isVolumeMoving(volume)) return { afterMs: GROWTH_RECHECK_MS };
   const bytes = await volumes.grow(volume);
   for (const id of running) {
-    for (const disk of disksOf(id, { namespace, name }, vmis)) {
-      await turns.take(id, async () => {
-        // One that is still to be plugged in finds its volume grown.
+    for (const disk of disksOnClaim(id, { namespace, name }, vmis)) {
+      await locks.take(id, async () => {
+        // A disk that is plugged in later has the new size.
         const devices = hypervisor.inspect(id)?.definition.devices ?? [];
-        const isThere = isAlive(hypervisor, id) && devices.some((device) => device.id === disk);
-        if (isThere) await hypervisor.resizeDisk(id, disk, bytes);
+        const isPlugged = hasLiveGuest(hypervisor, id) && devices.some((device) => device.id === disk);
+        if (isPlugged) await hypervisor.resizeDisk(id, disk, bytes);
       });
     }
   }
-  await tellClaim(volume, claim, parts);
+  await reportGrowth(volume, claim, parts);
   return {};
 }
 
-async function tellClaim(
+async function reportGrowth(
   volume: Stored<PersistentVolume>,
   claim: Stored<PersistentVolumeClaim>,
-  { client, signal }: VolumeKeeperParts,
+  { client, signal }: VolumeControllerParts,
 ): Promise<void> {
   const { name, namespace } = claim.metadata;
   const { capacity, conditions } = grownClaimStatus(volume, claim);

@@ -1,4 +1,4 @@
-/** A guest on a bridge, played by a listener on an address of the loopback of this machine. */
+/** A guest on a bridge, simulated by a listener on a loopback address. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
@@ -6,7 +6,7 @@ import { PassThrough } from 'node:stream';
 import { test, type TestContext } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { GuestReach } from '#node/guest-ports/reach-guest.ts';
+import { GuestPortConnector } from '#node/guest-ports/guest-port-connector.ts';
 import { HypervisorError, type DomainState } from '#node/hypervisor/hypervisor.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
 
@@ -28,7 +28,7 @@ async function scene(t: TestContext, { mac = MAC, definition = bridged(), addres
   const guest: { current: DomainState } = { current: { state: 'running' } };
   let changed: (id: string) => void = () => undefined;
   const forwarded: number[] = [];
-  const reach = new GuestReach({
+  const connector = new GuestPortConnector({
     hypervisor: {
       get: (id) => ({ id, name: 'default/guest', machine: 'q35', startedAtMs: 0, deviceEvents: 0, ...guest }),
       inspect: () => ({ definition, leaving: [] }),
@@ -47,7 +47,7 @@ async function scene(t: TestContext, { mac = MAC, definition = bridged(), addres
     neighbours: async () => `${GUEST}  0x1  0x2  ${mac}  *  br0\n`,
   });
   t.after(() => {
-    reach.stop();
+    connector.stop();
     for (const socket of sockets) socket.destroy();
     server.close();
   });
@@ -56,16 +56,16 @@ async function scene(t: TestContext, { mac = MAC, definition = bridged(), addres
     changed('a');
   };
   const { port } = server.address() as AddressInfo;
-  return { reach, forwarded, sockets, end, port: { port, protocol: 'tcp' as const }, server };
+  return { connector, forwarded, sockets, end, port: { port, protocol: 'tcp' as const }, server };
 }
 
-test('a guest on a bridge is spoken to at its address, until it ends', async (t) => {
-  const { reach, port, server, end } = await scene(t);
+test('connects to a guest on a bridge until the guest ends', async (t) => {
+  const { connector, port, server, end } = await scene(t);
   const accepted = once(server, 'connection') as Promise<[Socket]>;
-  const stream = await reach.openPort('a', port);
-  const [theirs] = await accepted;
-  assert.equal(theirs.remoteAddress, NODE);
-  theirs.write('hello');
+  const stream = await connector.openPort('a', port);
+  const [peer] = await accepted;
+  assert.equal(peer.remoteAddress, NODE);
+  peer.write('hello');
   assert.equal(String((await once(stream, 'data'))[0]), 'hello');
   const closed = once(stream, 'close');
   end({ state: 'paused' });
@@ -74,42 +74,42 @@ test('a guest on a bridge is spoken to at its address, until it ends', async (t)
   await closed;
 });
 
-test('where somebody else has the address, nothing is said to them', async (t) => {
-  const { reach, port } = await scene(t, { mac: '02:00:00:00:00:ff' });
+test('refuses to connect if another machine has the address', async (t) => {
+  const { connector, port } = await scene(t, { mac: '02:00:00:00:00:ff' });
   await assert.rejects(
-    reach.openPort('a', port),
-    /its address 127\.0\.0\.2 is another machine's \(02:00:00:00:00:ff\)/,
+    connector.openPort('a', port),
+    /its address 127\.0\.0\.2 belongs to another machine \(02:00:00:00:00:ff\)/,
   );
 });
 
-test('a guest that refuses is told as such', async (t) => {
-  const { reach, server, port } = await scene(t);
+test('reports that the guest refused the connection', async (t) => {
+  const { connector, server, port } = await scene(t);
   server.close();
   await once(server, 'close');
-  await assert.rejects(reach.openPort('a', port), /the guest refused the connection to port \d+/);
+  await assert.rejects(connector.openPort('a', port), /the guest refused the connection to port \d+/);
 });
 
-test('who waits no longer is not waited for', async (t) => {
-  const { reach, port } = await scene(t);
-  await assert.rejects(reach.openPort('a', port, { signal: AbortSignal.abort() }), /nobody waits for it any more/);
+test('rejects when the request is cancelled', async (t) => {
+  const { connector, port } = await scene(t);
+  await assert.rejects(connector.openPort('a', port, { signal: AbortSignal.abort() }), /the request was cancelled/);
 });
 
 const isPermanent = (pattern: RegExp) => (error: unknown) =>
   error instanceof HypervisorError && error.permanent && pattern.test(error.message);
 
-test('what no way leads to says what would help, and that it is no use to try again', async (t) => {
-  const { reach, port } = await scene(t, { addresses: [] });
-  await assert.rejects(reach.openPort('a', port), isPermanent(/domain "default\/guest": .* run a guest agent/));
+test('fails permanently without a route, and says what would help', async (t) => {
+  const { connector, port } = await scene(t, { addresses: [] });
+  await assert.rejects(connector.openPort('a', port), isPermanent(/domain "default\/guest": .* run a guest agent/));
 });
 
-test('datagrams go through QEMU only', async (t) => {
-  const { reach } = await scene(t);
+test('refuses UDP over a bridge', async (t) => {
+  const { connector } = await scene(t);
   const udp = { port: 53, protocol: 'udp' as const };
-  await assert.rejects(reach.openPort('a', udp), isPermanent(/only through an interface in user mode \(masquerade\)/));
+  await assert.rejects(connector.openPort('a', udp), isPermanent(/UDP needs an interface in user mode \(masquerade\)/));
 });
 
-test('a network inside QEMU is left to QEMU', async (t) => {
-  const { reach, forwarded } = await scene(t, { definition: aDefinition() });
-  (await reach.openPort('a', { port: 53, protocol: 'udp' })).destroy();
+test('leaves an interface in user mode to QEMU', async (t) => {
+  const { connector, forwarded } = await scene(t, { definition: aDefinition() });
+  (await connector.openPort('a', { port: 53, protocol: 'udp' })).destroy();
   assert.deepEqual(forwarded, [53]);
 });

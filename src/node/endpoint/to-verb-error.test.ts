@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { toVerbError } from '#node/endpoint/serve-verb.ts';
+import { GuestAgentError } from '#node/hypervisor/guest-lines.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+
+const cases: Record<string, { error: Error; code: number; message: RegExp }> = {
+  'a temporary error of the hypervisor is an internal error': {
+    error: new HypervisorError('QEMU is busy'),
+    code: 500,
+    message: /QEMU is busy/,
+  },
+  'a permanent error of the hypervisor is a conflict': {
+    error: new HypervisorError('it has no interface; add one', { permanent: true }),
+    code: 409,
+    message: /"vm".*it has no interface; add one/,
+  },
+  'a disconnected guest agent is a conflict': {
+    error: new GuestAgentError('NotConnected', 'disconnected'),
+    code: 409,
+    message: /VMI does not have guest agent connected/,
+  },
+  'a refusal of the guest agent is an internal error': {
+    error: new GuestAgentError('Refused', 'no'),
+    code: 500,
+    message: /Cannot do "vm": no/,
+  },
+};
+for (const [sentence, { error, code, message }] of Object.entries(cases)) {
+  test(sentence, () => {
+    const apiError = toVerbError('do', 'vm', error);
+    assert.equal(apiError.code, code);
+    assert.match(apiError.message, message);
+  });
+}

@@ -1,0 +1,120 @@
+/** Connects to ports of this node's guests, through QEMU or over a bridge (guest-route.ts). */
+import { readFile } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import type { Duplex } from 'node:stream';
+import type { Clock } from '#lib/clock.ts';
+import type { AgentReader } from '#node/guest-agent/agent-reader.ts';
+import {
+  findNeighbourMac,
+  findGuestRoute,
+  type NodeNetworks,
+  type BridgeRoute,
+} from '#node/guest-ports/guest-route.ts';
+import type { GuestLines, GuestPort, OpenPortOptions } from '#node/hypervisor/guest-lines.ts';
+import { HypervisorError, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
+
+const CONNECT_TIMEOUT_MS = 10_000;
+/** Limit per guest, the same as for connections through QEMU. */
+const MAX_CONNECTIONS = 256;
+
+export interface GuestPortConnectorParts {
+  readonly hypervisor: Pick<Hypervisor, 'get' | 'inspect' | 'onChange' | 'openPort'>;
+  readonly agents: Pick<AgentReader, 'get'>;
+  readonly clock: Clock;
+  /** Networks and ARP table of the node; by default those of this machine. */
+  readonly networks?: () => NodeNetworks;
+  readonly neighbours?: () => Promise<string>;
+}
+
+export class GuestPortConnector implements Pick<GuestLines, 'openPort'> {
+  readonly #parts: GuestPortConnectorParts;
+  /** Connections over bridges by domain id, including those in progress. */
+  readonly #open = new Map<string, Set<Socket>>();
+  readonly #unsubscribe: () => void;
+
+  constructor(parts: GuestPortConnectorParts) {
+    this.#parts = parts;
+    this.#unsubscribe = parts.hypervisor.onChange((id) => {
+      const { state } = parts.hypervisor.get(id)?.current ?? { state: 'ended' };
+      if (state === 'ended') this.#closeAll(id);
+    });
+  }
+
+  /**
+   * Opens a connection like Hypervisor.openPort; it ends with the guest. The message of a permanent HypervisorError says
+   * what would help.
+   */
+  async openPort(id: string, port: GuestPort, options: OpenPortOptions = {}): Promise<Duplex> {
+    const { hypervisor, agents, networks = networkInterfaces } = this.#parts;
+    const hasEnded = hypervisor.get(id)?.current.state === 'ended';
+    const definition = hasEnded ? undefined : hypervisor.inspect(id)?.definition;
+    // Without a guest, the hypervisor throws the error.
+    const route = definition && findGuestRoute(definition, agents.get(id)?.interfaces, networks());
+    if (route === undefined || route.is === 'forward') return await hypervisor.openPort(id, port, options);
+    const portError = (why: string, permanent = false) =>
+      new HypervisorError(`Cannot connect to a port of domain "${definition?.name}": ${why}`, { permanent });
+    if (route.is === 'none') throw portError(route.why, true);
+    if (port.protocol === 'udp') {
+      throw portError('UDP needs an interface in user mode (masquerade), and the guest has none; add one', true);
+    }
+    const open = this.#open.get(id) ?? new Set<Socket>();
+    if (open.size >= MAX_CONNECTIONS) throw portError(`${MAX_CONNECTIONS} connections are open already; close some`);
+    this.#open.set(id, open);
+    const socket = connect({ host: route.address, port: port.port, localAddress: route.from, noDelay: true });
+    open.add(socket);
+    socket.once('close', () => {
+      open.delete(socket);
+      if (open.size === 0 && this.#open.get(id) === open) this.#open.delete(id);
+    });
+    try {
+      await this.#awaitConnection(socket, route, port.port, options);
+      return socket;
+    } catch (error) {
+      socket.destroy();
+      throw portError((error as Error).message);
+    }
+  }
+
+  stop(): void {
+    this.#unsubscribe();
+    for (const id of [...this.#open.keys()]) this.#closeAll(id);
+  }
+
+  #closeAll(id: string): void {
+    for (const socket of this.#open.get(id) ?? []) socket.destroy();
+  }
+
+  async #awaitConnection(
+    socket: Socket,
+    route: BridgeRoute,
+    port: number,
+    { timeoutMs = CONNECT_TIMEOUT_MS, signal }: OpenPortOptions,
+  ): Promise<void> {
+    const { clock, neighbours = () => readFile('/proc/net/arp', 'utf8') } = this.#parts;
+    const done = Promise.withResolvers<void>();
+    const onTimeout = () => done.reject(new Error(`port ${port} did not answer within ${timeoutMs} ms`));
+    const cancel = clock.after(timeoutMs, onTimeout);
+    const onAbort = () => done.reject(new Error('the request was cancelled'));
+    signal?.addEventListener('abort', onAbort, { once: true });
+    if (signal?.aborted === true) onAbort();
+    socket.once('connect', () => done.resolve());
+    socket.on('error', (error: NodeJS.ErrnoException) => done.reject(connectError(error, port)));
+    socket.once('close', () => done.reject(new Error(`the connection to port ${port} was closed`)));
+    try {
+      await done.promise;
+    } finally {
+      cancel();
+      signal?.removeEventListener('abort', onAbort);
+    }
+    // A guest that reports the address of another machine must not make the node connect to it.
+    const mac = findNeighbourMac(await neighbours(), route);
+    if (mac !== route.mac) {
+      throw new Error(`its address ${route.address} belongs to another machine (${mac || 'unknown MAC address'})`);
+    }
+  }
+}
+
+function connectError(error: NodeJS.ErrnoException, port: number): Error {
+  return error.code === 'ECONNREFUSED' ? new Error(`the guest refused the connection to port ${port}`) : error;
+}
