@@ -23,12 +23,12 @@ function sum(rules: PolicyRule[] | null, ...clusterRoleSelectors: LabelSelector[
 const VIEW: LabelSelector = { matchLabels: { to: 'view' } };
 const EDIT: LabelSelector = { matchExpressions: [{ key: 'to', operator: 'In', values: ['edit'] }] };
 
-/** Undefined = it stays as it is. */
+/** `want` undefined = the role is not changed. */
 const cases: Record<
   string,
   { sum: Stored<ClusterRole>; others: Stored<ClusterRole>[]; want: PolicyRule[] | undefined }
 > = {
-  'gathers the rules of what is selected, by name': {
+  'collects the rules of the selected roles in the order of their names': {
     sum: sum(null, VIEW),
     others: [
       role('b', { to: 'view' }, [reads('b')]),
@@ -37,33 +37,33 @@ const cases: Record<
     ],
     want: [reads('a'), reads('b')],
   },
-  'selector by selector': {
+  'collects selector by selector': {
     sum: sum([], EDIT, VIEW),
     others: [role('a', { to: 'view' }, [reads('a')]), role('b', { to: 'edit' }, [reads('b')])],
     want: [reads('b'), reads('a')],
   },
-  'no rule twice': {
+  'lists no rule twice': {
     sum: sum([], VIEW),
     others: [role('a', { to: 'view' }, [reads('x'), reads('y')]), role('b', { to: 'view' }, [reads('x')])],
     want: [reads('x'), reads('y')],
   },
-  'not its own rules': { sum: sum([reads('old')], VIEW), others: [], want: [] },
-  'drops what is not selected any more': {
+  'does not include its own rules': { sum: sum([reads('old')], VIEW), others: [], want: [] },
+  'removes the rules of roles that are no longer selected': {
     sum: sum([reads('a'), reads('b')], VIEW),
     others: [role('a', { to: 'view' }, [reads('a')])],
     want: [reads('a')],
   },
-  'leaves alone what is right': {
+  'keeps correct rules': {
     sum: sum([reads('a')], VIEW),
     others: [role('a', { to: 'view' }, [reads('a')])],
     want: undefined,
   },
-  'roles without rules': {
+  'accepts roles without rules': {
     sum: sum(null, VIEW),
     others: [role('a', { to: 'view' }, null), role('b', { to: 'view' })],
     want: undefined,
   },
-  'leaves alone a role that gathers nothing': {
+  'does not change a role without an aggregationRule': {
     sum: role('sum', {}, [reads('a')]),
     others: [role('a', { to: 'view' }, [reads('b')])],
     want: undefined,

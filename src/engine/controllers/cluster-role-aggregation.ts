@@ -1,6 +1,6 @@
 /**
- * ClusterRoles with an aggregationRule: their rules are those of all roles that its selectors find, so that whoever
- * brings a kind can add it to admin, edit and view by a label.
+ * ClusterRoles with an aggregationRule: sets their rules to those of all roles that the selectors match. A new kind can be
+ * added to admin, edit and view this way, with a labelled role.
  */
 import { CLUSTER_ROLES, type ClusterRole, type PolicyRule } from '#engine/auth/rbac/policy.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
@@ -15,11 +15,11 @@ export interface AggregationWorld {
   readonly all: readonly Stored<ClusterRole>[];
 }
 
-/** Pure. */
+/** Decides the rules of one aggregated role. Pure. */
 export function decideAggregation({ role, all }: AggregationWorld): Plan {
   const { metadata, aggregationRule } = role;
   if (aggregationRule === undefined) return NOTHING;
-  const rules = gatheredRules(role, all);
+  const rules = collectRules(role, all);
   if (deepEqual(rules, role.rules ?? [])) return NOTHING;
   return {
     changes: [
@@ -29,14 +29,14 @@ export function decideAggregation({ role, all }: AggregationWorld): Plan {
         name: { name: metadata.name },
         uid: metadata.uid,
         patch: { type: 'merge', body: { rules } },
-        why: 'the roles that it gathers have other rules now',
+        why: 'the rules of the selected roles have changed',
       },
     ],
   };
 }
 
-/** Selector by selector, in the order of names, none twice. */
-function gatheredRules({ metadata, aggregationRule }: Stored<ClusterRole>, all: AggregationWorld['all']): PolicyRule[] {
+/** Returns the rules of the selected roles without duplicates: by selector, then by role name. */
+function collectRules({ metadata, aggregationRule }: Stored<ClusterRole>, all: AggregationWorld['all']): PolicyRule[] {
   const sorted = all.toSorted((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
   const rules = new Map<string, PolicyRule>();
   for (const selector of aggregationRule?.clusterRoleSelectors ?? []) {
@@ -44,7 +44,7 @@ function gatheredRules({ metadata, aggregationRule }: Stored<ClusterRole>, all: 
     for (const other of sorted) {
       if (other.metadata.name === metadata.name || !matchesLabels(requirements, other.metadata.labels)) continue;
       for (const rule of other.rules ?? []) {
-        const key = keyOfRule(rule);
+        const key = ruleKey(rule);
         if (!rules.has(key)) rules.set(key, rule);
       }
     }
@@ -52,7 +52,7 @@ function gatheredRules({ metadata, aggregationRule }: Stored<ClusterRole>, all: 
   return [...rules.values()];
 }
 
-function keyOfRule({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: PolicyRule): string {
+function ruleKey({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: PolicyRule): string {
   return JSON.stringify([verbs, apiGroups, resources, resourceNames, nonResourceURLs]);
 }
 
@@ -60,8 +60,8 @@ export const clusterRoleAggregation: EngineController = {
   account: 'clusterrole-aggregation-controller',
   start(parts) {
     const informer = parts.informer(CLUSTER_ROLES);
-    // Any role may be gathered by any other, and there are few that gather.
-    const gathering = () =>
+    // Any role may be selected by any aggregated role, and there are few aggregated roles.
+    const aggregatedRoles = () =>
       informer
         .list()
         .filter(({ aggregationRule }) => aggregationRule !== undefined)
@@ -69,7 +69,7 @@ export const clusterRoleAggregation: EngineController = {
     const definition = defineController<AggregationWorld>({
       name: 'cluster-role-aggregation',
       type: CLUSTER_ROLES,
-      sources: [source(informer, gathering)],
+      sources: [source(informer, aggregatedRoles)],
       observe(key) {
         const role = informer.get(key);
         return role && { role, all: informer.list() };

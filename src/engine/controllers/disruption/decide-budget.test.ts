@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decideBudget } from '#engine/controllers/disruption/decide-budget.ts';
 import type { OwnerScale } from '#engine/controllers/disruption/expected-pods.ts';
-import type { Budget, BudgetStatus } from '#engine/controllers/disruption/kinds.ts';
+import type { PodDisruptionBudget, BudgetStatus } from '#engine/controllers/disruption/kinds.ts';
 import { LabelledPods } from '#engine/controllers/disruption/labelled-pods.ts';
 import { decideMarkedPod } from '#engine/controllers/disruption/stale-disruption.ts';
-import type { Pod } from '#engine/controllers/kinds.ts';
-import { aPod, type PodWish, stored } from '#engine/controllers/scheduler/testing/builders.ts';
+import type { EnginePod } from '#engine/controllers/kinds.ts';
+import { aPod, type PodOptions, stored } from '#engine/controllers/scheduler/testing/builders.ts';
 import { parseLabelSelector } from '#kube/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
@@ -15,15 +15,15 @@ import { timestamp } from '#lib/clock.ts';
 const NOW = 1_900_000_000_000;
 const ago = (seconds: number) => timestamp(NOW - seconds * 1000);
 
-const ready = (name: string, wish: PodWish = {}) =>
+const ready = (name: string, wish: PodOptions = {}) =>
   aPod(name, { status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] }, ...wish });
 const unready = (name: string) => aPod(name, { status: { phase: 'Running' } });
-const three = (wish: PodWish = {}) => ['a', 'b', 'c'].map((name) => ready(name, wish));
+const three = (wish: PodOptions = {}) => ['a', 'b', 'c'].map((name) => ready(name, wish));
 
 interface Case {
-  readonly spec: Budget['spec'];
+  readonly spec: PodDisruptionBudget['spec'];
   readonly status?: BudgetStatus;
-  readonly pods?: Stored<Pod>[];
+  readonly pods?: Stored<EnginePod>[];
   readonly scales?: Record<string, OwnerScale>;
   /** expected, desired, healthy, allowed. */
   readonly want?: [number, number, number, number];
@@ -174,7 +174,7 @@ for (const [sentence, { spec, status, pods = [], scales = {}, ...wanted }] of Ob
   });
 }
 
-const marked = (fields: object, wish: PodWish = {}) => {
+const marked = (fields: object, wish: PodOptions = {}) => {
   const condition = {
     type: 'DisruptionTarget',
     status: 'True',
@@ -185,7 +185,7 @@ const marked = (fields: object, wish: PodWish = {}) => {
   return aPod('p', { status: { phase: 'Running', conditions: [condition] }, ...wish });
 };
 
-const stale: Record<string, { pod: Stored<Pod>; want: number; again?: number }> = {
+const stale: Record<string, { pod: Stored<EnginePod>; want: number; again?: number }> = {
   'marked two minutes ago': { pod: marked({}), want: 1 },
   'marked just now': { pod: marked({ lastTransitionTime: ago(20) }), want: 0, again: 100_000 },
   'on its way': { pod: marked({}, { metadata: { deletionTimestamp: ago(5) } }), want: 0 },
@@ -202,15 +202,15 @@ for (const [sentence, { pod, want, again }] of Object.entries(stale)) {
 }
 
 test('pods by label follow every change', () => {
-  const known = new Map<string, Stored<Pod>>();
+  const known = new Map<string, Stored<EnginePod>>();
   const labelled = new LabelledPods((key) => known.get(key));
-  const put = (name: string, wish?: PodWish) => {
+  const put = (name: string, wish?: PodOptions) => {
     const key = `default/${name}`;
     const old = known.get(key);
     const next = wish && aPod(name, wish);
     if (next === undefined) known.delete(key);
     else known.set(key, next);
-    labelled.change(key, { old, new: next });
+    labelled.update(key, { old, new: next });
   };
   const select = (text: string) =>
     labelled.select('default', parseLabelSelector(text)).map(({ metadata }) => metadata.name);

@@ -3,9 +3,9 @@
  * take from it and note the pod in disruptedPods; the pod does not count as healthy from then on, until it is gone or two
  * minutes went by.
  */
-import type { Budget, BudgetStatus } from '#engine/controllers/disruption/kinds.ts';
-import { expectedOf, type Scales } from '#engine/controllers/disruption/expected-pods.ts';
-import type { Pod } from '#engine/controllers/kinds.ts';
+import type { PodDisruptionBudget, BudgetStatus } from '#engine/controllers/disruption/kinds.ts';
+import { countExpectedPods, type Scales } from '#engine/controllers/disruption/expected-pods.ts';
+import type { EnginePod } from '#engine/controllers/kinds.ts';
 import { isTrue, setCondition } from '#kube/conditions.ts';
 import { formatLabelSelector, labelRequirementsOf } from '#kube/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -14,15 +14,15 @@ import type { EventNote } from '#runtime/events.ts';
 import type { Plan } from '#runtime/plan.ts';
 
 export interface BudgetWorld {
-  readonly budget: Stored<Budget>;
+  readonly budget: Stored<PodDisruptionBudget>;
   /** Those that its selector selects. */
-  readonly pods: readonly Stored<Pod>[];
+  readonly pods: readonly Stored<EnginePod>[];
   readonly scales: Scales;
   readonly nowMs: number;
 }
 
 /** A pod whose eviction was allowed is expected to be deleted by then. */
-export const DELETION_MS = 2 * 60_000;
+export const DELETION_TIMEOUT_MS = 2 * 60_000;
 
 const CONDITION = 'DisruptionAllowed';
 
@@ -30,16 +30,16 @@ export function decideBudget(world: BudgetWorld): Plan {
   const { budget, pods, scales, nowMs } = world;
   const { metadata, status = {} } = budget;
   const events: EventNote[] = [];
-  if (pods.length === 0) events.push(note('Normal', 'NoPods', 'No matching pods found'));
-  const expected = expectedOf(budget, pods, scales);
+  if (pods.length === 0) events.push(eventNote('Normal', 'NoPods', 'No matching pods found'));
+  const expected = countExpectedPods(budget, pods, scales);
   if ('failed' in expected) {
     const message = `Failed to calculate the number of expected pods: ${expected.failed}`;
-    events.push(note('Warning', 'CalculateExpectedPodCountFailed', message));
-    return { status: failSafe(status, expected.failed, nowMs), changes: [], events };
+    events.push(eventNote('Warning', 'CalculateExpectedPodCountFailed', message));
+    return { status: buildFailedStatus(status, expected.failed, nowMs), changes: [], events };
   }
   const { expectedPods, desiredHealthy, unmanaged } = expected;
-  if (unmanaged.length > 0) events.push(unmanagedNote(budget));
-  const { disruptedPods, recheckMs } = stillDisrupted(world);
+  if (unmanaged.length > 0) events.push(unmanagedPodsEvent(budget));
+  const { disruptedPods, recheckMs } = remainingDisruptions(world);
   const currentHealthy = pods.filter((pod) => isHealthy(pod, disruptedPods)).length;
   const spare = currentHealthy - desiredHealthy;
   const disruptionsAllowed = expectedPods <= 0 || spare <= 0 ? 0 : spare;
@@ -65,7 +65,7 @@ export function decideBudget(world: BudgetWorld): Plan {
 }
 
 /** Whatever went wrong: nothing may be evicted until it is put right. */
-function failSafe(status: BudgetStatus, message: string, nowMs: number): Record<string, unknown> {
+function buildFailedStatus(status: BudgetStatus, message: string, nowMs: number): Record<string, unknown> {
   const condition = {
     type: CONDITION,
     status: 'False' as const,
@@ -80,14 +80,14 @@ function failSafe(status: BudgetStatus, message: string, nowMs: number): Record<
 }
 
 /** Pods that are gone, or under deletion, need no note any more; those that were not deleted in time count again. */
-function stillDisrupted({ budget, pods, nowMs }: BudgetWorld) {
+function remainingDisruptions({ budget, pods, nowMs }: BudgetWorld) {
   const noted = new Map(Object.entries(budget.status?.disruptedPods ?? {}));
   const disruptedPods = new Map<string, string>();
   let recheckMs: number | undefined;
   for (const { metadata } of pods) {
     const since = noted.get(metadata.name);
     if (since === undefined || metadata.deletionTimestamp !== undefined) continue;
-    const leftMs = Date.parse(since) + DELETION_MS - nowMs;
+    const leftMs = Date.parse(since) + DELETION_TIMEOUT_MS - nowMs;
     if (leftMs <= 0) continue;
     disruptedPods.set(metadata.name, since);
     recheckMs = Math.min(recheckMs ?? leftMs, leftMs);
@@ -95,20 +95,20 @@ function stillDisrupted({ budget, pods, nowMs }: BudgetWorld) {
   return { disruptedPods, recheckMs };
 }
 
-function isHealthy({ metadata, status }: Stored<Pod>, disruptedPods: ReadonlyMap<string, string>): boolean {
+function isHealthy({ metadata, status }: Stored<EnginePod>, disruptedPods: ReadonlyMap<string, string>): boolean {
   if (metadata.deletionTimestamp !== undefined || disruptedPods.has(metadata.name)) return false;
   return isTrue(status?.conditions, 'Ready');
 }
 
-function unmanagedNote({ spec }: Budget): EventNote {
+function unmanagedPodsEvent({ spec }: PodDisruptionBudget): EventNote {
   const selector = formatLabelSelector(labelRequirementsOf(spec?.selector ?? {}));
-  return note(
+  return eventNote(
     'Warning',
     'UnmanagedPods',
     `Pods selected by this PodDisruptionBudget (selector: ${selector}) were found to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please set ".spec.minAvailable" field of the PDB to an integer value.`,
   );
 }
 
-function note(type: EventNote['type'], reason: string, message: string): EventNote {
+function eventNote(type: EventNote['type'], reason: string, message: string): EventNote {
   return { type, reason, message };
 }

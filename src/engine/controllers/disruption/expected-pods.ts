@@ -1,6 +1,6 @@
 /** How many pods a budget expects and how many of them must be healthy, as Kubernetes counts. Pure. */
-import type { Budget } from '#engine/controllers/disruption/kinds.ts';
-import type { Pod } from '#engine/controllers/kinds.ts';
+import type { PodDisruptionBudget } from '#engine/controllers/disruption/kinds.ts';
+import type { EnginePod } from '#engine/controllers/kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
 /** What the controller of a pod wants: `missing` where it is gone, `none` where its kind has no scale. */
@@ -13,16 +13,20 @@ export type OwnerScale =
 /** By uid of the owner; asked only for budgets that need it. */
 export type Scales = ReadonlyMap<string, OwnerScale>;
 
-export type Expected =
+export type ExpectedPods =
   | { readonly expectedPods: number; readonly desiredHealthy: number; readonly unmanaged: readonly string[] }
   | { readonly failed: string };
 
 /** Integers of minAvailable say it all themselves. */
-export function needsScale({ spec = {} }: Budget): boolean {
+export function needsScale({ spec = {} }: PodDisruptionBudget): boolean {
   return spec.maxUnavailable !== undefined || typeof spec.minAvailable === 'string';
 }
 
-export function expectedOf(budget: Budget, pods: readonly Stored<Pod>[], scales: Scales): Expected {
+export function countExpectedPods(
+  budget: PodDisruptionBudget,
+  pods: readonly Stored<EnginePod>[],
+  scales: Scales,
+): ExpectedPods {
   const { minAvailable, maxUnavailable } = budget.spec ?? {};
   if (maxUnavailable === undefined && typeof minAvailable !== 'string') {
     const expectedPods = minAvailable === undefined ? 0 : pods.length;
@@ -42,17 +46,17 @@ function percentOf(text: string, total: number): number {
   return Math.ceil((Number.parseInt(text, 10) * total) / 100);
 }
 
-export function controllerOf({ metadata }: Pod) {
+export function controllerOf({ metadata }: EnginePod) {
   return metadata.ownerReferences?.find(({ controller }) => controller);
 }
 
-type Summed = { readonly expectedPods: number; readonly unmanaged: readonly string[] } | { readonly failed: string };
+type ScaleSum = { readonly expectedPods: number; readonly unmanaged: readonly string[] } | { readonly failed: string };
 
 /**
  * Owners without scale (Jobs, a virtual machine) count with the pods that they have: enough for whole numbers. A share
  * needs to know of how many, and fails as in Kubernetes.
  */
-function sumScales(pods: readonly Stored<Pod>[], scales: Scales, share: boolean): Summed {
+function sumScales(pods: readonly Stored<EnginePod>[], scales: Scales, share: boolean): ScaleSum {
   const counted = new Set<string>();
   const unmanaged: string[] = [];
   let expectedPods = 0;

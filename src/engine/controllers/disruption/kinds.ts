@@ -14,12 +14,12 @@ export interface BudgetStatus {
   conditions?: Condition[];
 }
 
-export interface Budget extends KubeObject {
+export interface PodDisruptionBudget extends KubeObject {
   spec?: { selector?: LabelSelector; minAvailable?: number | string; maxUnavailable?: number | string };
   status?: BudgetStatus;
 }
 
-export const BUDGETS: ResourceType<Budget> = {
+export const POD_DISRUPTION_BUDGETS: ResourceType<PodDisruptionBudget> = {
   group: 'policy',
   version: 'v1',
   kind: 'PodDisruptionBudget',

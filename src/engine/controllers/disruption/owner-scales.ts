@@ -1,7 +1,7 @@
 /** Asks the controllers of pods how many they want: kinds with a scale subresource are read through the API. */
 import type { Reader } from '#client/client.ts';
 import { controllerOf, type OwnerScale, type Scales } from '#engine/controllers/disruption/expected-pods.ts';
-import type { Pod } from '#engine/controllers/kinds.ts';
+import type { EnginePod } from '#engine/controllers/kinds.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { isApiError } from '#kube/api-error.ts';
@@ -12,8 +12,8 @@ export interface ScaleReader {
   readonly registry: Pick<Registry, 'resources'>;
 }
 
-export async function ownerScales(
-  pods: readonly Stored<Pod>[],
+export async function readOwnerScales(
+  pods: readonly Stored<EnginePod>[],
   parts: ScaleReader,
   { signal }: { signal: AbortSignal },
 ): Promise<Scales> {
@@ -21,12 +21,12 @@ export async function ownerScales(
   for (const pod of pods) {
     const owner = controllerOf(pod);
     if (owner === undefined || scales.has(owner.uid)) continue;
-    scales.set(owner.uid, await scaleOf(owner, pod.metadata.namespace ?? '', parts, signal));
+    scales.set(owner.uid, await readOwnerScale(owner, pod.metadata.namespace ?? '', parts, signal));
   }
   return scales;
 }
 
-async function scaleOf(
+async function readOwnerScale(
   owner: OwnerReference,
   namespace: string,
   { reader, registry }: ScaleReader,

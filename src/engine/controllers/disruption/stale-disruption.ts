@@ -1,6 +1,6 @@
 /** A pod that was marked for an eviction that never came is no target any more, after two minutes. Pure decision. */
 import type { Informer } from '#client/informer.ts';
-import { type Pod, PODS } from '#engine/controllers/kinds.ts';
+import { type EnginePod, ENGINE_PODS } from '#engine/controllers/kinds.ts';
 import { findCondition } from '#kube/conditions.ts';
 import type { Stored } from '#kube/meta.ts';
 import { type Clock, timestamp } from '#lib/clock.ts';
@@ -8,7 +8,7 @@ import { type ControllerDefinition, source } from '#runtime/controller.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
 
 export interface MarkedPodWorld {
-  readonly pod: Stored<Pod>;
+  readonly pod: Stored<EnginePod>;
   readonly nowMs: number;
 }
 
@@ -33,11 +33,11 @@ export function decideMarkedPod({ pod, nowMs }: MarkedPodWorld): Plan {
   const patch = { type: 'strategic' as const, body: { status: { conditions: [condition] } } };
   const why = 'the eviction that it was marked for did not happen';
   return {
-    changes: [{ do: 'patch', type: PODS, name: { namespace, name }, uid, subresource: 'status', patch, why }],
+    changes: [{ do: 'patch', type: ENGINE_PODS, name: { namespace, name }, uid, subresource: 'status', patch, why }],
   };
 }
 
-function markedSince({ metadata, status }: Stored<Pod>): string | undefined {
+function markedSince({ metadata, status }: Stored<EnginePod>): string | undefined {
   const condition = findCondition(status?.conditions, TARGET);
   const ended = status?.phase === 'Succeeded' || status?.phase === 'Failed';
   if (metadata.deletionTimestamp !== undefined || ended) return undefined;
@@ -45,10 +45,13 @@ function markedSince({ metadata, status }: Stored<Pod>): string | undefined {
   return condition.lastTransitionTime;
 }
 
-export function staleDisruption(pods: Informer<Pod>, clock: Clock): ControllerDefinition<MarkedPodWorld> {
+export function staleDisruptionController(
+  pods: Informer<EnginePod>,
+  clock: Clock,
+): ControllerDefinition<MarkedPodWorld> {
   return {
     name: 'stale-disruption',
-    type: PODS,
+    type: ENGINE_PODS,
     sources: [
       source(pods, (pod) => (markedSince(pod) === undefined ? [] : [`${pod.metadata.namespace}/${pod.metadata.name}`])),
     ],

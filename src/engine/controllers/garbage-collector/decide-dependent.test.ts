@@ -3,12 +3,12 @@ import { test } from 'node:test';
 import {
   decideDependent,
   type DependentWorld,
-  type OwnerLook,
+  type OwnerObservation,
   type OwnerState,
 } from '#engine/controllers/garbage-collector/decide-dependent.ts';
 import { aThing, blocking, DELETED, uidOf } from '#engine/controllers/garbage-collector/object.fixture.ts';
 import type { ObjectMeta } from '#kube/meta.ts';
-import { described } from '#engine/controllers/garbage-collector/plan.fixture.ts';
+import { describePlan } from '#engine/controllers/garbage-collector/plan.fixture.ts';
 
 interface Case {
   /** Names of owners and what was found of them; all references block. */
@@ -123,26 +123,26 @@ for (const [name, { owners, metadata, unwatched = [], elsewhere = [], dependents
 )) {
   test(name, () => {
     const ownerReferences = metadata?.ownerReferences ?? Object.keys(owners).map(blocking);
-    const looks = ownerReferences.map<OwnerLook>((reference) => ({
+    const looks = ownerReferences.map<OwnerObservation>((reference) => ({
       reference,
       state: owners[reference.name]!,
-      watched: !unwatched.includes(reference.name),
-      elsewhere: elsewhere.includes(reference.name),
+      isWatched: !unwatched.includes(reference.name),
+      isInOtherNamespace: elsewhere.includes(reference.name),
     }));
     const thing = aThing('thing', { ...metadata, ownerReferences });
-    const { plan, unsettled = false, misplaced } = decideDependent({ ...thing, owners: looks, dependents });
-    assert.deepEqual(described(plan), want.want);
-    assert.equal(unsettled, want.unsettled ?? false);
+    const { plan, retryLater = false, invalidOwners } = decideDependent({ ...thing, owners: looks, dependents });
+    assert.deepEqual(describePlan(plan), want.want);
+    assert.equal(retryLater, want.unsettled ?? false);
     assert.deepEqual(
-      misplaced.map(({ name: owner }) => owner),
+      invalidOwners.map(({ name: owner }) => owner),
       want.misplaced ?? [],
     );
   });
 }
 
 test('what is deleted or changed must be the very object in the very state that was looked at', () => {
-  const look = (name: string, state: OwnerState): OwnerLook => {
-    return { reference: blocking(name), state, watched: true, elsewhere: false };
+  const look = (name: string, state: OwnerState): OwnerObservation => {
+    return { reference: blocking(name), state, isWatched: true, isInOtherNamespace: false };
   };
   const thing = aThing('thing', { ownerReferences: [blocking('a'), blocking('b')] });
   const [deletion] = decideDependent({ ...thing, owners: [look('a', 'absent')], dependents: 'none' }).plan.changes;

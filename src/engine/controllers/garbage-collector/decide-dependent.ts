@@ -7,7 +7,7 @@
  *   none solid, one waits, has dependents      deleted in the foreground; a circle is broken first
  *   otherwise                                  deleted as its own finalizers ask for
  */
-import type { Found } from '#engine/controllers/garbage-collector/owner-patches.ts';
+import type { CollectedObject } from '#engine/controllers/garbage-collector/owner-patches.ts';
 import { keepOwners, unblockOwners } from '#engine/controllers/garbage-collector/owner-patches.ts';
 import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from '#engine/registry/metadata.ts';
 import type { OwnerReference, Stored } from '#kube/meta.ts';
@@ -25,50 +25,55 @@ export type OwnerState =
   /** It would be in a namespace, and the dependent is in none. */
   | 'invalid';
 
-export interface OwnerLook {
+export interface OwnerObservation {
   readonly reference: OwnerReference;
   readonly state: OwnerState;
   /** Whether a watch shows it, so that its end will be noticed. */
-  readonly watched: boolean;
+  readonly isWatched: boolean;
   /** An object of that uid is there, but in another namespace. */
-  readonly elsewhere: boolean;
+  readonly isInOtherNamespace: boolean;
 }
 
-export interface DependentWorld extends Found {
+export interface DependentWorld extends CollectedObject {
   /** One for each reference of the object, in order. */
-  readonly owners: readonly OwnerLook[];
+  readonly owners: readonly OwnerObservation[];
   /** Whether it has dependents itself, and whether one of them is in foreground deletion. */
   readonly dependents: 'none' | 'some' | 'waiting';
 }
 
-export interface Judgement {
+export interface DependentDecision {
   readonly plan: Plan;
   /** Look again after some time, longer each time. */
-  readonly unsettled?: boolean;
+  readonly retryLater?: boolean;
   /** References that cannot be right; people are told. */
-  readonly misplaced: readonly OwnerReference[];
+  readonly invalidOwners: readonly OwnerReference[];
 }
 
-export function decideDependent(world: DependentWorld): Judgement {
+export function decideDependent(world: DependentWorld): DependentDecision {
   const { object, owners } = world;
   const misplaced = owners
-    .filter(({ state, elsewhere }) => state === 'invalid' || (state === 'absent' && elsewhere))
+    .filter(({ state, isInOtherNamespace }) => state === 'invalid' || (state === 'absent' && isInOtherNamespace))
     .map(({ reference }) => reference);
-  const isSome = (wanted: OwnerState) => owners.some(({ state }) => state === wanted);
+  const hasOwnerIn = (wanted: OwnerState) => owners.some(({ state }) => state === wanted);
 
-  if (owners.length === 0 || object.metadata.deletionTimestamp !== undefined) return { plan: NOTHING, misplaced: [] };
-  if (isSome('invalid')) return { plan: NOTHING, misplaced };
-  if (isSome('unserved')) return { plan: NOTHING, unsettled: true, misplaced };
-  if (isSome('solid')) {
+  if (owners.length === 0 || object.metadata.deletionTimestamp !== undefined)
+    return { plan: NOTHING, invalidOwners: [] };
+  if (hasOwnerIn('invalid')) return { plan: NOTHING, invalidOwners: misplaced };
+  if (hasOwnerIn('unserved')) return { plan: NOTHING, retryLater: true, invalidOwners: misplaced };
+  if (hasOwnerIn('solid')) {
     // An owner that no watch has shown yet could go without anybody noticing.
-    const unsettled = owners.some(({ state, watched }) => state === 'solid' && !watched);
-    return { plan: keepSolid(world), unsettled, misplaced };
+    const unsettled = owners.some(({ state, isWatched }) => state === 'solid' && !isWatched);
+    return { plan: removeStaleReferences(world), retryLater: unsettled, invalidOwners: misplaced };
   }
-  if (isSome('waiting') && world.dependents !== 'none') return { plan: deleteBranch(world), misplaced };
-  return { plan: { changes: [deletion(world, policyOf(object), 'all of its owners are gone')] }, misplaced };
+  if (hasOwnerIn('waiting') && world.dependents !== 'none')
+    return { plan: deleteInForeground(world), invalidOwners: misplaced };
+  return {
+    plan: { changes: [deleteDependent(world, policyOf(object), 'all of its owners are gone')] },
+    invalidOwners: misplaced,
+  };
 }
 
-function keepSolid(world: DependentWorld): Plan {
+function removeStaleReferences(world: DependentWorld): Plan {
   const solid = new Set(world.owners.filter(({ state }) => state === 'solid').map(({ reference }) => reference));
   if (solid.size === world.owners.length) return NOTHING;
   const keep = (reference: OwnerReference) => solid.has(reference);
@@ -76,7 +81,7 @@ function keepSolid(world: DependentWorld): Plan {
 }
 
 /** What depends on it goes first. */
-function deleteBranch(world: DependentWorld): Plan {
+function deleteInForeground(world: DependentWorld): Plan {
   const waiting = world.owners.filter(({ state }) => state === 'waiting').map(({ reference }) => reference);
   const blocked = new Set(waiting.filter(({ blockOwnerDeletion }) => blockOwnerDeletion).map(({ uid }) => uid));
   if (world.dependents === 'waiting' && blocked.size > 0) {
@@ -86,7 +91,7 @@ function deleteBranch(world: DependentWorld): Plan {
       requeueAfterMs: 0,
     };
   }
-  return { changes: [deletion(world, 'Foreground', 'its owner waits for it to go')] };
+  return { changes: [deleteDependent(world, 'Foreground', 'its owner waits for it to go')] };
 }
 
 type Policy = DeleteChange['propagationPolicy'];
@@ -98,7 +103,7 @@ function policyOf({ metadata }: Stored): Policy {
 }
 
 /** Only this very object in this very state: it may have found another owner meanwhile. */
-function deletion({ type, object }: Found, propagationPolicy: Policy, why: string): DeleteChange {
+function deleteDependent({ type, object }: CollectedObject, propagationPolicy: Policy, why: string): DeleteChange {
   const { name, namespace, uid, resourceVersion } = object.metadata;
   return { do: 'delete', type, name: { name, namespace }, uid, resourceVersion, propagationPolicy, why };
 }

@@ -10,11 +10,11 @@ import {
   ORPHAN,
   uidOf,
 } from '#engine/controllers/garbage-collector/object.fixture.ts';
-import { described } from '#engine/controllers/garbage-collector/plan.fixture.ts';
+import { describePlan } from '#engine/controllers/garbage-collector/plan.fixture.ts';
 import { MAX_CHANGES, type Plan } from '#runtime/plan.ts';
 
 const foreground = (metadata: object, blocked: boolean, ...cyclicOwners: string[]) =>
-  decideForeground({ ...aThing('o', metadata), blocked, cyclicOwners: cyclicOwners.map(uidOf) });
+  decideForeground({ ...aThing('o', metadata), isBlocked: blocked, cyclicOwners: cyclicOwners.map(uidOf) });
 
 const cases: Record<string, { plan: Plan; want: readonly string[] }> = {
   'nothing blocks it: the finalizer goes': { plan: foreground(FOREGROUND, false), want: ['patch o finalizers=[]'] },
@@ -59,7 +59,7 @@ const cases: Record<string, { plan: Plan; want: readonly string[] }> = {
 };
 
 for (const [name, { plan, want }] of Object.entries(cases)) {
-  test(name, () => assert.deepEqual(described(plan), want));
+  test(name, () => assert.deepEqual(describePlan(plan), want));
 }
 
 test('a plan lets go of as many as a plan may change, and asks for another look', () => {

@@ -6,15 +6,15 @@ import {
   keepOwners,
   removeFinalizer,
   unblockOwners,
-  type Found,
+  type CollectedObject,
 } from '#engine/controllers/garbage-collector/owner-patches.ts';
-import { isOrphaning, isWaiting } from '#engine/controllers/garbage-collector/metadata-only.ts';
+import { isOrphaning, isInForegroundDeletion } from '#engine/controllers/garbage-collector/metadata-only.ts';
 import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from '#engine/registry/metadata.ts';
 import { MAX_CHANGES, NOTHING, type Plan } from '#runtime/plan.ts';
 
-export interface OrphanWorld extends Found {
+export interface OrphanWorld extends CollectedObject {
   /** Objects that refer to it, as many as were found; none only if there are none. */
-  readonly dependents: readonly Found[];
+  readonly dependents: readonly CollectedObject[];
 }
 
 export function decideOrphan(world: OrphanWorld): Plan {
@@ -30,17 +30,17 @@ export function decideOrphan(world: OrphanWorld): Plan {
   return { changes, requeueAfterMs: 0 };
 }
 
-export interface ForegroundWorld extends Found {
+export interface ForegroundWorld extends CollectedObject {
   /** Whether a dependent holds it. */
-  readonly blocked: boolean;
+  readonly isBlocked: boolean;
   /** Owners that it blocks and that it waits for itself. */
   readonly cyclicOwners: readonly string[];
 }
 
 export function decideForeground(world: ForegroundWorld): Plan {
-  const { object, blocked, cyclicOwners } = world;
-  if (!isWaiting(object)) return NOTHING;
-  if (!blocked) return { changes: [removeFinalizer(world, FOREGROUND_FINALIZER, 'no dependent blocks it any more')] };
+  const { object, isBlocked, cyclicOwners } = world;
+  if (!isInForegroundDeletion(object)) return NOTHING;
+  if (!isBlocked) return { changes: [removeFinalizer(world, FOREGROUND_FINALIZER, 'no dependent blocks it any more')] };
   const blocking = new Set(
     (object.metadata.ownerReferences ?? [])
       .filter(({ uid, blockOwnerDeletion }) => blockOwnerDeletion && cyclicOwners.includes(uid))

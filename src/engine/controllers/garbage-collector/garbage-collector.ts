@@ -9,19 +9,19 @@
  * An object's turn ends when the informers show what it wrote, so that what follows from it is queued by then.
  */
 import type { ObjectChange } from '#client/object-cache.ts';
-import type { ControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
+import type { EngineControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
 import { decideDependent } from '#engine/controllers/garbage-collector/decide-dependent.ts';
 import { decideForeground, decideOrphan } from '#engine/controllers/garbage-collector/decide-owner.ts';
 import { DependencyGraph, type Duty } from '#engine/controllers/garbage-collector/graph.ts';
 import {
-  lookAgain,
-  lookAtOwners,
-  lookForDependents,
-  type LookParts,
-} from '#engine/controllers/garbage-collector/look.ts';
-import { isWaiting } from '#engine/controllers/garbage-collector/metadata-only.ts';
+  readLiveObject,
+  observeOwners,
+  findDependents,
+  type LiveReadParts,
+} from '#engine/controllers/garbage-collector/read-live.ts';
+import { isInForegroundDeletion } from '#engine/controllers/garbage-collector/metadata-only.ts';
 import { Monitors } from '#engine/controllers/garbage-collector/monitors.ts';
-import type { Found } from '#engine/controllers/garbage-collector/owner-patches.ts';
+import type { CollectedObject } from '#engine/controllers/garbage-collector/owner-patches.ts';
 import { reportFailure } from '#engine/controllers/garbage-collector/report-failure.ts';
 import { ServedKinds } from '#engine/controllers/garbage-collector/served-kinds.ts';
 import type { KubeObject, OwnerReference, ResourceType, Stored } from '#kube/meta.ts';
@@ -38,7 +38,7 @@ const CONCURRENCY = 20;
 /** How often a decision on an old state is made anew at once; after that it waits like a failure. */
 const MAX_ATTEMPTS = 5;
 /** Owners whose end was seen; asked only about kinds that are not served any more. */
-const MAX_GONE = 10_000;
+const MAX_DELETED = 10_000;
 
 export const garbageCollector: EngineController = {
   account: 'generic-garbage-collector',
@@ -48,22 +48,22 @@ export const garbageCollector: EngineController = {
 class Collector implements RunningController {
   readonly name = NAME;
   readonly stopped: Promise<void>;
-  readonly #parts: ControllerParts;
+  readonly #parts: EngineControllerParts;
   readonly #graph = new DependencyGraph();
   readonly #monitors: Monitors;
   readonly #queue: WorkQueue;
-  readonly #look: LookParts;
-  readonly #gone = new BoundedCache<string, true>({ maxEntries: MAX_GONE, maxWeight: MAX_GONE });
+  readonly #look: LiveReadParts;
+  readonly #gone = new BoundedCache<string, true>({ maxEntries: MAX_DELETED, maxWeight: MAX_DELETED });
   /** Before that, owners seem unknown that are only not listed yet. */
   #started = false;
 
-  constructor(parts: ControllerParts) {
+  constructor(parts: EngineControllerParts) {
     const { client, clock, registry, signal } = parts;
     this.#parts = parts;
     const log = parts.log.child({ controller: NAME });
     const kinds = new ServedKinds(registry);
     const seenToGo = (uid: string) => this.#gone.get(uid) !== undefined && this.#graph.get(uid) === undefined;
-    this.#look = { reader: client, kinds, graph: this.#graph, seenToGo, signal };
+    this.#look = { reader: client, kinds, graph: this.#graph, wasDeleted: seenToGo, signal };
     this.#queue = new WorkQueue({
       clock,
       concurrency: CONCURRENCY,
@@ -78,9 +78,9 @@ class Collector implements RunningController {
       clock,
       log,
       signal,
-      changed: (type, change) => this.#changed(type, change),
-      ended: (type) => this.#forget(type),
-      completed: () => this.#lookAtAll(),
+      onChange: (type, change) => this.#changed(type, change),
+      onKindRemoved: (type) => this.#forget(type),
+      onComplete: () => this.#lookAtAll(),
     });
     this.#monitors.refresh();
     this.stopped = this.#run();
@@ -94,7 +94,7 @@ class Collector implements RunningController {
     do {
       await this.#monitors.whenComplete();
       await this.#queue.idle();
-    } while (!this.#monitors.complete && !this.#parts.signal.aborted);
+    } while (!this.#monitors.isComplete && !this.#parts.signal.aborted);
   }
 
   async #run(): Promise<void> {
@@ -146,41 +146,43 @@ class Collector implements RunningController {
   }
 
   async #do(duty: Duty, uid: string): Promise<WorkResult> {
-    const found = await lookAgain(this.#look, this.#graph.get(uid)!);
+    const found = await readLiveObject(this.#look, this.#graph.get(uid)!);
     // Gone: the watch will say so.
     if (found === undefined) return {};
     // After the look, during which kinds may have come: dependents that are not listed yet must not be overlooked. When
     // all are, everything is looked at again.
-    if (duty !== 'judge' && !this.#monitors.complete) return {};
+    if (duty !== 'judge' && !this.#monitors.isComplete) return {};
     switch (duty) {
       case 'judge':
         return this.#judge(found);
       case 'orphan': {
-        const dependents = await lookForDependents(this.#look, found, MAX_CHANGES);
+        const dependents = await findDependents(this.#look, found, MAX_CHANGES);
         return this.#apply(decideOrphan({ ...found, dependents }));
       }
       case 'release':
       case 'unblock': {
         // The graph may have changed during the look.
         const blocked = this.#graph.dutyOf(uid) !== 'release';
-        return this.#apply(decideForeground({ ...found, blocked, cyclicOwners: this.#graph.cyclicOwnersOf(uid) }));
+        return this.#apply(
+          decideForeground({ ...found, isBlocked: blocked, cyclicOwners: this.#graph.cyclicOwnersOf(uid) }),
+        );
       }
       default:
         return unreachable(duty);
     }
   }
 
-  async #judge(found: Found): Promise<WorkResult> {
-    const owners = await lookAtOwners(this.#look, found);
+  async #judge(found: CollectedObject): Promise<WorkResult> {
+    const owners = await observeOwners(this.#look, found);
     const dependents = this.#dependentsState(found.object.metadata.uid);
-    const { plan, unsettled = false, misplaced } = decideDependent({ ...found, owners, dependents });
-    for (const reference of misplaced) this.#tell(found.object, reference);
-    return { ...(await this.#apply(plan)), retry: unsettled };
+    const { plan, retryLater = false, invalidOwners } = decideDependent({ ...found, owners, dependents });
+    for (const reference of invalidOwners) this.#tell(found.object, reference);
+    return { ...(await this.#apply(plan)), retry: retryLater };
   }
 
   #dependentsState(uid: string): 'none' | 'some' | 'waiting' {
     if (!this.#graph.hasDependents(uid)) return 'none';
-    for (const { object } of this.#graph.dependentsOf(uid)) if (isWaiting(object)) return 'waiting';
+    for (const { object } of this.#graph.dependentsOf(uid)) if (isInForegroundDeletion(object)) return 'waiting';
     return 'some';
   }
 

@@ -11,9 +11,9 @@ import {
   THINGS,
   uidOf,
 } from '#engine/controllers/garbage-collector/object.fixture.ts';
-import type { Found } from '#engine/controllers/garbage-collector/owner-patches.ts';
+import type { CollectedObject } from '#engine/controllers/garbage-collector/owner-patches.ts';
 
-function graphOf(...things: readonly Found[]): DependencyGraph {
+function graphOf(...things: readonly CollectedObject[]): DependencyGraph {
   const graph = new DependencyGraph();
   for (const thing of things) graph.set(thing);
   return graph;
@@ -22,7 +22,7 @@ function graphOf(...things: readonly Found[]): DependencyGraph {
 const CLUSTER_THINGS = { ...THINGS, namespaced: false };
 
 interface DutyCase {
-  readonly things: readonly Found[];
+  readonly things: readonly CollectedObject[];
   /** Of those that have one. */
   readonly want: Readonly<Record<string, Duty>>;
 }
@@ -125,7 +125,7 @@ for (const [name, { things, want }] of Object.entries(duties)) {
 }
 
 interface ChangeCase {
-  readonly before: readonly Found[];
+  readonly before: readonly CollectedObject[];
   readonly change: (graph: DependencyGraph) => readonly string[];
   /** Whose duties may have changed. */
   readonly want: readonly string[];

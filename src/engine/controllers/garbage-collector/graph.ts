@@ -11,7 +11,11 @@
  */
 import { deepEqual } from '#kube/deep.ts';
 import { parseApiVersion, type OwnerReference, type ResourceType, type Stored } from '#kube/meta.ts';
-import { isBeingDeleted, isOrphaning, isWaiting } from '#engine/controllers/garbage-collector/metadata-only.ts';
+import {
+  isBeingDeleted,
+  isOrphaning,
+  isInForegroundDeletion,
+} from '#engine/controllers/garbage-collector/metadata-only.ts';
 
 export interface GraphNode {
   readonly type: ResourceType;
@@ -27,7 +31,7 @@ interface Dependents {
   blockers: number;
 }
 
-const NONE: readonly OwnerReference[] = [];
+const NO_REFERENCES: readonly OwnerReference[] = [];
 
 export class DependencyGraph {
   readonly #nodes = new Map<string, GraphNode>();
@@ -59,18 +63,19 @@ export class DependencyGraph {
     const { uid } = node.object.metadata;
     const old = this.#nodes.get(uid);
     this.#nodes.set(uid, node);
-    const before = old === undefined ? NONE : referencesOf(old);
+    const before = old === undefined ? NO_REFERENCES : referencesOf(old);
     const after = referencesOf(node);
     const sameOwners = old !== undefined && deepEqual(before, after);
-    const sameEnd = old !== undefined && endOf(old) === endOf(node);
-    if (sameOwners && sameEnd) return [];
+    const sameDeletionState = old !== undefined && deletionState(old) === deletionState(node);
+    if (sameOwners && sameDeletionState) return [];
     if (!sameOwners) {
       for (const { uid: owner } of before) this.#unlink(owner, uid);
       for (const reference of after) this.#link(reference, uid);
     }
     const affected = new Set([uid]);
     if (!sameOwners) for (const { uid: owner } of [...before, ...after]) affected.add(owner);
-    if (!sameEnd) for (const dependent of this.#dependents.get(uid)?.blocking.keys() ?? []) affected.add(dependent);
+    if (!sameDeletionState)
+      for (const dependent of this.#dependents.get(uid)?.blocking.keys() ?? []) affected.add(dependent);
     return [...affected];
   }
 
@@ -92,7 +97,7 @@ export class DependencyGraph {
     if (node === undefined) return undefined;
     const { object } = node;
     if (isOrphaning(object)) return 'orphan';
-    if (isWaiting(object)) {
+    if (isInForegroundDeletion(object)) {
       if (this.#blockersOf(uid) === 0) return 'release';
       return this.cyclicOwnersOf(uid).length > 0 ? 'unblock' : undefined;
     }
@@ -106,15 +111,15 @@ export class DependencyGraph {
   }
 
   /** Whether the object of that uid is somewhere else than an owner of this dependent could be. */
-  isElsewhere({ uid }: OwnerReference, namespace: string | undefined): boolean {
+  isInOtherNamespace({ uid }: OwnerReference, namespace: string | undefined): boolean {
     const owner = this.#nodes.get(uid);
     return owner !== undefined && owner.type.namespaced && owner.object.metadata.namespace !== namespace;
   }
 
   #isSuspect(reference: OwnerReference, { object }: GraphNode): boolean {
     const owner = this.#nodes.get(reference.uid);
-    if (owner === undefined || isWaiting(owner.object)) return true;
-    if (this.isElsewhere(reference, object.metadata.namespace)) return true;
+    if (owner === undefined || isInForegroundDeletion(owner.object)) return true;
+    if (this.isInOtherNamespace(reference, object.metadata.namespace)) return true;
     // The version may be another one: it is the same object.
     const { group } = parseApiVersion(reference.apiVersion);
     const { type, object: found } = owner;
@@ -126,7 +131,7 @@ export class DependencyGraph {
     if (node === undefined) return [];
     const waits = ({ uid: owner, blockOwnerDeletion }: OwnerReference) => {
       const found = this.#nodes.get(owner);
-      return blockOwnerDeletion === true && found !== undefined && isWaiting(found.object);
+      return blockOwnerDeletion === true && found !== undefined && isInForegroundDeletion(found.object);
     };
     return referencesOf(node).flatMap((reference) => (waits(reference) ? [reference.uid] : []));
   }
@@ -164,12 +169,12 @@ export class DependencyGraph {
 }
 
 export function referencesOf({ object }: Pick<GraphNode, 'object'>): readonly OwnerReference[] {
-  return object.metadata.ownerReferences ?? NONE;
+  return object.metadata.ownerReferences ?? NO_REFERENCES;
 }
 
 /** How an object's end stands, as far as others care. */
-function endOf({ object }: GraphNode): string {
+function deletionState({ object }: GraphNode): string {
   if (isOrphaning(object)) return 'orphaning';
-  if (isWaiting(object)) return 'waiting';
+  if (isInForegroundDeletion(object)) return 'waiting';
   return isBeingDeleted(object) ? 'deleted' : 'alive';
 }

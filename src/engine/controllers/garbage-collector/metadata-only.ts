@@ -34,17 +34,17 @@ export function metadataReader(reader: MetadataReader): MetadataReader {
 }
 
 /** An event whose object begins with its metadata, as stored ones do. */
-const EVENT = /^\{"type":"[A-Z]+","object":\{"apiVersion":"[^"\\]*","kind":"[^"\\]*","metadata":\{/;
+const EVENT_START = /^\{"type":"[A-Z]+","object":\{"apiVersion":"[^"\\]*","kind":"[^"\\]*","metadata":\{/;
 /** The last of the metadata, and the larger part of most. In a string its quotes would be escaped. */
-const OWNERS = ',"managedFields":[';
+const MANAGED_FIELDS = ',"managedFields":[';
 
 /**
  * A watch event without the owners of fields and whatever follows them. Where these words stand in the spec, it is cut
  * there: the metadata come before in any case.
  */
 export function readMetadata(line: string): unknown {
-  const end = line.indexOf(OWNERS);
-  if (end < 0 || !EVENT.test(line)) return JSON.parse(line);
+  const end = line.indexOf(MANAGED_FIELDS);
+  if (end < 0 || !EVENT_START.test(line)) return JSON.parse(line);
   try {
     return JSON.parse(`${line.slice(0, end)}}}}`);
   } catch {
@@ -55,7 +55,7 @@ export function readMetadata(line: string): unknown {
 export const isBeingDeleted = ({ metadata }: KubeObject) => metadata.deletionTimestamp !== undefined;
 
 /** In foreground deletion: it stays until those of its dependents are gone that block it. */
-export const isWaiting = (object: KubeObject) => isDeletedWith(object, FOREGROUND_FINALIZER);
+export const isInForegroundDeletion = (object: KubeObject) => isDeletedWith(object, FOREGROUND_FINALIZER);
 
 /** Its dependents are to be let go before it goes. */
 export const isOrphaning = (object: KubeObject) => isDeletedWith(object, ORPHAN_FINALIZER);

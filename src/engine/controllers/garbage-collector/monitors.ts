@@ -21,11 +21,11 @@ export interface MonitorsOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly signal: AbortSignal;
-  changed(type: ResourceType, change: ObjectChange<KubeObject>): void;
+  onChange(type: ResourceType, change: ObjectChange<KubeObject>): void;
   /** The kind is not followed any more; what is known of its objects is worth nothing. */
-  ended(type: ResourceType): void;
+  onKindRemoved(type: ResourceType): void;
   /** Everything that is served has been listed. Called again when kinds have changed. */
-  completed(): void;
+  onComplete(): void;
 }
 
 interface Monitor {
@@ -34,14 +34,14 @@ interface Monitor {
   readonly stopping: AbortController;
   readonly stopped: Promise<void>;
   /** Synced, or passed over. */
-  settled: boolean;
-  watching: boolean;
-  leaving: boolean;
+  isSettled: boolean;
+  isWatching: boolean;
+  isStopping: boolean;
 }
 
 const SYNC_TIMEOUT_MS = 30_000;
 /** The server ends the watches of a kind that goes; this long it may take for that. */
-const LEAVE_TIMEOUT_MS = 5_000;
+const STOP_TIMEOUT_MS = 5_000;
 
 export class Monitors {
   readonly #options: MonitorsOptions;
@@ -59,9 +59,9 @@ export class Monitors {
   }
 
   /** Whether the informers show all that was there when they began. */
-  get complete(): boolean {
+  get isComplete(): boolean {
     if (this.#generation !== this.#options.kinds.generation) return false;
-    for (const { settled, leaving } of this.#monitors.values()) if (!settled || leaving) return false;
+    for (const { isSettled, isStopping } of this.#monitors.values()) if (!isSettled || isStopping) return false;
     return true;
   }
 
@@ -71,7 +71,7 @@ export class Monitors {
 
   /** Resolves when complete, or when everything has stopped. */
   async whenComplete(): Promise<void> {
-    while (!this.complete && !this.#options.signal.aborted) {
+    while (!this.isComplete && !this.#options.signal.aborted) {
       await new Promise<void>((resolve) => this.#waiting.add(resolve));
     }
   }
@@ -85,7 +85,7 @@ export class Monitors {
     const { kinds, signal } = this.#options;
     if (signal.aborted || this.#generation === kinds.generation) return;
     this.#generation = kinds.generation;
-    const wanted = new Map(kinds.collected().map((resource) => [resource.collection, resource]));
+    const wanted = new Map(kinds.collectable().map((resource) => [resource.collection, resource]));
     for (const monitor of this.#monitors.values()) {
       if (wanted.get(monitor.resource.collection)?.version !== monitor.resource.version) void this.#leave(monitor);
     }
@@ -94,19 +94,27 @@ export class Monitors {
   }
 
   #start(resource: Resource): void {
-    const { clock, log, changed } = this.#options;
+    const { clock, log, onChange } = this.#options;
     const stopping = new AbortController();
     const { signal } = stopping;
     const reader = this.#followed(() => monitor);
     const informer = new Informer<KubeObject>({ reader, type: resource, clock, log });
     const stopped = informer.start({ signal });
-    const monitor: Monitor = { resource, informer, stopping, stopped, settled: false, watching: false, leaving: false };
+    const monitor: Monitor = {
+      resource,
+      informer,
+      stopping,
+      stopped,
+      isSettled: false,
+      isWatching: false,
+      isStopping: false,
+    };
     this.#monitors.set(resource.collection, monitor);
-    informer.onChange((_, change) => changed(resource, change));
+    informer.onChange((_, change) => onChange(resource, change));
     const settle = (): void => {
       cancel();
-      if (monitor.settled) return;
-      monitor.settled = true;
+      if (monitor.isSettled) return;
+      monitor.isSettled = true;
       this.#announce();
     };
     const cancel = clock.after(SYNC_TIMEOUT_MS, () => {
@@ -122,36 +130,36 @@ export class Monitors {
     return {
       list: (type, options) => reader.list(type, options),
       async *watch(type, options) {
-        monitor().watching = true;
+        monitor().isWatching = true;
         try {
           yield* reader.watch(type, options);
         } finally {
-          monitor().watching = false;
-          if (monitor().leaving) monitor().stopping.abort();
+          monitor().isWatching = false;
+          if (monitor().isStopping) monitor().stopping.abort();
         }
       },
     };
   }
 
   async #leave(monitor: Monitor): Promise<void> {
-    if (monitor.leaving) return;
-    monitor.leaving = true;
-    const { clock, ended, signal } = this.#options;
-    const cancel = clock.after(LEAVE_TIMEOUT_MS, () => monitor.stopping.abort());
-    if (!monitor.watching) monitor.stopping.abort();
+    if (monitor.isStopping) return;
+    monitor.isStopping = true;
+    const { clock, onKindRemoved, signal } = this.#options;
+    const cancel = clock.after(STOP_TIMEOUT_MS, () => monitor.stopping.abort());
+    if (!monitor.isWatching) monitor.stopping.abort();
     await monitor.stopped;
     cancel();
     this.#monitors.delete(monitor.resource.collection);
     if (signal.aborted) return;
-    ended(monitor.resource);
+    onKindRemoved(monitor.resource);
     // It may be served again, or in another version.
     this.#generation = -1;
     this.refresh();
   }
 
   #announce(): void {
-    if (!this.complete) return;
-    this.#options.completed();
+    if (!this.isComplete) return;
+    this.#options.onComplete();
     this.#wake();
   }
 

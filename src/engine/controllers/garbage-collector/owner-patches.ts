@@ -5,7 +5,7 @@
 import type { OwnerReference, ResourceType, Stored } from '#kube/meta.ts';
 import type { PatchChange } from '#runtime/plan.ts';
 
-export interface Found {
+export interface CollectedObject {
   readonly type: ResourceType;
   readonly object: Stored;
 }
@@ -13,18 +13,22 @@ export interface Found {
 /** Null where the list is empty: the field goes. */
 const orNull = <T>(list: readonly T[]) => (list.length > 0 ? list : null);
 
-function patchMetadata({ type, object }: Found, fields: object, why: string): PatchChange {
+function patchMetadata({ type, object }: CollectedObject, fields: object, why: string): PatchChange {
   const { name, namespace, uid, resourceVersion } = object.metadata;
   const body = { metadata: { resourceVersion, ...fields } };
   return { do: 'patch', type, name: { name, namespace }, uid, patch: { type: 'merge', body }, why };
 }
 
-export function keepOwners(found: Found, keep: (reference: OwnerReference) => boolean, why: string): PatchChange {
+export function keepOwners(
+  found: CollectedObject,
+  keep: (reference: OwnerReference) => boolean,
+  why: string,
+): PatchChange {
   const { ownerReferences = [] } = found.object.metadata;
   return patchMetadata(found, { ownerReferences: orNull(ownerReferences.filter(keep)) }, why);
 }
 
-export function unblockOwners(found: Found, unblock: (uid: string) => boolean, why: string): PatchChange {
+export function unblockOwners(found: CollectedObject, unblock: (uid: string) => boolean, why: string): PatchChange {
   const { ownerReferences = [] } = found.object.metadata;
   const unblocked = ownerReferences.map((reference) =>
     unblock(reference.uid) ? { ...reference, blockOwnerDeletion: false } : reference,
@@ -32,7 +36,7 @@ export function unblockOwners(found: Found, unblock: (uid: string) => boolean, w
   return patchMetadata(found, { ownerReferences: unblocked }, why);
 }
 
-export function removeFinalizer(found: Found, finalizer: string, why: string): PatchChange {
+export function removeFinalizer(found: CollectedObject, finalizer: string, why: string): PatchChange {
   const { finalizers = [] } = found.object.metadata;
   return patchMetadata(found, { finalizers: orNull(finalizers.filter((name) => name !== finalizer)) }, why);
 }

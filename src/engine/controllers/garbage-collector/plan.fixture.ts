@@ -3,7 +3,7 @@ import type { ObjectMeta } from '#kube/meta.ts';
 import type { Change, Plan } from '#runtime/plan.ts';
 
 /** `patch thing owners=[a!]`: the references that stay, with a mark where they block. */
-export function described({ changes, requeueAfterMs }: Plan): string[] {
+export function describePlan({ changes, requeueAfterMs }: Plan): string[] {
   return [...changes.map(describeChange), ...(requeueAfterMs === 0 ? ['again'] : [])];
 }
 

@@ -3,7 +3,7 @@ import type { Registry } from '#engine/registry/registry.ts';
 import type { Resource, Verb } from '#engine/registry/resource.ts';
 import { apiVersionOf, type OwnerReference } from '#kube/meta.ts';
 
-const NEEDED: readonly Verb[] = ['delete', 'get', 'list', 'patch', 'watch'];
+const REQUIRED_VERBS: readonly Verb[] = ['delete', 'get', 'list', 'patch', 'watch'];
 
 export class ServedKinds {
   readonly #registry: Pick<Registry, 'generation' | 'resources' | 'collections'>;
@@ -19,10 +19,10 @@ export class ServedKinds {
   }
 
   /** One version of each kind that can own or be owned. Events own nothing, and there are too many of them. */
-  collected(): readonly Resource[] {
+  collectable(): readonly Resource[] {
     return this.#registry
       .collections()
-      .filter(({ plural, verbs }) => plural !== 'events' && NEEDED.every((verb) => verbs.includes(verb)));
+      .filter(({ plural, verbs }) => plural !== 'events' && REQUIRED_VERBS.every((verb) => verbs.includes(verb)));
   }
 
   /** Undefined where that kind is not served in that version. */

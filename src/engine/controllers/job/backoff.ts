@@ -3,7 +3,7 @@
  * since the last success. Pods may be gone before that time is over, so that the controller remembers their ends; after
  * a restart it learns them again from the pods that are still there.
  */
-import type { Pod } from '#engine/controllers/kinds.ts';
+import type { EnginePod } from '#engine/controllers/kinds.ts';
 import { finishedAtMs, hasFailed, hasSucceeded, isTracked } from '#engine/controllers/job/pod-state.ts';
 import type { JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -11,7 +11,7 @@ import { backoffMs } from '#lib/backoff.ts';
 
 const BACKOFF = { firstMs: 10_000, maxMs: 600_000 };
 /** More failures than these do not make it wait longer. */
-const MAX_KEPT = 8;
+const MAX_FAILURES = 8;
 
 export interface FailureRecord {
   /** The newest failures after the last success, in order of time. */
@@ -24,7 +24,7 @@ export const NO_FAILURES: FailureRecord = { failed: [], lastSuccessMs: 0 };
 /** The record with what the pods show; a pod seen twice counts once. */
 export function learnFailures(
   record: FailureRecord | undefined,
-  pods: readonly Stored<Pod>[],
+  pods: readonly Stored<EnginePod>[],
   spec: JobSpec,
 ): FailureRecord {
   const { failed, lastSuccessMs: known } = record ?? NO_FAILURES;
@@ -38,15 +38,15 @@ export function learnFailures(
     else if (hasFailed(pod, spec) && !ends.has(pod.metadata.uid)) ends.set(pod.metadata.uid, finishedAtMs(pod));
   }
   const after = [...ends].map(([uid, atMs]) => ({ uid, atMs })).filter(({ atMs }) => atMs > lastSuccessMs);
-  return { failed: after.sort((a, b) => a.atMs - b.atMs).slice(-MAX_KEPT), lastSuccessMs };
+  return { failed: after.sort((a, b) => a.atMs - b.atMs).slice(-MAX_FAILURES), lastSuccessMs };
 }
 
-export function remainingMs({ failed }: FailureRecord, nowMs: number): number {
+export function jobBackoffMs({ failed }: FailureRecord, nowMs: number): number {
   const last = failed.at(-1);
-  return last === undefined ? 0 : remainingAfter(failed.length, last.atMs, nowMs);
+  return last === undefined ? 0 : backoffRemainingMs(failed.length, last.atMs, nowMs);
 }
 
-export function remainingAfter(failures: number, lastMs: number, nowMs: number): number {
+export function backoffRemainingMs(failures: number, lastMs: number, nowMs: number): number {
   const waitMs = backoffMs(failures, BACKOFF);
   // A failure in the future is a clock that was set: no longer than from now on.
   return Math.min(waitMs, Math.max(0, lastMs + waitMs - nowMs));

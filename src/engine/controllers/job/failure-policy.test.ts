@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { judgeFailure, type Verdict } from '#engine/controllers/job/failure-policy.ts';
+import { matchFailurePolicy, type FailurePolicyMatch } from '#engine/controllers/job/failure-policy.ts';
 import { aPod, type PodOptions } from '#engine/controllers/job/job-world.fixture.ts';
 import type { JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
 
@@ -15,7 +15,7 @@ const onDisruption = (action: Rules[number]['action'], status = 'True'): Rules[n
   onPodConditions: [{ type: 'DisruptionTarget', status }],
 });
 
-const cases: Record<string, [rules: Rules, pod: PodOptions, want: Verdict]> = {
+const cases: Record<string, [rules: Rules, pod: PodOptions, want: FailurePolicyMatch]> = {
   'no rule at all': [[], { exitCode: 1 }, {}],
   'a code that is listed': [[onCodes('Ignore', 'In', 1, 42)], { exitCode: 42 }, { action: 'Ignore' }],
   'a code that is not listed': [[onCodes('Ignore', 'In', 1)], { exitCode: 42 }, {}],
@@ -49,6 +49,6 @@ const cases: Record<string, [rules: Rules, pod: PodOptions, want: Verdict]> = {
 };
 for (const [name, [rules, pod, want]] of Object.entries(cases)) {
   test(`podFailurePolicy: ${name}`, () => {
-    assert.deepEqual(judgeFailure({ rules }, aPod('a', { phase: 'Failed', ...pod })), want);
+    assert.deepEqual(matchFailurePolicy({ rules }, aPod('a', { phase: 'Failed', ...pod })), want);
   });
 }

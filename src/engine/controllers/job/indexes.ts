@@ -22,7 +22,7 @@ export function parseIndexes(text: string | undefined, completions: number): Ind
     const last = Math.min(Number(match[2] ?? first), completions - 1);
     if (first <= last) ranges.push({ first, last });
   }
-  return joined(ranges);
+  return mergeRanges(ranges);
 }
 
 /** Two neighbours are written as `1,2`, more as `1-3`. */
@@ -35,11 +35,11 @@ export function formatIndexes(indexes: Indexes): string {
 }
 
 export function indexesOf(numbers: Iterable<number>): Indexes {
-  return joined([...numbers].map((index) => ({ first: index, last: index })));
+  return mergeRanges([...numbers].map((index) => ({ first: index, last: index })));
 }
 
 export function unionOf(...sets: readonly Indexes[]): Indexes {
-  return joined(sets.flat());
+  return mergeRanges(sets.flat());
 }
 
 export function countIndexes(indexes: Indexes): number {
@@ -65,7 +65,7 @@ export function firstMissing(indexes: Indexes, completions: number, count: numbe
   return missing;
 }
 
-function joined(ranges: readonly Range[]): Indexes {
+function mergeRanges(ranges: readonly Range[]): Indexes {
   const result: Range[] = [];
   for (const { first, last } of ranges.toSorted((a, b) => a.first - b.first)) {
     const before = result.at(-1);

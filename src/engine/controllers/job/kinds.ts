@@ -3,9 +3,9 @@ import type { JobSpec, JobStatus } from '#engine/registry/kinds/job/job-schema.t
 import { isTrue } from '#kube/conditions.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 
-export type Job = KubeObject & { spec: JobSpec; status?: JobStatus };
+export type BatchJob = KubeObject & { spec: JobSpec; status?: JobStatus };
 
-export const JOBS: ResourceType<Job> = {
+export const BATCH_JOBS: ResourceType<BatchJob> = {
   group: 'batch',
   version: 'v1',
   kind: 'Job',
@@ -16,15 +16,15 @@ export const JOBS: ResourceType<Job> = {
 /** Holds a pod until it stands in its Job's status, so that none is lost; every pod that a Job makes carries it. */
 export const TRACKING_FINALIZER = 'batch.kubernetes.io/job-tracking';
 
-const OURS = 'kubernetes.io/job-controller';
+const OWN_NAME = 'kubernetes.io/job-controller';
 
-export function isFinished({ status }: Job): boolean {
+export function isJobFinished({ status }: BatchJob): boolean {
   return isTrue(status?.conditions, 'Complete') || isTrue(status?.conditions, 'Failed');
 }
 
 /** Somebody else's controller takes care of it. */
-export function isForeign({ spec }: Job): boolean {
-  return spec.managedBy !== undefined && spec.managedBy !== OURS;
+export function isManagedElsewhere({ spec }: BatchJob): boolean {
+  return spec.managedBy !== undefined && spec.managedBy !== OWN_NAME;
 }
 
 export function isIndexed({ completionMode }: JobSpec): boolean {
@@ -32,6 +32,6 @@ export function isIndexed({ completionMode }: JobSpec): boolean {
 }
 
 /** A pod is replaced only when it has ended, not as soon as it is asked to. */
-export function waitsForEnd({ podReplacementPolicy, podFailurePolicy }: JobSpec): boolean {
+export function replacesEndedPodsOnly({ podReplacementPolicy, podFailurePolicy }: JobSpec): boolean {
   return podReplacementPolicy === 'Failed' || podFailurePolicy !== undefined;
 }

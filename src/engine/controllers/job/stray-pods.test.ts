@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ownerReference } from '#engine/controllers/job/build-pod.ts';
 import { aJob, aPod, type PodOptions } from '#engine/controllers/job/job-world.fixture.ts';
-import { type Job } from '#engine/controllers/job/kinds.ts';
+import { type BatchJob } from '#engine/controllers/job/kinds.ts';
 import { decideStray } from '#engine/controllers/job/stray-pods.ts';
 import type { OwnerReference, Stored } from '#kube/meta.ts';
 
@@ -11,7 +11,10 @@ const finished = aJob({}, { conditions: [{ type: 'Complete', status: 'True' }] }
 const foreign = aJob({ managedBy: 'example.com/x' }, finished.status);
 const other: OwnerReference = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'r', uid: 'r', controller: true };
 
-const cases: Record<string, [owner: OwnerReference | undefined, job: Stored<Job> | undefined, PodOptions, string[]]> = {
+const cases: Record<
+  string,
+  [owner: OwnerReference | undefined, job: Stored<BatchJob> | undefined, PodOptions, string[]]
+> = {
   'is left to a Job that goes on': [ownerReference(running), running, {}, []],
   'of nobody is let go': [undefined, undefined, {}, ['patch']],
   'whose Job is gone is let go': [ownerReference(running), undefined, {}, ['patch']],

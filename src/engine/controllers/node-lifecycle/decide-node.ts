@@ -1,7 +1,13 @@
 /** What is done about one node: declared lost after its grace, and tainted as its conditions say. Pure. */
-import { graceMs, leftMs, type NodeHealth, type Outage, readyOf } from '#engine/controllers/node-lifecycle/health.ts';
-import { isLifecycleTaint, isSame, wantedTaints } from '#engine/controllers/node-lifecycle/node-taints.ts';
-import { type Node, NODES } from '#engine/controllers/kinds.ts';
+import {
+  graceMs,
+  remainingGraceMs,
+  type NodeHealth,
+  type Outage,
+  readyCondition,
+} from '#engine/controllers/node-lifecycle/health.ts';
+import { isLifecycleTaint, isSameTaint, wantedTaints } from '#engine/controllers/node-lifecycle/node-taints.ts';
+import { type EngineNode, ENGINE_NODES } from '#engine/controllers/kinds.ts';
 import { findCondition } from '#kube/conditions.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -9,7 +15,7 @@ import { timestamp } from '#lib/clock.ts';
 import type { Change, PatchChange, Plan } from '#runtime/plan.ts';
 
 export interface NodeWorld {
-  readonly node: Stored<Node>;
+  readonly node: Stored<EngineNode>;
   readonly health: NodeHealth;
   readonly outage: Outage;
   readonly nowMs: number;
@@ -18,22 +24,22 @@ export interface NodeWorld {
 /** Network is not the node's to report. */
 const REPORTED = ['Ready', 'MemoryPressure', 'DiskPressure', 'PIDPressure'] as const;
 /** While others seem lost, too, it is looked at again soon: Kubernetes' node-monitor-period. */
-const MONITOR_MS = 5000;
+const OUTAGE_RECHECK_MS = 5000;
 
 export function decideNode(world: NodeWorld): Plan {
   const { node, health, nowMs } = world;
-  const left = leftMs(node, health, nowMs);
+  const left = remainingGraceMs(node, health, nowMs);
   const lost = left > 0 ? [] : lostConditions(node, nowMs);
   // Its taints follow when the conditions are written: both at once would hang on one revision.
   const changes = lost.length > 0 ? [declareLost(node, lost)] : adjustTaints(world);
-  const withheld = world.outage !== 'none' && readyOf(node)?.status !== 'True';
+  const withheld = world.outage !== 'none' && readyCondition(node)?.status !== 'True';
   const next = left > 0 ? left : undefined;
-  return { changes, requeueAfterMs: withheld ? Math.min(next ?? MONITOR_MS, MONITOR_MS) : next };
+  return { changes, requeueAfterMs: withheld ? Math.min(next ?? OUTAGE_RECHECK_MS, OUTAGE_RECHECK_MS) : next };
 }
 
-type NodeCondition = NonNullable<NonNullable<Node['status']>['conditions']>[number];
+type NodeCondition = NonNullable<NonNullable<EngineNode['status']>['conditions']>[number];
 
-function lostConditions({ metadata, status }: Stored<Node>, nowMs: number): NodeCondition[] {
+function lostConditions({ metadata, status }: Stored<EngineNode>, nowMs: number): NodeCondition[] {
   const unknown = { status: 'Unknown', lastTransitionTime: timestamp(nowMs) } as const;
   return REPORTED.flatMap((type): NodeCondition[] => {
     const condition = findCondition(status?.conditions, type);
@@ -47,38 +53,41 @@ function lostConditions({ metadata, status }: Stored<Node>, nowMs: number): Node
   });
 }
 
-function declareLost(node: Stored<Node>, conditions: NodeCondition[]): Change {
-  const wasReady = readyOf(node)?.status === 'True';
+function declareLost(node: Stored<EngineNode>, conditions: NodeCondition[]): Change {
+  const wasReady = readyCondition(node)?.status === 'True';
   const seconds = graceMs(node) / 1000;
-  const told = wasReady ? becomes(node, 'NodeNotReady') : { why: `it gave no sign of life for ${seconds} s` };
-  return { ...patchOf(node, { status: { conditions } }), subresource: 'status', ...told };
+  const explanation = wasReady
+    ? readinessChange(node, 'NodeNotReady')
+    : { why: `it gave no sign of life for ${seconds} s` };
+  return { ...patchNode(node, { status: { conditions } }), subresource: 'status', ...explanation };
 }
 
 function adjustTaints({ node, outage, nowMs }: NodeWorld): Change[] {
   const present = node.spec?.taints ?? [];
   const taints = wantedTaints(node, outage, timestamp(nowMs));
   if (deepEqual(taints, present)) return [];
-  const ready = readyOf(node)?.status;
-  const freed = present.some((taint) => isLifecycleTaint(taint) && !taints.some((one) => isSame(one, taint)));
-  const fell = taints.some(
-    (taint) => isLifecycleTaint(taint) && taint.effect === 'NoSchedule' && !present.some((one) => isSame(one, taint)),
+  const ready = readyCondition(node)?.status;
+  const untainted = present.some((taint) => isLifecycleTaint(taint) && !taints.some((one) => isSameTaint(one, taint)));
+  const tainted = taints.some(
+    (taint) =>
+      isLifecycleTaint(taint) && taint.effect === 'NoSchedule' && !present.some((one) => isSameTaint(one, taint)),
   );
-  const told =
-    ready === 'True' && freed
-      ? becomes(node, 'NodeReady')
-      : ready === 'False' && fell
-        ? becomes(node, 'NodeNotReady')
+  const explanation =
+    ready === 'True' && untainted
+      ? readinessChange(node, 'NodeReady')
+      : ready === 'False' && tainted
+        ? readinessChange(node, 'NodeNotReady')
         : { why: 'taints follow the conditions' };
-  return [{ ...patchOf(node, { spec: { taints: taints.length === 0 ? null : taints } }), ...told }];
+  return [{ ...patchNode(node, { spec: { taints: taints.length === 0 ? null : taints } }), ...explanation }];
 }
 
 /** Only in the state that was looked at: the node may have reported, or somebody have tainted it, meanwhile. */
-function patchOf({ metadata }: Stored<Node>, body: object): Omit<PatchChange, 'why'> {
+function patchNode({ metadata }: Stored<EngineNode>, body: object): Omit<PatchChange, 'why'> {
   const { name, uid, resourceVersion } = metadata;
   const patch = { type: 'strategic' as const, body: { ...body, metadata: { resourceVersion } } };
-  return { do: 'patch', type: NODES, name: { name }, uid, patch };
+  return { do: 'patch', type: ENGINE_NODES, name: { name }, uid, patch };
 }
 
-function becomes({ metadata }: Stored<Node>, reason: 'NodeReady' | 'NodeNotReady') {
+function readinessChange({ metadata }: Stored<EngineNode>, reason: 'NodeReady' | 'NodeNotReady') {
   return { reason, why: `Node ${metadata.name} status is now: ${reason}` };
 }

@@ -2,7 +2,7 @@
  * When a node last gave a sign of life: its Lease was renewed or its Ready condition was reported anew. Only our own clock
  * counts, and only what we saw change ourselves: whoever starts to watch gives every node a full grace period. Pure.
  */
-import type { Node } from '#engine/controllers/kinds.ts';
+import type { EngineNode } from '#engine/controllers/kinds.ts';
 import { findCondition } from '#kube/conditions.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 
@@ -39,14 +39,14 @@ export interface NodeHealth {
 }
 
 /** A node made anew under the same name starts anew. */
-export function learnHealth(
+export function updateHealth(
   past: NodeHealth | undefined,
-  node: Stored<Node>,
+  node: Stored<EngineNode>,
   lease: Lease | undefined,
   nowMs: number,
 ): NodeHealth {
   const { uid } = node.metadata;
-  const heartbeat = readyOf(node)?.lastHeartbeatTime;
+  const heartbeat = readyCondition(node)?.lastHeartbeatTime;
   const renewTime = lease?.spec?.renewTime;
   if (past === undefined || past.uid !== uid) return { uid, sinceMs: nowMs, lastSignMs: nowMs, heartbeat, renewTime };
   const renewed = renewTime !== undefined && (past.renewTime === undefined || renewTime > past.renewTime);
@@ -54,16 +54,16 @@ export function learnHealth(
   return { ...past, lastSignMs: nowMs, heartbeat, renewTime: renewTime ?? past.renewTime };
 }
 
-export function readyOf({ status }: Node) {
+export function readyCondition({ status }: EngineNode) {
   return findCondition(status?.conditions, 'Ready');
 }
 
-export function graceMs(node: Node): number {
-  return readyOf(node) === undefined ? STARTUP_GRACE_MS : GRACE_MS;
+export function graceMs(node: EngineNode): number {
+  return readyCondition(node) === undefined ? STARTUP_GRACE_MS : GRACE_MS;
 }
 
 /** How long the node may still be silent; nothing or less: it counts as lost. */
-export function leftMs(node: Node, { lastSignMs }: NodeHealth, nowMs: number): number {
+export function remainingGraceMs(node: EngineNode, { lastSignMs }: NodeHealth, nowMs: number): number {
   return lastSignMs + graceMs(node) - nowMs;
 }
 
@@ -81,19 +81,19 @@ export type Outage = 'none' | 'partial' | 'full';
 const EXCLUDED = 'node.kubernetes.io/exclude-disruption';
 /** Kubernetes' unhealthy-zone-threshold. */
 const PARTIAL_SHARE = 0.55;
-const PARTIAL_LEAST = 3;
+const PARTIAL_MIN_NODES = 3;
 
-export function outageOf(nodes: readonly (readonly [Node, NodeHealth])[], nowMs: number): Outage {
+export function detectOutage(nodes: readonly (readonly [EngineNode, NodeHealth])[], nowMs: number): Outage {
   let alive = 0;
   let lost = 0;
   for (const [node, { lastSignMs }] of nodes) {
     if (Object.hasOwn(node.metadata.labels ?? {}, EXCLUDED)) continue;
     // One that missed renewals already, when another one is lost, most likely fell silent with it.
     const heard = nowMs - lastSignMs < GRACE_MS - RENEWAL_MS;
-    if (readyOf(node)?.status === 'True' && heard) alive++;
+    if (readyCondition(node)?.status === 'True' && heard) alive++;
     else lost++;
   }
   if (lost === 0) return 'none';
   if (alive === 0) return 'full';
-  return lost >= PARTIAL_LEAST && lost / (lost + alive) >= PARTIAL_SHARE ? 'partial' : 'none';
+  return lost >= PARTIAL_MIN_NODES && lost / (lost + alive) >= PARTIAL_SHARE ? 'partial' : 'none';
 }

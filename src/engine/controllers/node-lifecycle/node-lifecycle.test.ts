@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decideNode, type NodeWorld } from '#engine/controllers/node-lifecycle/decide-node.ts';
-import { decidePodOnNode } from '#engine/controllers/node-lifecycle/decide-pod.ts';
-import { learnHealth, type NodeHealth, type Outage, outageOf } from '#engine/controllers/node-lifecycle/health.ts';
-import type { Node } from '#engine/controllers/kinds.ts';
+import { decidePodOnNode } from '#engine/controllers/node-lifecycle/decide-pod-on-node.ts';
+import { updateHealth, type NodeHealth, type Outage, detectOutage } from '#engine/controllers/node-lifecycle/health.ts';
+import type { EngineNode } from '#engine/controllers/kinds.ts';
 import type { Taint } from '#engine/controllers/scheduler/kinds.ts';
-import { aNode, aPod, type PodWish, stored } from '#engine/controllers/scheduler/testing/builders.ts';
+import { aNode, aPod, type PodOptions, stored } from '#engine/controllers/scheduler/testing/builders.ts';
 import type { Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 import type { Change } from '#runtime/plan.ts';
@@ -26,7 +26,7 @@ type Ready = 'True' | 'False' | 'Unknown' | undefined;
 function node(
   ready: Ready,
   { taints, cordoned = false }: { taints?: string[]; cordoned?: boolean } = {},
-): Stored<Node> {
+): Stored<EngineNode> {
   const conditions = ready === undefined ? [] : [{ type: 'Ready', status: ready, lastTransitionTime: ago(100) }];
   return aNode('a', { taints: taints?.map(taint), unschedulable: cordoned, status: { conditions } });
 }
@@ -54,7 +54,7 @@ function told(change: Change): string {
 }
 
 interface NodeCase {
-  readonly node: Stored<Node>;
+  readonly node: Stored<EngineNode>;
   readonly silent?: number;
   readonly outage?: Outage;
   readonly want?: string;
@@ -149,8 +149,8 @@ for (const [sentence, { node: subject, silent = 0, outage = 'none', want, again 
 }
 
 interface PodCase {
-  readonly pod?: PodWish;
-  readonly node: Stored<Node>;
+  readonly pod?: PodOptions;
+  readonly node: Stored<EngineNode>;
   readonly outage?: Outage;
   readonly watched?: number;
   readonly wasDoomed?: boolean;
@@ -160,10 +160,10 @@ interface PodCase {
 }
 
 const DOWN = node('Unknown', { taints: ['unreachable:NoSchedule', 'unreachable:NoExecute'] });
-const tolerating = (tolerationSeconds?: number): PodWish => ({
+const tolerating = (tolerationSeconds?: number): PodOptions => ({
   tolerations: [{ key: 'node.kubernetes.io/unreachable', operator: 'Exists', effect: 'NoExecute', tolerationSeconds }],
 });
-const readySince = (seconds: number): PodWish => ({
+const readySince = (seconds: number): PodOptions => ({
   ...tolerating(),
   status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: ago(seconds) }] },
 });
@@ -222,7 +222,7 @@ for (const [sentence, { pod = {}, node: on, outage = 'none', watched, wasDoomed 
       health: health(100, watched),
       outage,
       taintedSinceMs: ({ timeAdded = '' }) => Date.parse(timeAdded),
-      wasDoomed,
+      wasEvictionPending: wasDoomed,
       nowMs: NOW,
     });
     const did = changes.map((change) => {
@@ -245,15 +245,15 @@ const T2 = '2030-01-01T00:00:02.000000Z';
 
 test('health: only what we see change is a sign of life', () => {
   const subject = node('True');
-  let seen = learnHealth(undefined, subject, lease(T1), 1000);
+  let seen = updateHealth(undefined, subject, lease(T1), 1000);
   assert.deepEqual([seen.sinceMs, seen.lastSignMs], [1000, 1000], 'however old the Lease is');
-  seen = learnHealth(seen, subject, lease(T1), 2000);
+  seen = updateHealth(seen, subject, lease(T1), 2000);
   assert.equal(seen.lastSignMs, 1000);
-  seen = learnHealth(seen, subject, lease(T2), 3000);
+  seen = updateHealth(seen, subject, lease(T2), 3000);
   assert.equal(seen.lastSignMs, 3000);
-  seen = learnHealth(seen, subject, lease(T1), 4000);
+  seen = updateHealth(seen, subject, lease(T1), 4000);
   assert.equal(seen.lastSignMs, 3000, 'a time that went back is none');
-  seen = learnHealth(
+  seen = updateHealth(
     seen,
     aNode('a', { status: { conditions: [{ type: 'Ready', status: 'True', lastHeartbeatTime: T1 }] } }),
     undefined,
@@ -261,7 +261,7 @@ test('health: only what we see change is a sign of life', () => {
   );
   assert.deepEqual([seen.sinceMs, seen.lastSignMs], [1000, 5000]);
   const anew = { ...subject, metadata: { ...subject.metadata, uid: 'another' } };
-  assert.equal(learnHealth(seen, anew, lease(T2), 6000).sinceMs, 6000);
+  assert.equal(updateHealth(seen, anew, lease(T2), 6000).sinceMs, 6000);
 });
 
 const outages: Record<string, { nodes: [Ready, silent: number][]; want: Outage }> = {
@@ -321,6 +321,6 @@ const outages: Record<string, { nodes: [Ready, silent: number][]; want: Outage }
 for (const [sentence, { nodes: all, want }] of Object.entries(outages)) {
   test(`outage: ${sentence}`, () => {
     const seen = all.map(([ready, silent]) => [node(ready), health(silent)] as const);
-    assert.equal(outageOf(seen, NOW), want);
+    assert.equal(detectOutage(seen, NOW), want);
   });
 }

@@ -12,15 +12,15 @@ import type { Change, PatchChange } from '#runtime/plan.ts';
 export const BIND_COMPLETED = 'pv.kubernetes.io/bind-completed';
 export const BOUND_BY_CONTROLLER = 'pv.kubernetes.io/bound-by-controller';
 
-type Volume = Stored<PersistentVolume>;
-type Claim = Stored<PersistentVolumeClaim>;
+type StoredVolume = Stored<PersistentVolume>;
+type StoredClaim = Stored<PersistentVolumeClaim>;
 
 /** The volume first: whoever dies in between leaves a volume that is reserved for the claim, which finds it again. */
-export function bind(claim: Claim, volume: Volume): Change[] {
-  return [...claimVolume(volume, claim), ...nameVolume(claim, volume), ...tellBound(claim, volume)];
+export function bindClaim(claim: StoredClaim, volume: StoredVolume): Change[] {
+  return [...setClaimRef(volume, claim), ...setVolumeName(claim, volume), ...setBoundStatus(claim, volume)];
 }
 
-function claimVolume(volume: Volume, { apiVersion, kind, metadata }: Claim): Change[] {
+function setClaimRef(volume: StoredVolume, { apiVersion, kind, metadata }: StoredClaim): Change[] {
   const { claimRef } = volume.spec;
   if (claimRef?.uid === metadata.uid) return [];
   const { namespace, name, uid, resourceVersion } = metadata;
@@ -34,7 +34,7 @@ function claimVolume(volume: Volume, { apiVersion, kind, metadata }: Claim): Cha
   return [patchVolume(volume, body, `it goes to the claim ${namespace}/${name}`)];
 }
 
-function nameVolume(claim: Claim, volume: Volume): Change[] {
+function setVolumeName(claim: StoredClaim, volume: StoredVolume): Change[] {
   const named = claim.spec.volumeName === volume.metadata.name;
   const complete = annotationOf(claim, BIND_COMPLETED) !== undefined;
   if (named && complete) return [];
@@ -44,7 +44,7 @@ function nameVolume(claim: Claim, volume: Volume): Change[] {
 }
 
 /** The size is told once: later it is for those who make volumes grow. */
-function tellBound(claim: Claim, { spec }: Volume): Change[] {
+function setBoundStatus(claim: StoredClaim, { spec }: StoredVolume): Change[] {
   if (claim.status?.phase === 'Bound') return [];
   const storage = spec.capacity['storage'];
   const status = {
@@ -56,19 +56,19 @@ function tellBound(claim: Claim, { spec }: Volume): Change[] {
 }
 
 /** Gives a volume back; one that somebody reserved stays reserved for the name. */
-export function unbind(volume: Volume, why: string): Change[] {
-  const ours = annotationOf(volume, BOUND_BY_CONTROLLER) !== undefined;
-  const body = ours
+export function unbindVolume(volume: StoredVolume, why: string): Change[] {
+  const boundByController = annotationOf(volume, BOUND_BY_CONTROLLER) !== undefined;
+  const body = boundByController
     ? { metadata: { annotations: { [BOUND_BY_CONTROLLER]: null } }, spec: { claimRef: null } }
     : { spec: { claimRef: { uid: null, resourceVersion: null } } };
   return [patchVolume(volume, body, why)];
 }
 
-export function patchVolume({ metadata: { name, uid } }: Volume, body: object, why: string): PatchChange {
+export function patchVolume({ metadata: { name, uid } }: StoredVolume, body: object, why: string): PatchChange {
   return { do: 'patch', type: PERSISTENT_VOLUMES, name: { name }, uid, patch: { type: 'merge', body }, why };
 }
 
-export function patchClaim({ metadata }: Claim, body: object, why: string): PatchChange {
+export function patchClaim({ metadata }: StoredClaim, body: object, why: string): PatchChange {
   const { namespace, name, uid } = metadata;
   const patch = { type: 'merge' as const, body };
   return { do: 'patch', type: PERSISTENT_VOLUME_CLAIMS, name: { namespace, name }, uid, patch, why };

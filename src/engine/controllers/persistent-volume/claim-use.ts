@@ -7,7 +7,7 @@ import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { listAll } from '#client/paged-list.ts';
 import { compareRevisions } from '#client/revision.ts';
-import { type Pod, PODS } from '#engine/controllers/kinds.ts';
+import { type EnginePod, ENGINE_PODS } from '#engine/controllers/kinds.ts';
 import { claimsOf } from '#engine/controllers/scheduler/filters/volumes.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -15,7 +15,7 @@ import type { Stored } from '#kube/meta.ts';
 /** Pods by the keys of the claims that they use. */
 const BY_CLAIM = 'claim';
 
-interface Answer {
+interface UsedClaims {
   readonly namespace: string | undefined;
   readonly resourceVersion: string;
   /** Names of claims. */
@@ -23,12 +23,12 @@ interface Answer {
 }
 
 export class ClaimUse {
-  readonly #pods: Informer<Pod>;
+  readonly #pods: Informer<EnginePod>;
   readonly #reader: Pick<Reader, 'list'>;
   /** The newest one, of whatever namespace. */
-  #answer: Answer | undefined;
+  #answer: UsedClaims | undefined;
 
-  constructor(pods: Informer<Pod>, reader: Pick<Reader, 'list'>) {
+  constructor(pods: Informer<EnginePod>, reader: Pick<Reader, 'list'>) {
     this.#pods = pods;
     this.#reader = reader;
     pods.addIndex(BY_CLAIM, claimKeysOf);
@@ -36,7 +36,7 @@ export class ClaimUse {
 
   async isUsed(claim: Stored<PersistentVolumeClaim>, options: { signal: AbortSignal }): Promise<boolean> {
     const { namespace, name, resourceVersion } = claim.metadata;
-    if (this.#pods.byIndex(BY_CLAIM, objectKey(claim)).some(isPlaced)) return true;
+    if (this.#pods.byIndex(BY_CLAIM, objectKey(claim)).some(hasNode)) return true;
     const known = this.#answer;
     const fresh =
       known !== undefined &&
@@ -46,21 +46,21 @@ export class ClaimUse {
     return answer.used.has(name);
   }
 
-  async #ask(namespace: string | undefined, { signal }: { signal: AbortSignal }): Promise<Answer> {
-    const { items, resourceVersion } = await listAll(this.#reader, PODS, { namespace, signal });
-    const used = new Set(items.filter(isPlaced).flatMap((pod) => claimsOf(pod).map(({ name }) => name)));
+  async #ask(namespace: string | undefined, { signal }: { signal: AbortSignal }): Promise<UsedClaims> {
+    const { items, resourceVersion } = await listAll(this.#reader, ENGINE_PODS, { namespace, signal });
+    const used = new Set(items.filter(hasNode).flatMap((pod) => claimsOf(pod).map(({ name }) => name)));
     const answer = { namespace, resourceVersion, used };
     this.#answer = answer;
     return answer;
   }
 }
 
-export function claimKeysOf(pod: Stored<Pod>): string[] {
+export function claimKeysOf(pod: Stored<EnginePod>): string[] {
   const { namespace } = pod.metadata;
   return claimsOf(pod).map(({ name }) => keyOf({ namespace, name }));
 }
 
 /** No node starts a pod whose claim is to go; so one that has no node yet uses nothing. */
-function isPlaced({ spec }: Pod): boolean {
+function hasNode({ spec }: EnginePod): boolean {
   return Boolean(spec.nodeName);
 }

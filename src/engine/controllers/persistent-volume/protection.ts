@@ -4,7 +4,7 @@
  */
 import { VOLUME_PROTECTION } from '#kube/volume-keys.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
-import { PODS } from '#engine/controllers/kinds.ts';
+import { ENGINE_PODS } from '#engine/controllers/kinds.ts';
 import { claimKeysOf, ClaimUse } from '#engine/controllers/persistent-volume/claim-use.ts';
 import { removeListItem } from '#engine/controllers/remove-list-item.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type PersistentVolume } from '#kube/core-kinds.ts';
@@ -43,17 +43,17 @@ export const claimProtection: EngineController = {
   account: 'pvc-protection-controller',
   start(parts) {
     const claims = parts.informer(PERSISTENT_VOLUME_CLAIMS);
-    const pods = parts.informer(PODS);
+    const pods = parts.informer(ENGINE_PODS);
     const use = new ClaimUse(pods, parts.client);
     const definition = defineController<ProtectedWorld>({
       name: 'pvc-protection-controller',
       type: PERSISTENT_VOLUME_CLAIMS,
       concurrency: CONCURRENCY,
-      sources: [source(claims), source(pods, (pod) => claimKeysOf(pod).filter((key) => isGoing(claims.get(key))))],
+      sources: [source(claims), source(pods, (pod) => claimKeysOf(pod).filter((key) => isDeleting(claims.get(key))))],
       async observe(key, options) {
         const object = claims.get(key);
         if (object === undefined) return undefined;
-        const used = isGoing(object) && (await use.isUsed(object, options));
+        const used = isDeleting(object) && (await use.isUsed(object, options));
         return { object, type: PERSISTENT_VOLUME_CLAIMS, finalizer: CLAIM_FINALIZER, used };
       },
       decide: decideProtection,
@@ -88,6 +88,6 @@ function isBound({ status }: PersistentVolume): boolean {
   return status?.phase === 'Bound';
 }
 
-function isGoing(object: KubeObject | undefined): boolean {
+function isDeleting(object: KubeObject | undefined): boolean {
   return object?.metadata.deletionTimestamp !== undefined;
 }

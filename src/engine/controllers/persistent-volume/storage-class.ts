@@ -24,12 +24,12 @@ export function defaultClassOf(classes: readonly Stored<StorageClass>[]): Stored
   let best: Stored<StorageClass> | undefined;
   for (const one of classes) {
     if (!DEFAULT_ANNOTATIONS.some((key) => annotationOf(one, key) === 'true')) continue;
-    if (best === undefined || isBefore(one, best)) best = one;
+    if (best === undefined || isPreferred(one, best)) best = one;
   }
   return best;
 }
 
-function isBefore({ metadata: a }: Stored<StorageClass>, { metadata: b }: Stored<StorageClass>): boolean {
+function isPreferred({ metadata: a }: Stored<StorageClass>, { metadata: b }: Stored<StorageClass>): boolean {
   if (a.creationTimestamp !== b.creationTimestamp) return a.creationTimestamp > b.creationTimestamp;
   return a.name < b.name;
 }

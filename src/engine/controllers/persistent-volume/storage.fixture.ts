@@ -5,13 +5,13 @@ import type { ObjectMeta, Stored } from '#kube/meta.ts';
 export const NOW = '2030-01-01T00:00:00Z';
 const stored = (name: string) => ({ name, uid: `${name}-uid`, resourceVersion: '1', creationTimestamp: NOW });
 
-export interface ClaimWish {
+export interface ClaimOptions {
   readonly meta?: ObjectMeta;
   readonly spec?: Partial<PersistentVolumeClaim['spec']>;
   readonly phase?: 'Pending' | 'Bound' | 'Lost';
 }
 
-export function aClaim({ meta, spec, phase = 'Pending' }: ClaimWish = {}): Stored<PersistentVolumeClaim> {
+export function aClaim({ meta, spec, phase = 'Pending' }: ClaimOptions = {}): Stored<PersistentVolumeClaim> {
   const resources = { requests: { storage: '1Gi' } };
   return {
     apiVersion: 'v1',
@@ -22,13 +22,16 @@ export function aClaim({ meta, spec, phase = 'Pending' }: ClaimWish = {}): Store
   };
 }
 
-export interface VolumeWish {
+export interface VolumeOptions {
   readonly meta?: ObjectMeta;
   readonly spec?: Partial<PersistentVolume['spec']>;
   readonly phase?: NonNullable<NonNullable<PersistentVolume['status']>['phase']>;
 }
 
-export function aVolume(name: string, { meta, spec, phase = 'Available' }: VolumeWish = {}): Stored<PersistentVolume> {
+export function aVolume(
+  name: string,
+  { meta, spec, phase = 'Available' }: VolumeOptions = {},
+): Stored<PersistentVolume> {
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolume',

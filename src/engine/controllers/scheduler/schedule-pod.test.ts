@@ -2,30 +2,30 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fitErrorMessage } from '#engine/controllers/scheduler/fit-error.ts';
-import { resolvable, unresolvable } from '#engine/controllers/scheduler/filters/filter.ts';
-import { podFacts } from '#engine/controllers/scheduler/pod-facts.ts';
+import { resolvableRefusal, unresolvableRefusal } from '#engine/controllers/scheduler/filters/node-filter.ts';
+import { readPodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import { podRequests, scoredRequests } from '#engine/controllers/scheduler/requests.ts';
 import { schedulePod } from '#engine/controllers/scheduler/schedule-pod.ts';
 import {
   aCluster,
   aNode,
   aPod,
-  type ClusterWish,
-  type PodWish,
+  type ClusterOptions,
+  type PodOptions,
 } from '#engine/controllers/scheduler/testing/builders.ts';
 
-interface Case extends ClusterWish {
-  readonly pod?: PodWish;
+interface Case extends ClusterOptions {
+  readonly pod?: PodOptions;
   readonly before?: string;
   /** A node, or the message. */
   readonly want: string;
 }
 
-const on = (node: string, name: string, wish: PodWish = {}) => aPod(name, { nodeName: node, ...wish });
+const on = (node: string, name: string, wish: PodOptions = {}) => aPod(name, { nodeName: node, ...wish });
 const A = aNode('a');
 const B = aNode('b');
 const inZone = (name: string, zone: string) => aNode(name, { labels: { zone } });
-const preferring = (key: string, weight = 10): PodWish => ({
+const preferring = (key: string, weight = 10): PodOptions => ({
   affinity: {
     nodeAffinity: {
       preferredDuringSchedulingIgnoredDuringExecution: [
@@ -34,7 +34,7 @@ const preferring = (key: string, weight = 10): PodWish => ({
     },
   },
 });
-const liking = (kind: 'podAffinity' | 'podAntiAffinity', app: string): PodWish => ({
+const liking = (kind: 'podAffinity' | 'podAntiAffinity', app: string): PodOptions => ({
   affinity: {
     [kind]: {
       preferredDuringSchedulingIgnoredDuringExecution: [
@@ -174,13 +174,17 @@ const cases: Record<string, Case> = {
 
 for (const [sentence, { pod = {}, before, want, ...cluster }] of Object.entries(cases)) {
   test(`schedule: ${sentence}`, () => {
-    const outcome = schedulePod(podFacts(aPod('new', pod)), aCluster(cluster), before);
+    const outcome = schedulePod(readPodFacts(aPod('new', pod)), aCluster(cluster), before);
     assert.equal(outcome.node ?? outcome.message, want);
   });
 }
 
 test('reasons are sorted as texts, counts included', () => {
-  const refusals = [...Array.from({ length: 10 }, () => resolvable('b')), unresolvable('a'), unresolvable('a')];
+  const refusals = [
+    ...Array.from({ length: 10 }, () => resolvableRefusal('b')),
+    unresolvableRefusal('a'),
+    unresolvableRefusal('a'),
+  ];
   const message = fitErrorMessage({ total: 12, refusals, preemptionPolicy: 'Never' });
   assert.equal(message, '0/12 nodes are available: 10 b, 2 a. preemption: not eligible due to preemptionPolicy=Never.');
 });

@@ -2,32 +2,32 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ClusterState } from '#engine/controllers/scheduler/cluster-state.ts';
-import type { Cause, ClusterView } from '#engine/controllers/scheduler/filters/filter.ts';
-import { podFacts } from '#engine/controllers/scheduler/pod-facts.ts';
-import { RememberedRefusals } from '#engine/controllers/scheduler/remembered-refusals.ts';
-import { aCluster, aNode, aPod, type NodeWish } from '#engine/controllers/scheduler/testing/builders.ts';
+import type { RefusalCause, ClusterView } from '#engine/controllers/scheduler/filters/node-filter.ts';
+import { readPodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
+import { RefusalCache } from '#engine/controllers/scheduler/refusal-cache.ts';
+import { aCluster, aNode, aPod, type NodeOptions } from '#engine/controllers/scheduler/testing/builders.ts';
 import {
-  type Happening,
+  type ClusterEvent,
   mayHelp,
   NAMESPACE_CHANGED,
-  ofNode,
-  ofPlacedPod,
+  nodeEvent,
+  placedPodEvent,
   STORAGE_CHANGED,
 } from '#engine/controllers/scheduler/wake.ts';
 
-const room = (cpu: string): Happening => {
+const room = (cpu: string): ClusterEvent => {
   const [view] = aCluster({ nodes: [aNode('a', { allocatable: { cpu } })] }).nodes;
-  return { roomOn: view! };
+  return { freedNode: view! };
 };
-const changed = (old: NodeWish, next: NodeWish) => ofNode(aNode('a', old), aNode('a', next));
+const changed = (old: NodeOptions, next: NodeOptions) => nodeEvent(aNode('a', old), aNode('a', next));
 const TAINT = { key: 't', effect: 'NoSchedule' } as const;
 
-const cases: Record<string, { waits: Cause[]; happening: Happening | undefined; want: boolean }> = {
+const cases: Record<string, { waits: RefusalCause[]; happening: ClusterEvent | undefined; want: boolean }> = {
   'room, for who lacks it': { waits: ['resources'], happening: room('2'), want: true },
   'room that is too little': { waits: ['resources'], happening: room('1'), want: false },
   'room, for who lacks none': { waits: ['taints'], happening: room('2'), want: false },
   'a pod that leaves, for who keeps apart': { waits: ['pod-affinity'], happening: room('1'), want: true },
-  'a new node': { waits: ['nodes', 'taints'], happening: ofNode(undefined, aNode('a')), want: true },
+  'a new node': { waits: ['nodes', 'taints'], happening: nodeEvent(undefined, aNode('a')), want: true },
   'a heartbeat': { waits: ['nodes', 'taints'], happening: changed({}, {}), want: false },
   'a taint that goes': { waits: ['taints'], happening: changed({ taints: [TAINT] }, {}), want: true },
   'a taint that goes, for who lacks room': {
@@ -40,17 +40,17 @@ const cases: Record<string, { waits: Cause[]; happening: Happening | undefined; 
   'a bigger node': { waits: ['resources'], happening: changed({}, { allocatable: { cpu: '64' } }), want: true },
   'a node that goes, for who is to be spread': {
     waits: ['spread'],
-    happening: ofNode(aNode('a'), undefined),
+    happening: nodeEvent(aNode('a'), undefined),
     want: true,
   },
   'a pod that comes, for who wants it near': {
     waits: ['pod-affinity'],
-    happening: ofPlacedPod(aPod('x'), aPod('x', { nodeName: 'a' })),
+    happening: placedPodEvent(aPod('x'), aPod('x', { nodeName: 'a' })),
     want: true,
   },
   'a pod that only reports': {
     waits: ['pod-affinity'],
-    happening: ofPlacedPod(aPod('x', { nodeName: 'a' }), aPod('x', { nodeName: 'a', status: { phase: 'Running' } })),
+    happening: placedPodEvent(aPod('x', { nodeName: 'a' }), aPod('x', { nodeName: 'a', status: { phase: 'Running' } })),
     want: false,
   },
   'its claim': { waits: ['volumes'], happening: { claim: { namespace: 'default', name: 'data' } }, want: true },
@@ -66,12 +66,12 @@ const cases: Record<string, { waits: Cause[]; happening: Happening | undefined; 
 for (const [sentence, { waits, happening, want }] of Object.entries(cases)) {
   test(`wake: ${sentence}`, () => {
     const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }];
-    const facts = podFacts(aPod('new', { requests: { cpu: '1500m' }, volumes }));
+    const facts = readPodFacts(aPod('new', { requests: { cpu: '1500m' }, volumes }));
     assert.equal(happening !== undefined && mayHelp(happening, { facts, causes: new Set(waits) }), want);
   });
 }
 
-const cpuOn = (state: ClusterState, node: string) => state.room(node)?.requested.get('cpu') ?? 0;
+const cpuOn = (state: ClusterState, node: string) => state.usage(node)?.requested.get('cpu') ?? 0;
 const key = 'default/p';
 const wish = { requests: { cpu: '1' } };
 
@@ -79,13 +79,13 @@ test('state: a pod counts from the moment it was meant for a node, and once', ()
   const state = new ClusterState();
   state.setNode('a', aNode('a'));
   const waiting = aPod('p', wish);
-  state.assume(key, podFacts(waiting), 'a');
+  state.assume(key, readPodFacts(waiting), 'a');
   assert.equal(cpuOn(state, 'a'), 1000);
   state.setPod(key, { ...waiting, status: { phase: 'Pending' } });
   assert.equal(cpuOn(state, 'a'), 1000, 'the API does not show it yet');
   assert.equal(state.setPod(key, aPod('p', { ...wish, nodeName: 'a' })), undefined);
   assert.equal(cpuOn(state, 'a'), 1000);
-  assert.equal(state.release(key), undefined, 'bound is bound');
+  assert.equal(state.forgetAssumed(key), undefined, 'bound is bound');
   assert.equal(state.setPod(key, aPod('p', { ...wish, nodeName: 'a', status: { phase: 'Failed' } })), 'a');
   assert.equal(cpuOn(state, 'a'), 0);
 });
@@ -93,13 +93,13 @@ test('state: a pod counts from the moment it was meant for a node, and once', ()
 test('state: what a pod was meant for is free again when it goes, or another takes its name', () => {
   const state = new ClusterState();
   state.setNode('a', aNode('a'));
-  const facts = podFacts(aPod('p', wish));
+  const facts = readPodFacts(aPod('p', wish));
   state.assume(key, facts, 'a');
   assert.equal(state.setPod(key, undefined), 'a');
   state.assume(key, facts, 'a');
   assert.equal(state.setPod(key, aPod('p', { metadata: { uid: 'another' } })), 'a');
   state.assume(key, facts, 'a');
-  assert.equal(state.release(key), 'a');
+  assert.equal(state.forgetAssumed(key), 'a');
   assert.equal(cpuOn(state, 'a'), 0);
 });
 
@@ -114,7 +114,7 @@ test('state: pods on a node that is not there yet count when it comes', () => {
   );
   state.setNode('a', undefined);
   state.setPod(key, undefined);
-  assert.equal(state.room('a'), undefined, 'nothing is left of it');
+  assert.equal(state.usage('a'), undefined, 'nothing is left of it');
 });
 
 test('thousands of pods alike that fit nowhere are looked at once, until something changes', () => {
@@ -128,9 +128,9 @@ test('thousands of pods alike that fit nowhere are looked at once, until somethi
       return nodes;
     },
   };
-  const refusals = new RememberedRefusals(() => generation);
+  const refusals = new RefusalCache(() => generation);
   const look = (name: string, cpu: string) =>
-    refusals.schedule(podFacts(aPod(name, { requests: { cpu } })), cluster).node;
+    refusals.schedule(readPodFacts(aPod(name, { requests: { cpu } })), cluster).node;
   for (let i = 0; i < 1000; i++) assert.equal(look(`p-${i}`, '64'), undefined);
   const once = looks;
   assert.equal(look('other', '65'), undefined);

@@ -1,38 +1,38 @@
 /** Which nodes each filter refuses, and in which words. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Filter } from '#engine/controllers/scheduler/filters/filter.ts';
+import type { NodeFilter } from '#engine/controllers/scheduler/filters/node-filter.ts';
 import { namedNodeFilter, nodeAffinityFilter } from '#engine/controllers/scheduler/filters/node-affinity.ts';
 import { taintFilter, unschedulableFilter } from '#engine/controllers/scheduler/filters/node-state.ts';
 import { portFilter, resourceFilter } from '#engine/controllers/scheduler/filters/resources.ts';
 import { volumeFilter } from '#engine/controllers/scheduler/filters/volumes.ts';
-import { podFacts } from '#engine/controllers/scheduler/pod-facts.ts';
+import { readPodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import {
   aClaim,
   aCluster,
   aNode,
   aPod,
-  type ClusterWish,
-  type NodeWish,
-  type PodWish,
+  type ClusterOptions,
+  type NodeOptions,
+  type PodOptions,
   stored,
 } from '#engine/controllers/scheduler/testing/builders.ts';
 
 interface Case {
-  readonly pod?: PodWish;
+  readonly pod?: PodOptions;
   /** The node `a`. */
-  readonly node?: NodeWish;
-  readonly cluster?: ClusterWish;
+  readonly node?: NodeOptions;
+  readonly cluster?: ClusterOptions;
   /** Why it does not fit on `a`; nothing: it fits. */
   readonly want?: string | string[];
 }
 
-function run(name: string, filter: Filter, cases: Record<string, Case>): void {
+function run(name: string, filter: NodeFilter, cases: Record<string, Case>): void {
   for (const [sentence, { pod = {}, node = {}, cluster = {}, want }] of Object.entries(cases)) {
     test(`${name}: ${sentence}`, () => {
       const view = aCluster({ ...cluster, nodes: [aNode('a', node), ...(cluster.nodes ?? [])] });
-      const check = filter(podFacts(aPod('new', pod)), view);
-      if (typeof check === 'object') return assert.equal(check.nowhere, want);
+      const check = filter(readPodFacts(aPod('new', pod)), view);
+      if (typeof check === 'object') return assert.equal(check.noNodeReason, want);
       const refusal = check?.(view.nodes[0]!);
       assert.deepEqual(refusal?.reasons, want === undefined ? undefined : [want].flat());
     });
@@ -89,7 +89,7 @@ run('taints', taintFilter, {
 });
 
 const AFFINITY = "node(s) didn't match Pod's node affinity/selector";
-const required = (...terms: object[]): PodWish => ({
+const required = (...terms: object[]): PodOptions => ({
   affinity: {
     nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } },
   },
@@ -165,7 +165,7 @@ run('named nodes', namedNodeFilter, {
   },
 });
 
-const on = (name: string, wish: PodWish = {}) => aPod(name, { nodeName: 'a', ...wish });
+const on = (name: string, wish: PodOptions = {}) => aPod(name, { nodeName: 'a', ...wish });
 const KVM = 'devices.kubevirt.io/kvm';
 
 run('resources', resourceFilter, {
@@ -207,7 +207,7 @@ run('ports', portFilter, {
   },
 });
 
-const uses = (...names: string[]): PodWish => ({
+const uses = (...names: string[]): PodOptions => ({
   volumes: names.map((claimName) => ({ name: claimName, persistentVolumeClaim: { claimName } })),
 });
 const WAITING = stored(

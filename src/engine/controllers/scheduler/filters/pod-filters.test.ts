@@ -1,34 +1,37 @@
 /** Affinity between pods and spreading: which nodes are left. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Filter } from '#engine/controllers/scheduler/filters/filter.ts';
+import type { NodeFilter } from '#engine/controllers/scheduler/filters/node-filter.ts';
 import { podAffinityFilter } from '#engine/controllers/scheduler/filters/pod-affinity.ts';
 import { spreadFilter } from '#engine/controllers/scheduler/filters/spread.ts';
-import { podFacts } from '#engine/controllers/scheduler/pod-facts.ts';
+import { readPodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import {
   aCluster,
   aNode,
   aPod,
-  type ClusterWish,
-  type NodeWish,
-  type PodWish,
+  type ClusterOptions,
+  type NodeOptions,
+  type PodOptions,
 } from '#engine/controllers/scheduler/testing/builders.ts';
 
 /** Nodes a and b in zone x, c in zone y. */
-const zone = (value: string, wish: NodeWish = {}): NodeWish => ({ ...wish, labels: { zone: value, ...wish.labels } });
+const zone = (value: string, wish: NodeOptions = {}): NodeOptions => ({
+  ...wish,
+  labels: { zone: value, ...wish.labels },
+});
 const NODES = [aNode('a', zone('x')), aNode('b', zone('x')), aNode('c', zone('y'))];
 
-interface Case extends ClusterWish {
-  readonly pod: PodWish;
+interface Case extends ClusterOptions {
+  readonly pod: PodOptions;
   /** What the pod may go to, and why not to the rest, in the order of nodes. */
   readonly want: string[];
 }
 
-function run(name: string, filter: Filter, words: Record<string, string>, cases: Record<string, Case>): void {
+function run(name: string, filter: NodeFilter, words: Record<string, string>, cases: Record<string, Case>): void {
   for (const [sentence, { pod, want, nodes = NODES, ...cluster }] of Object.entries(cases)) {
     test(`${name}: ${sentence}`, () => {
       const view = aCluster({ nodes, ...cluster });
-      const check = filter(podFacts(aPod('new', pod)), view);
+      const check = filter(readPodFacts(aPod('new', pod)), view);
       assert.ok(check === undefined || typeof check === 'function');
       const found = view.nodes.map((node) => {
         const reason = check?.(node)?.reasons[0];
@@ -40,15 +43,15 @@ function run(name: string, filter: Filter, words: Record<string, string>, cases:
 }
 
 const web = { labelSelector: { matchLabels: { app: 'web' } } };
-const near = (...terms: object[]): PodWish => ({
+const near = (...terms: object[]): PodOptions => ({
   affinity: { podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: terms as never } },
 });
-const apart = (...terms: object[]): PodWish => ({
+const apart = (...terms: object[]): PodOptions => ({
   affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: terms as never } },
 });
 const BY_NODE = { topologyKey: 'kubernetes.io/hostname' };
 const BY_ZONE = { topologyKey: 'zone' };
-const on = (node: string, wish: PodWish = {}) =>
+const on = (node: string, wish: PodOptions = {}) =>
   aPod(`on-${node}-${Object.values(wish.labels ?? {}).join('-')}`, { labels: { app: 'web' }, nodeName: node, ...wish });
 
 run(
@@ -130,7 +133,7 @@ run(
   },
 );
 
-const spread = (constraint: object = {}, labels: Record<string, string> = { app: 'web' }): PodWish => ({
+const spread = (constraint: object = {}, labels: Record<string, string> = { app: 'web' }): PodOptions => ({
   labels,
   topologySpreadConstraints: [
     { maxSkew: 1, topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule', ...web, ...constraint },

@@ -1,56 +1,64 @@
 /** What the API says right now of an object and its owners. The graph may be late; a delete is decided on this only. */
 import type { ObjectName, Reader } from '#client/client.ts';
-import type { OwnerLook, OwnerState } from '#engine/controllers/garbage-collector/decide-dependent.ts';
+import type { OwnerObservation, OwnerState } from '#engine/controllers/garbage-collector/decide-dependent.ts';
 import { referencesOf, type DependencyGraph, type GraphNode } from '#engine/controllers/garbage-collector/graph.ts';
-import { isWaiting, metadataOnly } from '#engine/controllers/garbage-collector/metadata-only.ts';
-import type { Found } from '#engine/controllers/garbage-collector/owner-patches.ts';
+import { isInForegroundDeletion, metadataOnly } from '#engine/controllers/garbage-collector/metadata-only.ts';
+import type { CollectedObject } from '#engine/controllers/garbage-collector/owner-patches.ts';
 import type { ServedKinds } from '#engine/controllers/garbage-collector/served-kinds.ts';
 import { isApiError } from '#kube/api-error.ts';
 import type { OwnerReference, ResourceType, Stored } from '#kube/meta.ts';
 
-export interface LookParts {
+export interface LiveReadParts {
   readonly reader: Pick<Reader, 'get' | 'list'>;
   readonly kinds: ServedKinds;
   readonly graph: DependencyGraph;
   /** Whether a watch has shown the end of an object of that uid. */
-  seenToGo(uid: string): boolean;
+  wasDeleted(uid: string): boolean;
   readonly signal: AbortSignal;
 }
 
 /** The very object that the node stands for; undefined when there is none any more. */
-export async function lookAgain(parts: LookParts, { type, object }: GraphNode): Promise<Found | undefined> {
+export async function readLiveObject(
+  parts: LiveReadParts,
+  { type, object }: GraphNode,
+): Promise<CollectedObject | undefined> {
   const found = await getObject(parts, type, object.metadata);
   return found?.metadata.uid === object.metadata.uid ? { type, object: found } : undefined;
 }
 
-export async function lookAtOwners(parts: LookParts, dependent: Found): Promise<OwnerLook[]> {
+export async function observeOwners(parts: LiveReadParts, dependent: CollectedObject): Promise<OwnerObservation[]> {
   const { graph } = parts;
   const { namespace } = dependent.object.metadata;
-  const looks: OwnerLook[] = [];
+  const looks: OwnerObservation[] = [];
   for (const reference of referencesOf(dependent)) {
-    const state = await stateOf(parts, reference, namespace);
+    const state = await ownerStateOf(parts, reference, namespace);
     const watched = graph.get(reference.uid) !== undefined;
-    looks.push({ reference, state, watched, elsewhere: graph.isElsewhere(reference, namespace) });
+    looks.push({
+      reference,
+      state,
+      isWatched: watched,
+      isInOtherNamespace: graph.isInOtherNamespace(reference, namespace),
+    });
   }
   return looks;
 }
 
-async function stateOf(
-  parts: LookParts,
+async function ownerStateOf(
+  parts: LiveReadParts,
   reference: OwnerReference,
   namespace: string | undefined,
 ): Promise<OwnerState> {
   const type = parts.kinds.find(reference);
   // A kind that goes takes its objects along, and then there is nobody left to ask.
-  if (type === undefined) return parts.seenToGo(reference.uid) ? 'absent' : 'unserved';
+  if (type === undefined) return parts.wasDeleted(reference.uid) ? 'absent' : 'unserved';
   if (type.namespaced && namespace === undefined) return 'invalid';
   const owner = await getObject(parts, type, { name: reference.name, namespace });
   if (owner?.metadata.uid !== reference.uid) return 'absent';
-  return isWaiting(owner) ? 'waiting' : 'solid';
+  return isInForegroundDeletion(owner) ? 'waiting' : 'solid';
 }
 
 async function getObject(
-  { reader, signal }: LookParts,
+  { reader, signal }: LiveReadParts,
   type: ResourceType,
   { name, namespace }: ObjectName,
 ): Promise<Stored | undefined> {
@@ -70,24 +78,28 @@ const PAGE = 500;
  * Objects that refer to an owner which is to leave them behind. First those that the graph knows. When it knows none
  * any more, the API is asked: a dependent that a watch has not shown yet would otherwise be collected.
  */
-export async function lookForDependents(parts: LookParts, owner: Found, atMost: number): Promise<readonly Found[]> {
+export async function findDependents(
+  parts: LiveReadParts,
+  owner: CollectedObject,
+  atMost: number,
+): Promise<readonly CollectedObject[]> {
   const { uid, namespace } = owner.object.metadata;
   const known = [...parts.graph.dependentsOf(uid)].slice(0, atMost);
   if (known.length > 0) return known;
-  const found: Found[] = [];
-  for (const type of parts.kinds.collected()) {
+  const found: CollectedObject[] = [];
+  for (const type of parts.kinds.collectable()) {
     // What an owner in a namespace owns is in that namespace.
     if (owner.type.namespaced && !type.namespaced) continue;
-    await takeDependents(parts, type, { uid, namespace, atMost }, found);
+    await collectDependents(parts, type, { uid, namespace, atMost }, found);
   }
   return found;
 }
 
-async function takeDependents(
-  { reader, signal }: LookParts,
+async function collectDependents(
+  { reader, signal }: LiveReadParts,
   type: ResourceType,
   { uid, namespace, atMost }: { uid: string; namespace: string | undefined; atMost: number },
-  found: Found[],
+  found: CollectedObject[],
 ): Promise<void> {
   let next: string | undefined;
   do {

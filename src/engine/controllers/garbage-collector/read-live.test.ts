@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Reader } from '#client/client.ts';
 import { DependencyGraph } from '#engine/controllers/garbage-collector/graph.ts';
-import { lookAgain, lookAtOwners, type LookParts } from '#engine/controllers/garbage-collector/look.ts';
+import { readLiveObject, observeOwners, type LiveReadParts } from '#engine/controllers/garbage-collector/read-live.ts';
 import {
   anObject,
   aReference,
@@ -15,7 +15,7 @@ import type { ServedKinds } from '#engine/controllers/garbage-collector/served-k
 import { ApiError, notFound } from '#kube/api-error.ts';
 import type { Stored } from '#kube/meta.ts';
 
-function parts(answer: Stored | Error): LookParts {
+function parts(answer: Stored | Error): LiveReadParts {
   const get = async () => {
     if (answer instanceof Error) throw answer;
     return answer;
@@ -24,7 +24,7 @@ function parts(answer: Stored | Error): LookParts {
     reader: { get } as unknown as Reader,
     kinds: { find: () => THINGS } as unknown as ServedKinds,
     graph: new DependencyGraph(),
-    seenToGo: () => false,
+    wasDeleted: () => false,
     signal: new AbortController().signal,
   };
 }
@@ -46,7 +46,7 @@ const cases: Record<string, [answer: Stored | Error, state: string | RegExp]> = 
 for (const [name, [answer, want]] of Object.entries(cases)) {
   test(name, async () => {
     const dependent = aThing('child', { ownerReferences: [aReference('owner')] });
-    const looks = lookAtOwners(parts(answer), dependent);
+    const looks = observeOwners(parts(answer), dependent);
     if (want instanceof RegExp) await assert.rejects(looks, want);
     else
       assert.deepEqual(
@@ -58,8 +58,8 @@ for (const [name, [answer, want]] of Object.entries(cases)) {
 
 test('an object is itself only by its uid, and an error is not its end', async () => {
   const node = aThing('thing');
-  assert.equal(await lookAgain(parts(anObject('thing', { uid: 'another' })), node), undefined);
-  assert.equal(await lookAgain(parts(notFound(THINGS, 'thing')), node), undefined);
-  assert.equal((await lookAgain(parts(anObject('thing')), node))?.object.metadata.name, 'thing');
-  await assert.rejects(lookAgain(parts(new ApiError(403, 'Forbidden', 'not for you')), node), /not for you/);
+  assert.equal(await readLiveObject(parts(anObject('thing', { uid: 'another' })), node), undefined);
+  assert.equal(await readLiveObject(parts(notFound(THINGS, 'thing')), node), undefined);
+  assert.equal((await readLiveObject(parts(anObject('thing')), node))?.object.metadata.name, 'thing');
+  await assert.rejects(readLiveObject(parts(new ApiError(403, 'Forbidden', 'not for you')), node), /not for you/);
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ownerReference } from '#engine/controllers/job/build-pod.ts';
-import { adoption, disowning, releaseStray, wouldAdopt } from '#engine/controllers/job/claim.ts';
+import { adoptOrphans, releaseUnselected, removeStrayTracking, wouldAdopt } from '#engine/controllers/job/adoption.ts';
 import { aJob, aPod, aWorld } from '#engine/controllers/job/job-world.fixture.ts';
 import { TRACKING_FINALIZER } from '#engine/controllers/job/kinds.ts';
 import type { Change } from '#runtime/plan.ts';
@@ -15,7 +15,7 @@ const cases: Record<string, { job?: ReturnType<typeof aJob>; pod: ReturnType<typ
 };
 for (const [name, { job = aJob(), pod, adopts }] of Object.entries(cases)) {
   test(`a Job ${name}`, () => {
-    assert.equal(adoption(aWorld(job, [], { orphans: [pod] })).length, adopts ? 1 : 0);
+    assert.equal(adoptOrphans(aWorld(job, [], { orphans: [pod] })).length, adopts ? 1 : 0);
     assert.equal(wouldAdopt(job, [pod]), adopts);
   });
 }
@@ -32,15 +32,15 @@ test('claims hold for the pod only as it was seen', () => {
   stranger.metadata.labels = {};
   stranger.metadata.ownerReferences = [ownerReference(job)];
   const tracked = [TRACKING_FINALIZER];
-  assert.deepEqual(metadataOf(adoption(aWorld(job, [], { orphans: [aPod('a', { counted: true })] }))), {
+  assert.deepEqual(metadataOf(adoptOrphans(aWorld(job, [], { orphans: [aPod('a', { counted: true })] }))), {
     ownerReferences: [ownerReference(job)],
     finalizers: tracked,
     resourceVersion: '1',
   });
-  assert.deepEqual(metadataOf(disowning(aWorld(job, [stranger]))), {
+  assert.deepEqual(metadataOf(releaseUnselected(aWorld(job, [stranger]))), {
     ownerReferences: [],
     finalizers: [],
     resourceVersion: '1',
   });
-  assert.deepEqual(metadataOf(releaseStray(aPod('c'), 'x')), { finalizers: [], resourceVersion: '1' });
+  assert.deepEqual(metadataOf(removeStrayTracking(aPod('c'), 'x')), { finalizers: [], resourceVersion: '1' });
 });

@@ -5,9 +5,9 @@
  *      └─ waits: for its first consumer, for whoever makes volumes of its class, for a volume at all
  */
 import { SELECTED_NODE, STORAGE_PROVISIONER } from '#kube/volume-keys.ts';
-import type { Node } from '#engine/controllers/kinds.ts';
-import { bind, BIND_COMPLETED, patchClaim } from '#engine/controllers/persistent-volume/bind.ts';
-import { findVolume, isReservedFor, mismatch } from '#engine/controllers/persistent-volume/match.ts';
+import type { EngineNode } from '#engine/controllers/kinds.ts';
+import { bindClaim, BIND_COMPLETED, patchClaim } from '#engine/controllers/persistent-volume/bind.ts';
+import { findVolume, isReservedFor, findMismatch } from '#engine/controllers/persistent-volume/match.ts';
 import { annotationOf, classNameOf, lacksClass } from '#engine/controllers/persistent-volume/storage-class.ts';
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -17,7 +17,7 @@ import { NOTHING, type Plan } from '#runtime/plan.ts';
 const PROVISIONER_ANNOTATIONS = [STORAGE_PROVISIONER, 'volume.beta.kubernetes.io/storage-provisioner'] as const;
 const NO_PROVISIONER = 'kubernetes.io/no-provisioner';
 
-export interface ClaimWorld {
+export interface ClaimBindingWorld {
   readonly claim: Stored<PersistentVolumeClaim>;
   /** The volume that it names. */
   readonly volume?: Stored<PersistentVolume>;
@@ -27,79 +27,83 @@ export interface ClaimWorld {
   readonly storageClass?: Stored<StorageClass>;
   readonly defaultClass?: Stored<StorageClass>;
   /** The one that was selected for its first consumer. */
-  readonly node?: Node;
+  readonly node?: EngineNode;
 }
 
-export function decideClaim(world: ClaimWorld): Plan {
+export function decideClaimBinding(world: ClaimBindingWorld): Plan {
   const { claim } = world;
-  if (annotationOf(claim, BIND_COMPLETED) !== undefined) return onceBound(world);
+  if (annotationOf(claim, BIND_COMPLETED) !== undefined) return decideBoundClaim(world);
   if (claim.metadata.deletionTimestamp !== undefined) return NOTHING;
-  return claim.spec.volumeName ? named(world) : unnamed(world);
+  return claim.spec.volumeName ? bindNamedVolume(world) : findOrProvision(world);
 }
 
-function onceBound({ claim, volume }: ClaimWorld): Plan {
+function decideBoundClaim({ claim, volume }: ClaimBindingWorld): Plan {
   if (!claim.spec.volumeName) {
-    return lost(claim, 'ClaimLost', 'Bound claim has lost reference to PersistentVolume. Data on the volume is lost!');
+    return markLost(
+      claim,
+      'ClaimLost',
+      'Bound claim has lost reference to PersistentVolume. Data on the volume is lost!',
+    );
   }
   if (volume === undefined) {
-    return lost(claim, 'ClaimLost', 'Bound claim has lost its PersistentVolume. Data on the volume is lost!');
+    return markLost(claim, 'ClaimLost', 'Bound claim has lost its PersistentVolume. Data on the volume is lost!');
   }
   const { claimRef } = volume.spec;
-  if (claimRef === undefined || claimRef.uid === claim.metadata.uid) return { changes: bind(claim, volume) };
+  if (claimRef === undefined || claimRef.uid === claim.metadata.uid) return { changes: bindClaim(claim, volume) };
   const message = 'Two claims are bound to the same volume, this one is bound incorrectly';
-  return lost(claim, 'ClaimMisbound', message);
+  return markLost(claim, 'ClaimMisbound', message);
 }
 
-function lost(claim: ClaimWorld['claim'], reason: string, message: string): Plan {
+function markLost(claim: ClaimBindingWorld['claim'], reason: string, message: string): Plan {
   if (claim.status?.phase === 'Lost') return NOTHING;
   const body = { status: { phase: 'Lost', accessModes: null, capacity: null } };
   const change = { ...patchClaim(claim, body, message), subresource: 'status' };
   return { changes: [change], events: [{ type: 'Warning', reason, message }] };
 }
 
-function named({ claim, volume }: ClaimWorld): Plan {
+function bindNamedVolume({ claim, volume }: ClaimBindingWorld): Plan {
   if (volume === undefined) return NOTHING;
   const { name } = volume.metadata;
   if (volume.spec.claimRef !== undefined && !isReservedFor(volume, claim)) {
-    return told('Warning', 'FailedBinding', `volume ${JSON.stringify(name)} already bound to a different claim.`);
+    return eventPlan('Warning', 'FailedBinding', `volume ${JSON.stringify(name)} already bound to a different claim.`);
   }
-  const fault = volume.spec.claimRef === undefined ? mismatch(volume, claim) : undefined;
-  if (fault === undefined) return { changes: bind(claim, volume) };
-  return told('Warning', 'VolumeMismatch', `Cannot bind to requested volume ${JSON.stringify(name)}: ${fault}`);
+  const mismatch = volume.spec.claimRef === undefined ? findMismatch(volume, claim) : undefined;
+  if (mismatch === undefined) return { changes: bindClaim(claim, volume) };
+  return eventPlan('Warning', 'VolumeMismatch', `Cannot bind to requested volume ${JSON.stringify(name)}: ${mismatch}`);
 }
 
-function unnamed(world: ClaimWorld): Plan {
+function findOrProvision(world: ClaimBindingWorld): Plan {
   const { claim, candidates, storageClass, defaultClass, node } = world;
   const waits = storageClass?.volumeBindingMode === 'WaitForFirstConsumer';
-  const volume = findVolume(claim, { candidates, waits, node });
-  if (volume !== undefined) return { changes: bind(claim, volume) };
+  const volume = findVolume(claim, { candidates, waitsForConsumer: waits, node });
+  if (volume !== undefined) return { changes: bindClaim(claim, volume) };
   if (lacksClass(claim) && defaultClass !== undefined) {
     const body = { spec: { storageClassName: defaultClass.metadata.name } };
     return { changes: [patchClaim(claim, body, 'it names no class, and this one is the default')] };
   }
   if (waits && annotationOf(claim, SELECTED_NODE) === undefined) {
-    return told('Normal', 'WaitForFirstConsumer', 'waiting for first consumer to be created before binding');
+    return eventPlan('Normal', 'WaitForFirstConsumer', 'waiting for first consumer to be created before binding');
   }
   if (classNameOf(claim) !== '') return provision(world);
   const message = 'no persistent volumes available for this claim and no storage class is set';
-  return told('Normal', 'FailedBinding', message);
+  return eventPlan('Normal', 'FailedBinding', message);
 }
 
 /** Others make the volume: they find the claim by an annotation. */
-function provision({ claim, storageClass }: ClaimWorld): Plan {
+function provision({ claim, storageClass }: ClaimBindingWorld): Plan {
   if (storageClass === undefined) {
     const message = `storageclass.storage.k8s.io ${JSON.stringify(classNameOf(claim))} not found`;
-    return told('Warning', 'ProvisioningFailed', message);
+    return eventPlan('Warning', 'ProvisioningFailed', message);
   }
   const { provisioner } = storageClass;
-  if (provisioner === NO_PROVISIONER) return told('Warning', 'ProvisioningFailed', 'no volume plugin matched');
-  const events = [waiting(provisioner)];
+  if (provisioner === NO_PROVISIONER) return eventPlan('Warning', 'ProvisioningFailed', 'no volume plugin matched');
+  const events = [provisioningEvent(provisioner)];
   if (PROVISIONER_ANNOTATIONS.every((key) => annotationOf(claim, key) === provisioner)) return { changes: [], events };
   const annotations = Object.fromEntries(PROVISIONER_ANNOTATIONS.map((key) => [key, provisioner]));
   return { changes: [patchClaim(claim, { metadata: { annotations } }, `${provisioner} makes its volume`)], events };
 }
 
-function waiting(provisioner: string): EventNote {
+function provisioningEvent(provisioner: string): EventNote {
   const message =
     `Waiting for a volume to be created either by the external provisioner '${provisioner}' ` +
     'or manually by the system administrator. If volume creation is delayed, please verify that the provisioner is ' +
@@ -107,6 +111,6 @@ function waiting(provisioner: string): EventNote {
   return { type: 'Normal', reason: 'ExternalProvisioning', message };
 }
 
-function told(type: EventNote['type'], reason: string, message: string): Plan {
+function eventPlan(type: EventNote['type'], reason: string, message: string): Plan {
   return { changes: [], events: [{ type, reason, message }] };
 }

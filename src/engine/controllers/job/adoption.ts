@@ -1,69 +1,69 @@
 /** Whose pod it is: a Job takes over pods that it selects and nobody controls, and lets go of those it does not select. */
 import { ownerReference } from '#engine/controllers/job/build-pod.ts';
 import type { JobWorld } from '#engine/controllers/job/job-world.ts';
-import { type Pod, PODS } from '#engine/controllers/kinds.ts';
-import { type Job, TRACKING_FINALIZER } from '#engine/controllers/job/kinds.ts';
+import { type EnginePod, ENGINE_PODS } from '#engine/controllers/kinds.ts';
+import { type BatchJob, TRACKING_FINALIZER } from '#engine/controllers/job/kinds.ts';
 import { isTracked } from '#engine/controllers/job/pod-state.ts';
 import { labelRequirementsOf, matchesLabels } from '#kube/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Change } from '#runtime/plan.ts';
 
 /** How many one plan takes over or lets go. */
-const MAX_CLAIMS = 40;
+const MAX_OWNER_CHANGES = 40;
 
-export function selects({ spec }: Job, { metadata }: Pod): boolean {
+export function selects({ spec }: BatchJob, { metadata }: EnginePod): boolean {
   return spec.selector !== undefined && matchesLabels(labelRequirementsOf(spec.selector), metadata.labels);
 }
 
 /** Pods whose labels somebody changed. */
-export function disowning({ job, pods }: JobWorld): Change[] {
-  const strangers = pods.filter((pod) => !selects(job, pod));
-  return strangers.slice(0, MAX_CLAIMS).map((pod) => {
+export function releaseUnselected({ job, pods }: JobWorld): Change[] {
+  const unselected = pods.filter((pod) => !selects(job, pod));
+  return unselected.slice(0, MAX_OWNER_CHANGES).map((pod) => {
     const others = (pod.metadata.ownerReferences ?? []).filter(({ uid }) => uid !== job.metadata.uid);
     const metadata = { ownerReferences: others, finalizers: withoutTracking(pod) };
-    return change(pod, metadata, 'the Job does not select the pod any more');
+    return replaceMetadata(pod, metadata, 'the Job does not select the pod any more');
   });
 }
 
 /** Whether the Job would take over one of these pods. */
-export function wouldAdopt(job: Stored<Job>, orphans: readonly Stored<Pod>[]): boolean {
-  return adoptable(job, orphans).length > 0;
+export function wouldAdopt(job: Stored<BatchJob>, orphans: readonly Stored<EnginePod>[]): boolean {
+  return findAdoptable(job, orphans).length > 0;
 }
 
-function adoptable(job: Stored<Job>, orphans: readonly Stored<Pod>[]): readonly Stored<Pod>[] {
+function findAdoptable(job: Stored<BatchJob>, orphans: readonly Stored<EnginePod>[]): readonly Stored<EnginePod>[] {
   if (job.metadata.deletionTimestamp !== undefined) return [];
   return orphans.filter((pod) => pod.metadata.deletionTimestamp === undefined);
 }
 
-export function adoption({ job, orphans }: JobWorld): Change[] {
-  return adoptable(job, orphans)
-    .slice(0, MAX_CLAIMS)
+export function adoptOrphans({ job, orphans }: JobWorld): Change[] {
+  return findAdoptable(job, orphans)
+    .slice(0, MAX_OWNER_CHANGES)
     .map((pod) => {
       const ownerReferences = [...(pod.metadata.ownerReferences ?? []), ownerReference(job)];
       const finalizers = [...withoutTracking(pod), TRACKING_FINALIZER];
-      return change(pod, { ownerReferences, finalizers }, 'the Job selects the pod, and nobody controls it');
+      return replaceMetadata(pod, { ownerReferences, finalizers }, 'the Job selects the pod, and nobody controls it');
     });
 }
 
 /** Lists are replaced as a whole here, so that the pod must be as it was seen. */
-function change(pod: Stored<Pod>, metadata: object, why: string): Change {
+function replaceMetadata(pod: Stored<EnginePod>, metadata: object, why: string): Change {
   const { namespace, name, uid, resourceVersion } = pod.metadata;
   const body = { metadata: { ...metadata, resourceVersion } };
-  return { do: 'patch', type: PODS, name: { namespace, name }, uid, patch: { type: 'merge', body }, why };
+  return { do: 'patch', type: ENGINE_PODS, name: { namespace, name }, uid, patch: { type: 'merge', body }, why };
 }
 
-function withoutTracking({ metadata }: Pod): string[] {
+function withoutTracking({ metadata }: EnginePod): string[] {
   return (metadata.finalizers ?? []).filter((finalizer) => finalizer !== TRACKING_FINALIZER);
 }
 
 /** Takes the finalizer off; a pod without it stays as it is. */
-export function release(pod: Stored<Pod>, why: string): Change {
+export function removeTracking(pod: Stored<EnginePod>, why: string): Change {
   const { namespace, name, uid } = pod.metadata;
   const body = { metadata: { '$deleteFromPrimitiveList/finalizers': [TRACKING_FINALIZER] } };
-  return { do: 'patch', type: PODS, name: { namespace, name }, uid, patch: { type: 'strategic', body }, why };
+  return { do: 'patch', type: ENGINE_PODS, name: { namespace, name }, uid, patch: { type: 'strategic', body }, why };
 }
 
 /** Only while it is as it was seen: a Job may take it over at this moment. */
-export function releaseStray(pod: Stored<Pod>, why: string): Change[] {
-  return isTracked(pod) ? [change(pod, { finalizers: withoutTracking(pod) }, why)] : [];
+export function removeStrayTracking(pod: Stored<EnginePod>, why: string): Change[] {
+  return isTracked(pod) ? [replaceMetadata(pod, { finalizers: withoutTracking(pod) }, why)] : [];
 }

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type ClaimWorld, decideClaim } from '#engine/controllers/persistent-volume/decide-claim.ts';
+import {
+  type ClaimBindingWorld,
+  decideClaimBinding,
+} from '#engine/controllers/persistent-volume/decide-claim-binding.ts';
 import { defaultClassOf } from '#engine/controllers/persistent-volume/storage-class.ts';
-import { aClaim, aClass, aVolume, type ClaimWish } from '#engine/controllers/persistent-volume/storage.fixture.ts';
+import { aClaim, aClass, aVolume, type ClaimOptions } from '#engine/controllers/persistent-volume/storage.fixture.ts';
 import type { Plan } from '#runtime/plan.ts';
 
 const BOUND = { 'pv.kubernetes.io/bind-completed': 'yes' };
@@ -29,8 +32,8 @@ const binds = (volume: string) => [
   'persistentvolumeclaims/disk/status',
 ];
 
-interface Case extends Partial<Omit<ClaimWorld, 'claim'>> {
-  readonly claim?: ClaimWish;
+interface Case extends Partial<Omit<ClaimBindingWorld, 'claim'>> {
+  readonly claim?: ClaimOptions;
   readonly want: string[];
 }
 
@@ -158,10 +161,12 @@ const cases: Record<string, Case> = {
 
 describe('a claim', () => {
   for (const [name, { claim, want, ...world }] of Object.entries(cases)) {
-    it(name, () => assert.deepEqual(deeds(decideClaim({ candidates: [], ...world, claim: aClaim(claim) })), want));
+    it(name, () =>
+      assert.deepEqual(deeds(decideClaimBinding({ candidates: [], ...world, claim: aClaim(claim) })), want),
+    );
   }
   it('takes a volume only in the state in which it was free', () => {
-    const [change] = decideClaim({ claim: aClaim(), candidates: [aVolume('a')] }).changes;
+    const [change] = decideClaimBinding({ claim: aClaim(), candidates: [aVolume('a')] }).changes;
     assert.ok(change?.do === 'patch');
     assert.deepEqual(change.patch.body, {
       metadata: { resourceVersion: '1', annotations: { 'pv.kubernetes.io/bound-by-controller': 'yes' } },

@@ -6,13 +6,13 @@
  *       └──the claim has another──────┘
  */
 import { PROVISIONED_BY } from '#kube/volume-keys.ts';
-import { patchVolume, unbind } from '#engine/controllers/persistent-volume/bind.ts';
+import { patchVolume, unbindVolume } from '#engine/controllers/persistent-volume/bind.ts';
 import { annotationOf } from '#engine/controllers/persistent-volume/storage-class.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
 
-export interface VolumeWorld {
+export interface VolumePhaseWorld {
   readonly volume: Stored<PersistentVolume>;
   /** The claim that it refers to; undefined when it is gone or another one of the same name, also by a live look. */
   readonly claim?: Stored<PersistentVolumeClaim>;
@@ -21,29 +21,29 @@ export interface VolumeWorld {
 
 type Phase = NonNullable<NonNullable<PersistentVolume['status']>['phase']>;
 
-export function decideVolume(world: VolumeWorld): Plan {
+export function decideVolumePhase(world: VolumePhaseWorld): Plan {
   const { volume, claim } = world;
   const { claimRef, persistentVolumeReclaimPolicy } = volume.spec;
-  if (!claimRef?.uid) return turn(world, 'Available');
-  if (claim === undefined) return released(world);
-  if (claim.spec.volumeName === volume.metadata.name) return turn(world, 'Bound');
+  if (!claimRef?.uid) return setPhase(world, 'Available');
+  if (claim === undefined) return releaseVolume(world);
+  if (claim.spec.volumeName === volume.metadata.name) return setPhase(world, 'Bound');
   // The claim finds the volume that is reserved for it, and binds it.
   if (!claim.spec.volumeName) return NOTHING;
   if (annotationOf(volume, PROVISIONED_BY) !== undefined && persistentVolumeReclaimPolicy === 'Delete') {
-    return released(world);
+    return releaseVolume(world);
   }
-  return { changes: unbind(volume, 'its claim is bound to another volume') };
+  return { changes: unbindVolume(volume, 'its claim is bound to another volume') };
 }
 
-function released(world: VolumeWorld): Plan {
+function releaseVolume(world: VolumePhaseWorld): Plan {
   const { persistentVolumeReclaimPolicy } = world.volume.spec;
-  if (persistentVolumeReclaimPolicy !== 'Recycle') return turn(world, 'Released');
+  if (persistentVolumeReclaimPolicy !== 'Recycle') return setPhase(world, 'Released');
   const message = 'No recycler plugin found for the volume!';
-  const plan = turn(world, 'Failed', message);
+  const plan = setPhase(world, 'Failed', message);
   return { ...plan, events: [{ type: 'Warning', reason: 'VolumeFailedRecycle', message }] };
 }
 
-function turn({ volume, now }: VolumeWorld, phase: Phase, message?: string): Plan {
+function setPhase({ volume, now }: VolumePhaseWorld, phase: Phase, message?: string): Plan {
   const before = volume.status?.phase;
   // What failed stays so, for people to see.
   if (before === phase || (before === 'Failed' && phase === 'Released')) return NOTHING;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { decideVolume } from '#engine/controllers/persistent-volume/decide-volume.ts';
+import { decideVolumePhase } from '#engine/controllers/persistent-volume/decide-volume-phase.ts';
 import { decideProtection } from '#engine/controllers/persistent-volume/protection.ts';
-import { aClaim, aVolume, NOW, type VolumeWish } from '#engine/controllers/persistent-volume/storage.fixture.ts';
+import { aClaim, aVolume, NOW, type VolumeOptions } from '#engine/controllers/persistent-volume/storage.fixture.ts';
 import { PERSISTENT_VOLUMES, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 
@@ -14,7 +14,7 @@ const status = (phase: string, message: string | null = null) => ({
 });
 
 interface Case {
-  readonly volume: VolumeWish;
+  readonly volume: VolumeOptions;
   readonly claim?: Stored<PersistentVolumeClaim>;
   /** The body of the patch; none: nothing is written. */
   readonly want?: object;
@@ -63,7 +63,7 @@ const cases: Record<string, Case> = {
 describe('a volume', () => {
   for (const [name, { volume, claim, want }] of Object.entries(cases)) {
     it(name, () => {
-      const { changes } = decideVolume({ volume: aVolume('a', volume), claim, now: NOW });
+      const { changes } = decideVolumePhase({ volume: aVolume('a', volume), claim, now: NOW });
       const bodies = changes.map((change) => (change.do === 'patch' ? change.patch.body : change.do));
       assert.deepEqual(bodies, want === undefined ? [] : [want]);
     });

@@ -10,10 +10,10 @@ import {
   GRACE_MS,
   type NodeHealth,
   type Outage,
-  readyOf,
+  readyCondition,
 } from '#engine/controllers/node-lifecycle/health.ts';
 import { isLifecycleTaint } from '#engine/controllers/node-lifecycle/node-taints.ts';
-import { type Node, type Pod, PODS } from '#engine/controllers/kinds.ts';
+import { type EngineNode, type EnginePod, ENGINE_PODS } from '#engine/controllers/kinds.ts';
 import { type Taint, type Toleration } from '#engine/controllers/scheduler/kinds.ts';
 import { tolerates } from '#engine/controllers/scheduler/tolerations.ts';
 import { findCondition } from '#kube/conditions.ts';
@@ -23,42 +23,46 @@ import type { EventNote } from '#runtime/events.ts';
 import type { Change, Plan } from '#runtime/plan.ts';
 
 export interface PodOnNodeWorld {
-  readonly pod: Stored<Pod>;
-  readonly node: Stored<Node>;
+  readonly pod: Stored<EnginePod>;
+  readonly node: Stored<EngineNode>;
   readonly health: NodeHealth;
   readonly outage: Outage;
   /** Since when the node has the taint. */
   taintedSinceMs(taint: Taint): number;
   /** Whether its deletion was a matter of time when it was last looked at. */
-  readonly wasDoomed: boolean;
+  readonly wasEvictionPending: boolean;
   readonly nowMs: number;
 }
 
 const EVICTION = 'TaintManagerEviction';
-const LOOK_AGAIN_MS = 5000;
+const OUTAGE_RECHECK_MS = 5000;
 
 export function decidePodOnNode(world: PodOnNodeWorld): Plan {
   const { pod, nowMs, outage } = world;
   const { deletionTimestamp } = pod.metadata;
-  const dueMs = deletionTimestamp === undefined && !hasEnded(pod) ? evictionMs(world) : undefined;
+  const dueMs = deletionTimestamp === undefined && !hasEnded(pod) ? evictionTimeMs(world) : undefined;
   const unready = markNotReady(world);
-  const events = told(unready);
+  const events = notReadyEvents(unready);
   if (dueMs === undefined) {
-    return { changes: unready, events: [...events, ...cancelled(world)], requeueAfterMs: trustedInMs(world) };
+    return {
+      changes: unready,
+      events: [...events, ...cancellationEvents(world)],
+      requeueAfterMs: untilTrustedMs(world),
+    };
   }
-  if (outage === 'full') return { changes: unready, events, requeueAfterMs: LOOK_AGAIN_MS };
+  if (outage === 'full') return { changes: unready, events, requeueAfterMs: OUTAGE_RECHECK_MS };
   if (dueMs > nowMs)
-    return { changes: unready, events, requeueAfterMs: Math.min(dueMs - nowMs, trustedInMs(world) ?? Infinity) };
-  return { changes: [...unready, ...eviction(pod, nowMs)], events };
+    return { changes: unready, events, requeueAfterMs: Math.min(dueMs - nowMs, untilTrustedMs(world) ?? Infinity) };
+  return { changes: [...unready, ...evictPod(pod, nowMs)], events };
 }
 
 /** When we may believe what is said of the node; undefined: now. */
-function trustedInMs({ health, nowMs }: PodOnNodeWorld): number | undefined {
+function untilTrustedMs({ health, nowMs }: PodOnNodeWorld): number | undefined {
   return isWatchedLongEnough(health, nowMs) ? undefined : health.sinceMs + GRACE_MS - nowMs;
 }
 
 /** When it has to go; undefined: never. */
-export function evictionMs({ pod, node, health, taintedSinceMs }: PodOnNodeWorld): number | undefined {
+export function evictionTimeMs({ pod, node, health, taintedSinceMs }: PodOnNodeWorld): number | undefined {
   let dueMs: number | undefined;
   for (const taint of node.spec?.taints ?? []) {
     if (taint.effect !== 'NoExecute') continue;
@@ -78,9 +82,9 @@ function toleratedSeconds(tolerations: readonly Toleration[], taint: Taint): num
   return toleration === undefined ? 0 : toleration.tolerationSeconds;
 }
 
-function eviction({ metadata }: Stored<Pod>, nowMs: number): Change[] {
+function evictPod({ metadata }: Stored<EnginePod>, nowMs: number): Change[] {
   const { namespace, name, uid } = metadata;
-  const target = { type: PODS, name: { namespace, name }, uid };
+  const target = { type: ENGINE_PODS, name: { namespace, name }, uid };
   const condition = {
     type: 'DisruptionTarget',
     status: 'True',
@@ -99,25 +103,25 @@ function eviction({ metadata }: Stored<Pod>, nowMs: number): Change[] {
 /** Who is cut off may still run, but nobody should rely on it. A node that only says so itself may differ later. */
 function markNotReady({ pod, node, health, nowMs }: PodOnNodeWorld): Change[] {
   const ready = findCondition(pod.status?.conditions, 'Ready');
-  const nodeReady = readyOf(node);
+  const nodeReady = readyCondition(node);
   if (ready?.status !== 'True' || nodeReady === undefined || nodeReady.status === 'True') return [];
   const since = ready.lastTransitionTime ?? '';
-  const meant =
+  const isConclusive =
     nodeReady.status === 'Unknown' ? isWatchedLongEnough(health, nowMs) : since <= (nodeReady.lastTransitionTime ?? '');
-  if (!meant) return [];
+  if (!isConclusive) return [];
   const { namespace, name, uid } = pod.metadata;
   const condition = { type: 'Ready', status: 'False', lastTransitionTime: timestamp(nowMs) };
   const patch = { type: 'strategic' as const, body: { status: { conditions: [condition] } } };
   const why = 'its node is not ready';
-  return [{ do: 'patch', type: PODS, name: { namespace, name }, uid, subresource: 'status', patch, why }];
+  return [{ do: 'patch', type: ENGINE_PODS, name: { namespace, name }, uid, subresource: 'status', patch, why }];
 }
 
-function told(marks: readonly Change[]): EventNote[] {
+function notReadyEvents(marks: readonly Change[]): EventNote[] {
   return marks.map(() => ({ type: 'Warning', reason: 'NodeNotReady', message: 'Node is not ready' }));
 }
 
-function cancelled({ pod, wasDoomed }: PodOnNodeWorld): EventNote[] {
+function cancellationEvents({ pod, wasEvictionPending }: PodOnNodeWorld): EventNote[] {
   const { namespace, name, deletionTimestamp } = pod.metadata;
-  if (!wasDoomed || deletionTimestamp !== undefined) return [];
+  if (!wasEvictionPending || deletionTimestamp !== undefined) return [];
   return [{ type: 'Normal', reason: EVICTION, message: `Cancelling deletion of Pod ${namespace}/${name}` }];
 }

@@ -2,13 +2,13 @@
 import type { Informer } from '#client/informer.ts';
 import {
   LEASE_NAMESPACE,
-  learnHealth,
+  updateHealth,
   type Lease,
   type NodeHealth,
   type Outage,
-  outageOf,
+  detectOutage,
 } from '#engine/controllers/node-lifecycle/health.ts';
-import type { Node } from '#engine/controllers/kinds.ts';
+import type { EngineNode } from '#engine/controllers/kinds.ts';
 import type { Taint } from '#engine/controllers/scheduler/kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
@@ -18,48 +18,48 @@ interface NodeRecord {
   readonly taintedMs: Map<string, number>;
 }
 
-export class NodeBook {
-  readonly #nodes: Informer<Node>;
+export class NodeRecords {
+  readonly #nodes: Informer<EngineNode>;
   readonly #leases: Informer<Lease>;
   readonly #records = new Map<string, NodeRecord>();
 
-  constructor({ nodes, leases }: { nodes: Informer<Node>; leases: Informer<Lease> }) {
+  constructor({ nodes, leases }: { nodes: Informer<EngineNode>; leases: Informer<Lease> }) {
     this.#nodes = nodes;
     this.#leases = leases;
   }
 
-  learn(node: Stored<Node>, nowMs: number): NodeHealth {
+  update(node: Stored<EngineNode>, nowMs: number): NodeHealth {
     const { name } = node.metadata;
     const known = this.#records.get(name);
-    const health = learnHealth(known?.health, node, this.#leases.get(`${LEASE_NAMESPACE}/${name}`), nowMs);
+    const health = updateHealth(known?.health, node, this.#leases.get(`${LEASE_NAMESPACE}/${name}`), nowMs);
     const record = known?.health.uid === health.uid ? known : { health, taintedMs: new Map<string, number>() };
     record.health = health;
     this.#records.set(name, record);
-    noteTaints(record.taintedMs, node.spec?.taints ?? [], nowMs);
+    recordTaints(record.taintedMs, node.spec?.taints ?? [], nowMs);
     return health;
   }
 
-  forget(name: string): void {
+  delete(name: string): void {
     this.#records.delete(name);
   }
 
   outage(nowMs: number): Outage {
-    const all = this.#nodes.list().map((node) => [node, this.learn(node, nowMs)] as const);
-    return outageOf(all, nowMs);
+    const all = this.#nodes.list().map((node) => [node, this.update(node, nowMs)] as const);
+    return detectOutage(all, nowMs);
   }
 
   taintedSinceMs(node: string, taint: Taint, nowMs: number): number {
     if (taint.timeAdded !== undefined) return Date.parse(taint.timeAdded);
-    return this.#records.get(node)?.taintedMs.get(keyOfTaint(taint)) ?? nowMs;
+    return this.#records.get(node)?.taintedMs.get(taintKey(taint)) ?? nowMs;
   }
 }
 
-function noteTaints(taintedMs: Map<string, number>, taints: readonly Taint[], nowMs: number): void {
-  const present = new Set(taints.filter(({ effect }) => effect === 'NoExecute').map(keyOfTaint));
+function recordTaints(taintedMs: Map<string, number>, taints: readonly Taint[], nowMs: number): void {
+  const present = new Set(taints.filter(({ effect }) => effect === 'NoExecute').map(taintKey));
   for (const key of taintedMs.keys()) if (!present.has(key)) taintedMs.delete(key);
   for (const key of present) if (!taintedMs.has(key)) taintedMs.set(key, nowMs);
 }
 
-function keyOfTaint({ key, value = '' }: Taint): string {
+function taintKey({ key, value = '' }: Taint): string {
   return `${key}=${value}`;
 }
