@@ -18,7 +18,7 @@ const deletion: Plan = {
       uid: 'job-uid',
       resourceVersion: '1',
       propagationPolicy: 'Foreground',
-      why: 'the Job finished long enough ago',
+      why: 'the TTL of the finished Job has expired',
     },
   ],
 };

@@ -1,7 +1,7 @@
 /**
- * The status of one PodDisruptionBudget: how many pods may be evicted now. Pure. Evictions (subresources/pod-eviction.ts)
- * take from it and note the pod in disruptedPods; the pod does not count as healthy from then on, until it is gone or two
- * minutes went by.
+ * Computes the status of one PodDisruptionBudget: how many pods may be evicted. Pure. An eviction
+ * (subresources/pod-eviction.ts) decrements disruptionsAllowed and records the pod in disruptedPods. The pod then does not
+ * count as healthy until it is deleted or two minutes have passed.
  */
 import type { PodDisruptionBudget, BudgetStatus } from '#engine/controllers/disruption/kinds.ts';
 import { countExpectedPods, type Scales } from '#engine/controllers/disruption/expected-pods.ts';
@@ -15,13 +15,13 @@ import type { Plan } from '#runtime/plan.ts';
 
 export interface BudgetWorld {
   readonly budget: Stored<PodDisruptionBudget>;
-  /** Those that its selector selects. */
+  /** The pods that the selector matches. */
   readonly pods: readonly Stored<EnginePod>[];
   readonly scales: Scales;
   readonly nowMs: number;
 }
 
-/** A pod whose eviction was allowed is expected to be deleted by then. */
+/** The time within which a pod is expected to be deleted after its eviction was allowed. */
 export const DELETION_TIMEOUT_MS = 2 * 60_000;
 
 const CONDITION = 'DisruptionAllowed';
@@ -64,7 +64,7 @@ export function decideBudget(world: BudgetWorld): Plan {
   return { status: { ...next }, changes: [], events, requeueAfterMs: recheckMs };
 }
 
-/** Whatever went wrong: nothing may be evicted until it is put right. */
+/** Returns a status that allows no eviction until the failure is resolved. */
 function buildFailedStatus(status: BudgetStatus, message: string, nowMs: number): Record<string, unknown> {
   const condition = {
     type: CONDITION,
@@ -74,18 +74,21 @@ function buildFailedStatus(status: BudgetStatus, message: string, nowMs: number)
     observedGeneration: status.observedGeneration,
   };
   const conditions = [...setCondition(status.conditions, condition, timestamp(nowMs))];
-  // The kind's schema fills in the counts that nobody knows yet.
+  // The schema requires these counts.
   const counts = { currentHealthy: 0, desiredHealthy: 0, expectedPods: 0 };
   return { ...counts, ...status, disruptionsAllowed: 0, conditions };
 }
 
-/** Pods that are gone, or under deletion, need no note any more; those that were not deleted in time count again. */
+/**
+ * Returns the disrupted pods that still have to be recorded. Pods that are deleted or under deletion are removed; pods that
+ * were not deleted in time count as healthy again.
+ */
 function remainingDisruptions({ budget, pods, nowMs }: BudgetWorld) {
-  const noted = new Map(Object.entries(budget.status?.disruptedPods ?? {}));
+  const recorded = new Map(Object.entries(budget.status?.disruptedPods ?? {}));
   const disruptedPods = new Map<string, string>();
   let recheckMs: number | undefined;
   for (const { metadata } of pods) {
-    const since = noted.get(metadata.name);
+    const since = recorded.get(metadata.name);
     if (since === undefined || metadata.deletionTimestamp !== undefined) continue;
     const leftMs = Date.parse(since) + DELETION_TIMEOUT_MS - nowMs;
     if (leftMs <= 0) continue;

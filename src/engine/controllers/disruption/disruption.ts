@@ -1,4 +1,4 @@
-/** Keeps the status of PodDisruptionBudgets, by which evictions are allowed or refused (decide-budget.ts). */
+/** Writes the status of PodDisruptionBudgets, which decides whether an eviction is allowed (decide-budget.ts). */
 import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';
 import { type BudgetWorld, decideBudget } from '#engine/controllers/disruption/decide-budget.ts';
@@ -22,7 +22,7 @@ export const disruptionController: EngineController = {
   },
 };
 
-/** As many pods as an owner wants are asked for where a budget counts in percent, or in pods that may be missing. */
+/** The scale of owners is read for budgets in percent or with maxUnavailable. */
 const SCALE_RECHECK: Recheck = {
   type: ANY_KIND,
   everyMs: 30_000,
@@ -60,26 +60,26 @@ function budgetDefinition({
   };
 }
 
-/** Without a selector it guards nothing, with an empty one the whole namespace. */
+/** Returns the selector of a budget. Without one it selects nothing; an empty one selects the whole namespace. */
 function selectorOf({ spec }: PodDisruptionBudget): readonly LabelRequirement[] | undefined {
   return spec?.selector && labelRequirementsOf(spec.selector);
 }
 
-/** The selectors of all budgets, compiled once, by namespace: every change of a pod asks for them. */
+/** The compiled selectors of all budgets by namespace. They are evaluated for every change of a pod. */
 class BudgetSelectors {
   readonly #byNamespace = new Map<string, Map<string, readonly LabelRequirement[]>>();
 
   update(key: string, budget: Stored<PodDisruptionBudget>, isPresent: boolean): void {
     const { namespace = '' } = budget.metadata;
-    const held = this.#byNamespace.get(namespace) ?? new Map<string, readonly LabelRequirement[]>();
+    const selectors = this.#byNamespace.get(namespace) ?? new Map<string, readonly LabelRequirement[]>();
     const selector = isPresent ? selectorOf(budget) : undefined;
-    if (selector === undefined) held.delete(key);
-    else held.set(key, selector);
-    if (held.size === 0) this.#byNamespace.delete(namespace);
-    else this.#byNamespace.set(namespace, held);
+    if (selector === undefined) selectors.delete(key);
+    else selectors.set(key, selector);
+    if (selectors.size === 0) this.#byNamespace.delete(namespace);
+    else this.#byNamespace.set(namespace, selectors);
   }
 
-  /** The keys of budgets that guard the pod. */
+  /** Returns the keys of the budgets that select the pod. */
   budgetsFor({ metadata }: EnginePod): string[] {
     const keys: string[] = [];
     for (const [key, selector] of this.#byNamespace.get(metadata.namespace ?? '') ?? []) {

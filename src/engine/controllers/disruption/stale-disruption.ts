@@ -1,4 +1,4 @@
-/** A pod that was marked for an eviction that never came is no target any more, after two minutes. Pure decision. */
+/** Resets condition DisruptionTarget of pods that were not evicted within two minutes. The decision is pure. */
 import type { Informer } from '#client/informer.ts';
 import { type EnginePod, ENGINE_PODS } from '#engine/controllers/kinds.ts';
 import { findCondition } from '#kube/conditions.ts';
@@ -14,7 +14,7 @@ export interface MarkedPodWorld {
 
 const STALE_MS = 2 * 60_000;
 const TARGET = 'DisruptionTarget';
-/** Nodes mark pods long before they end them. */
+/** The reason that nodes set. It is not reset, because nodes set it long before they end the pod. */
 const BY_NODE = 'TerminationByKubelet';
 
 export function decideMarkedPod({ pod, nowMs }: MarkedPodWorld): Plan {
@@ -31,7 +31,7 @@ export function decideMarkedPod({ pod, nowMs }: MarkedPodWorld): Plan {
     lastTransitionTime: timestamp(nowMs),
   };
   const patch = { type: 'strategic' as const, body: { status: { conditions: [condition] } } };
-  const why = 'the eviction that it was marked for did not happen';
+  const why = 'the pod was marked for eviction, but was not evicted';
   return {
     changes: [{ do: 'patch', type: ENGINE_PODS, name: { namespace, name }, uid, subresource: 'status', patch, why }],
   };

@@ -1,12 +1,12 @@
 /**
- * Garbage collection by ownerReferences: the shell around graph.ts (whom to look at), look.ts (what the API says) and
- * decide-*.ts (what to do). Nothing is remembered that is not in objects: after a crash the lists tell all of it again.
+ * Garbage collection by ownerReferences. Combines graph.ts (which objects to check), read-live.ts (their current state)
+ * and decide-*.ts (the decisions). All state is derived from the objects, so a restart only lists them again.
  *
- *   informers ──► graph ──► queue of uids ──► look ──► decide ──► apply ──┐
+ *   informers ──► graph ──► queue of uids ──► read ──► decide ──► apply ──┐
  *       ▲                                                                 │
- *       └──────────────────────── what was written ◄──────────────────────┘
+ *       └───────────────────────────── writes ◄───────────────────────────┘
  *
- * An object's turn ends when the informers show what it wrote, so that what follows from it is queued by then.
+ * Work on an object ends when the informers have delivered its writes. Objects that are affected by them are queued then.
  */
 import type { ObjectChange } from '#client/object-cache.ts';
 import type { EngineControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
@@ -33,11 +33,11 @@ import { MAX_CHANGES, type Plan } from '#runtime/plan.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 
 const NAME = 'garbage-collector';
-/** As kube-controller-manager's --concurrent-gc-syncs. */
+/** The default of --concurrent-gc-syncs of kube-controller-manager. */
 const CONCURRENCY = 20;
-/** How often a decision on an old state is made anew at once; after that it waits like a failure. */
+/** The number of immediate attempts after conflicts. After that the object is retried with backoff. */
 const MAX_ATTEMPTS = 5;
-/** Owners whose end was seen; asked only about kinds that are not served any more. */
+/** The maximum number of deleted owners to remember. Used only for owners of kinds that are no longer served. */
 const MAX_DELETED = 10_000;
 
 export const garbageCollector: EngineController = {
@@ -52,9 +52,9 @@ class Collector implements RunningController {
   readonly #graph = new DependencyGraph();
   readonly #monitors: Monitors;
   readonly #queue: WorkQueue;
-  readonly #look: LiveReadParts;
-  readonly #gone = new BoundedCache<string, true>({ maxEntries: MAX_DELETED, maxWeight: MAX_DELETED });
-  /** Before that, owners seem unknown that are only not listed yet. */
+  readonly #live: LiveReadParts;
+  readonly #deleted = new BoundedCache<string, true>({ maxEntries: MAX_DELETED, maxWeight: MAX_DELETED });
+  /** False until all kinds are listed. Before that, an owner may be unknown only because it is not listed yet. */
   #started = false;
 
   constructor(parts: EngineControllerParts) {
@@ -62,8 +62,8 @@ class Collector implements RunningController {
     this.#parts = parts;
     const log = parts.log.child({ controller: NAME });
     const kinds = new ServedKinds(registry);
-    const seenToGo = (uid: string) => this.#gone.get(uid) !== undefined && this.#graph.get(uid) === undefined;
-    this.#look = { reader: client, kinds, graph: this.#graph, wasDeleted: seenToGo, signal };
+    const wasDeleted = (uid: string) => this.#deleted.get(uid) !== undefined && this.#graph.get(uid) === undefined;
+    this.#live = { reader: client, kinds, graph: this.#graph, wasDeleted, signal };
     this.#queue = new WorkQueue({
       clock,
       concurrency: CONCURRENCY,
@@ -78,9 +78,9 @@ class Collector implements RunningController {
       clock,
       log,
       signal,
-      onChange: (type, change) => this.#changed(type, change),
-      onKindRemoved: (type) => this.#forget(type),
-      onComplete: () => this.#lookAtAll(),
+      onChange: (type, change) => this.#handleChange(type, change),
+      onKindRemoved: (type) => this.#removeKind(type),
+      onComplete: () => this.#enqueueEverything(),
     });
     this.#monitors.refresh();
     this.stopped = this.#run();
@@ -104,25 +104,25 @@ class Collector implements RunningController {
     await this.#monitors.stopped();
   }
 
-  #changed(type: ResourceType, { old, new: next }: ObjectChange<KubeObject>): void {
+  #handleChange(type: ResourceType, { old, new: next }: ObjectChange<KubeObject>): void {
     if (old !== undefined && old.metadata.uid !== next?.metadata.uid) {
       const { uid } = old.metadata;
-      if (this.#graph.hasDependents(uid)) this.#gone.set(uid, true, 1);
+      if (this.#graph.hasDependents(uid)) this.#deleted.set(uid, true, 1);
       this.#enqueueAll(this.#graph.remove(uid));
     }
     if (next !== undefined) this.#enqueueAll(this.#graph.set({ type, object: next }));
-    // Definitions are objects, too: this is how new kinds become known.
+    // The changed object may be a definition that adds or removes a kind.
     this.#monitors.refresh();
   }
 
-  #forget({ group, plural }: ResourceType): void {
+  #removeKind({ group, plural }: ResourceType): void {
     const uids = [...this.#graph.nodes()]
       .filter(({ type }) => type.group === group && type.plural === plural)
       .map(({ object }) => object.metadata.uid);
     for (const uid of uids) this.#enqueueAll(this.#graph.remove(uid));
   }
 
-  #lookAtAll(): void {
+  #enqueueEverything(): void {
     this.#started = true;
     for (const { object } of this.#graph.nodes()) this.#enqueueAll([object.metadata.uid]);
   }
@@ -137,7 +137,7 @@ class Collector implements RunningController {
       const duty = this.#graph.dutyOf(uid);
       if (duty === undefined) return {};
       try {
-        return await this.#do(duty, uid);
+        return await this.#perform(duty, uid);
       } catch (error) {
         if (!isStale(error)) throw error;
       }
@@ -145,23 +145,23 @@ class Collector implements RunningController {
     return { retry: true };
   }
 
-  async #do(duty: Duty, uid: string): Promise<WorkResult> {
-    const found = await readLiveObject(this.#look, this.#graph.get(uid)!);
-    // Gone: the watch will say so.
+  async #perform(duty: Duty, uid: string): Promise<WorkResult> {
+    const found = await readLiveObject(this.#live, this.#graph.get(uid)!);
+    // Deleted; the watch will deliver this.
     if (found === undefined) return {};
-    // After the look, during which kinds may have come: dependents that are not listed yet must not be overlooked. When
-    // all are, everything is looked at again.
-    if (duty !== 'judge' && !this.#monitors.isComplete) return {};
+    // Checked after the read, during which kinds may have been added. Dependents that are not listed yet must not be
+    // missed. Once all kinds are listed, every object is enqueued again.
+    if (duty !== 'checkOwners' && !this.#monitors.isComplete) return {};
     switch (duty) {
-      case 'judge':
-        return this.#judge(found);
+      case 'checkOwners':
+        return this.#checkOwners(found);
       case 'orphan': {
-        const dependents = await findDependents(this.#look, found, MAX_CHANGES);
+        const dependents = await findDependents(this.#live, found, MAX_CHANGES);
         return this.#apply(decideOrphan({ ...found, dependents }));
       }
       case 'release':
       case 'unblock': {
-        // The graph may have changed during the look.
+        // The graph may have changed during the read.
         const blocked = this.#graph.dutyOf(uid) !== 'release';
         return this.#apply(
           decideForeground({ ...found, isBlocked: blocked, cyclicOwners: this.#graph.cyclicOwnersOf(uid) }),
@@ -172,11 +172,11 @@ class Collector implements RunningController {
     }
   }
 
-  async #judge(found: CollectedObject): Promise<WorkResult> {
-    const owners = await observeOwners(this.#look, found);
+  async #checkOwners(found: CollectedObject): Promise<WorkResult> {
+    const owners = await observeOwners(this.#live, found);
     const dependents = this.#dependentsState(found.object.metadata.uid);
     const { plan, retryLater = false, invalidOwners } = decideDependent({ ...found, owners, dependents });
-    for (const reference of invalidOwners) this.#tell(found.object, reference);
+    for (const reference of invalidOwners) this.#reportInvalidOwner(found.object, reference);
     return { ...(await this.#apply(plan)), retry: retryLater };
   }
 
@@ -193,7 +193,7 @@ class Collector implements RunningController {
     return { afterMs: plan.requeueAfterMs };
   }
 
-  #tell(about: Stored, { apiVersion, kind, name, uid }: OwnerReference): void {
+  #reportInvalidOwner(about: Stored, { apiVersion, kind, name, uid }: OwnerReference): void {
     const { namespace = '' } = about.metadata;
     const owner = `[${apiVersion}/${kind}, namespace: ${namespace}, name: ${name}, uid: ${uid}]`;
     const message = `ownerRef ${owner} does not exist in namespace "${namespace}"`;

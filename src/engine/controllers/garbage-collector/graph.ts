@@ -1,13 +1,13 @@
 /**
- * Who depends on whom, by uid, as far as the watches have shown it. The graph only says which objects deserve a look;
- * whether an owner is really gone is asked of the API (look.ts).
+ * The dependency graph by uid, as delivered by the watches. It only determines which objects have to be checked. Whether
+ * an owner exists is asked of the API (read-live.ts).
  *
  * Duties of an object, at most one at a time:
  *
- *   judge    it has an owner that is unknown here, is somewhere else than the reference says, or waits for it to go
- *   orphan   it is under deletion and its dependents are to lose their references first
- *   release  it waits for dependents in foreground deletion, and none blocks it any more
- *   unblock  it waits for dependents that wait, in a circle, for it
+ *   checkOwners  it has an owner that is unknown, does not match the reference, or waits for the object's deletion
+ *   orphan       it is under deletion, and its dependents must lose their references first
+ *   release      it is in foreground deletion, and no dependent blocks it
+ *   unblock      it is in foreground deletion, and waits for dependents that wait for it in a cycle
  */
 import { deepEqual } from '#kube/deep.ts';
 import { parseApiVersion, type OwnerReference, type ResourceType, type Stored } from '#kube/meta.ts';
@@ -23,10 +23,10 @@ export interface GraphNode {
   readonly object: Stored;
 }
 
-export type Duty = 'judge' | 'orphan' | 'release' | 'unblock';
+export type Duty = 'checkOwners' | 'orphan' | 'release' | 'unblock';
 
 interface Dependents {
-  /** The uid of a dependent, and whether it blocks the owner's foreground deletion. */
+  /** By the uid of the dependent: true if it blocks the foreground deletion of the owner. */
   readonly blocking: Map<string, boolean>;
   blockers: number;
 }
@@ -35,7 +35,7 @@ const NO_REFERENCES: readonly OwnerReference[] = [];
 
 export class DependencyGraph {
   readonly #nodes = new Map<string, GraphNode>();
-  /** By the uid of the owner, whether that is known or not. */
+  /** By the uid of the owner, which need not be in the graph. */
   readonly #dependents = new Map<string, Dependents>();
 
   get size(): number {
@@ -58,7 +58,7 @@ export class DependencyGraph {
     return this.#dependents.has(uid);
   }
 
-  /** A new object or a new state of one. The result: whose duties this may have changed. */
+  /** Adds or updates an object. Returns the uids whose duties may have changed. */
   set(node: GraphNode): string[] {
     const { uid } = node.object.metadata;
     const old = this.#nodes.get(uid);
@@ -79,7 +79,7 @@ export class DependencyGraph {
     return [...affected];
   }
 
-  /** It is gone, or not seen any more. The result: whose duties this may have changed. */
+  /** Removes an object. Returns the uids whose duties may have changed. */
   remove(uid: string): string[] {
     const node = this.#nodes.get(uid);
     if (node === undefined) return [];
@@ -102,31 +102,32 @@ export class DependencyGraph {
       return this.cyclicOwnersOf(uid).length > 0 ? 'unblock' : undefined;
     }
     if (isBeingDeleted(object)) return undefined;
-    return referencesOf(node).some((reference) => this.#isSuspect(reference, node)) ? 'judge' : undefined;
+    return referencesOf(node).some((reference) => this.#needsOwnerCheck(reference, node)) ? 'checkOwners' : undefined;
   }
 
-  /** Owners that wait for this object and that it, over however many steps, waits for itself. */
+  /** Returns the owners that wait for this object and that the object waits for, directly or indirectly. */
   cyclicOwnersOf(uid: string): string[] {
-    return this.#waitedOwners(uid).filter((owner) => this.#waitsAbove(owner, uid));
+    return this.#blockedOwners(uid).filter((owner) => this.#isReachable(owner, uid));
   }
 
-  /** Whether the object of that uid is somewhere else than an owner of this dependent could be. */
+  /** Reports whether the object with the uid of this reference is in another namespace than the dependent. */
   isInOtherNamespace({ uid }: OwnerReference, namespace: string | undefined): boolean {
     const owner = this.#nodes.get(uid);
     return owner !== undefined && owner.type.namespaced && owner.object.metadata.namespace !== namespace;
   }
 
-  #isSuspect(reference: OwnerReference, { object }: GraphNode): boolean {
+  #needsOwnerCheck(reference: OwnerReference, { object }: GraphNode): boolean {
     const owner = this.#nodes.get(reference.uid);
     if (owner === undefined || isInForegroundDeletion(owner.object)) return true;
     if (this.isInOtherNamespace(reference, object.metadata.namespace)) return true;
-    // The version may be another one: it is the same object.
+    // The version is not compared: versions of a kind are the same objects.
     const { group } = parseApiVersion(reference.apiVersion);
     const { type, object: found } = owner;
     return group !== type.group || reference.kind !== type.kind || reference.name !== found.metadata.name;
   }
 
-  #waitedOwners(uid: string): string[] {
+  /** Returns the owners in foreground deletion that this object blocks. */
+  #blockedOwners(uid: string): string[] {
     const node = this.#nodes.get(uid);
     if (node === undefined) return [];
     const waits = ({ uid: owner, blockOwnerDeletion }: OwnerReference) => {
@@ -136,12 +137,12 @@ export class DependencyGraph {
     return referencesOf(node).flatMap((reference) => (waits(reference) ? [reference.uid] : []));
   }
 
-  /** Upwards, because an object has few owners and perhaps thousands of dependents. */
-  #waitsAbove(start: string, goal: string): boolean {
+  /** Searches from object to owner, because an object has few owners but may have thousands of dependents. */
+  #isReachable(start: string, goal: string): boolean {
     const seen = new Set([start]);
     for (const uid of seen) {
       if (uid === goal) return true;
-      for (const owner of this.#waitedOwners(uid)) seen.add(owner);
+      for (const owner of this.#blockedOwners(uid)) seen.add(owner);
     }
     return false;
   }
@@ -172,7 +173,7 @@ export function referencesOf({ object }: Pick<GraphNode, 'object'>): readonly Ow
   return object.metadata.ownerReferences ?? NO_REFERENCES;
 }
 
-/** How an object's end stands, as far as others care. */
+/** Returns the state of an object's deletion that affects its owners and dependents. */
 function deletionState({ object }: GraphNode): string {
   if (isOrphaning(object)) return 'orphaning';
   if (isInForegroundDeletion(object)) return 'waiting';

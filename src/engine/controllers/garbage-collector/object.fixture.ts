@@ -1,4 +1,4 @@
-/** Objects and references for the tests of the collector; uids are made of names. */
+/** Objects and references for the tests of the collector. Uids are derived from names. */
 import type { CollectedObject } from '#engine/controllers/garbage-collector/owner-patches.ts';
 import type { ObjectMeta, OwnerReference, ResourceType, Stored } from '#kube/meta.ts';
 

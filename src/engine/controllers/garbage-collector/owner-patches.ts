@@ -1,6 +1,6 @@
 /**
- * What the collector writes into objects. Merge patches with the revision that was looked at: every kind takes them,
- * and a change that came in between is a conflict instead of being overwritten.
+ * The patches that the collector applies to objects. They are merge patches, which every kind supports, with the observed
+ * resourceVersion, so that a concurrent change causes a conflict instead of being overwritten.
  */
 import type { OwnerReference, ResourceType, Stored } from '#kube/meta.ts';
 import type { PatchChange } from '#runtime/plan.ts';
@@ -10,7 +10,7 @@ export interface CollectedObject {
   readonly object: Stored;
 }
 
-/** Null where the list is empty: the field goes. */
+/** Returns null for an empty list, which removes the field. */
 const orNull = <T>(list: readonly T[]) => (list.length > 0 ? list : null);
 
 function patchMetadata({ type, object }: CollectedObject, fields: object, why: string): PatchChange {

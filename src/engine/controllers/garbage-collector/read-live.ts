@@ -1,4 +1,4 @@
-/** What the API says right now of an object and its owners. The graph may be late; a delete is decided on this only. */
+/** Reads the current state of an object and its owners from the API. Deletes are decided on this, because the graph may lag. */
 import type { ObjectName, Reader } from '#client/client.ts';
 import type { OwnerObservation, OwnerState } from '#engine/controllers/garbage-collector/decide-dependent.ts';
 import { referencesOf, type DependencyGraph, type GraphNode } from '#engine/controllers/garbage-collector/graph.ts';
@@ -12,12 +12,12 @@ export interface LiveReadParts {
   readonly reader: Pick<Reader, 'get' | 'list'>;
   readonly kinds: ServedKinds;
   readonly graph: DependencyGraph;
-  /** Whether a watch has shown the end of an object of that uid. */
+  /** Reports whether a watch has delivered the deletion of the object with this uid. */
   wasDeleted(uid: string): boolean;
   readonly signal: AbortSignal;
 }
 
-/** The very object that the node stands for; undefined when there is none any more. */
+/** Reads the object of a node; undefined if it was deleted or replaced by another one. */
 export async function readLiveObject(
   parts: LiveReadParts,
   { type, object }: GraphNode,
@@ -49,7 +49,7 @@ async function ownerStateOf(
   namespace: string | undefined,
 ): Promise<OwnerState> {
   const type = parts.kinds.find(reference);
-  // A kind that goes takes its objects along, and then there is nobody left to ask.
+  // The objects of a kind are deleted with the kind. Afterwards only the watch's record tells.
   if (type === undefined) return parts.wasDeleted(reference.uid) ? 'absent' : 'unserved';
   if (type.namespaced && namespace === undefined) return 'invalid';
   const owner = await getObject(parts, type, { name: reference.name, namespace });
@@ -66,7 +66,7 @@ async function getObject(
     const where = type.namespaced ? { name, namespace } : { name };
     return metadataOnly(await reader.get(type, where, { signal }));
   } catch (error) {
-    // Without the name it is not the object but the kind that is not there: that says nothing.
+    // Without the name in the details, the kind is missing, not the object. That does not tell whether the object exists.
     if (isApiError(error, 'NotFound') && error.details?.name === name) return undefined;
     throw error;
   }
@@ -75,8 +75,8 @@ async function getObject(
 const PAGE = 500;
 
 /**
- * Objects that refer to an owner which is to leave them behind. First those that the graph knows. When it knows none
- * any more, the API is asked: a dependent that a watch has not shown yet would otherwise be collected.
+ * Returns objects that refer to an owner whose dependents are to be orphaned. Those in the graph come first. If it has
+ * none, the API is asked, because a dependent that no watch has delivered yet would otherwise be deleted.
  */
 export async function findDependents(
   parts: LiveReadParts,
@@ -88,7 +88,7 @@ export async function findDependents(
   if (known.length > 0) return known;
   const found: CollectedObject[] = [];
   for (const type of parts.kinds.collectable()) {
-    // What an owner in a namespace owns is in that namespace.
+    // The dependents of a namespaced owner are in the same namespace.
     if (owner.type.namespaced && !type.namespaced) continue;
     await collectDependents(parts, type, { uid, namespace, atMost }, found);
   }

@@ -6,12 +6,12 @@ import { aJob, aPod, aWorld } from '#engine/controllers/job/job-world.fixture.ts
 import { TRACKING_FINALIZER } from '#engine/controllers/job/kinds.ts';
 import type { Change } from '#runtime/plan.ts';
 
-const leavingJob = aJob({}, {}, { deletionTimestamp: '2026-01-01T00:00:00Z' });
+const deletingJob = aJob({}, {}, { deletionTimestamp: '2026-01-01T00:00:00Z' });
 
 const cases: Record<string, { job?: ReturnType<typeof aJob>; pod: ReturnType<typeof aPod>; adopts: boolean }> = {
   'takes over a pod that it selects': { pod: aPod('a'), adopts: true },
-  'takes over nothing while it is being deleted': { job: leavingJob, pod: aPod('a'), adopts: false },
-  'leaves a pod that is being deleted': { pod: aPod('a', { leaving: true }), adopts: false },
+  'takes over nothing while it is being deleted': { job: deletingJob, pod: aPod('a'), adopts: false },
+  'leaves a pod that is being deleted': { pod: aPod('a', { deleting: true }), adopts: false },
 };
 for (const [name, { job = aJob(), pod, adopts }] of Object.entries(cases)) {
   test(`a Job ${name}`, () => {

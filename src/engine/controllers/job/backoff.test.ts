@@ -30,7 +30,7 @@ test('a success makes up for the failures before it', () => {
 });
 
 test('after a restart it learns from pods that were counted, but not from those that were taken away', () => {
-  const takenAway = aPod('b', { phase: 'Failed', counted: true, leaving: true });
+  const takenAway = aPod('b', { phase: 'Failed', counted: true, deleting: true });
   assert.equal(jobBackoffMs(learnFailures(undefined, [failed('a', 5, true), takenAway], spec), NOW_MS), 5000);
   assert.equal(jobBackoffMs(learnFailures(NO_FAILURES, [failed('a', 5, true)], spec), NOW_MS), 0);
 });

@@ -1,14 +1,14 @@
 /**
- * A pod as a Job makes it. Its name ends in five characters as everywhere in Kubernetes, but they are drawn from the
- * Job's uid and the number of its turn: who decides twice on the same state names the same pod, and the second create
- * finds it there.
+ * Builds the pods of a Job. As in Kubernetes, the name ends with five characters, but they are a hash of the Job's uid and
+ * an attempt number: two decisions on the same state choose the same name, and the second create fails with
+ * AlreadyExists.
  */
 import { type EnginePod } from '#engine/controllers/kinds.ts';
 import { isIndexed, type BatchJob, TRACKING_FINALIZER } from '#engine/controllers/job/kinds.ts';
 import { INDEX_KEY } from '#engine/controllers/job/pod-state.ts';
 import type { Stored } from '#kube/meta.ts';
 
-/** So that the whole fits into a label. */
+/** Limits the name to the length of a label value. */
 const MAX_BASE_LENGTH = 58;
 const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 const SUFFIX_LENGTH = 5;
@@ -16,12 +16,12 @@ const INDEX_VARIABLE = 'JOB_COMPLETION_INDEX';
 
 export interface NewPod {
   readonly name: string;
-  /** With completionMode Indexed. */
+  /** Set with completionMode Indexed. */
   readonly index?: number;
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** Free names, beginning with that turn. */
+/** Yields unused pod names, starting with the given attempt number. */
 export function* freeNames(
   job: Stored<BatchJob>,
   index: number | undefined,
@@ -44,7 +44,7 @@ function nameBase({ metadata }: Stored<BatchJob>, index: number | undefined): st
   return metadata.name.slice(0, MAX_BASE_LENGTH - end.length) + end;
 }
 
-/** FNV-1a, with the last mix of MurmurHash3, so that turns that differ in a digit share nothing. */
+/** FNV-1a with the finalizer of MurmurHash3, so that attempt numbers that differ in one digit give unrelated suffixes. */
 function hashSuffix(text: string): string {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
@@ -62,7 +62,7 @@ function hashSuffix(text: string): string {
 export function buildPod(job: Stored<BatchJob>, { name, index, annotations }: NewPod): EnginePod {
   const { template } = job.spec;
   const own = template.metadata ?? {};
-  const ofIndex: Record<string, string> = index === undefined ? {} : { [INDEX_KEY]: String(index) };
+  const indexEntry: Record<string, string> = index === undefined ? {} : { [INDEX_KEY]: String(index) };
   const finalizers = new Set([...(own.finalizers ?? []), TRACKING_FINALIZER]);
   return {
     apiVersion: 'v1',
@@ -71,8 +71,8 @@ export function buildPod(job: Stored<BatchJob>, { name, index, annotations }: Ne
       name,
       generateName: nameBase(job, index),
       namespace: job.metadata.namespace,
-      labels: { ...own.labels, ...ofIndex },
-      annotations: { ...own.annotations, ...ofIndex, ...annotations },
+      labels: { ...own.labels, ...indexEntry },
+      annotations: { ...own.annotations, ...indexEntry, ...annotations },
       finalizers: [...finalizers],
       ownerReferences: [ownerReference(job)],
     },

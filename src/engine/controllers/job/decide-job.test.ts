@@ -94,12 +94,12 @@ const cases: Record<string, Case> = {
     status: { succeeded: 1 },
   },
   'takes a deleted pod for failed': {
-    world: aWorld(aJob(), [aPod('a', { leaving: true })]),
+    world: aWorld(aJob(), [aPod('a', { deleting: true })]),
     want: ['release a', 'create 1'],
     status: { terminating: 1, uncountedTerminatedPods: { failed: ['uid-a'] } },
   },
   'waits for the end of a deleted pod where it is told to': {
-    world: aWorld(aJob({ podReplacementPolicy: 'Failed' }), [aPod('a', { leaving: true })]),
+    world: aWorld(aJob({ podReplacementPolicy: 'Failed' }), [aPod('a', { deleting: true })]),
     want: [],
     status: { terminating: 1, uncountedTerminatedPods: {} },
   },
@@ -133,7 +133,7 @@ const cases: Record<string, Case> = {
   },
   'does not complete while a pod is on its way out': {
     world: aWorld(aJob({}, { conditions: [holding('SuccessCriteriaMet')], succeeded: 1 }), [
-      aPod('b', { leaving: true, counted: true }),
+      aPod('b', { deleting: true, counted: true }),
     ]),
     want: [],
     standing: ['SuccessCriteriaMet'],
@@ -221,7 +221,7 @@ const cases: Record<string, Case> = {
     want: ['patch o'],
   },
   'leaves a pod of nobody that is on its way out': {
-    world: aWorld(aJob(), [aPod('a')], { orphans: [aPod('o', { leaving: true })] }),
+    world: aWorld(aJob(), [aPod('a')], { orphans: [aPod('o', { deleting: true })] }),
     want: [],
   },
   'makes the first missing indexes': {

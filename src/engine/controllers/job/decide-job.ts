@@ -1,9 +1,9 @@
 /**
  * Decides the next step for one Job that has not finished. Pure.
  *
- * The status goes first, with the uids of ended pods in it; only then their finalizers. A pod to take away loses its
- * finalizer before it is deleted, so that nobody takes it for failed; a pod of a Job that ends is deleted first, and
- * counts as failed where the Job fails.
+ * The status is written first, with the uids of ended pods; their finalizers are removed afterwards. A surplus pod loses
+ * its finalizer before it is deleted, so that it does not count as failed. The pods of a Job that ends are deleted first,
+ * and count as failed if the Job fails.
  */
 import { buildPod, type NewPod } from '#engine/controllers/job/build-pod.ts';
 import { adoptOrphans, releaseUnselected, removeTracking } from '#engine/controllers/job/adoption.ts';
@@ -21,7 +21,7 @@ import type { Change, Plan } from '#runtime/plan.ts';
 
 export function decideJob(world: JobWorld): Plan {
   const claims = [...releaseUnselected(world), ...adoptOrphans(world)];
-  // Whose pods they are is settled first: the rest counts them.
+  // Ownership is written first, because everything else counts the owned pods.
   if (claims.length > 0) return { changes: claims };
   const tally = tallyPods(world);
   const ending = decideEnding(world, tally);
@@ -37,8 +37,10 @@ export function decideJob(world: JobWorld): Plan {
     events,
     changes: [
       ...toDelete.map(deletePod),
-      ...released.map((pod) => removeTracking(pod, 'the pod is in the books of its Job')),
-      ...pods.remove.filter(isTracked).map((pod) => removeTracking(pod, 'the pod is to go and is not to count')),
+      ...released.map((pod) => removeTracking(pod, 'the pod is recorded in the status of its Job')),
+      ...pods.remove
+        .filter(isTracked)
+        .map((pod) => removeTracking(pod, 'the pod is deleted and must not count as failed')),
       ...pods.remove.map(deletePod),
       ...pods.create.map((pod) => createPod(world, pod)),
     ],

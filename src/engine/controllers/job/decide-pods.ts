@@ -1,6 +1,6 @@
 /**
- * Which pods of a Job that goes on are too many and which are missing. Never both at once: what is made depends on what
- * is left. Pods that are taken away here leave the books, too: they did not fail.
+ * Decides which pods of a running Job are deleted or created. One plan never does both, because the pods to create depend
+ * on those that remain. Pods that are deleted here do not count as failed.
  */
 import { jobBackoffMs } from '#engine/controllers/job/backoff.ts';
 import { freeNames, type NewPod } from '#engine/controllers/job/build-pod.ts';
@@ -19,27 +19,27 @@ import {
 import type { Tally } from '#engine/controllers/job/tally.ts';
 import type { Stored } from '#kube/meta.ts';
 
-/** How many of them one plan makes or takes away. */
+/** The maximum number of pods that one plan creates or deletes. */
 export const MAX_PODS = 30;
 
 export interface PodPlan {
   readonly remove: readonly Stored<EnginePod>[];
   readonly create: readonly NewPod[];
-  /** More are missing, but not before this time. */
+  /** Set if more pods are missing, but may be created only after this time. */
   readonly waitMs?: number;
 }
 
 export const NO_PODS: PodPlan = { remove: [], create: [] };
 
-/** `replaced`: the failed pods whose indexes are to be tried again. */
+/** `replaced` contains the failed pods whose indexes are to be tried again. */
 export function decidePods(world: JobWorld, tally: Tally, replaced: ReadonlyMap<number, EnginePod>): PodPlan {
   const { job } = world;
   if (job.metadata.deletionTimestamp !== undefined) return NO_PODS;
   const wanted = countWantedActive(world, tally);
   const remove = findSurplus(world, tally.active, wanted);
   if (remove.length > 0) return { remove: remove.slice(0, MAX_PODS), create: [] };
-  const leaving = replacesEndedPodsOnly(job.spec) ? tally.terminating : 0;
-  const missing = Math.min(wanted - tally.active.length - leaving, MAX_PODS);
+  const terminating = replacesEndedPodsOnly(job.spec) ? tally.terminating : 0;
+  const missing = Math.min(wanted - tally.active.length - terminating, MAX_PODS);
   if (missing <= 0) return NO_PODS;
   return isIndexed(job.spec) ? createIndexed(world, tally, missing, replaced) : createNonIndexed(world, tally, missing);
 }
@@ -47,7 +47,7 @@ export function decidePods(world: JobWorld, tally: Tally, replaced: ReadonlyMap<
 function countWantedActive({ job: { spec } }: JobWorld, { active, succeeded }: Tally): number {
   const { parallelism = 1, completions, suspend } = spec;
   if (suspend === true) return 0;
-  // Of a work queue's pods one has seen the end of the work: the others may finish, and no more are needed.
+  // A work queue: once a pod has succeeded, the queue is done. The other pods may finish, and no more are created.
   if (completions === undefined) return succeeded > 0 ? active.length : parallelism;
   return Math.max(0, Math.min(completions - succeeded, parallelism));
 }
@@ -58,7 +58,7 @@ function findSurplus(
   wanted: number,
 ): Stored<EnginePod>[] {
   const ordered = active.toSorted((a, b) => progressRank(a) - progressRank(b));
-  // Without its finalizer an active pod is one that we began to take away, and its end would go unseen.
+  // An active pod without the finalizer is one whose deletion was interrupted. Its end would not be counted.
   const remove = ordered.filter((pod) => !isTracked(pod));
   const left = ordered.filter(isTracked);
   if (isIndexed(spec)) {
@@ -74,7 +74,7 @@ function findSurplus(
   return [...remove, ...left.slice(0, Math.max(0, left.length - wanted))];
 }
 
-/** Those go first that have come least far. */
+/** Pods that made the least progress are deleted first. */
 function progressRank(pod: EnginePod): number {
   const scheduled = pod.spec.nodeName ? 1 : 0;
   const running = pod.status?.phase === 'Running' ? 2 : 0;
@@ -85,7 +85,7 @@ function createNonIndexed(world: JobWorld, tally: Tally, missing: number): PodPl
   const { job, failures, nowMs } = world;
   const waitMs = jobBackoffMs(failures, nowMs);
   if (waitMs > 0) return { ...NO_PODS, waitMs };
-  // The turns of those who have ended are over: their names are not given again.
+  // Attempt numbers start after those of ended pods, whose names are not used again.
   const names = freeNames(job, undefined, tally.succeeded + tally.failed, world.isTaken);
   return { remove: [], create: Array.from({ length: missing }, () => ({ name: names.next().value })) };
 }
@@ -101,8 +101,8 @@ function createIndexed(
   const perIndex = spec.backoffLimitPerIndex !== undefined;
   const allWaitMs = perIndex ? 0 : jobBackoffMs(failures, nowMs);
   if (allWaitMs > 0) return { ...NO_PODS, waitMs: allWaitMs };
-  const leaving = replacesEndedPodsOnly(spec) ? pods.filter(isTerminatingPod) : [];
-  const busy = indexesIn([...tally.active, ...leaving], spec);
+  const terminating = replacesEndedPodsOnly(spec) ? pods.filter(isTerminatingPod) : [];
+  const busy = indexesIn([...tally.active, ...terminating], spec);
   const settled = unionOf(tally.completedIndexes, tally.failedIndexes ?? [], busy);
   const create: NewPod[] = [];
   let waitMs = Infinity;

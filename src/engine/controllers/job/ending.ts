@@ -1,9 +1,9 @@
 /**
- * Whether a Job ends, and how. What was said once stands: a Job that has met its criteria does not fail any more, and
- * one that is to fail does not succeed.
+ * Decides whether and how a Job ends. A recorded decision is final: a Job with SuccessCriteriaMet cannot fail, and one
+ * with FailureTarget cannot succeed.
  *
- *   running ──► SuccessCriteriaMet ──► pods gone and counted ──► Complete
- *      └──────► FailureTarget ───────► pods gone and counted ──► Failed
+ *   running ──► SuccessCriteriaMet ──► all pods ended and counted ──► Complete
+ *      └──────► FailureTarget ───────► all pods ended and counted ──► Failed
  */
 import { matchFailurePolicy } from '#engine/controllers/job/failure-policy.ts';
 import { countIndexes, countShared, parseIndexes } from '#engine/controllers/job/indexes.ts';
@@ -16,7 +16,7 @@ export interface JobEnding {
   readonly type: 'SuccessCriteriaMet' | 'FailureTarget';
   readonly reason: string;
   readonly message: string;
-  /** It is in the status already. */
+  /** True if the status already contains it. */
   readonly isRecorded?: boolean;
 }
 
@@ -67,7 +67,7 @@ function failByBackoffLimit(world: JobWorld, tally: Tally): JobEnding | undefine
   return failJob('BackoffLimitExceeded', 'Job has reached the specified backoff limit');
 }
 
-/** With OnFailure the node starts the containers again, and their restarts are the failures. */
+/** With restartPolicy OnFailure the node restarts the containers. Restarts then count as failures. */
 function restartedTooOften({ job: { spec }, pods }: JobWorld, limit: number): boolean {
   if (spec.template.spec?.restartPolicy !== 'OnFailure') return false;
   let restarts = 0;
@@ -84,10 +84,10 @@ function failByDeadline(world: JobWorld): JobEnding | undefined {
   return failJob('DeadlineExceeded', 'Job was active longer than specified deadline');
 }
 
-/** How long the Job may still be active; without end if nobody says. */
+/** Returns how long the Job may still be active; Infinity without a deadline. */
 export function deadlineMs({ job: { spec, status }, nowMs }: JobWorld): number {
   if (spec.activeDeadlineSeconds === undefined || spec.suspend === true) return Infinity;
-  // Who resumes starts the time anew.
+  // The deadline starts again when a Job is resumed.
   const resumed = findCondition(status?.conditions, 'Suspended')?.status === 'True';
   const startMs = status?.startTime === undefined || resumed ? nowMs : Date.parse(status.startTime);
   return startMs + spec.activeDeadlineSeconds * 1000 - nowMs;
@@ -117,7 +117,7 @@ function succeedByPolicy({ job: { spec } }: JobWorld, { completedIndexes }: Tall
   return index < 0 ? undefined : completeJob('SuccessPolicy', `Matched rules at index ${index}`);
 }
 
-/** Without a wanted number the first success is the sign for all, and those who run may finish. */
+/** Without `completions`, one success is enough. Pods that still run may finish. */
 function succeedByCompletions({ job: { spec } }: JobWorld, { succeeded, active }: Tally): JobEnding | undefined {
   if (active.length > 0 || succeeded < (spec.completions ?? 1)) return undefined;
   return completeJob('CompletionsReached', 'Reached expected number of succeeded pods');

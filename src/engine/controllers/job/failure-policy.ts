@@ -1,4 +1,4 @@
-/** What a Job's podFailurePolicy says of a failed pod. Pure. */
+/** Evaluates the podFailurePolicy of a Job for a failed pod. Pure. */
 import type { EnginePod } from '#engine/controllers/kinds.ts';
 import type { JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
 
@@ -7,15 +7,15 @@ type Rule = Policy['rules'][number];
 type ContainerStatus = NonNullable<NonNullable<EnginePod['status']>['containerStatuses']>[number];
 
 export interface FailurePolicyMatch {
-  /** Absent where no rule matches: then the failure counts. */
+  /** undefined if no rule matches. The failure then counts. */
   readonly action?: Rule['action'];
-  /** Why the whole Job fails; with FailJob only. */
+  /** Why the whole Job fails. Set with FailJob only. */
   readonly message?: string;
 }
 
 const NO_RULE: FailurePolicyMatch = {};
 
-/** The first rule that matches decides. */
+/** Returns the result of the first rule that matches. */
 export function matchFailurePolicy(policy: Policy | undefined, pod: EnginePod): FailurePolicyMatch {
   for (const [index, rule] of (policy?.rules ?? []).entries()) {
     const found = matchRule(rule, pod);
@@ -26,12 +26,12 @@ export function matchFailurePolicy(policy: Policy | undefined, pod: EnginePod): 
   return NO_RULE;
 }
 
-/** Whether it adds to the failures that the backoffLimit bounds. */
+/** Reports whether the failure counts towards the backoffLimit. */
 export function countsAsFailure(policy: Policy | undefined, pod: EnginePod): boolean {
   return matchFailurePolicy(policy, pod).action !== 'Ignore';
 }
 
-/** What of the pod fits the rule, in words; undefined if nothing. */
+/** Returns why the rule matches the pod, as text for a message, or undefined. */
 function matchRule({ onExitCodes, onPodConditions }: Rule, pod: EnginePod): string | undefined {
   const { namespace, name } = pod.metadata;
   if (onExitCodes !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * backoffLimitPerIndex: each pod carries in annotations how often its index failed before it. The last failed pod of an
- * index is therefore kept until its replacement, which takes the count over, is there.
+ * backoffLimitPerIndex: annotations of a pod contain how often its index failed before. The last failed pod of an index is
+ * kept until its replacement exists, which takes over the count.
  */
 import { countsAsFailure } from '#engine/controllers/job/failure-policy.ts';
 import { hasIndex } from '#engine/controllers/job/indexes.ts';
@@ -24,14 +24,14 @@ function allFailures(pod: EnginePod): number {
   return readCount(pod, COUNT_KEY) + readCount(pod, IGNORED_COUNT_KEY);
 }
 
-/** Anybody may write annotations: what is no count is none. */
+/** Returns 0 for an invalid annotation. Users can write annotations. */
 function readCount({ metadata }: EnginePod, key: string): number {
   const text = metadata.annotations?.[key] ?? '';
   const value = /^[0-9]{1,10}$/.test(text) ? Number(text) : 0;
   return value <= INT32_MAX ? value : 0;
 }
 
-/** For each index that is to be tried again, the pod to take over from. */
+/** Returns the last failed pod of each index that is to be tried again. */
 export function lastFailedPods({ job, pods }: JobWorld, tally: Tally): ReadonlyMap<number, Stored<EnginePod>> {
   const { spec } = job;
   const last = new Map<number, Stored<EnginePod>>();
@@ -56,7 +56,7 @@ export function indexWaitMs(replaced: EnginePod | undefined, nowMs: number): num
   return backoffRemainingMs(allFailures(replaced) + 1, finishedAtMs(replaced), nowMs);
 }
 
-/** The annotations of the pod that takes over. */
+/** Returns the failure count annotations of a new pod. */
 export function inheritedFailures(spec: JobSpec, replaced: EnginePod | undefined): Record<string, string> {
   if (spec.backoffLimitPerIndex === undefined) return {};
   if (replaced === undefined) return { [COUNT_KEY]: '0' };

@@ -1,6 +1,6 @@
 /**
- * batch/v1 Jobs: observes a Job and its pods, decides (decide-job.ts), and remembers how pods ended while it must wait.
- * Pods are run by others, who report in their status; Jobs with a `managedBy` of somebody else are left alone.
+ * The controller of batch/v1 Jobs: observes a Job and its pods, decides (decide-job.ts), and remembers failures for the
+ * backoff. Node agents run the pods. Jobs with the `managedBy` of another controller are ignored.
  */
 import type { Reader } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
@@ -12,11 +12,11 @@ import { decideJob } from '#engine/controllers/job/decide-job.ts';
 import type { JobWorld } from '#engine/controllers/job/job-world.ts';
 import { type EnginePod, ENGINE_PODS } from '#engine/controllers/kinds.ts';
 import { isJobFinished, isManagedElsewhere, type BatchJob, BATCH_JOBS } from '#engine/controllers/job/kinds.ts';
-import { controllerOf, jobKeyOf, PodIndex } from '#engine/controllers/job/pod-index.ts';
+import { jobKeyOf, PodIndex } from '#engine/controllers/job/pod-index.ts';
 import { strayPodController } from '#engine/controllers/job/stray-pods.ts';
 import { NAME_LABEL } from '#engine/registry/kinds/job/job-labels.ts';
 import { isApiError } from '#kube/api-error.ts';
-import type { Stored } from '#kube/meta.ts';
+import { controllerOf, type Stored } from '#kube/meta.ts';
 import { type ControllerDefinition, source, startController } from '#runtime/controller.ts';
 
 const CONCURRENCY = 5;
@@ -38,7 +38,7 @@ function jobDefinition(
 ): ControllerDefinition<JobWorld> {
   const jobs = informer(BATCH_JOBS);
   const pods = informer(ENGINE_PODS);
-  /** By key; a Job made anew under the name of another starts without a past. */
+  /** By key. A Job with another uid of the same name starts with an empty record. */
   const failureRecords = new Map<string, { readonly uid: string; readonly failures: FailureRecord }>();
   const manualSelectorJobs = indexManualSelectorJobs(jobs, signal);
 
@@ -54,7 +54,7 @@ function jobDefinition(
         return undefined;
       }
       const orphans = orphansOf(job, index);
-      // The cache is behind; what it will show makes the Job be looked at again.
+      // The cache is behind. The next watch event enqueues the Job again.
       if (wouldAdopt(job, orphans) && !(await isJobAlive(client, job, options))) return undefined;
       const { uid, namespace = '' } = job.metadata;
       const own = index.ownedBy(uid);
@@ -80,8 +80,8 @@ function orphansOf(job: Stored<BatchJob>, index: PodIndex): readonly Stored<Engi
 }
 
 /**
- * Asked of the API before pods are taken over: those of a Job that was deleted with `Orphan` are nobody's on purpose,
- * and would be collected with it if they got their owner back.
+ * Asks the API whether the Job exists and is not under deletion. Required before pods are adopted: if the Job was deleted
+ * with `Orphan`, its pods must stay orphans, or the garbage collector would delete them.
  */
 async function isJobAlive(
   reader: Pick<Reader, 'get'>,
@@ -98,7 +98,7 @@ async function isJobAlive(
   }
 }
 
-/** Jobs whose selector is the wish of their maker: any pod without a controller may be theirs. */
+/** Returns the keys of Jobs with manualSelector by namespace, kept up to date. They may select any pod. */
 function indexManualSelectorJobs(
   jobs: Informer<BatchJob>,
   signal: AbortSignal,
@@ -106,9 +106,9 @@ function indexManualSelectorJobs(
   const keys = new Map<string, Set<string>>();
   const unsubscribe = jobs.onChange((key, change) => {
     const { namespace = '' } = (change.new ?? change.old)!.metadata;
-    const held = keys.get(namespace) ?? new Set();
-    if (change.new?.spec.manualSelector === true) keys.set(namespace, held.add(key));
-    else if (held.delete(key) && held.size === 0) keys.delete(namespace);
+    const jobKeys = keys.get(namespace) ?? new Set();
+    if (change.new?.spec.manualSelector === true) keys.set(namespace, jobKeys.add(key));
+    else if (jobKeys.delete(key) && jobKeys.size === 0) keys.delete(namespace);
   });
   signal.addEventListener('abort', unsubscribe, { once: true });
   return keys;

@@ -1,4 +1,4 @@
-/** A Job's whole status, from the state of its pods and what was decided about them. */
+/** Computes the whole status of a Job from the state of its pods and the decisions about them. */
 import type { JobEnding } from '#engine/controllers/job/ending.ts';
 import { formatIndexes } from '#engine/controllers/job/indexes.ts';
 import type { JobWorld } from '#engine/controllers/job/job-world.ts';
@@ -19,7 +19,7 @@ export interface StatusParts {
 
 export interface NextStatus {
   readonly status: JobStatus & Record<string, unknown>;
-  /** What people are to hear of it. */
+  /** The Events of this change. */
   readonly events: readonly EventNote[];
 }
 
@@ -36,7 +36,7 @@ export function decideStatus(world: JobWorld, parts: StatusParts): NextStatus {
   if (job.spec.suspend !== true) startTime ??= now;
 
   const change = suspensionChange(world);
-  // A Job that ends is not suspended any more, but it may still have been.
+  // A Job that ends can no longer be suspended, but a resume before the end is still reported.
   if (change !== undefined && (parts.ending === undefined || change.event === 'Resumed')) {
     setJobCondition(change.condition);
     events.push({ type: 'Normal', reason: change.event, message: change.condition.message });
@@ -50,7 +50,7 @@ export function decideStatus(world: JobWorld, parts: StatusParts): NextStatus {
   if (final !== undefined) {
     setJobCondition({ ...final, status: 'True' });
     events.push(...finalEvents(world, tally, final));
-    // Nothing ends that never began, except what had nothing to do.
+    // A Job that ends has a start time, except a suspended Job with 0 completions.
     if (job.spec.suspend !== true || job.spec.completions !== 0) startTime ??= now;
   }
   const complete = final?.type === 'Complete';
@@ -64,7 +64,7 @@ export function decideStatus(world: JobWorld, parts: StatusParts): NextStatus {
       ...(tally.failedIndexes === undefined ? {} : { failedIndexes: formatIndexes(tally.failedIndexes) }),
       ...(conditions.length > 0 ? { conditions: [...conditions] } : {}),
       ...(startTime === undefined ? {} : { startTime }),
-      // A clock that was set back does not end a Job before its start.
+      // The completion time is never before the start time, even if the clock was set back.
       ...(complete ? { completionTime: startTime !== undefined && startTime > now ? startTime : now } : {}),
       uncountedTerminatedPods: {
         ...(uncounted.succeeded.length > 0 ? { succeeded: [...uncounted.succeeded] } : {}),
@@ -74,7 +74,7 @@ export function decideStatus(world: JobWorld, parts: StatusParts): NextStatus {
   };
 }
 
-/** Zero is left out where Kubernetes leaves it out. */
+/** Omits zero counts as Kubernetes does. */
 function podCounts({ active, ready, terminating, counted }: Tally): JobStatus {
   return {
     ...(active.length > 0 ? { active: active.length } : {}),
@@ -91,7 +91,7 @@ interface FinalCondition {
   readonly message: string;
 }
 
-/** Only when the ending was written before, and no pod is left that could still change anything. */
+/** Returns the final condition once the ending is recorded in the status and no pod remains that could affect it. */
 function finalCondition({ pods }: JobWorld, { tally, ending, uncounted }: StatusParts): FinalCondition | undefined {
   if (ending?.isRecorded !== true) return undefined;
   if (uncounted.succeeded.length + uncounted.failed.length > 0) return undefined;
@@ -113,7 +113,7 @@ interface SuspensionChange {
   readonly event: 'Suspended' | 'Resumed';
 }
 
-/** What changed; a Job that never was suspended does not say that it is not. */
+/** Returns the change of condition Suspended, or undefined. A Job that was never suspended has no such condition. */
 function suspensionChange({ job: { metadata, spec, status } }: JobWorld): SuspensionChange | undefined {
   if (metadata.deletionTimestamp !== undefined) return undefined;
   const before = status?.conditions?.find(({ type }) => type === 'Suspended')?.status === 'True';

@@ -40,9 +40,9 @@ type Phase = 'Pending' | 'Running' | 'Succeeded' | 'Failed';
 
 export interface PodOptions {
   readonly phase?: Phase;
-  /** Was told to go. */
-  readonly leaving?: boolean;
-  /** Has lost its finalizer. */
+  /** True for a pod under deletion. */
+  readonly deleting?: boolean;
+  /** True for a pod without the tracking finalizer. */
   readonly counted?: boolean;
   readonly index?: number;
   readonly exitCode?: number;
@@ -52,7 +52,7 @@ export interface PodOptions {
 }
 
 export function aPod(name: string, options: PodOptions = {}): Stored<EnginePod> {
-  const { phase = 'Running', leaving, counted, index, exitCode = phase === 'Failed' ? 1 : 0, endedAgo = 0 } = options;
+  const { phase = 'Running', deleting, counted, index, exitCode = phase === 'Failed' ? 1 : 0, endedAgo = 0 } = options;
   const ended = phase === 'Succeeded' || phase === 'Failed';
   const state = ended ? { terminated: { exitCode, finishedAt: ago(endedAgo) } } : {};
   return {
@@ -67,7 +67,7 @@ export function aPod(name: string, options: PodOptions = {}): Stored<EnginePod> 
       labels: { app: 'x' },
       annotations: { ...(index === undefined ? {} : { [INDEX_KEY]: String(index) }), ...options.annotations },
       ...(counted ? {} : { finalizers: [TRACKING_FINALIZER] }),
-      ...(leaving ? { deletionTimestamp: ago(endedAgo) } : {}),
+      ...(deleting ? { deletionTimestamp: ago(endedAgo) } : {}),
     },
     spec: { containers: [{ name: 'main', image: 'i' }] },
     status: {

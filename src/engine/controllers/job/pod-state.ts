@@ -1,4 +1,4 @@
-/** What a Job wants to know of a pod. Pure. */
+/** Properties of pods that the Job controller uses. Pure. */
 import { hasEnded } from '#kube/pod-phase.ts';
 import { type Indexes, indexesOf } from '#engine/controllers/job/indexes.ts';
 import { type EnginePod } from '#engine/controllers/kinds.ts';
@@ -8,7 +8,7 @@ import { findCondition, isTrue } from '#kube/conditions.ts';
 
 export const INDEX_KEY = 'batch.kubernetes.io/job-completion-index';
 
-/** Not yet in the Job's counters. */
+/** Reports whether the pod is not counted in the Job's status yet. */
 export function isTracked({ metadata }: EnginePod): boolean {
   return metadata.finalizers?.includes(TRACKING_FINALIZER) ?? false;
 }
@@ -33,13 +33,16 @@ export function isReadyPod({ status }: EnginePod): boolean {
   return isTrue(status?.conditions, 'Ready');
 }
 
-/** A pod that was told to go may have nobody left who could report its end, unless the Job says to wait for it. */
+/**
+ * Reports whether the pod counts as failed. A pod under deletion does, because its node may never report the end, unless
+ * the Job waits for the end.
+ */
 export function hasFailed(pod: EnginePod, spec: JobSpec): boolean {
   if (pod.status?.phase === 'Failed') return true;
   return isTerminatingPod(pod) && !replacesEndedPodsOnly(spec);
 }
 
-/** undefined for none, or one that is out of range. */
+/** Returns undefined if the pod has no index or one that is out of range. */
 export function completionIndex({ metadata }: EnginePod, { completions = 0 }: JobSpec): number | undefined {
   const text = metadata.annotations?.[INDEX_KEY];
   if (text === undefined || !/^[0-9]{1,10}$/.test(text)) return undefined;
@@ -51,7 +54,7 @@ export function indexesIn(pods: readonly EnginePod[], spec: JobSpec): Indexes {
   return indexesOf(pods.map((pod) => completionIndex(pod, spec)).filter((index) => index !== undefined));
 }
 
-/** The best guess at when the pod ended: its containers, else its readiness, else its deletion, else its creation. */
+/** Estimates when the pod ended: from its containers, else readiness, else deletion, else creation. */
 export function finishedAtMs(pod: EnginePod): number {
   const { metadata, status } = pod;
   const byContainers = lastContainerEndMs(pod);

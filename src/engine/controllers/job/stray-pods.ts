@@ -1,7 +1,6 @@
 /**
- * Pods that carry the Job finalizer and have no Job that would remove it: their Job is gone or has finished, or they
- * were orphaned. They are let go. A pod that a finished Job still has running is one too many (made by a controller
- * that looked at an old state), and is deleted.
+ * Removes the tracking finalizer from pods without a Job that would do so: the Job was deleted or has finished, or the pod
+ * was orphaned. An active pod of a finished Job is deleted as well. It was created by a controller with an old cache.
  */
 import type { Reader } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
@@ -10,23 +9,23 @@ import { removeStrayTracking } from '#engine/controllers/job/adoption.ts';
 import { deletePod } from '#engine/controllers/job/decide-job.ts';
 import { type EnginePod, ENGINE_PODS } from '#engine/controllers/kinds.ts';
 import { isJobFinished, isManagedElsewhere, type BatchJob, BATCH_JOBS } from '#engine/controllers/job/kinds.ts';
-import { controllerOf, jobReference, type PodIndex } from '#engine/controllers/job/pod-index.ts';
+import { jobReference, type PodIndex } from '#engine/controllers/job/pod-index.ts';
 import { isActivePod, isTracked } from '#engine/controllers/job/pod-state.ts';
 import { isApiError } from '#kube/api-error.ts';
-import type { Stored } from '#kube/meta.ts';
+import { controllerOf, type Stored } from '#kube/meta.ts';
 import { type ControllerDefinition, source } from '#runtime/controller.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
 
 export interface StrayWorld {
   readonly pod: Stored<EnginePod>;
-  /** Absent: it is gone. */
+  /** undefined = it does not exist. */
   readonly job: Stored<BatchJob> | undefined;
 }
 
 export function decideStray({ pod, job }: StrayWorld): Plan {
   if (controllerOf(pod) !== undefined && jobReference(pod) === undefined) return NOTHING;
   if (job !== undefined && (isManagedElsewhere(job) || !isJobFinished(job))) return NOTHING;
-  const changes = removeStrayTracking(pod, 'no Job is left that would count the pod');
+  const changes = removeStrayTracking(pod, 'no Job counts the pod any more');
   return { changes: job !== undefined && isActivePod(pod) ? [...changes, deletePod(pod)] : changes };
 }
 
@@ -38,7 +37,7 @@ export interface StrayParts {
 }
 
 export function strayPodController({ reader, jobs, pods, index }: StrayParts): ControllerDefinition<StrayWorld> {
-  /** Pods hear of their Job only when it does not take care of them any more. */
+  /** Returns the tracked pods of a Job that is finished or deleted. */
   const strayKeysOf = (job: Stored<BatchJob>): string[] => {
     const present = jobs.get(objectKey(job));
     if (present !== undefined && present.metadata.uid === job.metadata.uid && !isJobFinished(present)) return [];
@@ -56,14 +55,14 @@ export function strayPodController({ reader, jobs, pods, index }: StrayParts): C
       const name = { namespace: pod.metadata.namespace, name: reference.name };
       const known = jobs.get(keyOf(name));
       if (known?.metadata.uid === reference.uid) return { pod, job: known };
-      // The cache may be behind; to let go of a pod too early is to lose it.
+      // The cache may be behind. A pod that loses its finalizer too early is not counted.
       const job = await reader.get(BATCH_JOBS, name, { signal }).catch((error: unknown) => {
         if (!isApiError(error, 'NotFound')) throw error;
       });
       return { pod, job: job?.metadata.uid === reference.uid ? job : undefined };
     },
     decide: decideStray,
-    // Nobody reads the Events of what is not theirs any more.
+    // No Events: the pods no longer belong to a Job.
     subject: () => undefined,
   };
 }

@@ -1,10 +1,10 @@
 /**
- * A Job's pods, counted. A pod goes through the books in four steps, so that a crash between any two of them neither
- * loses it nor counts it twice:
+ * Counts the pods of a Job. A pod is counted in four steps, so that a crash between two of them neither loses it nor
+ * counts it twice:
  *
- *   ended, tracked ──► its uid in status.uncounted ──► its finalizer removed ──► uid out, counter up (one write)
+ *   ended, tracked ──► uid in uncountedTerminatedPods ──► finalizer removed ──► uid removed, counter + 1 (one write)
  *
- * For succeeded indexes the index itself in status.completedIndexes does what the uid does for others.
+ * For succeeded indexes, the index in status.completedIndexes takes the role of the uid.
  */
 import { countsAsFailure, matchFailurePolicy } from '#engine/controllers/job/failure-policy.ts';
 import { failureCount } from '#engine/controllers/job/index-failures.ts';
@@ -34,16 +34,16 @@ export interface Tally {
   readonly active: readonly Stored<EnginePod>[];
   readonly ready: number;
   readonly terminating: number;
-  /** How many pods have ended so, whether they are in the counters yet or not. */
+  /** The number of pods that succeeded or failed, including those that are not in the counters yet. */
   readonly succeeded: number;
   readonly failed: number;
-  /** The counters as they should stand now: pods whose finalizer went are in. */
+  /** The counters to write to the status. They include pods whose finalizer is removed. */
   readonly counted: { readonly succeeded: number; readonly failed: number };
-  /** The uids that are still to be counted. */
+  /** The uids of ended pods that still have their finalizer. */
   readonly uncounted: UncountedPods;
-  /** With completionMode Indexed. */
+  /** Empty unless completionMode is Indexed. */
   readonly completedIndexes: Indexes;
-  /** With backoffLimitPerIndex. */
+  /** Set with backoffLimitPerIndex. */
   readonly failedIndexes: Indexes | undefined;
 }
 
@@ -80,7 +80,7 @@ export function tallyPods({ job, pods }: JobWorld): Tally {
   };
 }
 
-/** A pod of an Indexed Job without a usable index is no part of the work. */
+/** Reports whether the pod counts. In an Indexed Job, a pod without a valid index does not. */
 export function isValid(pod: EnginePod, spec: JobSpec): boolean {
   return !isIndexed(spec) || completionIndex(pod, spec) !== undefined;
 }

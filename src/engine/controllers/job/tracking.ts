@@ -1,4 +1,4 @@
-/** Which ended pods go into the books and may lose their finalizer (tally.ts tells the whole way). */
+/** Decides which ended pods are recorded in the status and lose their finalizer. tally.ts describes all steps. */
 import type { JobEnding } from '#engine/controllers/job/ending.ts';
 import { countsAsFailure } from '#engine/controllers/job/failure-policy.ts';
 import type { JobWorld } from '#engine/controllers/job/job-world.ts';
@@ -8,20 +8,20 @@ import { hasFailed, hasSucceeded, isTracked } from '#engine/controllers/job/pod-
 import { type UncountedPods, isValid, type Tally } from '#engine/controllers/job/tally.ts';
 import type { Stored } from '#kube/meta.ts';
 
-/** How many finalizers one plan removes. */
+/** The maximum number of finalizers that one plan removes. */
 export const MAX_RELEASED = 40;
 
 export interface Tracking {
-  /** Their finalizers go, once the books are written. */
+  /** Pods whose finalizers are removed after the status is written. */
   readonly release: readonly Stored<EnginePod>[];
   readonly uncounted: UncountedPods;
 }
 
 export interface TrackingParts {
   readonly ending: JobEnding | undefined;
-  /** Pods whose index is to be tried again: they hand their count over first. */
+  /** Failed pods whose index is to be tried again. They are kept until the new pod has their failure count. */
   readonly kept: ReadonlySet<EnginePod>;
-  /** Pods of a Job that ends, still active: deleted by the same plan. */
+  /** Active pods of a Job that ends. The same plan deletes them. */
   readonly deleted: ReadonlySet<EnginePod>;
 }
 
@@ -49,7 +49,7 @@ export function decideTracking(world: JobWorld, tally: Tally, parts: TrackingPar
 function mayRelease({ job }: JobWorld, pod: EnginePod, { ending, kept, deleted }: TrackingParts): boolean {
   if (job.metadata.deletionTimestamp !== undefined || hasSucceeded(pod)) return true;
   const failed = hasFailed(pod, job.spec);
-  // Of those that still run only the ones that are told to go now; the rest has its turn later.
+  // Of the active pods only those that are being deleted. A later plan deletes the others.
   if (ending !== undefined) return failed || deleted.has(pod) || pod.metadata.deletionTimestamp !== undefined;
   return failed && !kept.has(pod);
 }

@@ -1,4 +1,4 @@
-/** What is done about one node: declared lost after its grace, and tainted as its conditions say. Pure. */
+/** Decides the next step for one node: sets its conditions to Unknown after the grace period, and updates its taints. Pure. */
 import {
   graceMs,
   remainingGraceMs,
@@ -21,16 +21,16 @@ export interface NodeWorld {
   readonly nowMs: number;
 }
 
-/** Network is not the node's to report. */
+/** The conditions that a node reports. NetworkUnavailable is set by the network plugin. */
 const REPORTED = ['Ready', 'MemoryPressure', 'DiskPressure', 'PIDPressure'] as const;
-/** While others seem lost, too, it is looked at again soon: Kubernetes' node-monitor-period. */
+/** During an outage a node is checked again after this time: Kubernetes' node-monitor-period. */
 const OUTAGE_RECHECK_MS = 5000;
 
 export function decideNode(world: NodeWorld): Plan {
   const { node, health, nowMs } = world;
   const left = remainingGraceMs(node, health, nowMs);
   const lost = left > 0 ? [] : lostConditions(node, nowMs);
-  // Its taints follow when the conditions are written: both at once would hang on one revision.
+  // Taints follow in the next reconcile. Both patches contain the resourceVersion, so the second one would conflict.
   const changes = lost.length > 0 ? [declareLost(node, lost)] : adjustTaints(world);
   const withheld = world.outage !== 'none' && readyCondition(node)?.status !== 'True';
   const next = left > 0 ? left : undefined;
@@ -58,7 +58,7 @@ function declareLost(node: Stored<EngineNode>, conditions: NodeCondition[]): Cha
   const seconds = graceMs(node) / 1000;
   const explanation = wasReady
     ? readinessChange(node, 'NodeNotReady')
-    : { why: `it gave no sign of life for ${seconds} s` };
+    : { why: `the node has not reported for ${seconds} s` };
   return { ...patchNode(node, { status: { conditions } }), subresource: 'status', ...explanation };
 }
 
@@ -77,11 +77,11 @@ function adjustTaints({ node, outage, nowMs }: NodeWorld): Change[] {
       ? readinessChange(node, 'NodeReady')
       : ready === 'False' && tainted
         ? readinessChange(node, 'NodeNotReady')
-        : { why: 'taints follow the conditions' };
+        : { why: 'the taints do not match the conditions of the node' };
   return [{ ...patchNode(node, { spec: { taints: taints.length === 0 ? null : taints } }), ...explanation }];
 }
 
-/** Only in the state that was looked at: the node may have reported, or somebody have tainted it, meanwhile. */
+/** Patches a node in the observed version only, because it may have reported or may have been tainted since. */
 function patchNode({ metadata }: Stored<EngineNode>, body: object): Omit<PatchChange, 'why'> {
   const { name, uid, resourceVersion } = metadata;
   const patch = { type: 'strategic' as const, body: { ...body, metadata: { resourceVersion } } };

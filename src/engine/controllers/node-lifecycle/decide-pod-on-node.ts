@@ -1,8 +1,8 @@
 /**
- * What happens to a pod on a node that is lost or has NoExecute taints. Pure.
+ * Decides the next step for a pod on a node that is lost or has NoExecute taints. Pure.
  *
- *   node lost: Ready=False at once ──tolerated for tolerationSeconds──► DisruptionTarget, deleted
- *                                  └─node is back before: nothing more
+ *   node lost: Ready=False at once ──after tolerationSeconds──► DisruptionTarget, deleted
+ *                                  └─node reports again before: the deletion is cancelled
  */
 import { hasEnded } from '#kube/pod-phase.ts';
 import {
@@ -27,9 +27,9 @@ export interface PodOnNodeWorld {
   readonly node: Stored<EngineNode>;
   readonly health: NodeHealth;
   readonly outage: Outage;
-  /** Since when the node has the taint. */
+  /** Returns the time at which the taint was added to the node. */
   taintedSinceMs(taint: Taint): number;
-  /** Whether its deletion was a matter of time when it was last looked at. */
+  /** True if the last decision scheduled the pod's eviction. */
   readonly wasEvictionPending: boolean;
   readonly nowMs: number;
 }
@@ -56,12 +56,12 @@ export function decidePodOnNode(world: PodOnNodeWorld): Plan {
   return { changes: [...unready, ...evictPod(pod, nowMs)], events };
 }
 
-/** When we may believe what is said of the node; undefined: now. */
+/** Returns the time until this controller has watched the node long enough to trust its state; undefined = long enough. */
 function untilTrustedMs({ health, nowMs }: PodOnNodeWorld): number | undefined {
   return isWatchedLongEnough(health, nowMs) ? undefined : health.sinceMs + GRACE_MS - nowMs;
 }
 
-/** When it has to go; undefined: never. */
+/** Returns the time at which the pod is evicted; undefined = never. */
 export function evictionTimeMs({ pod, node, health, taintedSinceMs }: PodOnNodeWorld): number | undefined {
   let dueMs: number | undefined;
   for (const taint of node.spec?.taints ?? []) {
@@ -69,14 +69,14 @@ export function evictionTimeMs({ pod, node, health, taintedSinceMs }: PodOnNodeW
     const seconds = toleratedSeconds(pod.spec.tolerations ?? [], taint);
     if (seconds === undefined) continue;
     const tolerated = taintedSinceMs(taint) + Math.max(0, seconds) * 1000;
-    // What we say of nodes may date from a time when we were away ourselves.
+    // The taint may be outdated if this controller has just started, so the grace period is waited for first.
     const ownDue = isLifecycleTaint(taint) ? Math.max(tolerated, health.sinceMs + GRACE_MS) : tolerated;
     dueMs = Math.min(dueMs ?? ownDue, ownDue);
   }
   return dueMs;
 }
 
-/** undefined: for ever. */
+/** Returns how long the taint is tolerated; undefined = forever. */
 function toleratedSeconds(tolerations: readonly Toleration[], taint: Taint): number | undefined {
   const toleration = tolerations.find((one) => tolerates(one, taint));
   return toleration === undefined ? 0 : toleration.tolerationSeconds;
@@ -100,7 +100,10 @@ function evictPod({ metadata }: Stored<EnginePod>, nowMs: number): Change[] {
   ];
 }
 
-/** Who is cut off may still run, but nobody should rely on it. A node that only says so itself may differ later. */
+/**
+ * Sets condition Ready of a pod to False if its node is not ready. A pod on an unreachable node may still run, but must
+ * not receive traffic. If the node itself reports NotReady, a pod that became ready later is left alone.
+ */
 function markNotReady({ pod, node, health, nowMs }: PodOnNodeWorld): Change[] {
   const ready = findCondition(pod.status?.conditions, 'Ready');
   const nodeReady = readyCondition(node);
@@ -112,7 +115,7 @@ function markNotReady({ pod, node, health, nowMs }: PodOnNodeWorld): Change[] {
   const { namespace, name, uid } = pod.metadata;
   const condition = { type: 'Ready', status: 'False', lastTransitionTime: timestamp(nowMs) };
   const patch = { type: 'strategic' as const, body: { status: { conditions: [condition] } } };
-  const why = 'its node is not ready';
+  const why = 'the node of the pod is not ready';
   return [{ do: 'patch', type: ENGINE_PODS, name: { namespace, name }, uid, subresource: 'status', patch, why }];
 }
 

@@ -1,10 +1,10 @@
 /**
- * Nodes by their signs of life. One controller looks at nodes (decide-node.ts), one at the pods on them (decide-pod.ts);
- * both share what was seen (node-book.ts). Nodes are never deleted here.
+ * Detects lost nodes. One controller handles nodes (decide-node.ts), another one the pods on them (decide-pod-on-node.ts).
+ * Both share the records of nodes (node-records.ts). Nodes are never deleted here.
  *
- *   Ready ──no sign for 40 s──► Unknown, tainted unreachable ──► its pods leave as far as they do not tolerate it
+ *   Ready ──no report for 40 s──► Unknown, tainted unreachable ──► pods that do not tolerate the taint are evicted
  *     ▲                                    │
- *     └────────── a sign of life ◄─────────┘
+ *     └────────────── a report ◄───────────┘
  */
 import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';
@@ -15,9 +15,10 @@ import {
   evictionTimeMs,
   type PodOnNodeWorld,
 } from '#engine/controllers/node-lifecycle/decide-pod-on-node.ts';
-import { LEASE_NAMESPACE, type Lease, LEASES, readyCondition } from '#engine/controllers/node-lifecycle/health.ts';
+import { LEASE_NAMESPACE, readyCondition } from '#engine/controllers/node-lifecycle/health.ts';
 import { NodeRecords } from '#engine/controllers/node-lifecycle/node-records.ts';
 import { type EngineNode, ENGINE_NODES, type EnginePod, ENGINE_PODS } from '#engine/controllers/kinds.ts';
+import { LEASES, type Lease } from '#kube/core-kinds.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -61,7 +62,7 @@ export function nodeDefinition({ nodes, leases, records, clock }: LifecycleParts
       }
       const nowMs = clock.now();
       const health = records.update(node, nowMs);
-      // Of no interest while it is well.
+      // An outage matters only for nodes that are not ready.
       const outage = readyCondition(node)?.status === 'True' ? 'none' : records.outage(nowMs);
       return { node, health, outage, nowMs };
     },
@@ -70,7 +71,7 @@ export function nodeDefinition({ nodes, leases, records, clock }: LifecycleParts
   };
 }
 
-/** Whether others are ready decides what is done about one that is not. */
+/** A source that enqueues all nodes when one becomes ready or not ready, because an outage affects all decisions. */
 function nodeSource(nodes: Informer<EngineNode>): Source {
   return {
     cache: nodes,
@@ -84,11 +85,11 @@ function nodeSource(nodes: Informer<EngineNode>): Source {
   };
 }
 
-/** Read only for pods on nodes that are not well. */
+/** Leases are read only for pods on nodes that are not ready or have NoExecute taints. */
 const LEASE_RECHECK = {
   everyMs: 60_000,
   because:
-    'leases are renewed every few seconds; what they mean for pods shows in the state of the node, which is followed',
+    'leases are renewed every few seconds; their effect on pods is visible in the state of the node, which is watched',
 };
 
 export function podDefinition({
@@ -98,7 +99,7 @@ export function podDefinition({
   records,
   clock,
 }: LifecycleParts): ControllerDefinition<PodOnNodeWorld> {
-  /** Pods whose time is running. */
+  /** The keys of pods whose eviction is scheduled. */
   const pendingEvictions = new Set<string>();
   const byNode = new Map<string, Set<string>>();
   return {
@@ -153,7 +154,7 @@ function podSource(pods: Informer<EnginePod>, byNode: Map<string, Set<string>>):
   };
 }
 
-/** Heartbeats come every few seconds; only what concerns pods makes them be looked at. */
+/** A source that enqueues the pods of a node when its readiness or NoExecute taints change. Heartbeats are ignored. */
 function nodeSourceForPods(nodes: Informer<EngineNode>, byNode: ReadonlyMap<string, ReadonlySet<string>>): Source {
   const view = (node: EngineNode | undefined) =>
     node && [readyCondition(node)?.status, (node.spec?.taints ?? []).filter(({ effect }) => effect === 'NoExecute')];

@@ -1,20 +1,20 @@
-/** What is remembered of nodes while we watch them: signs of life, and since when taints without a time are there. */
+/** In-memory records of nodes: their last reports, and the times at which taints without timeAdded were first seen. */
 import type { Informer } from '#client/informer.ts';
 import {
   LEASE_NAMESPACE,
   updateHealth,
-  type Lease,
   type NodeHealth,
   type Outage,
   detectOutage,
 } from '#engine/controllers/node-lifecycle/health.ts';
 import type { EngineNode } from '#engine/controllers/kinds.ts';
 import type { Taint } from '#engine/controllers/scheduler/kinds.ts';
+import type { Lease } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
 interface NodeRecord {
   health: NodeHealth;
-  /** Of taints that do not say it themselves. */
+  /** The time at which each taint was first seen. Used for taints without timeAdded. */
   readonly taintedMs: Map<string, number>;
 }
 

@@ -1,4 +1,4 @@
-/** The taints that follow from a node's conditions and from being cordoned. Pure. */
+/** Computes the taints that follow from a node's conditions and from being cordoned. Pure. */
 import type { Outage } from '#engine/controllers/node-lifecycle/health.ts';
 import { readyCondition } from '#engine/controllers/node-lifecycle/health.ts';
 import type { EngineNode } from '#engine/controllers/kinds.ts';
@@ -19,7 +19,7 @@ export function isLifecycleTaint({ key }: Taint): boolean {
   return key === NOT_READY || key === UNREACHABLE;
 }
 
-/** All taints that the node should have: those of others stay as they are. */
+/** Returns all taints that the node should have. Taints that this controller does not manage are kept. */
 export function wantedTaints(node: EngineNode, outage: Outage, now: string): Taint[] {
   const present = node.spec?.taints ?? [];
   const wanted = managedTaints(node, outage);
@@ -38,7 +38,7 @@ function managedTaints(node: EngineNode, outage: Outage): Taint[] {
   if (node.spec?.unschedulable === true) keys.push(UNSCHEDULABLE);
   const taints = keys.map((key): Taint => ({ key, effect: 'NoSchedule' }));
   const ready = readyCondition(node)?.status;
-  // A node that has not reported yet keeps what it was given when it was made.
+  // A node that has not reported yet keeps the taint that it was created with.
   if (ready === undefined) return [...taints, ...present.filter(isLifecycleTaint)];
   if (ready === 'True') return taints;
   const key = ready === 'False' ? NOT_READY : UNREACHABLE;
@@ -48,7 +48,7 @@ function managedTaints(node: EngineNode, outage: Outage): Taint[] {
   return taints;
 }
 
-/** Of the others people use NoExecute and PreferNoSchedule as they like. */
+/** Reports whether this controller manages the taint. Users may set its keys with NoExecute and PreferNoSchedule themselves. */
 function isManagedTaint(taint: Taint): boolean {
   if (taint.effect === 'NoExecute') return isLifecycleTaint(taint);
   return taint.effect === 'NoSchedule' && MANAGED_KEYS.has(taint.key);

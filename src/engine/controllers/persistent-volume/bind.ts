@@ -1,4 +1,4 @@
-/** The writes that bind a claim and a volume to each other; what is there already is not written again. Pure. */
+/** Builds the patches that bind a claim and a volume to each other. Fields that are already set are not written. Pure. */
 import { annotationOf } from '#engine/controllers/persistent-volume/storage-class.ts';
 import {
   PERSISTENT_VOLUME_CLAIMS,
@@ -15,7 +15,7 @@ export const BOUND_BY_CONTROLLER = 'pv.kubernetes.io/bound-by-controller';
 type StoredVolume = Stored<PersistentVolume>;
 type StoredClaim = Stored<PersistentVolumeClaim>;
 
-/** The volume first: whoever dies in between leaves a volume that is reserved for the claim, which finds it again. */
+/** Patches the volume first. After a crash in between, the volume is reserved for the claim, which then finds it. */
 export function bindClaim(claim: StoredClaim, volume: StoredVolume): Change[] {
   return [...setClaimRef(volume, claim), ...setVolumeName(claim, volume), ...setBoundStatus(claim, volume)];
 }
@@ -25,13 +25,13 @@ function setClaimRef(volume: StoredVolume, { apiVersion, kind, metadata }: Store
   if (claimRef?.uid === metadata.uid) return [];
   const { namespace, name, uid, resourceVersion } = metadata;
   const reference = { apiVersion, kind, namespace, name, uid, resourceVersion };
-  // Whoever reserved it keeps it when the binding is undone.
+  // Without the annotation, a volume that an administrator reserved stays reserved when it is unbound.
   const annotations = claimRef === undefined ? { [BOUND_BY_CONTROLLER]: 'yes' } : undefined;
   const body = {
     metadata: { resourceVersion: volume.metadata.resourceVersion, ...(annotations ? { annotations } : {}) },
     spec: { claimRef: reference },
   };
-  return [patchVolume(volume, body, `it goes to the claim ${namespace}/${name}`)];
+  return [patchVolume(volume, body, `the volume is bound to claim ${namespace}/${name}`)];
 }
 
 function setVolumeName(claim: StoredClaim, volume: StoredVolume): Change[] {
@@ -40,10 +40,10 @@ function setVolumeName(claim: StoredClaim, volume: StoredVolume): Change[] {
   if (named && complete) return [];
   const annotations = { [BIND_COMPLETED]: 'yes', ...(named ? {} : { [BOUND_BY_CONTROLLER]: 'yes' }) };
   const body = { metadata: { annotations }, spec: { volumeName: volume.metadata.name } };
-  return [patchClaim(claim, body, `it got the volume ${volume.metadata.name}`)];
+  return [patchClaim(claim, body, `the claim is bound to volume ${volume.metadata.name}`)];
 }
 
-/** The size is told once: later it is for those who make volumes grow. */
+/** Writes the capacity only once. Afterwards the controller that expands the volume updates it. */
 function setBoundStatus(claim: StoredClaim, { spec }: StoredVolume): Change[] {
   if (claim.status?.phase === 'Bound') return [];
   const storage = spec.capacity['storage'];
@@ -52,10 +52,10 @@ function setBoundStatus(claim: StoredClaim, { spec }: StoredVolume): Change[] {
     accessModes: spec.accessModes,
     ...(storage === undefined ? {} : { capacity: { storage } }),
   };
-  return [{ ...patchClaim(claim, { status }, 'it is bound'), subresource: 'status' }];
+  return [{ ...patchClaim(claim, { status }, 'the claim is bound'), subresource: 'status' }];
 }
 
-/** Gives a volume back; one that somebody reserved stays reserved for the name. */
+/** Unbinds a volume. A volume that an administrator reserved stays reserved for the name of the claim. */
 export function unbindVolume(volume: StoredVolume, why: string): Change[] {
   const boundByController = annotationOf(volume, BOUND_BY_CONTROLLER) !== undefined;
   const body = boundByController

@@ -1,7 +1,7 @@
 /**
- * Binds claims and volumes to each other, as Kubernetes' persistentvolume controller does. A volume is taken only in the
- * state in which it was found free, so that no two claims get the same. Volumes are made, grown and deleted by
- * provisioners, which are clients like any other.
+ * Binds claims and volumes to each other, like Kubernetes' persistentvolume controller. A volume is bound only in the
+ * observed version, so that two claims cannot get the same volume. Provisioners create, expand and delete volumes; they
+ * are ordinary clients.
  */
 import type { Reader } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
@@ -38,13 +38,13 @@ import {
   startController,
 } from '#runtime/controller.ts';
 
-/** Volumes that nobody claims by class, those that are claimed by the key of the claim. */
+/** Volumes by the key of their claim, or by class if they have none. */
 const BY_CLAIM = 'claim-or-class';
-/** Claims that have no volume yet, by the class that they name. */
+/** Claims without a volume, by class. */
 const WAITING = 'waiting-by-class';
-/** Claims by the volume that they name. */
+/** Claims by the volume in their spec. */
 const BY_VOLUME = 'volume';
-/** Claims that have no volume yet, by the node that was selected for their first consumer. */
+/** Claims without a volume, by the node that was selected for their first consumer. */
 const BY_SELECTED_NODE = 'selected-node';
 const CONCURRENCY = 10;
 
@@ -73,7 +73,7 @@ function volumeIndexKey(volume: Stored<PersistentVolume>): string {
   return keyOf({ namespace: claimRef.namespace, name: claimRef.name ?? '' });
 }
 
-/** No key of a claim begins with a slash. */
+/** Cannot collide with the key of a claim, which never begins with a slash. */
 function classIndexKey(name: string): string {
   return `/${name}`;
 }
@@ -119,7 +119,7 @@ function claimDefinition({ informer }: EngineControllerParts): ControllerDefinit
   });
 }
 
-/** A volume that is free helps any claim of its class; one that is not, only those that it and they speak of. */
+/** A source that enqueues claims: all of the class for an unclaimed volume, otherwise only those that refer to the volume. */
 function volumeSource(volumes: Informer<PersistentVolume>, claims: Informer<PersistentVolumeClaim>): Source {
   return {
     cache: volumes,
@@ -154,7 +154,7 @@ function volumeDefinition({ client, informer, clock }: EngineControllerParts): C
   });
 }
 
-/** Before a volume is let go the API is asked: the cache of claims may be behind that of volumes. */
+/** Returns the claim of a volume. The API is asked before a claim counts as deleted, because the cache may be behind. */
 async function findBoundClaim(
   { spec, status }: Stored<PersistentVolume>,
   claims: Informer<PersistentVolumeClaim>,

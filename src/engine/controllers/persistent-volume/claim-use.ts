@@ -1,6 +1,7 @@
 /**
- * Whether a pod uses a claim. The cache may be behind; before a claim goes, the API is asked. One answer serves all
- * claims of its namespace whose deletion it has seen, so that deleting many claims does not list all pods for each.
+ * Determines whether a pod uses a claim. Before a claim is deleted, the API is asked, because the cache may be behind. One
+ * list of pods serves all claims of the namespace that were deleted before the list, so that deleting many claims does not
+ * list all pods for each of them.
  */
 import type { Reader } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
@@ -18,15 +19,15 @@ const BY_CLAIM = 'claim';
 interface UsedClaims {
   readonly namespace: string | undefined;
   readonly resourceVersion: string;
-  /** Names of claims. */
+  /** The names of the claims. */
   readonly used: ReadonlySet<string>;
 }
 
 export class ClaimUse {
   readonly #pods: Informer<EnginePod>;
   readonly #reader: Pick<Reader, 'list'>;
-  /** The newest one, of whatever namespace. */
-  #answer: UsedClaims | undefined;
+  /** The newest list, of one namespace. */
+  #latest: UsedClaims | undefined;
 
   constructor(pods: Informer<EnginePod>, reader: Pick<Reader, 'list'>) {
     this.#pods = pods;
@@ -37,21 +38,20 @@ export class ClaimUse {
   async isUsed(claim: Stored<PersistentVolumeClaim>, options: { signal: AbortSignal }): Promise<boolean> {
     const { namespace, name, resourceVersion } = claim.metadata;
     if (this.#pods.byIndex(BY_CLAIM, objectKey(claim)).some(hasNode)) return true;
-    const known = this.#answer;
+    const known = this.#latest;
     const fresh =
       known !== undefined &&
       known.namespace === namespace &&
       compareRevisions(known.resourceVersion, resourceVersion) >= 0;
-    const answer = fresh ? known : await this.#ask(namespace, options);
-    return answer.used.has(name);
+    const { used } = fresh ? known : await this.#listUsed(namespace, options);
+    return used.has(name);
   }
 
-  async #ask(namespace: string | undefined, { signal }: { signal: AbortSignal }): Promise<UsedClaims> {
+  async #listUsed(namespace: string | undefined, { signal }: { signal: AbortSignal }): Promise<UsedClaims> {
     const { items, resourceVersion } = await listAll(this.#reader, ENGINE_PODS, { namespace, signal });
     const used = new Set(items.filter(hasNode).flatMap((pod) => claimsOf(pod).map(({ name }) => name)));
-    const answer = { namespace, resourceVersion, used };
-    this.#answer = answer;
-    return answer;
+    this.#latest = { namespace, resourceVersion, used };
+    return this.#latest;
   }
 }
 
@@ -60,7 +60,7 @@ export function claimKeysOf(pod: Stored<EnginePod>): string[] {
   return claimsOf(pod).map(({ name }) => keyOf({ namespace, name }));
 }
 
-/** No node starts a pod whose claim is to go; so one that has no node yet uses nothing. */
+/** A pod without a node does not use its claims: no node starts a pod whose claim is under deletion. */
 function hasNode({ spec }: EnginePod): boolean {
   return Boolean(spec.nodeName);
 }

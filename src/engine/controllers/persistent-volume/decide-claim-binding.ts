@@ -1,8 +1,8 @@
 /**
- * What is done about one PersistentVolumeClaim, with the rules and words of Kubernetes' binder. Pure.
+ * Decides the next step for one PersistentVolumeClaim, with the rules and messages of Kubernetes' binder. Pure.
  *
- *   Pending ──a volume fits, or was made for it──► Bound ──its volume is gone or another's──► Lost
- *      └─ waits: for its first consumer, for whoever makes volumes of its class, for a volume at all
+ *   Pending ──a volume fits or was created for it──► Bound ──its volume is deleted or has another claim──► Lost
+ *      └─ waits for its first consumer, for a provisioner, or for a volume
  */
 import { SELECTED_NODE, STORAGE_PROVISIONER } from '#kube/volume-keys.ts';
 import type { EngineNode } from '#engine/controllers/kinds.ts';
@@ -19,14 +19,14 @@ const NO_PROVISIONER = 'kubernetes.io/no-provisioner';
 
 export interface ClaimBindingWorld {
   readonly claim: Stored<PersistentVolumeClaim>;
-  /** The volume that it names. */
+  /** The volume in the claim's spec. */
   readonly volume?: Stored<PersistentVolume>;
-  /** Volumes of its class that nobody claims, and those that are reserved for it. */
+  /** Unclaimed volumes of its class, and volumes that are reserved for it. */
   readonly candidates: readonly Stored<PersistentVolume>[];
-  /** The class that it names. */
+  /** The storage class of the claim. */
   readonly storageClass?: Stored<StorageClass>;
   readonly defaultClass?: Stored<StorageClass>;
-  /** The one that was selected for its first consumer. */
+  /** The node that was selected for its first consumer. */
   readonly node?: EngineNode;
 }
 
@@ -79,7 +79,7 @@ function findOrProvision(world: ClaimBindingWorld): Plan {
   if (volume !== undefined) return { changes: bindClaim(claim, volume) };
   if (lacksClass(claim) && defaultClass !== undefined) {
     const body = { spec: { storageClassName: defaultClass.metadata.name } };
-    return { changes: [patchClaim(claim, body, 'it names no class, and this one is the default')] };
+    return { changes: [patchClaim(claim, body, 'the claim names no storage class, so it gets the default')] };
   }
   if (waits && annotationOf(claim, SELECTED_NODE) === undefined) {
     return eventPlan('Normal', 'WaitForFirstConsumer', 'waiting for first consumer to be created before binding');
@@ -89,7 +89,7 @@ function findOrProvision(world: ClaimBindingWorld): Plan {
   return eventPlan('Normal', 'FailedBinding', message);
 }
 
-/** Others make the volume: they find the claim by an annotation. */
+/** Annotates the claim with its provisioner, which then creates the volume. */
 function provision({ claim, storageClass }: ClaimBindingWorld): Plan {
   if (storageClass === undefined) {
     const message = `storageclass.storage.k8s.io ${JSON.stringify(classNameOf(claim))} not found`;
@@ -100,7 +100,10 @@ function provision({ claim, storageClass }: ClaimBindingWorld): Plan {
   const events = [provisioningEvent(provisioner)];
   if (PROVISIONER_ANNOTATIONS.every((key) => annotationOf(claim, key) === provisioner)) return { changes: [], events };
   const annotations = Object.fromEntries(PROVISIONER_ANNOTATIONS.map((key) => [key, provisioner]));
-  return { changes: [patchClaim(claim, { metadata: { annotations } }, `${provisioner} makes its volume`)], events };
+  return {
+    changes: [patchClaim(claim, { metadata: { annotations } }, `${provisioner} is to create the volume`)],
+    events,
+  };
 }
 
 function provisioningEvent(provisioner: string): EventNote {

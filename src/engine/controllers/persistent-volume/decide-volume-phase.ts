@@ -1,9 +1,9 @@
 /**
- * The phase of one PersistentVolume, with Kubernetes' rules; what happens to its data is for whoever made it. Pure.
+ * Decides the phase of one PersistentVolume, with Kubernetes' rules. Its provisioner deletes the data. Pure.
  *
- *   Available ──bound to a claim──► Bound ──the claim is gone──► Released ──Delete: its maker deletes it
- *       ▲                             │                            └─────── Retain: an administrator decides
- *       └──the claim has another──────┘
+ *   Available ──bound to a claim──► Bound ──claim deleted──► Released ──Delete: the provisioner deletes it
+ *       ▲                             │                        └─────── Retain: an administrator decides
+ *       └──claim has another volume───┘
  */
 import { PROVISIONED_BY } from '#kube/volume-keys.ts';
 import { patchVolume, unbindVolume } from '#engine/controllers/persistent-volume/bind.ts';
@@ -14,7 +14,7 @@ import { NOTHING, type Plan } from '#runtime/plan.ts';
 
 export interface VolumePhaseWorld {
   readonly volume: Stored<PersistentVolume>;
-  /** The claim that it refers to; undefined when it is gone or another one of the same name, also by a live look. */
+  /** The claim that it refers to; undefined if the API confirmed that no claim with this name and uid exists. */
   readonly claim?: Stored<PersistentVolumeClaim>;
   readonly now: string;
 }
@@ -27,12 +27,12 @@ export function decideVolumePhase(world: VolumePhaseWorld): Plan {
   if (!claimRef?.uid) return setPhase(world, 'Available');
   if (claim === undefined) return releaseVolume(world);
   if (claim.spec.volumeName === volume.metadata.name) return setPhase(world, 'Bound');
-  // The claim finds the volume that is reserved for it, and binds it.
+  // The claim's own reconcile binds the volume that is reserved for it.
   if (!claim.spec.volumeName) return NOTHING;
   if (annotationOf(volume, PROVISIONED_BY) !== undefined && persistentVolumeReclaimPolicy === 'Delete') {
     return releaseVolume(world);
   }
-  return { changes: unbindVolume(volume, 'its claim is bound to another volume') };
+  return { changes: unbindVolume(volume, 'the claim of the volume is bound to another volume') };
 }
 
 function releaseVolume(world: VolumePhaseWorld): Plan {
@@ -45,8 +45,8 @@ function releaseVolume(world: VolumePhaseWorld): Plan {
 
 function setPhase({ volume, now }: VolumePhaseWorld, phase: Phase, message?: string): Plan {
   const before = volume.status?.phase;
-  // What failed stays so, for people to see.
+  // A failed volume stays Failed, so that an administrator sees it.
   if (before === phase || (before === 'Failed' && phase === 'Released')) return NOTHING;
   const status = { phase, message: message ?? null, lastPhaseTransitionTime: now };
-  return { changes: [{ ...patchVolume(volume, { status }, `it is ${phase}`), subresource: 'status' }] };
+  return { changes: [{ ...patchVolume(volume, { status }, `the volume is ${phase}`), subresource: 'status' }] };
 }

@@ -1,4 +1,4 @@
-/** Which volume a claim gets. Pure. */
+/** Selects the volume for a claim. Pure. */
 import type { EngineNode } from '#engine/controllers/kinds.ts';
 import { classNameOf } from '#engine/controllers/persistent-volume/storage-class.ts';
 import { compileNodeSelector, type NodeSelector } from '#engine/controllers/scheduler/node-selector.ts';
@@ -11,22 +11,25 @@ type StoredVolume = Stored<PersistentVolume>;
 type StoredClaim = Stored<PersistentVolumeClaim>;
 
 export interface VolumeChoice {
-  /** Those that nobody claims, of the claim's class, and those that are reserved for it. */
+  /** Unclaimed volumes of the claim's class, and volumes that are reserved for it. */
   readonly candidates: readonly StoredVolume[];
-  /** Whether the claim waits for its first consumer. */
+  /** True if the class binds only when the first consumer is scheduled. */
   readonly waitsForConsumer: boolean;
-  /** The consumer's node, once it is known. */
+  /** The node of the first consumer, if it is known. */
   readonly node?: EngineNode;
 }
 
-/** Whether the volume's reference means this claim: by name, and by uid where it has one. */
+/** Reports whether the volume's claimRef refers to this claim: by name, and by uid if it has one. */
 export function isReservedFor({ spec }: PersistentVolume, { metadata }: StoredClaim): boolean {
   const { claimRef } = spec;
   if (claimRef?.name !== metadata.name || claimRef.namespace !== metadata.namespace) return false;
   return !claimRef.uid || claimRef.uid === metadata.uid;
 }
 
-/** The one that is reserved for the claim, else the smallest that fits; claims that wait get only the former. */
+/**
+ * Returns the volume that is reserved for the claim, or else the smallest one that fits. A claim that waits for its first
+ * consumer gets only a reserved volume.
+ */
 export function findVolume(
   claim: StoredClaim,
   { candidates, waitsForConsumer, node }: VolumeChoice,
@@ -45,7 +48,7 @@ export function findVolume(
   return best;
 }
 
-/** Why a volume that the claim names cannot be its own, in Kubernetes' words. */
+/** Returns why the claim cannot use the volume that it names, with Kubernetes' wording, or undefined if it can. */
 export function findMismatch(volume: StoredVolume, claim: StoredClaim): string | undefined {
   if (volume.metadata.deletionTimestamp !== undefined) {
     return `the volume is marked for deletion ${JSON.stringify(volume.metadata.name)}`;
@@ -68,7 +71,7 @@ function isLargeEnough({ spec }: StoredVolume, claim: StoredClaim): boolean {
   return compareQuantities(storageOf(spec.capacity), storageOf(claim.spec.resources?.requests)) >= 0;
 }
 
-/** Of equal ones the first by name, so that the choice is the same each time. */
+/** Volumes of equal size are ordered by name, so that the choice is deterministic. */
 function isSmaller(a: StoredVolume, b: StoredVolume): boolean {
   const order = compareQuantities(storageOf(a.spec.capacity), storageOf(b.spec.capacity));
   return order < 0 || (order === 0 && a.metadata.name < b.metadata.name);

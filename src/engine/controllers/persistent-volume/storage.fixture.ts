@@ -1,4 +1,4 @@
-/** Claims, volumes and classes for tests: valid, and with what a case wants otherwise. */
+/** Builders of valid claims, volumes and classes for tests. They take overrides. */
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 
