@@ -1,4 +1,4 @@
-/** Only an object that is certainly not there is absent: whatever else the API answers decides nothing. */
+/** Tests that only an object that certainly does not exist counts as absent. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Reader } from '#client/client.ts';
@@ -15,10 +15,10 @@ import type { ServedKinds } from '#engine/controllers/garbage-collector/served-k
 import { ApiError, notFound } from '#kube/api-error.ts';
 import type { Stored } from '#kube/meta.ts';
 
-function parts(answer: Stored | Error): LiveReadParts {
+function parts(response: Stored | Error): LiveReadParts {
   const get = async () => {
-    if (answer instanceof Error) throw answer;
-    return answer;
+    if (response instanceof Error) throw response;
+    return response;
   };
   return {
     reader: { get } as unknown as Reader,
@@ -29,34 +29,34 @@ function parts(answer: Stored | Error): LiveReadParts {
   };
 }
 
-const cases: Record<string, [answer: Stored | Error, state: string | RegExp]> = {
-  'an owner that is there is solid': [anObject('owner'), 'solid'],
+const cases: Record<string, [response: Stored | Error, state: string | RegExp]> = {
+  'an existing owner is solid': [anObject('owner'), 'solid'],
   'an owner in foreground deletion waits': [anObject('owner', FOREGROUND), 'waiting'],
-  'an owner that was made anew is absent': [anObject('owner', { uid: 'another' }), 'absent'],
-  'an owner of whose name there is nothing is absent': [notFound(THINGS, 'owner'), 'absent'],
-  'an owner whose kind is not there is not absent': [
+  'an owner with another uid is absent': [anObject('owner', { uid: 'another' }), 'absent'],
+  'an owner that does not exist is absent': [notFound(THINGS, 'owner'), 'absent'],
+  'an owner whose kind does not exist is not absent': [
     new ApiError(404, 'NotFound', 'the server could not find the requested resource'),
     /could not find the requested resource/,
   ],
   'an owner that may not be read is not absent': [new ApiError(403, 'Forbidden', 'not for you'), /not for you/],
   'an owner that the server fails to read is not absent': [new ApiError(500, 'InternalError', 'broken'), /broken/],
-  'an owner that cannot be asked for is not absent': [new Error('ECONNRESET'), /ECONNRESET/],
+  'an owner is not absent if the connection fails': [new Error('ECONNRESET'), /ECONNRESET/],
 };
 
-for (const [name, [answer, want]] of Object.entries(cases)) {
+for (const [name, [response, want]] of Object.entries(cases)) {
   test(name, async () => {
     const dependent = aThing('child', { ownerReferences: [aReference('owner')] });
-    const looks = observeOwners(parts(answer), dependent);
-    if (want instanceof RegExp) await assert.rejects(looks, want);
+    const observations = observeOwners(parts(response), dependent);
+    if (want instanceof RegExp) await assert.rejects(observations, want);
     else
       assert.deepEqual(
-        (await looks).map(({ state }) => state),
+        (await observations).map(({ state }) => state),
         [want],
       );
   });
 }
 
-test('an object is itself only by its uid, and an error is not its end', async () => {
+test('identifies an object by its uid, and does not treat an error as a deletion', async () => {
   const node = aThing('thing');
   assert.equal(await readLiveObject(parts(anObject('thing', { uid: 'another' })), node), undefined);
   assert.equal(await readLiveObject(parts(notFound(THINGS, 'thing')), node), undefined);

@@ -9,9 +9,9 @@ import type { Change } from '#runtime/plan.ts';
 const deletingJob = aJob({}, {}, { deletionTimestamp: '2026-01-01T00:00:00Z' });
 
 const cases: Record<string, { job?: ReturnType<typeof aJob>; pod: ReturnType<typeof aPod>; adopts: boolean }> = {
-  'takes over a pod that it selects': { pod: aPod('a'), adopts: true },
-  'takes over nothing while it is being deleted': { job: deletingJob, pod: aPod('a'), adopts: false },
-  'leaves a pod that is being deleted': { pod: aPod('a', { deleting: true }), adopts: false },
+  'adopts a pod that it selects': { pod: aPod('a'), adopts: true },
+  'adopts nothing while it is being deleted': { job: deletingJob, pod: aPod('a'), adopts: false },
+  'does not adopt a pod under deletion': { pod: aPod('a', { deleting: true }), adopts: false },
 };
 for (const [name, { job = aJob(), pod, adopts }] of Object.entries(cases)) {
   test(`a Job ${name}`, () => {
@@ -20,24 +20,24 @@ for (const [name, { job = aJob(), pod, adopts }] of Object.entries(cases)) {
   });
 }
 
-/** The lists are written whole: who has changed them meanwhile must not lose what they wrote. */
+/** Lists are replaced as a whole, so the patch must contain the resourceVersion. */
 function metadataOf([change]: Change[]): unknown {
   assert.ok(change?.do === 'patch');
   return (change.patch.body as { metadata: unknown }).metadata;
 }
 
-test('claims hold for the pod only as it was seen', () => {
+test('changes of ownership apply to the observed version of a pod only', () => {
   const job = aJob();
-  const stranger = aPod('b');
-  stranger.metadata.labels = {};
-  stranger.metadata.ownerReferences = [ownerReference(job)];
+  const unselected = aPod('b');
+  unselected.metadata.labels = {};
+  unselected.metadata.ownerReferences = [ownerReference(job)];
   const tracked = [TRACKING_FINALIZER];
   assert.deepEqual(metadataOf(adoptOrphans(aWorld(job, [], { orphans: [aPod('a', { counted: true })] }))), {
     ownerReferences: [ownerReference(job)],
     finalizers: tracked,
     resourceVersion: '1',
   });
-  assert.deepEqual(metadataOf(releaseUnselected(aWorld(job, [stranger]))), {
+  assert.deepEqual(metadataOf(releaseUnselected(aWorld(job, [unselected]))), {
     ownerReferences: [],
     finalizers: [],
     resourceVersion: '1',

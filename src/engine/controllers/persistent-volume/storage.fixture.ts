@@ -45,7 +45,7 @@ export function aClass(name: string, more: Partial<StorageClass> = {}): Stored<S
   return {
     apiVersion: 'storage.k8s.io/v1',
     kind: 'StorageClass',
-    provisioner: 'example.com/maker',
+    provisioner: 'example.com/provisioner',
     ...more,
     metadata: { ...stored(name), ...more.metadata },
   };
