@@ -43,7 +43,7 @@ export interface ApiService extends KubeObject {
   status?: { conditions?: Condition[] };
 }
 
-export const API_SERVICES: ResourceType<ApiService> = {
+export const ENGINE_API_SERVICES: ResourceType<ApiService> = {
   group: REGISTRATION,
   version: 'v1',
   kind: 'APIService',
@@ -88,20 +88,22 @@ export function decideRegistration({ name, wanted, present }: RegistrationWorld)
     if (wanted === undefined) return NOTHING;
     const metadata = { name, labels: { [AUTOMANAGED]: wanted.mode } };
     const object = { apiVersion: `${REGISTRATION}/v1`, kind: 'APIService', metadata, spec: wanted.spec };
-    return { changes: [{ do: 'create', type: API_SERVICES, object, why: 'this group and version is served here' }] };
+    return {
+      changes: [{ do: 'create', type: ENGINE_API_SERVICES, object, why: 'this group and version is served here' }],
+    };
   }
   const { metadata, spec } = present;
   if (metadata.labels?.[AUTOMANAGED] === undefined || metadata.deletionTimestamp !== undefined) return NOTHING;
   if (wanted === undefined) {
     const why = 'this group and version is no longer served here';
-    return { changes: [{ do: 'delete', type: API_SERVICES, name: { name }, uid: metadata.uid, why }] };
+    return { changes: [{ do: 'delete', type: ENGINE_API_SERVICES, name: { name }, uid: metadata.uid, why }] };
   }
   const labels = { [AUTOMANAGED]: wanted.mode };
   if (deepEqual(spec, wanted.spec) && metadata.labels[AUTOMANAGED] === wanted.mode) return NOTHING;
   const body = { metadata: { labels }, spec: { ...clearFields(spec), ...wanted.spec } };
   const why = 'its spec differs from what is served here';
   const patch = { type: 'merge', body } as const;
-  return { changes: [{ do: 'patch', type: API_SERVICES, name: { name }, uid: metadata.uid, patch, why }] };
+  return { changes: [{ do: 'patch', type: ENGINE_API_SERVICES, name: { name }, uid: metadata.uid, patch, why }] };
 }
 
 const clearFields = (spec: object) => Object.fromEntries(Object.keys(spec).map((field) => [field, null]));
@@ -141,14 +143,14 @@ export function apiServiceController({ aggregation }: { readonly aggregation: Ag
     start(parts) {
       const { clock, registry } = parts;
       const runtime = { ...parts, events: noEvents };
-      const apiServices = parts.informer(API_SERVICES);
+      const apiServices = parts.informer(ENGINE_API_SERVICES);
       const services = parts.informer(SERVICES);
       const definitions = parts.informer(ENGINE_CRDS);
       const builtIns = builtInRegistrations(registry.resources);
 
       const availability = defineController<AvailabilityWorld>({
         name: 'apiservice-availability',
-        type: API_SERVICES,
+        type: ENGINE_API_SERVICES,
         sources: [
           source(apiServices),
           source(services, ({ metadata }) =>
@@ -173,7 +175,7 @@ export function apiServiceController({ aggregation }: { readonly aggregation: Ag
 
       const registration = defineController<RegistrationWorld>({
         name: 'apiservice-registration',
-        type: API_SERVICES,
+        type: ENGINE_API_SERVICES,
         sources: [source(apiServices), source(definitions, apiServiceNames)],
         observe(name) {
           const builtIn = builtIns.get(name);

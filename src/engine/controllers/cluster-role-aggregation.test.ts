@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ClusterRole, PolicyRule } from '#engine/auth/rbac/policy.ts';
+import type { RbacClusterRole, RbacRule } from '#engine/auth/rbac/policy.ts';
 import { decideAggregation } from '#engine/controllers/cluster-role-aggregation.ts';
 import type { LabelSelector } from '#kube/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';
 
-const reads = (...resources: string[]): PolicyRule => ({ apiGroups: [''], resources, verbs: ['get'] });
+const reads = (...resources: string[]): RbacRule => ({ apiGroups: [''], resources, verbs: ['get'] });
 
-function role(name: string, labels: Record<string, string>, rules?: PolicyRule[] | null): Stored<ClusterRole> {
+function role(name: string, labels: Record<string, string>, rules?: RbacRule[] | null): Stored<RbacClusterRole> {
   return {
     apiVersion: 'rbac.authorization.k8s.io/v1',
     kind: 'ClusterRole',
@@ -16,7 +16,7 @@ function role(name: string, labels: Record<string, string>, rules?: PolicyRule[]
   };
 }
 
-function sum(rules: PolicyRule[] | null, ...clusterRoleSelectors: LabelSelector[]): Stored<ClusterRole> {
+function sum(rules: RbacRule[] | null, ...clusterRoleSelectors: LabelSelector[]): Stored<RbacClusterRole> {
   return { ...role('sum', { to: 'view' }, rules), aggregationRule: { clusterRoleSelectors } };
 }
 
@@ -26,7 +26,7 @@ const EDIT: LabelSelector = { matchExpressions: [{ key: 'to', operator: 'In', va
 /** `want` undefined = the role is not changed. */
 const cases: Record<
   string,
-  { sum: Stored<ClusterRole>; others: Stored<ClusterRole>[]; want: PolicyRule[] | undefined }
+  { sum: Stored<RbacClusterRole>; others: Stored<RbacClusterRole>[]; want: RbacRule[] | undefined }
 > = {
   'collects the rules of the selected roles in the order of their names': {
     sum: sum(null, VIEW),

@@ -2,7 +2,7 @@
  * ClusterRoles with an aggregationRule: sets their rules to those of all roles that the selectors match. A new kind can be
  * added to admin, edit and view this way, with a labelled role.
  */
-import { CLUSTER_ROLES, type ClusterRole, type PolicyRule } from '#engine/auth/rbac/policy.ts';
+import { RBAC_CLUSTER_ROLES, type RbacClusterRole, type RbacRule } from '#engine/auth/rbac/policy.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { labelRequirementsOf, matchesLabels } from '#kube/label-selector.ts';
@@ -11,8 +11,8 @@ import { defineController, source, startController } from '#runtime/controller.t
 import { NOTHING, type Plan } from '#runtime/plan.ts';
 
 export interface AggregationWorld {
-  readonly role: Stored<ClusterRole>;
-  readonly all: readonly Stored<ClusterRole>[];
+  readonly role: Stored<RbacClusterRole>;
+  readonly all: readonly Stored<RbacClusterRole>[];
 }
 
 /** Decides the rules of one aggregated role. Pure. */
@@ -25,7 +25,7 @@ export function decideAggregation({ role, all }: AggregationWorld): Plan {
     changes: [
       {
         do: 'patch',
-        type: CLUSTER_ROLES,
+        type: RBAC_CLUSTER_ROLES,
         name: { name: metadata.name },
         uid: metadata.uid,
         patch: { type: 'merge', body: { rules } },
@@ -36,9 +36,12 @@ export function decideAggregation({ role, all }: AggregationWorld): Plan {
 }
 
 /** Returns the rules of the selected roles without duplicates: by selector, then by role name. */
-function collectRules({ metadata, aggregationRule }: Stored<ClusterRole>, all: AggregationWorld['all']): PolicyRule[] {
+function collectRules(
+  { metadata, aggregationRule }: Stored<RbacClusterRole>,
+  all: AggregationWorld['all'],
+): RbacRule[] {
   const sorted = all.toSorted((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
-  const rules = new Map<string, PolicyRule>();
+  const rules = new Map<string, RbacRule>();
   for (const selector of aggregationRule?.clusterRoleSelectors ?? []) {
     const requirements = labelRequirementsOf(selector);
     for (const other of sorted) {
@@ -52,14 +55,14 @@ function collectRules({ metadata, aggregationRule }: Stored<ClusterRole>, all: A
   return [...rules.values()];
 }
 
-function ruleKey({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: PolicyRule): string {
+function ruleKey({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: RbacRule): string {
   return JSON.stringify([verbs, apiGroups, resources, resourceNames, nonResourceURLs]);
 }
 
 export const clusterRoleAggregation: EngineController = {
   account: 'clusterrole-aggregation-controller',
   start(parts) {
-    const informer = parts.informer(CLUSTER_ROLES);
+    const informer = parts.informer(RBAC_CLUSTER_ROLES);
     // Any role may be selected by any aggregated role, and there are few aggregated roles.
     const aggregatedRoles = () =>
       informer
@@ -68,7 +71,7 @@ export const clusterRoleAggregation: EngineController = {
         .map(({ metadata }) => metadata.name);
     const definition = defineController<AggregationWorld>({
       name: 'cluster-role-aggregation',
-      type: CLUSTER_ROLES,
+      type: RBAC_CLUSTER_ROLES,
       sources: [source(informer, aggregatedRoles)],
       observe(key) {
         const role = informer.get(key);

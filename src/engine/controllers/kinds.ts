@@ -3,9 +3,9 @@
  * which declare only the fields that clients use.
  */
 import type { Crd } from '#engine/registry/crd/definition.ts';
-import type { nodeStatus } from '#engine/registry/kinds/node-status.ts';
-import type { podStatus } from '#engine/registry/kinds/pod/pod-status.ts';
-import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { nodeStatusSchema } from '#engine/registry/kinds/node-status.ts';
+import type { podStatusSchema } from '#engine/registry/kinds/pod/pod-status.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import type { taint } from '#engine/registry/kinds/shared/scheduling.ts';
 import type { Condition } from '#kube/conditions.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
@@ -18,13 +18,13 @@ export interface Namespace extends KubeObject {
 
 /** A Pod with every field of the engine's schema. */
 export interface EnginePod extends KubeObject {
-  spec: PodSpec;
-  status?: Infer<typeof podStatus>;
+  spec: EnginePodSpec;
+  status?: Infer<typeof podStatusSchema>;
 }
 
 export interface EngineNode extends KubeObject {
   spec?: { taints?: Infer<typeof taint>[]; unschedulable?: boolean };
-  status?: Infer<typeof nodeStatus>;
+  status?: Infer<typeof nodeStatusSchema>;
 }
 
 export const ENGINE_PODS: ResourceType<EnginePod> = {

@@ -30,9 +30,9 @@ function pod(name: string, metadata: object = {}): ContentItem {
   return { type, object: { apiVersion: 'v1', kind: 'Pod', metadata: stored(name, { namespace: 'ns', ...metadata }) } };
 }
 
-type Seen = NamespaceWorld['seen'];
+type Counts = NamespaceWorld['counts'];
 
-const seen = (resources: Record<string, number>, finalizers: Record<string, number> = {}): Seen => ({
+const counts = (resources: Record<string, number>, finalizers: Record<string, number> = {}): Counts => ({
   resources: new Map(Object.entries(resources)),
   finalizers: new Map(Object.entries(finalizers)),
 });
@@ -40,7 +40,7 @@ const seen = (resources: Record<string, number>, finalizers: Record<string, numb
 interface Case {
   readonly namespace: Stored<Namespace>;
   readonly content?: ContentItem[];
-  readonly seen?: Seen;
+  readonly counts?: Counts;
   readonly complete?: boolean;
   readonly unchangedRounds?: number;
   readonly want: string[];
@@ -60,21 +60,21 @@ const cases: Record<string, Case> = {
   },
   'waits for objects that are held by finalizers, and reports them': {
     namespace: namespace(DELETING),
-    seen: seen({ 'pods.': 1 }, { 'example.com/hold': 1 }),
+    counts: counts({ 'pods.': 1 }, { 'example.com/hold': 1 }),
     want: [],
     againMs: 500,
     trueConditions: ['NamespaceContentRemaining', 'NamespaceFinalizersRemaining'],
   },
   'waits for objects in their grace period': {
     namespace: namespace(DELETING),
-    seen: seen({ 'pods.': 1 }),
+    counts: counts({ 'pods.': 1 }),
     want: [],
     againMs: 500,
     trueConditions: ['NamespaceContentRemaining'],
   },
   'waits longer while nothing is deleted': {
     namespace: namespace(DELETING),
-    seen: seen({ 'pods.': 1 }),
+    counts: counts({ 'pods.': 1 }),
     unchangedRounds: 2,
     want: [],
     againMs: 2000,
@@ -82,7 +82,7 @@ const cases: Record<string, Case> = {
   },
   'waits at most as long as Kubernetes': {
     namespace: namespace(DELETING),
-    seen: seen({ 'pods.': 1 }),
+    counts: counts({ 'pods.': 1 }),
     unchangedRounds: 1000,
     want: [],
     againMs: 15_000,
@@ -118,8 +118,8 @@ for (const [name, { namespace: subject, content = [], want, againMs, trueConditi
   cases,
 )) {
   test(name, () => {
-    const found = seen(content.length === 0 ? {} : { 'pods.': content.length });
-    const world = { namespace: subject, content, seen: found, complete: true, unchangedRounds: 0, now: NOW, ...rest };
+    const found = counts(content.length === 0 ? {} : { 'pods.': content.length });
+    const world = { namespace: subject, content, counts: found, complete: true, unchangedRounds: 0, now: NOW, ...rest };
     const plan = decideNamespace(world);
     const described = plan.changes.map((change) => `${change.do} ${change.do === 'create' ? '' : change.name.name}`);
     assert.deepEqual(described, want);
@@ -144,8 +144,8 @@ test('sets the conditions of Kubernetes and keeps other conditions', () => {
     lastTransitionTime: 'then',
   };
   subject.status = { phase: 'Terminating', conditions: [other, before] };
-  const left = seen({ 'pods.': 2, 'gadgets.golden.local': 1 }, { 'b.example/x': 3, 'a.example/y': 1 });
-  const world = { namespace: subject, content: [], seen: left, complete: true, unchangedRounds: 0, now: NOW };
+  const left = counts({ 'pods.': 2, 'gadgets.golden.local': 1 }, { 'b.example/x': 3, 'a.example/y': 1 });
+  const world = { namespace: subject, content: [], counts: left, complete: true, unchangedRounds: 0, now: NOW };
   const status = concludeNamespace(world, [], []);
   const described = (status!['conditions'] as Condition[]).map(
     ({ type, status: is, reason, message, lastTransitionTime }) => [type, is, reason, message, lastTransitionTime],
@@ -190,7 +190,7 @@ test('reports refused deletions and counts their objects as remaining', () => {
   const world: NamespaceWorld = {
     namespace: namespace(DELETING),
     content,
-    seen: seen({ 'pods.': 4, 'secrets.': 2 }),
+    counts: counts({ 'pods.': 4, 'secrets.': 2 }),
     complete: true,
     unchangedRounds: 0,
     now: NOW,

@@ -41,7 +41,7 @@ export interface NamespaceWorld {
   /** The objects that come next and are not under deletion: at most as many as one plan can delete. */
   readonly content: readonly ContentItem[];
   /** The number of objects that were listed, by kind and by finalizer. */
-  readonly seen: Pick<RemainingContent, 'resources' | 'finalizers'>;
+  readonly counts: Pick<RemainingContent, 'resources' | 'finalizers'>;
   /** True if every object was listed and `content` was not cut off. */
   readonly complete: boolean;
   /** The number of complete rounds in a row that found as many objects as the round before. */
@@ -51,9 +51,9 @@ export interface NamespaceWorld {
 
 /** Decides the next step for one namespace. Pure. */
 export function decideNamespace(world: NamespaceWorld): Plan {
-  const { namespace, content, seen, complete } = world;
+  const { namespace, content, counts, complete } = world;
   if (namespace.metadata.deletionTimestamp === undefined) return NOTHING;
-  if (!complete || seen.resources.size > 0) {
+  if (!complete || counts.resources.size > 0) {
     return { changes: content.map(deleteContentItem), goOn: true, requeueAfterMs: roundDelayMs(world) };
   }
   return { status: terminatingStatus(world, NOTHING_REMAINS), changes: removeNamespaceFinalizer(namespace) };
@@ -70,7 +70,7 @@ export function concludeNamespace(
 ): Plan['status'] {
   if (!world.complete) return undefined;
   const failed = new Set(failures.map(({ change }) => (change.do === 'delete' ? change.uid : '')));
-  const resources = new Map(world.seen.resources);
+  const resources = new Map(world.counts.resources);
   for (const { type, object } of world.content) {
     const { uid, finalizers = [] } = object.metadata;
     if (finalizers.length > 0 || failed.has(uid)) continue;
@@ -78,7 +78,7 @@ export function concludeNamespace(
     if (left > 0) resources.set(conditionResourceName(type), left);
     else resources.delete(conditionResourceName(type));
   }
-  return terminatingStatus(world, { resources, finalizers: world.seen.finalizers, refused });
+  return terminatingStatus(world, { resources, finalizers: world.counts.finalizers, refused });
 }
 
 function terminatingStatus({ namespace, now }: NamespaceWorld, remaining: RemainingContent): Plan['status'] {
@@ -131,13 +131,13 @@ export const namespaceController: EngineController = {
         const { uid } = namespace.metadata;
         const { after } = rounds.roundOf(key, uid);
         const found = await listContent(client, { namespace: key, kinds: namespacedKinds(registry), after, signal });
-        const count = [...found.seen.resources.values()].reduce((sum, one) => sum + one, 0);
+        const count = [...found.counts.resources.values()].reduce((sum, one) => sum + one, 0);
         const { unchangedRounds } = rounds.recordObservation(key, uid, {
           count,
           complete: found.complete,
           last: cursorOf(found.content),
         });
-        return { namespace, ...found, unchangedRounds: unchangedRounds, now: timestamp(clock.now()) };
+        return { namespace, ...found, unchangedRounds, now: timestamp(clock.now()) };
       },
       decide: decideNamespace,
       conclude: (world, failures) =>
@@ -169,11 +169,11 @@ interface ContentRange {
 async function listContent(
   reader: Reader,
   { namespace, kinds, after, signal }: ContentRange,
-): Promise<Pick<NamespaceWorld, 'content' | 'seen' | 'complete'>> {
+): Promise<Pick<NamespaceWorld, 'content' | 'counts' | 'complete'>> {
   const content: ContentItem[] = [];
   const resources = new Map<string, number>();
   const finalizers = new Map<string, number>();
-  const seen = { resources, finalizers };
+  const counts = { resources, finalizers };
   // -1 if the kind of the cursor is no longer served: the round then starts from the beginning.
   const start = kinds.findIndex((type) => groupResource(type) === after?.kind);
   for (const [i, type] of kinds.entries()) {
@@ -187,9 +187,9 @@ async function listContent(
     content.push(...found.toDelete.map((object) => ({ type, object })));
     if (found.count > 0) resources.set(conditionResourceName(type), found.count);
     for (const [name, count] of found.finalizers) finalizers.set(name, (finalizers.get(name) ?? 0) + count);
-    if (!found.complete) return { content, seen, complete: false };
+    if (!found.complete) return { content, counts, complete: false };
   }
-  return { content, seen, complete: true };
+  return { content, counts, complete: true };
 }
 
 /** Sorts after every key. */

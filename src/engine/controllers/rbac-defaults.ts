@@ -4,7 +4,13 @@
  */
 import type { Client } from '#client/client.ts';
 import { DEFAULT_POLICY } from '#engine/auth/rbac/defaults/default-policy.ts';
-import { CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, RBAC_GROUP } from '#engine/auth/rbac/policy.ts';
+import {
+  RBAC_CLUSTER_ROLE_BINDINGS,
+  RBAC_CLUSTER_ROLES,
+  RBAC_ROLE_BINDINGS,
+  RBAC_ROLES,
+  RBAC_GROUP,
+} from '#engine/auth/rbac/policy.ts';
 import { repairBinding, repairRole, type Repair } from '#engine/auth/rbac/reconcile.ts';
 import { isApiError } from '#kube/api-error.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
@@ -21,12 +27,16 @@ export async function ensureRbacDefaults(client: Client, log: Log): Promise<void
   const { clusterRoles, clusterRoleBindings, roles, roleBindings } = DEFAULT_POLICY;
   // Roles first, so that no binding refers to a missing role.
   await Promise.all([
-    ensureDefaults(client, log, { type: CLUSTER_ROLES, wanted: clusterRoles, repair: repairRole }),
-    ensureDefaults(client, log, { type: ROLES, wanted: roles, repair: repairRole }),
+    ensureDefaults(client, log, { type: RBAC_CLUSTER_ROLES, wanted: clusterRoles, repair: repairRole }),
+    ensureDefaults(client, log, { type: RBAC_ROLES, wanted: roles, repair: repairRole }),
   ]);
   await Promise.all([
-    ensureDefaults(client, log, { type: CLUSTER_ROLE_BINDINGS, wanted: clusterRoleBindings, repair: repairBinding }),
-    ensureDefaults(client, log, { type: ROLE_BINDINGS, wanted: roleBindings, repair: repairBinding }),
+    ensureDefaults(client, log, {
+      type: RBAC_CLUSTER_ROLE_BINDINGS,
+      wanted: clusterRoleBindings,
+      repair: repairBinding,
+    }),
+    ensureDefaults(client, log, { type: RBAC_ROLE_BINDINGS, wanted: roleBindings, repair: repairBinding }),
   ]);
 }
 

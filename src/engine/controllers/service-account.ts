@@ -5,7 +5,7 @@ import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
 
-export const SERVICE_ACCOUNTS: ResourceType = {
+export const ENGINE_SERVICE_ACCOUNTS: ResourceType = {
   group: '',
   version: 'v1',
   kind: 'ServiceAccount',
@@ -26,7 +26,7 @@ export function decideServiceAccount({ namespace, account }: ServiceAccountWorld
   const metadata = { name: DEFAULT, namespace: namespace.metadata.name };
   const object: KubeObject = { apiVersion: 'v1', kind: 'ServiceAccount', metadata };
   const why = 'every namespace has a default service account';
-  return { changes: [{ do: 'create', type: SERVICE_ACCOUNTS, object, why }] };
+  return { changes: [{ do: 'create', type: ENGINE_SERVICE_ACCOUNTS, object, why }] };
 }
 
 /** Reports whether objects can no longer be created in a namespace. */
@@ -38,7 +38,7 @@ export const serviceAccountController: EngineController = {
   account: 'service-account-controller',
   start(parts) {
     const namespaces = parts.informer(ENGINE_NAMESPACES);
-    const accounts = parts.informer(SERVICE_ACCOUNTS);
+    const accounts = parts.informer(ENGINE_SERVICE_ACCOUNTS);
     const definition = defineController<ServiceAccountWorld>({
       name: 'service-account-controller',
       type: ENGINE_NAMESPACES,

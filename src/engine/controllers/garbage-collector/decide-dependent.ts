@@ -51,25 +51,24 @@ export interface DependentDecision {
 
 export function decideDependent(world: DependentWorld): DependentDecision {
   const { object, owners } = world;
-  const misplaced = owners
+  const invalidOwners = owners
     .filter(({ state, isInOtherNamespace }) => state === 'invalid' || (state === 'absent' && isInOtherNamespace))
     .map(({ reference }) => reference);
   const hasOwnerIn = (wanted: OwnerState) => owners.some(({ state }) => state === wanted);
 
   if (owners.length === 0 || object.metadata.deletionTimestamp !== undefined)
     return { plan: NOTHING, invalidOwners: [] };
-  if (hasOwnerIn('invalid')) return { plan: NOTHING, invalidOwners: misplaced };
-  if (hasOwnerIn('unserved')) return { plan: NOTHING, retryLater: true, invalidOwners: misplaced };
+  if (hasOwnerIn('invalid')) return { plan: NOTHING, invalidOwners };
+  if (hasOwnerIn('unserved')) return { plan: NOTHING, retryLater: true, invalidOwners };
   if (hasOwnerIn('solid')) {
     // The deletion of an owner that no watch has delivered yet would go unnoticed.
-    const unsettled = owners.some(({ state, isWatched }) => state === 'solid' && !isWatched);
-    return { plan: removeStaleReferences(world), retryLater: unsettled, invalidOwners: misplaced };
+    const retryLater = owners.some(({ state, isWatched }) => state === 'solid' && !isWatched);
+    return { plan: removeStaleReferences(world), retryLater, invalidOwners };
   }
-  if (hasOwnerIn('waiting') && world.dependents !== 'none')
-    return { plan: deleteInForeground(world), invalidOwners: misplaced };
+  if (hasOwnerIn('waiting') && world.dependents !== 'none') return { plan: deleteInForeground(world), invalidOwners };
   return {
     plan: { changes: [deleteDependent(world, policyOf(object), 'none of its owners exists')] },
-    invalidOwners: misplaced,
+    invalidOwners,
   };
 }
 

@@ -29,18 +29,18 @@ export async function readLiveObject(
 export async function observeOwners(parts: LiveReadParts, dependent: CollectedObject): Promise<OwnerObservation[]> {
   const { graph } = parts;
   const { namespace } = dependent.object.metadata;
-  const looks: OwnerObservation[] = [];
+  const observations: OwnerObservation[] = [];
   for (const reference of referencesOf(dependent)) {
     const state = await ownerStateOf(parts, reference, namespace);
     const watched = graph.get(reference.uid) !== undefined;
-    looks.push({
+    observations.push({
       reference,
       state,
       isWatched: watched,
       isInOtherNamespace: graph.isInOtherNamespace(reference, namespace),
     });
   }
-  return looks;
+  return observations;
 }
 
 async function ownerStateOf(

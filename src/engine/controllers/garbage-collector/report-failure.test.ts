@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { refusalOf } from '#engine/admission/policies/refusal.ts';
+import { policyRefusalError } from '#engine/admission/policies/refusal.ts';
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { THINGS } from '#engine/controllers/garbage-collector/object.fixture.ts';
 import { reportFailure } from '#engine/controllers/garbage-collector/report-failure.ts';
@@ -14,7 +14,7 @@ const ERROR = 50;
 function refusedByPolicy(reason: string | undefined): ApiError {
   const attributes = { resource: THINGS, name: 'db' } as unknown as AdmissionAttributes;
   const denial = { index: 0, message: 'db cannot be deleted', reason };
-  return refusalOf(attributes, { policy: 'protection', binding: 'everywhere', denial });
+  return policyRefusalError(attributes, { policy: 'protection', binding: 'everywhere', denial });
 }
 
 interface Line {

@@ -1,9 +1,9 @@
 /** The kinds that the collector watches, and the lookup of kinds by reference. Follows changes of the registry. */
 import type { Registry } from '#engine/registry/registry.ts';
-import type { Resource, Verb } from '#engine/registry/resource.ts';
+import type { Resource, ApiVerb } from '#engine/registry/resource.ts';
 import { apiVersionOf, type OwnerReference } from '#kube/meta.ts';
 
-const REQUIRED_VERBS: readonly Verb[] = ['delete', 'get', 'list', 'patch', 'watch'];
+const REQUIRED_VERBS: readonly ApiVerb[] = ['delete', 'get', 'list', 'patch', 'watch'];
 
 export class ServedKinds {
   readonly #registry: Pick<Registry, 'generation' | 'resources' | 'collections'>;

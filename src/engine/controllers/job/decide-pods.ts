@@ -103,10 +103,10 @@ function createIndexed(
   if (allWaitMs > 0) return { ...NO_PODS, waitMs: allWaitMs };
   const terminating = replacesEndedPodsOnly(spec) ? pods.filter(isTerminatingPod) : [];
   const busy = indexesIn([...tally.active, ...terminating], spec);
-  const settled = unionOf(tally.completedIndexes, tally.failedIndexes ?? [], busy);
+  const unavailable = unionOf(tally.completedIndexes, tally.failedIndexes ?? [], busy);
   const create: NewPod[] = [];
   let waitMs = Infinity;
-  for (const index of firstMissing(settled, spec.completions ?? 0, missing)) {
+  for (const index of firstMissing(unavailable, spec.completions ?? 0, missing)) {
     const before = replaced.get(index);
     const indexMs = perIndex ? indexWaitMs(before, nowMs) : 0;
     waitMs = indexMs > 0 ? Math.min(waitMs, indexMs) : waitMs;

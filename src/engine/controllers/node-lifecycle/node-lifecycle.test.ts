@@ -157,7 +157,7 @@ interface PodCase {
   readonly node: Stored<EngineNode>;
   readonly outage?: Outage;
   readonly watched?: number;
-  readonly wasDoomed?: boolean;
+  readonly wasEvictionPending?: boolean;
   readonly want?: string[];
   readonly events?: string[];
   readonly again?: number;
@@ -202,7 +202,7 @@ const pods: Record<string, PodCase> = {
   'ignores a pod that has ended': { node: DOWN, pod: { status: { phase: 'Succeeded' } } },
   'cancels the eviction when the node reports again': {
     node: node('True'),
-    wasDoomed: true,
+    wasEvictionPending: true,
     events: ['Normal TaintManagerEviction Cancelling deletion of Pod default/p'],
   },
   'sets a ready pod on a lost node to not ready': {
@@ -226,9 +226,10 @@ const pods: Record<string, PodCase> = {
   },
 };
 
-for (const [sentence, { pod = {}, node: on, outage = 'none', watched, wasDoomed = false, ...wanted }] of Object.entries(
-  pods,
-)) {
+for (const [
+  sentence,
+  { pod = {}, node: on, outage = 'none', watched, wasEvictionPending = false, ...wanted },
+] of Object.entries(pods)) {
   test(`pod: ${sentence}`, () => {
     const { changes, events, requeueAfterMs } = decidePodOnNode({
       pod: aPod('p', pod),
@@ -236,7 +237,7 @@ for (const [sentence, { pod = {}, node: on, outage = 'none', watched, wasDoomed 
       health: health(100, watched),
       outage,
       taintedSinceMs: ({ timeAdded = '' }) => Date.parse(timeAdded),
-      wasEvictionPending: wasDoomed,
+      wasEvictionPending,
       nowMs: NOW,
     });
     const described = changes.map((change) => {

@@ -2,7 +2,7 @@
  * The requests of pods and the capacity of nodes as plain numbers: thousandths of a CPU, whole units of everything else.
  * Rounded up as in Kubernetes, exact up to 2^53. Pure.
  */
-import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { parseQuantity } from '#kube/quantity.ts';
 
 export type ResourceAmounts = ReadonlyMap<string, number>;
@@ -37,12 +37,12 @@ function parseAmount(name: string, quantity: string | number): number {
 }
 
 /** Returns the resources that must be free on a node. */
-export function podRequests(spec: PodSpec): ResourceAmounts {
+export function podRequests(spec: EnginePodSpec): ResourceAmounts {
   return sumRequests(spec, NO_DEFAULTS);
 }
 
 /** Returns the resources that count for scoring. Containers without requests count with defaults. */
-export function scoredRequests(spec: PodSpec): ResourceAmounts {
+export function scoredRequests(spec: EnginePodSpec): ResourceAmounts {
   return sumRequests(spec, SCORED_DEFAULTS);
 }
 
@@ -51,7 +51,7 @@ export function scoredRequests(spec: PodSpec): ResourceAmounts {
  * before them, one by one, next to the sidecars that were started by then. The pod needs the larger of the two amounts.
  */
 function sumRequests(
-  { containers, initContainers = [], overhead }: PodSpec,
+  { containers, initContainers = [], overhead }: EnginePodSpec,
   defaults: ResourceAmounts,
 ): ResourceAmounts {
   const total = new Map<string, number>();
@@ -75,7 +75,7 @@ function sumRequests(
   return total;
 }
 
-type Container = NonNullable<PodSpec['containers']>[number];
+type Container = NonNullable<EnginePodSpec['containers']>[number];
 
 function containerRequests({ resources }: Container, defaults: ResourceAmounts): ResourceAmounts {
   const amounts = parseAmounts(resources?.requests);
