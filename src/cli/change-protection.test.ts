@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { changeAll } from '#cli/change-protection.ts';
-import { UNPROTECTING } from '#cli/protection.ts';
+import { UNPROTECT_CHANGE } from '#cli/protection.ts';
 
 interface Case {
   vms: number;
@@ -46,17 +46,17 @@ for (const [title, { vms, complaints = {}, lost, changed, summary, message }] of
     const names = Array.from({ length: vms }, (_, i) => ({ namespace: 'lab', name: `vm-${i}` }));
     const lines: string[] = [];
     let [busy, busiest] = [0, 0];
-    const running = changeAll(names, UNPROTECTING, {
-      async ask({ name }) {
+    const running = changeAll(names, UNPROTECT_CHANGE, {
+      async changeVm({ name }) {
         busiest = Math.max(busiest, ++busy);
         // Later ones answer sooner.
         const number = Number(name.slice(3));
         for (let turn = number; turn < vms; turn++) await Promise.resolve();
         busy--;
         const unreachable = number === lost;
-        return { complaint: unreachable ? 'gone' : complaints[number], unreachable };
+        return { error: unreachable ? 'gone' : complaints[number], unreachable };
       },
-      shown: ({ namespace, name }) => `${namespace}/${name}`,
+      displayName: ({ namespace, name }) => `${namespace}/${name}`,
       print: (line) => void lines.push(line),
     });
     if (message === undefined) await running;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findAccess, type AccessChoice } from '#cli/cluster-access.ts';
+import { findAccess, type AccessOptions } from '#cli/cluster-access.ts';
 
 const config = (server: string, context = 'here') => `
 current-context: ${context}
@@ -26,7 +26,7 @@ function readFile(path: string): string {
 type Env = Record<string, string>;
 const POD: Env = { KUBERNETES_SERVICE_HOST: '10.0.0.1', KUBERNETES_SERVICE_PORT: '443' };
 
-const good: Record<string, { choice?: AccessChoice; env?: Env; home?: string; want: [string, string] }> = {
+const good: Record<string, { choice?: AccessOptions; env?: Env; home?: string; want: [string, string] }> = {
   'the file at home': { want: ['https://home:1', 'lab'] },
   KUBECONFIG: { env: { KUBECONFIG: '/a' }, want: ['https://a:1', 'lab'] },
   'the flag before KUBECONFIG': {
@@ -53,7 +53,7 @@ for (const [name, { choice = {}, env = {}, home = '/home/me', want }] of Object.
   });
 }
 
-const bad: Record<string, { choice?: AccessChoice; env?: Env; home?: string; message: RegExp }> = {
+const bad: Record<string, { choice?: AccessOptions; env?: Env; home?: string; message: RegExp }> = {
   'no kubeconfig': { home: '/nowhere', message: /^Cannot find a cluster: no kubeconfig found/ },
   'a named file that is missing': { choice: { kubeconfig: '/nope' }, message: /^Cannot read the kubeconfig: ENOENT/ },
   'a context that nobody has': { choice: { context: 'x' }, message: /context "x" does not exist/ },

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { argCountFault, type ArgCount } from '#cli/command.ts';
+import { findArgCountError, type ArgCount } from '#cli/command.ts';
 
 const cases: Record<string, { takes: ArgCount; received: number; want: string | undefined }> = {
   'as many as it takes': { takes: 1, received: 1, want: undefined },
@@ -12,5 +12,5 @@ const cases: Record<string, { takes: ArgCount; received: number; want: string | 
   'less than a range': { takes: [1, 2], received: 0, want: 'accepts between 1 and 2 arg(s), received 0' },
 };
 for (const [title, { takes, received, want }] of Object.entries(cases)) {
-  test(`arguments: ${title}`, () => assert.equal(argCountFault(takes, received), want));
+  test(`arguments: ${title}`, () => assert.equal(findArgCountError(takes, received), want));
 }

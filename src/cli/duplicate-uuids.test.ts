@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { duplicatesAsJson, duplicatesOf, duplicatesTable, holderOf, type Holder } from '#cli/duplicate-uuids.ts';
+import {
+  duplicatesAsJson,
+  findDuplicates,
+  duplicatesTable,
+  toUuidHolder,
+  type UuidHolder,
+} from '#cli/duplicate-uuids.ts';
 
 const A = '0a000000-0000-4000-8000-000000000000';
 const B = 'b0000000-0000-4000-8000-000000000000';
@@ -10,7 +16,7 @@ const aVm = (firmware?: object, metadata: object = {}) => ({
   spec: { template: { spec: { domain: { firmware } } } },
   status: { printableStatus: 'Running' },
 });
-const read: Record<string, { vm: unknown; want: Holder | undefined }> = {
+const read: Record<string, { vm: unknown; want: UuidHolder | undefined }> = {
   'a uuid, in lower case': {
     vm: aVm({ uuid: B.toUpperCase() }),
     want: { uuid: B, namespace: 'lab', name: 'db', status: 'Running' },
@@ -21,10 +27,10 @@ const read: Record<string, { vm: unknown; want: Holder | undefined }> = {
   'no object at all': { vm: 'db', want: undefined },
 };
 for (const [title, { vm, want }] of Object.entries(read)) {
-  test(`reads ${title}`, () => assert.deepEqual(holderOf(vm), want));
+  test(`reads ${title}`, () => assert.deepEqual(toUuidHolder(vm), want));
 }
 
-const aHolder = (uuid: string, place: string, status = 'Stopped'): Holder => {
+const aHolder = (uuid: string, place: string, status = 'Stopped'): UuidHolder => {
   const [namespace = '', name = ''] = place.split('/');
   return { uuid, namespace, name, status };
 };
@@ -46,7 +52,7 @@ const grouped: Record<string, { namespace?: string; want: string[] }> = {
 };
 for (const [title, { namespace, want }] of Object.entries(grouped)) {
   test(`groups ${title}`, () => {
-    const shown = duplicatesOf(fleet, namespace).map(({ uuid, holders }) =>
+    const shown = findDuplicates(fleet, namespace).map(({ uuid, holders }) =>
       [uuid, ...holders.map((holder) => `${holder.namespace}/${holder.name}`)].join(' '),
     );
     assert.deepEqual(shown, want);
@@ -55,7 +61,7 @@ for (const [title, { namespace, want }] of Object.entries(grouped)) {
 
 test('a table is aligned as kubectl does it', () => {
   assert.equal(
-    duplicatesTable(duplicatesOf(fleet)),
+    duplicatesTable(findDuplicates(fleet)),
     [
       'UUID                                   NAMESPACE   NAME   STATUS',
       `${A}   team-a      db-2   <none>`,
@@ -68,7 +74,7 @@ test('a table is aligned as kubectl does it', () => {
 });
 
 test('as JSON it is a list, also an empty one', () => {
-  assert.deepEqual(JSON.parse(duplicatesAsJson(duplicatesOf(fleet, 'team-a'))), [
+  assert.deepEqual(JSON.parse(duplicatesAsJson(findDuplicates(fleet, 'team-a'))), [
     {
       uuid: A,
       virtualMachines: [

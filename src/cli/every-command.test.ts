@@ -1,7 +1,7 @@
 /** Every command of virtctl and of selfsame: its help reads well, and its examples are calls that would be made. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { argCountFault, isCommand, type Command, type CommandEntry } from '#cli/command.ts';
+import { findArgCountError, isCommand, type Command, type CommandEntry } from '#cli/command.ts';
 import { findCommand } from '#cli/find-command.ts';
 import { parseArgs } from '#cli/flags.ts';
 import { commandHelp } from '#cli/help.ts';
@@ -84,7 +84,7 @@ function callsIn(example: string, program: string): { readonly found: Command }[
     const found = findCommand(commands, sharedFlags, { argv, program });
     assert.ok('command' in found, line);
     const { args } = parseArgs({ ...found.command.flags, ...sharedFlags }, found.rest);
-    assert.equal(argCountFault(found.command.args, args.length), undefined, line);
+    assert.equal(findArgCountError(found.command.args, args.length), undefined, line);
     return [{ found: found.command }];
   });
 }

@@ -47,7 +47,7 @@ test('a plan has a claim for each disk, and those with a file wait for it', () =
   const plan = planImport(aMachine([aDisk('root'), aDisk('scratch', { file: undefined })]), options(), {
     canUpload: true,
   });
-  assert.ok(!('faults' in plan));
+  assert.ok(!('errors' in plan));
   assert.deepEqual(
     plan.claims.map(({ metadata }) => [metadata.name, metadata.namespace, metadata.annotations]),
     [
@@ -63,7 +63,7 @@ test('a plan has a claim for each disk, and those with a file wait for it', () =
 test('a disk whose content is in a claim needs neither claim nor file', () => {
   const given = options({ name: 'copy', claims: new Map([['root', 'mine']]) });
   const plan = planImport(aMachine([aDisk('root', { format: 'vmdk' })]), given, { canUpload: false });
-  assert.ok(!('faults' in plan));
+  assert.ok(!('errors' in plan));
   assert.deepEqual([plan.claims, plan.uploads], [[], []]);
   assert.deepEqual(plan.vm.spec.template.spec?.volumes, [
     { name: 'root', persistentVolumeClaim: { claimName: 'mine' } },
@@ -74,7 +74,7 @@ test('the persistent state is put into a claim of its own, but not into that of 
   const state = { tpm: true, efi: false, file: 'db-state.bin', sizeBytes: 7 };
   const planned = (more: Partial<ImportOptions>) => {
     const plan = planImport(aMachine([], { tpm: true, state }), options(more), { canUpload: true });
-    assert.ok(!('faults' in plan));
+    assert.ok(!('errors' in plan));
     return {
       uploads: plan.uploads.map(({ volume, file }) => [volume, file]),
       claims: plan.claims.map(({ metadata }) => [
@@ -96,11 +96,11 @@ test('the persistent state is put into a claim of its own, but not into that of 
   assert.ok(left.told > 0);
 });
 
-test('the claim of the state is of the class for state, unless people say of which, and in the modes of that class', () => {
+test('the claim of the state is of the class for state, unless people report of which, and in the modes of that class', () => {
   const state = { tpm: true, efi: false, file: 'db-state.bin', sizeBytes: 7 };
   const specOf = (more: Partial<ImportOptions>) => {
     const plan = planImport(aMachine([], { tpm: true, state }), options(more), { canUpload: true });
-    assert.ok(!('faults' in plan));
+    assert.ok(!('errors' in plan));
     return plan.claims[0]?.spec ?? {};
   };
   const classOf = (more: Partial<ImportOptions>) => specOf(more).storageClassName;
@@ -116,7 +116,7 @@ test('the claim of the state is of the class for state, unless people say of whi
 test('a new identity is that of another machine with the same places', () => {
   const of = (newIdentity: boolean) => {
     const plan = planImport(aMachine([]), options({ newIdentity }), { canUpload: true });
-    assert.ok(!('faults' in plan));
+    assert.ok(!('errors' in plan));
     const { firmware, devices } = plan.vm.spec.template.spec?.domain ?? {};
     return [firmware?.uuid, firmware?.serial, devices?.interfaces?.[0]?.macAddress];
   };
@@ -137,23 +137,23 @@ const refused: Record<string, { machine: MachineDescription; given?: Partial<Imp
   'a claim for a disk that is not there, beside what the formats find': {
     machine: aMachine([aDisk('root', { sizeBytes: undefined })]),
     given: { claims: new Map([['swap', 'mine']]) },
-    want: [/--claim names the unknown disk "swap"; the disks are root/, /does not say how large the disk "root" is/],
+    want: [/--claim names the unknown disk "swap"; the disks are root/, /does not report how large the disk "root" is/],
   },
 };
 for (const [title, { machine, given, want }] of Object.entries(refused)) {
   test(`refuses ${title}`, () => {
     const plan = planImport(machine, options(given), { canUpload: true });
-    assert.ok('faults' in plan);
-    assert.equal(plan.faults.length, want.length, plan.faults.join('; '));
-    for (const [i, pattern] of want.entries()) assert.match(plan.faults[i] ?? '', pattern);
+    assert.ok('errors' in plan);
+    assert.equal(plan.errors.length, want.length, plan.errors.join('; '));
+    for (const [i, pattern] of want.entries()) assert.match(plan.errors[i] ?? '', pattern);
   });
 }
 
 test('without files, every disk with content needs a claim', () => {
   const disks = [aDisk('vda', { file: '/images/a.img' }), aDisk('vdb', { file: '/images/b.img' })];
   const plan = planImport(aMachine(disks), options(), { canUpload: false });
-  assert.ok('faults' in plan);
-  assert.deepEqual(plan.faults, [
+  assert.ok('errors' in plan);
+  assert.deepEqual(plan.errors, [
     'the disk vda is "/images/a.img"; name the claim with its content with --claim vda=CLAIM',
     'the disk vdb is "/images/b.img"; name the claim with its content with --claim vdb=CLAIM',
   ]);

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { aMigration } from '#api/validation/testing/valid-objects.ts';
-import { arrivalLine, followMigration, migrationsOf, progressLine, type Migration } from '#cli/migrations.ts';
+import { resultLine, followMigration, listMigrations, progressLine, type StoredMigration } from '#cli/migrations.ts';
 import { notFound } from '#kube/api-error.ts';
 
 const MIB = 1024 ** 2;
 const TYPE = { group: 'kubevirt.io', plural: 'virtualmachineinstancemigrations' };
-const migration = (patch: object) => aMigration(patch) as Migration;
+const migration = (patch: object) => aMigration(patch) as StoredMigration;
 const at = (status: object | undefined) => migration(status === undefined ? {} : { status });
 const copying = (done: number) => ({
   phase: 'Running',
@@ -32,9 +32,9 @@ for (const [want, status] of Object.entries(lines)) test(want, () => assert.equa
 
 test('what became of it', () => {
   const migrationState = { sourceNode: 'node-1', targetNode: 'node-2' };
-  assert.equal(arrivalLine('db', at({ migrationState })), 'VM db migrated from node-1 to node-2');
+  assert.equal(resultLine('db', at({ migrationState })), 'VM db migrated from node-1 to node-2');
   const status = { migrationState, migrationProgress: { downtimeMs: 35 } };
-  assert.equal(arrivalLine('db', at(status)), 'VM db migrated from node-1 to node-2; downtime 35 ms');
+  assert.equal(resultLine('db', at(status)), 'VM db migrated from node-1 to node-2; downtime 35 ms');
 });
 
 test('those of a VM are found, newest first', async () => {
@@ -49,12 +49,12 @@ test('those of a VM are found, newest first', async () => {
       return { items: [...items, migration({ metadata: { name: 'x' }, spec: { vmiName: 'web' } })], metadata: {} };
     },
   };
-  const found = await migrationsOf(api, 'db', () => {});
+  const found = await listMigrations(api, 'db', () => {});
   assert.deepEqual(
     found.map(({ metadata }) => metadata.name),
     ['m1', 'm2', 'm0'],
   );
-  await migrationsOf(api, 'x'.repeat(64), () => {});
+  await listMigrations(api, 'x'.repeat(64), () => {});
   const base = '/apis/kubevirt.io/v1/namespaces/golden/virtualmachineinstancemigrations?limit=500';
   // A name that fits into no label is looked for among all.
   assert.deepEqual(asked, [`${base}&labelSelector=kubevirt.io%2Fvmi-name%3Ddb`, base]);
@@ -79,7 +79,7 @@ describe('following one', () => {
       if (state === 'gone') throw notFound(TYPE, 'm1');
       return at(state);
     };
-    const options = { clock, say: (line: string) => void said.push(line) };
+    const options = { clock, report: (line: string) => void said.push(line) };
     try {
       return { end: (await followMigration({ namespace: 'golden', get }, 'db', 'm1', options)).status?.phase, said };
     } catch (error) {

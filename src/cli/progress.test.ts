@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bytesText, withProgress } from '#cli/progress.ts';
+import { bytesText, reportProgress } from '#cli/progress.ts';
 
 const texts: Record<string, number> = {
   '0 B': 0,
@@ -23,7 +23,10 @@ test('a transfer is told of at its ends, and now and then between', async () => 
     }
   }
   let bytes = 0;
-  for await (const chunk of withProgress('disk a', 4096, chunks(), { clock, say: (line) => void said.push(line) })) {
+  for await (const chunk of reportProgress('disk a', 4096, chunks(), {
+    clock,
+    report: (line) => void said.push(line),
+  })) {
     bytes += chunk.length;
   }
   assert.equal(bytes, 4096);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { clientVersion, mismatchText, shownVersion } from '#cli/server-version.ts';
+import { clientVersion, renderMismatch, renderVersion } from '#cli/server-version.ts';
 
 const client = { ...clientVersion(), gitVersion: 'v1.0.0' };
 
@@ -13,12 +13,12 @@ const cases: Record<string, { server: string; want: string | undefined }> = {
   },
 };
 for (const [name, { server, want }] of Object.entries(cases)) {
-  test(name, () => assert.equal(mismatchText(client, { ...client, gitVersion: server }), want));
+  test(name, () => assert.equal(renderMismatch(client, { ...client, gitVersion: server }), want));
 }
 
 test('a version is shown as Go shows it', () => {
   assert.match(
-    shownVersion(client),
+    renderVersion(client),
     /^version\.Info\{GitVersion:"v1\.0\.0", GitCommit:"", .*, Platform:"[a-z0-9/]+"\}$/,
   );
 });

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { examine } from '#doctor/doctor.ts';
 import { examinationText, isHealthy } from '#doctor/finding.ts';
-import type { Machine, MachineFile } from '#doctor/machine.ts';
-import { isBefore, PROGRAMS } from '#doctor/programs.ts';
+import type { ExaminedMachine, MachineFile } from '#doctor/machine.ts';
+import { isOlder, PROGRAMS } from '#doctor/programs.ts';
 
 interface MadeUp {
   readonly without?: readonly string[];
@@ -39,13 +39,13 @@ const ALL_FILES: Readonly<Record<string, MachineFile>> = {
 const PLACE = { dataDir: '/data', host: '127.0.0.1', port: 6443, guestDir: '/guest' };
 
 /** Everything is there, but for what a case says. */
-function machine({ without = [], programs = {}, files = {}, texts = {}, ...more }: MadeUp): Machine {
+function machine({ without = [], programs = {}, files = {}, texts = {}, ...more }: MadeUp): ExaminedMachine {
   const there = { ...ALL_FILES, ...files };
   const told: Readonly<Record<string, string>> = { '/proc/cpuinfo': 'flags\t\t: fpu svm sse\n', ...texts };
   return {
     isRoot: more.isRoot ?? true,
     nodeVersion: more.nodeVersion ?? 'v24.1.0',
-    ask: async (program) =>
+    run: async (program) =>
       without.includes(program)
         ? undefined
         : { text: programs[program] ?? `${program} version 9.1.2\n`, works: more.broken !== program },
@@ -247,7 +247,7 @@ test('a machine that has everything', async () => {
 });
 
 test('finds what a tour has left behind that was killed, and only then speaks of tours', async () => {
-  const { findings } = await examine(machine({}), { ...PLACE, leftTours: ['/tmp/selfsame-tour-7-aB3xY9'] });
+  const { findings } = await examine(machine({}), { ...PLACE, killedTours: ['/tmp/selfsame-tour-7-aB3xY9'] });
   const finding = findings.find(({ what }) => what === 'selfsame tour');
   assert.match(finding?.says ?? '', /selfsame-tour-7-aB3xY9$/);
   assert.equal(finding?.mend, 'selfsame tour --clear');
@@ -268,8 +268,8 @@ test('a machine that has nothing', async () => {
 });
 
 test('versions are compared by their numbers', () => {
-  assert.ok(isBefore('6.2.0', '7.2'));
-  assert.ok(isBefore('7.1.9', '7.2'));
-  assert.ok(!isBefore('7.2', '7.2'));
-  assert.ok(!isBefore('10.0.2', '7.2'));
+  assert.ok(isOlder('6.2.0', '7.2'));
+  assert.ok(isOlder('7.1.9', '7.2'));
+  assert.ok(!isOlder('7.2', '7.2'));
+  assert.ok(!isOlder('10.0.2', '7.2'));
 });

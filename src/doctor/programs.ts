@@ -1,6 +1,6 @@
 /** Checks of the programs that guests and volumes need, with the Debian package of each. */
 import type { Finding, FindingState } from '#doctor/finding.ts';
-import type { Machine } from '#doctor/machine.ts';
+import type { ExaminedMachine } from '#doctor/machine.ts';
 
 interface Program {
   readonly what: string;
@@ -87,20 +87,20 @@ export const PROGRAMS: readonly Program[] = [
 ];
 
 /** The limit for the quoted output of a failed program. */
-const MOST_WORDS = 120;
+const MAX_QUOTED = 120;
 
-export async function examinePrograms(machine: Machine): Promise<Finding[]> {
+export async function examinePrograms(machine: ExaminedMachine): Promise<Finding[]> {
   return await Promise.all(PROGRAMS.map((program) => examineProgram(machine, program)));
 }
 
-async function examineProgram(machine: Machine, program: Program): Promise<Finding> {
+async function examineProgram(machine: ExaminedMachine, program: Program): Promise<Finding> {
   const { what, file, args, without, otherwise, atLeast, calledBy = 'us' } = program;
   const install = `apt-get install -y --no-install-recommends ${program.package}`;
-  const said = await machine.ask(file, args, calledBy);
+  const said = await machine.run(file, args, calledBy);
   if (said === undefined)
-    return { what, state: otherwise, says: `${absent(file, calledBy)}: ${without}`, mend: install };
+    return { what, state: otherwise, says: `${missingText(file, calledBy)}: ${without}`, mend: install };
   if (!said.works) {
-    const words = said.text.trim().split('\n')[0]?.slice(0, MOST_WORDS) ?? '';
+    const words = said.text.trim().split('\n')[0]?.slice(0, MAX_QUOTED) ?? '';
     return {
       what,
       state: otherwise,
@@ -110,16 +110,16 @@ async function examineProgram(machine: Machine, program: Program): Promise<Findi
   }
   const version = /\d+(?:\.\d+)+/.exec(said.text)?.[0];
   if (version === undefined) return { what, state: 'works', says: file };
-  if (atLeast !== undefined && isBefore(version, atLeast)) {
+  if (atLeast !== undefined && isOlder(version, atLeast)) {
     return { what, state: 'limited', says: `${version}; tested with ${atLeast} and later`, mend: install };
   }
   return { what, state: 'works', says: version };
 }
 
-const absent = (file: string, calledBy: 'us' | 'people') =>
+const missingText = (file: string, calledBy: 'us' | 'people') =>
   calledBy === 'us' ? `${file} is not in the system directories` : `${file} is not in your PATH`;
 
-export function isBefore(version: string, other: string): boolean {
+export function isOlder(version: string, other: string): boolean {
   const [a, b] = [version, other].map((text) => text.split('.').map(Number));
   for (const [at, part] of b!.entries()) if ((a![at] ?? 0) !== part) return (a![at] ?? 0) < part;
   return false;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Finding } from '#doctor/finding.ts';
-import { obstacleText } from './doctor.ts';
+import { tourRefusalText } from './doctor.ts';
 
 const found = (what: string, state: Finding['state']): Finding => ({
   what,
@@ -23,5 +23,5 @@ const cases: Record<string, { of: Finding[]; want: RegExp }> = {
   },
 };
 for (const [title, { of, want }] of Object.entries(cases)) {
-  test(`in the way of a tour: ${title}`, () => assert.match(obstacleText(of), want));
+  test(`in the way of a tour: ${title}`, () => assert.match(tourRefusalText(of), want));
 }

@@ -3,9 +3,9 @@ import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
 
-export const OK = 0;
-export const FAILED = 1;
-export const MISUSED = 2;
+export const EXIT_OK = 0;
+export const EXIT_FAILED = 1;
+export const EXIT_USAGE = 2;
 const SIGNAL_NUMBERS = { SIGINT: 2, SIGTERM: 15 } as const;
 /** Signals within this time count as one: under `npm start` a Ctrl-C arrives from the terminal and from npm. */
 const SAME_SIGNAL_MS = 500;
@@ -25,7 +25,7 @@ export class OperatorError extends Error {
 export async function stopInTime(stop: () => Promise<void>): Promise<void> {
   systemClock.after(STOP_LIMIT_MS, () => {
     process.stderr.write('selfsame: Cannot stop in time; exiting now\n');
-    process.exit(FAILED);
+    process.exit(EXIT_FAILED);
   });
   await stop();
 }
@@ -49,7 +49,7 @@ export function stopSignal(): Promise<void> {
 }
 
 /** Keeps the process alive during the work: timers of the clock do not, and while a server is away nothing else does. */
-export async function keptAlive<T>(work: () => Promise<T>): Promise<T> {
+export async function keepAlive<T>(work: () => Promise<T>): Promise<T> {
   const alive = setInterval(() => {}, ALIVE_MS);
   try {
     return await work();

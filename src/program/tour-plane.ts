@@ -5,11 +5,11 @@
 import { resolve } from 'node:path';
 import { isTourDir } from '#cli/tour/own-plane.ts';
 import { removeWithProcesses } from '#lib/owned-dir.ts';
-import type { Environment, UpOptions } from './config.ts';
+import type { ProgramEnvironment, UpOptions } from './config.ts';
 import { up } from './serve.ts';
 import { OperatorError, stopSignal } from './surroundings.ts';
 
-export async function tourPlane(options: UpOptions, env: Environment): Promise<number> {
+export async function tourPlane(options: UpOptions, env: ProgramEnvironment): Promise<number> {
   const dataDir = resolve(options.dataDir);
   // This directory will be removed.
   if (!isTourDir(dataDir))
@@ -19,7 +19,7 @@ export async function tourPlane(options: UpOptions, env: Environment): Promise<n
   // The reader may be gone.
   process.stderr.on('error', () => {});
   try {
-    const over = Promise.race([stopSignal(), inputEnds()]);
+    const over = Promise.race([stopSignal(), waitForInputEnd()]);
     return await up({ ...options, dataDir, tokenAuthFile: undefined }, env, over);
   } finally {
     process.stdin.destroy();
@@ -27,7 +27,7 @@ export async function tourPlane(options: UpOptions, env: Environment): Promise<n
   }
 }
 
-function inputEnds(): Promise<void> {
+function waitForInputEnd(): Promise<void> {
   return new Promise((resolve) => {
     for (const event of ['end', 'error', 'close']) process.stdin.once(event, () => resolve());
     process.stdin.resume();

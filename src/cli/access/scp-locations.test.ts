@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseCopy, type Copy } from '#cli/access/scp-locations.ts';
+import { parseCopy, type ScpCopy } from '#cli/access/scp-locations.ts';
 
 const target = { kind: 'vmi', name: 'db', namespace: undefined, username: 'jdoe' } as const;
-const cases: Record<string, { words: [string, string]; want: Copy | string }> = {
+const cases: Record<string, { words: [string, string]; want: ScpCopy | string }> = {
   'to the guest': {
     words: ['a.bin', 'jdoe@vmi/db:b.bin'],
     want: { target, remotePath: 'b.bin', localPath: 'a.bin', toRemote: true },

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { newVm, type NewVmWish } from '#cli/create/new-vm.ts';
+import { buildNewVm, type NewVmOptions } from '#cli/create/new-vm.ts';
 
-type Flags = Partial<NewVmWish['volumes'] & NewVmWish['cloudInit'] & Omit<NewVmWish, 'volumes' | 'cloudInit'>>;
+type Flags = Partial<NewVmOptions['volumes'] & NewVmOptions['cloudInit'] & Omit<NewVmOptions, 'volumes' | 'cloudInit'>>;
 
 function made(flags: Flags = {}) {
   const { containerDisks = [], claims = [], imports = [], sysprep, name = 'db', runStrategy = 'Always' } = flags;
   const { memory = '512Mi', terminationGracePeriod = 180, kind, userData, networkData, user, password } = flags;
-  return newVm({
+  return buildNewVm({
     ...{ name, runStrategy, memory, terminationGracePeriod },
     volumes: { containerDisks, claims, imports, sysprep },
     cloudInit: {
@@ -40,7 +40,7 @@ test('the smallest one has memory, and is to run', () => {
   ]);
 });
 
-test('volumes have disks of their names, and boot as they say', () => {
+test('volumes have disks of their names, and boot as they report', () => {
   const { objects } = made({
     claims: ['src:root,bootorder:2'],
     imports: ['type:blank,size:1Gi,name:data,bootorder:1'],

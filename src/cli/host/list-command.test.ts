@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { HostVm } from '#api/host-api.ts';
-import { LIST_USAGE, longText, parseList, tableText } from '#cli/host/list-command.ts';
+import { LIST_USAGE, longText, parseList, vmTableText } from '#cli/host/list-command.ts';
 
 const good: Record<string, { view: string; vmList: string[] }> = {
   '': { view: 'long', vmList: [] },
@@ -66,7 +66,7 @@ test('a table has a star where the hypervisor does not answer, and nobody who ha
     { vmId: 'bb', status: 'Paused' as const, monitorResponse: '-1' },
   ];
   assert.equal(
-    tableText([vm('a', 'default/db'), vm('bb', 'x'), vm('c', 'gone')], stats),
+    vmTableText([vm('a', 'default/db'), vm('bb', 'x'), vm('c', 'gone')], stats),
     ['vmId  vmName      Status   IP', 'a     default/db  Up       10.0.0.7', 'bb    x           Paused*', ''].join(
       '\n',
     ),

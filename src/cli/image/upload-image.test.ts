@@ -35,7 +35,7 @@ async function tried(...faults: readonly Error[]) {
       return () => {};
     },
   };
-  const options = { clock, say: (line: string) => void said.push(line), readyMs: 60_000, replace: false };
+  const options = { clock, report: (line: string) => void said.push(line), readyMs: 60_000, replace: false };
   const error = await uploadImage(api, 'disk', image, options).catch((fault: unknown) => fault as Error);
   assert.ok(error instanceof Error);
   return { error, tries, said, now };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
-import { harmOf, targetFault } from '#cli/machine-types/check-options.ts';
+import { findTargetWarning, findTargetError } from '#cli/machine-types/check-options.ts';
 import type { OfferedType } from '#cli/machine-types/supported-types.ts';
 
 const offered: OfferedType[] = [
@@ -19,7 +19,7 @@ const faults: Record<string, { target: string; known?: OfferedType[]; want: RegE
 };
 for (const [title, { target, known = offered, want }] of Object.entries(faults)) {
   test(`a target: ${title}`, () => {
-    const fault = targetFault(target, configuration, known);
+    const fault = findTargetError(target, configuration, known);
     if (want === undefined) assert.equal(fault, undefined);
     else assert.match(fault ?? '', want);
   });
@@ -37,7 +37,7 @@ const harms: Record<string, { target?: string; machineType?: string; want: RegEx
 for (const [title, { target, machineType, want }] of Object.entries(harms)) {
   test(`a warning: ${title}`, () => {
     const asked = configurationOf({ spec: { configuration: machineType === undefined ? {} : { machineType } } });
-    const harm = harmOf(target, asked, offered);
+    const harm = findTargetWarning(target, asked, offered);
     if (want === undefined) assert.equal(harm, undefined);
     else assert.match(harm ?? '', want);
   });

@@ -3,13 +3,13 @@ import { test } from 'node:test';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { recordBeforeStart } from '#api/record-before-start.ts';
 import { aVm, aVmi, options } from '#api/machine-types/transition.fixture.ts';
-import { previewOf, previewText, type Candidate, type PreviewContext } from '#cli/machine-types/plan-preview.ts';
+import { previewVm, previewText, type PreviewCandidate, type PreviewContext } from '#cli/machine-types/plan-preview.ts';
 
 const configuration = configurationOf({ spec: { configuration: { machineType: 'pc-q35-7.2' } } });
 
-function preview(candidate: Partial<Candidate>, asked = options(), context: Partial<PreviewContext> = {}) {
+function preview(candidate: Partial<PreviewCandidate>, asked = options(), context: Partial<PreviewContext> = {}) {
   const all = { vm: aVm(), vmi: undefined, record: undefined, ...candidate };
-  return previewOf(all, asked, { configuration, ...context });
+  return previewVm(all, asked, { configuration, ...context });
 }
 
 const whats: Record<string, { got: ReturnType<typeof preview>; want: string | undefined }> = {
@@ -62,7 +62,7 @@ test('a guest that does not run now will see another type behind an alias, too',
   const vm = aVm();
   const record = { ...recordBeforeStart(vm), status: { machine: { type: 'pc-q35-rhel8.2.0' }, devices: [] } };
   const asked = options();
-  const candidate = { vm, record: record as unknown as Candidate['record'] };
+  const candidate = { vm, record: record as unknown as PreviewCandidate['record'] };
   const q35 = { configuration: configurationOf(undefined) };
   const changes = (row: ReturnType<typeof preview>) =>
     row?.differences.filter(({ what }) => what === 'machine type').map(({ what, from, to }) => [what, from, to]);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
 import { parseArgs, textFlag } from '#cli/flags.ts';
-import { idleFlags, selectionFlags, transitionOptions } from '#cli/machine-types/transition-flags.ts';
+import { findIdleFlags, selectionFlags, transitionOptions } from '#cli/machine-types/transition-flags.ts';
 
 const table = { ...selectionFlags, namespace: textFlag({ name: 'namespace', help: '' }, 'string') };
 
@@ -89,5 +89,5 @@ const idle: Record<string, { argv: string[]; want: number }> = {
   'none of a default': { argv: ['x'], want: 0 },
 };
 for (const [title, { argv, want }] of Object.entries(idle)) {
-  test(`flags without effect: ${title}`, () => assert.equal(idleFlags(parseArgs(table, argv).flags).length, want));
+  test(`flags without effect: ${title}`, () => assert.equal(findIdleFlags(parseArgs(table, argv).flags).length, want));
 }

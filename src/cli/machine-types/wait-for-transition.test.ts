@@ -5,7 +5,7 @@ import type { EntryNote, PlanEntry } from '#api/machine-types/plan.ts';
 import { deletionText } from '#cli/machine-types/deletion-text.ts';
 import type { Transition } from '#cli/machine-types/read-transitions.ts';
 import { transitionsText } from '#cli/machine-types/transition-table.ts';
-import { outcome, shownLine } from '#cli/machine-types/wait-for-transition.ts';
+import { outcomeText, progressText } from '#cli/machine-types/wait-for-transition.ts';
 import type { Stored } from '#kube/meta.ts';
 
 function aJob(ended?: { type: string; message?: string }): Stored<Job> {
@@ -33,7 +33,7 @@ function aTransition(job: Stored<Job>, notes: readonly (EntryNote | undefined)[]
   return { job, configMaps: [], plan: notes.map((_, i) => anEntry(`vm-${i}`)), notes: new Map(known) };
 }
 
-const followed = ({ plan = [], notes }: Transition) =>
+const entries = ({ plan = [], notes }: Transition) =>
   plan.map((entry, i) => ({ entry, vm: undefined, note: notes.get(i) ?? { state: 'pending' as const } }));
 
 const done: EntryNote = { state: 'done' };
@@ -56,21 +56,21 @@ const lines: Record<string, { seen: Transition; want: string }> = {
   },
 };
 for (const [title, { seen, want }] of Object.entries(lines)) {
-  test(`the bar shows ${title}`, () => assert.equal(shownLine(seen), want));
+  test(`the bar shows ${title}`, () => assert.equal(progressText(seen), want));
 }
 
 test('the end tells what came of it', () => {
-  assert.equal(outcome(aTransition(COMPLETE, [done, done])), 'Job job-x is complete: 2 done');
+  assert.equal(outcomeText(aTransition(COMPLETE, [done, done])), 'Job job-x is complete: 2 done');
   const changed: EntryNote = { state: 'done', reason: 'the guest sees other devices: net-0' };
   assert.equal(
-    outcome(aTransition(COMPLETE, [done, changed])),
+    outcomeText(aTransition(COMPLETE, [done, changed])),
     'Job job-x is complete: 2 done\n  ns/vm-1: the guest sees other devices: net-0',
   );
 });
 
 test('of very many only the first are told', () => {
   const stopped: EntryNote = { state: 'done', reason: 'the VM is stopped' };
-  const lines = outcome(
+  const lines = outcomeText(
     aTransition(
       COMPLETE,
       Array.from({ length: 5000 }, () => stopped),
@@ -100,14 +100,14 @@ const faults: Record<string, { seen: Transition; max?: number; want: string }> =
 };
 for (const [title, { seen, max, want }] of Object.entries(faults)) {
   test(`it is an error when ${title}`, () =>
-    assert.throws(() => outcome(seen, max), { name: 'CommandError', message: want }));
+    assert.throws(() => outcomeText(seen, max), { name: 'CommandError', message: want }));
 }
 
 test('list shows jobs, and every VM in them', () => {
   const transition = aTransition(aJob(), [done, failed, { state: 'restartRequired' }]);
   const nowMs = Date.parse('2026-01-01T00:03:00Z');
   assert.equal(
-    transitionsText([{ transition, followed: followed(transition) }], nowMs),
+    transitionsText([{ transition, entries: entries(transition) }], nowMs),
     `JOB     GLOB       STATUS    VMS   OVER   AGE
 job-x   *rhel8.*   Running   3     2      3m
 
@@ -121,7 +121,7 @@ ns          vm-2   pc-q35-rhel8.2.0   pc-q35-7.2   restart required   -`,
   assert.equal(transitionsText([], nowMs), 'No jobs found.');
   const early = { ...aTransition(aJob({ type: 'Failed', message: 'too often' }), []), plan: undefined };
   assert.match(
-    transitionsText([{ transition: early, followed: [] }], nowMs),
+    transitionsText([{ transition: early, entries: [] }], nowMs),
     /\njob-x: it failed before it had a plan; nothing was changed: too often\. See kubectl logs job\/job-x -n selfsame-system$/,
   );
 });
@@ -130,7 +130,7 @@ test('delete tells what was done and what was not', () => {
   const skipped: EntryNote = { state: 'skipped', reason: 'changed meanwhile' };
   const transition = aTransition(aJob(), [done, { state: 'restartRequired' }, undefined, skipped]);
   assert.equal(
-    deletionText(transition, followed(transition), 1),
+    deletionText(transition, entries(transition), 1),
     `Job job-x: 1 pending, 1 restart required, 1 done, 1 skipped.
 
 Not done:
@@ -149,7 +149,7 @@ Cleared machineTypeRestartRequired of 1 VM.`,
   );
   const going = aTransition(aJob(), [{ state: 'restarting' }]);
   assert.match(
-    deletionText(going, followed(going), 0),
+    deletionText(going, entries(going), 0),
     /\n1 VM was about to restart; restart those that do not come up/,
   );
   const none = { ...transition, plan: undefined };

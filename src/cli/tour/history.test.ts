@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { HistoryEntry, IdentityChange, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
-import { historyFault } from '#cli/tour/history.ts';
+import { findHistoryError } from '#cli/tour/history.ts';
 
 const MACHINES = { first: 'pc-q35-6.2', other: 'pc-q35-7.2' };
 const disk = (id: string) => ({ id, type: 'disk', device: 'disk' });
@@ -39,19 +39,19 @@ function aRecord(history: readonly HistoryEntry[]): VirtualMachineIdentity {
   };
 }
 
-test('a whole history is complete', () => assert.equal(historyFault(aRecord(WHOLE), MACHINES), undefined));
+test('a whole history is complete', () => assert.equal(findHistoryError(aRecord(WHOLE), MACHINES), undefined));
 
 for (const [index, { cause }] of WHOLE.entries()) {
   test(`a history without entry ${index} (${cause}) is not`, () => {
-    assert.notEqual(historyFault(aRecord(WHOLE.toSpliced(index, 1)), MACHINES), undefined);
+    assert.notEqual(findHistoryError(aRecord(WHOLE.toSpliced(index, 1)), MACHINES), undefined);
   });
 }
 
 test('nor is one whose replay is something else, or that tells of another uuid', () => {
   const more = entry('edit of the VM', { field: 'devices.disk-x', to: disk('disk-x') });
-  assert.equal(historyFault(aRecord([...WHOLE, more]), MACHINES), 'replaying it does not yield the record');
+  assert.equal(findHistoryError(aRecord([...WHOLE, more]), MACHINES), 'replaying it does not yield the record');
   const uuids = ['u', 'v', 'u']
     .slice(1)
     .map((to, i) => entry('x', { field: 'firmware.uuid', from: ['u', 'v'][i], to }));
-  assert.equal(historyFault(aRecord([...WHOLE, ...uuids]), MACHINES), 'the uuid or a MAC address changed');
+  assert.equal(findHistoryError(aRecord([...WHOLE, ...uuids]), MACHINES), 'the uuid or a MAC address changed');
 });

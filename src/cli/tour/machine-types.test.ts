@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { machinesFor } from '#cli/tour/machine-types.ts';
+import { chooseMachineTypes } from '#cli/tour/machine-types.ts';
 import type { Node } from '#kube/core-kinds.ts';
 
 interface MadeUp {
@@ -40,7 +40,7 @@ const cases: Record<string, { nodes: readonly Node[]; want: object | RegExp }> =
 };
 for (const [title, { nodes, want }] of Object.entries(cases)) {
   test(`machine types for the tour: ${title}`, () => {
-    const found = machinesFor(nodes);
+    const found = chooseMachineTypes(nodes);
     if (want instanceof RegExp) assert.match('problem' in found ? found.problem : '', want);
     else assert.deepEqual(found, want);
   });

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { AnswerTooLong } from '#cli/api-connection.ts';
-import { listAll } from '#cli/list-all.ts';
+import { ResponseTooLargeError } from '#cli/api-connection.ts';
+import { listCollection } from '#cli/list-collection.ts';
 import { ApiError } from '#kube/api-error.ts';
 
 type Reply = { items: number[]; continue?: string } | Error;
 const expired = new ApiError(410, 'Expired', 'The provided continue parameter is too old');
-const tooLong = new AnswerTooLong('the response is larger than 16777216 bytes');
+const tooLong = new ResponseTooLargeError('the response is larger than 16777216 bytes');
 
 interface Case {
   replies: Reply[];
@@ -64,7 +64,7 @@ for (const [title, { replies, asked, want, said = 0 }] of Object.entries(cases))
       return { items: reply.items, metadata: { continue: reply.continue } };
     };
     const odd = (item: unknown) => (Number(item) % 2 === 1 ? Number(item) * 10 : undefined);
-    const listed = listAll({ get }, { path: '/vms' }, odd, (line) => lines.push(line));
+    const listed = listCollection({ get }, { path: '/vms' }, odd, (line) => lines.push(line));
     if (want instanceof Error) await assert.rejects(listed, { name: want.name, message: want.message });
     else assert.deepEqual(await listed, want);
     assert.deepEqual(
@@ -78,7 +78,7 @@ for (const [title, { replies, asked, want, said = 0 }] of Object.entries(cases))
 test('what is no list is told', async () => {
   const get = async () => ({ kind: 'Status' });
   await assert.rejects(
-    listAll(
+    listCollection(
       { get },
       { path: '/vms' },
       () => 1,
@@ -94,7 +94,7 @@ test('a selector goes along with every page', async () => {
     asked.push(path);
     return { items: [], metadata: { continue: asked.length === 1 ? 'x' : '' } };
   };
-  await listAll(
+  await listCollection(
     { get },
     { path: '/vms', labelSelector: 'tier in (db,web)' },
     () => 1,
