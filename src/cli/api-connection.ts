@@ -20,7 +20,7 @@ const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
 
 /** The response exceeds the size limit; a smaller list page may fit. */
 export class ResponseTooLargeError extends CommandError {
-  override name = 'AnswerTooLong';
+  override name = 'ResponseTooLargeError';
 }
 
 export interface ApiConnection {
@@ -30,7 +30,7 @@ export interface ApiConnection {
   get(path: string): Promise<unknown>;
   /** Gets text such as logs. */
   getText(path: string): Promise<string>;
-  /** Gets binary content such as images. Throws AnswerTooLong above `maxBytes`. */
+  /** Gets binary content such as images. Throws ResponseTooLargeError above `maxBytes`. */
   getBytes(path: string, maxBytes: number): Promise<Buffer>;
   put(path: string, body: unknown): Promise<void>;
   /** Like put, for verbs that return an object. */

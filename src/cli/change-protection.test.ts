@@ -5,35 +5,35 @@ import { UNPROTECT_CHANGE } from '#cli/protection.ts';
 
 interface Case {
   vms: number;
-  /** What goes wrong, by the number of the VM. */
+  /** Errors by the number of the VM. */
   complaints?: Record<number, string>;
-  /** The one after which the server is gone. */
+  /** The number of the VM after which the server is unreachable. */
   lost?: number;
-  /** The numbers of those that succeed. */
+  /** The numbers of the VMs that are changed. */
   changed: number[];
   summary?: string;
   message?: string;
 }
 const cases: Record<string, Case> = {
-  'all succeed, in their order, however many': {
+  'changes any number of VMs and reports them in order': {
     vms: 20,
     changed: Array.from({ length: 20 }, (_, i) => i),
     summary: '20 VMs are no longer protected from deletion',
   },
-  'the rest goes on where one fails': {
+  'continues with the others if one fails': {
     vms: 10,
     complaints: { 0: 'no', 8: 'not found' },
     changed: [1, 2, 3, 4, 5, 6, 7, 9],
     summary: '8 VMs are no longer protected from deletion',
     message: 'Error unprotecting 2 of 10 VMs:\n  lab/vm-0: no\n  lab/vm-8: not found',
   },
-  'no summary of nothing': {
+  'prints no summary if all fail': {
     vms: 1,
     complaints: { 0: 'no' },
     changed: [],
     message: 'Error unprotecting 1 of 1 VMs:\n  lab/vm-0: no',
   },
-  'those that nobody would answer are not tried': {
+  'does not try the rest if the server does not respond': {
     vms: 30,
     lost: 9,
     changed: [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15],
@@ -49,7 +49,7 @@ for (const [title, { vms, complaints = {}, lost, changed, summary, message }] of
     const running = changeAll(names, UNPROTECT_CHANGE, {
       async changeVm({ name }) {
         busiest = Math.max(busiest, ++busy);
-        // Later ones answer sooner.
+        // Later requests finish sooner.
         const number = Number(name.slice(3));
         for (let turn = number; turn < vms; turn++) await Promise.resolve();
         busy--;
@@ -63,6 +63,6 @@ for (const [title, { vms, complaints = {}, lost, changed, summary, message }] of
     else await assert.rejects(running, { name: 'CommandError', message });
     const each = changed.map((number) => `VM lab/vm-${number} is no longer protected from deletion`);
     assert.deepEqual(lines, summary === undefined ? each : [...each, summary]);
-    assert.ok(busiest <= 8, 'only so many at once');
+    assert.ok(busiest <= 8, 'the number of parallel requests is limited');
   });
 }

@@ -34,8 +34,8 @@ const good: Record<string, { choice?: AccessOptions; env?: Env; home?: string; w
     env: { KUBECONFIG: '/a' },
     want: ['https://b:1', 'lab'],
   },
-  'the first of several that is there': { env: { KUBECONFIG: '/nope:/b' }, want: ['https://b:1', 'lab'] },
-  'the one of several that has the context': {
+  'the first existing file of several': { env: { KUBECONFIG: '/nope:/b' }, want: ['https://b:1', 'lab'] },
+  'the file of several that has the context': {
     choice: { context: 'two' },
     env: { KUBECONFIG: '/a:/b' },
     want: ['https://b:1', 'lab'],
@@ -44,7 +44,7 @@ const good: Record<string, { choice?: AccessOptions; env?: Env; home?: string; w
     choice: { namespace: 'x', server: 'https://other:2' },
     want: ['https://other:2', 'x'],
   },
-  'the pod around us': { home: '/nowhere', env: POD, want: ['https://10.0.0.1:443', 'pods'] },
+  'the service account of the pod': { home: '/nowhere', env: POD, want: ['https://10.0.0.1:443', 'pods'] },
 };
 for (const [name, { choice = {}, env = {}, home = '/home/me', want }] of Object.entries(good)) {
   test(`takes ${name}`, () => {
@@ -56,7 +56,7 @@ for (const [name, { choice = {}, env = {}, home = '/home/me', want }] of Object.
 const bad: Record<string, { choice?: AccessOptions; env?: Env; home?: string; message: RegExp }> = {
   'no kubeconfig': { home: '/nowhere', message: /^Cannot find a cluster: no kubeconfig found/ },
   'a named file that is missing': { choice: { kubeconfig: '/nope' }, message: /^Cannot read the kubeconfig: ENOENT/ },
-  'a context that nobody has': { choice: { context: 'x' }, message: /context "x" does not exist/ },
+  'an unknown context': { choice: { context: 'x' }, message: /context "x" does not exist/ },
   'a server without TLS': { choice: { server: 'http://a' }, message: /expected an https URL/ },
 };
 for (const [name, { choice = {}, env = {}, home = '/home/me', message }] of Object.entries(bad)) {

@@ -24,7 +24,7 @@ const read: Record<string, { vm: unknown; want: UuidHolder | undefined }> = {
   'no firmware': { vm: aVm(), want: undefined },
   'an empty uuid': { vm: aVm({ uuid: '' }), want: undefined },
   'one that is being deleted': { vm: aVm({ uuid: A }, { deletionTimestamp: '2026-01-01T00:00:00Z' }), want: undefined },
-  'no object at all': { vm: 'db', want: undefined },
+  'a value that is not an object': { vm: 'db', want: undefined },
 };
 for (const [title, { vm, want }] of Object.entries(read)) {
   test(`reads ${title}`, () => assert.deepEqual(toUuidHolder(vm), want));
@@ -47,8 +47,11 @@ const grouped: Record<string, { namespace?: string; want: string[] }> = {
   'by uuid, then namespace and name': {
     want: [`${A} team-a/db-2 team-b/db`, `${B} team-b/app team-b/web team-b-2/app`],
   },
-  'those of a namespace, with whom they share it': { namespace: 'team-a', want: [`${A} team-a/db-2 team-b/db`] },
-  'nothing of a namespace without any': { namespace: 'lab', want: [] },
+  'duplicates of a namespace, including other namespaces': {
+    namespace: 'team-a',
+    want: [`${A} team-a/db-2 team-b/db`],
+  },
+  'nothing for a namespace without duplicates': { namespace: 'lab', want: [] },
 };
 for (const [title, { namespace, want }] of Object.entries(grouped)) {
   test(`groups ${title}`, () => {
@@ -59,7 +62,7 @@ for (const [title, { namespace, want }] of Object.entries(grouped)) {
   });
 }
 
-test('a table is aligned as kubectl does it', () => {
+test('aligns the table like kubectl', () => {
   assert.equal(
     duplicatesTable(findDuplicates(fleet)),
     [
@@ -73,7 +76,7 @@ test('a table is aligned as kubectl does it', () => {
   );
 });
 
-test('as JSON it is a list, also an empty one', () => {
+test('prints JSON as a list, even if it is empty', () => {
   assert.deepEqual(JSON.parse(duplicatesAsJson(findDuplicates(fleet, 'team-a'))), [
     {
       uuid: A,

@@ -15,16 +15,16 @@ const REASON = 'selfsame.io/delete-protection-reason';
 const labels = { [LABEL]: 'true' };
 
 const patches: Record<string, { reason?: string; want: object }> = {
-  'no reason leaves an earlier one alone': { want: { metadata: { labels } } },
-  'a reason is written beside the label': {
+  'keeps an existing reason if none is given': { want: { metadata: { labels } } },
+  'writes a reason with the label': {
     reason: 'holds the ledger',
     want: { metadata: { labels, annotations: { [REASON]: 'holds the ledger' } } },
   },
-  'an empty reason removes an earlier one': {
+  'removes an existing reason if it is empty': {
     reason: '',
     want: { metadata: { labels, annotations: { [REASON]: null } } },
   },
-  'the longest reason': {
+  'accepts a reason of maximum length': {
     reason: 'x'.repeat(1024),
     want: { metadata: { labels, annotations: { [REASON]: 'x'.repeat(1024) } } },
   },
@@ -33,14 +33,14 @@ for (const [title, { reason, want }] of Object.entries(patches)) {
   test(title, () => assert.deepEqual(buildProtectChange(reason).patch, want));
 }
 
-test('a longer reason is refused', () => {
+test('refuses a longer reason', () => {
   assert.throws(() => buildProtectChange('x'.repeat(1025)), {
     name: 'CommandError',
     message: 'Cannot use --reason: it has 1025 characters; expected at most 1024',
   });
 });
 
-test('unprotecting removes the label and nothing else', () => {
+test('unprotect removes only the label', () => {
   assert.deepEqual(UNPROTECT_CHANGE.patch, { metadata: { labels: { [LABEL]: null } } });
 });
 
@@ -81,7 +81,7 @@ const words = (given: Partial<TargetArguments>): TargetArguments => ({
 const targets: Record<string, { given: Partial<TargetArguments>; want: ProtectionTarget }> = {
   'a name': { given: { args: ['db'], namespace: 'lab' }, want: { name: 'db' } },
   'a selector': { given: { selector: 'tier=db' }, want: { selector: 'tier=db', allNamespaces: false } },
-  'a selector allNamespaces': {
+  'a selector in all namespaces': {
     given: { selector: 'tier=db', allNamespaces: true },
     want: { selector: 'tier=db', allNamespaces: true },
   },
@@ -99,7 +99,7 @@ const refused: Record<string, { given: Partial<TargetArguments>; message: string
   },
   'an empty selector': { given: { selector: '' }, message: '--selector is empty' },
   'a selector of spaces': { given: { selector: '  ' }, message: '--selector is empty' },
-  'a selector that is none': { given: { selector: 'tier in' }, message: /^unable to parse requirement: / },
+  'an invalid selector': { given: { selector: 'tier in' }, message: /^unable to parse requirement: / },
   'a name in all namespaces': {
     given: { args: ['db'], allNamespaces: true },
     message: '--all-namespaces requires --selector',
@@ -113,12 +113,12 @@ for (const [title, { given, message }] of Object.entries(refused)) {
   test(`refuses ${title}`, () => assert.throws(() => parseProtectionTarget(words(given)), { message }));
 }
 
-test('what is kept of a VM is where it is', () => {
+test('keeps only namespace and name of a VM', () => {
   assert.deepEqual(vmKeyOf({ metadata: { namespace: 'lab', name: 'db', labels } }), { namespace: 'lab', name: 'db' });
   assert.equal(vmKeyOf({ metadata: {} }), undefined);
 });
 
-test('a summary knows one from many', () => {
+test('the summary distinguishes one VM from several', () => {
   assert.equal(renderSummary(1, UNPROTECT_CHANGE), '1 VM is no longer protected from deletion');
   assert.equal(renderSummary(3, buildProtectChange(undefined)), '3 VMs are protected from deletion');
 });

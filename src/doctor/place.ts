@@ -1,4 +1,4 @@
-/** Checks of the place where the plane runs: Node.js, data directory, port and built-in guest. */
+/** Checks of the environment of the plane: Node.js, data directory, port and built-in guest. */
 import { dirname, join } from 'node:path';
 import type { Finding } from '#doctor/finding.ts';
 import type { ExaminedMachine } from '#doctor/machine.ts';
@@ -17,7 +17,7 @@ const NODE_MAJOR = 24;
 const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
 const MIN_FREE_BYTES = GIB;
-/** Room for the store, its log and certificates. */
+/** Space for the store, its log and certificates. */
 const MIN_START_BYTES = 64 * MIB;
 
 export function examineNode({ nodeVersion }: ExaminedMachine): Finding {
@@ -79,9 +79,9 @@ export async function examinePort(machine: ExaminedMachine, { dataDir, host, por
   const what = 'port';
   if (!(await machine.isTaken(host, port))) return { what, state: 'works', says: `${host}:${port} is free` };
   // A running plane writes its address into the kubeconfig.
-  const ours = (await machine.text(join(dataDir, 'kubeconfig'))).includes(`:${port}`);
+  const isOurPort = (await machine.text(join(dataDir, 'kubeconfig'))).includes(`:${port}`);
   const holder = await findServerPid(machine, dataDir);
-  if (ours && holder !== undefined)
+  if (isOurPort && holder !== undefined)
     return { what, state: 'works', says: `${host}:${port}, served by process ${holder}` };
   const says = `${host}:${port} is used by another program: selfsame up cannot listen on it`;
   const mend = `choose another port (selfsame up --port 0 picks a free one); ss -ltnp 'sport = :${port}' shows the program`;

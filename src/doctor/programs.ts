@@ -10,8 +10,8 @@ interface Program {
   /** The consequence if it is missing. */
   readonly without: string;
   readonly otherwise: Exclude<FindingState, 'works'>;
-  /** Set if people run it, from their own PATH. */
-  readonly calledBy?: 'people';
+  /** Set if users run it, from their own PATH. */
+  readonly calledBy?: 'user';
   /** The oldest tested version. */
   readonly atLeast?: string;
 }
@@ -73,7 +73,7 @@ export const PROGRAMS: readonly Program[] = [
     package: 'kubernetes-client',
     without: 'the plane runs, but the commands in the documentation do not work',
     otherwise: 'limited',
-    calledBy: 'people',
+    calledBy: 'user',
   },
   {
     what: 'ssh',
@@ -82,7 +82,7 @@ export const PROGRAMS: readonly Program[] = [
     package: 'openssh-client',
     without: 'virtctl ssh and virtctl scp do not work; virtctl console and port-forward do',
     otherwise: 'limited',
-    calledBy: 'people',
+    calledBy: 'user',
   },
 ];
 
@@ -94,7 +94,7 @@ export async function examinePrograms(machine: ExaminedMachine): Promise<Finding
 }
 
 async function examineProgram(machine: ExaminedMachine, program: Program): Promise<Finding> {
-  const { what, file, args, without, otherwise, atLeast, calledBy = 'us' } = program;
+  const { what, file, args, without, otherwise, atLeast, calledBy = 'agent' } = program;
   const install = `apt-get install -y --no-install-recommends ${program.package}`;
   const said = await machine.run(file, args, calledBy);
   if (said === undefined)
@@ -116,8 +116,8 @@ async function examineProgram(machine: ExaminedMachine, program: Program): Promi
   return { what, state: 'works', says: version };
 }
 
-const missingText = (file: string, calledBy: 'us' | 'people') =>
-  calledBy === 'us' ? `${file} is not in the system directories` : `${file} is not in your PATH`;
+const missingText = (file: string, calledBy: 'agent' | 'user') =>
+  calledBy === 'agent' ? `${file} is not in the system directories` : `${file} is not in your PATH`;
 
 export function isOlder(version: string, other: string): boolean {
   const [a, b] = [version, other].map((text) => text.split('.').map(Number));

@@ -17,7 +17,7 @@ export const thisMachine = (path: string): ExaminedMachine => ({
   nodeVersion: process.version,
 
   run(program, args, calledBy) {
-    const env = { PATH: calledBy === 'us' ? SYSTEM_PATH : path, LC_ALL: 'C' };
+    const env = { PATH: calledBy === 'agent' ? SYSTEM_PATH : path, LC_ALL: 'C' };
     const options = { timeout: RUN_TIMEOUT_MS, maxBuffer: OUTPUT_BYTES, env };
     return new Promise((resolve) => {
       execFile(program, [...args], options, (error, stdout, stderr) => {
@@ -54,13 +54,13 @@ export const thisMachine = (path: string): ExaminedMachine => ({
   isTaken(host, port) {
     return new Promise((resolve) => {
       const socket = connect({ host, port, timeout: CONNECT_MS });
-      const tell = (taken: boolean) => {
+      const finish = (taken: boolean) => {
         socket.destroy();
         resolve(taken);
       };
-      socket.once('connect', () => tell(true));
-      socket.once('timeout', () => tell(true));
-      socket.once('error', () => tell(false));
+      socket.once('connect', () => finish(true));
+      socket.once('timeout', () => finish(true));
+      socket.once('error', () => finish(false));
     });
   },
 });

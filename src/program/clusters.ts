@@ -68,8 +68,8 @@ export async function controllers(options: ControllersOptions, env: ProgramEnvir
   if (authorityMs < 4 * certificateMs) {
     throw new OperatorError('--ca-lifetime must be at least four times --certificate-lifetime');
   }
-  const leaving = new AbortController();
-  void stopSignal().then(() => leaving.abort());
+  const stopping = new AbortController();
+  void stopSignal().then(() => stopping.abort());
   const access = await clusterAccess(options.kubeconfig, env);
   const running = keepAlive(() =>
     runControllersProgram({
@@ -78,7 +78,7 @@ export async function controllers(options: ControllersOptions, env: ProgramEnvir
       lifetimes: { certificateMs, authorityMs },
       clock: systemClock,
       log: createLog(options.logLevel),
-      signal: leaving.signal,
+      signal: stopping.signal,
       onReady: () => process.stdout.write('ready\n'),
       onLeading: () => process.stdout.write('leading\n'),
     }),

@@ -79,7 +79,7 @@ function openApi(dataDir: string, clock: Clock): { api: BundleSource['api']; clo
   };
 }
 
-/** Findings that the tour requires, in addition to those that every VM requires. */
+/** The checks that the tour requires, in addition to those that every VM requires. */
 const TOUR_NEEDS = new Set(['swtpm', 'UEFI firmware', 'built-in guest']);
 
 /** Returns why a temporary plane cannot run the tour, or '' if it can. */

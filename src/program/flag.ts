@@ -15,7 +15,7 @@ export interface ProgramFlag<T> {
   /** The flag must be given. */
   readonly required?: true;
   readonly completes?: Completes;
-  /** Means true without a value. */
+  /** The flag means true if it has no value. */
   readonly bare?: true;
   /** Parses a value. `mustBe` completes the message "… must be". */
   parse(text: string): Parsed<T>;

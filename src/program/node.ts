@@ -17,8 +17,8 @@ export async function node(options: NodeOptions): Promise<number> {
     process.chdir(nodeDir);
     const { startNodeProgram } = await import('#plane/node-program.ts');
     const { name, hypervisor, accel, logLevel } = options;
-    const leaving = new AbortController();
-    void stopped.then(() => leaving.abort());
+    const stopping = new AbortController();
+    void stopped.then(() => stopping.abort());
     const program = await startNodeProgram({
       ...{ name, nodeDir, sharedDir, hypervisor, accel },
       cluster: nodeOfCluster(options),
@@ -27,9 +27,9 @@ export async function node(options: NodeOptions): Promise<number> {
       program: [PROGRAM.file, ...PROGRAM.args],
       clock: systemClock,
       log: createLog(logLevel),
-      signal: leaving.signal,
+      signal: stopping.signal,
     }).catch((error: unknown) => {
-      if (!leaving.signal.aborted) throw error;
+      if (!stopping.signal.aborted) throw error;
     });
     if (program === undefined) return EXIT_OK;
     if (process.send === undefined) process.stdout.write('ready\n');

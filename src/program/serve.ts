@@ -39,9 +39,9 @@ async function serve(
   try {
     const { host, port, tokenAuthFile } = options;
     const tokens = tokenAuthFile === undefined ? undefined : resolve(tokenAuthFile);
-    const kept = auditOptions(options);
+    const audit = auditOptions(options);
     const log = createLog(options.logLevel);
-    const parts = { dataDir, host, port, tokenAuthFile: tokens, audit: kept, log, clock: systemClock };
+    const parts = { dataDir, host, port, tokenAuthFile: tokens, audit, log, clock: systemClock };
     const { stop, text } = await start(parts);
     process.stdout.write(text);
     await stopped;

@@ -17,11 +17,11 @@ export async function host({ dataDir, node: name, words }: HostOptions): Promise
 export async function audit({ dataDir, words }: AuditReaderOptions): Promise<number> {
   const { runAudit } = await import('#cli/audit/run-audit.ts');
   const { stdout, stderr } = process;
-  const leaving = new AbortController();
+  const stopping = new AbortController();
   // The reader may close the pipe early.
-  stdout.on('error', () => leaving.abort());
+  stdout.on('error', () => stopping.abort());
   return await keepAlive(() =>
-    runAudit({ dataDir, words, stdout, stderr, clock: systemClock, signal: leaving.signal }),
+    runAudit({ dataDir, words, stdout, stderr, clock: systemClock, signal: stopping.signal }),
   );
 }
 
@@ -35,34 +35,34 @@ export async function tour({ kubeconfig, dataDir, clear }: TourCommandOptions): 
   const readFile = (path: string) => readFileSync(path, 'utf8');
   const found = kubeconfig ?? findRunningKubeconfig(resolve(dataDir));
   const access = found === undefined ? undefined : loadAccess(found);
-  const seen = { access, readFile, screen: process.stdout, clock: systemClock };
+  const parts = { access, readFile, screen: process.stdout, clock: systemClock };
   if (clear) {
-    await keepAlive(() => runClear(seen));
+    await keepAlive(() => runClear(parts));
     return EXIT_OK;
   }
   if (found === undefined) {
     const { findTourRefusal } = await import('./doctor.ts');
-    const obstacles = await findTourRefusal({
+    const refusal = await findTourRefusal({
       dataDir: resolve(dataDir),
       host: '127.0.0.1',
       port: 0,
       guestDir: GUEST_DIR,
     });
-    if (obstacles !== '') {
-      process.stderr.write(obstacles);
+    if (refusal !== '') {
+      process.stderr.write(refusal);
       return EXIT_FAILED;
     }
   }
-  const leaving = new AbortController();
+  const stopping = new AbortController();
   // A closed terminal must not leave guests behind.
   process.once('SIGHUP', () => process.kill(process.pid, 'SIGTERM'));
-  void stopSignal().then(() => leaving.abort(new Error('stopped by a signal')));
+  void stopSignal().then(() => stopping.abort(new Error('stopped by a signal')));
   try {
     const program = [PROGRAM.file, ...PROGRAM.args] as const;
-    const isSame = await runTour({ ...seen, program, loadAccess, signal: leaving.signal });
+    const isSame = await runTour({ ...parts, program, loadAccess, signal: stopping.signal });
     return isSame ? EXIT_OK : EXIT_FAILED;
   } catch (error) {
-    if (leaving.signal.aborted) return EXIT_FAILED;
+    if (stopping.signal.aborted) return EXIT_FAILED;
     process.stderr.write(`${tourErrorText(error)}\n`);
     return EXIT_FAILED;
   }
@@ -106,10 +106,10 @@ function toOperatorError(what: string, error: unknown): unknown {
 
 export async function runMachineTypeUpdate({ logLevel, env }: TransitionProgramOptions): Promise<number> {
   const { runTransitionProgram } = await import('#transition/program.ts');
-  const leaving = new AbortController();
-  void stopSignal().then(() => leaving.abort(new OperatorError('stopped before the end; the next run continues')));
+  const stopping = new AbortController();
+  void stopSignal().then(() => stopping.abort(new OperatorError('stopped before the end; the next run continues')));
   const readFile = (path: string) => readFileSync(path, 'utf8');
-  const { signal } = leaving;
+  const { signal } = stopping;
   const log = createLog(logLevel);
   const running = keepAlive(() => runTransitionProgram({ env, readFile, clock: systemClock, log, signal }));
   const outcome = await running;

@@ -16,11 +16,11 @@ export async function tourPlane(options: UpOptions, env: ProgramEnvironment): Pr
     throw new OperatorError(`Cannot use ${dataDir}: it was not created by selfsame tour, which starts its own plane`);
   // Cleanup finds the processes of a data directory by their working directory.
   process.chdir(dataDir);
-  // The reader may be gone.
+  // The tour may have closed the pipe.
   process.stderr.on('error', () => {});
   try {
-    const over = Promise.race([stopSignal(), waitForInputEnd()]);
-    return await up({ ...options, dataDir, tokenAuthFile: undefined }, env, over);
+    const stopped = Promise.race([stopSignal(), waitForInputEnd()]);
+    return await up({ ...options, dataDir, tokenAuthFile: undefined }, env, stopped);
   } finally {
     process.stdin.destroy();
     await removeWithProcesses(dataDir);

@@ -10,12 +10,14 @@ const PLAIN: SshOptions = {
 };
 
 const cases: Record<string, { self?: string[]; choice?: Partial<SshOptions>; want: string[] }> = {
-  'the plainest': { want: ['-o', 'ProxyCommand=virtctl port-forward --stdio=true vm/db/shop 22'] },
-  'another port': {
+  'has only the proxy command by default': {
+    want: ['-o', 'ProxyCommand=virtctl port-forward --stdio=true vm/db/shop 22'],
+  },
+  'uses another port': {
     choice: { port: 2222 },
     want: ['-o', 'ProxyCommand=virtctl port-forward --stdio=true vm/db/shop 2222'],
   },
-  'a program at a place that a shell would take apart': {
+  'quotes a program path for the shell': {
     self: ["/home/o'hara/my vms/virtctl", '--context=100%'],
     want: [
       '-o',
@@ -34,12 +36,12 @@ for (const [name, { self = ['virtctl'], choice = {}, want }] of Object.entries(c
   test(name, () => assert.deepEqual(buildProxyArguments(self, GUEST, { ...PLAIN, ...choice }), want));
 }
 
-test('a port that is none', () => {
+test('refuses an invalid port', () => {
   const message = 'Cannot use --port 0: expected 1 to 65535';
   assert.throws(() => buildProxyArguments([], GUEST, { ...PLAIN, port: 0 }), { message });
 });
 
-test('each guest is a host of its own', () => {
+test('uses a different host name for each guest', () => {
   assert.equal(sshHostName(GUEST, undefined), 'vm.db.shop');
   assert.equal(sshHostName(GUEST, 'jdoe'), 'jdoe@vm.db.shop');
 });

@@ -31,7 +31,7 @@ for (const [words, message] of Object.entries(bad)) {
   });
 }
 
-test('the usage is that of the hosts of old', () => {
+test('the usage is that of vdsm', () => {
   assert.deepEqual(
     LIST_USAGE.trimEnd()
       .split('\n')
@@ -60,7 +60,7 @@ const vm = (vmId: string, vmName: string): HostVm => ({
   devices: [],
 });
 
-test('a table has a star where the hypervisor does not answer, and nobody who has just gone', () => {
+test('the table marks VMs without a response with a star, and omits removed VMs', () => {
   const stats = [
     { vmId: 'a', status: 'Up' as const, guestIPs: '10.0.0.7' },
     { vmId: 'bb', status: 'Paused' as const, monitorResponse: '-1' },
@@ -73,7 +73,7 @@ test('a table has a star where the hypervisor does not answer, and nobody who ha
   );
 });
 
-test('the long view has every key, in order', () => {
+test('the long view contains every key in order', () => {
   assert.equal(
     longText({ vmName: 'x', vmId: 'a', status: 'Up', devices: [{ type: 'rng' }], memSize: 5 }),
     '\na\n\tStatus = Up\n\tdevices = [{"type":"rng"}]\n\tmemSize = 5\n\tvmName = x\n',

@@ -20,7 +20,7 @@ const aWish = (options: Partial<UploadClaimOptions> = {}): UploadClaimOptions =>
   ...options,
 });
 
-test('a new claim waits for its content, and is of the default class unless another is named', () => {
+test('a new claim waits for its content, and has the default class unless another is given', () => {
   assert.deepEqual(buildClaim(aWish(), image), {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
@@ -33,13 +33,13 @@ test('a new claim waits for its content, and is of the default class unless anot
 
 const refused: Record<string, { options: Partial<UploadClaimOptions>; message: RegExp }> = {
   'no size': { options: { size: undefined }, message: /^when creating a resource, the size must be specified$/ },
-  'a size that is none': { options: { size: '10Gib' }, message: /^invalid size "10Gib"/ },
-  'no bytes': { options: { size: '0' }, message: /^invalid size "0"/ },
-  'less than the disk inside the image has': {
+  'an invalid size': { options: { size: '10Gib' }, message: /^invalid size "10Gib"/ },
+  'a size of 0': { options: { size: '0' }, message: /^invalid size "0"/ },
+  'a size below the virtual size of the image': {
     options: { size: '1G' },
     message: /1073741824 bytes \(1\.0 GiB\), but --size=1G has 1000000000/,
   },
-  'a mode that is none': {
+  'an invalid access mode': {
     options: { accessMode: 'RWO' },
     message: /^invalid access mode "RWO": expected ReadWriteOnce, /,
   },

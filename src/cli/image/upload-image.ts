@@ -37,7 +37,7 @@ export interface UploadOptions {
 
 /** The upload was interrupted. Running the same command again resumes it. */
 export class UploadInterruptedError extends CommandError {
-  override name = 'UploadBroken';
+  override name = 'UploadInterruptedError';
 }
 
 /**
@@ -87,7 +87,7 @@ function isTransient(error: unknown, { connected }: { readonly connected: boolea
 
 /** The node refused the upload. */
 class UploadRefusedError extends CommandError {
-  override name = 'Refused';
+  override name = 'UploadRefusedError';
 }
 
 interface SendOptions extends UploadOptions {

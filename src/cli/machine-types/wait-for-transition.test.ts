@@ -45,12 +45,12 @@ const lines: Record<string, { seen: Transition; want: string }> = {
     seen: { job: aJob(), configMaps: [], plan: undefined, notes: new Map() },
     want: 'job-x: Running, no plan yet',
   },
-  'half of it': {
+  'a half-finished plan': {
     seen: aTransition(aJob(), [done, undefined]),
     want: '[############............] 1/2: 1 pending, 1 done',
   },
   nobody: { seen: aTransition(aJob(), []), want: '[########################] 0/0: no VM' },
-  'all but one of many: not full': {
+  'all but one, without a full bar': {
     seen: aTransition(aJob(), [...Array.from({ length: 99 }, () => done), { state: 'restarting' }]),
     want: '[#######################.] 99/100: 1 restarting, 99 done',
   },
@@ -59,7 +59,7 @@ for (const [title, { seen, want }] of Object.entries(lines)) {
   test(`the bar shows ${title}`, () => assert.equal(progressText(seen), want));
 }
 
-test('the end tells what came of it', () => {
+test('renders the result', () => {
   assert.equal(outcomeText(aTransition(COMPLETE, [done, done])), 'Job job-x is complete: 2 done');
   const changed: EntryNote = { state: 'done', reason: 'the guest sees other devices: net-0' };
   assert.equal(
@@ -68,7 +68,7 @@ test('the end tells what came of it', () => {
   );
 });
 
-test('of very many only the first are told', () => {
+test('lists only the first of many entries', () => {
   const stopped: EntryNote = { state: 'done', reason: 'the VM is stopped' };
   const lines = outcomeText(
     aTransition(
@@ -92,7 +92,7 @@ const faults: Record<string, { seen: Transition; max?: number; want: string }> =
     seen: { ...aTransition(aJob({ type: 'Failed', message: 'too often' }), []), plan: undefined },
     want: 'Job job-x failed (too often): it had no plan yet\nSee kubectl logs job/job-x -n selfsame-system',
   },
-  'too many have failed, whether the job knows already or not': {
+  'too many VMs have failed, regardless of the state of the job': {
     seen: aTransition(aJob(), [done, failed]),
     max: 0,
     want: 'Job job-x stopped, because more than 0 of its VMs failed: 1 done, 1 failed\n  ns/vm-1: out of memory',
@@ -103,7 +103,7 @@ for (const [title, { seen, max, want }] of Object.entries(faults)) {
     assert.throws(() => outcomeText(seen, max), { name: 'CommandError', message: want }));
 }
 
-test('list shows jobs, and every VM in them', () => {
+test('list shows jobs and every VM in them', () => {
   const transition = aTransition(aJob(), [done, failed, { state: 'restartRequired' }]);
   const nowMs = Date.parse('2026-01-01T00:03:00Z');
   assert.equal(
@@ -126,7 +126,7 @@ ns          vm-2   pc-q35-rhel8.2.0   pc-q35-7.2   restart required   -`,
   );
 });
 
-test('delete tells what was done and what was not', () => {
+test('delete reports what was done and what was not', () => {
   const skipped: EntryNote = { state: 'skipped', reason: 'changed meanwhile' };
   const transition = aTransition(aJob(), [done, { state: 'restartRequired' }, undefined, skipped]);
   assert.equal(

@@ -17,7 +17,7 @@ GUEST bootid b-1
 GUEST END boot
 `;
 
-test('what a guest sees of itself', () => {
+test('reads the identity from the report of a guest', () => {
   assert.deepEqual(
     [...identityView(lastReport(CONSOLE)!)],
     [
@@ -34,18 +34,18 @@ test('what a guest sees of itself', () => {
 });
 
 const cases = {
-  'what stayed': { before: 'a', after: 'a', requested: {}, want: 'same' },
-  'what changed by itself': { before: 'a', after: 'b', requested: {}, want: 'wrong' },
-  'what went by itself': { before: 'a', after: undefined, requested: {}, want: 'wrong' },
-  'what came by itself': { before: undefined, after: 'a', requested: {}, want: 'wrong' },
-  'what became as requested': { before: 'a', after: 'b', requested: { x: 'b' }, want: 'requested' },
-  'what became something else': { before: 'a', after: 'c', requested: { x: 'b' }, want: 'wrong' },
-  'what did not become as requested': { before: 'a', after: 'a', requested: { x: 'b' }, want: 'wrong' },
-  'what was to be another': { before: 'a', after: 'b', requested: { x: ANY_OTHER }, want: 'requested' },
-  'what was to be another and is not': { before: 'a', after: 'a', requested: { x: ANY_OTHER }, want: 'wrong' },
-  'what was to be another and is gone': { before: 'a', after: undefined, requested: { x: ANY_OTHER }, want: 'wrong' },
-  'what was to go': { before: 'a', after: undefined, requested: { x: '-' }, want: 'requested' },
-  'what was to come': { before: undefined, after: 'a', requested: { x: 'a' }, want: 'requested' },
+  'an unchanged value': { before: 'a', after: 'a', requested: {}, want: 'same' },
+  'an unrequested change': { before: 'a', after: 'b', requested: {}, want: 'wrong' },
+  'an unrequested removal': { before: 'a', after: undefined, requested: {}, want: 'wrong' },
+  'an unrequested addition': { before: undefined, after: 'a', requested: {}, want: 'wrong' },
+  'a requested change': { before: 'a', after: 'b', requested: { x: 'b' }, want: 'requested' },
+  'a wrong change': { before: 'a', after: 'c', requested: { x: 'b' }, want: 'wrong' },
+  'a missing change': { before: 'a', after: 'a', requested: { x: 'b' }, want: 'wrong' },
+  'a change to any other value': { before: 'a', after: 'b', requested: { x: ANY_OTHER }, want: 'requested' },
+  'a missing change to any other value': { before: 'a', after: 'a', requested: { x: ANY_OTHER }, want: 'wrong' },
+  'a removal instead of a change': { before: 'a', after: undefined, requested: { x: ANY_OTHER }, want: 'wrong' },
+  'a requested removal': { before: 'a', after: undefined, requested: { x: '-' }, want: 'requested' },
+  'a requested addition': { before: undefined, after: 'a', requested: { x: 'a' }, want: 'requested' },
 } as const;
 for (const [title, { before, after, requested, want }] of Object.entries(cases)) {
   test(`compares ${title}`, () => {
@@ -57,7 +57,7 @@ for (const [title, { before, after, requested, want }] of Object.entries(cases))
   });
 }
 
-test('a table for people', () => {
+test('renders a table', () => {
   const rows = compare(
     new Map([
       ['uuid', '1'],

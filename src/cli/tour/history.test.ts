@@ -1,4 +1,4 @@
-/** The last station of the tour can fail: a history that misses something, or tells of what nobody did. */
+/** Tests that the last step of the tour detects an incomplete history, and changes that the tour did not make. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { HistoryEntry, IdentityChange, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
@@ -39,7 +39,7 @@ function aRecord(history: readonly HistoryEntry[]): VirtualMachineIdentity {
   };
 }
 
-test('a whole history is complete', () => assert.equal(findHistoryError(aRecord(WHOLE), MACHINES), undefined));
+test('accepts a complete history', () => assert.equal(findHistoryError(aRecord(WHOLE), MACHINES), undefined));
 
 for (const [index, { cause }] of WHOLE.entries()) {
   test(`a history without entry ${index} (${cause}) is not`, () => {
@@ -47,7 +47,7 @@ for (const [index, { cause }] of WHOLE.entries()) {
   });
 }
 
-test('nor is one whose replay is something else, or that tells of another uuid', () => {
+test('rejects a history whose replay differs or that changes the uuid', () => {
   const more = entry('edit of the VM', { field: 'devices.disk-x', to: disk('disk-x') });
   assert.equal(findHistoryError(aRecord([...WHOLE, more]), MACHINES), 'replaying it does not yield the record');
   const uuids = ['u', 'v', 'u']

@@ -1,4 +1,4 @@
-/** The verdict of the tour can fail: what moved, what was lost, what did not become as it was requested. */
+/** Tests that the verdict of the tour detects moved and lost devices, and changes that are missing or wrong. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -57,20 +57,20 @@ const cases: Record<string, { step: TourStep; wrong?: string }> = {
     step: aStep('Restart the VM', facts({ uuid: 'u-2', bootid: 'b-2' }), NEW_BOOT),
     wrong: 'firmware uuid was "u-1" and is "u-2"',
   },
-  'a secret that is gone': {
+  'a lost secret': {
     step: aStep('Restart the VM', facts({ 'tpm.nv': 'none(rc=0000028b)', bootid: 'b-2' }), NEW_BOOT),
     wrong: 'TPM secret was "secret" and is "none"',
   },
-  'a disk that went by itself': {
+  'a disk that disappeared': {
     step: aStep('Restart the VM', { ...rebooted, disks: [] }, NEW_BOOT),
     wrong: 'disk data was "at 0000:02:00.0" and is "-"',
   },
-  'a boot that nobody asked for': { step: aStep('Move it', rebooted), wrong: 'boot id was "b-1" and is "b-2"' },
-  'a restart that was none': {
+  'a boot that was not requested': { step: aStep('Move it', rebooted), wrong: 'boot id was "b-1" and is "b-2"' },
+  'a restart that did not happen': {
     step: aStep('Restart the VM', FIRST, NEW_BOOT),
     wrong: 'boot id was "b-1" and is "b-1"',
   },
-  'a machine type that did not come': {
+  'a machine type that did not change': {
     step: aStep('Change it', FIRST, { 'machine type': 'pc-q35-7.2' }),
     wrong: 'machine type was "pc-q35-6.2" and is "pc-q35-6.2"',
   },
@@ -87,7 +87,7 @@ for (const [title, { step, wrong }] of Object.entries(cases)) {
   });
 }
 
-test('a refusal that does not come ends the tour', async () => {
+test('the tour fails if a request is not refused', async () => {
   const api = { patch: async () => {}, remove: async () => {} };
   const scene = { api, guest: {}, before: FIRST } as unknown as Scene;
   const steps = buildSteps({ first: 'pc-q35-6.2', other: 'pc-q35-7.2' });
@@ -97,7 +97,7 @@ test('a refusal that does not come ends the tour', async () => {
   }
 });
 
-test('the examples are what the tour makes', () => {
+test('the examples match the objects of the tour', () => {
   const read = (name: string) =>
     parseAllDocuments(readFileSync(new URL(`../../../examples/${name}`, import.meta.url), 'utf8')).map(
       (document) => document.toJS() as { metadata: object; spec: Record<string, unknown> },

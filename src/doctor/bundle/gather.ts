@@ -1,6 +1,7 @@
 /**
- * The content of a support bundle: doctor's findings, logs of guests with the command lines of QEMU, the end of the audit log,
- * sizes of files, and objects of a plane that runs. Every file is bounded and scrubbed; files that cannot be read contain the error.
+ * Gathers the content of a support bundle: the findings of doctor, logs of guests with the command lines of QEMU, the end
+ * of the audit log, sizes of files, and the objects of a running plane. The size of every file is limited, and confidential
+ * data is removed. A file that cannot be read contains the error instead.
  *
  *   doctor.txt  about.json  files.txt  guests/<node>/<id>/{qemu,swtpm}.log  audit.log  objects/<kind>.json  metrics.txt
  */
@@ -94,9 +95,9 @@ async function gatherObjects(api: BundleSource['api']): Promise<BundleFile[]> {
   return files;
 }
 
-async function readOrError(look: () => Promise<string>): Promise<string> {
+async function readOrError(read: () => Promise<string>): Promise<string> {
   try {
-    return await look();
+    return await read();
   } catch (error) {
     return `Cannot read it: ${error instanceof Error ? error.message : String(error)}\n`;
   }
