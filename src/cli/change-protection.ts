@@ -5,7 +5,13 @@ import { dryRunFlag, dryRunQuery } from '#cli/dry-run.ts';
 import { CommandError, switchFlag, textFlag, type FlagValues } from '#cli/flags.ts';
 import { listCollection } from '#cli/list-collection.ts';
 import { messageOf } from '#cli/message-of.ts';
-import { renderSummary, parseProtectionTarget, vmKeyOf, type ProtectionChange, type VmKey } from '#cli/protection.ts';
+import {
+  protectionSummary,
+  parseProtectionTarget,
+  vmKeyOf,
+  type ProtectionChange,
+  type VmKey,
+} from '#cli/protection.ts';
 import { vmCollectionPath, vmPath } from '#cli/verb-path.ts';
 import { ApiError } from '#kube/api-error.ts';
 
@@ -84,7 +90,7 @@ export async function changeAll(
     tried += batch.length;
     unreachable = outcomes.some((outcome) => outcome.unreachable);
   }
-  if (tried > errors.length) print(renderSummary(tried - errors.length, change));
+  if (tried > errors.length) print(protectionSummary(tried - errors.length, change));
   if (errors.length === 0) return;
   const untried = vms.length - tried;
   throw new CommandError(

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   duplicatesAsJson,
-  findDuplicates,
+  findUuidDuplicates,
   duplicatesTable,
-  toUuidHolder,
-  type UuidHolder,
+  toListedUuidHolder,
+  type ListedUuidHolder,
 } from '#cli/duplicate-uuids.ts';
 
 const A = '0a000000-0000-4000-8000-000000000000';
@@ -16,7 +16,7 @@ const aVm = (firmware?: object, metadata: object = {}) => ({
   spec: { template: { spec: { domain: { firmware } } } },
   status: { printableStatus: 'Running' },
 });
-const read: Record<string, { vm: unknown; want: UuidHolder | undefined }> = {
+const read: Record<string, { vm: unknown; want: ListedUuidHolder | undefined }> = {
   'a uuid, in lower case': {
     vm: aVm({ uuid: B.toUpperCase() }),
     want: { uuid: B, namespace: 'lab', name: 'db', status: 'Running' },
@@ -27,10 +27,10 @@ const read: Record<string, { vm: unknown; want: UuidHolder | undefined }> = {
   'a value that is not an object': { vm: 'db', want: undefined },
 };
 for (const [title, { vm, want }] of Object.entries(read)) {
-  test(`reads ${title}`, () => assert.deepEqual(toUuidHolder(vm), want));
+  test(`reads ${title}`, () => assert.deepEqual(toListedUuidHolder(vm), want));
 }
 
-const aHolder = (uuid: string, place: string, status = 'Stopped'): UuidHolder => {
+const aHolder = (uuid: string, place: string, status = 'Stopped'): ListedUuidHolder => {
   const [namespace = '', name = ''] = place.split('/');
   return { uuid, namespace, name, status };
 };
@@ -55,7 +55,7 @@ const grouped: Record<string, { namespace?: string; want: string[] }> = {
 };
 for (const [title, { namespace, want }] of Object.entries(grouped)) {
   test(`groups ${title}`, () => {
-    const shown = findDuplicates(fleet, namespace).map(({ uuid, holders }) =>
+    const shown = findUuidDuplicates(fleet, namespace).map(({ uuid, holders }) =>
       [uuid, ...holders.map((holder) => `${holder.namespace}/${holder.name}`)].join(' '),
     );
     assert.deepEqual(shown, want);
@@ -64,7 +64,7 @@ for (const [title, { namespace, want }] of Object.entries(grouped)) {
 
 test('aligns the table like kubectl', () => {
   assert.equal(
-    duplicatesTable(findDuplicates(fleet)),
+    duplicatesTable(findUuidDuplicates(fleet)),
     [
       'UUID                                   NAMESPACE   NAME   STATUS',
       `${A}   team-a      db-2   <none>`,
@@ -77,7 +77,7 @@ test('aligns the table like kubectl', () => {
 });
 
 test('prints JSON as a list, even if it is empty', () => {
-  assert.deepEqual(JSON.parse(duplicatesAsJson(findDuplicates(fleet, 'team-a'))), [
+  assert.deepEqual(JSON.parse(duplicatesAsJson(findUuidDuplicates(fleet, 'team-a'))), [
     {
       uuid: A,
       virtualMachines: [

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { aMigration } from '#api/validation/testing/valid-objects.ts';
-import { resultLine, followMigration, listMigrations, progressLine, type StoredMigration } from '#cli/migrations.ts';
+import { resultLine, followMigration, listMigrations, progressLine, type ListedMigration } from '#cli/migrations.ts';
 import { notFound } from '#kube/api-error.ts';
 
 const MIB = 1024 ** 2;
 const TYPE = { group: 'kubevirt.io', plural: 'virtualmachineinstancemigrations' };
-const migration = (patch: object) => aMigration(patch) as StoredMigration;
+const migration = (patch: object) => aMigration(patch) as ListedMigration;
 const at = (status: object | undefined) => migration(status === undefined ? {} : { status });
 const copying = (done: number) => ({
   phase: 'Running',

@@ -7,7 +7,7 @@ import {
 } from '#api/virtual-machine-instance-migration/kind.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { CommandError } from '#cli/flags.ts';
-import { delay } from '#cli/delay.ts';
+import { keepAliveFor } from '#cli/keep-alive-for.ts';
 import { listCollection } from '#cli/list-collection.ts';
 import { bytesText, type ProgressOptions } from '#cli/progress.ts';
 import { findObject } from '#cli/vm-objects.ts';
@@ -21,15 +21,15 @@ const POLL_INTERVAL_MS = 1000;
 const REPORT_INTERVAL_MS = 5000;
 
 type Api = Pick<ApiConnection, 'get' | 'namespace'>;
-export type StoredMigration = Stored<VirtualMachineInstanceMigration>;
+export type ListedMigration = Stored<VirtualMachineInstanceMigration>;
 
 /** Returns all migrations of a VM, newest first, including those that ended. */
-export async function listMigrations(api: Api, vm: string, report: (line: string) => void): Promise<StoredMigration[]> {
+export async function listMigrations(api: Api, vm: string, report: (line: string) => void): Promise<ListedMigration[]> {
   const path = collectionPath(TYPE, api.namespace);
   // A name that is too long for a label is not labelled; then all migrations are listed.
   const selector = labelValueErrors(vm).length === 0 ? { labelSelector: `${VMI_NAME_LABEL}=${vm}` } : {};
   const pick = (object: unknown) => {
-    const migration = object as StoredMigration;
+    const migration = object as ListedMigration;
     return migration.spec.vmiName === vm ? migration : undefined;
   };
   const found = await listCollection(api, { path, ...selector }, pick, report);
@@ -42,7 +42,7 @@ export async function followMigration(
   vm: string,
   name: string,
   { clock, report }: ProgressOptions,
-): Promise<StoredMigration> {
+): Promise<ListedMigration> {
   let reported: { readonly phase: string; readonly line: string; readonly at: number } | undefined;
   for (;;) {
     const migration = await findObject(api, TYPE, name);
@@ -56,16 +56,16 @@ export async function followMigration(
       reported = { phase, line, at: now };
       report(line);
     }
-    await delay(clock, POLL_INTERVAL_MS);
+    await keepAliveFor(clock, POLL_INTERVAL_MS);
   }
 }
 
-function reasonOf({ status }: StoredMigration): string {
+function reasonOf({ status }: ListedMigration): string {
   return status?.migrationState?.failureReason || status?.message || 'no reason given';
 }
 
 /** Renders `migration db-x: Running, 512.0 MiB of 2.0 GiB, 96.0 MiB/s`. */
-export function progressLine({ metadata, status }: StoredMigration): string {
+export function progressLine({ metadata, status }: ListedMigration): string {
   const { phase = 'Pending', message, migrationProgress: progress } = status ?? {};
   const { dataTotalBytes: total, dataProcessedBytes: done = 0, bytesPerSecond: rate } = progress ?? {};
   return [
@@ -76,7 +76,7 @@ export function progressLine({ metadata, status }: StoredMigration): string {
 }
 
 /** Renders the result of a migration that has succeeded. */
-export function resultLine(vm: string, { status }: StoredMigration): string {
+export function resultLine(vm: string, { status }: ListedMigration): string {
   const { sourceNode, targetNode } = status?.migrationState ?? {};
   const { downtimeMs } = status?.migrationProgress ?? {};
   const pause = downtimeMs === undefined ? '' : `; downtime ${downtimeMs} ms`;

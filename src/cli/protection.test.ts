@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   buildProtectChange,
-  renderSummary,
+  protectionSummary,
   parseProtectionTarget,
   UNPROTECT_CHANGE,
   vmKeyOf,
@@ -119,6 +119,6 @@ test('keeps only namespace and name of a VM', () => {
 });
 
 test('the summary distinguishes one VM from several', () => {
-  assert.equal(renderSummary(1, UNPROTECT_CHANGE), '1 VM is no longer protected from deletion');
-  assert.equal(renderSummary(3, buildProtectChange(undefined)), '3 VMs are protected from deletion');
+  assert.equal(protectionSummary(1, UNPROTECT_CHANGE), '1 VM is no longer protected from deletion');
+  assert.equal(protectionSummary(3, buildProtectChange(undefined)), '3 VMs are protected from deletion');
 });

@@ -99,7 +99,7 @@ export function vmKeyOf(vm: unknown): VmKey | undefined {
 }
 
 /** Renders the summary after several changes. */
-export function renderSummary(count: number, { state }: ProtectionChange): string {
+export function protectionSummary(count: number, { state }: ProtectionChange): string {
   return `${count === 1 ? '1 VM is' : `${count} VMs are`} ${state}`;
 }
 

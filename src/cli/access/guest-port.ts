@@ -5,7 +5,7 @@ import type { GuestTarget } from '#cli/access/target.ts';
 import { verbPath } from '#cli/verb-path.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';
 
-export const PLAIN_STREAM_PROTOCOL = 'plain.kubevirt.io';
+export const GUEST_STREAM_PROTOCOL = 'plain.kubevirt.io';
 
 export interface Guest extends GuestTarget {
   readonly namespace: string;
@@ -22,6 +22,6 @@ export function openGuestPort(
 ): Promise<WebSocketStream> {
   const resource = kind === 'vm' ? 'virtualmachines' : 'virtualmachineinstances';
   return api.openWebSocket(verbPath(resource, namespace, name, `portforward/${remote}/${protocol}`), [
-    PLAIN_STREAM_PROTOCOL,
+    GUEST_STREAM_PROTOCOL,
   ]);
 }

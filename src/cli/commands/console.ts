@@ -1,9 +1,9 @@
 /** virtctl console: the user's terminal on the serial console of a guest. */
-import { PLAIN_STREAM_PROTOCOL } from '#cli/access/guest-port.ts';
+import { GUEST_STREAM_PROTOCOL } from '#cli/access/guest-port.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { defineCommand, type Terminal } from '#cli/command.ts';
 import { CommandError, integerFlag } from '#cli/flags.ts';
-import { delay } from '#cli/delay.ts';
+import { keepAliveFor } from '#cli/keep-alive-for.ts';
 import { messageOf } from '#cli/message-of.ts';
 import { verbPath } from '#cli/verb-path.ts';
 import { isApiError } from '#kube/api-error.ts';
@@ -51,7 +51,7 @@ async function connectWhenReady(
   const until = clock.now() + timeoutMs;
   for (;;) {
     try {
-      return await api.openWebSocket(path, [PLAIN_STREAM_PROTOCOL]);
+      return await api.openWebSocket(path, [GUEST_STREAM_PROTOCOL]);
     } catch (error) {
       if (!isApiError(error, 'BadRequest')) throw error;
       if (clock.now() + RETRY_MS > until) {
@@ -59,7 +59,7 @@ async function connectWhenReady(
         throw new CommandError(why, { cause: error });
       }
     }
-    await delay(clock, RETRY_MS);
+    await keepAliveFor(clock, RETRY_MS);
   }
 }
 

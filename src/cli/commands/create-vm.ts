@@ -1,6 +1,6 @@
 /** virtctl create vm */
 import { defineCommand } from '#cli/command.ts';
-import { buildNewVm } from '#cli/create/new-vm.ts';
+import { buildVmManifest } from '#cli/create/new-vm.ts';
 import { CommandError, integerFlag, listFlag, switchFlag, textFlag, type FlagValues } from '#cli/flags.ts';
 import { readLocalFile } from '#cli/local-files.ts';
 import { toYaml } from '#cli/output-format.ts';
@@ -130,7 +130,7 @@ export const createVm = defineCommand({
       passwordFile === undefined
         ? undefined
         : (await readLocalFile(passwordFile, MAX_PASSWORD_BYTES)).toString('utf8').replace(/\r?\n$/, '');
-    const { objects, notes } = buildNewVm({
+    const { objects, notes } = buildVmManifest({
       name: given.name ?? `vm-${randomSuffix()}`,
       runStrategy,
       memory,

@@ -3,10 +3,10 @@ import type { ApiConnection } from '#cli/api-connection.ts';
 import { defineCommand } from '#cli/command.ts';
 import {
   duplicatesAsJson,
-  findDuplicates,
+  findUuidDuplicates,
   duplicatesTable,
-  toUuidHolder,
-  type UuidHolder,
+  toListedUuidHolder,
+  type ListedUuidHolder,
 } from '#cli/duplicate-uuids.ts';
 import { CommandError, textFlag } from '#cli/flags.ts';
 import { listCollection } from '#cli/list-collection.ts';
@@ -38,7 +38,7 @@ export const identityDuplicates = defineCommand({
       throw new CommandError(`unable to match a printer suitable for the output format "${output}", expected json`);
     }
     const report = (line: string) => void terminal.stderr.write(`${line}\n`);
-    const duplicates = findDuplicates(await listHolders(await connect(), report), namespace);
+    const duplicates = findUuidDuplicates(await listHolders(await connect(), report), namespace);
     if (output === 'json') print(duplicatesAsJson(duplicates));
     else if (duplicates.length > 0) print(duplicatesTable(duplicates));
     else if (namespace === undefined) print('No two VirtualMachines have the same firmware uuid.');
@@ -46,9 +46,9 @@ export const identityDuplicates = defineCommand({
   },
 });
 
-async function listHolders(api: ApiConnection, report: (line: string) => void): Promise<UuidHolder[]> {
+async function listHolders(api: ApiConnection, report: (line: string) => void): Promise<ListedUuidHolder[]> {
   try {
-    return await listCollection(api, { path: vmCollectionPath('virtualmachines') }, toUuidHolder, report);
+    return await listCollection(api, { path: vmCollectionPath('virtualmachines') }, toListedUuidHolder, report);
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 403) throw error;
     throw new CommandError(`${error.message}\n${HINT}`, { cause: error });

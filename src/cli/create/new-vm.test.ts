@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { buildNewVm, type NewVmOptions } from '#cli/create/new-vm.ts';
+import { buildVmManifest, type NewVmOptions } from '#cli/create/new-vm.ts';
 
 type Flags = Partial<NewVmOptions['volumes'] & NewVmOptions['cloudInit'] & Omit<NewVmOptions, 'volumes' | 'cloudInit'>>;
 
 function made(flags: Flags = {}) {
   const { containerDisks = [], claims = [], imports = [], sysprep, name = 'db', runStrategy = 'Always' } = flags;
   const { memory = '512Mi', terminationGracePeriod = 180, kind, userData, networkData, user, password } = flags;
-  return buildNewVm({
+  return buildVmManifest({
     ...{ name, runStrategy, memory, terminationGracePeriod },
     volumes: { containerDisks, claims, imports, sysprep },
     cloudInit: {

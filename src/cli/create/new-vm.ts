@@ -22,7 +22,7 @@ export interface NewVm {
 }
 
 /** Throws CommandError. */
-export function buildNewVm(options: NewVmOptions): NewVm {
+export function buildVmManifest(options: NewVmOptions): NewVm {
   const { name, runStrategy, memory, terminationGracePeriod } = options;
   const [nameError] = nameErrors('subdomain', name);
   if (nameError !== undefined) throw flagError('name', nameError);

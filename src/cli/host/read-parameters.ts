@@ -1,9 +1,9 @@
 /** Reads the parameters of a call from a JSON file or from arguments. */
+import type { ReadFile } from '#client/kubeconfig.ts';
 import { CommandError } from '#cli/flags.ts';
 import { isRecord } from '#kube/meta.ts';
 
 export type HostParameters = Readonly<Record<string, unknown>>;
-export type ReadFile = (path: string) => string;
 
 const PAIR = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/s;
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { LocalImage } from '#cli/image/local-image.ts';
-import { buildClaim, type UploadClaimOptions } from '#cli/image/upload-claim.ts';
+import { buildUploadClaim, type UploadClaimOptions } from '#cli/image/upload-claim.ts';
 
 const image: LocalImage = {
   path: 'a.qcow2',
@@ -21,13 +21,16 @@ const aWish = (options: Partial<UploadClaimOptions> = {}): UploadClaimOptions =>
 });
 
 test('a new claim waits for its content, and has the default class unless another is given', () => {
-  assert.deepEqual(buildClaim(aWish(), image), {
+  assert.deepEqual(buildUploadClaim(aWish(), image), {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
     metadata: { name: 'disk', annotations: { 'selfsame.io/upload': 'true' } },
     spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
   });
-  const { spec } = buildClaim(aWish({ storageClass: 'fast', accessMode: 'ReadWriteMany', volumeMode: 'Block' }), image);
+  const { spec } = buildUploadClaim(
+    aWish({ storageClass: 'fast', accessMode: 'ReadWriteMany', volumeMode: 'Block' }),
+    image,
+  );
   assert.deepEqual([spec.storageClassName, spec.accessModes, spec.volumeMode], ['fast', ['ReadWriteMany'], 'Block']);
 });
 
@@ -46,5 +49,5 @@ const refused: Record<string, { options: Partial<UploadClaimOptions>; message: R
 };
 for (const [title, { options, message }] of Object.entries(refused)) {
   test(`refuses ${title}`, () =>
-    assert.throws(() => buildClaim(aWish(options), image), { name: 'CommandError', message }));
+    assert.throws(() => buildUploadClaim(aWish(options), image), { name: 'CommandError', message }));
 }

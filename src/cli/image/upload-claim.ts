@@ -35,7 +35,7 @@ export async function prepareClaim(api: Api, options: UploadClaimOptions, image:
   const found = await findObject(api, PERSISTENT_VOLUME_CLAIMS, name);
   if (found === undefined) {
     if (noCreate) throw new CommandError(`persistentvolumeclaims "${name}" not found`);
-    await api.post(collectionPath(PERSISTENT_VOLUME_CLAIMS, api.namespace), buildClaim(options, image));
+    await api.post(collectionPath(PERSISTENT_VOLUME_CLAIMS, api.namespace), buildUploadClaim(options, image));
     return { name, isNew: true, wasAwaitingUpload: true };
   }
   const error = findSizeError(image, capacityOf(found), `PersistentVolumeClaim ${name}`);
@@ -49,7 +49,7 @@ export async function prepareClaim(api: Api, options: UploadClaimOptions, image:
 }
 
 /** Builds a new claim. Pure; throws CommandError. */
-export function buildClaim(options: UploadClaimOptions, image: LocalImage): PersistentVolumeClaim {
+export function buildUploadClaim(options: UploadClaimOptions, image: LocalImage): PersistentVolumeClaim {
   const { name, size, storageClass, accessMode = 'ReadWriteOnce', volumeMode } = options;
   if (size === undefined) throw new CommandError('when creating a resource, the size must be specified');
   if (quantityFault(size) !== undefined || bytesOf(size) <= 0) {

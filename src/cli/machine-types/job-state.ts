@@ -23,7 +23,7 @@ export function hasJobEnded(job: Job): boolean {
 }
 
 /** Returns the message of the condition Failed. */
-export function failureText({ status }: Job): string {
+export function jobFailureText({ status }: Job): string {
   const { reason, message } = status?.conditions?.find(({ type }) => type === 'Failed') ?? {};
   return message || reason || 'no reason given';
 }

@@ -1,7 +1,7 @@
 /** Renders Jobs and the VMs in their plans. Pure. */
 import type { Job } from '#api/machine-types/kinds.ts';
 import { ENV_OF_OPTIONS } from '#api/machine-types/options.ts';
-import { failureText, jobState, logsText } from '#cli/machine-types/job-state.ts';
+import { jobFailureText, jobState, logsText } from '#cli/machine-types/job-state.ts';
 import { countFinal, countStates, countsText, stateText } from '#cli/machine-types/plan-counts.ts';
 import type { TrackedEntry, Transition } from '#cli/machine-types/read-transitions.ts';
 import { alignedTable } from '#cli/output-format.ts';
@@ -33,7 +33,7 @@ function detailsText({ transition: { job, plan }, entries }: ListedTransition): 
   const { name } = job.metadata;
   if (plan === undefined) {
     if (jobState(job) !== 'Failed') return [`${name}: it has no plan yet; nothing was changed. ${logsText(job)}`];
-    return [`${name}: it failed before it had a plan; nothing was changed: ${failureText(job)}. ${logsText(job)}`];
+    return [`${name}: it failed before it had a plan; nothing was changed: ${jobFailureText(job)}. ${logsText(job)}`];
   }
   if (plan.length === 0) return [`${name}: no VM needs a change.`];
   return [`${name}: ${countsText(countsOf(entries))}`, entriesTable(entries)];

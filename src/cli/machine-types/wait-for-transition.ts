@@ -2,8 +2,8 @@
 import type { EntryNote, PlanEntry } from '#api/machine-types/plan.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { CommandError } from '#cli/flags.ts';
-import { delay } from '#cli/delay.ts';
-import { failureText, hasJobEnded, jobState, logsText } from '#cli/machine-types/job-state.ts';
+import { keepAliveFor } from '#cli/keep-alive-for.ts';
+import { jobFailureText, hasJobEnded, jobState, logsText } from '#cli/machine-types/job-state.ts';
 import { countStates, countsText, isFinalState, progressBar } from '#cli/machine-types/plan-counts.ts';
 import { ProgressLine, type MaybeTerminal } from '#cli/machine-types/progress-line.ts';
 import { findTransitionJob, readTransition, type Transition } from '#cli/machine-types/read-transitions.ts';
@@ -42,7 +42,7 @@ export async function waitForTransition(api: Api, name: string, options: WaitOpt
       }
       line.show(progressText(reading));
     }
-    await delay(clock, POLL_INTERVAL_MS);
+    await keepAliveFor(clock, POLL_INTERVAL_MS);
   }
 }
 
@@ -84,7 +84,7 @@ export function outcomeText({ job, plan, notes }: Transition, maxFailures = Infi
     failed.length > maxFailures
       ? `stopped, because more than ${maxFailures} of its VMs failed`
       : state === 'Failed'
-        ? `failed (${failureText(job)})`
+        ? `failed (${jobFailureText(job)})`
         : 'has ended';
   // If no VM failed, only the log of the Job contains the cause.
   const where = failed.length === 0 ? [logsText(job)] : [];

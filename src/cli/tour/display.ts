@@ -18,7 +18,7 @@ export interface Screen {
 }
 
 /** The result of one step. */
-export interface StepResult {
+export interface TourStepResult {
   readonly step: Pick<TourStep, 'title'>;
   readonly rows: readonly ComparisonRow[];
   readonly tookMs: number;
@@ -92,7 +92,7 @@ export class TourDisplay {
   }
 
   /** Prints a line for each step and the verdict. Returns whether it is the selfsame machine. */
-  showVerdict(results: readonly StepResult[]): boolean {
+  showVerdict(results: readonly TourStepResult[]): boolean {
     this.print('\nWhat changed for the guest in each step:');
     const width = Math.max(...results.map(({ step }) => step.title.length));
     for (const { step, rows, tookMs } of results) {

@@ -9,7 +9,7 @@ import { openConnection, type ConnectionOptions } from '#cli/api-connection.ts';
 import { messageOf } from '#cli/message-of.ts';
 import { clearNamespace, clearTours, NAMESPACE_PREFIX, tourProcessAnnotations } from '#cli/tour/clear-tours.ts';
 import { compare, identityView } from '#cli/tour/comparison.ts';
-import { TourDisplay, type Screen, type StepResult } from '#cli/tour/display.ts';
+import { TourDisplay, type Screen, type TourStepResult } from '#cli/tour/display.ts';
 import { TourGuest } from '#cli/tour/guest.ts';
 import type { GuestReport } from '#cli/tour/guest-report.ts';
 import { startOwnPlane } from '#cli/tour/own-plane.ts';
@@ -87,7 +87,7 @@ export async function runSteps(
   { display, clock }: { readonly display: TourDisplay; readonly clock: Clock },
 ): Promise<boolean> {
   let before: GuestReport | undefined;
-  const results: StepResult[] = [];
+  const results: TourStepResult[] = [];
   for (const [index, step] of steps.entries()) {
     const beganAt = clock.elapsed();
     const head = display.showStep(index + 1, steps.length, step);

@@ -12,7 +12,7 @@ import { MAX_WRITE_ATTEMPTS, MAX_YAML_BYTES } from '#engine/limits.ts';
 import { kindText } from '#engine/kind-text.ts';
 import { applyConfiguration, type Applier } from '#engine/managed-fields/apply-configuration.ts';
 import { fieldScope } from '#engine/managed-fields/field-scope.ts';
-import { writeOptions, type WriteParameters } from '#engine/options.ts';
+import { writeOptions, type WriteRequestOptions } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { asWarnings, yamlDuplicates } from '#engine/strict-decoding-errors.ts';
 import { findDuplicateYamlKeys } from '#engine/yaml-duplicates.ts';
@@ -48,7 +48,7 @@ export async function applyObject(call: Call): Promise<ApiResponse> {
 
 const isNotFound = (error: unknown) => error instanceof ApiError && error.code === 404;
 
-export function applierOf(call: Call, { fieldManager, force }: WriteParameters): Applier {
+export function applierOf(call: Call, { fieldManager, force }: WriteRequestOptions): Applier {
   return { ...writerOf(call, fieldManager), force };
 }
 
@@ -56,7 +56,7 @@ function buildApplied(
   call: Call,
   current: KubeObject | undefined,
   config: KubeObject,
-  options: WriteParameters,
+  options: WriteRequestOptions,
 ): KubeObject {
   const scope = fieldScope(call.served, call.route.subresource);
   // The handlers modify the object and may retry.
@@ -64,7 +64,7 @@ function buildApplied(
 }
 
 /** Returns undefined if another request created the object first. */
-function create(call: Call, object: KubeObject, options: WriteParameters): Promise<ApiResponse | undefined> {
+function create(call: Call, object: KubeObject, options: WriteRequestOptions): Promise<ApiResponse | undefined> {
   const { resource } = call.served;
   const { name } = call.route;
   const { metadata } = object;
@@ -101,7 +101,7 @@ function assertMayCreate({ authorizer, request, route }: Call): void {
 }
 
 /** Handles duplicate keys in a configuration as Kubernetes does. */
-function duplicateKeyHandler({ notes }: Call, { fieldValidation }: WriteParameters): OnDuplicates | undefined {
+function duplicateKeyHandler({ notes }: Call, { fieldValidation }: WriteRequestOptions): OnDuplicates | undefined {
   if (fieldValidation === 'Ignore') return undefined;
   return (duplicates) => {
     const errors = duplicates([]);

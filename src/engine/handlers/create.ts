@@ -7,7 +7,7 @@ import { readRequestObject } from '#engine/handlers/read-object.ts';
 import { respondEntry, respondObject } from '#engine/handlers/respond.ts';
 import { shapeObject, validateNew } from '#engine/handlers/shape.ts';
 import { MAX_NAME_ATTEMPTS } from '#engine/limits.ts';
-import { writeOptions, type WriteParameters } from '#engine/options.ts';
+import { writeOptions, type WriteRequestOptions } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { timestamp } from '#lib/clock.ts';
 import { generatedName, newUid } from '#lib/ids.ts';
@@ -26,7 +26,7 @@ export async function createObject(call: Call): Promise<ApiResponse> {
   return made;
 }
 
-export interface Creation extends Pick<WriteParameters, 'dryRun' | 'sent'> {
+export interface Creation extends Pick<WriteRequestOptions, 'dryRun' | 'sent'> {
   readonly warnings: readonly string[];
   /** True if the caller has already set managedFields. */
   readonly owned?: boolean;

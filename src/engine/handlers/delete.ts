@@ -14,7 +14,7 @@ import { isReleased } from '#engine/handlers/modify.ts';
 import { respondObject, respondStatus } from '#engine/handlers/respond.ts';
 import { MAX_WRITE_ATTEMPTS } from '#engine/limits.ts';
 import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from '#engine/registry/metadata.ts';
-import { deleteOptions, type DeleteParameters, type PropagationPolicy } from '#engine/options.ts';
+import { deleteOptions, type DeleteRequestOptions, type PropagationPolicy } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { conflict, MODIFIED, notFound } from '#kube/api-error.ts';
 import { deepClone, deepEqual } from '#kube/deep.ts';
@@ -41,7 +41,7 @@ export async function deleteOne(call: Call): Promise<ApiResponse> {
   });
 }
 
-export async function readDeleteOptions(call: Call): Promise<DeleteParameters> {
+export async function readDeleteOptions(call: Call): Promise<DeleteRequestOptions> {
   const bytes = await call.request.body();
   const sent =
     bytes.length === 0
@@ -64,7 +64,7 @@ export async function deleteNamed(
   call: Call,
   name: string,
   namespace: string,
-  options: DeleteParameters,
+  options: DeleteRequestOptions,
 ): Promise<Deletion> {
   const { resource } = call.served;
   const id = entryId(resource, namespace, name);
@@ -108,7 +108,7 @@ export async function deleteNamed(
 export function assertPreconditions(
   call: Call,
   { metadata }: KubeObject,
-  { uid, resourceVersion }: Pick<DeleteParameters, 'uid' | 'resourceVersion'>,
+  { uid, resourceVersion }: Pick<DeleteRequestOptions, 'uid' | 'resourceVersion'>,
 ): void {
   const { resource } = call.served;
   // Kubernetes names the kind in these two conflicts, and the resource in others.
@@ -131,7 +131,7 @@ export function assertPreconditions(
 }
 
 /** Returns the object with its deletion started. */
-function startDeletion(call: Call, object: KubeObject, options: DeleteParameters): KubeObject {
+function startDeletion(call: Call, object: KubeObject, options: DeleteRequestOptions): KubeObject {
   const { strategy } = call.served.resource;
   const next = deepClone(object);
   const { metadata } = next;

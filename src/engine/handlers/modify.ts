@@ -18,14 +18,14 @@ import { copyOf, isSameMetadata, keepManagedFields, trackWrite } from '#engine/h
 import { respondEntry, respondObject } from '#engine/handlers/respond.ts';
 import { shapeObject, validateChanged } from '#engine/handlers/shape.ts';
 import { MAX_WRITE_ATTEMPTS } from '#engine/limits.ts';
-import { missingResourceVersion, type WriteParameters } from '#engine/options.ts';
+import { missingResourceVersion, type WriteRequestOptions } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import type { Entry } from '#engine/store/store.ts';
 import { ApiError, badRequest, conflict, invalid, MODIFIED, notFound } from '#kube/api-error.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
-export interface Modification extends WriteParameters {
+export interface Modification extends WriteRequestOptions {
   /** Returns the desired object. Gets a new copy of the current one, which it may modify and return. */
   change(current: KubeObject): KubeObject;
   /** True if the change sets managedFields itself. */

@@ -6,7 +6,7 @@ import { applierOf, parseConfig } from '#engine/handlers/apply.ts';
 import { APPLY_PATCH, applyPatch, assertPatchType } from '#engine/handlers/patch.ts';
 import { applyConfiguration } from '#engine/managed-fields/apply-configuration.ts';
 import { fieldScope } from '#engine/managed-fields/field-scope.ts';
-import { writeOptions, type WriteParameters } from '#engine/options.ts';
+import { writeOptions, type WriteRequestOptions } from '#engine/options.ts';
 import type { ScaleSubresource } from '#engine/registry/resource.ts';
 import { splitFieldPath, valueAt } from '#engine/registry/scale-rules.ts';
 import type { ApiResponse } from '#engine/request.ts';
@@ -63,7 +63,7 @@ async function applyScale(call: Call): Promise<ApiResponse> {
 
 async function change(
   call: Call,
-  options: WriteParameters & { readonly owned?: boolean },
+  options: WriteRequestOptions & { readonly owned?: boolean },
   wanted: (object: KubeObject) => KubeObject,
 ): Promise<ApiResponse> {
   const view: ObjectView = {

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   AUTOUPDATE,
-  accountSubject,
+  rbacAccountSubject,
   defaultClusterRole,
   defaultClusterRoleBinding,
-  groupSubject,
+  rbacGroupSubject,
   resourceRule,
-  userSubject,
+  rbacUserSubject,
 } from '#engine/auth/rbac/defaults/build-policy.ts';
 import type { RbacBinding, RbacClusterRole } from '#engine/auth/rbac/policy.ts';
 import { repairBinding, repairRole } from '#engine/auth/rbac/reconcile.ts';
@@ -97,14 +97,17 @@ for (const [name, { present, wanted = WANTED, want }] of Object.entries(roles)) 
   });
 }
 
-const BOUND = defaultClusterRoleBinding('b', groupSubject('g'), accountSubject('kube-system', 'robot'));
+const BOUND = defaultClusterRoleBinding('b', rbacGroupSubject('g'), rbacAccountSubject('kube-system', 'robot'));
 
 const bindings: Record<string, { present: RbacBinding; want: 'none' | 'recreate' | RbacBinding }> = {
   'that is unchanged': { present: BOUND, want: 'none' },
-  'with more subjects': { present: { ...BOUND, subjects: [userSubject('x'), ...BOUND.subjects!] }, want: 'none' },
+  'with more subjects': { present: { ...BOUND, subjects: [rbacUserSubject('x'), ...BOUND.subjects!] }, want: 'none' },
   'with other subjects': {
-    present: { ...BOUND, subjects: [userSubject('x'), groupSubject('g')] },
-    want: { ...BOUND, subjects: [userSubject('x'), groupSubject('g'), accountSubject('kube-system', 'robot')] },
+    present: { ...BOUND, subjects: [rbacUserSubject('x'), rbacGroupSubject('g')] },
+    want: {
+      ...BOUND,
+      subjects: [rbacUserSubject('x'), rbacGroupSubject('g'), rbacAccountSubject('kube-system', 'robot')],
+    },
   },
   'without subjects': { present: { ...BOUND, subjects: null }, want: BOUND },
   'of another role': { present: { ...BOUND, roleRef: { ...BOUND.roleRef, name: 'other' } }, want: 'recreate' },

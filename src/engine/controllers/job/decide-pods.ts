@@ -12,8 +12,8 @@ import { isIndexed, replacesEndedPodsOnly } from '#engine/controllers/job/kinds.
 import {
   completionIndex,
   indexesIn,
-  isReadyPod,
-  isTerminatingPod,
+  isReadyJobPod,
+  isTerminatingJobPod,
   isTracked,
 } from '#engine/controllers/job/pod-state.ts';
 import type { Tally } from '#engine/controllers/job/tally.ts';
@@ -78,7 +78,7 @@ function findSurplus(
 function progressRank(pod: EnginePod): number {
   const scheduled = pod.spec.nodeName ? 1 : 0;
   const running = pod.status?.phase === 'Running' ? 2 : 0;
-  return scheduled + running + (isReadyPod(pod) ? 4 : 0);
+  return scheduled + running + (isReadyJobPod(pod) ? 4 : 0);
 }
 
 function createNonIndexed(world: JobWorld, tally: Tally, missing: number): PodPlan {
@@ -101,7 +101,7 @@ function createIndexed(
   const perIndex = spec.backoffLimitPerIndex !== undefined;
   const allWaitMs = perIndex ? 0 : jobBackoffMs(failures, nowMs);
   if (allWaitMs > 0) return { ...NO_PODS, waitMs: allWaitMs };
-  const terminating = replacesEndedPodsOnly(spec) ? pods.filter(isTerminatingPod) : [];
+  const terminating = replacesEndedPodsOnly(spec) ? pods.filter(isTerminatingJobPod) : [];
   const busy = indexesIn([...tally.active, ...terminating], spec);
   const unavailable = unionOf(tally.completedIndexes, tally.failedIndexes ?? [], busy);
   const create: NewPod[] = [];

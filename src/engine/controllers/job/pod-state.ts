@@ -21,15 +21,15 @@ function isDeleting({ metadata }: EnginePod): boolean {
   return metadata.deletionTimestamp !== undefined;
 }
 
-export function isActivePod(pod: EnginePod): boolean {
+export function isActiveJobPod(pod: EnginePod): boolean {
   return !hasEnded(pod) && !isDeleting(pod);
 }
 
-export function isTerminatingPod(pod: EnginePod): boolean {
+export function isTerminatingJobPod(pod: EnginePod): boolean {
   return !hasEnded(pod) && isDeleting(pod);
 }
 
-export function isReadyPod({ status }: EnginePod): boolean {
+export function isReadyJobPod({ status }: EnginePod): boolean {
   return isTrue(status?.conditions, 'Ready');
 }
 
@@ -39,7 +39,7 @@ export function isReadyPod({ status }: EnginePod): boolean {
  */
 export function hasFailed(pod: EnginePod, spec: JobSpec): boolean {
   if (pod.status?.phase === 'Failed') return true;
-  return isTerminatingPod(pod) && !replacesEndedPodsOnly(spec);
+  return isTerminatingJobPod(pod) && !replacesEndedPodsOnly(spec);
 }
 
 /** Returns undefined if the pod has no index or one that is out of range. */

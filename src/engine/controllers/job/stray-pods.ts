@@ -10,7 +10,7 @@ import { deletePod } from '#engine/controllers/job/decide-job.ts';
 import { type EnginePod, ENGINE_PODS } from '#engine/controllers/kinds.ts';
 import { isJobFinished, isManagedElsewhere, type BatchJob, BATCH_JOBS } from '#engine/controllers/job/kinds.ts';
 import { jobReference, type PodIndex } from '#engine/controllers/job/pod-index.ts';
-import { isActivePod, isTracked } from '#engine/controllers/job/pod-state.ts';
+import { isActiveJobPod, isTracked } from '#engine/controllers/job/pod-state.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { controllerOf, type Stored } from '#kube/meta.ts';
 import { type ControllerDefinition, source } from '#runtime/controller.ts';
@@ -26,7 +26,7 @@ export function decideStray({ pod, job }: StrayWorld): Plan {
   if (controllerOf(pod) !== undefined && jobReference(pod) === undefined) return NOTHING;
   if (job !== undefined && (isManagedElsewhere(job) || !isJobFinished(job))) return NOTHING;
   const changes = removeStrayTracking(pod, 'no Job counts the pod any more');
-  return { changes: job !== undefined && isActivePod(pod) ? [...changes, deletePod(pod)] : changes };
+  return { changes: job !== undefined && isActiveJobPod(pod) ? [...changes, deletePod(pod)] : changes };
 }
 
 export interface StrayParts {

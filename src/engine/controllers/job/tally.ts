@@ -17,9 +17,9 @@ import {
   hasFailed,
   hasSucceeded,
   indexesIn,
-  isActivePod,
-  isReadyPod,
-  isTerminatingPod,
+  isActiveJobPod,
+  isReadyJobPod,
+  isTerminatingJobPod,
   isTracked,
 } from '#engine/controllers/job/pod-state.ts';
 import type { JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
@@ -49,7 +49,7 @@ export interface Tally {
 
 export function tallyPods({ job, pods }: JobWorld): Tally {
   const { spec, status } = job;
-  const active = pods.filter(isActivePod);
+  const active = pods.filter(isActiveJobPod);
   const tracked = pods.filter(isTracked);
   const held = new Set(tracked.map(({ metadata }) => metadata.uid));
   const [succeededWaiting, succeededDone] = partitionByTracking(status?.uncountedTerminatedPods?.succeeded, held);
@@ -69,8 +69,8 @@ export function tallyPods({ job, pods }: JobWorld): Tally {
   const unlisted = isIndexed(spec) ? 0 : succeededWaiting.length + newSucceeded.length;
   return {
     active,
-    ready: active.filter(isReadyPod).length,
-    terminating: pods.filter(isTerminatingPod).length,
+    ready: active.filter(isReadyJobPod).length,
+    terminating: pods.filter(isTerminatingJobPod).length,
     succeeded: counted.succeeded + unlisted,
     failed: counted.failed + failedWaiting.length + newFailed.length,
     counted,

@@ -1,5 +1,5 @@
 /** Builds the patches that bind a claim and a volume to each other. Fields that are already set are not written. Pure. */
-import { annotationOf } from '#engine/controllers/persistent-volume/storage-class.ts';
+import { storageAnnotationOf } from '#engine/controllers/persistent-volume/storage-class.ts';
 import {
   PERSISTENT_VOLUME_CLAIMS,
   PERSISTENT_VOLUMES,
@@ -16,7 +16,7 @@ type StoredVolume = Stored<PersistentVolume>;
 type StoredClaim = Stored<PersistentVolumeClaim>;
 
 /** Patches the volume first. After a crash in between, the volume is reserved for the claim, which then finds it. */
-export function bindClaim(claim: StoredClaim, volume: StoredVolume): Change[] {
+export function bindClaimToVolume(claim: StoredClaim, volume: StoredVolume): Change[] {
   return [...setClaimRef(volume, claim), ...setVolumeName(claim, volume), ...setBoundStatus(claim, volume)];
 }
 
@@ -36,7 +36,7 @@ function setClaimRef(volume: StoredVolume, { apiVersion, kind, metadata }: Store
 
 function setVolumeName(claim: StoredClaim, volume: StoredVolume): Change[] {
   const named = claim.spec.volumeName === volume.metadata.name;
-  const complete = annotationOf(claim, BIND_COMPLETED) !== undefined;
+  const complete = storageAnnotationOf(claim, BIND_COMPLETED) !== undefined;
   if (named && complete) return [];
   const annotations = { [BIND_COMPLETED]: 'yes', ...(named ? {} : { [BOUND_BY_CONTROLLER]: 'yes' }) };
   const body = { metadata: { annotations }, spec: { volumeName: volume.metadata.name } };
@@ -57,7 +57,7 @@ function setBoundStatus(claim: StoredClaim, { spec }: StoredVolume): Change[] {
 
 /** Unbinds a volume. A volume that an administrator reserved stays reserved for the name of the claim. */
 export function unbindVolume(volume: StoredVolume, why: string): Change[] {
-  const boundByController = annotationOf(volume, BOUND_BY_CONTROLLER) !== undefined;
+  const boundByController = storageAnnotationOf(volume, BOUND_BY_CONTROLLER) !== undefined;
   const body = boundByController
     ? { metadata: { annotations: { [BOUND_BY_CONTROLLER]: null } }, spec: { claimRef: null } }
     : { spec: { claimRef: { uid: null, resourceVersion: null } } };

@@ -14,7 +14,7 @@ import {
 } from '#engine/controllers/persistent-volume/decide-claim-binding.ts';
 import { decideVolumePhase, type VolumePhaseWorld } from '#engine/controllers/persistent-volume/decide-volume-phase.ts';
 import {
-  annotationOf,
+  storageAnnotationOf,
   classNameOf,
   defaultClassOf,
   lacksClass,
@@ -63,7 +63,7 @@ export const persistentVolumeBinder: EngineController = {
 };
 
 function selectedNodeOf(claim: Stored<PersistentVolumeClaim>): string[] {
-  const node = annotationOf(claim, SELECTED_NODE);
+  const node = storageAnnotationOf(claim, SELECTED_NODE);
   return claim.spec.volumeName || node === undefined ? [] : [node];
 }
 
@@ -105,7 +105,7 @@ function claimDefinition({ informer }: EngineControllerParts): ControllerDefinit
       const className = classNameOf(claim);
       const reserved = volumes.byIndex(BY_CLAIM, key);
       const free = volumes.byIndex(BY_CLAIM, classIndexKey(className));
-      const node = annotationOf(claim, SELECTED_NODE);
+      const node = storageAnnotationOf(claim, SELECTED_NODE);
       return {
         claim,
         candidates: [...reserved, ...free],

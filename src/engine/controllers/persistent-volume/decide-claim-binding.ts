@@ -6,9 +6,9 @@
  */
 import { SELECTED_NODE, STORAGE_PROVISIONER } from '#kube/volume-keys.ts';
 import type { EngineNode } from '#engine/controllers/kinds.ts';
-import { bindClaim, BIND_COMPLETED, patchClaim } from '#engine/controllers/persistent-volume/bind.ts';
+import { bindClaimToVolume, BIND_COMPLETED, patchClaim } from '#engine/controllers/persistent-volume/bind.ts';
 import { findVolume, isReservedFor, findMismatch } from '#engine/controllers/persistent-volume/match.ts';
-import { annotationOf, classNameOf, lacksClass } from '#engine/controllers/persistent-volume/storage-class.ts';
+import { storageAnnotationOf, classNameOf, lacksClass } from '#engine/controllers/persistent-volume/storage-class.ts';
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { EventNote } from '#runtime/events.ts';
@@ -32,7 +32,7 @@ export interface ClaimBindingWorld {
 
 export function decideClaimBinding(world: ClaimBindingWorld): Plan {
   const { claim } = world;
-  if (annotationOf(claim, BIND_COMPLETED) !== undefined) return decideBoundClaim(world);
+  if (storageAnnotationOf(claim, BIND_COMPLETED) !== undefined) return decideBoundClaim(world);
   if (claim.metadata.deletionTimestamp !== undefined) return NOTHING;
   return claim.spec.volumeName ? bindNamedVolume(world) : findOrProvision(world);
 }
@@ -49,7 +49,8 @@ function decideBoundClaim({ claim, volume }: ClaimBindingWorld): Plan {
     return markLost(claim, 'ClaimLost', 'Bound claim has lost its PersistentVolume. Data on the volume is lost!');
   }
   const { claimRef } = volume.spec;
-  if (claimRef === undefined || claimRef.uid === claim.metadata.uid) return { changes: bindClaim(claim, volume) };
+  if (claimRef === undefined || claimRef.uid === claim.metadata.uid)
+    return { changes: bindClaimToVolume(claim, volume) };
   const message = 'Two claims are bound to the same volume, this one is bound incorrectly';
   return markLost(claim, 'ClaimMisbound', message);
 }
@@ -68,7 +69,7 @@ function bindNamedVolume({ claim, volume }: ClaimBindingWorld): Plan {
     return eventPlan('Warning', 'FailedBinding', `volume ${JSON.stringify(name)} already bound to a different claim.`);
   }
   const mismatch = volume.spec.claimRef === undefined ? findMismatch(volume, claim) : undefined;
-  if (mismatch === undefined) return { changes: bindClaim(claim, volume) };
+  if (mismatch === undefined) return { changes: bindClaimToVolume(claim, volume) };
   return eventPlan('Warning', 'VolumeMismatch', `Cannot bind to requested volume ${JSON.stringify(name)}: ${mismatch}`);
 }
 
@@ -76,12 +77,12 @@ function findOrProvision(world: ClaimBindingWorld): Plan {
   const { claim, candidates, storageClass, defaultClass, node } = world;
   const waits = storageClass?.volumeBindingMode === 'WaitForFirstConsumer';
   const volume = findVolume(claim, { candidates, waitsForConsumer: waits, node });
-  if (volume !== undefined) return { changes: bindClaim(claim, volume) };
+  if (volume !== undefined) return { changes: bindClaimToVolume(claim, volume) };
   if (lacksClass(claim) && defaultClass !== undefined) {
     const body = { spec: { storageClassName: defaultClass.metadata.name } };
     return { changes: [patchClaim(claim, body, 'the claim names no storage class, so it gets the default')] };
   }
-  if (waits && annotationOf(claim, SELECTED_NODE) === undefined) {
+  if (waits && storageAnnotationOf(claim, SELECTED_NODE) === undefined) {
     return eventPlan('Normal', 'WaitForFirstConsumer', 'waiting for first consumer to be created before binding');
   }
   if (classNameOf(claim) !== '') return provision(world);
@@ -98,7 +99,8 @@ function provision({ claim, storageClass }: ClaimBindingWorld): Plan {
   const { provisioner } = storageClass;
   if (provisioner === NO_PROVISIONER) return eventPlan('Warning', 'ProvisioningFailed', 'no volume plugin matched');
   const events = [provisioningEvent(provisioner)];
-  if (PROVISIONER_ANNOTATIONS.every((key) => annotationOf(claim, key) === provisioner)) return { changes: [], events };
+  if (PROVISIONER_ANNOTATIONS.every((key) => storageAnnotationOf(claim, key) === provisioner))
+    return { changes: [], events };
   const annotations = Object.fromEntries(PROVISIONER_ANNOTATIONS.map((key) => [key, provisioner]));
   return {
     changes: [patchClaim(claim, { metadata: { annotations } }, `${provisioner} is to create the volume`)],

@@ -7,7 +7,7 @@
  */
 import { PROVISIONED_BY } from '#kube/volume-keys.ts';
 import { patchVolume, unbindVolume } from '#engine/controllers/persistent-volume/bind.ts';
-import { annotationOf } from '#engine/controllers/persistent-volume/storage-class.ts';
+import { storageAnnotationOf } from '#engine/controllers/persistent-volume/storage-class.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
@@ -29,7 +29,7 @@ export function decideVolumePhase(world: VolumePhaseWorld): Plan {
   if (claim.spec.volumeName === volume.metadata.name) return setPhase(world, 'Bound');
   // The claim's own reconcile binds the volume that is reserved for it.
   if (!claim.spec.volumeName) return NOTHING;
-  if (annotationOf(volume, PROVISIONED_BY) !== undefined && persistentVolumeReclaimPolicy === 'Delete') {
+  if (storageAnnotationOf(volume, PROVISIONED_BY) !== undefined && persistentVolumeReclaimPolicy === 'Delete') {
     return releaseVolume(world);
   }
   return { changes: unbindVolume(volume, 'the claim of the volume is bound to another volume') };

@@ -11,19 +11,19 @@ const DEFAULT_ANNOTATIONS = [
 
 /** Returns '' if there is no class. */
 export function classNameOf({ metadata, spec }: PersistentVolume | PersistentVolumeClaim): string {
-  return annotationOf({ metadata }, CLASS_ANNOTATION) ?? spec.storageClassName ?? '';
+  return storageAnnotationOf({ metadata }, CLASS_ANNOTATION) ?? spec.storageClassName ?? '';
 }
 
 /** Reports whether the claim neither names a class nor requests to have none. */
 export function lacksClass({ metadata, spec }: PersistentVolumeClaim): boolean {
-  return annotationOf({ metadata }, CLASS_ANNOTATION) === undefined && spec.storageClassName === undefined;
+  return storageAnnotationOf({ metadata }, CLASS_ANNOTATION) === undefined && spec.storageClassName === undefined;
 }
 
 /** Returns the default class. Of several, the newest one is used, then the first by name. */
 export function defaultClassOf(classes: readonly Stored<StorageClass>[]): Stored<StorageClass> | undefined {
   let best: Stored<StorageClass> | undefined;
   for (const one of classes) {
-    if (!DEFAULT_ANNOTATIONS.some((key) => annotationOf(one, key) === 'true')) continue;
+    if (!DEFAULT_ANNOTATIONS.some((key) => storageAnnotationOf(one, key) === 'true')) continue;
     if (best === undefined || isPreferred(one, best)) best = one;
   }
   return best;
@@ -35,7 +35,7 @@ function isPreferred({ metadata: a }: Stored<StorageClass>, { metadata: b }: Sto
 }
 
 /** Returns an annotation, or undefined. Properties of Object.prototype are not annotations. */
-export function annotationOf({ metadata }: Pick<KubeObject, 'metadata'>, key: string): string | undefined {
+export function storageAnnotationOf({ metadata }: Pick<KubeObject, 'metadata'>, key: string): string | undefined {
   const { annotations } = metadata;
   return annotations !== undefined && Object.hasOwn(annotations, key) ? annotations[key] : undefined;
 }

@@ -1,11 +1,11 @@
 /** The kinds that the scheduler reads, with only the fields that it uses. */
 import type { NodeSelector } from '#engine/controllers/scheduler/node-selector.ts';
-import type { taint, tolerationSchema } from '#engine/registry/kinds/shared/scheduling.ts';
+import type { taint, podTolerationSchema } from '#engine/registry/kinds/shared/scheduling.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import type { Infer } from '#kube/schema-dsl.ts';
 
 export type Taint = Infer<typeof taint>;
-export type Toleration = Infer<typeof tolerationSchema>;
+export type Toleration = Infer<typeof podTolerationSchema>;
 
 export interface SchedulerClaim extends KubeObject {
   spec?: { volumeName?: string; storageClassName?: string };

@@ -1,7 +1,7 @@
 /** A node with the pods on it, and sums over these pods, which are updated as pods are added and removed. */
 import type { EngineNode } from '#engine/controllers/kinds.ts';
 import type { PodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
-import { addAmounts, type ResourceAmounts, parseAmounts } from '#engine/controllers/scheduler/requests.ts';
+import { addResourceAmounts, type ResourceAmounts, parseAmounts } from '#engine/controllers/scheduler/requests.ts';
 import type { Stored } from '#kube/meta.ts';
 
 /** A node as filters and scores see it. */
@@ -44,8 +44,8 @@ export class NodeUsage {
   put(key: string, facts: PodFacts): void {
     this.remove(key);
     this.pods.set(key, facts);
-    addAmounts(this.requested, facts.requests);
-    addAmounts(this.scored, facts.scored);
+    addResourceAmounts(this.requested, facts.requests);
+    addResourceAmounts(this.scored, facts.scored);
     if (facts.requiredAntiAffinity.length > 0) this.antiAffinityPods.add(facts);
     if (hasAffinity(facts)) this.affinityPods.add(facts);
     this.#countOwner(facts, 1);
@@ -55,8 +55,8 @@ export class NodeUsage {
     const facts = this.pods.get(key);
     if (facts === undefined) return;
     this.pods.delete(key);
-    addAmounts(this.requested, facts.requests, -1);
-    addAmounts(this.scored, facts.scored, -1);
+    addResourceAmounts(this.requested, facts.requests, -1);
+    addResourceAmounts(this.scored, facts.scored, -1);
     this.antiAffinityPods.delete(facts);
     this.affinityPods.delete(facts);
     this.#countOwner(facts, -1);

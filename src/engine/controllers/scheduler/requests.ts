@@ -57,21 +57,21 @@ function sumRequests(
   const total = new Map<string, number>();
   const sidecars = new Map<string, number>();
   const starting = new Map<string, number>();
-  for (const container of containers ?? []) addAmounts(total, containerRequests(container, defaults));
+  for (const container of containers ?? []) addResourceAmounts(total, containerRequests(container, defaults));
   for (const container of initContainers) {
     const own = containerRequests(container, defaults);
     if (container.restartPolicy === 'Always') {
-      addAmounts(total, own);
-      addAmounts(sidecars, own);
-      raiseAmounts(starting, sidecars);
+      addResourceAmounts(total, own);
+      addResourceAmounts(sidecars, own);
+      raiseResourceAmounts(starting, sidecars);
     } else {
       const together = new Map(sidecars);
-      addAmounts(together, own);
-      raiseAmounts(starting, together);
+      addResourceAmounts(together, own);
+      raiseResourceAmounts(starting, together);
     }
   }
-  raiseAmounts(total, starting);
-  addAmounts(total, parseAmounts(overhead));
+  raiseResourceAmounts(total, starting);
+  addResourceAmounts(total, parseAmounts(overhead));
   return total;
 }
 
@@ -83,11 +83,11 @@ function containerRequests({ resources }: Container, defaults: ResourceAmounts):
   return amounts;
 }
 
-export function addAmounts(to: Map<string, number>, amounts: ResourceAmounts, times: 1 | -1 = 1): void {
+export function addResourceAmounts(to: Map<string, number>, amounts: ResourceAmounts, times: 1 | -1 = 1): void {
   for (const [name, amount] of amounts) to.set(name, (to.get(name) ?? 0) + times * amount);
 }
 
 /** Raises each amount to at least the given one. */
-function raiseAmounts(to: Map<string, number>, amounts: ResourceAmounts): void {
+function raiseResourceAmounts(to: Map<string, number>, amounts: ResourceAmounts): void {
   for (const [name, amount] of amounts) to.set(name, Math.max(to.get(name) ?? 0, amount));
 }

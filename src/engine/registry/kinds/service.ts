@@ -1,7 +1,7 @@
 /** Service. Stored, defaulted and validated, but not routed: there is no service network. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age, labelsText, NONE_TEXT } from '#engine/registry/kinds/shared/columns.ts';
-import { conditionSchema } from '#engine/registry/kinds/shared/condition.ts';
+import { coreConditionSchema } from '#engine/registry/kinds/shared/condition.ts';
 import {
   checkImmutableValue,
   checkPort,
@@ -78,7 +78,7 @@ const loadBalancerStatus = obj({
 });
 
 const serviceStatus = obj({
-  conditions: list(conditionSchema, { mergeKey: 'type' }),
+  conditions: list(coreConditionSchema, { mergeKey: 'type' }),
   loadBalancer: noted(loadBalancerStatus, { default: {} }),
 });
 

@@ -13,8 +13,8 @@ import {
 } from '#engine/auth/rbac/policy.ts';
 import { apiVersionOf } from '#kube/meta.ts';
 
-export const READ_VERBS = ['get', 'list', 'watch'] as const;
-export const WRITE_VERBS = ['create', 'delete', 'deletecollection', 'patch', 'update'] as const;
+export const DEFAULT_READ_VERBS = ['get', 'list', 'watch'] as const;
+export const DEFAULT_WRITE_VERBS = ['create', 'delete', 'deletecollection', 'patch', 'update'] as const;
 
 const BOOTSTRAPPED = { 'kubernetes.io/bootstrapping': 'rbac-defaults' };
 /** Setting it to "false" keeps an object of ours unchanged. */
@@ -35,7 +35,7 @@ export function pathRule(verbs: readonly string[], ...paths: readonly string[]):
 }
 
 /** Recording Events includes counting repetitions. */
-export const RECORD_EVENTS_RULE = resourceRule(['create', 'patch', 'update'], CORE_GROUP, 'events');
+export const DEFAULT_RECORD_EVENTS_RULE = resourceRule(['create', 'patch', 'update'], CORE_GROUP, 'events');
 
 export interface RoleOptions {
   readonly labels?: Readonly<Record<string, string>>;
@@ -95,9 +95,9 @@ export function defaultRoleBinding(
   };
 }
 
-export const groupSubject = (name: string): RbacSubject => ({ kind: 'Group', apiGroup: RBAC_GROUP, name });
-export const userSubject = (name: string): RbacSubject => ({ kind: 'User', apiGroup: RBAC_GROUP, name });
-export const accountSubject = (namespace: string, name: string): RbacSubject => ({
+export const rbacGroupSubject = (name: string): RbacSubject => ({ kind: 'Group', apiGroup: RBAC_GROUP, name });
+export const rbacUserSubject = (name: string): RbacSubject => ({ kind: 'User', apiGroup: RBAC_GROUP, name });
+export const rbacAccountSubject = (namespace: string, name: string): RbacSubject => ({
   kind: 'ServiceAccount',
   name,
   namespace,

@@ -8,9 +8,9 @@ import {
   BATCH,
   CORE_GROUP,
   POLICY,
-  READ_VERBS,
-  RECORD_EVENTS_RULE,
-  accountSubject,
+  DEFAULT_READ_VERBS,
+  DEFAULT_RECORD_EVENTS_RULE,
+  rbacAccountSubject,
   defaultClusterRole,
   defaultClusterRoleBinding,
   resourceRule,
@@ -25,65 +25,65 @@ const CHANGE = ['patch', 'update'] as const;
 const RULES: Readonly<Record<string, readonly RbacRule[]>> = {
   'namespace-controller': [
     // Everything in a namespace is deleted with it, whatever its kind.
-    resourceRule([...READ_VERBS, 'delete', 'deletecollection'], '*', '*'),
+    resourceRule([...DEFAULT_READ_VERBS, 'delete', 'deletecollection'], '*', '*'),
     resourceRule(CHANGE, CORE_GROUP, 'namespaces/finalize', 'namespaces/status'),
   ],
   'crd-controller': [
-    resourceRule([...READ_VERBS, ...CHANGE], DEFINITIONS, 'customresourcedefinitions'),
+    resourceRule([...DEFAULT_READ_VERBS, ...CHANGE], DEFINITIONS, 'customresourcedefinitions'),
     resourceRule(CHANGE, DEFINITIONS, 'customresourcedefinitions/status'),
     // The objects of a kind are deleted with its definition, whatever its group.
-    resourceRule([...READ_VERBS, 'delete', 'deletecollection'], '*', '*'),
+    resourceRule([...DEFAULT_READ_VERBS, 'delete', 'deletecollection'], '*', '*'),
   ],
-  'generic-garbage-collector': [resourceRule([...READ_VERBS, ...CHANGE, 'delete'], '*', '*')],
+  'generic-garbage-collector': [resourceRule([...DEFAULT_READ_VERBS, ...CHANGE, 'delete'], '*', '*')],
   'job-controller': [
-    resourceRule([...READ_VERBS, ...CHANGE], BATCH, 'jobs'),
+    resourceRule([...DEFAULT_READ_VERBS, ...CHANGE], BATCH, 'jobs'),
     resourceRule(CHANGE, BATCH, 'jobs/status', 'jobs/finalizers'),
-    resourceRule([...READ_VERBS, 'create', 'delete', 'patch'], CORE_GROUP, 'pods'),
+    resourceRule([...DEFAULT_READ_VERBS, 'create', 'delete', 'patch'], CORE_GROUP, 'pods'),
   ],
-  'ttl-after-finished-controller': [resourceRule([...READ_VERBS, 'delete'], BATCH, 'jobs')],
+  'ttl-after-finished-controller': [resourceRule([...DEFAULT_READ_VERBS, 'delete'], BATCH, 'jobs')],
   'node-controller': [
-    resourceRule([...READ_VERBS, ...CHANGE, 'delete'], CORE_GROUP, 'nodes'),
+    resourceRule([...DEFAULT_READ_VERBS, ...CHANGE, 'delete'], CORE_GROUP, 'nodes'),
     resourceRule(CHANGE, CORE_GROUP, 'nodes/status', 'pods/status'),
-    resourceRule([...READ_VERBS, 'delete'], CORE_GROUP, 'pods'),
+    resourceRule([...DEFAULT_READ_VERBS, 'delete'], CORE_GROUP, 'pods'),
   ],
   'pod-garbage-collector': [
-    resourceRule([...READ_VERBS, 'delete'], CORE_GROUP, 'pods'),
-    resourceRule(READ_VERBS, CORE_GROUP, 'nodes'),
+    resourceRule([...DEFAULT_READ_VERBS, 'delete'], CORE_GROUP, 'pods'),
+    resourceRule(DEFAULT_READ_VERBS, CORE_GROUP, 'nodes'),
     resourceRule(CHANGE, CORE_GROUP, 'pods/status'),
   ],
   'disruption-controller': [
-    resourceRule(READ_VERBS, POLICY, 'poddisruptionbudgets'),
+    resourceRule(DEFAULT_READ_VERBS, POLICY, 'poddisruptionbudgets'),
     resourceRule(CHANGE, POLICY, 'poddisruptionbudgets/status'),
-    resourceRule(READ_VERBS, CORE_GROUP, 'pods'),
+    resourceRule(DEFAULT_READ_VERBS, CORE_GROUP, 'pods'),
     resourceRule(CHANGE, CORE_GROUP, 'pods/status'),
     resourceRule(['get'], '*', '*/scale'),
   ],
   'persistent-volume-binder': [
-    resourceRule([...READ_VERBS, ...CHANGE], CORE_GROUP, 'persistentvolumes', 'persistentvolumeclaims'),
+    resourceRule([...DEFAULT_READ_VERBS, ...CHANGE], CORE_GROUP, 'persistentvolumes', 'persistentvolumeclaims'),
     resourceRule(CHANGE, CORE_GROUP, 'persistentvolumes/status', 'persistentvolumeclaims/status'),
   ],
   'pvc-protection-controller': [
-    resourceRule([...READ_VERBS, ...CHANGE], CORE_GROUP, 'persistentvolumeclaims'),
-    resourceRule(READ_VERBS, CORE_GROUP, 'pods'),
+    resourceRule([...DEFAULT_READ_VERBS, ...CHANGE], CORE_GROUP, 'persistentvolumeclaims'),
+    resourceRule(DEFAULT_READ_VERBS, CORE_GROUP, 'pods'),
   ],
-  'pv-protection-controller': [resourceRule([...READ_VERBS, ...CHANGE], CORE_GROUP, 'persistentvolumes')],
+  'pv-protection-controller': [resourceRule([...DEFAULT_READ_VERBS, ...CHANGE], CORE_GROUP, 'persistentvolumes')],
   'service-account-controller': [resourceRule(['create', 'get'], CORE_GROUP, 'serviceaccounts')],
   'service-account-token-controller': [
-    resourceRule([...READ_VERBS, ...CHANGE, 'delete'], CORE_GROUP, 'secrets'),
-    resourceRule(READ_VERBS, CORE_GROUP, 'serviceaccounts'),
+    resourceRule([...DEFAULT_READ_VERBS, ...CHANGE, 'delete'], CORE_GROUP, 'secrets'),
+    resourceRule(DEFAULT_READ_VERBS, CORE_GROUP, 'serviceaccounts'),
   ],
   'root-ca-cert-publisher': [resourceRule(['create', 'get', ...CHANGE], CORE_GROUP, 'configmaps')],
   'clusterrole-aggregation-controller': [
     // The aggregation controller collects rules that it does not hold itself.
-    resourceRule([...READ_VERBS, ...CHANGE, 'escalate'], RBAC_GROUP, 'clusterroles'),
+    resourceRule([...DEFAULT_READ_VERBS, ...CHANGE, 'escalate'], RBAC_GROUP, 'clusterroles'),
   ],
   'apiservice-controller': [
-    resourceRule([...READ_VERBS, ...CHANGE, 'create', 'delete'], REGISTRATION, 'apiservices'),
+    resourceRule([...DEFAULT_READ_VERBS, ...CHANGE, 'create', 'delete'], REGISTRATION, 'apiservices'),
     resourceRule(CHANGE, REGISTRATION, 'apiservices/status'),
-    resourceRule(READ_VERBS, CORE_GROUP, 'services'),
+    resourceRule(DEFAULT_READ_VERBS, CORE_GROUP, 'services'),
   ],
   'validatingadmissionpolicy-status-controller': [
-    resourceRule(READ_VERBS, ADMISSION, 'validatingadmissionpolicies'),
+    resourceRule(DEFAULT_READ_VERBS, ADMISSION, 'validatingadmissionpolicies'),
     resourceRule(['get', ...CHANGE], ADMISSION, 'validatingadmissionpolicies/status'),
   ],
 };
@@ -93,9 +93,9 @@ export const CONTROLLER_ACCOUNTS: readonly string[] = Object.keys(RULES);
 const roleName = (name: string) => `system:controller:${name}`;
 
 export const CONTROLLER_ROLES: readonly RbacClusterRole[] = Object.entries(RULES).map(([name, rules]) =>
-  defaultClusterRole(roleName(name), [...rules, RECORD_EVENTS_RULE]),
+  defaultClusterRole(roleName(name), [...rules, DEFAULT_RECORD_EVENTS_RULE]),
 );
 
 export const CONTROLLER_BINDINGS: readonly RbacBinding[] = CONTROLLER_ACCOUNTS.map((name) =>
-  defaultClusterRoleBinding(roleName(name), accountSubject('kube-system', name)),
+  defaultClusterRoleBinding(roleName(name), rbacAccountSubject('kube-system', name)),
 );

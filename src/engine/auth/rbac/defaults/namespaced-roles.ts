@@ -3,12 +3,12 @@ import type { RbacBinding, RbacRole } from '#engine/auth/rbac/policy.ts';
 import {
   COORDINATION,
   CORE_GROUP,
-  READ_VERBS,
-  groupSubject,
+  DEFAULT_READ_VERBS,
+  rbacGroupSubject,
   defaultRole,
   defaultRoleBinding,
   resourceRule,
-  userSubject,
+  rbacUserSubject,
 } from '#engine/auth/rbac/defaults/build-policy.ts';
 import { CONTROLLER_MANAGER, NODES, SCHEDULER } from '#engine/auth/groups.ts';
 
@@ -17,10 +17,13 @@ const AUTHENTICATION_READER = 'extension-apiserver-authentication-reader';
 export const NAMESPACED_ROLES: readonly RbacRole[] = [
   // For aggregated API servers: how to trust the identity that we pass to them.
   defaultRole('kube-system', AUTHENTICATION_READER, [
-    { ...resourceRule(READ_VERBS, CORE_GROUP, 'configmaps'), resourceNames: ['extension-apiserver-authentication'] },
+    {
+      ...resourceRule(DEFAULT_READ_VERBS, CORE_GROUP, 'configmaps'),
+      resourceNames: ['extension-apiserver-authentication'],
+    },
   ]),
   defaultRole('kube-node-lease', 'system:node', [
-    resourceRule([...READ_VERBS, 'create', 'delete', 'patch', 'update'], COORDINATION, 'leases'),
+    resourceRule([...DEFAULT_READ_VERBS, 'create', 'delete', 'patch', 'update'], COORDINATION, 'leases'),
   ]),
 ];
 
@@ -29,8 +32,8 @@ export const NAMESPACED_BINDINGS: readonly RbacBinding[] = [
     'kube-system',
     `system::${AUTHENTICATION_READER}`,
     AUTHENTICATION_READER,
-    userSubject(CONTROLLER_MANAGER),
-    userSubject(SCHEDULER),
+    rbacUserSubject(CONTROLLER_MANAGER),
+    rbacUserSubject(SCHEDULER),
   ),
-  defaultRoleBinding('kube-node-lease', 'system:node', 'system:node', groupSubject(NODES)),
+  defaultRoleBinding('kube-node-lease', 'system:node', 'system:node', rbacGroupSubject(NODES)),
 ];

@@ -8,14 +8,14 @@ import {
   COORDINATION,
   CORE_GROUP,
   POLICY,
-  READ_VERBS,
-  RECORD_EVENTS_RULE,
+  DEFAULT_READ_VERBS,
+  DEFAULT_RECORD_EVENTS_RULE,
   defaultClusterRole,
   defaultClusterRoleBinding,
-  groupSubject,
+  rbacGroupSubject,
   pathRule,
   resourceRule,
-  userSubject,
+  rbacUserSubject,
 } from '#engine/auth/rbac/defaults/build-policy.ts';
 
 const AUTHENTICATION = 'authentication.k8s.io';
@@ -47,23 +47,23 @@ export const SYSTEM_ROLES: readonly RbacClusterRole[] = [
   defaultClusterRole('system:auth-delegator', reviewOthers),
 
   defaultClusterRole(SCHEDULER, [
-    RECORD_EVENTS_RULE,
+    DEFAULT_RECORD_EVENTS_RULE,
     resourceRule(['create'], COORDINATION, 'leases'),
-    { ...resourceRule([...READ_VERBS, 'update'], COORDINATION, 'leases'), resourceNames: ['kube-scheduler'] },
-    resourceRule(READ_VERBS, CORE_GROUP, 'nodes', 'namespaces', 'services', 'persistentvolumes'),
+    { ...resourceRule([...DEFAULT_READ_VERBS, 'update'], COORDINATION, 'leases'), resourceNames: ['kube-scheduler'] },
+    resourceRule(DEFAULT_READ_VERBS, CORE_GROUP, 'nodes', 'namespaces', 'services', 'persistentvolumes'),
     // An annotation of a claim names the node that it waits for.
-    resourceRule([...READ_VERBS, 'patch'], CORE_GROUP, 'persistentvolumeclaims'),
-    resourceRule([...READ_VERBS, 'delete'], CORE_GROUP, 'pods'),
+    resourceRule([...DEFAULT_READ_VERBS, 'patch'], CORE_GROUP, 'persistentvolumeclaims'),
+    resourceRule([...DEFAULT_READ_VERBS, 'delete'], CORE_GROUP, 'pods'),
     resourceRule(['create'], CORE_GROUP, 'pods/binding'),
     resourceRule(['patch', 'update'], CORE_GROUP, 'pods/status'),
-    resourceRule(READ_VERBS, POLICY, 'poddisruptionbudgets'),
-    resourceRule(READ_VERBS, 'storage.k8s.io', 'storageclasses'),
-    resourceRule(READ_VERBS, 'scheduling.k8s.io', 'priorityclasses'),
+    resourceRule(DEFAULT_READ_VERBS, POLICY, 'poddisruptionbudgets'),
+    resourceRule(DEFAULT_READ_VERBS, 'storage.k8s.io', 'storageclasses'),
+    resourceRule(DEFAULT_READ_VERBS, 'scheduling.k8s.io', 'priorityclasses'),
   ]),
 
   // One informer for each kind serves all controllers; each controller writes under its own account.
   defaultClusterRole(CONTROLLER_MANAGER, [
-    RECORD_EVENTS_RULE,
+    DEFAULT_RECORD_EVENTS_RULE,
     resourceRule(['create'], COORDINATION, 'leases'),
     { ...resourceRule(['get', 'update'], COORDINATION, 'leases'), resourceNames: ['kube-controller-manager'] },
     resourceRule(['list', 'watch'], '*', '*'),
@@ -73,16 +73,16 @@ export const SYSTEM_ROLES: readonly RbacClusterRole[] = [
 
   // The engine's permissions at node agents that authorize it by our roles.
   defaultClusterRole('system:kubelet-api-admin', [
-    resourceRule(READ_VERBS, CORE_GROUP, 'nodes'),
+    resourceRule(DEFAULT_READ_VERBS, CORE_GROUP, 'nodes'),
     resourceRule(['proxy'], CORE_GROUP, 'nodes'),
     resourceRule(['*'], CORE_GROUP, 'nodes/log', 'nodes/metrics', 'nodes/proxy', 'nodes/stats'),
   ]),
   // Shared by all nodes. auth/node-reads.ts limits the Secrets and ConfigMaps that a node reads,
   // admission/node-restriction.ts what it writes. Its lease is in namespaced-roles.ts.
   defaultClusterRole('system:node', [
-    RECORD_EVENTS_RULE,
+    DEFAULT_RECORD_EVENTS_RULE,
     resourceRule(
-      READ_VERBS,
+      DEFAULT_READ_VERBS,
       CORE_GROUP,
       'configmaps',
       'nodes',
@@ -102,14 +102,18 @@ export const SYSTEM_ROLES: readonly RbacClusterRole[] = [
 ];
 
 export const SYSTEM_BINDINGS: readonly RbacBinding[] = [
-  defaultClusterRoleBinding('cluster-admin', groupSubject(MASTERS)),
-  defaultClusterRoleBinding('system:discovery', groupSubject(AUTHENTICATED)),
-  defaultClusterRoleBinding('system:basic-user', groupSubject(AUTHENTICATED)),
-  defaultClusterRoleBinding('system:public-info-viewer', groupSubject(AUTHENTICATED), groupSubject(UNAUTHENTICATED)),
-  defaultClusterRoleBinding('system:monitoring', groupSubject('system:monitoring')),
-  defaultClusterRoleBinding('system:service-account-issuer-discovery', groupSubject(SERVICE_ACCOUNTS_GROUP)),
-  defaultClusterRoleBinding(SCHEDULER, userSubject(SCHEDULER)),
-  defaultClusterRoleBinding(CONTROLLER_MANAGER, userSubject(CONTROLLER_MANAGER)),
-  defaultClusterRoleBinding('system:node', groupSubject(NODES)),
-  defaultClusterRoleBinding('system:kubelet-api-admin', userSubject(KUBELET_CLIENT)),
+  defaultClusterRoleBinding('cluster-admin', rbacGroupSubject(MASTERS)),
+  defaultClusterRoleBinding('system:discovery', rbacGroupSubject(AUTHENTICATED)),
+  defaultClusterRoleBinding('system:basic-user', rbacGroupSubject(AUTHENTICATED)),
+  defaultClusterRoleBinding(
+    'system:public-info-viewer',
+    rbacGroupSubject(AUTHENTICATED),
+    rbacGroupSubject(UNAUTHENTICATED),
+  ),
+  defaultClusterRoleBinding('system:monitoring', rbacGroupSubject('system:monitoring')),
+  defaultClusterRoleBinding('system:service-account-issuer-discovery', rbacGroupSubject(SERVICE_ACCOUNTS_GROUP)),
+  defaultClusterRoleBinding(SCHEDULER, rbacUserSubject(SCHEDULER)),
+  defaultClusterRoleBinding(CONTROLLER_MANAGER, rbacUserSubject(CONTROLLER_MANAGER)),
+  defaultClusterRoleBinding('system:node', rbacGroupSubject(NODES)),
+  defaultClusterRoleBinding('system:kubelet-api-admin', rbacUserSubject(KUBELET_CLIENT)),
 ];

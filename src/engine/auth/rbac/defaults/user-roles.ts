@@ -8,8 +8,8 @@ import {
   COORDINATION,
   CORE_GROUP,
   POLICY,
-  READ_VERBS,
-  WRITE_VERBS,
+  DEFAULT_READ_VERBS,
+  DEFAULT_WRITE_VERBS,
   defaultClusterRole,
   pathRule,
   resourceRule,
@@ -22,9 +22,18 @@ const TO_VIEW = 'rbac.authorization.k8s.io/aggregate-to-view';
 const labelled = (label: string) => ({ labels: { [label]: 'true' } });
 
 const VIEW_RULES = [
-  resourceRule(READ_VERBS, CORE_GROUP, 'configmaps', 'events', 'pods', 'pods/log', 'pods/status', 'serviceaccounts'),
   resourceRule(
-    READ_VERBS,
+    DEFAULT_READ_VERBS,
+    CORE_GROUP,
+    'configmaps',
+    'events',
+    'pods',
+    'pods/log',
+    'pods/status',
+    'serviceaccounts',
+  ),
+  resourceRule(
+    DEFAULT_READ_VERBS,
     CORE_GROUP,
     'persistentvolumeclaims',
     'persistentvolumeclaims/status',
@@ -32,28 +41,35 @@ const VIEW_RULES = [
     'services/status',
   ),
   // Within a namespace this means the namespace itself, to see where a user has access.
-  resourceRule(READ_VERBS, CORE_GROUP, 'namespaces', 'namespaces/status', 'resourcequotas', 'resourcequotas/status'),
-  resourceRule(READ_VERBS, 'apps', 'controllerrevisions'),
-  resourceRule(READ_VERBS, BATCH, 'jobs', 'jobs/status'),
-  resourceRule(READ_VERBS, POLICY, 'poddisruptionbudgets', 'poddisruptionbudgets/status'),
-  resourceRule(READ_VERBS, 'discovery.k8s.io', 'endpointslices'),
+  resourceRule(
+    DEFAULT_READ_VERBS,
+    CORE_GROUP,
+    'namespaces',
+    'namespaces/status',
+    'resourcequotas',
+    'resourcequotas/status',
+  ),
+  resourceRule(DEFAULT_READ_VERBS, 'apps', 'controllerrevisions'),
+  resourceRule(DEFAULT_READ_VERBS, BATCH, 'jobs', 'jobs/status'),
+  resourceRule(DEFAULT_READ_VERBS, POLICY, 'poddisruptionbudgets', 'poddisruptionbudgets/status'),
+  resourceRule(DEFAULT_READ_VERBS, 'discovery.k8s.io', 'endpointslices'),
 ];
 
 const EDIT_RULES = [
   // Reading secrets allows acting as others, so viewers may not.
-  resourceRule(READ_VERBS, CORE_GROUP, 'secrets'),
+  resourceRule(DEFAULT_READ_VERBS, CORE_GROUP, 'secrets'),
   resourceRule(['impersonate'], CORE_GROUP, 'serviceaccounts'),
-  resourceRule(WRITE_VERBS, CORE_GROUP, 'pods', 'serviceaccounts', 'services', 'persistentvolumeclaims'),
-  resourceRule(WRITE_VERBS, CORE_GROUP, 'configmaps', 'secrets', 'events'),
+  resourceRule(DEFAULT_WRITE_VERBS, CORE_GROUP, 'pods', 'serviceaccounts', 'services', 'persistentvolumeclaims'),
+  resourceRule(DEFAULT_WRITE_VERBS, CORE_GROUP, 'configmaps', 'secrets', 'events'),
   resourceRule(['create'], CORE_GROUP, 'pods/eviction', 'serviceaccounts/token'),
-  resourceRule(WRITE_VERBS, BATCH, 'jobs'),
-  resourceRule(WRITE_VERBS, POLICY, 'poddisruptionbudgets'),
-  resourceRule([...READ_VERBS, ...WRITE_VERBS], COORDINATION, 'leases'),
+  resourceRule(DEFAULT_WRITE_VERBS, BATCH, 'jobs'),
+  resourceRule(DEFAULT_WRITE_VERBS, POLICY, 'poddisruptionbudgets'),
+  resourceRule([...DEFAULT_READ_VERBS, ...DEFAULT_WRITE_VERBS], COORDINATION, 'leases'),
 ];
 
 const ADMIN_RULES = [
   resourceRule(['create'], 'authorization.k8s.io', 'localsubjectaccessreviews'),
-  resourceRule([...READ_VERBS, ...WRITE_VERBS], RBAC_GROUP, 'roles', 'rolebindings'),
+  resourceRule([...DEFAULT_READ_VERBS, ...DEFAULT_WRITE_VERBS], RBAC_GROUP, 'roles', 'rolebindings'),
 ];
 
 export const USER_ROLES: readonly RbacClusterRole[] = [

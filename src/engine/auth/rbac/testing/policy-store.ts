@@ -1,6 +1,6 @@
 /** Roles and bindings for tests: short builders, a memory store, and requests written as sentences. */
 import type { Attributes } from '#engine/auth/authorize.ts';
-import { accountSubject, groupSubject, userSubject } from '#engine/auth/rbac/defaults/build-policy.ts';
+import { rbacAccountSubject, rbacGroupSubject, rbacUserSubject } from '#engine/auth/rbac/defaults/build-policy.ts';
 import {
   type RbacBinding,
   RBAC_CLUSTER_ROLE_BINDINGS,
@@ -44,9 +44,9 @@ export function aBinding(place: string, role: string, ...subjects: string[]): Rb
 function subjectOf(text: string): RbacSubject {
   const [kind = '', who = ''] = text.split(' ');
   const [name = '', namespace = ''] = who.split('/').toReversed();
-  if (kind === 'User') return userSubject(name);
-  if (kind === 'Group') return groupSubject(name);
-  return namespace === '' ? { kind, name } : accountSubject(namespace, name);
+  if (kind === 'User') return rbacUserSubject(name);
+  if (kind === 'Group') return rbacGroupSubject(name);
+  return namespace === '' ? { kind, name } : rbacAccountSubject(namespace, name);
 }
 
 export async function storeOf(...objects: KubeObject[]): Promise<Store> {

@@ -28,7 +28,7 @@ export function checkLabelValue(field: string, value: string): FieldError[] {
 }
 
 /** Checks labels or a node selector. Errors refer to the map itself. */
-export function checkLabelMap(field: string, labels: Readonly<Record<string, string>> | undefined): FieldError[] {
+export function checkLabelEntries(field: string, labels: Readonly<Record<string, string>> | undefined): FieldError[] {
   return Object.entries(labels ?? {}).flatMap(([key, value]) => [
     ...checkLabelKey(field, key),
     ...checkLabelValue(field, value),

@@ -1,5 +1,5 @@
 /** Schema and validation of label selectors. #kube/label-selector.ts evaluates them. */
-import { checkLabelKey, checkLabelMap, checkLabelValue } from '#engine/registry/kinds/shared/formats.ts';
+import { checkLabelKey, checkLabelEntries, checkLabelValue } from '#engine/registry/kinds/shared/formats.ts';
 import { type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
 import type { LabelSelector } from '#kube/label-selector.ts';
 import { list, map, obj, str } from '#kube/schema-dsl.ts';
@@ -26,7 +26,7 @@ type Requirement = NonNullable<LabelSelector['matchExpressions']>[number];
 export function checkLabelSelector(field: string, selector: LabelSelector | undefined): FieldError[] {
   if (selector === undefined) return [];
   return [
-    ...checkLabelMap(`${field}.matchLabels`, selector.matchLabels),
+    ...checkLabelEntries(`${field}.matchLabels`, selector.matchLabels),
     ...(selector.matchExpressions ?? []).flatMap((requirement, i) =>
       checkRequirement(`${field}.matchExpressions[${i}]`, requirement),
     ),

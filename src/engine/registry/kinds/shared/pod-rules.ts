@@ -4,7 +4,7 @@ import { checkContainer } from '#engine/registry/kinds/shared/container-rules.ts
 import type { Container } from '#engine/registry/kinds/shared/container.ts';
 import {
   checkLabelKey,
-  checkLabelMap,
+  checkLabelEntries,
   checkLabelValue,
   checkName,
   checkUnique,
@@ -57,7 +57,7 @@ function checkInit(field: string, container: Container): FieldError[] {
 }
 
 export function checkPodTemplate(field: string, { metadata, spec }: PodTemplateSpec): FieldError[] {
-  const errors = checkLabelMap(`${field}.labels`, metadata?.labels);
+  const errors = checkLabelEntries(`${field}.labels`, metadata?.labels);
   for (const key of Object.keys(metadata?.annotations ?? {})) {
     errors.push(...annotationKeyErrors(key).map((text) => invalidValue(`${field}.annotations`, key, text)));
   }
@@ -86,7 +86,7 @@ function checkHostPorts(field: string, { containers, hostNetwork }: EnginePodSpe
 function checkPlacement(field: string, spec: EnginePodSpec): FieldError[] {
   const { nodeSelector, nodeName, tolerations = [], topologySpreadConstraints = [], affinity } = spec;
   return [
-    ...checkLabelMap(`${field}.nodeSelector`, nodeSelector),
+    ...checkLabelEntries(`${field}.nodeSelector`, nodeSelector),
     ...(nodeName ? checkName(`${field}.nodeName`, nodeName, 'subdomain') : []),
     ...tolerations.flatMap((toleration, i) => checkToleration(`${field}.tolerations[${i}]`, toleration)),
     ...(affinity === undefined ? [] : checkAffinity(`${field}.affinity`, affinity)),

@@ -3,8 +3,8 @@ import { container, ephemeralContainer } from '#engine/registry/kinds/shared/con
 import { localObjectReference } from '#engine/registry/kinds/shared/references.ts';
 import { resourceRequirements } from '#engine/registry/kinds/shared/resource-requirements.ts';
 import {
-  affinitySchema,
-  tolerationSchema,
+  podSpecAffinitySchema,
+  podTolerationSchema,
   topologySpreadConstraint,
 } from '#engine/registry/kinds/shared/scheduling.ts';
 import { podSecurityContext } from '#engine/registry/kinds/shared/security-context.ts';
@@ -64,7 +64,7 @@ export const podSchedulingGate = obj(
 export const podSpec = obj(
   {
     activeDeadlineSeconds: int64(),
-    affinity: affinitySchema,
+    affinity: podSpecAffinitySchema,
     automountServiceAccountToken: bool(),
     containers: list(container, { mergeKey: 'name' }),
     dnsConfig: podDNSConfig,
@@ -102,7 +102,7 @@ export const podSpec = obj(
     shareProcessNamespace: bool(),
     subdomain: str(),
     terminationGracePeriodSeconds: int64({ default: 30 }),
-    tolerations: list(tolerationSchema, { atomic: true }),
+    tolerations: list(podTolerationSchema, { atomic: true }),
     topologySpreadConstraints: list(topologySpreadConstraint, {
       mergeKey: 'topologyKey',
       mapKeys: ['topologyKey', 'whenUnsatisfiable'],

@@ -29,7 +29,7 @@ export const podAffinity = obj({
   requiredDuringSchedulingIgnoredDuringExecution: list(podAffinityTerm, { atomic: true }),
 });
 
-export const affinitySchema = obj({
+export const podSpecAffinitySchema = obj({
   nodeAffinity,
   podAffinity,
   podAntiAffinity: podAffinity,
@@ -48,7 +48,7 @@ export const taint = obj(
   { required: ['key', 'effect'] },
 );
 
-export const tolerationSchema = obj({
+export const podTolerationSchema = obj({
   effect: taintEffect,
   key: str(),
   operator: oneOf(['Equal', 'Exists']),
