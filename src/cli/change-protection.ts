@@ -54,8 +54,8 @@ export async function changeProtection(
     print(`No VM matches the selector ${JSON.stringify(selector)}`);
     return;
   }
-  const shown = (vm: VmKey) => (allNamespaces ? `${vm.namespace}/${vm.name}` : vm.name);
-  await changeAll(vms, change, { changeVm: (vm) => changeVm(api, change, vm, query), displayName: shown, print });
+  const displayName = (vm: VmKey) => (allNamespaces ? `${vm.namespace}/${vm.name}` : vm.name);
+  await changeAll(vms, change, { changeVm: (vm) => changeVm(api, change, vm, query), displayName, print });
 }
 
 interface ChangeOutcome {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 import type { WebSocketStream } from '#lib/websocket.ts';
 
-/** How long to wait for data of the guest after the local input ended. A WebSocket cannot transmit a half-close. */
+/** The time to wait for data of the guest after the local input has ended. A WebSocket cannot transmit a half-close. */
 const FINAL_RESPONSE_MS = 10_000;
 
 export interface LocalStreams {

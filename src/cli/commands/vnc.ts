@@ -16,7 +16,7 @@ import { isRecord } from '#kube/meta.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';
 
 const LOCAL = '127.0.0.1';
-/** How long a started viewer may take to connect. */
+/** The time within which a started viewer must connect. */
 const CONNECT_MS = 60_000;
 
 export const vnc = {
@@ -136,7 +136,7 @@ async function serveOne(server: Server, display: WebSocketStream, connected: () 
   try {
     await Promise.race([joinStreams(socketStreams(socket), display), disconnected, closed]);
   } catch (error) {
-    // A viewer that disconnects is no error; a display that closes is.
+    // A viewer that disconnects is not an error; a display that closes is.
     if (!socket.destroyed) throw error;
   } finally {
     socket.destroy();

@@ -43,9 +43,9 @@ export async function prepareClaim(api: Api, options: UploadClaimOptions, image:
   if (found.metadata.deletionTimestamp !== undefined) {
     throw new CommandError(`Cannot upload to PersistentVolumeClaim ${name}: it is being deleted`);
   }
-  const waited = found.metadata.annotations?.[UPLOAD_ANNOTATION] === 'true';
-  if (!waited) await annotate(api, name, found.metadata.uid, 'true');
-  return { name, isNew: false, wasAwaitingUpload: waited };
+  const wasAwaitingUpload = found.metadata.annotations?.[UPLOAD_ANNOTATION] === 'true';
+  if (!wasAwaitingUpload) await annotate(api, name, found.metadata.uid, 'true');
+  return { name, isNew: false, wasAwaitingUpload };
 }
 
 /** Builds a new claim. Pure; throws CommandError. */

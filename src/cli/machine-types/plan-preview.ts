@@ -36,7 +36,7 @@ export interface PreviewRow {
   /** The machine type of the next start. */
   readonly to: string;
   readonly running: boolean;
-  /** What the Job does with the VM. */
+  /** The action of the Job on the VM. */
   readonly what: string;
   /** Why the Job has to wait, if it does. */
   readonly obstacle?: string;

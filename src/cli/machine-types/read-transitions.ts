@@ -90,9 +90,8 @@ export async function trackEntries(
   const uids = new Set(entries.map(({ uid }) => uid));
   const namespaces = [...new Set(entries.map(({ namespace }) => namespace))];
   const query = { namespace: namespaces.length === 1 ? namespaces[0] : undefined, report };
-  const keeps = ({ metadata }: Stored<VirtualMachine>) => uids.has(metadata.uid);
-  const { vms, vmis } =
-    uids.size === 0 ? { vms: [], vmis: new Map() } : await readFleet(api, { ...query, filter: keeps });
+  const filter = ({ metadata }: Stored<VirtualMachine>) => uids.has(metadata.uid);
+  const { vms, vmis } = uids.size === 0 ? { vms: [], vmis: new Map() } : await readFleet(api, { ...query, filter });
   const byUid = new Map(vms.map((vm) => [vm.metadata.uid, vm]));
   return transitions.map(({ plan = [], notes }) =>
     plan.map((entry, index) => {

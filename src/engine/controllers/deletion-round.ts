@@ -66,7 +66,7 @@ export class DeletionRounds {
     this.#groupOf = groupOf;
   }
 
-  /** Returns the current round of the object that is being deleted. Another object of the same name starts anew. */
+  /** Returns the current round of the object that is being deleted. Another object of the same name starts a new round. */
   roundOf(key: string, uid: string): DeletionRound {
     const state = this.#states.get(key);
     return state?.uid === uid ? state : NEW_ROUND;

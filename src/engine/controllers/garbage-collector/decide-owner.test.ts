@@ -13,8 +13,8 @@ import {
 import { describePlan } from '#engine/controllers/garbage-collector/plan.fixture.ts';
 import { MAX_CHANGES, type Plan } from '#runtime/plan.ts';
 
-const foreground = (metadata: object, blocked: boolean, ...cyclicOwners: string[]) =>
-  decideForeground({ ...aThing('o', metadata), isBlocked: blocked, cyclicOwners: cyclicOwners.map(uidOf) });
+const foreground = (metadata: object, isBlocked: boolean, ...cyclicOwners: string[]) =>
+  decideForeground({ ...aThing('o', metadata), isBlocked, cyclicOwners: cyclicOwners.map(uidOf) });
 
 const cases: Record<string, { plan: Plan; want: readonly string[] }> = {
   'removes the finalizer if nothing blocks the owner': {

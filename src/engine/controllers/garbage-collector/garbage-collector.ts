@@ -162,10 +162,8 @@ class Collector implements RunningController {
       case 'release':
       case 'unblock': {
         // The graph may have changed during the read.
-        const blocked = this.#graph.dutyOf(uid) !== 'release';
-        return this.#apply(
-          decideForeground({ ...found, isBlocked: blocked, cyclicOwners: this.#graph.cyclicOwnersOf(uid) }),
-        );
+        const isBlocked = this.#graph.dutyOf(uid) !== 'release';
+        return this.#apply(decideForeground({ ...found, isBlocked, cyclicOwners: this.#graph.cyclicOwnersOf(uid) }));
       }
       default:
         return unreachable(duty);

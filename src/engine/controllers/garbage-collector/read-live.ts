@@ -32,11 +32,11 @@ export async function observeOwners(parts: LiveReadParts, dependent: CollectedOb
   const observations: OwnerObservation[] = [];
   for (const reference of referencesOf(dependent)) {
     const state = await ownerStateOf(parts, reference, namespace);
-    const watched = graph.get(reference.uid) !== undefined;
+    const isWatched = graph.get(reference.uid) !== undefined;
     observations.push({
       reference,
       state,
-      isWatched: watched,
+      isWatched,
       isInOtherNamespace: graph.isInOtherNamespace(reference, namespace),
     });
   }
@@ -49,7 +49,7 @@ async function ownerStateOf(
   namespace: string | undefined,
 ): Promise<OwnerState> {
   const type = parts.kinds.find(reference);
-  // The objects of a kind are deleted with the kind. Afterwards only the watch's record tells.
+  // The objects of a kind are deleted with the kind. Afterwards only the recorded deletions show whether the owner existed.
   if (type === undefined) return parts.wasDeleted(reference.uid) ? 'absent' : 'unserved';
   if (type.namespaced && namespace === undefined) return 'invalid';
   const owner = await getObject(parts, type, { name: reference.name, namespace });

@@ -20,9 +20,9 @@ import type { Stored } from '#kube/meta.ts';
 import type { Change, Plan } from '#runtime/plan.ts';
 
 export function decideJob(world: JobWorld): Plan {
-  const claims = [...releaseUnselected(world), ...adoptOrphans(world)];
+  const ownerChanges = [...releaseUnselected(world), ...adoptOrphans(world)];
   // Ownership is written first, because everything else counts the owned pods.
-  if (claims.length > 0) return { changes: claims };
+  if (ownerChanges.length > 0) return { changes: ownerChanges };
   const tally = tallyPods(world);
   const ending = decideEnding(world, tally);
   const replaced = lastFailedPods(world, tally);

@@ -51,15 +51,18 @@ export function tallyPods({ job, pods }: JobWorld): Tally {
   const { spec, status } = job;
   const active = pods.filter(isActiveJobPod);
   const tracked = pods.filter(isTracked);
-  const held = new Set(tracked.map(({ metadata }) => metadata.uid));
-  const [succeededWaiting, succeededDone] = partitionByTracking(status?.uncountedTerminatedPods?.succeeded, held);
-  const [failedWaiting, failedDone] = partitionByTracking(status?.uncountedTerminatedPods?.failed, held);
+  const trackedUids = new Set(tracked.map(({ metadata }) => metadata.uid));
+  const [succeededWaiting, succeededDone] = partitionByTracking(
+    status?.uncountedTerminatedPods?.succeeded,
+    trackedUids,
+  );
+  const [failedWaiting, failedDone] = partitionByTracking(status?.uncountedTerminatedPods?.failed, trackedUids);
   const uncounted = { succeeded: succeededWaiting, failed: failedWaiting };
 
   const known = new Set([...succeededWaiting, ...failedWaiting]);
-  const fresh = tracked.filter((pod) => !known.has(pod.metadata.uid) && isValid(pod, spec));
-  const newFailed = fresh.filter((pod) => hasFailed(pod, spec) && countsAsFailure(spec.podFailurePolicy, pod));
-  const newSucceeded = fresh.filter(hasSucceeded);
+  const newPods = tracked.filter((pod) => !known.has(pod.metadata.uid) && isValid(pod, spec));
+  const newFailed = newPods.filter((pod) => hasFailed(pod, spec) && countsAsFailure(spec.podFailurePolicy, pod));
+  const newSucceeded = newPods.filter(hasSucceeded);
 
   const completedIndexes = collectCompleted(spec, status?.completedIndexes, newSucceeded);
   const counted = {
@@ -87,11 +90,11 @@ export function isValid(pod: EnginePod, spec: JobSpec): boolean {
 
 function partitionByTracking(
   uids: readonly string[] | undefined,
-  held: ReadonlySet<string>,
+  trackedUids: ReadonlySet<string>,
 ): [waiting: string[], done: string[]] {
   const waiting: string[] = [];
   const done: string[] = [];
-  for (const uid of uids ?? []) (held.has(uid) ? waiting : done).push(uid);
+  for (const uid of uids ?? []) (trackedUids.has(uid) ? waiting : done).push(uid);
   return [waiting, done];
 }
 

@@ -49,7 +49,7 @@ export function decideTracking(world: JobWorld, tally: Tally, parts: TrackingPar
 function mayRelease({ job }: JobWorld, pod: EnginePod, { ending, kept, deleted }: TrackingParts): boolean {
   if (job.metadata.deletionTimestamp !== undefined || hasSucceeded(pod)) return true;
   const failed = hasFailed(pod, job.spec);
-  // Of the active pods only those that are being deleted. A later plan deletes the others.
+  // Active pods lose their finalizer only if they are being deleted. A later plan deletes the others.
   if (ending !== undefined) return failed || deleted.has(pod) || pod.metadata.deletionTimestamp !== undefined;
   return failed && !kept.has(pod);
 }

@@ -114,13 +114,13 @@ export function podDefinition({
         pendingEvictions.delete(key);
         return undefined;
       }
-      const wasDoomed = pendingEvictions.has(key);
-      if (!wasDoomed && !affectsPods(node)) return undefined;
+      const wasEvictionPending = pendingEvictions.has(key);
+      if (!wasEvictionPending && !affectsPods(node)) return undefined;
       const nowMs = clock.now();
       const health = records.update(node, nowMs);
       const outage = affectsPods(node) ? records.outage(nowMs) : 'none';
       const taintedSinceMs: PodOnNodeWorld['taintedSinceMs'] = (taint) => records.taintedSinceMs(name, taint, nowMs);
-      return { pod, node, health, outage, taintedSinceMs, wasEvictionPending: wasDoomed, nowMs };
+      return { pod, node, health, outage, taintedSinceMs, wasEvictionPending, nowMs };
     },
     decide(world) {
       const plan = decidePodOnNode(world);

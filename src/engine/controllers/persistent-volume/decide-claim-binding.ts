@@ -75,14 +75,14 @@ function bindNamedVolume({ claim, volume }: ClaimBindingWorld): Plan {
 
 function findOrProvision(world: ClaimBindingWorld): Plan {
   const { claim, candidates, storageClass, defaultClass, node } = world;
-  const waits = storageClass?.volumeBindingMode === 'WaitForFirstConsumer';
-  const volume = findVolume(claim, { candidates, waitsForConsumer: waits, node });
+  const waitsForConsumer = storageClass?.volumeBindingMode === 'WaitForFirstConsumer';
+  const volume = findVolume(claim, { candidates, waitsForConsumer, node });
   if (volume !== undefined) return { changes: bindClaimToVolume(claim, volume) };
   if (lacksClass(claim) && defaultClass !== undefined) {
     const body = { spec: { storageClassName: defaultClass.metadata.name } };
     return { changes: [patchClaim(claim, body, 'the claim names no storage class, so it gets the default')] };
   }
-  if (waits && storageAnnotationOf(claim, SELECTED_NODE) === undefined) {
+  if (waitsForConsumer && storageAnnotationOf(claim, SELECTED_NODE) === undefined) {
     return eventPlan('Normal', 'WaitForFirstConsumer', 'waiting for first consumer to be created before binding');
   }
   if (classNameOf(claim) !== '') return provision(world);

@@ -178,7 +178,7 @@ export function schedulerDefinition(parts: SchedulerParts): ControllerDefinition
       ),
     ],
     observe(key) {
-      const before = state.forgetAssumed(key);
+      const previousNode = state.forgetAssumed(key);
       const pod = pods.get(key);
       if (pod === undefined || !needsScheduling(pod)) return undefined;
       const nowMs = clock.now();
@@ -187,8 +187,8 @@ export function schedulerDefinition(parts: SchedulerParts): ControllerDefinition
       return {
         facts: readPodFacts(pod),
         cluster,
-        previousNode: before,
-        reportAgain: reportAgain,
+        previousNode,
+        reportAgain,
         now: timestamp(nowMs),
       };
     },
