@@ -6,7 +6,7 @@ import { UNPROTECT_CHANGE } from '#cli/protection.ts';
 interface Case {
   vms: number;
   /** Errors by the number of the VM. */
-  complaints?: Record<number, string>;
+  errors?: Record<number, string>;
   /** The number of the VM after which the server is unreachable. */
   lost?: number;
   /** The numbers of the VMs that are changed. */
@@ -22,14 +22,14 @@ const cases: Record<string, Case> = {
   },
   'continues with the others if one fails': {
     vms: 10,
-    complaints: { 0: 'no', 8: 'not found' },
+    errors: { 0: 'no', 8: 'not found' },
     changed: [1, 2, 3, 4, 5, 6, 7, 9],
     summary: '8 VMs are no longer protected from deletion',
     message: 'Error unprotecting 2 of 10 VMs:\n  lab/vm-0: no\n  lab/vm-8: not found',
   },
   'prints no summary if all fail': {
     vms: 1,
-    complaints: { 0: 'no' },
+    errors: { 0: 'no' },
     changed: [],
     message: 'Error unprotecting 1 of 1 VMs:\n  lab/vm-0: no',
   },
@@ -41,7 +41,7 @@ const cases: Record<string, Case> = {
     message: 'Error unprotecting 1 of 30 VMs:\n  lab/vm-9: gone\n  14 more were not attempted',
   },
 };
-for (const [title, { vms, complaints = {}, lost, changed, summary, message }] of Object.entries(cases)) {
+for (const [title, { vms, errors = {}, lost, changed, summary, message }] of Object.entries(cases)) {
   test(title, async () => {
     const names = Array.from({ length: vms }, (_, i) => ({ namespace: 'lab', name: `vm-${i}` }));
     const lines: string[] = [];
@@ -54,7 +54,7 @@ for (const [title, { vms, complaints = {}, lost, changed, summary, message }] of
         for (let turn = number; turn < vms; turn++) await Promise.resolve();
         busy--;
         const unreachable = number === lost;
-        return { error: unreachable ? 'gone' : complaints[number], unreachable };
+        return { error: unreachable ? 'gone' : errors[number], unreachable };
       },
       displayName: ({ namespace, name }) => `${namespace}/${name}`,
       print: (line) => void lines.push(line),

@@ -81,11 +81,11 @@ test('imports the persistent state into its own claim, but not with a new identi
         metadata.labels?.[STATE_LABEL],
         metadata.annotations?.[UPLOAD_ANNOTATION],
       ]),
-      told: plan.notes.filter((note) => note.includes('persistent state')).length,
+      noteCount: plan.notes.filter((note) => note.includes('persistent state')).length,
       tpm: plan.vm.spec.template.spec?.domain.devices?.tpm,
     };
   };
-  const taken = { uploads: [[STATE_VOLUME, 'db-state.bin']], told: 0, tpm: { persistent: true } };
+  const taken = { uploads: [[STATE_VOLUME, 'db-state.bin']], noteCount: 0, tpm: { persistent: true } };
   assert.deepEqual(planned({}), { ...taken, claims: [['db', 'true']] });
   assert.deepEqual(planned({ name: 'copy', newIdentity: true, keepState: true }), {
     ...taken,
@@ -93,7 +93,7 @@ test('imports the persistent state into its own claim, but not with a new identi
   });
   const left = planned({ newIdentity: true });
   assert.deepEqual([left.uploads, left.claims, left.tpm], [[], [], { persistent: true }]);
-  assert.ok(left.told > 0);
+  assert.ok(left.noteCount > 0);
 });
 
 test('the state claim has the class for state unless a class is given, and the modes of that class', () => {

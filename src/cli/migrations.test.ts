@@ -63,7 +63,7 @@ test('lists the migrations of a VM, newest first', async () => {
 describe('following a migration', () => {
   /** Returns the states one by one, a second apart; the last one stays. */
   async function follow(...states: (object | 'gone')[]) {
-    let [looks, now] = [0, 0];
+    let [polls, now] = [0, 0];
     const reported: string[] = [];
     const clock = {
       now: () => now,
@@ -75,7 +75,7 @@ describe('following a migration', () => {
       },
     };
     const get = async () => {
-      const state = states[Math.min(looks++, states.length - 1)]!;
+      const state = states[Math.min(polls++, states.length - 1)]!;
       if (state === 'gone') throw notFound(TYPE, 'm1');
       return at(state);
     };

@@ -96,11 +96,11 @@ export async function examinePrograms(machine: ExaminedMachine): Promise<Finding
 async function examineProgram(machine: ExaminedMachine, program: Program): Promise<Finding> {
   const { what, file, args, without, otherwise, atLeast, calledBy = 'agent' } = program;
   const install = `apt-get install -y --no-install-recommends ${program.package}`;
-  const said = await machine.run(file, args, calledBy);
-  if (said === undefined)
+  const result = await machine.run(file, args, calledBy);
+  if (result === undefined)
     return { what, state: otherwise, says: `${missingText(file, calledBy)}: ${without}`, mend: install };
-  if (!said.works) {
-    const words = said.text.trim().split('\n')[0]?.slice(0, MAX_QUOTED) ?? '';
+  if (!result.works) {
+    const words = result.text.trim().split('\n')[0]?.slice(0, MAX_QUOTED) ?? '';
     return {
       what,
       state: otherwise,
@@ -108,7 +108,7 @@ async function examineProgram(machine: ExaminedMachine, program: Program): Promi
       mend: `${install} --reinstall`,
     };
   }
-  const version = /\d+(?:\.\d+)+/.exec(said.text)?.[0];
+  const version = /\d+(?:\.\d+)+/.exec(result.text)?.[0];
   if (version === undefined) return { what, state: 'works', says: file };
   if (atLeast !== undefined && isOlder(version, atLeast)) {
     return { what, state: 'limited', says: `${version}; tested with ${atLeast} and later`, mend: install };

@@ -10,10 +10,10 @@ function scene(t: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), 'audit-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
   const clock = new FakeClock();
-  const leaving = new AbortController();
+  const stopping = new AbortController();
   const path = (name: string) => join(dir, name);
   const read = (options: Partial<ReadOptions> = {}) =>
-    readLog({ dir, follow: false, clock, signal: leaving.signal, ...options });
+    readLog({ dir, follow: false, clock, signal: stopping.signal, ...options });
   const follow = () => {
     const lines = read({ follow: true });
     // Closes the file of a reader that was not read to its end.
@@ -29,7 +29,7 @@ function scene(t: TestContext) {
       },
     };
   };
-  return { path, read, follow, leave: () => leaving.abort(), dir };
+  return { path, read, follow, stop: () => stopping.abort(), dir };
 }
 
 test('reads the files in the order of their numbers', async (t) => {
@@ -83,7 +83,7 @@ test('neither loses nor repeats lines during a rotation', async (t) => {
 });
 
 test('follows new lines through rotations until it is stopped', async (t) => {
-  const { path, follow, leave } = scene(t);
+  const { path, follow, stop } = scene(t);
   const lines = follow();
   writeFileSync(path('audit.log'), 'a\nb');
   assert.equal(await lines.next(), 'a');
@@ -94,7 +94,7 @@ test('follows new lines through rotations until it is stopped', async (t) => {
   writeFileSync(path('audit-000002.log'), 'd\n');
   writeFileSync(path('audit.log'), 'e\n');
   for (const want of ['c', 'd', 'e']) assert.equal(await lines.next(), want);
-  leave();
+  stop();
   assert.equal(await lines.next(), undefined);
 });
 

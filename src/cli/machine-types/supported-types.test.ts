@@ -3,12 +3,12 @@ import { test } from 'node:test';
 import { aVm, aVmi } from '#api/machine-types/transition.fixture.ts';
 import { offeredTypes, supportedText, supportedTypes, usedType } from '#cli/machine-types/supported-types.ts';
 
-type Told = { name: string; alias?: string; deprecated?: boolean };
+type ReportedType = { name: string; alias?: string; deprecated?: boolean };
 
-function aNode(name: string, labelled: readonly string[], told?: readonly Told[] | string) {
+function aNode(name: string, labelled: readonly string[], reported?: readonly ReportedType[] | string) {
   const labels = Object.fromEntries(labelled.map((type) => [`machine-type.node.kubevirt.io/${type}`, 'true']));
-  const text = typeof told === 'string' ? told : JSON.stringify(told);
-  const annotations: Record<string, string> = told === undefined ? {} : { 'selfsame.io/machine-types': text };
+  const text = typeof reported === 'string' ? reported : JSON.stringify(reported);
+  const annotations: Record<string, string> = reported === undefined ? {} : { 'selfsame.io/machine-types': text };
   return { metadata: { name, labels, annotations } };
 }
 
@@ -24,15 +24,15 @@ test('lists types with alias and deprecation in the order of their versions', ()
   ]);
 });
 
-const labelsAlone: Record<string, Told[] | string | undefined> = {
+const labelsAlone: Record<string, ReportedType[] | string | undefined> = {
   'no annotation': undefined,
   'one that is no JSON': '{',
   'one that is no list': '{}',
   'one of other things': '[1, null, {"alias": "q35"}]',
 };
-for (const [title, told] of Object.entries(labelsAlone)) {
+for (const [title, reported] of Object.entries(labelsAlone)) {
   test(`labels alone count where there is ${title}`, () => {
-    assert.deepEqual(offeredTypes([aNode('a', ['q35'], told)]), [
+    assert.deepEqual(offeredTypes([aNode('a', ['q35'], reported)]), [
       { name: 'q35', aliases: [], deprecated: undefined, nodes: ['a'] },
     ]);
   });

@@ -40,23 +40,23 @@ const done: EntryNote = { state: 'done' };
 const failed: EntryNote = { state: 'failed', reason: 'out of memory' };
 const COMPLETE = aJob({ type: 'Complete' });
 
-const lines: Record<string, { seen: Transition; want: string }> = {
+const lines: Record<string, { transition: Transition; want: string }> = {
   'no plan yet': {
-    seen: { job: aJob(), configMaps: [], plan: undefined, notes: new Map() },
+    transition: { job: aJob(), configMaps: [], plan: undefined, notes: new Map() },
     want: 'job-x: Running, no plan yet',
   },
   'a half-finished plan': {
-    seen: aTransition(aJob(), [done, undefined]),
+    transition: aTransition(aJob(), [done, undefined]),
     want: '[############............] 1/2: 1 pending, 1 done',
   },
-  nobody: { seen: aTransition(aJob(), []), want: '[########################] 0/0: no VM' },
+  'an empty plan': { transition: aTransition(aJob(), []), want: '[########################] 0/0: no VM' },
   'all but one, without a full bar': {
-    seen: aTransition(aJob(), [...Array.from({ length: 99 }, () => done), { state: 'restarting' }]),
+    transition: aTransition(aJob(), [...Array.from({ length: 99 }, () => done), { state: 'restarting' }]),
     want: '[#######################.] 99/100: 1 restarting, 99 done',
   },
 };
-for (const [title, { seen, want }] of Object.entries(lines)) {
-  test(`the bar shows ${title}`, () => assert.equal(progressText(seen), want));
+for (const [title, { transition, want }] of Object.entries(lines)) {
+  test(`the bar shows ${title}`, () => assert.equal(progressText(transition), want));
 }
 
 test('renders the result', () => {
@@ -79,28 +79,28 @@ test('lists only the first of many entries', () => {
   assert.deepEqual([lines.length, lines.at(-1)], [52, '  and 4950 more: virtctl update machine-types list job-x']);
 });
 
-const faults: Record<string, { seen: Transition; max?: number; want: string }> = {
+const failures: Record<string, { transition: Transition; max?: number; want: string }> = {
   'a VM has failed': {
-    seen: aTransition(COMPLETE, [done, failed]),
+    transition: aTransition(COMPLETE, [done, failed]),
     want: 'Job job-x has ended: 1 done, 1 failed\n  ns/vm-1: out of memory',
   },
   'the job has failed': {
-    seen: aTransition(aJob({ type: 'Failed', message: 'too often' }), [undefined]),
+    transition: aTransition(aJob({ type: 'Failed', message: 'too often' }), [undefined]),
     want: 'Job job-x failed (too often): 1 pending\nSee kubectl logs job/job-x -n selfsame-system',
   },
   'the job has failed before its plan': {
-    seen: { ...aTransition(aJob({ type: 'Failed', message: 'too often' }), []), plan: undefined },
+    transition: { ...aTransition(aJob({ type: 'Failed', message: 'too often' }), []), plan: undefined },
     want: 'Job job-x failed (too often): it had no plan yet\nSee kubectl logs job/job-x -n selfsame-system',
   },
   'too many VMs have failed, regardless of the state of the job': {
-    seen: aTransition(aJob(), [done, failed]),
+    transition: aTransition(aJob(), [done, failed]),
     max: 0,
     want: 'Job job-x stopped, because more than 0 of its VMs failed: 1 done, 1 failed\n  ns/vm-1: out of memory',
   },
 };
-for (const [title, { seen, max, want }] of Object.entries(faults)) {
+for (const [title, { transition, max, want }] of Object.entries(failures)) {
   test(`it is an error when ${title}`, () =>
-    assert.throws(() => outcomeText(seen, max), { name: 'CommandError', message: want }));
+    assert.throws(() => outcomeText(transition, max), { name: 'CommandError', message: want }));
 }
 
 test('list shows jobs and every VM in them', () => {

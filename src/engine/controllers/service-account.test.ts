@@ -17,7 +17,7 @@ function stored<T extends KubeObject>(kind: string, name: string, fields: object
 
 const DELETING = { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } };
 const living = stored<Namespace>('Namespace', 'ns', { status: { phase: 'Active' } });
-const dying = stored<Namespace>('Namespace', 'ns', DELETING);
+const deleting = stored<Namespace>('Namespace', 'ns', DELETING);
 const ending = stored<Namespace>('Namespace', 'ns', { status: { phase: 'Terminating' } });
 const inNs = { metadata: { namespace: 'ns' } };
 
@@ -39,7 +39,7 @@ function tokenSecret(data: Record<string, string>, more: object = {}): Stored<Se
   return stored<Secret>('Secret', 's', { metadata: { namespace: 'ns', ...metadata }, data, ...rest });
 }
 
-const filled = (secret: Stored<Secret>, owner: Stored | undefined = account) =>
+const decideFor = (secret: Stored<Secret>, owner: Stored | undefined = account) =>
   decideTokenSecret({ secret, account: owner, caPem: 'PEM', makeToken: () => 'new' });
 
 const cases: Record<string, { plan: () => Plan; want: string[] }> = {
@@ -56,7 +56,7 @@ const cases: Record<string, { plan: () => Plan; want: string[] }> = {
     want: [],
   },
   'creates no account in a namespace under deletion': {
-    plan: () => decideServiceAccount({ namespace: dying, account: undefined }),
+    plan: () => decideServiceAccount({ namespace: deleting, account: undefined }),
     want: [],
   },
   'creates no account in a namespace with phase Terminating': {
@@ -68,7 +68,7 @@ const cases: Record<string, { plan: () => Plan; want: string[] }> = {
     want: ['create configmaps ns/kube-root-ca.crt {"data":{"ca.crt":"PEM"}}'],
   },
   'keeps a correct CA': { plan: () => rootCa(living, published({ 'ca.crt': 'PEM' })), want: [] },
-  'publishes no CA in a namespace under deletion': { plan: () => rootCa(dying), want: [] },
+  'publishes no CA in a namespace under deletion': { plan: () => rootCa(deleting), want: [] },
   'does not publish a CA while the old ConfigMap is being deleted': {
     plan: () => rootCa(living, published({}, {}, DELETING.metadata)),
     want: [],
@@ -82,18 +82,18 @@ const cases: Record<string, { plan: () => Plan; want: string[] }> = {
     want: ['patch configmaps ns/kube-root-ca.crt uid-kube-root-ca.crt {"ca.crt":"PEM"}'],
   },
   'writes the missing data of a token Secret': {
-    plan: () => filled(tokenSecret({ mine: 'x' })),
+    plan: () => decideFor(tokenSecret({ mine: 'x' })),
     want: [
       `patch secrets ns/s uid-s {"ca.crt":"${base64('PEM')}","namespace":"${base64('ns')}","token":"${base64('new')}"}`,
     ],
   },
-  'keeps a complete Secret': { plan: () => filled(tokenSecret(full)), want: [] },
+  'keeps a complete Secret': { plan: () => decideFor(tokenSecret(full)), want: [] },
   'keeps the token if only the CA is wrong': {
-    plan: () => filled(tokenSecret({ ...full, 'ca.crt': base64('X') })),
+    plan: () => decideFor(tokenSecret({ ...full, 'ca.crt': base64('X') })),
     want: [`patch secrets ns/s uid-s {"ca.crt":"${base64('PEM')}"}`],
   },
-  'does not change an immutable Secret': { plan: () => filled(tokenSecret({}, { immutable: true })), want: [] },
-  'does not change a Secret under deletion': { plan: () => filled(tokenSecret({}, DELETING)), want: [] },
+  'does not change an immutable Secret': { plan: () => decideFor(tokenSecret({}, { immutable: true })), want: [] },
+  'does not change a Secret under deletion': { plan: () => decideFor(tokenSecret({}, DELETING)), want: [] },
 };
 
 for (const [name, { plan, want }] of Object.entries(cases)) {
@@ -111,7 +111,7 @@ test('deletes the Secret of an account that does not exist', () => {
 });
 
 test('writes the name and uid of the account to the Secret', () => {
-  const [change] = filled(tokenSecret({})).changes;
+  const [change] = decideFor(tokenSecret({})).changes;
   assert.ok(change?.do === 'patch');
   const { metadata } = change.patch.body as { metadata: object };
   assert.deepEqual(metadata, { annotations: { [NAME]: 'robot', [UID]: 'uid-robot' } });

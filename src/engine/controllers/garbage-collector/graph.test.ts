@@ -38,11 +38,11 @@ const duties: Record<string, DutyCase> = {
     want: {},
   },
   'a dependent of an unknown owner is checked': {
-    things: [aThing('a', { ownerReferences: [aReference('nobody')] })],
+    things: [aThing('a', { ownerReferences: [aReference('unknown')] })],
     want: { a: 'checkOwners' },
   },
   'a dependent with one unknown owner of two is checked': {
-    things: [aThing('owner'), aThing('a', { ownerReferences: [aReference('owner'), aReference('nobody')] })],
+    things: [aThing('owner'), aThing('a', { ownerReferences: [aReference('owner'), aReference('unknown')] })],
     want: { a: 'checkOwners' },
   },
   'a dependent of an owner in another namespace is checked': {

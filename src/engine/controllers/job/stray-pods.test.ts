@@ -25,7 +25,7 @@ const cases: Record<
     {},
     ['patch', 'delete'],
   ],
-  "of somebody else's Job is left alone": [ownerReference(managedElsewhere), managedElsewhere, {}, []],
+  'is kept if another controller manages its Job': [ownerReference(managedElsewhere), managedElsewhere, {}, []],
   'is kept if it has another controller': [other, undefined, {}, []],
 };
 for (const [name, [owner, job, options, want]] of Object.entries(cases)) {
