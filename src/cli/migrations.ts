@@ -7,7 +7,7 @@ import {
 } from '#api/virtual-machine-instance-migration/kind.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { CommandError } from '#cli/flags.ts';
-import { sleep } from '#cli/sleep.ts';
+import { sleepAlive } from '#cli/sleep-alive.ts';
 import { listCollection } from '#cli/list-collection.ts';
 import { bytesText, type ProgressOptions } from '#cli/progress.ts';
 import { findObject } from '#cli/vm-objects.ts';
@@ -56,7 +56,7 @@ export async function followMigration(
       reported = { phase, line, at: now };
       report(line);
     }
-    await sleep(clock, POLL_INTERVAL_MS);
+    await sleepAlive(clock, POLL_INTERVAL_MS);
   }
 }
 

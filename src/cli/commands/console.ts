@@ -3,7 +3,7 @@ import { GUEST_STREAM_PROTOCOL } from '#cli/access/guest-port.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { defineCommand, type Terminal } from '#cli/command.ts';
 import { CommandError, integerFlag } from '#cli/flags.ts';
-import { sleep } from '#cli/sleep.ts';
+import { sleepAlive } from '#cli/sleep-alive.ts';
 import { messageOf } from '#cli/message-of.ts';
 import { verbPath } from '#cli/verb-path.ts';
 import { isApiError } from '#kube/api-error.ts';
@@ -59,7 +59,7 @@ async function connectWhenReady(
         throw new CommandError(why, { cause: error });
       }
     }
-    await sleep(clock, RETRY_MS);
+    await sleepAlive(clock, RETRY_MS);
   }
 }
 

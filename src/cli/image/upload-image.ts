@@ -13,7 +13,7 @@ import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { CommandError } from '#cli/flags.ts';
 import { hashPrefix, type LocalImage } from '#cli/image/local-image.ts';
-import { sleep } from '#cli/sleep.ts';
+import { sleepAlive } from '#cli/sleep-alive.ts';
 import { messageOf } from '#cli/message-of.ts';
 import { reportProgress } from '#cli/progress.ts';
 import { ApiError } from '#kube/api-error.ts';
@@ -73,7 +73,7 @@ export async function uploadImage(api: Api, claim: string, image: LocalImage, op
       }
       report(`${claim}: ${messageOf(cause)}; retrying`);
       const waitMs = Math.min(FIRST_WAIT_MS * 2 ** Math.min(failedAttempts, 10), MAX_WAIT_MS);
-      await sleep(clock, waitMs);
+      await sleepAlive(clock, waitMs);
     }
   }
 }

@@ -10,7 +10,7 @@ import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { CommandError } from '#cli/flags.ts';
-import { sleep } from '#cli/sleep.ts';
+import { sleepAlive } from '#cli/sleep-alive.ts';
 import { listCollection } from '#cli/list-collection.ts';
 import { hasJobEnded, isSuspended, JOB_NAME_LABEL } from '#cli/machine-types/job-state.ts';
 import {
@@ -61,7 +61,7 @@ export async function stopJob(
       const why = pods === '' ? 'its controller does not respond' : `${pods} still runs`;
       throw new CommandError(`Cannot stop job ${name}: ${why}; it stays suspended; delete it again`);
     }
-    await sleep(clock, POLL_INTERVAL_MS);
+    await sleepAlive(clock, POLL_INTERVAL_MS);
   }
 }
 
@@ -133,7 +133,7 @@ export async function removeTransition(
   await remove(api, JOBS, job);
   for (const beganAtMs = clock.elapsed(); clock.elapsed() - beganAtMs < REMOVAL_TIMEOUT_MS;) {
     if ((await findTransitionJob(api, name))?.metadata.uid !== uid) return true;
-    await sleep(clock, POLL_INTERVAL_MS);
+    await sleepAlive(clock, POLL_INTERVAL_MS);
   }
   return false;
 }

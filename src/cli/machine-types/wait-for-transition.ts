@@ -2,7 +2,7 @@
 import type { EntryNote, PlanEntry } from '#api/machine-types/plan.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { CommandError } from '#cli/flags.ts';
-import { sleep } from '#cli/sleep.ts';
+import { sleepAlive } from '#cli/sleep-alive.ts';
 import { jobFailureText, hasJobEnded, jobState, logsText } from '#cli/machine-types/job-state.ts';
 import { countStates, countsText, isFinalState, progressBar } from '#cli/machine-types/plan-counts.ts';
 import { ProgressLine, type MaybeTerminal } from '#cli/machine-types/progress-line.ts';
@@ -42,7 +42,7 @@ export async function waitForTransition(api: Api, name: string, options: WaitOpt
       }
       line.show(progressText(reading));
     }
-    await sleep(clock, POLL_INTERVAL_MS);
+    await sleepAlive(clock, POLL_INTERVAL_MS);
   }
 }
 

@@ -1,6 +1,6 @@
 /** API requests of the tour in its own namespace, and waiting for conditions. */
 import type { ApiConnection } from '#cli/api-connection.ts';
-import { sleep } from '#cli/sleep.ts';
+import { sleepAlive } from '#cli/sleep-alive.ts';
 import { TourError } from '#cli/tour/tour-error.ts';
 import { verbPath } from '#cli/verb-path.ts';
 import { collectionPath, objectPath } from '#client/resource-path.ts';
@@ -104,7 +104,7 @@ export async function waitFor<T>(
     const found = await poll();
     if (found !== undefined) return found;
     if (clock.elapsed() > until) throw new TourError(`timed out after ${timeoutMs / 1000} s waiting for ${what}`);
-    await sleep(clock, POLL_MS);
+    await sleepAlive(clock, POLL_MS);
   }
 }
 
