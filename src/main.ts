@@ -9,13 +9,13 @@
  */
 import { DataDirError } from '#lib/data-dir-lock.ts';
 import { VERSION } from '#lib/version.ts';
-import { controllers, install, joinCluster, uninstall } from './program/clusters.ts';
+import { controllers, installIntoCluster, joinCluster, uninstall } from './program/clusters.ts';
 import { parseCommandLine } from './program/config.ts';
 import { node } from './program/node.ts';
 import { engine, up } from './program/serve.ts';
-import { FAILED, MISUSED, OK, OperatorError } from './program/surroundings.ts';
+import { EXIT_FAILED, EXIT_USAGE, EXIT_OK, OperatorError } from './program/surroundings.ts';
 import { tourPlane } from './program/tour-plane.ts';
-import { audit, backup, doctor, host, restoreBackup, tour, updateMachineTypes } from './program/tools.ts';
+import { audit, backup, doctor, host, runRestoreBackup, tour, runMachineTypeUpdate } from './program/tools.ts';
 
 /** Errors whose message says all to the operator; others are our own mistakes and keep their stack. */
 const PLAIN_ERRORS = new Set([
@@ -33,15 +33,15 @@ async function main(): Promise<number> {
   const config = parseCommandLine(process.argv.slice(2), process.env);
   if ('usageError' in config) {
     process.stderr.write(`selfsame: ${config.usageError}\nTry: selfsame help\n`);
-    return MISUSED;
+    return EXIT_USAGE;
   }
   switch (config.command) {
     case 'help':
       process.stdout.write(config.text);
-      return OK;
+      return EXIT_OK;
     case 'version':
       process.stdout.write(`selfsame ${VERSION} (node ${process.versions.node})\n`);
-      return OK;
+      return EXIT_OK;
     case 'up':
       return await up(config.options, process.env);
     case 'engine':
@@ -49,7 +49,7 @@ async function main(): Promise<number> {
     case 'node':
       return await node(config.options);
     case 'install':
-      return await install(config.options, process.env);
+      return await installIntoCluster(config.options, process.env);
     case 'uninstall':
       return await uninstall(config.options, process.env);
     case 'join':
@@ -69,9 +69,9 @@ async function main(): Promise<number> {
     case 'backup':
       return await backup(config.options);
     case 'restore-backup':
-      return await restoreBackup(config.options);
+      return await runRestoreBackup(config.options);
     case 'update-machine-types':
-      return await updateMachineTypes(config.options);
+      return await runMachineTypeUpdate(config.options);
   }
 }
 
@@ -88,5 +88,5 @@ try {
   process.exitCode = await main();
 } catch (error) {
   process.stderr.write(`selfsame: ${describe(error)}\n`);
-  process.exitCode = FAILED;
+  process.exitCode = EXIT_FAILED;
 }

@@ -16,11 +16,11 @@ import { nonce, WebSocketStream } from '#lib/websocket.ts';
 
 const TIMEOUT_MS = 65_000;
 const KEEP_ALIVE_MS = 30_000;
-const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
 
 /** The response exceeds the size limit; a smaller list page may fit. */
-export class AnswerTooLong extends CommandError {
-  override name = 'AnswerTooLong';
+export class ResponseTooLargeError extends CommandError {
+  override name = 'ResponseTooLargeError';
 }
 
 export interface ApiConnection {
@@ -30,7 +30,7 @@ export interface ApiConnection {
   get(path: string): Promise<unknown>;
   /** Gets text such as logs. */
   getText(path: string): Promise<string>;
-  /** Gets binary content such as images. Throws AnswerTooLong above `maxBytes`. */
+  /** Gets binary content such as images. Throws ResponseTooLargeError above `maxBytes`. */
   getBytes(path: string, maxBytes: number): Promise<Buffer>;
   put(path: string, body: unknown): Promise<void>;
   /** Like put, for verbs that return an object. */
@@ -75,7 +75,12 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
   });
   const token = access.tokenFile === undefined ? access.token : readFile(access.tokenFile).trim();
 
-  async function send(method: string, path: string, extra: Record<string, string>, body?: string): Promise<Answered> {
+  async function send(
+    method: string,
+    path: string,
+    extra: Record<string, string>,
+    body?: string,
+  ): Promise<ServerResponse> {
     const headers: Record<string, string> = { Accept: 'application/json', 'User-Agent': userAgent, ...extra };
     if (token !== undefined) headers['Authorization'] = `Bearer ${token}`;
     if (impersonate !== undefined) headers['Impersonate-User'] = impersonate;
@@ -87,10 +92,10 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
     const target = url.pathname.replace(/\/+$/, '') + path;
     const outgoing = { method, host, port: url.port === '' ? 443 : Number(url.port), path: target, headers, agent };
     try {
-      const answer = await answered(outgoing, body, clock);
-      trace?.(`${method} ${url.origin}${target} ${answer.incoming.statusCode ?? 0}`);
-      if (warn !== undefined) for (const text of parseWarnings(answer.incoming.headers['warning'])) warn(text);
-      return answer;
+      const response = await sendRequest(outgoing, body, clock);
+      trace?.(`${method} ${url.origin}${target} ${response.incoming.statusCode ?? 0}`);
+      if (warn !== undefined) for (const text of parseWarnings(response.incoming.headers['warning'])) warn(text);
+      return response;
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       throw new CommandError(`Unable to connect to the server: ${why}`, { cause: error });
@@ -101,11 +106,11 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
     namespace: access.namespace,
 
     async get(path) {
-      return parsed(await readAnswer(await send('GET', path, {})), `GET ${path}`);
+      return parseJson(await readText(await send('GET', path, {})), `GET ${path}`);
     },
 
     async getText(path) {
-      return await readAnswer(await send('GET', path, {}));
+      return await readText(await send('GET', path, {}));
     },
 
     async getBytes(path, maxBytes) {
@@ -113,45 +118,45 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
     },
 
     async put(path, body) {
-      await readAnswer(await send('PUT', path, {}, JSON.stringify(body)));
+      await readText(await send('PUT', path, {}, JSON.stringify(body)));
     },
 
     async putForObject(path, body) {
-      return parsed(await readAnswer(await send('PUT', path, {}, JSON.stringify(body))), `PUT ${path}`);
+      return parseJson(await readText(await send('PUT', path, {}, JSON.stringify(body))), `PUT ${path}`);
     },
 
     async post(path, body) {
-      return parsed(await readAnswer(await send('POST', path, {}, JSON.stringify(body))), `POST ${path}`);
+      return parseJson(await readText(await send('POST', path, {}, JSON.stringify(body))), `POST ${path}`);
     },
 
     async remove(path, uid) {
       // The default policy of Jobs orphans their pods.
       const propagationPolicy = 'Background';
       const options = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid }, propagationPolicy };
-      await readAnswer(await send('DELETE', path, {}, JSON.stringify(options)));
+      await readText(await send('DELETE', path, {}, JSON.stringify(options)));
     },
 
     async patch(path, body) {
       const type = { 'Content-Type': 'application/merge-patch+json' };
-      return parsed(await readAnswer(await send('PATCH', path, type, JSON.stringify(body))), `PATCH ${path}`);
+      return parseJson(await readText(await send('PATCH', path, type, JSON.stringify(body))), `PATCH ${path}`);
     },
 
     async openWebSocket(path, protocols) {
       const key16 = nonce();
-      const answer = await send('GET', path, clientHandshake(key16, protocols));
-      if (!('connection' in answer)) {
-        await readAnswer(answer);
+      const response = await send('GET', path, clientHandshake(key16, protocols));
+      if (!('connection' in response)) {
+        await readText(response);
         throw new CommandError(`Cannot open ${path}: the server did not switch to a WebSocket`);
       }
-      const { incoming, connection, head } = answer;
-      const fault = faultOfAnswer(key16, protocols, (name) => headerOf(incoming, name));
-      if (fault === undefined) {
+      const { incoming, connection, head } = response;
+      const error = faultOfAnswer(key16, protocols, (name) => headerOf(incoming, name));
+      if (error === undefined) {
         // A console may be silent for days; only TCP keep-alive detects a lost peer.
         incoming.socket.setKeepAlive(true, KEEP_ALIVE_MS);
         return new WebSocketStream(connection, { role: 'client', head });
       }
       connection.destroy();
-      throw new CommandError(`Cannot open ${path}: ${fault}`);
+      throw new CommandError(`Cannot open ${path}: ${error}`);
     },
 
     close: () => agent.destroy(),
@@ -159,9 +164,9 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
 }
 
 type Upgraded = { readonly connection: Duplex; readonly head: Buffer };
-type Answered = { readonly incoming: IncomingMessage } & (Upgraded | object);
+type ServerResponse = { readonly incoming: IncomingMessage } & (Upgraded | object);
 
-function answered(options: RequestOptions, body: string | undefined, clock: Clock): Promise<Answered> {
+function sendRequest(options: RequestOptions, body: string | undefined, clock: Clock): Promise<ServerResponse> {
   return new Promise((resolve, reject) => {
     const outgoing: ClientRequest = request(options);
     const late = new Error(`no response within ${TIMEOUT_MS / 1000} seconds`);
@@ -184,16 +189,16 @@ function answered(options: RequestOptions, body: string | undefined, clock: Cloc
 }
 
 /** Reads the response. Throws ApiError unless the status is 2xx. */
-async function readAnswer(answer: Answered): Promise<string> {
-  return (await readBytes(answer, MAX_ANSWER_BYTES)).toString('utf8');
+async function readText(response: ServerResponse): Promise<string> {
+  return (await readBytes(response, MAX_RESPONSE_BYTES)).toString('utf8');
 }
 
-async function readBytes({ incoming }: Answered, maxBytes: number): Promise<Buffer> {
+async function readBytes({ incoming }: ServerResponse, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of incoming as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > maxBytes) throw new AnswerTooLong(`the response is larger than ${maxBytes} bytes`);
+    if (bytes > maxBytes) throw new ResponseTooLargeError(`the response is larger than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
   const whole = Buffer.concat(chunks, bytes);
@@ -202,7 +207,7 @@ async function readBytes({ incoming }: Answered, maxBytes: number): Promise<Buff
   return whole;
 }
 
-function parsed(text: string, request: string): unknown {
+function parseJson(text: string, request: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch (cause) {

@@ -1,39 +1,39 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { changeAll } from '#cli/change-protection.ts';
-import { UNPROTECTING } from '#cli/protection.ts';
+import { UNPROTECT_CHANGE } from '#cli/protection.ts';
 
 interface Case {
   vms: number;
-  /** What goes wrong, by the number of the VM. */
-  complaints?: Record<number, string>;
-  /** The one after which the server is gone. */
+  /** Errors by the number of the VM. */
+  errors?: Record<number, string>;
+  /** The number of the VM after which the server is unreachable. */
   lost?: number;
-  /** The numbers of those that succeed. */
+  /** The numbers of the VMs that are changed. */
   changed: number[];
   summary?: string;
   message?: string;
 }
 const cases: Record<string, Case> = {
-  'all succeed, in their order, however many': {
+  'changes any number of VMs and reports them in order': {
     vms: 20,
     changed: Array.from({ length: 20 }, (_, i) => i),
     summary: '20 VMs are no longer protected from deletion',
   },
-  'the rest goes on where one fails': {
+  'continues with the others if one fails': {
     vms: 10,
-    complaints: { 0: 'no', 8: 'not found' },
+    errors: { 0: 'no', 8: 'not found' },
     changed: [1, 2, 3, 4, 5, 6, 7, 9],
     summary: '8 VMs are no longer protected from deletion',
     message: 'Error unprotecting 2 of 10 VMs:\n  lab/vm-0: no\n  lab/vm-8: not found',
   },
-  'no summary of nothing': {
+  'prints no summary if all fail': {
     vms: 1,
-    complaints: { 0: 'no' },
+    errors: { 0: 'no' },
     changed: [],
     message: 'Error unprotecting 1 of 1 VMs:\n  lab/vm-0: no',
   },
-  'those that nobody would answer are not tried': {
+  'does not try the rest if the server does not respond': {
     vms: 30,
     lost: 9,
     changed: [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15],
@@ -41,28 +41,28 @@ const cases: Record<string, Case> = {
     message: 'Error unprotecting 1 of 30 VMs:\n  lab/vm-9: gone\n  14 more were not attempted',
   },
 };
-for (const [title, { vms, complaints = {}, lost, changed, summary, message }] of Object.entries(cases)) {
+for (const [title, { vms, errors = {}, lost, changed, summary, message }] of Object.entries(cases)) {
   test(title, async () => {
     const names = Array.from({ length: vms }, (_, i) => ({ namespace: 'lab', name: `vm-${i}` }));
     const lines: string[] = [];
     let [busy, busiest] = [0, 0];
-    const running = changeAll(names, UNPROTECTING, {
-      async ask({ name }) {
+    const running = changeAll(names, UNPROTECT_CHANGE, {
+      async changeVm({ name }) {
         busiest = Math.max(busiest, ++busy);
-        // Later ones answer sooner.
+        // Later requests finish sooner.
         const number = Number(name.slice(3));
         for (let turn = number; turn < vms; turn++) await Promise.resolve();
         busy--;
         const unreachable = number === lost;
-        return { complaint: unreachable ? 'gone' : complaints[number], unreachable };
+        return { error: unreachable ? 'gone' : errors[number], unreachable };
       },
-      shown: ({ namespace, name }) => `${namespace}/${name}`,
+      displayName: ({ namespace, name }) => `${namespace}/${name}`,
       print: (line) => void lines.push(line),
     });
     if (message === undefined) await running;
     else await assert.rejects(running, { name: 'CommandError', message });
     const each = changed.map((number) => `VM lab/vm-${number} is no longer protected from deletion`);
     assert.deepEqual(lines, summary === undefined ? each : [...each, summary]);
-    assert.ok(busiest <= 8, 'only so many at once');
+    assert.ok(busiest <= 8, 'the number of parallel requests is limited');
   });
 }

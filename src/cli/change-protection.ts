@@ -3,10 +3,16 @@ import type { ApiConnection } from '#cli/api-connection.ts';
 import type { CommandContext } from '#cli/command.ts';
 import { dryRunFlag, dryRunQuery } from '#cli/dry-run.ts';
 import { CommandError, switchFlag, textFlag, type FlagValues } from '#cli/flags.ts';
-import { listAll } from '#cli/list-all.ts';
+import { listCollection } from '#cli/list-collection.ts';
 import { messageOf } from '#cli/message-of.ts';
-import { summaryOf, targetOf, vmNameOf, type ProtectionChange, type VmName } from '#cli/protection.ts';
-import { collectionPath, objectPath } from '#cli/verb-path.ts';
+import {
+  protectionSummary,
+  parseProtectionTarget,
+  vmKeyOf,
+  type ProtectionChange,
+  type VmKey,
+} from '#cli/protection.ts';
+import { vmCollectionPath, vmPath } from '#cli/verb-path.ts';
 import { ApiError } from '#kube/api-error.ts';
 
 export const targetFlags = {
@@ -22,8 +28,8 @@ export const targetFlags = {
   dryRun: dryRunFlag,
 };
 
-/** How many requests run in parallel. */
-const AT_ONCE = 8;
+/** The number of parallel requests. */
+const CONCURRENCY = 8;
 
 /** Changes one VM, or all selected VMs, and reports failures at the end. Throws CommandError or ApiError. */
 export async function changeProtection(
@@ -31,81 +37,81 @@ export async function changeProtection(
   change: ProtectionChange,
 ): Promise<void> {
   const { args, flags, namespace, connect, print, terminal } = context;
-  const target = targetOf({ args, ...flags, namespace });
+  const target = parseProtectionTarget({ args, ...flags, namespace });
   const api = await connect();
   const query = dryRunQuery(flags.dryRun, print);
   if ('name' in target) {
-    const { complaint } = await changeOne(api, change, { namespace: api.namespace, name: target.name }, query);
-    if (complaint !== undefined) throw new CommandError(`Error ${change.verb}ing VM ${target.name}: ${complaint}`);
+    const { error } = await changeVm(api, change, { namespace: api.namespace, name: target.name }, query);
+    if (error !== undefined) throw new CommandError(`Error ${change.verb}ing VM ${target.name}: ${error}`);
     print(`VM ${target.name} is ${change.state}`);
     return;
   }
-  const { selector, everywhere } = target;
-  const path = collectionPath('virtualmachines', everywhere ? undefined : api.namespace);
-  const say = (line: string) => void terminal.stderr.write(`${line}\n`);
-  const vms = await listAll(api, { path, labelSelector: selector }, vmNameOf, say);
+  const { selector, allNamespaces } = target;
+  const path = vmCollectionPath('virtualmachines', allNamespaces ? undefined : api.namespace);
+  const report = (line: string) => void terminal.stderr.write(`${line}\n`);
+  const vms = await listCollection(api, { path, labelSelector: selector }, vmKeyOf, report);
   if (vms.length === 0) {
     print(`No VM matches the selector ${JSON.stringify(selector)}`);
     return;
   }
-  const shown = (vm: VmName) => (everywhere ? `${vm.namespace}/${vm.name}` : vm.name);
-  await changeAll(vms, change, { ask: (vm) => changeOne(api, change, vm, query), shown, print });
+  const displayName = (vm: VmKey) => (allNamespaces ? `${vm.namespace}/${vm.name}` : vm.name);
+  await changeAll(vms, change, { changeVm: (vm) => changeVm(api, change, vm, query), displayName, print });
 }
 
-interface Outcome {
+interface ChangeOutcome {
   /** Why the change failed; undefined on success. */
-  readonly complaint: string | undefined;
+  readonly error: string | undefined;
   /** The server did not respond, so further requests are pointless. */
   readonly unreachable: boolean;
 }
 
 export interface ChangeAllOptions {
-  ask(vm: VmName): Promise<Outcome>;
-  shown(vm: VmName): string;
+  changeVm(vm: VmKey): Promise<ChangeOutcome>;
+  displayName(vm: VmKey): string;
   print(line: string): void;
 }
 
 /** Prints a line for each changed VM, and a summary. Throws CommandError with the VMs that failed. */
 export async function changeAll(
-  vms: readonly VmName[],
+  vms: readonly VmKey[],
   change: ProtectionChange,
-  { ask, shown, print }: ChangeAllOptions,
+  { changeVm, displayName, print }: ChangeAllOptions,
 ): Promise<void> {
-  const complaints: string[] = [];
+  const errors: string[] = [];
   let [tried, unreachable] = [0, false];
   while (tried < vms.length && !unreachable) {
-    const batch = vms.slice(tried, tried + AT_ONCE);
-    const outcomes = await Promise.all(batch.map(ask));
+    const batch = vms.slice(tried, tried + CONCURRENCY);
+    const outcomes = await Promise.all(batch.map(changeVm));
     for (const [i, vm] of batch.entries()) {
-      const { complaint } = outcomes[i]!;
-      if (complaint === undefined) print(`VM ${shown(vm)} is ${change.state}`);
-      else complaints.push(`  ${shown(vm)}: ${complaint}`);
+      const { error } = outcomes[i]!;
+      if (error === undefined) print(`VM ${displayName(vm)} is ${change.state}`);
+      else errors.push(`  ${displayName(vm)}: ${error}`);
     }
     tried += batch.length;
     unreachable = outcomes.some((outcome) => outcome.unreachable);
   }
-  if (tried > complaints.length) print(summaryOf(tried - complaints.length, change));
-  if (complaints.length === 0) return;
+  if (tried > errors.length) print(protectionSummary(tried - errors.length, change));
+  if (errors.length === 0) return;
   const untried = vms.length - tried;
   throw new CommandError(
     [
-      `Error ${change.verb}ing ${complaints.length} of ${vms.length} VMs:`,
-      ...complaints,
+      `Error ${change.verb}ing ${errors.length} of ${vms.length} VMs:`,
+      ...errors,
       ...(untried === 0 ? [] : [`  ${untried} more were not attempted`]),
     ].join('\n'),
   );
 }
 
-async function changeOne(
+async function changeVm(
   api: ApiConnection,
-  { patch, complaint }: ProtectionChange,
-  { namespace, name }: VmName,
+  { patch, findFailure }: ProtectionChange,
+  { namespace, name }: VmKey,
   query: string,
-): Promise<Outcome> {
+): Promise<ChangeOutcome> {
   try {
-    const vm = await api.patch(objectPath('virtualmachines', namespace, name) + query, patch);
-    return { complaint: complaint(vm), unreachable: false };
+    const vm = await api.patch(vmPath('virtualmachines', namespace, name) + query, patch);
+    return { error: findFailure(vm), unreachable: false };
   } catch (error) {
-    return { complaint: messageOf(error), unreachable: !(error instanceof ApiError) };
+    return { error: messageOf(error), unreachable: !(error instanceof ApiError) };
   }
 }

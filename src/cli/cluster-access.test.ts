@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findAccess, type AccessChoice } from '#cli/cluster-access.ts';
+import { findAccess, type AccessOptions } from '#cli/cluster-access.ts';
 
 const config = (server: string, context = 'here') => `
 current-context: ${context}
@@ -26,7 +26,7 @@ function readFile(path: string): string {
 type Env = Record<string, string>;
 const POD: Env = { KUBERNETES_SERVICE_HOST: '10.0.0.1', KUBERNETES_SERVICE_PORT: '443' };
 
-const good: Record<string, { choice?: AccessChoice; env?: Env; home?: string; want: [string, string] }> = {
+const good: Record<string, { choice?: AccessOptions; env?: Env; home?: string; want: [string, string] }> = {
   'the file at home': { want: ['https://home:1', 'lab'] },
   KUBECONFIG: { env: { KUBECONFIG: '/a' }, want: ['https://a:1', 'lab'] },
   'the flag before KUBECONFIG': {
@@ -34,8 +34,8 @@ const good: Record<string, { choice?: AccessChoice; env?: Env; home?: string; wa
     env: { KUBECONFIG: '/a' },
     want: ['https://b:1', 'lab'],
   },
-  'the first of several that is there': { env: { KUBECONFIG: '/nope:/b' }, want: ['https://b:1', 'lab'] },
-  'the one of several that has the context': {
+  'the first existing file of several': { env: { KUBECONFIG: '/nope:/b' }, want: ['https://b:1', 'lab'] },
+  'the file of several that has the context': {
     choice: { context: 'two' },
     env: { KUBECONFIG: '/a:/b' },
     want: ['https://b:1', 'lab'],
@@ -44,7 +44,7 @@ const good: Record<string, { choice?: AccessChoice; env?: Env; home?: string; wa
     choice: { namespace: 'x', server: 'https://other:2' },
     want: ['https://other:2', 'x'],
   },
-  'the pod around us': { home: '/nowhere', env: POD, want: ['https://10.0.0.1:443', 'pods'] },
+  'the service account of the pod': { home: '/nowhere', env: POD, want: ['https://10.0.0.1:443', 'pods'] },
 };
 for (const [name, { choice = {}, env = {}, home = '/home/me', want }] of Object.entries(good)) {
   test(`takes ${name}`, () => {
@@ -53,10 +53,10 @@ for (const [name, { choice = {}, env = {}, home = '/home/me', want }] of Object.
   });
 }
 
-const bad: Record<string, { choice?: AccessChoice; env?: Env; home?: string; message: RegExp }> = {
+const bad: Record<string, { choice?: AccessOptions; env?: Env; home?: string; message: RegExp }> = {
   'no kubeconfig': { home: '/nowhere', message: /^Cannot find a cluster: no kubeconfig found/ },
   'a named file that is missing': { choice: { kubeconfig: '/nope' }, message: /^Cannot read the kubeconfig: ENOENT/ },
-  'a context that nobody has': { choice: { context: 'x' }, message: /context "x" does not exist/ },
+  'an unknown context': { choice: { context: 'x' }, message: /context "x" does not exist/ },
   'a server without TLS': { choice: { server: 'http://a' }, message: /expected an https URL/ },
 };
 for (const [name, { choice = {}, env = {}, home = '/home/me', message }] of Object.entries(bad)) {

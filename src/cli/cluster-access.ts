@@ -28,7 +28,7 @@ export const accessFlags = {
   server: textFlag({ name: 'server', short: 's', help: 'The address and port of the Kubernetes API server' }, 'string'),
 };
 
-export interface AccessChoice {
+export interface AccessOptions {
   readonly kubeconfig?: string | undefined;
   readonly context?: string | undefined;
   readonly namespace?: string | undefined;
@@ -36,28 +36,28 @@ export interface AccessChoice {
 }
 
 /** Returns flags with which another call reaches the same server as the same user. */
-export function accessWords(choice: AccessChoice & { readonly as?: string | undefined }): string[] {
+export function accessArguments(choice: AccessOptions & { readonly as?: string | undefined }): string[] {
   const { kubeconfig, context, server, as } = choice;
   const given = { kubeconfig, context, server, as };
   return Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}=${value}`]));
 }
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type CliEnvironment = Readonly<Record<string, string | undefined>>;
 
 export interface AccessSources {
-  readonly env: Environment;
+  readonly env: CliEnvironment;
   readonly home: string;
   readonly readFile: ReadFile;
 }
 
 /** Throws CommandError. */
-export function findAccess(choice: AccessChoice, sources: AccessSources): ClusterAccess {
+export function findAccess(choice: AccessOptions, sources: AccessSources): ClusterAccess {
   const { namespace, server } = choice;
   if (server !== undefined && (!URL.canParse(server) || new URL(server).protocol !== 'https:')) {
     throw new CommandError(`Cannot use --server ${server}: expected an https URL`);
   }
   try {
-    const found = fromFiles(choice, sources) ?? fromPod(sources);
+    const found = loadFromFiles(choice, sources) ?? loadFromPod(sources);
     return { ...found, ...(namespace === undefined ? {} : { namespace }), ...(server === undefined ? {} : { server }) };
   } catch (error) {
     if (!(error instanceof KubeconfigError)) throw error;
@@ -66,13 +66,13 @@ export function findAccess(choice: AccessChoice, sources: AccessSources): Cluste
 }
 
 /** Reads the first usable file of KUBECONFIG. Skips missing files. */
-function fromFiles(choice: AccessChoice, { env, home, readFile }: AccessSources): ClusterAccess | undefined {
+function loadFromFiles(choice: AccessOptions, { env, home, readFile }: AccessSources): ClusterAccess | undefined {
   const { kubeconfig, context } = choice;
   const listed = (env['KUBECONFIG'] ?? '').split(':').filter((path) => path !== '');
   const paths = kubeconfig !== undefined ? [kubeconfig] : listed.length > 0 ? listed : [join(home, '.kube', 'config')];
-  let fault: Error | undefined;
+  let firstError: Error | undefined;
   for (const path of paths) {
-    const text = textAt(path, readFile, kubeconfig !== undefined || listed.length === 1);
+    const text = readIfPresent(path, readFile, kubeconfig !== undefined || listed.length === 1);
     if (text === undefined) continue;
     try {
       return loadKubeconfig(text, {
@@ -81,14 +81,14 @@ function fromFiles(choice: AccessChoice, { env, home, readFile }: AccessSources)
         ...(context === undefined ? {} : { context }),
       });
     } catch (error) {
-      fault ??= error as Error;
+      firstError ??= error as Error;
     }
   }
-  if (fault !== undefined) throw fault;
+  if (firstError !== undefined) throw firstError;
   return undefined;
 }
 
-function textAt(path: string, readFile: ReadFile, required: boolean): string | undefined {
+function readIfPresent(path: string, readFile: ReadFile, required: boolean): string | undefined {
   try {
     return readFile(path);
   } catch (error) {
@@ -97,7 +97,7 @@ function textAt(path: string, readFile: ReadFile, required: boolean): string | u
   }
 }
 
-function fromPod({ env, readFile }: AccessSources): ClusterAccess {
+function loadFromPod({ env, readFile }: AccessSources): ClusterAccess {
   const [host, port] = [env['KUBERNETES_SERVICE_HOST'], env['KUBERNETES_SERVICE_PORT']];
   if (host === undefined) {
     throw new CommandError('Cannot find a cluster: no kubeconfig found; set --kubeconfig or KUBECONFIG');

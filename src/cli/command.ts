@@ -1,6 +1,6 @@
 /** Types of virtctl commands and command groups. Each is one value in commands/. */
 import type { ApiConnection } from '#cli/api-connection.ts';
-import type { AccessChoice } from '#cli/cluster-access.ts';
+import type { AccessOptions } from '#cli/cluster-access.ts';
 import type { Completes, FlagTable, FlagValues } from '#cli/flags.ts';
 import type { Programs } from '#cli/programs.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -16,10 +16,10 @@ export interface CommandContext<Values> {
   readonly args: readonly string[];
   readonly flags: Values;
   /**
-   * Reads the kubeconfig and gets ready; throws CommandError. Every call gives the same. `choice` stands for the flags of
-   * the call, where these are words of another.
+   * Reads the kubeconfig and creates the connection; later calls return the same one. `choice` replaces the access flags
+   * of this call; used to complete the words of another call. Throws CommandError.
    */
-  connect(choice?: AccessChoice): Promise<ApiConnection>;
+  connect(choice?: AccessOptions): Promise<ApiConnection>;
   /** The value of --namespace; undefined if not given, regardless of the kubeconfig. */
   readonly namespace: string | undefined;
   /** Writes one line to stdout. */
@@ -28,7 +28,7 @@ export interface CommandContext<Values> {
   readonly clock: Clock;
   readonly programs: Programs;
   /** Flags with which another virtctl call reaches the same server as the same user. */
-  readonly sameAccess: readonly string[];
+  readonly accessArguments: readonly string[];
   /** The name of the local user. */
   readonly user: string | undefined;
   /** Resolves at Ctrl-C. After the first call, Ctrl-C has no other effect. */
@@ -45,7 +45,7 @@ export interface CommandDefinition<Table extends FlagTable> {
   readonly summary: string;
   /** Text below the summary in the help. */
   readonly details?: string;
-  /** Each with its `#` line; `virtctl` stands for the name of the program. */
+  /** Examples, each with a `#` line. `virtctl` is replaced with the name of the program. */
   readonly example: string;
   readonly flags: Table;
   readonly args: ArgCount;
@@ -70,7 +70,7 @@ export function defineCommand<Table extends FlagTable>(definition: CommandDefini
 }
 
 /** Returns cobra's message for a wrong number of arguments, or undefined. */
-export function argCountFault(takes: ArgCount, received: number): string | undefined {
+export function findArgCountError(takes: ArgCount, received: number): string | undefined {
   const [least, most] = typeof takes === 'number' ? [takes, takes] : takes;
   if (received >= least && received <= most) return undefined;
   return `accepts ${least === most ? least : `between ${least} and ${most}`} arg(s), received ${received}`;

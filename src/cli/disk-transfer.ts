@@ -25,7 +25,7 @@ export interface OpenDisk {
 
 /** Opens a volume for export. The caller must close it. Throws like openWebSocket. */
 export async function openDisk(api: Api, vm: string, volume: string): Promise<OpenDisk> {
-  const stream = await open(api, vm, 'exportdisk', volume);
+  const stream = await openStream(api, vm, 'exportdisk', volume);
   const reader = new DiskReader(stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>);
   try {
     const header = await reader.header();
@@ -43,9 +43,9 @@ export async function uploadDisk(
   header: DiskHeader,
   chunks: AsyncIterable<Uint8Array>,
 ): Promise<void> {
-  const stream = await open(api, vm, 'importdisk', volume);
+  const stream = await openStream(api, vm, 'importdisk', volume);
   try {
-    await send(stream, header, chunks);
+    await sendDisk(stream, header, chunks);
   } catch (cause) {
     throw new CommandError(`Cannot import volume ${volume} of VM ${vm}: ${messageOf(cause)}`, { cause });
   } finally {
@@ -53,30 +53,30 @@ export async function uploadDisk(
   }
 }
 
-async function send(stream: WebSocketStream, header: DiskHeader, chunks: AsyncIterable<Uint8Array>): Promise<void> {
+async function sendDisk(stream: WebSocketStream, header: DiskHeader, chunks: AsyncIterable<Uint8Array>): Promise<void> {
   const reader = new DiskReader(stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>);
   // The node may refuse midway; this ends the wait for it to read more.
-  const heard = new AbortController();
-  const answer: Promise<DiskAnswer> = reader.answer().finally(() => heard.abort());
-  answer.catch(() => {});
+  const responded = new AbortController();
+  const responding: Promise<DiskAnswer> = reader.answer().finally(() => responded.abort());
+  responding.catch(() => {});
   let sha256 = '';
   const sending = diskStream(header, chunks);
-  while (!heard.signal.aborted) {
+  while (!responded.signal.aborted) {
     const { done, value } = await sending.next();
     if (done === true) {
       ({ sha256 } = value);
       break;
     }
-    if (!stream.write(value)) await once(stream, 'drain', { signal: heard.signal }).catch(() => {});
+    if (!stream.write(value)) await once(stream, 'drain', { signal: responded.signal }).catch(() => {});
   }
   await sending.return({ sha256 });
-  const said = await answer;
-  if ('error' in said) throw new CommandError(said.error);
-  if (said.sha256 !== sha256)
-    throw new CommandError(`checksum mismatch: the node received content with sha256 ${said.sha256}`);
+  const response = await responding;
+  if ('error' in response) throw new CommandError(response.error);
+  if (response.sha256 !== sha256)
+    throw new CommandError(`checksum mismatch: the node received content with sha256 ${response.sha256}`);
 }
 
-async function open(api: Api, vm: string, verb: DiskVerb, volume: string): Promise<WebSocketStream> {
+async function openStream(api: Api, vm: string, verb: DiskVerb, volume: string): Promise<WebSocketStream> {
   const query = new URLSearchParams({ volume });
   const path = `${verbPath('virtualmachines', api.namespace, vm, verb)}?${query.toString()}`;
   const stream = await api.openWebSocket(path, [DISK_PROTOCOL]);

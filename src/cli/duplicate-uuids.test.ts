@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { duplicatesAsJson, duplicatesOf, duplicatesTable, holderOf, type Holder } from '#cli/duplicate-uuids.ts';
+import {
+  duplicatesAsJson,
+  findUuidDuplicates,
+  duplicatesTable,
+  toListedUuidHolder,
+  type ListedUuidHolder,
+} from '#cli/duplicate-uuids.ts';
 
 const A = '0a000000-0000-4000-8000-000000000000';
 const B = 'b0000000-0000-4000-8000-000000000000';
@@ -10,7 +16,7 @@ const aVm = (firmware?: object, metadata: object = {}) => ({
   spec: { template: { spec: { domain: { firmware } } } },
   status: { printableStatus: 'Running' },
 });
-const read: Record<string, { vm: unknown; want: Holder | undefined }> = {
+const read: Record<string, { vm: unknown; want: ListedUuidHolder | undefined }> = {
   'a uuid, in lower case': {
     vm: aVm({ uuid: B.toUpperCase() }),
     want: { uuid: B, namespace: 'lab', name: 'db', status: 'Running' },
@@ -18,13 +24,13 @@ const read: Record<string, { vm: unknown; want: Holder | undefined }> = {
   'no firmware': { vm: aVm(), want: undefined },
   'an empty uuid': { vm: aVm({ uuid: '' }), want: undefined },
   'one that is being deleted': { vm: aVm({ uuid: A }, { deletionTimestamp: '2026-01-01T00:00:00Z' }), want: undefined },
-  'no object at all': { vm: 'db', want: undefined },
+  'a value that is not an object': { vm: 'db', want: undefined },
 };
 for (const [title, { vm, want }] of Object.entries(read)) {
-  test(`reads ${title}`, () => assert.deepEqual(holderOf(vm), want));
+  test(`reads ${title}`, () => assert.deepEqual(toListedUuidHolder(vm), want));
 }
 
-const aHolder = (uuid: string, place: string, status = 'Stopped'): Holder => {
+const aHolder = (uuid: string, place: string, status = 'Stopped'): ListedUuidHolder => {
   const [namespace = '', name = ''] = place.split('/');
   return { uuid, namespace, name, status };
 };
@@ -41,21 +47,24 @@ const grouped: Record<string, { namespace?: string; want: string[] }> = {
   'by uuid, then namespace and name': {
     want: [`${A} team-a/db-2 team-b/db`, `${B} team-b/app team-b/web team-b-2/app`],
   },
-  'those of a namespace, with whom they share it': { namespace: 'team-a', want: [`${A} team-a/db-2 team-b/db`] },
-  'nothing of a namespace without any': { namespace: 'lab', want: [] },
+  'duplicates of a namespace, including other namespaces': {
+    namespace: 'team-a',
+    want: [`${A} team-a/db-2 team-b/db`],
+  },
+  'nothing for a namespace without duplicates': { namespace: 'lab', want: [] },
 };
 for (const [title, { namespace, want }] of Object.entries(grouped)) {
   test(`groups ${title}`, () => {
-    const shown = duplicatesOf(fleet, namespace).map(({ uuid, holders }) =>
+    const shown = findUuidDuplicates(fleet, namespace).map(({ uuid, holders }) =>
       [uuid, ...holders.map((holder) => `${holder.namespace}/${holder.name}`)].join(' '),
     );
     assert.deepEqual(shown, want);
   });
 }
 
-test('a table is aligned as kubectl does it', () => {
+test('aligns the table like kubectl', () => {
   assert.equal(
-    duplicatesTable(duplicatesOf(fleet)),
+    duplicatesTable(findUuidDuplicates(fleet)),
     [
       'UUID                                   NAMESPACE   NAME   STATUS',
       `${A}   team-a      db-2   <none>`,
@@ -67,8 +76,8 @@ test('a table is aligned as kubectl does it', () => {
   );
 });
 
-test('as JSON it is a list, also an empty one', () => {
-  assert.deepEqual(JSON.parse(duplicatesAsJson(duplicatesOf(fleet, 'team-a'))), [
+test('prints JSON as a list, even if it is empty', () => {
+  assert.deepEqual(JSON.parse(duplicatesAsJson(findUuidDuplicates(fleet, 'team-a'))), [
     {
       uuid: A,
       virtualMachines: [

@@ -2,7 +2,7 @@
 import { isRecord } from '#kube/meta.ts';
 
 /** A VirtualMachine that has a uuid. */
-export interface Holder {
+export interface ListedUuidHolder {
   /** In lower case; guests do not distinguish case. */
   readonly uuid: string;
   readonly namespace: string;
@@ -13,11 +13,11 @@ export interface Holder {
 export interface Duplicate {
   readonly uuid: string;
   /** Two or more, by namespace and name. */
-  readonly holders: readonly Holder[];
+  readonly holders: readonly ListedUuidHolder[];
 }
 
 /** Returns undefined for a VM without a uuid or under deletion, which releases its uuid. */
-export function holderOf(vm: unknown): Holder | undefined {
+export function toListedUuidHolder(vm: unknown): ListedUuidHolder | undefined {
   const uuid = textAt(vm, 'spec', 'template', 'spec', 'domain', 'firmware', 'uuid').toLowerCase();
   if (uuid === '' || textAt(vm, 'metadata', 'deletionTimestamp') !== '') return undefined;
   const namespace = textAt(vm, 'metadata', 'namespace');
@@ -25,7 +25,7 @@ export function holderOf(vm: unknown): Holder | undefined {
 }
 
 /** Returns duplicates by uuid; with a namespace, only those that involve a VM in it. */
-export function duplicatesOf(holders: readonly Holder[], namespace?: string): Duplicate[] {
+export function findUuidDuplicates(holders: readonly ListedUuidHolder[], namespace?: string): Duplicate[] {
   return [...Map.groupBy(holders, ({ uuid }) => uuid)]
     .map(([uuid, sharing]) => ({ uuid, holders: sharing.toSorted(byNamespaceAndName) }))
     .filter((one) => one.holders.length > 1)
@@ -55,7 +55,8 @@ export function duplicatesAsJson(duplicates: readonly Duplicate[]): string {
   return JSON.stringify(shown, undefined, 4);
 }
 
-const byNamespaceAndName = (a: Holder, b: Holder) => compare(a.namespace, b.namespace) || compare(a.name, b.name);
+const byNamespaceAndName = (a: ListedUuidHolder, b: ListedUuidHolder) =>
+  compare(a.namespace, b.namespace) || compare(a.name, b.name);
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
 /** Returns the string at the path, or ''. */

@@ -1,7 +1,7 @@
-/** Every command of virtctl and of selfsame: its help reads well, and its examples are calls that would be made. */
+/** Checks every command of virtctl and selfsame: the format of its help, and that its examples parse. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { argCountFault, isCommand, type Command, type CommandEntry } from '#cli/command.ts';
+import { findArgCountError, isCommand, type Command, type CommandEntry } from '#cli/command.ts';
 import { findCommand } from '#cli/find-command.ts';
 import { parseArgs } from '#cli/flags.ts';
 import { commandHelp } from '#cli/help.ts';
@@ -23,14 +23,14 @@ function all(entries: readonly CommandEntry[], above: string): Named[] {
 }
 
 const known = all(commands, 'virtctl');
-assert.ok(known.length > 25, 'the commands are seen');
+assert.ok(known.length > 25, 'the commands are found');
 
 suite('every command of virtctl', () => {
   for (const { path, command } of known) {
     test(`${path} has a help that reads well`, () => {
       const { summary, example, flags } = command;
       assert.match(summary, /^[A-Z].*\.$/, 'a sentence');
-      assert.match(example, /^ {2}# \S/, 'an example begins with what it is for');
+      assert.match(example, /^ {2}# \S/, 'an example begins with its purpose');
       const help = commandHelp('virtctl', path, command, sharedFlags);
       assert.match(help, /^Usage:\n {2}virtctl .+ \[flags\]$/m);
       assert.ok(
@@ -51,7 +51,7 @@ suite('every command of virtctl', () => {
     });
   }
 
-  test('what is not here has a reason, and is not here', () => {
+  test('unsupported commands have a reason and do not exist', () => {
     const here = new Set(known.map(({ path }) => path.replace('virtctl ', '')));
     for (const [path, why] of NOT_HERE) {
       assert.ok(!here.has(path), path);
@@ -68,7 +68,7 @@ suite('every command of virtctl', () => {
   });
 });
 
-/** Each line of an example that calls the program, parsed as the program does. */
+/** Returns the lines of an example that call the program, split into words. */
 function callsIn(example: string, program: string): { readonly found: Command }[] {
   const lines = example
     .replaceAll('\\\n', ' ')
@@ -77,14 +77,14 @@ function callsIn(example: string, program: string): { readonly found: Command }[
   return lines.flatMap((line) => {
     const words = shellWords(line);
     const start = words.indexOf(program);
-    // What comes after a pipe is another program's.
+    // The part after a pipe belongs to another program.
     const pipe = words.indexOf('|', start);
     if (start < 0) return [];
     const argv = words.slice(start + 1, pipe < 0 ? undefined : pipe);
     const found = findCommand(commands, sharedFlags, { argv, program });
     assert.ok('command' in found, line);
     const { args } = parseArgs({ ...found.command.flags, ...sharedFlags }, found.rest);
-    assert.equal(argCountFault(found.command.args, args.length), undefined, line);
+    assert.equal(findArgCountError(found.command.args, args.length), undefined, line);
     return [{ found: found.command }];
   });
 }

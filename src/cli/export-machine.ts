@@ -13,11 +13,11 @@ export interface ExportedMachine {
   readonly machine: MachineDescription;
 }
 
-/** Reads the machine. `say` receives notes on what the file cannot express. */
+/** Reads the machine. `report` receives notes on what the file cannot express. */
 export async function exportMachine(
   api: Pick<ApiConnection, 'get' | 'namespace'>,
   name: string,
-  say: (line: string) => void,
+  report: (line: string) => void,
 ): Promise<ExportedMachine> {
   const vm = await readVm(api, name);
   const record = await findRecord(api, vm);
@@ -27,9 +27,9 @@ export async function exportMachine(
     if (found !== undefined) claims.push(found);
   }
   if (record?.status?.devices === undefined) {
-    say(`Note: VM ${name} has not run yet, so its devices have no addresses`);
+    report(`Note: VM ${name} has not run yet, so its devices have no addresses`);
   }
   const machine = describeVm(vm, record, claims);
-  for (const note of machine.notes) say(`Note: ${note}`);
+  for (const note of machine.notes) report(`Note: ${note}`);
   return { vm, machine };
 }

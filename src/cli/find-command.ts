@@ -5,7 +5,7 @@ import { overview, shownEntries } from '#cli/help.ts';
 import { NOT_HERE } from '#cli/not-here.ts';
 import { suggestion } from '#lib/nearest.ts';
 
-export type Found =
+export type CommandMatch =
   | {
       readonly command: Command;
       /** The words that the user types, such as `virtctl identity duplicates`. */
@@ -15,17 +15,21 @@ export type Found =
     }
   | { readonly overview: string };
 
-interface Words {
+interface CommandWords {
   readonly argv: readonly string[];
   readonly program: string;
 }
 
 /** Throws CommandError. */
-export function findCommand(entries: readonly CommandEntry[], shared: FlagTable, { argv, program }: Words): Found {
+export function findCommand(
+  entries: readonly CommandEntry[],
+  shared: FlagTable,
+  { argv, program }: CommandWords,
+): CommandMatch {
   const intro = `${program} controls virtual machine related operations on your kubernetes cluster.`;
   const top: Level = { path: program, intro, entries, expected: '' };
   const { word, rest } = takeWord(argv, shared);
-  return descend(top, shared, word === 'help' ? [...rest, '--help'] : argv);
+  return findInLevel(top, shared, word === 'help' ? [...rest, '--help'] : argv);
 }
 
 interface Level {
@@ -38,7 +42,7 @@ interface Level {
   readonly expected: string;
 }
 
-function descend(level: Level, shared: FlagTable, argv: readonly string[]): Found {
+function findInLevel(level: Level, shared: FlagTable, argv: readonly string[]): CommandMatch {
   const { path, intro, entries, itself } = level;
   const { word, rest } = takeWord(argv, { ...itself?.flags, ...shared });
   const entry = entries.find(({ name }) => name === word);
@@ -53,7 +57,7 @@ function descend(level: Level, shared: FlagTable, argv: readonly string[]): Foun
   if (isCommand(entry) && entry.commands === undefined) {
     return { command: entry, path: longer, rest: entry.takesAll === true ? ['--', ...rest] : rest };
   }
-  return descend(levelOf(entry, longer), shared, rest);
+  return findInLevel(levelOf(entry, longer), shared, rest);
 }
 
 function unknownCommand({ path, entries, expected }: Level, word: string): CommandError {

@@ -9,7 +9,7 @@ const table = {
 };
 
 const good: Record<string, { argv: string[]; want: object; args?: string[] }> = {
-  'nothing at all': { argv: [], want: {} },
+  'no arguments': { argv: [], want: {} },
   'a value in its own word': { argv: ['--namespace', 'a', 'vm'], want: { namespace: 'a' }, args: ['vm'] },
   'a value after an equals sign': { argv: ['--namespace=a=b'], want: { namespace: 'a=b' } },
   'a value that looks like a flag': { argv: ['--grace-period', '-1'], want: { grace: -1 } },
@@ -35,11 +35,11 @@ const bad: Record<string, { argv: string[]; message: string }> = {
     argv: ['--namepsace', 'a'],
     message: 'unknown flag: --namepsace; did you mean --namespace?',
   },
-  'a name of every object': { argv: ['--constructor'], message: 'unknown flag: --constructor' },
+  'a property of Object.prototype': { argv: ['--constructor'], message: 'unknown flag: --constructor' },
   'an unknown letter': { argv: ['-cx'], message: "unknown shorthand flag: 'x' in -cx" },
   'no value': { argv: ['--namespace'], message: 'flag needs an argument: --namespace' },
   'no value for a letter': { argv: ['-n'], message: "flag needs an argument: 'n' in -n" },
-  'no number': {
+  'an invalid number': {
     argv: ['--grace-period=soon'],
     message: 'invalid argument "soon" for "--grace-period" flag: strconv.ParseInt: parsing "soon": invalid syntax',
   },
@@ -52,7 +52,7 @@ for (const [name, { argv, message }] of Object.entries(bad)) {
   test(`refuses ${name}`, () => assert.throws(() => parseArgs(table, argv), { name: 'CommandError', message }));
 }
 
-test('a list has all that was said, in order, and is empty where nothing was', () => {
+test('a list contains all occurrences in order, and is empty by default', () => {
   const table = { claim: listFlag({ name: 'claim', short: 'c', help: '' }, 'disk=claim') };
   assert.deepEqual(parseArgs(table, ['--claim', 'a=b', 'x', '--claim=c=d', '-c', 'e=f']).flags.claim, [
     'a=b',
@@ -62,7 +62,7 @@ test('a list has all that was said, in order, and is empty where nothing was', (
   assert.deepEqual(parseArgs(table, []).flags.claim, []);
 });
 
-test('pairs are gathered from all that was said; the last word on a key counts', () => {
+test('pairs are collected from all occurrences; the last value of a key wins', () => {
   const table = { selector: pairsFlag({ name: 'selector', help: '' }, 'stringToString') };
   const pairs = (...argv: string[]) => parseArgs(table, argv).flags.selector;
   assert.equal(pairs(), undefined);

@@ -30,12 +30,12 @@ export class CommandError extends Error {
   override name = 'CommandError';
 }
 
-type Named = Pick<Flag<unknown>, 'name' | 'short' | 'help' | 'hidden' | 'completes'>;
+type FlagHeader = Pick<Flag<unknown>, 'name' | 'short' | 'help' | 'hidden' | 'completes'>;
 
 const TRUE: ReadonlySet<string> = new Set(['1', 't', 'T', 'true', 'TRUE', 'True']);
 const FALSE: ReadonlySet<string> = new Set(['0', 'f', 'F', 'false', 'FALSE', 'False']);
 
-export function switchFlag(named: Named): Flag<boolean> {
+export function switchFlag(named: FlagHeader): Flag<boolean> {
   return {
     ...named,
     value: '',
@@ -47,17 +47,17 @@ export function switchFlag(named: Named): Flag<boolean> {
   };
 }
 
-export function textFlag(named: Named, value: string): Flag<string | undefined> {
+export function textFlag(named: FlagHeader, value: string): Flag<string | undefined> {
   return { ...named, value, fallback: undefined, parse: (text) => text };
 }
 
 /** Creates a flag that can be repeated; each occurrence adds a value. */
-export function listFlag(named: Named, value: string): Flag<readonly string[]> {
+export function listFlag(named: FlagHeader, value: string): Flag<readonly string[]> {
   return { ...named, value, fallback: [], parse: (text, _, before = []) => [...before, text] };
 }
 
 /** Creates a flag `a=b,c=d` that can be repeated; the last value of a key wins. Undefined if not given. */
-export function pairsFlag(named: Named, value: string): Flag<Readonly<Record<string, string>> | undefined> {
+export function pairsFlag(named: FlagHeader, value: string): Flag<Readonly<Record<string, string>> | undefined> {
   return {
     ...named,
     value,
@@ -74,7 +74,7 @@ export function pairsFlag(named: Named, value: string): Flag<Readonly<Record<str
   };
 }
 
-export function integerFlag<F extends number | undefined>(named: Named, fallback: F): Flag<number | F> {
+export function integerFlag<F extends number | undefined>(named: FlagHeader, fallback: F): Flag<number | F> {
   return {
     ...named,
     value: 'int',
@@ -127,7 +127,7 @@ function takeLong(table: FlagTable, word: string, rest: string[], values: Values
   const given = equals < 0 ? undefined : word.slice(equals + 1);
   const text = given ?? (flag.value === '' ? 'true' : rest.shift());
   if (text === undefined) throw new CommandError(`flag needs an argument: --${name}`);
-  values.set(key, flag.parse(text, shownFlag(flag), values.get(key)));
+  values.set(key, flag.parse(text, renderFlag(flag), values.get(key)));
 }
 
 /** `-c`, `-cn value`, `-nvalue`, `-n=value`. */
@@ -145,10 +145,10 @@ function takeShort(table: FlagTable, word: string, rest: string[], values: Value
     else if (letters === '') text = rest.shift();
     else [text, letters] = [letters, ''];
     if (text === undefined) throw new CommandError(`flag needs an argument: '${letter}' in ${word}`);
-    values.set(key, flag.parse(text, shownFlag(flag), values.get(key)));
+    values.set(key, flag.parse(text, renderFlag(flag), values.get(key)));
   }
 }
 
-function shownFlag({ name, short }: Pick<Flag<unknown>, 'name' | 'short'>): string {
+function renderFlag({ name, short }: Pick<Flag<unknown>, 'name' | 'short'>): string {
   return short === undefined ? `--${name}` : `-${short}, --${name}`;
 }

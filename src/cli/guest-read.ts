@@ -5,7 +5,7 @@ import { CommandError } from '#cli/flags.ts';
 import { messageOf } from '#cli/message-of.ts';
 import { verbPath } from '#cli/verb-path.ts';
 
-interface GuestReading {
+interface GuestReadOptions {
   readonly name: string;
   readonly read: GuestRead;
   readonly summary: string;
@@ -13,7 +13,7 @@ interface GuestReading {
   readonly doing: string;
 }
 
-export function guestReadCommand({ name, read, summary, doing }: GuestReading): Command {
+export function guestReadCommand({ name, read, summary, doing }: GuestReadOptions): Command {
   return defineCommand({
     name,
     usage: '(VMI)',
@@ -23,13 +23,13 @@ export function guestReadCommand({ name, read, summary, doing }: GuestReading): 
     args: 1,
     async run({ args: [target = ''], connect, print }) {
       const api = await connect();
-      let answer: unknown;
+      let response: unknown;
       try {
-        answer = await api.get(verbPath('virtualmachineinstances', api.namespace, target, read));
+        response = await api.get(verbPath('virtualmachineinstances', api.namespace, target, read));
       } catch (cause) {
         throw new CommandError(`Error ${doing} of VirtualMachineInstance ${target}: ${messageOf(cause)}`, { cause });
       }
-      print(JSON.stringify(answer, undefined, 2));
+      print(JSON.stringify(response, undefined, 2));
     },
   });
 }

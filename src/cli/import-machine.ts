@@ -2,11 +2,11 @@
 import { STORAGE_PROFILES, stateModesOf, type StorageProfile } from '#api/storage-profile.ts';
 import { isApiError } from '#kube/api-error.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
-import { carryOutImport } from '#cli/carry-out-import.ts';
+import { executeImport } from '#cli/execute-import.ts';
 import type { Terminal } from '#cli/command.ts';
 import { CommandError, listFlag, switchFlag, textFlag, type FlagValues } from '#cli/flags.ts';
 import { parsePairs, planImport, type ImportOptions } from '#cli/import-plan.ts';
-import { refused, type ImportSource } from '#cli/import-source.ts';
+import { importError, type ImportSource } from '#cli/import-source.ts';
 import { toYaml } from '#cli/output-format.ts';
 import { findObject, readConfiguration } from '#cli/vm-objects.ts';
 import type { MachineDescription } from '#formats/machine.ts';
@@ -69,34 +69,34 @@ export async function importMachine(
   { options, dryRun, files }: { options: ImportOptions; dryRun: boolean; files?: ImportSource['files'] },
   { api, terminal, clock }: ImportParts,
 ): Promise<void> {
-  const say = (line: string) => void terminal.stderr.write(`${line}\n`);
-  const plan = planImport(machine, await withStateStorage(api, machine, { options, say }), {
+  const report = (line: string) => void terminal.stderr.write(`${line}\n`);
+  const plan = planImport(machine, await addStateStorage(api, machine, { options, report }), {
     canUpload: files !== undefined,
   });
-  if ('faults' in plan) throw refused(path, plan.faults);
-  for (const note of plan.notes) say(`Note: ${note}`);
+  if ('errors' in plan) throw importError(path, plan.errors);
+  for (const note of plan.notes) report(`Note: ${note}`);
   if (dryRun) {
     terminal.stdout.write([...plan.claims, plan.vm].map((object) => toYaml(object)).join('---\n'));
     return;
   }
-  const missing = await missingClaims(api, options);
-  if (missing.length > 0) throw refused(path, missing);
-  await carryOutImport(api, plan, files ?? noFiles, { say, clock });
+  const missing = await findMissingClaims(api, options);
+  if (missing.length > 0) throw importError(path, missing);
+  await executeImport(api, plan, files ?? noFiles, { report, clock });
   terminal.stdout.write(`VM ${plan.vm.metadata.name} was imported from ${path}\n`);
 }
 
 /**
- * Adds the class and the modes of the claim of the state, as the controller of instances chooses them. Who may not read
- * the settings or the profile gets the defaults.
+ * Adds the class and the modes of the state claim, as the controller of instances chooses them. Uses the defaults if the
+ * user may not read the settings or the storage profile.
  */
-async function withStateStorage(
+async function addStateStorage(
   api: ApiConnection,
   { state }: MachineDescription,
-  { options, say }: { options: ImportOptions; say: (line: string) => void },
+  { options, report }: { options: ImportOptions; report: (line: string) => void },
 ): Promise<ImportOptions> {
   if (state?.file === undefined) return options;
   const { storageClass } = options;
-  const stateStorageClass = storageClass ?? (await readConfiguration(api, say)).vmStateStorageClass;
+  const stateStorageClass = storageClass ?? (await readConfiguration(api, report)).vmStateStorageClass;
   if (!stateStorageClass) return options;
   return { ...options, stateStorageClass, stateModes: stateModesOf(await findProfile(api, stateStorageClass)) };
 }
@@ -110,7 +110,7 @@ async function findProfile(api: ApiConnection, name: string): Promise<StoragePro
   }
 }
 
-async function missingClaims(api: ApiConnection, { claims }: ImportOptions): Promise<string[]> {
+async function findMissingClaims(api: ApiConnection, { claims }: ImportOptions): Promise<string[]> {
   const missing: string[] = [];
   for (const claim of new Set(claims.values())) {
     if ((await findObject(api, PERSISTENT_VOLUME_CLAIMS, claim)) === undefined) {

@@ -43,11 +43,11 @@ const options = (more: Partial<ImportOptions> = {}): ImportOptions => ({
   ...more,
 });
 
-test('a plan has a claim for each disk, and those with a file wait for it', () => {
+test('creates a claim for each disk, which waits for its file if there is one', () => {
   const plan = planImport(aMachine([aDisk('root'), aDisk('scratch', { file: undefined })]), options(), {
     canUpload: true,
   });
-  assert.ok(!('faults' in plan));
+  assert.ok(!('errors' in plan));
   assert.deepEqual(
     plan.claims.map(({ metadata }) => [metadata.name, metadata.namespace, metadata.annotations]),
     [
@@ -60,32 +60,32 @@ test('a plan has a claim for each disk, and those with a file wait for it', () =
   assert.ok(plan.notes.includes('a note of the file'));
 });
 
-test('a disk whose content is in a claim needs neither claim nor file', () => {
+test('needs neither claim nor file for a disk whose content is in a claim', () => {
   const given = options({ name: 'copy', claims: new Map([['root', 'mine']]) });
   const plan = planImport(aMachine([aDisk('root', { format: 'vmdk' })]), given, { canUpload: false });
-  assert.ok(!('faults' in plan));
+  assert.ok(!('errors' in plan));
   assert.deepEqual([plan.claims, plan.uploads], [[], []]);
   assert.deepEqual(plan.vm.spec.template.spec?.volumes, [
     { name: 'root', persistentVolumeClaim: { claimName: 'mine' } },
   ]);
 });
 
-test('the persistent state is put into a claim of its own, but not into that of another machine', () => {
+test('imports the persistent state into its own claim, but not with a new identity', () => {
   const state = { tpm: true, efi: false, file: 'db-state.bin', sizeBytes: 7 };
   const planned = (more: Partial<ImportOptions>) => {
     const plan = planImport(aMachine([], { tpm: true, state }), options(more), { canUpload: true });
-    assert.ok(!('faults' in plan));
+    assert.ok(!('errors' in plan));
     return {
       uploads: plan.uploads.map(({ volume, file }) => [volume, file]),
       claims: plan.claims.map(({ metadata }) => [
         metadata.labels?.[STATE_LABEL],
         metadata.annotations?.[UPLOAD_ANNOTATION],
       ]),
-      told: plan.notes.filter((note) => note.includes('persistent state')).length,
+      noteCount: plan.notes.filter((note) => note.includes('persistent state')).length,
       tpm: plan.vm.spec.template.spec?.domain.devices?.tpm,
     };
   };
-  const taken = { uploads: [[STATE_VOLUME, 'db-state.bin']], told: 0, tpm: { persistent: true } };
+  const taken = { uploads: [[STATE_VOLUME, 'db-state.bin']], noteCount: 0, tpm: { persistent: true } };
   assert.deepEqual(planned({}), { ...taken, claims: [['db', 'true']] });
   assert.deepEqual(planned({ name: 'copy', newIdentity: true, keepState: true }), {
     ...taken,
@@ -93,14 +93,14 @@ test('the persistent state is put into a claim of its own, but not into that of 
   });
   const left = planned({ newIdentity: true });
   assert.deepEqual([left.uploads, left.claims, left.tpm], [[], [], { persistent: true }]);
-  assert.ok(left.told > 0);
+  assert.ok(left.noteCount > 0);
 });
 
-test('the claim of the state is of the class for state, unless people say of which, and in the modes of that class', () => {
+test('the state claim has the class for state unless a class is given, and the modes of that class', () => {
   const state = { tpm: true, efi: false, file: 'db-state.bin', sizeBytes: 7 };
   const specOf = (more: Partial<ImportOptions>) => {
     const plan = planImport(aMachine([], { tpm: true, state }), options(more), { canUpload: true });
-    assert.ok(!('faults' in plan));
+    assert.ok(!('errors' in plan));
     return plan.claims[0]?.spec ?? {};
   };
   const classOf = (more: Partial<ImportOptions>) => specOf(more).storageClassName;
@@ -113,10 +113,10 @@ test('the claim of the state is of the class for state, unless people say of whi
   assert.equal(classOf({ stateStorageClass: 'fast', storageClass: 'mine' }), 'mine');
 });
 
-test('a new identity is that of another machine with the same places', () => {
+test('a new identity keeps the device addresses', () => {
   const of = (newIdentity: boolean) => {
     const plan = planImport(aMachine([]), options({ newIdentity }), { canUpload: true });
-    assert.ok(!('faults' in plan));
+    assert.ok(!('errors' in plan));
     const { firmware, devices } = plan.vm.spec.template.spec?.domain ?? {};
     return [firmware?.uuid, firmware?.serial, devices?.interfaces?.[0]?.macAddress];
   };
@@ -129,12 +129,12 @@ const refused: Record<string, { machine: MachineDescription; given?: Partial<Imp
     machine: aMachine([aDisk('root', { format: 'vmdk' })]),
     want: [/the disk root is in the format vmdk, which is not supported; convert it/],
   },
-  'a name that is none': {
+  'an invalid name': {
     machine: aMachine([]),
     given: { name: 'Not A Name' },
     want: [/the name "Not A Name" is not valid for a VM/],
   },
-  'a claim for a disk that is not there, beside what the formats find': {
+  'a claim for an unknown disk, together with errors of the format': {
     machine: aMachine([aDisk('root', { sizeBytes: undefined })]),
     given: { claims: new Map([['swap', 'mine']]) },
     want: [/--claim names the unknown disk "swap"; the disks are root/, /does not say how large the disk "root" is/],
@@ -143,35 +143,35 @@ const refused: Record<string, { machine: MachineDescription; given?: Partial<Imp
 for (const [title, { machine, given, want }] of Object.entries(refused)) {
   test(`refuses ${title}`, () => {
     const plan = planImport(machine, options(given), { canUpload: true });
-    assert.ok('faults' in plan);
-    assert.equal(plan.faults.length, want.length, plan.faults.join('; '));
-    for (const [i, pattern] of want.entries()) assert.match(plan.faults[i] ?? '', pattern);
+    assert.ok('errors' in plan);
+    assert.equal(plan.errors.length, want.length, plan.errors.join('; '));
+    for (const [i, pattern] of want.entries()) assert.match(plan.errors[i] ?? '', pattern);
   });
 }
 
-test('without files, every disk with content needs a claim', () => {
+test('requires a claim for every disk with content if there are no files', () => {
   const disks = [aDisk('vda', { file: '/images/a.img' }), aDisk('vdb', { file: '/images/b.img' })];
   const plan = planImport(aMachine(disks), options(), { canUpload: false });
-  assert.ok('faults' in plan);
-  assert.deepEqual(plan.faults, [
+  assert.ok('errors' in plan);
+  assert.deepEqual(plan.errors, [
     'the disk vda is "/images/a.img"; name the claim with its content with --claim vda=CLAIM',
     'the disk vdb is "/images/b.img"; name the claim with its content with --claim vdb=CLAIM',
   ]);
 });
 
 const pairs: Record<string, { texts: string[]; want: [string, string][] | RegExp }> = {
-  'none at all': { texts: [], want: [] },
-  'several, also with further signs': {
+  'no pairs': { texts: [], want: [] },
+  'several, with further equals signs in the value': {
     texts: ['root=db-root', 'a=b=c'],
     want: [
       ['root', 'db-root'],
       ['a', 'b=c'],
     ],
   },
-  'no sign': { texts: ['root'], want: /invalid argument .*root.* flag: expected NAME=VALUE/ },
+  'no equals sign': { texts: ['root'], want: /invalid argument .*root.* flag: expected NAME=VALUE/ },
   'no name': { texts: ['=x'], want: /expected NAME=VALUE/ },
   'no value': { texts: ['x='], want: /expected NAME=VALUE/ },
-  'one twice': { texts: ['a=b', 'a=c'], want: /--claim names .*a.* twice/ },
+  'a repeated name': { texts: ['a=b', 'a=c'], want: /--claim names .*a.* twice/ },
 };
 for (const [title, { texts, want }] of Object.entries(pairs)) {
   test(`reads pairs: ${title}`, () => {

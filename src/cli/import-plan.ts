@@ -1,6 +1,6 @@
 /**
- * What an import makes: claims, the VM, and which file becomes the content of which volume. Everything that is wrong is
- * found before anything is made. Pure.
+ * Plans an import: the claims, the VM, and the file for the content of each volume. All errors are found before anything
+ * is created. Pure.
  */
 import { DISK_STREAM_FORMATS, UPLOAD_ANNOTATION, type DiskStreamFormat } from '#api/disk-stream.ts';
 import { STATE_VOLUME } from '#api/persistent-state.ts';
@@ -17,21 +17,21 @@ export interface ImportOptions {
   readonly namespace: string;
   readonly name?: string | undefined;
   readonly storageClass?: string | undefined;
-  /** Of the persistent state, where no class is given. */
+  /** The storage class of the persistent state. Used if no class is given. */
   readonly stateStorageClass?: string | undefined;
-  /** The modes of the claim for the persistent state, as its storage class has them. */
+  /** The access and volume mode of the state claim, from its storage class. */
   readonly stateModes?: StateModes | undefined;
-  /** By disk: claims that have its content already. */
+  /** Claims that already have the content of a disk, by disk name. */
   readonly claims: ReadonlyMap<string, string>;
-  /** By network of the file: `pod`, or a bridge of the node. */
+  /** `pod` or a bridge of the node, by network of the file. */
   readonly networks: ReadonlyMap<string, string>;
-  /** Another machine with the same hardware: no uuid, serial and MAC addresses of the file. */
+  /** True to create a different machine with the same hardware, without uuid, serial and MAC addresses of the file. */
   readonly newIdentity: boolean;
-  /** The persistent state of the file goes to that other machine, too. */
+  /** True to import the persistent state even with a new identity. */
   readonly keepState?: boolean;
 }
 
-/** A file that goes into a volume. */
+/** A file to upload into a volume. */
 export interface Upload {
   readonly volume: string;
   readonly claim: string;
@@ -46,15 +46,15 @@ export interface ImportPlan {
   readonly notes: readonly string[];
 }
 
-/** `canUpload`: whether the files that disks name are at hand; else they need claims. */
+/** `canUpload` is true if the files of disks are available. Otherwise the disks need claims. */
 export function planImport(
   machine: MachineDescription,
   options: ImportOptions,
   { canUpload }: { readonly canUpload: boolean },
-): ImportPlan | { readonly faults: readonly string[] } {
-  const faults = [...nameFaults(machine, options), ...claimFaults(machine, options, canUpload)];
-  const known = options.newIdentity ? withoutIdentity(machine, options) : machine;
-  const leftOut = machine.state?.file !== undefined && known.state?.file === undefined ? [STATE_LEFT] : [];
+): ImportPlan | { readonly errors: readonly string[] } {
+  const errors = [...checkName(machine, options), ...checkClaims(machine, options, canUpload)];
+  const known = options.newIdentity ? removeIdentity(machine, options) : machine;
+  const omitted = machine.state?.file !== undefined && known.state?.file === undefined ? [STATE_OMITTED] : [];
   const name = options.name ?? machine.name;
   const { namespace, storageClass, stateStorageClass, stateModes, claims: claimNames, networks } = options;
   const classes = {
@@ -63,35 +63,37 @@ export function planImport(
     ...(stateModes && { stateModes }),
   };
   try {
-    const made = toManifests(known, { name, namespace, claimNames, networks, ...classes });
-    if (faults.length > 0) return { faults: bounded(faults) };
+    const manifests = toManifests(known, { name, namespace, claimNames, networks, ...classes });
+    if (errors.length > 0) return { errors: bounded(errors) };
     const uploads = [
-      ...machine.disks.flatMap((disk) => uploadOf(disk, made.vm, options)),
-      ...(canUpload ? stateUpload(known, name) : []),
+      ...machine.disks.flatMap((disk) => findUpload(disk, manifests.vm, options)),
+      ...(canUpload ? findStateUpload(known, name) : []),
     ];
     const awaiting = new Set(uploads.map(({ claim }) => claim));
     return {
-      vm: { ...made.vm, metadata: { ...made.vm.metadata, name } },
-      claims: made.claims.map((claim) => (awaiting.has(claim.metadata.name ?? '') ? awaitingUpload(claim) : claim)),
+      vm: { ...manifests.vm, metadata: { ...manifests.vm.metadata, name } },
+      claims: manifests.claims.map((claim) =>
+        awaiting.has(claim.metadata.name ?? '') ? markAwaitingUpload(claim) : claim,
+      ),
       uploads,
-      notes: [...machine.notes, ...made.notes, ...leftOut],
+      notes: [...machine.notes, ...manifests.notes, ...omitted],
     };
   } catch (error) {
     if (!(error instanceof FormatError)) throw error;
-    return { faults: bounded([...new Set([...faults, ...error.faults])]) };
+    return { errors: bounded([...new Set([...errors, ...error.faults])]) };
   }
 }
 
-function nameFaults({ name: ofFile }: MachineDescription, { name = ofFile }: ImportOptions): string[] {
+function checkName({ name: ofFile }: MachineDescription, { name = ofFile }: ImportOptions): string[] {
   return nameErrors('subdomain', name).map((why) => `the name ${quoted(name)} is not valid for a VM: ${why}`);
 }
 
-function claimFaults({ disks }: MachineDescription, { claims }: ImportOptions, canUpload: boolean): string[] {
+function checkClaims({ disks }: MachineDescription, { claims }: ImportOptions, canUpload: boolean): string[] {
   const names = new Map(disks.map((disk) => [disk.name, disk]));
-  const strange = [...claims.keys()].filter((disk) => !names.has(disk));
+  const unknown = [...claims.keys()].filter((disk) => !names.has(disk));
   const left = disks.filter((disk) => needsContent(disk) && !claims.has(disk.name));
   return [
-    ...strange.map(
+    ...unknown.map(
       (disk) => `--claim names the unknown disk ${quoted(disk)}; the disks are ${listText([...names.keys()])}`,
     ),
     ...[...claims]
@@ -112,7 +114,7 @@ function claimFaults({ disks }: MachineDescription, { claims }: ImportOptions, c
 
 const needsContent = ({ file, lun }: DescribedDisk) => file !== undefined && lun === undefined;
 
-function uploadOf(disk: DescribedDisk, { spec }: VirtualMachine, { claims }: ImportOptions): Upload[] {
+function findUpload(disk: DescribedDisk, { spec }: VirtualMachine, { claims }: ImportOptions): Upload[] {
   const { name, file } = disk;
   const format = DISK_STREAM_FORMATS.find((one) => one === disk.format);
   if (!needsContent(disk) || claims.has(name) || file === undefined || format === undefined) return [];
@@ -121,28 +123,28 @@ function uploadOf(disk: DescribedDisk, { spec }: VirtualMachine, { claims }: Imp
   return claim === undefined ? [] : [{ volume: name, claim, file, format }];
 }
 
-function awaitingUpload(claim: PersistentVolumeClaim): PersistentVolumeClaim {
+function markAwaitingUpload(claim: PersistentVolumeClaim): PersistentVolumeClaim {
   const { metadata } = claim;
   return { ...claim, metadata: { ...metadata, annotations: { ...metadata.annotations, [UPLOAD_ANNOTATION]: 'true' } } };
 }
 
-/** What makes it another machine; where its devices are stays. */
-function withoutIdentity(machine: MachineDescription, { keepState }: ImportOptions): MachineDescription {
+/** Removes what identifies the machine. The addresses of devices are kept. */
+function removeIdentity(machine: MachineDescription, { keepState }: ImportOptions): MachineDescription {
   const { uuid: _uuid, serial: _serial, state, ...rest } = machine;
   const kept = keepState === true ? state : state && { tpm: state.tpm, efi: state.efi };
   return { ...rest, ...(kept && { state: kept }), nics: machine.nics.map(({ mac: _mac, ...nic }) => nic) };
 }
 
-/** The keys in a TPM say who a machine is: two that have them are taken for one. */
-const STATE_LEFT =
+/** The keys in a TPM identify a machine, so two machines must not share them. */
+const STATE_OMITTED =
   'the persistent state is not imported, because it is part of the identity; use --keep-state to import it';
 
-function stateUpload({ state }: MachineDescription, vmName: string): Upload[] {
+function findStateUpload({ state }: MachineDescription, vmName: string): Upload[] {
   if (state?.file === undefined) return [];
   return [{ volume: STATE_VOLUME, claim: stateClaimFor(vmName), file: state.file, format: 'raw' }];
 }
 
-/** `disk=claim` and `network=bridge`. Returns what is wrong as a text. */
+/** Parses `disk=claim` and `network=bridge`. Returns an error message if one is invalid. */
 export function parsePairs(flag: string, texts: readonly string[]): ReadonlyMap<string, string> | string {
   const pairs = new Map<string, string>();
   for (const text of texts) {

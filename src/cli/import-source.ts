@@ -1,7 +1,7 @@
-/** An OVF with the files beside it, or an OVA with the files in it: read and checked whole before anything is done. */
+/** Opens an OVF with its files, or an OVA that contains them. Everything is read and checked before it is used. */
 import { dirname, join } from 'node:path';
 import { CommandError } from '#cli/flags.ts';
-import { fileSize, readChunks, readWhole } from '#cli/local-files.ts';
+import { fileSize, readChunks, readLocalFile } from '#cli/local-files.ts';
 import { bounded, FormatError } from '#formats/faults.ts';
 import type { MachineDescription } from '#formats/machine.ts';
 import { fileFault, missingFiles } from '#formats/ova/file-fault.ts';
@@ -17,43 +17,43 @@ export interface SourceFile {
 export interface ImportSource {
   readonly machine: MachineDescription;
   readonly notes: readonly string[];
-  /** The content of these files, each once and in an order of its own choice. To be read before the next is asked for. */
+  /** Yields the content of these files, each once, in any order. Read each content before you request the next file. */
   files(wanted: ReadonlySet<string>): AsyncIterable<SourceFile & { readonly content: AsyncIterable<Uint8Array> }>;
 }
 
-/** `claimed`: disks whose files nobody needs. Throws CommandError with everything that is wrong. */
+/** Opens the source. The files of `claimed` disks are not needed. Throws CommandError with all errors. */
 export async function openImport(path: string, claimed: ReadonlySet<string>): Promise<ImportSource> {
   try {
     return /\.ova$/i.test(path) ? await openOva(path, claimed) : await openOvf(path, claimed);
   } catch (error) {
     if (!(error instanceof FormatError)) throw error;
-    throw refused(path, error.faults, error);
+    throw importError(path, error.faults, error);
   }
 }
 
-/** One line for each fault. */
-export function refused(path: string, faults: readonly string[], cause?: unknown): CommandError {
-  const lines = bounded(faults).map((fault) => `  ${fault}`);
+/** Returns an error with one line for each reason. */
+export function importError(path: string, reasons: readonly string[], cause?: unknown): CommandError {
+  const lines = bounded(reasons).map((reason) => `  ${reason}`);
   return new CommandError([`Cannot import ${path}:`, ...lines].join('\n'), cause === undefined ? {} : { cause });
 }
 
 async function openOva(path: string, claimed: ReadonlySet<string>): Promise<ImportSource> {
   await fileSize(path);
   let machine: MachineDescription | undefined;
-  const [notes, faults, names]: [string[], string[], Set<string>] = [[], [], new Set()];
-  // To its end: the manifest may be the last thing in it.
+  const [notes, errors, names]: [string[], string[], Set<string>] = [[], [], new Set()];
+  // The archive is read to its end, because the manifest may be last.
   for await (const part of readOva(readChunks(path))) {
     if (part.kind === 'descriptor') machine = readOvf(part.content);
     else if (part.kind === 'note') notes.push(part.text);
     else {
       names.add(part.name);
-      const fault = machine && fileFault(machine, part);
-      if (fault !== undefined) faults.push(fault);
+      const error = machine && fileFault(machine, part);
+      if (error !== undefined) errors.push(error);
     }
   }
-  if (machine === undefined) throw refused(path, ['it contains no machine']);
-  faults.push(...missingOf(machine, names, claimed, 'it is not in the archive'));
-  if (faults.length > 0) throw refused(path, faults);
+  if (machine === undefined) throw importError(path, ['it contains no machine']);
+  errors.push(...findMissingFiles(machine, names, claimed, 'it is not in the archive'));
+  if (errors.length > 0) throw importError(path, errors);
   return { machine, notes, files: (wanted) => filesOfOva(path, wanted) };
 }
 
@@ -64,9 +64,9 @@ async function* filesOfOva(path: string, wanted: ReadonlySet<string>) {
 }
 
 async function openOvf(path: string, claimed: ReadonlySet<string>): Promise<ImportSource> {
-  const machine = readOvf(await readWhole(path, XML_LIMITS.bytes));
+  const machine = readOvf(await readLocalFile(path, XML_LIMITS.bytes));
   const sizes = new Map<string, number>();
-  const [faults, names]: [string[], Set<string>] = [[], new Set()];
+  const [errors, names]: [string[], Set<string>] = [[], new Set()];
   const disks = machine.disks.filter(({ name }) => !claimed.has(name));
   for (const { file } of [...disks, { file: machine.state?.file }]) {
     if (file === undefined) continue;
@@ -74,11 +74,11 @@ async function openOvf(path: string, claimed: ReadonlySet<string>): Promise<Impo
     if (size === undefined) continue;
     names.add(file);
     sizes.set(file, size);
-    const fault = fileFault(machine, { name: file, size });
-    if (fault !== undefined) faults.push(fault);
+    const error = fileFault(machine, { name: file, size });
+    if (error !== undefined) errors.push(error);
   }
-  faults.push(...missingOf(machine, names, claimed, 'it is not in the directory of the OVF'));
-  if (faults.length > 0) throw refused(path, faults);
+  errors.push(...findMissingFiles(machine, names, claimed, 'it is not in the directory of the OVF'));
+  if (errors.length > 0) throw importError(path, errors);
   return { machine, notes: [], files: (wanted) => filesBeside(path, wanted, sizes) };
 }
 
@@ -88,7 +88,7 @@ async function* filesBeside(path: string, wanted: ReadonlySet<string>, sizes: Re
   }
 }
 
-function missingOf(
+function findMissingFiles(
   machine: MachineDescription,
   names: ReadonlySet<string>,
   claimed: ReadonlySet<string>,

@@ -1,60 +1,61 @@
-/** What pause, unpause, soft-reboot and reset share: one verb of an instance, named by itself or through its VM. */
+/** Shared by pause, unpause, soft-reboot and reset: sends a verb to an instance, which is named directly or by its VM. */
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { CommandError } from '#cli/flags.ts';
 import { messageOf } from '#cli/message-of.ts';
-import { objectPath, verbPath } from '#cli/verb-path.ts';
+import { vmPath, verbPath } from '#cli/verb-path.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { isRecord } from '#kube/meta.ts';
 
-export interface InstanceVerb {
-  /** As the API has it, and as the user says it. */
+export interface InstanceCommandVerb {
+  /** The verb of the API. */
   readonly verb: 'pause' | 'unpause' | 'softreboot' | 'reset';
-  readonly said: 'pause' | 'unpause' | 'soft-reboot' | 'reset';
-  /** `Error <doing> VirtualMachineInstance`. */
-  readonly doing: 'pausing' | 'unpausing' | 'soft rebooting' | 'resetting';
+  /** The verb in messages. */
+  readonly word: 'pause' | 'unpause' | 'soft-reboot' | 'reset';
+  /** Used in `Error <gerund> VirtualMachineInstance`. */
+  readonly gerund: 'pausing' | 'unpausing' | 'soft rebooting' | 'resetting';
 }
 
-/** The first argument of pause and unpause. Throws CommandError. */
-export function namedKind(word: string): 'vm' | 'vmi' {
+/** Parses the first argument of pause and unpause. Throws CommandError. */
+export function parseKindWord(word: string): 'vm' | 'vmi' {
   const kind = word.toLowerCase();
   if (/^(?:vms?|virtualmachines?)$/.test(kind)) return 'vm';
   if (/^(?:vmis?|virtualmachineinstances?)$/.test(kind)) return 'vmi';
   throw new CommandError(`unsupported resource type ${JSON.stringify(word)}; expected vm or vmi`);
 }
 
-/** The line that tells of success. Throws CommandError. */
-export async function askInstance(
+/** Sends the verb and returns the message of success. Throws CommandError. */
+export async function sendInstanceVerb(
   api: ApiConnection,
-  { verb, said, doing }: InstanceVerb,
+  { verb, word, gerund }: InstanceCommandVerb,
   name: string,
   body: object,
 ): Promise<string> {
   try {
     await api.put(verbPath('virtualmachineinstances', api.namespace, name, verb), body);
   } catch (cause) {
-    throw new CommandError(`Error ${doing} VirtualMachineInstance ${name}: ${messageOf(cause)}`, { cause });
+    throw new CommandError(`Error ${gerund} VirtualMachineInstance ${name}: ${messageOf(cause)}`, { cause });
   }
-  return `VMI ${name} was scheduled to ${said}`;
+  return `VMI ${name} was scheduled to ${word}`;
 }
 
-/** Like askInstance, for a VM, with what the VM says about a missing instance. */
-export async function askInstanceOfVm(
+/** Like sendInstanceVerb, for the instance of a VM. The error explains why there is no instance. */
+export async function sendInstanceVerbOfVm(
   api: ApiConnection,
-  verb: InstanceVerb,
+  verb: InstanceCommandVerb,
   name: string,
   body: object,
 ): Promise<string> {
   let vm: unknown;
   try {
-    vm = await api.get(objectPath('virtualmachines', api.namespace, name));
+    vm = await api.get(vmPath('virtualmachines', api.namespace, name));
   } catch (cause) {
     throw new CommandError(`Error getting VirtualMachine ${name}: ${messageOf(cause)}`, { cause });
   }
   try {
-    return await askInstance(api, verb, name, body);
+    return await sendInstanceVerb(api, verb, name, body);
   } catch (error) {
     if (!(error instanceof CommandError) || !isApiError(error.cause, 'NotFound')) throw error;
-    const what = `Error ${verb.doing} VirtualMachineInstance ${name}`;
+    const what = `Error ${verb.gerund} VirtualMachineInstance ${name}`;
     const why = isHalted(vm) ? `. VirtualMachine ${name} is not set to run` : ' was not found';
     throw new CommandError(what + why, { cause: error });
   }

@@ -1,4 +1,4 @@
-/** Files of the user: read in chunks, and written whole or not at all. */
+/** Reads and writes files of the user. Files are read in chunks and written atomically. */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { access, open, rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
@@ -6,13 +6,13 @@ import { pipeline } from 'node:stream/promises';
 import { CommandError } from '#cli/flags.ts';
 import { messageOf } from '#cli/message-of.ts';
 
-/** Gets its name when all of it is there. Throws CommandError; nothing of it is left then. */
-export async function writeWhole(
+/** Writes a file, which gets its name when it is complete. Throws CommandError and leaves no partial file behind. */
+export async function writeLocalFile(
   path: string,
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   { force }: { readonly force: boolean },
 ): Promise<void> {
-  if (!force && (await isThere(path)))
+  if (!force && (await exists(path)))
     throw new CommandError(`Cannot write ${path}: it already exists; use --force to overwrite it`);
   const partial = `${path}.part`;
   try {
@@ -26,8 +26,8 @@ export async function writeWhole(
   }
 }
 
-/** Throws CommandError for what is no file, or longer. */
-export async function readWhole(path: string, maxBytes: number): Promise<Buffer> {
+/** Reads a file. Throws CommandError if it is not a file or larger than `maxBytes`. */
+export async function readLocalFile(path: string, maxBytes: number): Promise<Buffer> {
   const bytes = await fileSize(path);
   if (bytes > maxBytes) throw new CommandError(`Cannot read ${path}: it has ${bytes} bytes; the limit is ${maxBytes}`);
   const pieces: Buffer[] = [];
@@ -35,7 +35,7 @@ export async function readWhole(path: string, maxBytes: number): Promise<Buffer>
   return Buffer.concat(pieces);
 }
 
-/** Throws CommandError for what is no file. */
+/** Returns the size of a file. Throws CommandError if it is not a file. */
 export async function fileSize(path: string): Promise<number> {
   try {
     await using file = await open(path, 'r');
@@ -53,7 +53,7 @@ export function readChunks(path: string): AsyncIterable<Buffer> {
   return createReadStream(path, { highWaterMark: 256 * 1024 });
 }
 
-async function isThere(path: string): Promise<boolean> {
+async function exists(path: string): Promise<boolean> {
   try {
     await access(path);
     return true;

@@ -1,26 +1,26 @@
-/** The `virtctl` program; also `kubectl virt`, by the name under which kubectl finds it (kubectl-virt). */
+/** The `virtctl` program. kubectl finds it as kubectl-virt and runs it as `kubectl virt`. */
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { createPrograms } from '#cli/programs.ts';
 import { runVirtctl } from '#cli/run.ts';
 import { systemClock } from '#lib/clock.ts';
 
-// A reader that has seen enough and closes the pipe is no fault of ours.
+// A reader that closes the pipe early is not an error.
 process.stdout.on('error', () => {});
 
-// As long as a command waits for it, that is what a signal does; otherwise it ends us as ever.
+// Handles signals only while a command waits for them. Otherwise a signal ends the process.
 const untilInterrupted = () =>
   new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve());
   });
 
 const launcher = process.env['VIRTCTL_LAUNCHER'];
-// The launcher tells, since the name is lost on the way to node.
+// Set by the launcher, because node does not know the name under which it was called.
 const name = process.env['VIRTCTL_CALLED_AS'] ?? 'virtctl';
 const argv = process.argv.slice(2);
 
 const code = await runVirtctl({
-  // kubectl asks a program of this name for what can stand after `kubectl virt`.
+  // kubectl calls a program with this name for the completions of `kubectl virt`.
   argv: name.startsWith('kubectl_complete-') ? ['__complete', ...argv] : argv,
   program: name.startsWith('kubectl-') ? 'kubectl virt' : 'virtctl',
   env: process.env,
@@ -35,5 +35,5 @@ const code = await runVirtctl({
   untilInterrupted,
 });
 process.exitCode = code;
-// An input that nobody reads any more would keep the program waiting.
+// An open input would keep the process alive.
 process.stdin.destroy();

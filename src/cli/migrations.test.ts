@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { aMigration } from '#api/validation/testing/valid-objects.ts';
-import { arrivalLine, followMigration, migrationsOf, progressLine, type Migration } from '#cli/migrations.ts';
+import { resultLine, followMigration, listMigrations, progressLine, type ListedMigration } from '#cli/migrations.ts';
 import { notFound } from '#kube/api-error.ts';
 
 const MIB = 1024 ** 2;
 const TYPE = { group: 'kubevirt.io', plural: 'virtualmachineinstancemigrations' };
-const migration = (patch: object) => aMigration(patch) as Migration;
+const migration = (patch: object) => aMigration(patch) as ListedMigration;
 const at = (status: object | undefined) => migration(status === undefined ? {} : { status });
 const copying = (done: number) => ({
   phase: 'Running',
@@ -30,14 +30,14 @@ const lines: Record<string, object | undefined> = {
 };
 for (const [want, status] of Object.entries(lines)) test(want, () => assert.equal(progressLine(at(status)), want));
 
-test('what became of it', () => {
+test('renders the result of a migration', () => {
   const migrationState = { sourceNode: 'node-1', targetNode: 'node-2' };
-  assert.equal(arrivalLine('db', at({ migrationState })), 'VM db migrated from node-1 to node-2');
+  assert.equal(resultLine('db', at({ migrationState })), 'VM db migrated from node-1 to node-2');
   const status = { migrationState, migrationProgress: { downtimeMs: 35 } };
-  assert.equal(arrivalLine('db', at(status)), 'VM db migrated from node-1 to node-2; downtime 35 ms');
+  assert.equal(resultLine('db', at(status)), 'VM db migrated from node-1 to node-2; downtime 35 ms');
 });
 
-test('those of a VM are found, newest first', async () => {
+test('lists the migrations of a VM, newest first', async () => {
   const items = ['2026-01-01', '2026-01-03', '2026-01-02'].map((day, i) =>
     migration({ metadata: { name: `m${i}`, creationTimestamp: `${day}T00:00:00Z` } }),
   );
@@ -49,22 +49,22 @@ test('those of a VM are found, newest first', async () => {
       return { items: [...items, migration({ metadata: { name: 'x' }, spec: { vmiName: 'web' } })], metadata: {} };
     },
   };
-  const found = await migrationsOf(api, 'db', () => {});
+  const found = await listMigrations(api, 'db', () => {});
   assert.deepEqual(
     found.map(({ metadata }) => metadata.name),
     ['m1', 'm2', 'm0'],
   );
-  await migrationsOf(api, 'x'.repeat(64), () => {});
+  await listMigrations(api, 'x'.repeat(64), () => {});
   const base = '/apis/kubevirt.io/v1/namespaces/golden/virtualmachineinstancemigrations?limit=500';
-  // A name that fits into no label is looked for among all.
+  // A name that is too long for a label is found among all migrations.
   assert.deepEqual(asked, [`${base}&labelSelector=kubevirt.io%2Fvmi-name%3Ddb`, base]);
 });
 
-describe('following one', () => {
-  /** Each look a second later; the last state stays. */
+describe('following a migration', () => {
+  /** Returns the states one by one, a second apart; the last one stays. */
   async function follow(...states: (object | 'gone')[]) {
-    let [looks, now] = [0, 0];
-    const said: string[] = [];
+    let [polls, now] = [0, 0];
+    const reported: string[] = [];
     const clock = {
       now: () => now,
       elapsed: () => now,
@@ -75,23 +75,26 @@ describe('following one', () => {
       },
     };
     const get = async () => {
-      const state = states[Math.min(looks++, states.length - 1)]!;
+      const state = states[Math.min(polls++, states.length - 1)]!;
       if (state === 'gone') throw notFound(TYPE, 'm1');
       return at(state);
     };
-    const options = { clock, say: (line: string) => void said.push(line) };
+    const options = { clock, report: (line: string) => void reported.push(line) };
     try {
-      return { end: (await followMigration({ namespace: 'golden', get }, 'db', 'm1', options)).status?.phase, said };
+      return {
+        end: (await followMigration({ namespace: 'golden', get }, 'db', 'm1', options)).status?.phase,
+        reported,
+      };
     } catch (error) {
-      return { end: String(error), said };
+      return { end: String(error), reported };
     }
   }
 
-  test('each phase is told of, and the progress within one now and then', async () => {
+  test('reports each phase, and progress within a phase at intervals', async () => {
     const running = [0, 64, 128, 192, 256, 320, 384].map(copying);
-    const { end, said } = await follow({}, { phase: 'Scheduling' }, ...running, { phase: 'Succeeded' });
+    const { end, reported } = await follow({}, { phase: 'Scheduling' }, ...running, { phase: 'Succeeded' });
     assert.equal(end, 'Succeeded');
-    assert.deepEqual(said, [
+    assert.deepEqual(reported, [
       'migration m1: Pending',
       'migration m1: Scheduling',
       'migration m1: Running, 0 B of 512.0 MiB, 64.0 MiB/s',
@@ -99,22 +102,22 @@ describe('following one', () => {
     ]);
   });
 
-  test('one that stands still is told of once', async () => {
+  test('reports an unchanged state once', async () => {
     const waits = { phase: 'Pending', message: 'no node' };
-    const { said } = await follow(...Array.from({ length: 20 }, () => waits), { phase: 'Succeeded' });
-    assert.deepEqual(said, ['migration m1: Pending (no node)']);
+    const { reported } = await follow(...Array.from({ length: 20 }, () => waits), { phase: 'Succeeded' });
+    assert.deepEqual(reported, ['migration m1: Pending (no node)']);
   });
 
   const ends: Record<string, { state: object | 'gone'; want: string }> = {
-    'one that failed says why': {
+    'reports why a migration failed': {
       state: { phase: 'Failed', message: 'm', migrationState: { failureReason: 'the guest is too busy' } },
       want: 'CommandError: Migration m1 of VM db failed: the guest is too busy',
     },
-    'one that failed before it began': {
+    'reports a migration that failed before it began': {
       state: { phase: 'Failed', message: 'no node fits' },
       want: 'CommandError: Migration m1 of VM db failed: no node fits',
     },
-    'one that somebody took away': {
+    'reports a migration that was deleted': {
       state: 'gone',
       want: 'CommandError: Migration m1 of VM db was canceled',
     },

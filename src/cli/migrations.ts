@@ -1,4 +1,4 @@
-/** The migrations of one VM: finding them, and telling of one until it is over. */
+/** Lists the migrations of one VM, and reports the progress of a migration until it ends. */
 import { VMI_NAME_LABEL } from '#api/names.ts';
 import {
   isFinalPhase,
@@ -7,8 +7,8 @@ import {
 } from '#api/virtual-machine-instance-migration/kind.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { CommandError } from '#cli/flags.ts';
-import { keepWaiting } from '#cli/keep-waiting.ts';
-import { listAll } from '#cli/list-all.ts';
+import { sleepAlive } from '#cli/sleep-alive.ts';
+import { listCollection } from '#cli/list-collection.ts';
 import { bytesText, type ProgressOptions } from '#cli/progress.ts';
 import { findObject } from '#cli/vm-objects.ts';
 import { collectionPath } from '#client/resource-path.ts';
@@ -16,34 +16,34 @@ import type { Stored } from '#kube/meta.ts';
 import { labelValueErrors } from '#kube/names.ts';
 
 const TYPE = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
-const LOOK_EVERY_MS = 1000;
-/** Within one phase. */
-const TELL_EVERY_MS = 5000;
+const POLL_INTERVAL_MS = 1000;
+/** The interval of progress lines within one phase. */
+const REPORT_INTERVAL_MS = 5000;
 
 type Api = Pick<ApiConnection, 'get' | 'namespace'>;
-export type Migration = Stored<VirtualMachineInstanceMigration>;
+export type ListedMigration = Stored<VirtualMachineInstanceMigration>;
 
-/** Newest first, ended ones included. */
-export async function migrationsOf(api: Api, vm: string, say: (line: string) => void): Promise<Migration[]> {
+/** Returns all migrations of a VM, newest first, including those that ended. */
+export async function listMigrations(api: Api, vm: string, report: (line: string) => void): Promise<ListedMigration[]> {
   const path = collectionPath(TYPE, api.namespace);
-  // Names may be longer than labels: then it is not labelled, and looked for among all.
-  const few = labelValueErrors(vm).length === 0 ? { labelSelector: `${VMI_NAME_LABEL}=${vm}` } : {};
+  // A name that is too long for a label is not labelled; then all migrations are listed.
+  const selector = labelValueErrors(vm).length === 0 ? { labelSelector: `${VMI_NAME_LABEL}=${vm}` } : {};
   const pick = (object: unknown) => {
-    const migration = object as Migration;
+    const migration = object as ListedMigration;
     return migration.spec.vmiName === vm ? migration : undefined;
   };
-  const found = await listAll(api, { path, ...few }, pick, say);
+  const found = await listCollection(api, { path, ...selector }, pick, report);
   return found.toSorted((a, b) => b.metadata.creationTimestamp.localeCompare(a.metadata.creationTimestamp));
 }
 
-/** Tells of a migration until it has succeeded, and gives it as it is then. Throws CommandError where it does not. */
+/** Reports the progress of a migration and returns it once it has succeeded. Throws CommandError if it fails. */
 export async function followMigration(
   api: Api,
   vm: string,
   name: string,
-  { clock, say }: ProgressOptions,
-): Promise<Migration> {
-  let told: { readonly phase: string; readonly line: string; readonly at: number } | undefined;
+  { clock, report }: ProgressOptions,
+): Promise<ListedMigration> {
+  let reported: { readonly phase: string; readonly line: string; readonly at: number } | undefined;
   for (;;) {
     const migration = await findObject(api, TYPE, name);
     if (migration === undefined) throw new CommandError(`Migration ${name} of VM ${vm} was canceled`);
@@ -51,21 +51,21 @@ export async function followMigration(
     if (phase === 'Succeeded') return migration;
     if (isFinalPhase(phase)) throw new CommandError(`Migration ${name} of VM ${vm} failed: ${reasonOf(migration)}`);
     const [line, now] = [progressLine(migration), clock.elapsed()];
-    const isDue = told === undefined || told.phase !== phase || now - told.at >= TELL_EVERY_MS;
-    if (isDue && told?.line !== line) {
-      told = { phase, line, at: now };
-      say(line);
+    const isDue = reported === undefined || reported.phase !== phase || now - reported.at >= REPORT_INTERVAL_MS;
+    if (isDue && reported?.line !== line) {
+      reported = { phase, line, at: now };
+      report(line);
     }
-    await keepWaiting(clock, LOOK_EVERY_MS);
+    await sleepAlive(clock, POLL_INTERVAL_MS);
   }
 }
 
-function reasonOf({ status }: Migration): string {
+function reasonOf({ status }: ListedMigration): string {
   return status?.migrationState?.failureReason || status?.message || 'no reason given';
 }
 
-/** `migration db-x: Running, 512.0 MiB of 2.0 GiB, 96.0 MiB/s`. */
-export function progressLine({ metadata, status }: Migration): string {
+/** Renders `migration db-x: Running, 512.0 MiB of 2.0 GiB, 96.0 MiB/s`. */
+export function progressLine({ metadata, status }: ListedMigration): string {
   const { phase = 'Pending', message, migrationProgress: progress } = status ?? {};
   const { dataTotalBytes: total, dataProcessedBytes: done = 0, bytesPerSecond: rate } = progress ?? {};
   return [
@@ -75,8 +75,8 @@ export function progressLine({ metadata, status }: Migration): string {
   ].join(', ');
 }
 
-/** What became of one that has succeeded. */
-export function arrivalLine(vm: string, { status }: Migration): string {
+/** Renders the result of a migration that has succeeded. */
+export function resultLine(vm: string, { status }: ListedMigration): string {
   const { sourceNode, targetNode } = status?.migrationState ?? {};
   const { downtimeMs } = status?.migrationProgress ?? {};
   const pause = downtimeMs === undefined ? '' : `; downtime ${downtimeMs} ms`;

@@ -1,4 +1,4 @@
-/** `-o json|yaml`, for commands that have a text of their own without it. */
+/** The flag `-o json|yaml`, for commands that print text without it. */
 import { stringify } from 'yaml';
 import { CommandError, textFlag } from '#cli/flags.ts';
 
@@ -9,20 +9,20 @@ export const outputFlag = textFlag(
   'string',
 );
 
-/** Throws CommandError, in kubectl's words. */
-export function outputFormat(text: string | undefined): OutputFormat {
+/** Throws CommandError with kubectl's message. */
+export function parseOutputFormat(text: string | undefined): OutputFormat {
   if (text === undefined || text === 'json' || text === 'yaml') return text;
   throw new CommandError(
     `unable to match a printer suitable for the output format ${JSON.stringify(text)}, expected json or yaml`,
   );
 }
 
-/** Without the newline at its end. */
+/** Renders a value without a newline at the end. */
 export function formatValue(value: unknown, format: NonNullable<OutputFormat>): string {
   return format === 'json' ? JSON.stringify(value, undefined, 4) : toYaml(value).trimEnd();
 }
 
-/** As kubectl writes it: long texts stay on their line, nothing is an alias of anything. */
+/** Renders YAML like kubectl: long texts are not wrapped, and there are no aliases. */
 export function toYaml(value: unknown): string {
   return stringify(value, { lineWidth: 0, aliasDuplicateObjects: false });
 }

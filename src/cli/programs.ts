@@ -1,4 +1,4 @@
-/** Other programs of the user's machine: viewers, ssh. */
+/** Runs other programs of the user's machine, such as ssh and VNC viewers. */
 import { spawn } from 'node:child_process';
 import { constants as files } from 'node:fs';
 import { access } from 'node:fs/promises';
@@ -8,11 +8,11 @@ import { CommandError } from '#cli/flags.ts';
 import { messageOf } from '#cli/message-of.ts';
 
 export interface Programs {
-  /** As the system finds it in PATH; a path is looked at itself. Undefined where there is none. */
+  /** Returns the path of a program in PATH, or of a path itself; undefined if it does not exist. */
   find(name: string): Promise<string | undefined>;
-  /** With our terminal as its own; its exit code, 128 and more for a signal. Throws CommandError where it cannot start. */
+  /** Runs a program in this terminal and returns its exit code; 128 + n for signal n. Throws CommandError if it cannot start. */
   run(path: string, args: readonly string[], options?: { readonly signal?: AbortSignal }): Promise<number>;
-  /** The words that call virtctl again. */
+  /** The command that runs virtctl again. */
   readonly self: readonly string[];
   readonly platform: NodeJS.Platform;
 }
@@ -40,8 +40,8 @@ export function createPrograms(path: string | undefined, self: readonly string[]
   };
 }
 
-/** Throws CommandError where there is none of that name. */
-export async function needProgram(programs: Programs, name: string): Promise<string> {
+/** Returns the path of a program. Throws CommandError if it does not exist. */
+export async function requireProgram(programs: Programs, name: string): Promise<string> {
   const path = await programs.find(name);
   if (path === undefined) throw new CommandError(`could not find ${name} in $PATH: install it, or add it to PATH`);
   return path;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bytesText, withProgress } from '#cli/progress.ts';
+import { bytesText, reportProgress } from '#cli/progress.ts';
 
 const texts: Record<string, number> = {
   '0 B': 0,
@@ -12,10 +12,10 @@ const texts: Record<string, number> = {
 };
 for (const [want, bytes] of Object.entries(texts)) test(want, () => assert.equal(bytesText(bytes), want));
 
-test('a transfer is told of at its ends, and now and then between', async () => {
+test('reports a transfer at start and end, and at intervals', async () => {
   let now = 0;
   const clock = { now: () => 0, elapsed: () => now, after: () => () => {} };
-  const said: string[] = [];
+  const reported: string[] = [];
   async function* chunks() {
     for (let i = 0; i < 4; i++) {
       now += 3000;
@@ -23,9 +23,12 @@ test('a transfer is told of at its ends, and now and then between', async () => 
     }
   }
   let bytes = 0;
-  for await (const chunk of withProgress('disk a', 4096, chunks(), { clock, say: (line) => void said.push(line) })) {
+  for await (const chunk of reportProgress('disk a', 4096, chunks(), {
+    clock,
+    report: (line) => void reported.push(line),
+  })) {
     bytes += chunk.length;
   }
   assert.equal(bytes, 4096);
-  assert.deepEqual(said, ['disk a: 4.0 KiB', 'disk a: 2.0 KiB of 4.0 KiB (50%), 341 B/s', 'disk a: done, 341 B/s']);
+  assert.deepEqual(reported, ['disk a: 4.0 KiB', 'disk a: 2.0 KiB of 4.0 KiB (50%), 341 B/s', 'disk a: done, 341 B/s']);
 });

@@ -1,37 +1,39 @@
 /** Reports the progress of a transfer: a line at the start, one every few seconds, and one at the end. */
 import type { Clock } from '#lib/clock.ts';
 
-const EVERY_MS = 5000;
+const REPORT_INTERVAL_MS = 5000;
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 
 export interface ProgressOptions {
   /** The bytes already transferred. */
   readonly from?: number;
   readonly clock: Clock;
-  readonly say: (line: string) => void;
+  readonly report: (line: string) => void;
 }
 
 /** Passes the chunks through and reports progress. */
-export async function* withProgress(
+export async function* reportProgress(
   what: string,
   size: number,
   chunks: AsyncIterable<Uint8Array>,
-  { clock, say, from = 0 }: ProgressOptions,
+  { clock, report, from = 0 }: ProgressOptions,
 ): AsyncGenerator<Uint8Array> {
   const beganAt = clock.elapsed();
   let [bytes, saidAt] = [from, beganAt];
-  say(from === 0 ? `${what}: ${bytesText(size)}` : `${what}: resuming at ${bytesText(from)} of ${bytesText(size)}`);
+  report(from === 0 ? `${what}: ${bytesText(size)}` : `${what}: resuming at ${bytesText(from)} of ${bytesText(size)}`);
   for await (const chunk of chunks) {
     bytes += chunk.length;
     const now = clock.elapsed();
-    if (now - saidAt >= EVERY_MS && bytes < size) {
+    if (now - saidAt >= REPORT_INTERVAL_MS && bytes < size) {
       saidAt = now;
       const percent = Math.floor((bytes / size) * 100);
-      say(`${what}: ${bytesText(bytes)} of ${bytesText(size)} (${percent}%), ${rateText(bytes - from, now - beganAt)}`);
+      report(
+        `${what}: ${bytesText(bytes)} of ${bytesText(size)} (${percent}%), ${rateText(bytes - from, now - beganAt)}`,
+      );
     }
     yield chunk;
   }
-  say(`${what}: done, ${rateText(bytes - from, clock.elapsed() - beganAt)}`);
+  report(`${what}: done, ${rateText(bytes - from, clock.elapsed() - beganAt)}`);
 }
 
 export function bytesText(bytes: number): string {

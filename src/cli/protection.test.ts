@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  protecting,
-  summaryOf,
-  targetOf,
-  UNPROTECTING,
-  vmNameOf,
-  type Target,
-  type TargetWords,
+  buildProtectChange,
+  protectionSummary,
+  parseProtectionTarget,
+  UNPROTECT_CHANGE,
+  vmKeyOf,
+  type ProtectionTarget,
+  type TargetArguments,
 } from '#cli/protection.ts';
 
 const LABEL = 'kubevirt.io/vm-delete-protection';
@@ -15,33 +15,33 @@ const REASON = 'selfsame.io/delete-protection-reason';
 const labels = { [LABEL]: 'true' };
 
 const patches: Record<string, { reason?: string; want: object }> = {
-  'no reason leaves an earlier one alone': { want: { metadata: { labels } } },
-  'a reason is written beside the label': {
+  'keeps an existing reason if none is given': { want: { metadata: { labels } } },
+  'writes a reason with the label': {
     reason: 'holds the ledger',
     want: { metadata: { labels, annotations: { [REASON]: 'holds the ledger' } } },
   },
-  'an empty reason removes an earlier one': {
+  'removes an existing reason if it is empty': {
     reason: '',
     want: { metadata: { labels, annotations: { [REASON]: null } } },
   },
-  'the longest reason': {
+  'accepts a reason of maximum length': {
     reason: 'x'.repeat(1024),
     want: { metadata: { labels, annotations: { [REASON]: 'x'.repeat(1024) } } },
   },
 };
 for (const [title, { reason, want }] of Object.entries(patches)) {
-  test(title, () => assert.deepEqual(protecting(reason).patch, want));
+  test(title, () => assert.deepEqual(buildProtectChange(reason).patch, want));
 }
 
-test('a longer reason is refused', () => {
-  assert.throws(() => protecting('x'.repeat(1025)), {
+test('refuses a longer reason', () => {
+  assert.throws(() => buildProtectChange('x'.repeat(1025)), {
     name: 'CommandError',
     message: 'Cannot use --reason: it has 1025 characters; expected at most 1024',
   });
 });
 
-test('unprotecting removes the label and nothing else', () => {
-  assert.deepEqual(UNPROTECTING.patch, { metadata: { labels: { [LABEL]: null } } });
+test('unprotect removes only the label', () => {
+  assert.deepEqual(UNPROTECT_CHANGE.patch, { metadata: { labels: { [LABEL]: null } } });
 });
 
 const answers: Record<string, { vm: unknown; protect: string | undefined; unprotect: string | undefined }> = {
@@ -64,30 +64,33 @@ const answers: Record<string, { vm: unknown; protect: string | undefined; unprot
 };
 for (const [title, { vm, protect, unprotect }] of Object.entries(answers)) {
   test(`the answer is ${title}`, () => {
-    assert.deepEqual([protecting('why').complaint(vm), UNPROTECTING.complaint(vm)], [protect, unprotect]);
+    assert.deepEqual(
+      [buildProtectChange('why').findFailure(vm), UNPROTECT_CHANGE.findFailure(vm)],
+      [protect, unprotect],
+    );
   });
 }
 
-const words = (given: Partial<TargetWords>): TargetWords => ({
+const words = (given: Partial<TargetArguments>): TargetArguments => ({
   args: [],
   selector: undefined,
   allNamespaces: false,
   namespace: undefined,
   ...given,
 });
-const targets: Record<string, { given: Partial<TargetWords>; want: Target }> = {
+const targets: Record<string, { given: Partial<TargetArguments>; want: ProtectionTarget }> = {
   'a name': { given: { args: ['db'], namespace: 'lab' }, want: { name: 'db' } },
-  'a selector': { given: { selector: 'tier=db' }, want: { selector: 'tier=db', everywhere: false } },
-  'a selector everywhere': {
+  'a selector': { given: { selector: 'tier=db' }, want: { selector: 'tier=db', allNamespaces: false } },
+  'a selector in all namespaces': {
     given: { selector: 'tier=db', allNamespaces: true },
-    want: { selector: 'tier=db', everywhere: true },
+    want: { selector: 'tier=db', allNamespaces: true },
   },
 };
 for (const [title, { given, want }] of Object.entries(targets)) {
-  test(`takes ${title}`, () => assert.deepEqual(targetOf(words(given)), want));
+  test(`takes ${title}`, () => assert.deepEqual(parseProtectionTarget(words(given)), want));
 }
 
-const refused: Record<string, { given: Partial<TargetWords>; message: string | RegExp }> = {
+const refused: Record<string, { given: Partial<TargetArguments>; message: string | RegExp }> = {
   nothing: { given: {}, message: 'expected the name of a VM, or --selector' },
   'an empty name': { given: { args: [''] }, message: 'expected the name of a VM, or --selector' },
   'a name and a selector': {
@@ -96,7 +99,7 @@ const refused: Record<string, { given: Partial<TargetWords>; message: string | R
   },
   'an empty selector': { given: { selector: '' }, message: '--selector is empty' },
   'a selector of spaces': { given: { selector: '  ' }, message: '--selector is empty' },
-  'a selector that is none': { given: { selector: 'tier in' }, message: /^unable to parse requirement: / },
+  'an invalid selector': { given: { selector: 'tier in' }, message: /^unable to parse requirement: / },
   'a name in all namespaces': {
     given: { args: ['db'], allNamespaces: true },
     message: '--all-namespaces requires --selector',
@@ -107,15 +110,15 @@ const refused: Record<string, { given: Partial<TargetWords>; message: string | R
   },
 };
 for (const [title, { given, message }] of Object.entries(refused)) {
-  test(`refuses ${title}`, () => assert.throws(() => targetOf(words(given)), { message }));
+  test(`refuses ${title}`, () => assert.throws(() => parseProtectionTarget(words(given)), { message }));
 }
 
-test('what is kept of a VM is where it is', () => {
-  assert.deepEqual(vmNameOf({ metadata: { namespace: 'lab', name: 'db', labels } }), { namespace: 'lab', name: 'db' });
-  assert.equal(vmNameOf({ metadata: {} }), undefined);
+test('keeps only namespace and name of a VM', () => {
+  assert.deepEqual(vmKeyOf({ metadata: { namespace: 'lab', name: 'db', labels } }), { namespace: 'lab', name: 'db' });
+  assert.equal(vmKeyOf({ metadata: {} }), undefined);
 });
 
-test('a summary knows one from many', () => {
-  assert.equal(summaryOf(1, UNPROTECTING), '1 VM is no longer protected from deletion');
-  assert.equal(summaryOf(3, protecting(undefined)), '3 VMs are protected from deletion');
+test('the summary distinguishes one VM from several', () => {
+  assert.equal(protectionSummary(1, UNPROTECT_CHANGE), '1 VM is no longer protected from deletion');
+  assert.equal(protectionSummary(3, buildProtectChange(undefined)), '3 VMs are protected from deletion');
 });

@@ -11,28 +11,28 @@ import { isRecord } from '#kube/meta.ts';
 
 export interface ProtectionChange {
   readonly verb: 'protect' | 'unprotect';
-  /** A merge patch of the VM; the same whether it was protected before or not. */
+  /** The merge patch of the VM, which is the same whether it was protected before or not. */
   readonly patch: object;
-  /** What VMs then are. */
+  /** The resulting state, for messages. */
   readonly state: 'protected from deletion' | 'no longer protected from deletion';
-  /** Why the VM that the server answered with is not in that state; undefined where it is. */
-  complaint(vm: unknown): string | undefined;
+  /** Returns why the VM in the response is not in that state, or undefined if it is. */
+  findFailure(vm: unknown): string | undefined;
 }
 
-/** Without a reason an earlier one stays; an empty one removes it. Throws CommandError. */
-export function protecting(reason: string | undefined): ProtectionChange {
+/** Without a reason, an existing one is kept; an empty reason removes it. Throws CommandError. */
+export function buildProtectChange(reason: string | undefined): ProtectionChange {
   if (reason !== undefined && reason.length > MAX_REASON_LENGTH) {
     throw new CommandError(
       `Cannot use --reason: it has ${reason.length} characters; expected at most ${MAX_REASON_LENGTH}`,
     );
   }
-  const noted = { [PROTECTION_REASON_ANNOTATION]: reason === '' ? null : reason };
-  const annotations = reason === undefined ? {} : { annotations: noted };
+  const annotation = { [PROTECTION_REASON_ANNOTATION]: reason === '' ? null : reason };
+  const annotations = reason === undefined ? {} : { annotations: annotation };
   return {
     verb: 'protect',
     patch: { metadata: { labels: { [PROTECTION_LABEL]: 'true' }, ...annotations } },
     state: 'protected from deletion',
-    complaint(vm) {
+    findFailure(vm) {
       const metadata = metadataOf(vm);
       if (metadata['deletionTimestamp'] !== undefined) return 'it is already being deleted';
       return isProtected({ metadata }) ? undefined : `the server dropped the label ${PROTECTION_LABEL}`;
@@ -40,30 +40,38 @@ export function protecting(reason: string | undefined): ProtectionChange {
   };
 }
 
-/** The reason is admission's to remove. */
-export const UNPROTECTING: ProtectionChange = {
+/** Admission removes the reason. */
+export const UNPROTECT_CHANGE: ProtectionChange = {
   verb: 'unprotect',
   patch: { metadata: { labels: { [PROTECTION_LABEL]: null } } },
   state: 'no longer protected from deletion',
-  complaint: (vm) =>
+  findFailure: (vm) =>
     isProtected({ metadata: metadataOf(vm) }) ? `the server kept the label ${PROTECTION_LABEL}` : undefined,
 };
 
 /** The VMs to change. */
-export type Target =
+export type ProtectionTarget =
   | { readonly name: string }
-  | { readonly selector: string; /** Else those of one namespace. */ readonly everywhere: boolean };
+  | { readonly selector: string; /** False = one namespace. */ readonly allNamespaces: boolean };
 
-export interface TargetWords {
+export interface TargetArguments {
   readonly args: readonly string[];
   readonly selector: string | undefined;
   readonly allNamespaces: boolean;
-  /** As named by the flag. */
+  /** The value of the flag. */
   readonly namespace: string | undefined;
 }
 
-/** Nothing is guessed: a command that changes VMs must say exactly which. Throws CommandError, or ApiError as the server would. */
-export function targetOf({ args: [name], selector, allNamespaces, namespace }: TargetWords): Target {
+/**
+ * Returns the VMs to change. A command that changes VMs must name them explicitly. Throws CommandError, or ApiError for an
+ * invalid selector.
+ */
+export function parseProtectionTarget({
+  args: [name],
+  selector,
+  allNamespaces,
+  namespace,
+}: TargetArguments): ProtectionTarget {
   if (name !== undefined && selector !== undefined) {
     throw new CommandError('a name and --selector cannot be combined');
   }
@@ -71,27 +79,27 @@ export function targetOf({ args: [name], selector, allNamespaces, namespace }: T
     throw new CommandError('--namespace and --all-namespaces cannot be combined');
   }
   if (selector !== undefined) {
-    // An empty one would mean every VM: more likely a variable that is not set.
+    // An empty selector would select every VM. More likely, a variable of a script is not set.
     if (parseLabelSelector(selector).length === 0) throw new CommandError('--selector is empty');
-    return { selector, everywhere: allNamespaces };
+    return { selector, allNamespaces };
   }
   if (name === undefined || name === '') throw new CommandError('expected the name of a VM, or --selector');
   if (allNamespaces) throw new CommandError('--all-namespaces requires --selector');
   return { name };
 }
 
-export interface VmName {
+export interface VmKey {
   readonly namespace: string;
   readonly name: string;
 }
 
-export function vmNameOf(vm: unknown): VmName | undefined {
+export function vmKeyOf(vm: unknown): VmKey | undefined {
   const { namespace, name } = metadataOf(vm);
   return typeof namespace === 'string' && typeof name === 'string' ? { namespace, name } : undefined;
 }
 
-/** The last line after several. */
-export function summaryOf(count: number, { state }: ProtectionChange): string {
+/** Renders the summary after several changes. */
+export function protectionSummary(count: number, { state }: ProtectionChange): string {
   return `${count === 1 ? '1 VM is' : `${count} VMs are`} ${state}`;
 }
 

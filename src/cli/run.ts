@@ -1,7 +1,13 @@
 /** Runs one call of virtctl, from its arguments to its exit code. main.ts owns the process. */
 import { openConnection, type ApiConnection } from '#cli/api-connection.ts';
-import { accessFlags, accessWords, findAccess, type AccessChoice, type AccessSources } from '#cli/cluster-access.ts';
-import { argCountFault, type CommandContext, type CommandEntry, type Terminal } from '#cli/command.ts';
+import {
+  accessFlags,
+  accessArguments,
+  findAccess,
+  type AccessOptions,
+  type AccessSources,
+} from '#cli/cluster-access.ts';
+import { findArgCountError, type CommandContext, type CommandEntry, type Terminal } from '#cli/command.ts';
 import { addVolume } from '#cli/commands/addvolume.ts';
 import { completeCommand } from '#cli/commands/complete.ts';
 import { completion } from '#cli/commands/completion.ts';
@@ -38,7 +44,7 @@ import { findCommand } from '#cli/find-command.ts';
 import { CommandError, integerFlag, parseArgs, switchFlag } from '#cli/flags.ts';
 import { commandHelp } from '#cli/help.ts';
 import { messageOf } from '#cli/message-of.ts';
-import { clientVersion, mismatchText, serverVersion } from '#cli/server-version.ts';
+import { clientVersion, renderMismatch, readServerVersion } from '#cli/server-version.ts';
 import type { Programs } from '#cli/programs.ts';
 import type { Clock } from '#lib/clock.ts';
 import { raced } from '#lib/raced.ts';
@@ -88,26 +94,26 @@ export const commands: readonly CommandEntry[] = [
 const TRACE_LEVEL = 6;
 const VERSION_WAIT_MS = 2000;
 
-export interface Call extends AccessSources {
-  /** Without the interpreter and the script. */
+export interface VirtctlCall extends AccessSources {
+  /** The arguments without interpreter and script. */
   readonly argv: readonly string[];
-  /** How the user calls it: `virtctl`, `kubectl virt`. */
+  /** The name under which the user called it: `virtctl` or `kubectl virt`. */
   readonly program: string;
   readonly terminal: Terminal;
   readonly clock: Clock;
   readonly programs: Programs;
-  /** Resolves when the user wants an end (Ctrl-C); called where a command goes on until then. */
+  /** Resolves at Ctrl-C. Called by commands that run until then. */
   untilInterrupted(): Promise<void>;
 }
 
-/** The exit code. Errors are one line on stderr each. */
-export async function runVirtctl(call: Call): Promise<number> {
+/** Runs a call and returns the exit code. Each error is one line on stderr. */
+export async function runVirtctl(call: VirtctlCall): Promise<number> {
   const { stderr } = call.terminal;
   const link: { api?: ApiConnection } = {};
   try {
     return (await dispatch(call, link)) ?? 0;
   } catch (error) {
-    const mismatch = link.api === undefined ? undefined : await mismatchOf(link.api, call.clock);
+    const mismatch = link.api === undefined ? undefined : await findVersionMismatch(link.api, call.clock);
     if (mismatch !== undefined) stderr.write(`${mismatch}\n`);
     stderr.write(`${messageOf(error).trim()}\n`);
     return 1;
@@ -116,7 +122,7 @@ export async function runVirtctl(call: Call): Promise<number> {
   }
 }
 
-async function dispatch(call: Call, link: { api?: ApiConnection }): Promise<number | void> {
+async function dispatch(call: VirtctlCall, link: { api?: ApiConnection }): Promise<number | void> {
   const { program, terminal, clock } = call;
   const found = findCommand(commands, sharedFlags, call);
   if ('overview' in found) {
@@ -129,16 +135,16 @@ async function dispatch(call: Call, link: { api?: ApiConnection }): Promise<numb
     terminal.stdout.write(commandHelp(program, path, command, sharedFlags));
     return;
   }
-  const fault = argCountFault(command.args, args.length);
-  if (fault !== undefined) throw new CommandError(fault);
-  const connect = async (choice: AccessChoice = flags): Promise<ApiConnection> => {
+  const argError = findArgCountError(command.args, args.length);
+  if (argError !== undefined) throw new CommandError(argError);
+  const connect = async (choice: AccessOptions = flags): Promise<ApiConnection> => {
     link.api ??= openConnection({
       access: findAccess(choice, call),
       userAgent: `virtctl/${VERSION}`,
       clock,
       readFile: call.readFile,
       impersonate: flags.as,
-      warn: warningsTo(terminal.stderr),
+      warn: printWarningsTo(terminal.stderr),
       ...(flags.verbosity >= TRACE_LEVEL ? { trace: (line: string) => void terminal.stderr.write(`${line}\n`) } : {}),
     });
     return link.api;
@@ -153,15 +159,15 @@ async function dispatch(call: Call, link: { api?: ApiConnection }): Promise<numb
     terminal,
     clock,
     programs: call.programs,
-    sameAccess: accessWords(flags),
+    accessArguments: accessArguments(flags),
     user: call.env['USER'] ?? call.env['LOGNAME'],
     untilInterrupted: () => call.untilInterrupted(),
   };
   return await command.run(context as CommandContext<never>);
 }
 
-/** As kubectl shows them: each once, however often it comes. */
-function warningsTo(stderr: NodeJS.WritableStream): (text: string) => void {
+/** Prints each distinct warning once, like kubectl. */
+function printWarningsTo(stderr: NodeJS.WritableStream): (text: string) => void {
   const shown = new Set<string>();
   return (text) => {
     if (!shown.has(text)) stderr.write(`Warning: ${text}\n`);
@@ -169,12 +175,12 @@ function warningsTo(stderr: NodeJS.WritableStream): (text: string) => void {
   };
 }
 
-/** A server that does not tell its version soon has nothing to say about it. */
-async function mismatchOf(api: ApiConnection, clock: Clock): Promise<string | undefined> {
+/** Returns a message if client and server versions differ, or undefined, also if the server does not respond in time. */
+async function findVersionMismatch(api: ApiConnection, clock: Clock): Promise<string | undefined> {
   const late = new AbortController();
   const stopTimer = clock.after(VERSION_WAIT_MS, () => late.abort(new Error('too late')));
   try {
-    return mismatchText(clientVersion(), await raced(serverVersion(api), late.signal));
+    return renderMismatch(clientVersion(), await raced(readServerVersion(api), late.signal));
   } catch {
     return undefined;
   } finally {

@@ -1,4 +1,4 @@
-/** Versions of the two sides, in KubeVirt's shape. */
+/** The versions of client and server, in KubeVirt's format. */
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import { isRecord } from '#kube/meta.ts';
@@ -21,21 +21,21 @@ export function clientVersion(): VersionInfo {
   };
 }
 
-export async function serverVersion(api: ApiConnection): Promise<VersionInfo> {
-  const answer = await api.get(`/apis/${SUBRESOURCES_GROUP}/v1/version`);
-  const fields = isRecord(answer) ? answer : {};
-  const told = FIELDS.map((field) => [field, typeof fields[field] === 'string' ? fields[field] : '']);
-  return Object.fromEntries(told) as VersionInfo;
+export async function readServerVersion(api: ApiConnection): Promise<VersionInfo> {
+  const response = await api.get(`/apis/${SUBRESOURCES_GROUP}/v1/version`);
+  const fields = isRecord(response) ? response : {};
+  const entries = FIELDS.map((field) => [field, typeof fields[field] === 'string' ? fields[field] : '']);
+  return Object.fromEntries(entries) as VersionInfo;
 }
 
-/** As Go prints the structure. */
-export function shownVersion(info: VersionInfo): string {
+/** Renders the version like Go prints the struct. */
+export function renderVersion(info: VersionInfo): string {
   const fields = FIELDS.map((field) => `${field[0]!.toUpperCase()}${field.slice(1)}:${JSON.stringify(info[field])}`);
   return `version.Info{${fields.join(', ')}}`;
 }
 
-/** What is said before an error when the two sides differ: that may well be its cause. */
-export function mismatchText(client: VersionInfo, server: VersionInfo): string | undefined {
+/** Returns the note before an error if the versions differ, because that may be the cause. */
+export function renderMismatch(client: VersionInfo, server: VersionInfo): string | undefined {
   if (server.gitVersion === '' || server.gitVersion === client.gitVersion) return undefined;
   return [
     'You are using a client virtctl version that is different from the KubeVirt version running in the cluster',

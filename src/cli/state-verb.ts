@@ -1,4 +1,4 @@
-/** The flags and the request that virtctl state adopt and state release share. */
+/** Shared by virtctl state adopt and state release: the flags and the request. */
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { dryRunFlag } from '#cli/dry-run.ts';
 import { CommandError, textFlag } from '#cli/flags.ts';
@@ -21,29 +21,29 @@ export const stateFlags = {
 
 export interface StateRequest {
   readonly verb: 'adoptstate' | 'releasestate';
-  /** `Error <doing> PersistentVolumeClaim ...` */
-  readonly doing: 'adopting' | 'releasing';
+  /** Used in `Error <gerund> PersistentVolumeClaim ...`. */
+  readonly gerund: 'adopting' | 'releasing';
   readonly vm: string;
   readonly claim: string;
   readonly uid: string | undefined;
   readonly options: object;
 }
 
-/** Throws CommandError, in cobra's words. */
-export function requiredClaim(claim: string | undefined): string {
+/** Throws CommandError with cobra's message. */
+export function requireClaim(claim: string | undefined): string {
   if (claim === undefined || claim === '') throw new CommandError('required flag(s) "claim" not set');
   return claim;
 }
 
-/** Throws CommandError where it is refused. */
-export async function askForState(api: ApiConnection, request: StateRequest): Promise<void> {
-  const { verb, doing, vm, claim, options } = request;
+/** Sends the request. Throws CommandError if it is refused. */
+export async function sendStateVerb(api: ApiConnection, request: StateRequest): Promise<void> {
+  const { verb, gerund, vm, claim, options } = request;
   try {
     const uid = request.uid ?? (await uidOf(api, claim));
     const body = { claimName: claim, claimUID: uid, ...options };
     await api.put(verbPath('virtualmachines', api.namespace, vm, verb), body);
   } catch (cause) {
-    throw new CommandError(`Error ${doing} PersistentVolumeClaim ${claim}: ${messageOf(cause)}`, { cause });
+    throw new CommandError(`Error ${gerund} PersistentVolumeClaim ${claim}: ${messageOf(cause)}`, { cause });
   }
 }
 

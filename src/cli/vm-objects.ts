@@ -14,7 +14,7 @@ import { controllerUid, type KubeObject, type ResourceType, type Stored } from '
 
 type Api = Pick<ApiConnection, 'get' | 'namespace'>;
 
-/** As the server tells it: it has checked it against the schema. Throws as `api.get` does. */
+/** Reads an object. Its type is not checked, because the server validates objects. Throws like `api.get`. */
 export async function readObject<T extends KubeObject>(
   api: Api,
   type: ResourceType<T>,
@@ -47,7 +47,7 @@ export async function readVm(api: Api, name: string): Promise<Stored<VirtualMach
   }
 }
 
-/** One that another VM of the same name has left behind does not count. */
+/** Returns the identity record of a VM. A record of an earlier VM with the same name does not count. */
 export async function findRecord(
   api: Api,
   { metadata }: Stored<VirtualMachine>,
@@ -56,7 +56,7 @@ export async function findRecord(
   return record !== undefined && controllerUid(record) === metadata.uid ? record : undefined;
 }
 
-/** One that only has the name of the VM does not count. */
+/** Returns the instance of a VM. An instance that only has the same name does not count. */
 export async function findInstance(
   api: Api,
   { metadata }: Stored<VirtualMachine>,
@@ -65,13 +65,13 @@ export async function findInstance(
   return vmi !== undefined && controllerUid(vmi) === metadata.uid ? vmi : undefined;
 }
 
-/** Not everybody may read the settings: then those that nobody has changed, and `say` is told. */
-export async function readConfiguration(api: Api, say: (line: string) => void): Promise<Configuration> {
+/** Reads the settings. If the user may not read them, reports this and returns the defaults. */
+export async function readConfiguration(api: Api, report: (line: string) => void): Promise<Configuration> {
   try {
     return configurationOf(await readObject(api, KUBEVIRTS, KUBEVIRT_NAME, SYSTEM_NAMESPACE));
   } catch (error) {
     if (!(error instanceof ApiError) || (error.code !== 403 && error.code !== 404)) throw error;
-    if (error.code === 403) say(`Cannot read the settings, using defaults: ${error.message}`);
+    if (error.code === 403) report(`Cannot read the settings, using defaults: ${error.message}`);
     return configurationOf(undefined);
   }
 }

@@ -1,4 +1,4 @@
-/** What addvolume and removevolume share: their flags, and whom they ask. */
+/** Shared by addvolume and removevolume: the flags and the request. */
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { dryRunFlag } from '#cli/dry-run.ts';
 import { CommandError, switchFlag, textFlag } from '#cli/flags.ts';
@@ -15,23 +15,23 @@ export const persistFlags = {
 
 export const volumeNameFlag = (help: string) => textFlag({ name: 'volume-name', help }, 'string');
 
-/** Throws CommandError, in cobra's words. */
-export function requiredVolumeName(volumeName: string | undefined): string {
+/** Throws CommandError with cobra's message. */
+export function requireVolumeName(volumeName: string | undefined): string {
   if (volumeName === undefined) throw new CommandError('required flag(s) "volume-name" not set');
   return volumeName;
 }
 
 export interface VolumeVerb {
   readonly verb: 'addvolume' | 'removevolume';
-  /** `error <doing> volume, ...`, and `submitted <said> volume request`. */
-  readonly doing: 'adding' | 'removing';
-  readonly said: 'add' | 'remove';
+  /** Used in `error <gerund> volume, ...` and `submitted <word> volume request`. */
+  readonly gerund: 'adding' | 'removing';
+  readonly word: 'add' | 'remove';
 }
 
-/** The line that tells of success. Throws CommandError. */
-export async function askForVolume(
+/** Sends the request and returns the message of success. Throws CommandError. */
+export async function sendVolumeVerb(
   api: ApiConnection,
-  { verb, doing, said }: VolumeVerb,
+  { verb, gerund, word }: VolumeVerb,
   { name, volumeName, persist }: { readonly name: string; readonly volumeName: string; readonly persist: boolean },
   body: object,
 ): Promise<string> {
@@ -39,7 +39,7 @@ export async function askForVolume(
   try {
     await api.put(verbPath(kind, api.namespace, name, verb), body);
   } catch (cause) {
-    throw new CommandError(`error ${doing} volume, ${messageOf(cause)}`, { cause });
+    throw new CommandError(`error ${gerund} volume, ${messageOf(cause)}`, { cause });
   }
-  return `Successfully submitted ${said} volume request to VM ${name} for volume ${volumeName}`;
+  return `Successfully submitted ${word} volume request to VM ${name} for volume ${volumeName}`;
 }

@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { examine } from '#doctor/doctor.ts';
 import { examinationText, isHealthy } from '#doctor/finding.ts';
-import type { Machine, MachineFile } from '#doctor/machine.ts';
-import { isBefore, PROGRAMS } from '#doctor/programs.ts';
+import type { ExaminedMachine, MachineFile } from '#doctor/machine.ts';
+import { isOlder, PROGRAMS } from '#doctor/programs.ts';
 
 interface MadeUp {
   readonly without?: readonly string[];
   readonly programs?: Readonly<Record<string, string>>;
   readonly files?: Readonly<Record<string, MachineFile>>;
   readonly texts?: Readonly<Record<string, string>>;
-  /** A program that does not run. */
+  /** Programs that exist but do not run. */
   readonly broken?: string;
   readonly isRoot?: boolean;
   readonly nodeVersion?: string;
@@ -38,19 +38,19 @@ const ALL_FILES: Readonly<Record<string, MachineFile>> = {
 };
 const PLACE = { dataDir: '/data', host: '127.0.0.1', port: 6443, guestDir: '/guest' };
 
-/** Everything is there, but for what a case says. */
-function machine({ without = [], programs = {}, files = {}, texts = {}, ...more }: MadeUp): Machine {
+/** A machine with everything, except for the overrides of a case. */
+function machine({ without = [], programs = {}, files = {}, texts = {}, ...more }: MadeUp): ExaminedMachine {
   const there = { ...ALL_FILES, ...files };
-  const told: Readonly<Record<string, string>> = { '/proc/cpuinfo': 'flags\t\t: fpu svm sse\n', ...texts };
+  const contents: Readonly<Record<string, string>> = { '/proc/cpuinfo': 'flags\t\t: fpu svm sse\n', ...texts };
   return {
     isRoot: more.isRoot ?? true,
     nodeVersion: more.nodeVersion ?? 'v24.1.0',
-    ask: async (program) =>
+    run: async (program) =>
       without.includes(program)
         ? undefined
         : { text: programs[program] ?? `${program} version 9.1.2\n`, works: more.broken !== program },
     file: async (path) => (without.includes(path) ? undefined : there[path]),
-    text: async (path) => told[path] ?? '',
+    text: async (path) => contents[path] ?? '',
     freeBytes: async () => ('freeBytes' in more ? more.freeBytes : 50 * 1024 ** 3),
     isTaken: async () => more.taken ?? false,
     isAlive: (pid) => (more.alive ?? []).includes(pid),
@@ -71,7 +71,7 @@ const cases: Record<string, { of: MadeUp; what: string; state: string; says: Reg
     state: 'limited',
     says: /^6\.2\.0; tested with 7\.2 and later$/,
   },
-  'a QEMU that says nothing of its version': {
+  'a QEMU that reports no version': {
     of: { programs: { 'qemu-system-x86_64': '?' } },
     what: 'QEMU',
     state: 'works',
@@ -86,7 +86,7 @@ const cases: Record<string, { of: MadeUp; what: string; state: string; says: Reg
     mend: /--reinstall$/,
   },
   'no ssh': { of: { without: ['ssh'] }, what: 'ssh', state: 'limited', says: /virtctl ssh/, mend: /openssh-client$/ },
-  'another Node': {
+  'another Node.js version': {
     of: { nodeVersion: 'v20.19.2' },
     what: 'Node.js',
     state: 'missing',
@@ -143,7 +143,7 @@ const cases: Record<string, { of: MadeUp; what: string; state: string; says: Reg
     says: /masquerade/,
     mend: /modprobe tun/,
   },
-  'a data directory that is there': { of: {}, what: 'data directory', state: 'works', says: /^\/data$/ },
+  'an existing data directory': { of: {}, what: 'data directory', state: 'works', says: /^\/data$/ },
   'a data directory that does not exist yet': {
     of: { without: ['/data'] },
     what: 'data directory',
@@ -169,7 +169,7 @@ const cases: Record<string, { of: MadeUp; what: string; state: string; says: Reg
     says: /is not readable and writable/,
     mend: /--data-dir.*chown/,
   },
-  'a file for a data directory': {
+  'a file instead of a data directory': {
     of: { files: { '/data': FILE } },
     what: 'data directory',
     state: 'missing',
@@ -197,14 +197,14 @@ const cases: Record<string, { of: MadeUp; what: string; state: string; says: Reg
     says: /unknown/,
   },
   'a port that is free': { of: {}, what: 'port', state: 'works', says: /127\.0\.0\.1:6443 is free/ },
-  'a port that another has': {
+  'a port of another program': {
     of: { taken: true },
     what: 'port',
     state: 'limited',
     says: /another program/,
     mend: /--port 0.*:6443/,
   },
-  'a port of our own plane': {
+  'the port of the running plane': {
     of: {
       taken: true,
       texts: { '/data/kubeconfig': 'server: https://127.0.0.1:6443\n', '/data/server.pid': '42\n' },
@@ -233,7 +233,7 @@ for (const [title, { of, what, state, says, mend }] of Object.entries(cases)) {
   });
 }
 
-test('a machine that has everything', async () => {
+test('a machine with everything', async () => {
   const examination = await examine(machine({}), PLACE);
   assert.deepEqual(
     examination.findings.filter(({ state }) => state !== 'works'),
@@ -246,8 +246,8 @@ test('a machine that has everything', async () => {
   );
 });
 
-test('finds what a tour has left behind that was killed, and only then speaks of tours', async () => {
-  const { findings } = await examine(machine({}), { ...PLACE, leftTours: ['/tmp/selfsame-tour-7-aB3xY9'] });
+test('reports killed tours, and only those', async () => {
+  const { findings } = await examine(machine({}), { ...PLACE, killedTours: ['/tmp/selfsame-tour-7-aB3xY9'] });
   const finding = findings.find(({ what }) => what === 'selfsame tour');
   assert.match(finding?.says ?? '', /selfsame-tour-7-aB3xY9$/);
   assert.equal(finding?.mend, 'selfsame tour --clear');
@@ -256,7 +256,7 @@ test('finds what a tour has left behind that was killed, and only then speaks of
   assert.ok(!without.findings.some(({ what }) => what === 'selfsame tour'));
 });
 
-test('a machine that has nothing', async () => {
+test('a machine with nothing', async () => {
   const without = PROGRAMS.map(({ file }) => file);
   const examination = await examine(machine({ without }), PLACE);
   assert.ok(!isHealthy(examination));
@@ -267,9 +267,9 @@ test('a machine that has nothing', async () => {
   assert.match(examinationText(examination), /2 missing: VMs cannot run here/);
 });
 
-test('versions are compared by their numbers', () => {
-  assert.ok(isBefore('6.2.0', '7.2'));
-  assert.ok(isBefore('7.1.9', '7.2'));
-  assert.ok(!isBefore('7.2', '7.2'));
-  assert.ok(!isBefore('10.0.2', '7.2'));
+test('compares versions by number', () => {
+  assert.ok(isOlder('6.2.0', '7.2'));
+  assert.ok(isOlder('7.1.9', '7.2'));
+  assert.ok(!isOlder('7.2', '7.2'));
+  assert.ok(!isOlder('10.0.2', '7.2'));
 });

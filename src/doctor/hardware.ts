@@ -1,10 +1,10 @@
 /** Checks of the hardware and files that guests use: KVM, firmware, loop devices, taps. */
 import type { Finding } from '#doctor/finding.ts';
-import type { Machine } from '#doctor/machine.ts';
+import type { ExaminedMachine } from '#doctor/machine.ts';
 
 const EMULATED = 'guests are emulated (TCG), which is many times slower';
 
-export async function examineKvm(machine: Machine): Promise<Finding> {
+export async function examineKvm(machine: ExaminedMachine): Promise<Finding> {
   const what = 'KVM';
   const hasFlag = /^flags\s*:.*\b(?:vmx|svm)\b/m.test(await machine.text('/proc/cpuinfo'));
   if (!hasFlag) {
@@ -34,7 +34,7 @@ export async function examineKvm(machine: Machine): Promise<Finding> {
 const OVMF = '/usr/share/OVMF';
 const FIRMWARE = ['OVMF_CODE_4M.fd', 'OVMF_VARS_4M.fd', 'OVMF_CODE_4M.secboot.fd', 'OVMF_VARS_4M.ms.fd'];
 
-export async function examineFirmware(machine: Machine): Promise<Finding> {
+export async function examineFirmware(machine: ExaminedMachine): Promise<Finding> {
   const what = 'UEFI firmware';
   const found = await Promise.all(FIRMWARE.map((name) => machine.file(`${OVMF}/${name}`)));
   const absent = FIRMWARE.filter((_, index) => found[index] === undefined);
@@ -43,7 +43,7 @@ export async function examineFirmware(machine: Machine): Promise<Finding> {
   return { what, state: 'limited', says, mend: 'apt-get install -y --no-install-recommends ovmf' };
 }
 
-export async function examineLoopDevices(machine: Machine): Promise<Finding> {
+export async function examineLoopDevices(machine: ExaminedMachine): Promise<Finding> {
   const what = 'loop devices';
   const without = 'the storage classes local-block and shared-block cannot be used; local and shared can';
   if (!machine.isRoot) return { what, state: 'limited', says: `requires root: ${without}`, mend: 'run as root' };
@@ -58,7 +58,7 @@ export async function examineLoopDevices(machine: Machine): Promise<Finding> {
   return { what, state: 'works', says: '/dev/loop-control' };
 }
 
-export async function examineTaps(machine: Machine): Promise<Finding> {
+export async function examineTaps(machine: ExaminedMachine): Promise<Finding> {
   const what = 'bridges';
   const tun = await machine.file('/dev/net/tun');
   if (tun?.isWritable === true && machine.isRoot) return { what, state: 'works', says: '/dev/net/tun' };

@@ -2,26 +2,26 @@
 
 export interface MachineFile {
   readonly isDirectory: boolean;
-  /** This process may read and write it. */
+  /** True if this process may read and write it. */
   readonly isWritable: boolean;
 }
 
 /** The result of running a program. */
-export interface Answer {
+export interface ProgramResult {
   /** Standard output and standard error. */
   readonly text: string;
-  /** It exited with 0. */
+  /** True if it exited with 0. */
   readonly works: boolean;
 }
 
-export interface Machine {
+export interface ExaminedMachine {
   readonly isRoot: boolean;
   readonly nodeVersion: string;
   /**
-   * Runs a program; undefined if it does not exist. Programs called by node agents are searched in the system
-   * directories, those called by people in their PATH.
+   * Runs a program; undefined if it does not exist. Programs of node agents are searched in the system directories,
+   * programs of users in their PATH.
    */
-  ask(program: string, args: readonly string[], calledBy: 'us' | 'people'): Promise<Answer | undefined>;
+  run(program: string, args: readonly string[], calledBy: 'agent' | 'user'): Promise<ProgramResult | undefined>;
   /** Returns undefined if the file does not exist. */
   file(path: string): Promise<MachineFile | undefined>;
   /** Returns the content, or '' if it cannot be read. */

@@ -1,36 +1,36 @@
-/** Checks of the place where the plane runs: Node.js, data directory, port and built-in guest. */
+/** Checks of the environment of the plane: Node.js, data directory, port and built-in guest. */
 import { dirname, join } from 'node:path';
 import type { Finding } from '#doctor/finding.ts';
-import type { Machine } from '#doctor/machine.ts';
+import type { ExaminedMachine } from '#doctor/machine.ts';
 
-export interface Place {
+export interface PlaneLocation {
   readonly dataDir: string;
   readonly host: string;
   readonly port: number;
   /** The directory of the built-in guest. */
   readonly guestDir: string;
   /** Directories of tours that were killed. */
-  readonly leftTours?: readonly string[];
+  readonly killedTours?: readonly string[];
 }
 
 const NODE_MAJOR = 24;
 const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
-const LEAST_FREE_BYTES = GIB;
-/** Room for the store, its log and certificates. */
-const LEAST_TO_START_BYTES = 64 * MIB;
+const MIN_FREE_BYTES = GIB;
+/** Space for the store, its log and certificates. */
+const MIN_START_BYTES = 64 * MIB;
 
-export function examineNode({ nodeVersion }: Machine): Finding {
+export function examineNode({ nodeVersion }: ExaminedMachine): Finding {
   const what = 'Node.js';
   if (nodeVersion.startsWith(`v${NODE_MAJOR}.`)) return { what, state: 'works', says: nodeVersion };
   const says = `${nodeVersion}; expected ${NODE_MAJOR}`;
   return { what, state: 'missing', says, mend: 'scripts/setup.sh (npm brings it)' };
 }
 
-export async function examineDataDir(machine: Machine, { dataDir }: Place): Promise<Finding[]> {
+export async function examineDataDir(machine: ExaminedMachine, { dataDir }: PlaneLocation): Promise<Finding[]> {
   const what = 'data directory';
   const found = await machine.file(dataDir);
-  const holder = await holderOf(machine, dataDir);
+  const holder = await findServerPid(machine, dataDir);
   const place = found === undefined ? await existingParent(machine, dataDir) : { path: dataDir, ...found };
   const mend = 'choose another with --data-dir';
   if (!place.isDirectory) return [{ what, state: 'missing', says: `${place.path} is not a directory`, mend }];
@@ -48,12 +48,12 @@ export async function examineDataDir(machine: Machine, { dataDir }: Place): Prom
 }
 
 /** Returns the pid of the running server of the data directory; ignores a stale pid file. */
-async function holderOf(machine: Machine, dataDir: string): Promise<number | undefined> {
+async function findServerPid(machine: ExaminedMachine, dataDir: string): Promise<number | undefined> {
   const pid = Number((await machine.text(join(dataDir, 'server.pid'))).trim());
   return pid > 0 && machine.isAlive(pid) ? pid : undefined;
 }
 
-async function existingParent(machine: Machine, path: string) {
+async function existingParent(machine: ExaminedMachine, path: string) {
   let parent = dirname(path);
   for (;;) {
     const found = await machine.file(parent);
@@ -64,32 +64,31 @@ async function existingParent(machine: Machine, path: string) {
   }
 }
 
-async function examineSpace(machine: Machine, path: string): Promise<Finding> {
+async function examineSpace(machine: ExaminedMachine, path: string): Promise<Finding> {
   const what = 'disk space';
   const free = await machine.freeBytes(path);
   if (free === undefined) return { what, state: 'limited', says: `unknown for ${path}` };
   const says = `${free < GIB ? `${Math.floor(free / MIB)} MiB` : `${(free / GIB).toFixed(1)} GiB`} free in ${path}`;
-  if (free >= LEAST_FREE_BYTES) return { what, state: 'works', says };
+  if (free >= MIN_FREE_BYTES) return { what, state: 'works', says };
   const mend = `free some (du -xh ${path} | sort -h | tail), or choose another disk with --data-dir`;
-  if (free < LEAST_TO_START_BYTES)
-    return { what, state: 'missing', says: `${says}: too little to start the plane`, mend };
+  if (free < MIN_START_BYTES) return { what, state: 'missing', says: `${says}: too little to start the plane`, mend };
   return { what, state: 'limited', says: `${says}: guests pause when it runs out`, mend };
 }
 
-export async function examinePort(machine: Machine, { dataDir, host, port }: Place): Promise<Finding> {
+export async function examinePort(machine: ExaminedMachine, { dataDir, host, port }: PlaneLocation): Promise<Finding> {
   const what = 'port';
   if (!(await machine.isTaken(host, port))) return { what, state: 'works', says: `${host}:${port} is free` };
   // A running plane writes its address into the kubeconfig.
-  const ours = (await machine.text(join(dataDir, 'kubeconfig'))).includes(`:${port}`);
-  const holder = await holderOf(machine, dataDir);
-  if (ours && holder !== undefined)
+  const isOurPort = (await machine.text(join(dataDir, 'kubeconfig'))).includes(`:${port}`);
+  const holder = await findServerPid(machine, dataDir);
+  if (isOurPort && holder !== undefined)
     return { what, state: 'works', says: `${host}:${port}, served by process ${holder}` };
   const says = `${host}:${port} is used by another program: selfsame up cannot listen on it`;
   const mend = `choose another port (selfsame up --port 0 picks a free one); ss -ltnp 'sport = :${port}' shows the program`;
   return { what, state: 'limited', says, mend };
 }
 
-export async function examineGuest(machine: Machine, { guestDir }: Place): Promise<Finding> {
+export async function examineGuest(machine: ExaminedMachine, { guestDir }: PlaneLocation): Promise<Finding> {
   const what = 'built-in guest';
   const files = await Promise.all(['vmlinuz', 'initrd.gz'].map((name) => machine.file(join(guestDir, name))));
   if (files.every((file) => file !== undefined)) return { what, state: 'works', says: guestDir };
@@ -98,8 +97,8 @@ export async function examineGuest(machine: Machine, { guestDir }: Place): Promi
 }
 
 /** Returns a finding if killed tours left something behind. */
-export function examineTours({ leftTours = [] }: Place): Finding[] {
-  if (leftTours.length === 0) return [];
-  const says = `killed tours left directories and processes behind: ${leftTours.join(', ')}`;
+export function examineTours({ killedTours = [] }: PlaneLocation): Finding[] {
+  if (killedTours.length === 0) return [];
+  const says = `killed tours left directories and processes behind: ${killedTours.join(', ')}`;
   return [{ what: 'selfsame tour', state: 'limited', says, mend: 'selfsame tour --clear' }];
 }

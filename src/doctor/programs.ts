@@ -1,6 +1,6 @@
 /** Checks of the programs that guests and volumes need, with the Debian package of each. */
 import type { Finding, FindingState } from '#doctor/finding.ts';
-import type { Machine } from '#doctor/machine.ts';
+import type { ExaminedMachine } from '#doctor/machine.ts';
 
 interface Program {
   readonly what: string;
@@ -10,8 +10,8 @@ interface Program {
   /** The consequence if it is missing. */
   readonly without: string;
   readonly otherwise: Exclude<FindingState, 'works'>;
-  /** Set if people run it, from their own PATH. */
-  readonly calledBy?: 'people';
+  /** Set if users run it, from their own PATH. */
+  readonly calledBy?: 'user';
   /** The oldest tested version. */
   readonly atLeast?: string;
 }
@@ -73,7 +73,7 @@ export const PROGRAMS: readonly Program[] = [
     package: 'kubernetes-client',
     without: 'the plane runs, but the commands in the documentation do not work',
     otherwise: 'limited',
-    calledBy: 'people',
+    calledBy: 'user',
   },
   {
     what: 'ssh',
@@ -82,25 +82,25 @@ export const PROGRAMS: readonly Program[] = [
     package: 'openssh-client',
     without: 'virtctl ssh and virtctl scp do not work; virtctl console and port-forward do',
     otherwise: 'limited',
-    calledBy: 'people',
+    calledBy: 'user',
   },
 ];
 
 /** The limit for the quoted output of a failed program. */
-const MOST_WORDS = 120;
+const MAX_QUOTED = 120;
 
-export async function examinePrograms(machine: Machine): Promise<Finding[]> {
+export async function examinePrograms(machine: ExaminedMachine): Promise<Finding[]> {
   return await Promise.all(PROGRAMS.map((program) => examineProgram(machine, program)));
 }
 
-async function examineProgram(machine: Machine, program: Program): Promise<Finding> {
-  const { what, file, args, without, otherwise, atLeast, calledBy = 'us' } = program;
+async function examineProgram(machine: ExaminedMachine, program: Program): Promise<Finding> {
+  const { what, file, args, without, otherwise, atLeast, calledBy = 'agent' } = program;
   const install = `apt-get install -y --no-install-recommends ${program.package}`;
-  const said = await machine.ask(file, args, calledBy);
-  if (said === undefined)
-    return { what, state: otherwise, says: `${absent(file, calledBy)}: ${without}`, mend: install };
-  if (!said.works) {
-    const words = said.text.trim().split('\n')[0]?.slice(0, MOST_WORDS) ?? '';
+  const result = await machine.run(file, args, calledBy);
+  if (result === undefined)
+    return { what, state: otherwise, says: `${missingText(file, calledBy)}: ${without}`, mend: install };
+  if (!result.works) {
+    const words = result.text.trim().split('\n')[0]?.slice(0, MAX_QUOTED) ?? '';
     return {
       what,
       state: otherwise,
@@ -108,18 +108,18 @@ async function examineProgram(machine: Machine, program: Program): Promise<Findi
       mend: `${install} --reinstall`,
     };
   }
-  const version = /\d+(?:\.\d+)+/.exec(said.text)?.[0];
+  const version = /\d+(?:\.\d+)+/.exec(result.text)?.[0];
   if (version === undefined) return { what, state: 'works', says: file };
-  if (atLeast !== undefined && isBefore(version, atLeast)) {
+  if (atLeast !== undefined && isOlder(version, atLeast)) {
     return { what, state: 'limited', says: `${version}; tested with ${atLeast} and later`, mend: install };
   }
   return { what, state: 'works', says: version };
 }
 
-const absent = (file: string, calledBy: 'us' | 'people') =>
-  calledBy === 'us' ? `${file} is not in the system directories` : `${file} is not in your PATH`;
+const missingText = (file: string, calledBy: 'agent' | 'user') =>
+  calledBy === 'agent' ? `${file} is not in the system directories` : `${file} is not in your PATH`;
 
-export function isBefore(version: string, other: string): boolean {
+export function isOlder(version: string, other: string): boolean {
   const [a, b] = [version, other].map((text) => text.split('.').map(Number));
   for (const [at, part] of b!.entries()) if ((a![at] ?? 0) !== part) return (a![at] ?? 0) < part;
   return false;

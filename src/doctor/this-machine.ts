@@ -3,22 +3,22 @@ import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access, readFile, stat, statfs } from 'node:fs/promises';
 import { connect } from 'node:net';
-import type { Machine } from '#doctor/machine.ts';
+import type { ExaminedMachine } from '#doctor/machine.ts';
 import { isAlive } from '#lib/owned-dir.ts';
 
-const ASK_MS = 10_000;
+const RUN_TIMEOUT_MS = 10_000;
 const CONNECT_MS = 2000;
 const OUTPUT_BYTES = 64 * 1024;
 /** The directories in which node agents look for programs, regardless of PATH. */
 const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-export const thisMachine = (path: string): Machine => ({
+export const thisMachine = (path: string): ExaminedMachine => ({
   isRoot: process.getuid?.() === 0,
   nodeVersion: process.version,
 
-  ask(program, args, calledBy) {
-    const env = { PATH: calledBy === 'us' ? SYSTEM_PATH : path, LC_ALL: 'C' };
-    const options = { timeout: ASK_MS, maxBuffer: OUTPUT_BYTES, env };
+  run(program, args, calledBy) {
+    const env = { PATH: calledBy === 'agent' ? SYSTEM_PATH : path, LC_ALL: 'C' };
+    const options = { timeout: RUN_TIMEOUT_MS, maxBuffer: OUTPUT_BYTES, env };
     return new Promise((resolve) => {
       execFile(program, [...args], options, (error, stdout, stderr) => {
         const { code } = (error ?? {}) as NodeJS.ErrnoException;
@@ -54,13 +54,13 @@ export const thisMachine = (path: string): Machine => ({
   isTaken(host, port) {
     return new Promise((resolve) => {
       const socket = connect({ host, port, timeout: CONNECT_MS });
-      const tell = (taken: boolean) => {
+      const finish = (taken: boolean) => {
         socket.destroy();
         resolve(taken);
       };
-      socket.once('connect', () => tell(true));
-      socket.once('timeout', () => tell(true));
-      socket.once('error', () => tell(false));
+      socket.once('connect', () => finish(true));
+      socket.once('timeout', () => finish(true));
+      socket.once('error', () => finish(false));
     });
   },
 });

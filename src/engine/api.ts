@@ -7,36 +7,36 @@ import type { Aggregation } from '#engine/aggregation/aggregation.ts';
 import { AuditNotes } from '#engine/audit/audit-notes.ts';
 import { auditRecord, type AuditSink, type RequestTrail } from '#engine/audit/audit-record.ts';
 import { isAudited } from '#engine/audit/what-is-audited.ts';
-import { refusal, type Attributes } from '#engine/auth/authorize.ts';
+import { authorizationError, type Attributes } from '#engine/auth/authorize.ts';
 import { applyImpersonation } from '#engine/auth/impersonate.ts';
 import type { EngineParts } from '#engine/handlers/call.ts';
-import { create } from '#engine/handlers/create.ts';
+import { createObject } from '#engine/handlers/create.ts';
 import { deleteCollection } from '#engine/handlers/delete-collection.ts';
 import { deleteOne } from '#engine/handlers/delete.ts';
-import { get } from '#engine/handlers/get.ts';
-import { list } from '#engine/handlers/list.ts';
-import { patch } from '#engine/handlers/patch.ts';
+import { getObject } from '#engine/handlers/get.ts';
+import { listObjects } from '#engine/handlers/list.ts';
+import { patchObject } from '#engine/handlers/patch.ts';
 import { getScale, patchScale, updateScale } from '#engine/handlers/scale.ts';
 import type { Handler, SubresourceHandlers, Subresources } from '#engine/handlers/subresource.ts';
 import { review } from '#engine/handlers/review.ts';
 import { respondStatus } from '#engine/handlers/respond.ts';
-import { update } from '#engine/handlers/update.ts';
-import { watch } from '#engine/handlers/watch.ts';
-import type { Metrics } from '#engine/metrics.ts';
+import { updateObject } from '#engine/handlers/update.ts';
+import { watchObjects } from '#engine/handlers/watch.ts';
+import type { EngineMetrics } from '#engine/metrics.ts';
 import { RequestNotes } from '#engine/notes.ts';
 import { assertTimeout, isWatch } from '#engine/options.ts';
 import { pageNotFound, type PathHandler } from '#engine/paths.ts';
 import type { Registry, Served } from '#engine/registry/registry.ts';
-import type { Resource, Verb } from '#engine/registry/resource.ts';
+import type { Resource, ApiVerb } from '#engine/registry/resource.ts';
 import type { ApiHandler, ApiRequest, ApiResponse, StreamResponse } from '#engine/request.ts';
-import { parseRoute, verbOf, type ResourceRoute } from '#engine/route.ts';
+import { parseApiRoute, verbOf, type ResourceRoute } from '#engine/route.ts';
 import { ACCEPTED_TYPES, negotiateRepresentation } from '#engine/tables/negotiate-representation.ts';
 import { ApiError, internalError, methodNotAllowed, notAcceptable } from '#kube/api-error.ts';
 import type { Log } from '#lib/log.ts';
 
 export interface ApiParts extends EngineParts {
   readonly registry: Registry;
-  readonly metrics: Metrics;
+  readonly metrics: EngineMetrics;
   /** Handles everything that is not a resource: discovery, health, version, metrics. */
   readonly paths: PathHandler;
   /** Subresources of specific kinds: pods/log, serviceaccounts/token. */
@@ -47,13 +47,13 @@ export interface ApiParts extends EngineParts {
   readonly audit: AuditSink | undefined;
 }
 
-const HANDLERS: Record<Verb, Handler> = {
-  get,
-  list,
-  watch,
-  create,
-  update,
-  patch,
+const HANDLERS: Record<ApiVerb, Handler> = {
+  get: getObject,
+  list: listObjects,
+  watch: watchObjects,
+  create: createObject,
+  update: updateObject,
+  patch: patchObject,
   delete: deleteOne,
   deletecollection: deleteCollection,
 };
@@ -64,7 +64,7 @@ export function createApi(parts: ApiParts): ApiHandler {
     const receivedMs = clock.now();
     const start = clock.elapsed();
     let request = received;
-    const route = parseRoute(request.path);
+    const route = parseApiRoute(request.path);
     const verb =
       route.type === 'path' ? pathVerb(request.method) : verbOf(request.method, route, isWatch(request.query));
     const trail: RequestTrail = { decision: undefined, notes: undefined, error: undefined, isReview: false };
@@ -176,7 +176,7 @@ function namedBySelector(query: URLSearchParams): string {
 
 function authorize({ authorizer }: ApiParts, request: ApiRequest, attributes: Attributes, trail: RequestTrail): void {
   const decision = (trail.decision = authorizer.authorize(request.user, attributes));
-  if (!decision.allowed) throw refusal(request.user, attributes, decision.reason);
+  if (!decision.allowed) throw authorizationError(request.user, attributes, decision.reason);
 }
 
 /** Checks that the path has a namespace exactly if the kind is namespaced. */
@@ -189,12 +189,15 @@ const WRITES_IN_COLLECTION: ReadonlySet<string> = new Set(['create', 'deletecoll
 
 /** The handlers of each subresource; the kind determines which it has. */
 const SUBRESOURCES: Record<string, { served(resource: Resource): boolean; handlers: SubresourceHandlers }> = {
-  status: { served: ({ status }) => status, handlers: { get, update, patch } },
+  status: { served: ({ status }) => status, handlers: { get: getObject, update: updateObject, patch: patchObject } },
   scale: {
     served: ({ scale }) => scale !== undefined,
     handlers: { get: getScale, update: updateScale, patch: patchScale },
   },
-  finalize: { served: ({ collection }) => collection === NAMESPACE_COLLECTION, handlers: { update, patch } },
+  finalize: {
+    served: ({ collection }) => collection === NAMESPACE_COLLECTION,
+    handlers: { update: updateObject, patch: patchObject },
+  },
 };
 
 function ownSubresource(resource: Resource, subresource: string): SubresourceHandlers | undefined {
@@ -220,9 +223,9 @@ function handlerOf(
   const misplaced = verb === 'create' ? onItem : (verb === 'update' || verb === 'patch') && !onItem;
   // Reads may span all namespaces; writes may not.
   const noNamespace = WRITES_IN_COLLECTION.has(verb) && resource.namespaced && namespace === '';
-  if (misplaced || noNamespace || !resource.verbs.includes(verb as Verb)) throw methodNotAllowed();
+  if (misplaced || noNamespace || !resource.verbs.includes(verb as ApiVerb)) throw methodNotAllowed();
   if (resource.asked === true) return review;
-  return HANDLERS[verb as Verb];
+  return HANDLERS[verb as ApiVerb];
 }
 
 function withDeprecation(
@@ -235,7 +238,7 @@ function withDeprecation(
 }
 
 /** Counts a watch while it is open. */
-function countWatch(response: StreamResponse, resource: string, metrics: Metrics): StreamResponse {
+function countWatch(response: StreamResponse, resource: string, metrics: EngineMetrics): StreamResponse {
   return {
     ...response,
     stream(sink) {

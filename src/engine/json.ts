@@ -1,11 +1,11 @@
 /** Parses untrusted JSON: bounds the nesting, and drops `__proto__` keys, however they are escaped. */
 import { mayHaveDuplicates } from '#engine/json-duplicates.ts';
-import { MAX_DEPTH } from '#engine/limits.ts';
+import { MAX_OBJECT_DEPTH } from '#engine/limits.ts';
 
 export class NestingError extends Error {
   override name = 'NestingError';
   constructor() {
-    super(`nested too deeply: the limit is ${MAX_DEPTH} levels`);
+    super(`nested too deeply: the limit is ${MAX_OBJECT_DEPTH} levels`);
   }
 }
 
@@ -29,7 +29,7 @@ export function parseJson(text: string, watch?: DuplicatesWatch): unknown {
 /** Checks a value and returns the number of its fields. */
 function inspect(value: unknown, depth: number, suspect: boolean): number {
   if (typeof value !== 'object' || value === null) return 0;
-  if (depth >= MAX_DEPTH) throw new NestingError();
+  if (depth >= MAX_OBJECT_DEPTH) throw new NestingError();
   let count = 0;
   if (Array.isArray(value)) {
     for (const item of value) count += inspect(item, depth + 1, suspect);

@@ -4,7 +4,7 @@
  */
 import type { Store } from '#engine/store/store.ts';
 
-export interface Metrics {
+export interface EngineMetrics {
   requestDone(verb: string, resource: string, code: number, seconds: number): void;
   watchStarted(resource: string): void;
   watchEnded(resource: string): void;
@@ -29,7 +29,7 @@ interface Histogram {
   sum: number;
 }
 
-export function createMetrics(store: Store): Metrics {
+export function createMetrics(store: Store): EngineMetrics {
   const requests = new Map<string, number>();
   const durations = new Map<string, Histogram>();
   const watches = new Map<string, number>();

@@ -18,7 +18,7 @@ import { decodeTypeError } from '#engine/registry/structural/decode-type-error.t
 
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
 
-export interface WriteOptions {
+export interface WriteRequestOptions {
   readonly dryRun: boolean;
   readonly fieldValidation: FieldValidation;
   /** The manager of the written fields; '' = derived from the User-Agent. */
@@ -29,12 +29,12 @@ export interface WriteOptions {
   readonly sent: Readonly<Record<string, unknown>>;
 }
 
-export interface Selection {
+export interface ListSelection {
   readonly labels: readonly LabelRequirement[];
   readonly fields: readonly FieldRequirement[];
 }
 
-export interface ListOptions extends Selection {
+export interface ListRequestOptions extends ListSelection {
   /** Undefined = the newest; 0 = any. */
   readonly resourceVersion: number | undefined;
   readonly exact: boolean;
@@ -42,7 +42,7 @@ export interface ListOptions extends Selection {
   readonly continue: string;
 }
 
-export interface WatchOptions extends Selection {
+export interface WatchRequestOptions extends ListSelection {
   readonly resourceVersion: number | undefined;
   readonly bookmarks: boolean;
   /** Undefined if not requested: then current objects are sent first if there is no resourceVersion. */
@@ -52,7 +52,7 @@ export interface WatchOptions extends Selection {
 
 export type PropagationPolicy = 'Orphan' | 'Background' | 'Foreground';
 
-export interface DeleteOptions {
+export interface DeleteRequestOptions {
   readonly dryRun: boolean;
   readonly gracePeriodSeconds: number | undefined;
   readonly propagationPolicy: PropagationPolicy | undefined;
@@ -74,7 +74,7 @@ type WriteKind = 'CreateOptions' | 'UpdateOptions' | 'PatchOptions';
 
 const sentOptions = (kind: string) => ({ kind, apiVersion: 'meta.k8s.io/v1' });
 
-const plainWrite = (kind: WriteKind): WriteOptions => ({
+const plainWrite = (kind: WriteKind): WriteRequestOptions => ({
   dryRun: false,
   fieldValidation: 'Warn',
   fieldManager: '',
@@ -82,14 +82,14 @@ const plainWrite = (kind: WriteKind): WriteOptions => ({
   sent: sentOptions(kind),
 });
 
-const DEFAULT_WRITE: Record<WriteKind, WriteOptions> = {
+const DEFAULT_WRITE: Record<WriteKind, WriteRequestOptions> = {
   CreateOptions: plainWrite('CreateOptions'),
   UpdateOptions: plainWrite('UpdateOptions'),
   PatchOptions: plainWrite('PatchOptions'),
 };
 
 /** `apply`: whether it is an apply patch, which alone allows force and requires a manager. */
-export function writeOptions(query: URLSearchParams, kind: WriteKind, apply = false): WriteOptions {
+export function writeOptions(query: URLSearchParams, kind: WriteKind, apply = false): WriteRequestOptions {
   if (query.size === 0 && !apply) return DEFAULT_WRITE[kind];
   const errors: FieldError[] = [];
   const manager = query.get('fieldManager') ?? '';
@@ -141,7 +141,7 @@ function parseDryRun(values: readonly string[], errors: FieldError[]): boolean {
   return false;
 }
 
-export function selectionOf(query: URLSearchParams): Selection {
+export function selectionOf(query: URLSearchParams): ListSelection {
   const labels = query.get('labelSelector');
   const fields = query.get('fieldSelector');
   return {
@@ -168,7 +168,7 @@ function isTrue(value: string | null): boolean {
   return value !== null && value !== '0' && value.toLowerCase() !== 'false';
 }
 
-export function listOptions(query: URLSearchParams): ListOptions {
+export function listOptions(query: URLSearchParams): ListRequestOptions {
   const match = query.get('resourceVersionMatch') ?? '';
   const version = query.get('resourceVersion') ?? '';
   const token = query.get('continue') ?? '';
@@ -203,7 +203,7 @@ export function listOptions(query: URLSearchParams): ListOptions {
   };
 }
 
-export function watchOptions(query: URLSearchParams): WatchOptions {
+export function watchOptions(query: URLSearchParams): WatchRequestOptions {
   const errors: FieldError[] = [];
   const initial = query.get('sendInitialEvents');
   const match = query.get('resourceVersionMatch') ?? '';
@@ -251,7 +251,7 @@ function integer(query: URLSearchParams, name: string): number | undefined {
 const POLICIES: readonly string[] = ['Foreground', 'Background', 'Orphan'];
 
 /** Options of a delete are in the body, or in the query if there is no body. Invalid options delete nothing. */
-export function deleteOptions(query: URLSearchParams, body: unknown): DeleteOptions {
+export function deleteOptions(query: URLSearchParams, body: unknown): DeleteRequestOptions {
   const given = body === undefined ? fromQuery(query) : asDeleteOptions(body);
   const errors: FieldError[] = [];
   const dryRun = parseDryRun([...(given.dryRun ?? []), ...(body === undefined ? [] : query.getAll('dryRun'))], errors);

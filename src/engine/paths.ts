@@ -6,7 +6,7 @@ import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { DiscoveryDocuments } from '#engine/discovery/discovery-documents.ts';
 import type { ServedDocument } from '#engine/discovery/served-document.ts';
 import { respondHealth, type HealthChecks } from '#engine/health.ts';
-import type { Metrics } from '#engine/metrics.ts';
+import type { EngineMetrics } from '#engine/metrics.ts';
 import { redirectToCurrentHash, IMMUTABLE_CACHE_HEADERS } from '#engine/openapi/hashed-address.ts';
 import { OpenApiDocuments } from '#engine/openapi/openapi-documents.ts';
 import type { Registry } from '#engine/registry/registry.ts';
@@ -18,7 +18,7 @@ export type PathHandler = (request: ApiRequest) => Promise<ApiResponse>;
 
 export interface PathParts {
   readonly registry: Registry;
-  readonly metrics: Metrics;
+  readonly metrics: EngineMetrics;
   /** Returns the metrics of other components of this process, in the same format. */
   moreMetrics?(): string;
   readonly health: HealthChecks;

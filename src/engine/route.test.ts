@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseRoute, verbOf } from '#engine/route.ts';
+import { parseApiRoute, verbOf } from '#engine/route.ts';
 
 const resource = (parts: object) => ({
   type: 'resource',
@@ -56,7 +56,7 @@ const cases: Record<string, { path: string; want: object }> = {
 };
 
 for (const [name, { path, want }] of Object.entries(cases)) {
-  test(`routes ${name}`, () => assert.deepEqual(parseRoute(path), want));
+  test(`routes ${name}`, () => assert.deepEqual(parseApiRoute(path), want));
 }
 
 const verbs: [method: string, name: string, watching: boolean, want: string | undefined][] = [
@@ -74,7 +74,7 @@ const verbs: [method: string, name: string, watching: boolean, want: string | un
 
 for (const [method, name, watching, want] of verbs) {
   test(`${method} ${name === '' ? 'of a collection' : 'of an item'}${watching ? ' with watch' : ''} is ${want ?? 'nothing'}`, () => {
-    const route = parseRoute(`/api/v1/namespaces/n/pods/${name}`);
+    const route = parseApiRoute(`/api/v1/namespaces/n/pods/${name}`);
     assert.ok(route.type === 'resource');
     assert.equal(verbOf(method, route, watching), want);
   });

@@ -17,9 +17,9 @@ export interface PathRoute {
   readonly path: string;
 }
 
-export type Route = ResourceRoute | PathRoute;
+export type ApiRoute = ResourceRoute | PathRoute;
 
-export function parseRoute(path: string): Route {
+export function parseApiRoute(path: string): ApiRoute {
   const parts = path.split('/');
   if (parts[parts.length - 1] === '') parts.pop();
   // An empty name (for example from a script) must not turn one namespace into all of them.

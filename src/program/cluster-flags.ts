@@ -1,5 +1,16 @@
 /** Flags of the commands for existing clusters: install, uninstall, join, controllers and node. */
-import { aDnsName, aLifetime, aPath, aPort, anAddress, flag, logLevel, nodeName, wordOf, yesOrNo } from './flag.ts';
+import {
+  parseDnsName,
+  parseLifetime,
+  parsePath,
+  parsePortFlag,
+  parseAddress,
+  flag,
+  logLevel,
+  nodeName,
+  parseWord,
+  parseBoolean,
+} from './flag.ts';
 
 const kubeconfig = flag<string | undefined>({
   name: 'kubeconfig',
@@ -8,7 +19,7 @@ const kubeconfig = flag<string | undefined>({
   fallback: undefined,
   fallbackText: 'none',
   completes: 'file',
-  parse: aPath,
+  parse: parsePath,
 });
 
 export const installFlags = {
@@ -19,7 +30,7 @@ export const installFlags = {
     bare: true,
     help: 'apply everything instead of printing it',
     fallback: false,
-    parse: yesOrNo,
+    parse: parseBoolean,
   }),
   dryRun: flag<boolean>({
     name: 'dry-run',
@@ -27,7 +38,7 @@ export const installFlags = {
     bare: true,
     help: 'with --apply: let the API server validate everything without changing it',
     fallback: false,
-    parse: yesOrNo,
+    parse: parseBoolean,
   }),
 };
 
@@ -43,7 +54,7 @@ export const joinFlags = {
     help: 'what joins: controllers or node',
     fallback: 'controllers',
     completes: ROLES,
-    parse: wordOf(ROLES),
+    parse: parseWord(ROLES),
   }),
   name: nodeName,
   out: flag<string>({
@@ -52,7 +63,7 @@ export const joinFlags = {
     help: 'the kubeconfig to write',
     fallback: 'selfsame.kubeconfig',
     completes: 'file',
-    parse: aPath,
+    parse: parsePath,
   }),
   engineDataDir: flag<string | undefined>({
     name: 'engine-data-dir',
@@ -61,7 +72,7 @@ export const joinFlags = {
     fallback: undefined,
     fallbackText: 'the cluster signs the certificate',
     completes: 'file',
-    parse: aPath,
+    parse: parsePath,
   }),
 };
 
@@ -72,14 +83,14 @@ export const controllersFlags = {
     value: 'ADDRESS',
     help: 'IP address to listen on for requests of the API server',
     fallback: '0.0.0.0',
-    parse: anAddress,
+    parse: parseAddress,
   }),
   webhookPort: flag<number>({
     name: 'webhook-port',
     value: 'PORT',
     help: 'TCP port of the webhook and the aggregated API; 0 picks a free port',
     fallback: 9443,
-    parse: aPort,
+    parse: parsePortFlag,
   }),
   advertiseAddress: flag<string | undefined>({
     name: 'advertise-address',
@@ -87,7 +98,7 @@ export const controllersFlags = {
     help: 'IP address at which the API server reaches this process',
     fallback: undefined,
     fallbackText: 'the first address of this machine',
-    parse: anAddress,
+    parse: parseAddress,
   }),
   certificateLifetime: flag<number>({
     name: 'certificate-lifetime',
@@ -95,7 +106,7 @@ export const controllersFlags = {
     help: 'lifetime of the certificates of services and agents; renewed at half of it',
     fallback: 30 * 86_400_000,
     fallbackText: '30d',
-    parse: aLifetime,
+    parse: parseLifetime,
   }),
   caLifetime: flag<number>({
     name: 'ca-lifetime',
@@ -103,7 +114,7 @@ export const controllersFlags = {
     help: 'lifetime of the certificate authorities; at least four times --certificate-lifetime',
     fallback: 730 * 86_400_000,
     fallbackText: '730d',
-    parse: aLifetime,
+    parse: parseLifetime,
   }),
   logLevel,
 };
@@ -120,7 +131,7 @@ export const nodeClusterFlags = {
     help: 'with --kubeconfig: IP address at which the agent is reached, published in the Node',
     fallback: undefined,
     fallbackText: '--address, or the first address of this machine',
-    parse: anAddress,
+    parse: parseAddress,
   }),
   hostname: flag<string | undefined>({
     name: 'hostname',
@@ -128,7 +139,7 @@ export const nodeClusterFlags = {
     help: 'with --kubeconfig: DNS name of the agent, published in the Node; API servers try it before the address',
     fallback: undefined,
     fallbackText: 'none',
-    parse: aDnsName,
+    parse: parseDnsName,
   }),
   address: flag<string | undefined>({
     name: 'address',
@@ -136,13 +147,13 @@ export const nodeClusterFlags = {
     help: 'with --kubeconfig: IP address that the agent listens on; 0.0.0.0 for all addresses',
     fallback: undefined,
     fallbackText: 'the value of --node-ip',
-    parse: anAddress,
+    parse: parseAddress,
   }),
   port: flag<number>({
     name: 'port',
     value: 'PORT',
     help: 'with --kubeconfig: TCP port of the agent; 0 picks a free port',
     fallback: 0,
-    parse: aPort,
+    parse: parsePortFlag,
   }),
 };

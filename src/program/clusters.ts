@@ -5,34 +5,43 @@ import type { Client } from '#client/client.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { systemClock } from '#lib/clock.ts';
 import { createLog } from '#lib/log.ts';
-import type { ControllersOptions, Environment, InstallOptions, JoinOptions, UninstallOptions } from './config.ts';
-import { OK, OperatorError, firstAddress, keptAlive, listenError, stopSignal } from './surroundings.ts';
+import type {
+  ControllersOptions,
+  ProgramEnvironment,
+  InstallOptions,
+  JoinOptions,
+  UninstallOptions,
+} from './config.ts';
+import { EXIT_OK, OperatorError, firstAddress, keepAlive, listenError, stopSignal } from './surroundings.ts';
 
-export async function install({ kubeconfig, apply, dryRun }: InstallOptions, env: Environment): Promise<number> {
+export async function installIntoCluster(
+  { kubeconfig, apply, dryRun }: InstallOptions,
+  env: ProgramEnvironment,
+): Promise<number> {
   const { applyInstallation, installYaml } = await import('#operator/install.ts');
   if (!apply) {
     process.stdout.write(installYaml());
-    return OK;
+    return EXIT_OK;
   }
   return await withCluster(await clusterAccess(kubeconfig, env), async (client) => {
     const say = (line: string) => void process.stdout.write(`${line}\n`);
     const changed = await applyInstallation({ client, clock: systemClock, dryRun, say });
     say(changed === 0 ? 'nothing changed' : `${changed} objects changed`);
-    return OK;
+    return EXIT_OK;
   });
 }
 
-export async function uninstall({ kubeconfig }: UninstallOptions, env: Environment): Promise<number> {
+export async function uninstall({ kubeconfig }: UninstallOptions, env: ProgramEnvironment): Promise<number> {
   const { uninstallation } = await import('#operator/uninstall.ts');
   return await withCluster(await clusterAccess(kubeconfig, env), async (client) => {
     const outcome = await uninstallation(client);
     if ('refused' in outcome) throw new OperatorError(outcome.refused);
     process.stdout.write(`${outcome.commands.join('\n')}\n`);
-    return OK;
+    return EXIT_OK;
   });
 }
 
-export async function joinCluster(options: JoinOptions, env: Environment): Promise<number> {
+export async function joinCluster(options: JoinOptions, env: ProgramEnvironment): Promise<number> {
   const { as, name, engineDataDir } = options;
   const out = resolve(options.out);
   if (as === 'node' && engineDataDir !== undefined) {
@@ -46,30 +55,30 @@ export async function joinCluster(options: JoinOptions, env: Environment): Promi
     await withCluster(access, async (client) => {
       const parts = { client, access, out, clock: systemClock };
       await (as === 'node' ? joinNode(name, parts) : joinControllers(parts));
-      return OK;
+      return EXIT_OK;
     });
   }
   process.stdout.write(`${out}\n`);
-  return OK;
+  return EXIT_OK;
 }
 
-export async function controllers(options: ControllersOptions, env: Environment): Promise<number> {
+export async function controllers(options: ControllersOptions, env: ProgramEnvironment): Promise<number> {
   const { runControllersProgram } = await import('#plane/cluster/controllers-program.ts');
   const { webhookPort: port, listenAddress, certificateLifetime: certificateMs, caLifetime: authorityMs } = options;
   if (authorityMs < 4 * certificateMs) {
     throw new OperatorError('--ca-lifetime must be at least four times --certificate-lifetime');
   }
-  const leaving = new AbortController();
-  void stopSignal().then(() => leaving.abort());
+  const stopping = new AbortController();
+  void stopSignal().then(() => stopping.abort());
   const access = await clusterAccess(options.kubeconfig, env);
-  const running = keptAlive(() =>
+  const running = keepAlive(() =>
     runControllersProgram({
       access,
       ...{ host: listenAddress, port, advertiseAddress: options.advertiseAddress ?? firstAddress() },
       lifetimes: { certificateMs, authorityMs },
       clock: systemClock,
       log: createLog(options.logLevel),
-      signal: leaving.signal,
+      signal: stopping.signal,
       onReady: () => process.stdout.write('ready\n'),
       onLeading: () => process.stdout.write('leading\n'),
     }),
@@ -78,11 +87,11 @@ export async function controllers(options: ControllersOptions, env: Environment)
     throw listenError(error, { host: listenAddress, port }) ?? error;
   });
   process.stdout.write('stopped\n');
-  return OK;
+  return EXIT_OK;
 }
 
 /** Reads the kubeconfig, or the in-cluster configuration without one. */
-async function clusterAccess(kubeconfig: string | undefined, env: Environment): Promise<ClusterAccess> {
+async function clusterAccess(kubeconfig: string | undefined, env: ProgramEnvironment): Promise<ClusterAccess> {
   if (kubeconfig !== undefined) return (await import('#client/kubeconfig-file.ts')).readKubeconfigFile(kubeconfig);
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = env;
   if (!host || !port) throw new OperatorError('--kubeconfig is required outside of a cluster');
@@ -97,7 +106,7 @@ async function withCluster(access: ClusterAccess, use: (client: Client) => Promi
   ]);
   const transport = createHttpTransport(access, { userAgent: 'selfsame-install', clock: systemClock });
   try {
-    return await keptAlive(() => use(createClient(transport)));
+    return await keepAlive(() => use(createClient(transport)));
   } finally {
     transport.close();
   }

@@ -53,11 +53,11 @@ const ups: Record<string, UpCase> = {
     env: { SELFSAME_PORT: 'nonsense' },
     want: { port: 7000 },
   },
-  'takes how guests are run': {
+  'accepts how guests run': {
     args: ['--nodes', '0', '--hypervisor', 'fake', '--accel', 'tcg'],
     want: { nodes: 0, hypervisor: 'fake', accel: 'tcg' },
   },
-  'takes what is kept of requests': {
+  'accepts audit options': {
     args: ['--audit', 'all-writes', '--audit-log-maxsize', '1', '--audit-log-maxbackup=2'],
     want: { audit: 'all-writes', auditLogMaxSize: 1, auditLogMaxBackup: 2 },
   },
@@ -79,7 +79,7 @@ const hosts: Record<string, { args: string[]; node?: string; dataDir?: string; w
     words: ['list', 'vms:a,b'],
   },
   'leaves what follows the verb as it is': { args: ['list', '--help', '--node'], words: ['list', '--help', '--node'] },
-  'takes no verb at all': { args: ['--node', 'n1'], node: 'n1', words: [] },
+  'accepts no verb': { args: ['--node', 'n1'], node: 'n1', words: [] },
 };
 
 for (const [name, { args, node, dataDir = DEFAULTS.dataDir, words }] of Object.entries(hosts)) {
@@ -88,7 +88,7 @@ for (const [name, { args, node, dataDir = DEFAULTS.dataDir, words }] of Object.e
   });
 }
 
-test('audit hands all of its flags on, and knows the data directory of the environment', () => {
+test('audit passes all flags on, and reads the data directory from the environment', () => {
   const words = ['--follow', '--user', 'alice', '--data-dir', '/other'];
   const want = { command: 'audit', options: { dataDir: '/d', words } };
   assert.deepEqual(parseCommandLine(['audit', ...words], { SELFSAME_DATA_DIR: '/d' }), want);
@@ -116,15 +116,15 @@ interface UsageCase {
 const mistakes: Record<string, UsageCase> = {
   'no command': { argv: [], error: 'no command given' },
   'an unknown command': { argv: ['upp'], error: 'unknown command "upp"; did you mean "up"?' },
-  'a command of Object': { argv: ['constructor'], error: 'unknown command "constructor"' },
+  'a property of Object.prototype': { argv: ['constructor'], error: 'unknown command "constructor"' },
   'an unknown flag': { argv: ['up', '--prot', '1'], error: 'unknown flag --prot; did you mean --port?' },
-  'a command that is nothing like ours': { argv: ['explode'], error: 'unknown command "explode"' },
-  'a command of programs': { argv: ['update-machine-type'], error: 'unknown command "update-machine-type"' },
+  'a command without a similar one': { argv: ['explode'], error: 'unknown command "explode"' },
+  'a hidden command': { argv: ['update-machine-type'], error: 'unknown command "update-machine-type"' },
   'a flag of another command': { argv: ['version', '--port', '1'], error: 'unknown flag --port' },
   'a stray argument': { argv: ['up', 'now'], error: 'unexpected argument "now"' },
   'a lone dash': { argv: ['up', '-p'], error: 'unexpected argument "-p"' },
   'a flag without value': { argv: ['up', '--port'], error: '--port needs a value' },
-  'a port that is no number': {
+  'a port that is not a number': {
     argv: ['up', '--port', '64x'],
     error: '--port must be a port number from 0 to 65535, not "64x"',
   },
@@ -155,19 +155,19 @@ const mistakes: Record<string, UsageCase> = {
     argv: ['up', '--hypervisor', 'xen'],
     error: '--hypervisor must be one of qemu, fake, not "xen"',
   },
-  'a node name that is none': {
+  'an invalid node name': {
     argv: ['node', '--name', '../etc'],
     error: '--name must be a lower-case name of at most 63 characters, not "../etc"',
   },
-  'an address for a node of our own engine': {
+  'an address for a node of the embedded engine': {
     argv: ['node', '--node-ip', '10.0.0.1'],
     error: '--node-ip needs --kubeconfig',
   },
-  'a name that no DNS has': {
+  'an invalid DNS name': {
     argv: ['node', '--kubeconfig', 'k', '--hostname', 'Host_1'],
     error: '--hostname must be a DNS name in lower case, not "Host_1"',
   },
-  'a dry run of printing': { argv: ['install', '--dry-run'], error: '--dry-run needs --apply' },
+  'a dry run without --apply': { argv: ['install', '--dry-run'], error: '--dry-run needs --apply' },
   'the directory of an engine for controllers': {
     argv: ['join', '--as', 'controllers', '--engine-data-dir', '/e'],
     error: '--engine-data-dir requires --as node',
@@ -188,7 +188,7 @@ for (const [name, { argv, env = {}, error }] of Object.entries(mistakes)) {
   test(`refuses ${name}`, () => assert.deepEqual(parseCommandLine(argv, env), { usageError: error }));
 }
 
-test('variables that are flags of ours are not handed on to nodes, to which they would mean something else', () => {
+test('flag variables are not passed on to nodes', () => {
   const env = { PATH: '/bin', SELFSAME_KUBECONFIG: '/k', SELFSAME_PORT: '1', NODE_COMPILE_CACHE: '/c' };
   assert.deepEqual(withoutFlags(env), { PATH: '/bin', NODE_COMPILE_CACHE: '/c' });
 });
@@ -210,7 +210,7 @@ for (const [name, argv] of Object.entries(helps)) {
 
 for (const [name, { summary, hidden }] of Object.entries(programCommands)) {
   if (hidden === true) continue;
-  test(`the help of ${name} reads well, and its examples parse`, () => {
+  test(`the help of ${name} is well-formed, and its examples parse`, () => {
     const help = parseCommandLine(['help', name], {});
     assert.ok('command' in help && help.command === 'help');
     assert.match(summary, /^[a-z].*[^.]$/);
@@ -220,7 +220,7 @@ for (const [name, { summary, hidden }] of Object.entries(programCommands)) {
     const lines = (EXAMPLES.get(name) ?? '').split('\n').map(shellWords);
     const calls = lines.flatMap((words) => (words[0] === '#' ? [] : [words.slice(words.indexOf('selfsame') + 1)]));
     const own = calls.filter(([word]) => word === name);
-    assert.ok(own.length > 0, 'one is of the command itself');
+    assert.ok(own.length > 0, 'an example calls the command itself');
     for (const [word = '', ...args] of own) {
       const pipe = args.indexOf('|');
       const config = parseCommandLine([word, ...args.slice(0, pipe < 0 ? undefined : pipe)], {});
@@ -231,7 +231,7 @@ for (const [name, { summary, hidden }] of Object.entries(programCommands)) {
 }
 
 const completed: Record<string, [words: string[], want: RegExp]> = {
-  'commands, but not those of programs': [[''], /^up\t.*\nengine\t(?!.*(?:__complete|update-machine-types))/s],
+  'commands, but not hidden ones': [[''], /^up\t.*\nengine\t(?!.*(?:__complete|update-machine-types))/s],
   'flags of a command': [['up', '--no'], /^--nodes\tnumber of .*\n:4\n$/],
   'flags of the audit log': [['audit', '--ref'], /^--refused\t/],
   'values of a flag': [['up', '--accel', 't'], /^tcg\n:4\n$/],
@@ -247,7 +247,7 @@ for (const [title, [words, want]] of Object.entries(completed)) {
   });
 }
 
-test('the command of Jobs is not among those for people, but has its help', () => {
+test('the command of Jobs is hidden, but has a help', () => {
   const overview = parseCommandLine(['help'], {});
   assert.ok('command' in overview && overview.command === 'help');
   assert.doesNotMatch(overview.text, /update-machine-types/);
@@ -258,7 +258,7 @@ test('the command of Jobs is not among those for people, but has its help', () =
   }
 });
 
-test('the command of Jobs is told by the environment alone', () => {
+test('the command of Jobs is configured by the environment only', () => {
   const env = { JOB_GLOB: '*', SELFSAME_LOG_LEVEL: 'debug' };
   const options = { logLevel: 'debug', env };
   assert.deepEqual(parseCommandLine(['update-machine-types'], env), { command: 'update-machine-types', options });
@@ -272,7 +272,7 @@ for (const argv of [
   ['--help', 'up'],
   ['up', '--port', 'x', '-h'],
 ]) {
-  test(`${argv.join(' ')} tells each flag with its variable and default`, () => {
+  test(`${argv.join(' ')} lists each flag with its variable and default`, () => {
     const config = parseCommandLine(argv, {});
     assert.ok('command' in config && config.command === 'help');
     for (const text of ['--port PORT', 'default 6443; also SELFSAME_PORT', 'SELFSAME_DATA_DIR', '--token-auth-file']) {
@@ -282,7 +282,7 @@ for (const argv of [
 }
 
 for (const argv of [['version'], ['--version']]) {
-  test(`${argv.join(' ')} asks for the version`, () => {
+  test(`${argv.join(' ')} requests the version`, () => {
     assert.deepEqual(parseCommandLine(argv, {}), { command: 'version' });
   });
 }

@@ -10,7 +10,7 @@ import { completeWords, completionLines } from '#cli/completion/complete-words.t
 import { completionScript, SHELLS } from '#cli/completion/completion-script.ts';
 import { suggestion } from '#lib/nearest.ts';
 import { controllersFlags, installFlags, joinFlags, uninstallFlags } from './cluster-flags.ts';
-import type { Values } from './flag.ts';
+import type { ProgramFlagValues } from './flag.ts';
 import {
   auditReaderFlags,
   backupFlags,
@@ -31,43 +31,43 @@ import {
   TRANSITION_NOTES,
   type ProgramCommand,
 } from './help.ts';
-import { parseFlags, type Environment, type UsageError } from './parse-flags.ts';
+import { parseFlags, type ProgramEnvironment, type UsageError } from './parse-flags.ts';
 
-export type { Environment, UsageError };
+export type { ProgramEnvironment, UsageError };
 
-export type EngineOptions = Values<typeof engineFlags>;
-export type UpOptions = Values<typeof upFlags>;
-export type NodeOptions = Values<typeof nodeFlags>;
-export type InstallOptions = Values<typeof installFlags>;
-export type UninstallOptions = Values<typeof uninstallFlags>;
-export type JoinOptions = Values<typeof joinFlags>;
-export type ControllersOptions = Values<typeof controllersFlags>;
-export type HostOptions = Values<typeof hostFlags> & {
+export type EngineCommandOptions = ProgramFlagValues<typeof engineFlags>;
+export type UpOptions = ProgramFlagValues<typeof upFlags>;
+export type NodeOptions = ProgramFlagValues<typeof nodeFlags>;
+export type InstallOptions = ProgramFlagValues<typeof installFlags>;
+export type UninstallOptions = ProgramFlagValues<typeof uninstallFlags>;
+export type JoinOptions = ProgramFlagValues<typeof joinFlags>;
+export type ControllersOptions = ProgramFlagValues<typeof controllersFlags>;
+export type HostOptions = ProgramFlagValues<typeof hostFlags> & {
   /** The verb and its arguments. */
   readonly words: readonly string[];
 };
 
-export type AuditReaderOptions = Values<typeof auditReaderFlags> & {
+export type AuditReaderOptions = ProgramFlagValues<typeof auditReaderFlags> & {
   /** All arguments, including --data-dir. */
   readonly words: readonly string[];
 };
 
-export type TourOptions = Values<typeof tourFlags>;
-export type DoctorOptions = Values<typeof doctorFlags> & {
+export type TourCommandOptions = ProgramFlagValues<typeof tourFlags>;
+export type DoctorOptions = ProgramFlagValues<typeof doctorFlags> & {
   /** The PATH of the caller. */
   readonly path: string;
 };
-export type BackupOptions = { readonly dataDir: string; readonly to: string };
+export type BackupCommandOptions = { readonly dataDir: string; readonly to: string };
 export type RestoreBackupOptions = { readonly dataDir: string; readonly from: string };
 
-export type TransitionProgramOptions = Values<typeof transitionFlags> & {
+export type TransitionProgramOptions = ProgramFlagValues<typeof transitionFlags> & {
   /** Parsed by the program itself, because errors in it belong to the Job and not to the command line. */
-  readonly env: Environment;
+  readonly env: ProgramEnvironment;
 };
 
 export type Config =
   | { readonly command: 'up'; readonly options: UpOptions }
-  | { readonly command: 'engine'; readonly options: EngineOptions }
+  | { readonly command: 'engine'; readonly options: EngineCommandOptions }
   | { readonly command: 'node'; readonly options: NodeOptions }
   | { readonly command: 'install'; readonly options: InstallOptions }
   | { readonly command: 'uninstall'; readonly options: UninstallOptions }
@@ -75,17 +75,17 @@ export type Config =
   | { readonly command: 'controllers'; readonly options: ControllersOptions }
   | { readonly command: 'host'; readonly options: HostOptions }
   | { readonly command: 'audit'; readonly options: AuditReaderOptions }
-  | { readonly command: 'tour'; readonly options: TourOptions }
+  | { readonly command: 'tour'; readonly options: TourCommandOptions }
   | { readonly command: 'tour-plane'; readonly options: UpOptions }
   | { readonly command: 'doctor'; readonly options: DoctorOptions }
-  | { readonly command: 'backup'; readonly options: BackupOptions }
+  | { readonly command: 'backup'; readonly options: BackupCommandOptions }
   | { readonly command: 'restore-backup'; readonly options: RestoreBackupOptions }
   | { readonly command: 'update-machine-types'; readonly options: TransitionProgramOptions }
   | { readonly command: 'version' }
   | { readonly command: 'help'; readonly text: string };
 
 interface Command extends ProgramCommand {
-  parse(args: readonly string[], env: Environment): Config | UsageError;
+  parse(args: readonly string[], env: ProgramEnvironment): Config | UsageError;
 }
 
 const commands: Readonly<Record<Config['command'] | 'completion' | '__complete', Command>> = {
@@ -102,7 +102,8 @@ const commands: Readonly<Record<Config['command'] | 'completion' | '__complete',
   node: {
     summary: 'run the agent of one node; selfsame up starts its own nodes',
     flags: nodeFlags,
-    parse: (...given) => parseFlags(nodeFlags, given, (options) => nodeFault(options) ?? { command: 'node', options }),
+    parse: (...given) =>
+      parseFlags(nodeFlags, given, (options) => findNodeFlagError(options) ?? { command: 'node', options }),
   },
   install: {
     summary: 'print or apply the manifests for an existing cluster',
@@ -142,7 +143,7 @@ const commands: Readonly<Record<Config['command'] | 'completion' | '__complete',
     words: 'VERB ...',
     completes: [['help', ...HOST_VERBS]],
     parse(args, env) {
-      const end = wordsFrom(args);
+      const end = firstWordIndex(args);
       const words = args.slice(end);
       return parseFlags(hostFlags, [args.slice(0, end), env], (options) => ({
         command: 'host',
@@ -225,7 +226,7 @@ const commands: Readonly<Record<Config['command'] | 'completion' | '__complete',
     flags: {},
     parse([topic]) {
       if (topic === undefined) return { command: 'help', text: programOverview(commands) };
-      const command = commandNamed(topic);
+      const command = findProgramCommand(topic);
       return 'usageError' in command ? command : { command: 'help', text: programHelp(topic, command) };
     },
   },
@@ -250,7 +251,7 @@ const commands: Readonly<Record<Config['command'] | 'completion' | '__complete',
 };
 
 /** Refuses address flags without --kubeconfig: nodes of the embedded engine are on this machine. */
-function nodeFault({ kubeconfig, address, nodeIp, hostname }: NodeOptions): UsageError | undefined {
+function findNodeFlagError({ kubeconfig, address, nodeIp, hostname }: NodeOptions): UsageError | undefined {
   if (kubeconfig !== undefined) return undefined;
   const given = { address, 'node-ip': nodeIp, hostname };
   const [name] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
@@ -261,15 +262,15 @@ function nodeFault({ kubeconfig, address, nodeIp, hostname }: NodeOptions): Usag
 export const programCommands: Readonly<Record<string, ProgramCommand>> = commands;
 
 /** Parses the command line. `argv` does not include interpreter and script. */
-export function parseCommandLine(argv: readonly string[], env: Environment): Config | UsageError {
+export function parseCommandLine(argv: readonly string[], env: ProgramEnvironment): Config | UsageError {
   const [name, ...args] = argv;
   if (name === undefined) return { usageError: 'no command given' };
   if (isHelpFlag(name)) return commands.help.parse(args, env);
   if (name === '--version') return commands.version.parse(args, env);
-  const command = commandNamed(name);
+  const command = findProgramCommand(name);
   if ('usageError' in command) return command;
   if (name === '__complete') return command.parse(args, env);
-  const flags = command.words === undefined ? args : args.slice(0, wordsFrom(args));
+  const flags = command.words === undefined ? args : args.slice(0, firstWordIndex(args));
   if (flags.some(isHelpFlag)) return commands.help.parse([name], env);
   return command.parse(args, env);
 }
@@ -277,7 +278,7 @@ export function parseCommandLine(argv: readonly string[], env: Environment): Con
 const isHelpFlag = (text: string) => text === '--help' || text === '-h';
 
 /** Returns the index of the first argument after the flags. */
-function wordsFrom(args: readonly string[]): number {
+function firstWordIndex(args: readonly string[]): number {
   let index = 0;
   while (index < args.length && args[index]?.startsWith('-') === true) {
     const isWhole = isHelpFlag(args[index] ?? '') || args[index]?.includes('=') === true;
@@ -286,7 +287,7 @@ function wordsFrom(args: readonly string[]): number {
   return Math.min(index, args.length);
 }
 
-function commandNamed(name: string): Command | UsageError {
+function findProgramCommand(name: string): Command | UsageError {
   const found = Object.entries(commands).find(([known]) => known === name);
   if (found !== undefined) return found[1];
   const shown = Object.entries(commands).flatMap(([known, { hidden }]) => (hidden === true ? [] : [known]));

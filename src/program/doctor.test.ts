@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Finding } from '#doctor/finding.ts';
-import { obstacleText } from './doctor.ts';
+import { tourRefusalText } from './doctor.ts';
 
 const found = (what: string, state: Finding['state']): Finding => ({
   what,
@@ -11,17 +11,20 @@ const found = (what: string, state: Finding['state']): Finding => ({
 });
 
 const cases: Record<string, { of: Finding[]; want: RegExp }> = {
-  'nothing, where everything works': { of: [found('QEMU', 'works'), found('swtpm', 'works')], want: /^$/ },
-  'nothing, where only others are limited': { of: [found('KVM', 'limited'), found('bridges', 'limited')], want: /^$/ },
-  'what every VM needs': {
+  'nothing if everything works': { of: [found('QEMU', 'works'), found('swtpm', 'works')], want: /^$/ },
+  'nothing if only other features are limited': {
+    of: [found('KVM', 'limited'), found('bridges', 'limited')],
+    want: /^$/,
+  },
+  'requirements of every VM': {
     of: [found('QEMU', 'missing')],
     want: /^The tour cannot .*\n\nmissing {2}QEMU .*\n +fix: mend it\n/,
   },
-  'what the tour needs besides, and nothing else': {
+  'additional requirements of the tour only': {
     of: [found('KVM', 'limited'), found('swtpm', 'limited')],
     want: /^[^\n]*\n\nmissing {2}swtpm [^\n]*\n[^\n]*fix[^\n]*\n\nRun selfsame doctor/,
   },
 };
 for (const [title, { of, want }] of Object.entries(cases)) {
-  test(`in the way of a tour: ${title}`, () => assert.match(obstacleText(of), want));
+  test(`reports as missing for a tour: ${title}`, () => assert.match(tourRefusalText(of), want));
 }

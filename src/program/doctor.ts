@@ -1,27 +1,27 @@
 /** `selfsame doctor`: prints the findings of src/doctor and writes the support bundle. */
 import { readFileSync } from 'node:fs';
 import { openConnection } from '#cli/api-connection.ts';
-import { killedTours } from '#cli/tour/own-plane.ts';
-import { runningIn } from '#cli/tour/running-plane.ts';
+import { findKilledTours } from '#cli/tour/own-plane.ts';
+import { findRunningKubeconfig } from '#cli/tour/running-plane.ts';
 import { readKubeconfigFile } from '#client/kubeconfig-file.ts';
 import { dataDirSource } from '#doctor/bundle/data-dir-source.ts';
 import { gatherBundle, type BundleSource } from '#doctor/bundle/gather.ts';
 import { writeBundle } from '#doctor/bundle/write-bundle.ts';
 import { examine } from '#doctor/doctor.ts';
 import { examinationText, findingLines, isHealthy, type Examination, type Finding } from '#doctor/finding.ts';
-import type { Place } from '#doctor/place.ts';
+import type { PlaneLocation } from '#doctor/place.ts';
 import { thisMachine } from '#doctor/this-machine.ts';
 import type { Clock } from '#lib/clock.ts';
 import { VERSION } from '#lib/version.ts';
 
 /** Examines this machine. `path` is the PATH of the caller. */
-export async function examinationOf(place: Place, path: string): Promise<Examination> {
-  return await examine(thisMachine(path), { ...place, leftTours: await killedTours() });
+export async function examineThisMachine(place: PlaneLocation, path: string): Promise<Examination> {
+  return await examine(thisMachine(path), { ...place, killedTours: await findKilledTours() });
 }
 
 export interface DoctorCall {
   readonly examination: Examination;
-  readonly place: Place;
+  readonly place: PlaneLocation;
   readonly output: 'text' | 'json';
   /** Path of the support bundle to write, if any. */
   readonly bundle: string | undefined;
@@ -37,7 +37,7 @@ export async function runDoctor(call: DoctorCall): Promise<number> {
   stdout.write(isJson ? `${JSON.stringify(examination, undefined, 2)}\n` : examinationText(examination));
   if (bundle !== undefined) {
     try {
-      const bytes = await pack(call, bundle);
+      const bytes = await writeSupportBundle(call, bundle);
       if (!isJson) stdout.write(`\n${bundle}: ${bytes} bytes. Review it before you share it: tar tzf ${bundle}\n`);
     } catch (error) {
       stderr.write(`selfsame: Cannot write ${bundle}: ${error instanceof Error ? error.message : String(error)}\n`);
@@ -47,8 +47,8 @@ export async function runDoctor(call: DoctorCall): Promise<number> {
   return isHealthy(examination) ? 0 : 1;
 }
 
-async function pack({ examination, place, clock }: DoctorCall, bundle: string): Promise<number> {
-  const { api, close } = apiOf(place.dataDir, clock);
+async function writeSupportBundle({ examination, place, clock }: DoctorCall, bundle: string): Promise<number> {
+  const { api, close } = openApi(place.dataDir, clock);
   try {
     const about = {
       version: VERSION,
@@ -67,8 +67,8 @@ async function pack({ examination, place, clock }: DoctorCall, bundle: string): 
   }
 }
 
-function apiOf(dataDir: string, clock: Clock): { api: BundleSource['api']; close(): void } {
-  const kubeconfig = runningIn(dataDir);
+function openApi(dataDir: string, clock: Clock): { api: BundleSource['api']; close(): void } {
+  const kubeconfig = findRunningKubeconfig(dataDir);
   if (kubeconfig === undefined) return { api: undefined, close() {} };
   const readFile = (path: string) => readFileSync(path, 'utf8');
   const access = readKubeconfigFile(kubeconfig);
@@ -79,17 +79,17 @@ function apiOf(dataDir: string, clock: Clock): { api: BundleSource['api']; close
   };
 }
 
-/** Findings that the tour requires, in addition to those that every VM requires. */
+/** The checks that the tour requires, in addition to those that every VM requires. */
 const TOUR_NEEDS = new Set(['swtpm', 'UEFI firmware', 'built-in guest']);
 
 /** Returns why a temporary plane cannot run the tour, or '' if it can. */
-export async function tourObstacles(place: Place): Promise<string> {
+export async function findTourRefusal(place: PlaneLocation): Promise<string> {
   // The tour runs no program from the PATH of the user.
-  const { findings } = await examinationOf(place, '');
-  return obstacleText(findings);
+  const { findings } = await examineThisMachine(place, '');
+  return tourRefusalText(findings);
 }
 
-export function obstacleText(findings: readonly Finding[]): string {
+export function tourRefusalText(findings: readonly Finding[]): string {
   const needed = findings.filter(
     ({ what, state }) => state === 'missing' || (state !== 'works' && TOUR_NEEDS.has(what)),
   );

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { auditFlags } from '#engine/audit/audit-options.ts';
 import type { LogLevel } from '#lib/log.ts';
 import { nodeClusterFlags } from './cluster-flags.ts';
-import { aPath, aPort, flag, logLevel, nodeName, wordOf, yesOrNo } from './flag.ts';
+import { parsePath, parsePortFlag, flag, logLevel, nodeName, parseWord, parseBoolean } from './flag.ts';
 
 const PROJECT_ROOT = join(import.meta.dirname, '../..');
 /** The limit for one machine; use a cluster for more. */
@@ -21,7 +21,7 @@ const guestFlags = {
     help: 'qemu runs real guests, fake simulates thousands of them',
     fallback: 'qemu',
     completes: HYPERVISORS,
-    parse: wordOf(HYPERVISORS),
+    parse: parseWord(HYPERVISORS),
   }),
   accel: flag<(typeof ACCELERATORS)[number]>({
     name: 'accel',
@@ -29,7 +29,7 @@ const guestFlags = {
     help: 'auto uses kvm if available, else tcg (software emulation)',
     fallback: 'auto',
     completes: ACCELERATORS,
-    parse: wordOf(ACCELERATORS),
+    parse: parseWord(ACCELERATORS),
   }),
 };
 
@@ -41,7 +41,7 @@ export const engineFlags = {
     fallback: join(PROJECT_ROOT, '.selfsame'),
     fallbackText: '.selfsame in the folder of the program',
     completes: 'file',
-    parse: aPath,
+    parse: parsePath,
   }),
   host: flag<string>({
     name: 'host',
@@ -56,7 +56,7 @@ export const engineFlags = {
     value: 'PORT',
     help: 'TCP port to listen on; 0 picks a free port',
     fallback: 6443,
-    parse: aPort,
+    parse: parsePortFlag,
   }),
   tokenAuthFile: flag<string | undefined>({
     name: 'token-auth-file',
@@ -65,7 +65,7 @@ export const engineFlags = {
     fallback: undefined,
     fallbackText: 'none',
     completes: 'file',
-    parse: aPath,
+    parse: parsePath,
   }),
   ...auditFlags,
   logLevel,
@@ -95,7 +95,7 @@ export const nodeFlags = {
     fallback: join(PROJECT_ROOT, '.selfsame/nodes/node-1'),
     fallbackText: '.selfsame/nodes/node-1 in the folder of the program',
     completes: 'file',
-    parse: aPath,
+    parse: parsePath,
   }),
   sharedDir: flag<string>({
     name: 'shared-dir',
@@ -104,7 +104,7 @@ export const nodeFlags = {
     fallback: join(PROJECT_ROOT, '.selfsame/shared'),
     fallbackText: '.selfsame/shared in the folder of the program',
     completes: 'file',
-    parse: aPath,
+    parse: parsePath,
   }),
   ...nodeClusterFlags,
   ...guestFlags,
@@ -137,7 +137,7 @@ export const backupFlags = {
     fallback: undefined,
     required: true,
     completes: 'file',
-    parse: aPath,
+    parse: parsePath,
   }),
 };
 
@@ -150,7 +150,7 @@ export const restoreBackupFlags = {
     fallback: undefined,
     required: true,
     completes: 'file',
-    parse: aPath,
+    parse: parsePath,
   }),
 };
 
@@ -166,7 +166,7 @@ export const doctorFlags = {
     help: 'text for people, json for programs',
     fallback: 'text',
     completes: OUTPUTS,
-    parse: wordOf(OUTPUTS),
+    parse: parseWord(OUTPUTS),
   }),
   bundle: flag<string | undefined>({
     name: 'bundle',
@@ -175,7 +175,7 @@ export const doctorFlags = {
     fallback: undefined,
     fallbackText: 'none',
     completes: 'file',
-    parse: aPath,
+    parse: parsePath,
   }),
 };
 
@@ -187,7 +187,7 @@ export const tourFlags = {
     fallback: undefined,
     fallbackText: 'the plane of the data directory if it runs, else a temporary plane',
     completes: 'file',
-    parse: aPath,
+    parse: parsePath,
   }),
   dataDir: planeDir,
   clear: flag<boolean>({
@@ -196,7 +196,7 @@ export const tourFlags = {
     bare: true,
     help: 'only remove what killed tours left behind',
     fallback: false,
-    parse: yesOrNo,
+    parse: parseBoolean,
   }),
 };
 

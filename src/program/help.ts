@@ -2,12 +2,12 @@
 import type { CompletionFlag, CompletionNode } from '#cli/completion/complete-words.ts';
 import { completionExample, SHELLS } from '#cli/completion/completion-script.ts';
 import type { Completes } from '#cli/flags.ts';
-import type { FlagTable } from './flag.ts';
+import type { ProgramFlagTable } from './flag.ts';
 import { variableOf } from './parse-flags.ts';
 
 export interface ProgramCommand {
   readonly summary: string;
-  readonly flags: FlagTable;
+  readonly flags: ProgramFlagTable;
   /** Arguments after the flags, which may contain a --help of their own. */
   readonly words?: string;
   /** Completions of these arguments, by position. */

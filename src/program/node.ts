@@ -5,7 +5,7 @@ import { acquireDataDir } from '#lib/data-dir-lock.ts';
 import { createLog } from '#lib/log.ts';
 import { isWildcard } from '#lib/wildcard-address.ts';
 import type { NodeOptions } from './config.ts';
-import { GUEST_DIR, OK, PROGRAM, firstAddress, stopInTime, stopSignal } from './surroundings.ts';
+import { GUEST_DIR, EXIT_OK, PROGRAM, firstAddress, stopInTime, stopSignal } from './surroundings.ts';
 
 export async function node(options: NodeOptions): Promise<number> {
   const nodeDir = resolve(options.dataDir);
@@ -17,8 +17,8 @@ export async function node(options: NodeOptions): Promise<number> {
     process.chdir(nodeDir);
     const { startNodeProgram } = await import('#plane/node-program.ts');
     const { name, hypervisor, accel, logLevel } = options;
-    const leaving = new AbortController();
-    void stopped.then(() => leaving.abort());
+    const stopping = new AbortController();
+    void stopped.then(() => stopping.abort());
     const program = await startNodeProgram({
       ...{ name, nodeDir, sharedDir, hypervisor, accel },
       cluster: nodeOfCluster(options),
@@ -27,11 +27,11 @@ export async function node(options: NodeOptions): Promise<number> {
       program: [PROGRAM.file, ...PROGRAM.args],
       clock: systemClock,
       log: createLog(logLevel),
-      signal: leaving.signal,
+      signal: stopping.signal,
     }).catch((error: unknown) => {
-      if (!leaving.signal.aborted) throw error;
+      if (!stopping.signal.aborted) throw error;
     });
-    if (program === undefined) return OK;
+    if (program === undefined) return EXIT_OK;
     if (process.send === undefined) process.stdout.write('ready\n');
     else process.send('ready', () => process.disconnect?.());
     await stopped;
@@ -39,7 +39,7 @@ export async function node(options: NodeOptions): Promise<number> {
   } finally {
     lock.release();
   }
-  return OK;
+  return EXIT_OK;
 }
 
 function nodeOfCluster({ kubeconfig, address, nodeIp, hostname, port }: NodeOptions) {

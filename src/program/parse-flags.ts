@@ -1,18 +1,18 @@
 /** Flags of the selfsame program: `--name value` and `--name=value`, or the variable SELFSAME_NAME. Pure. */
 import { suggestion } from '#lib/nearest.ts';
-import type { FlagTable, Values } from './flag.ts';
+import type { ProgramFlagTable, ProgramFlagValues } from './flag.ts';
 
 export interface UsageError {
   /** The error message. */
   readonly usageError: string;
 }
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type ProgramEnvironment = Readonly<Record<string, string | undefined>>;
 
-export function parseFlags<Table extends FlagTable, Parsed>(
+export function parseFlags<Table extends ProgramFlagTable, Parsed>(
   table: Table,
-  [args, env]: readonly [readonly string[], Environment],
-  config: (options: Values<Table>) => Parsed,
+  [args, env]: readonly [readonly string[], ProgramEnvironment],
+  config: (options: ProgramFlagValues<Table>) => Parsed,
 ): Parsed | UsageError {
   const given = readArguments(table, args);
   if ('usageError' in given) return given;
@@ -25,11 +25,11 @@ export function parseFlags<Table extends FlagTable, Parsed>(
     if ('mustBe' in parsed) return { usageError: `${source} must be ${parsed.mustBe}, not ${JSON.stringify(text)}` };
     values[key] = parsed.ok;
   }
-  return config(values as Values<Table>);
+  return config(values as ProgramFlagValues<Table>);
 }
 
 /** Reads flag values from arguments. The last occurrence of a flag wins. */
-function readArguments(table: FlagTable, args: readonly string[]): { texts: Map<string, string> } | UsageError {
+function readArguments(table: ProgramFlagTable, args: readonly string[]): { texts: Map<string, string> } | UsageError {
   const known = new Map(Object.values(table).map((one) => [one.name, one]));
   const texts = new Map<string, string>();
   const rest = [...args];
@@ -48,7 +48,7 @@ function readArguments(table: FlagTable, args: readonly string[]): { texts: Map<
 }
 
 /** Returns the environment without flag variables, for child processes that get all flags as arguments. */
-export function withoutFlags(env: Environment): Environment {
+export function withoutFlags(env: ProgramEnvironment): ProgramEnvironment {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith(PREFIX)));
 }
 

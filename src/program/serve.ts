@@ -5,11 +5,11 @@ import { systemClock, type Clock } from '#lib/clock.ts';
 import { acquireDataDir } from '#lib/data-dir-lock.ts';
 import { createLog, type Log } from '#lib/log.ts';
 import { VERSION } from '#lib/version.ts';
-import type { EngineOptions, Environment, UpOptions } from './config.ts';
+import type { EngineCommandOptions, ProgramEnvironment, UpOptions } from './config.ts';
 import { withoutFlags } from './parse-flags.ts';
-import { OK, PROGRAM, listenError, stopInTime, stopSignal } from './surroundings.ts';
+import { EXIT_OK, PROGRAM, listenError, stopInTime, stopSignal } from './surroundings.ts';
 
-export async function up(options: UpOptions, env: Environment, stopped = stopSignal()): Promise<number> {
+export async function up(options: UpOptions, env: ProgramEnvironment, stopped = stopSignal()): Promise<number> {
   return await serve(options, stopped, async (parts) => {
     // Imported lazily to keep help and version fast.
     const { startPlane } = await import('#plane/embedded/plane.ts');
@@ -20,7 +20,7 @@ export async function up(options: UpOptions, env: Environment, stopped = stopSig
   });
 }
 
-export async function engine(options: EngineOptions): Promise<number> {
+export async function engine(options: EngineCommandOptions): Promise<number> {
   return await serve(options, stopSignal(), async (parts) => {
     const { startEngine } = await import('#engine/engine.ts');
     const started = await startEngine(parts);
@@ -30,7 +30,7 @@ export async function engine(options: EngineOptions): Promise<number> {
 
 /** Shared by `up` and `engine`: holds the lock of the data directory from before the start until after the stop. */
 async function serve(
-  options: EngineOptions,
+  options: EngineCommandOptions,
   stopped: Promise<void>,
   start: (parts: ServerParts) => Promise<{ stop(): Promise<void>; text: string }>,
 ): Promise<number> {
@@ -39,9 +39,9 @@ async function serve(
   try {
     const { host, port, tokenAuthFile } = options;
     const tokens = tokenAuthFile === undefined ? undefined : resolve(tokenAuthFile);
-    const kept = auditOptions(options);
+    const audit = auditOptions(options);
     const log = createLog(options.logLevel);
-    const parts = { dataDir, host, port, tokenAuthFile: tokens, audit: kept, log, clock: systemClock };
+    const parts = { dataDir, host, port, tokenAuthFile: tokens, audit, log, clock: systemClock };
     const { stop, text } = await start(parts);
     process.stdout.write(text);
     await stopped;
@@ -52,7 +52,7 @@ async function serve(
     lock.release();
   }
   process.stdout.write('stopped\n');
-  return OK;
+  return EXIT_OK;
 }
 
 interface ServerParts {
@@ -65,7 +65,7 @@ interface ServerParts {
   readonly clock: Clock;
 }
 
-function auditOptions({ audit: level, auditLogMaxSize, auditLogMaxBackup }: EngineOptions): AuditOptions {
+function auditOptions({ audit: level, auditLogMaxSize, auditLogMaxBackup }: EngineCommandOptions): AuditOptions {
   return { level, maxBytes: auditLogMaxSize * 1024 * 1024, maxRotated: auditLogMaxBackup };
 }
 

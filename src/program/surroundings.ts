@@ -3,11 +3,11 @@ import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
 
-export const OK = 0;
-export const FAILED = 1;
-export const MISUSED = 2;
+export const EXIT_OK = 0;
+export const EXIT_FAILED = 1;
+export const EXIT_USAGE = 2;
 const SIGNAL_NUMBERS = { SIGINT: 2, SIGTERM: 15 } as const;
-/** Signals within this time count as one: under `npm start` a Ctrl-C arrives from the terminal and from npm. */
+/** Signals within this time count as one, because under `npm start` both the terminal and npm send Ctrl-C. */
 const SAME_SIGNAL_MS = 500;
 /** The time limit for a stop. Acknowledged writes are on disk in any case. */
 const STOP_LIMIT_MS = 20_000;
@@ -25,12 +25,12 @@ export class OperatorError extends Error {
 export async function stopInTime(stop: () => Promise<void>): Promise<void> {
   systemClock.after(STOP_LIMIT_MS, () => {
     process.stderr.write('selfsame: Cannot stop in time; exiting now\n');
-    process.exit(FAILED);
+    process.exit(EXIT_FAILED);
   });
   await stop();
 }
 
-/** Resolves at the first signal, also one that comes while the engine still starts; a second ends the process. */
+/** Resolves at the first signal, even if the engine is still starting. A second signal ends the process. */
 export function stopSignal(): Promise<void> {
   return new Promise((signalled) => {
     let firstAt: number | undefined;
@@ -48,8 +48,8 @@ export function stopSignal(): Promise<void> {
   });
 }
 
-/** Keeps the process alive during the work: timers of the clock do not, and while a server is away nothing else does. */
-export async function keptAlive<T>(work: () => Promise<T>): Promise<T> {
+/** Keeps the process alive during the work. Timers of the clock do not, and there may be no open connection. */
+export async function keepAlive<T>(work: () => Promise<T>): Promise<T> {
   const alive = setInterval(() => {}, ALIVE_MS);
   try {
     return await work();

@@ -5,29 +5,29 @@
 import { resolve } from 'node:path';
 import { isTourDir } from '#cli/tour/own-plane.ts';
 import { removeWithProcesses } from '#lib/owned-dir.ts';
-import type { Environment, UpOptions } from './config.ts';
+import type { ProgramEnvironment, UpOptions } from './config.ts';
 import { up } from './serve.ts';
 import { OperatorError, stopSignal } from './surroundings.ts';
 
-export async function tourPlane(options: UpOptions, env: Environment): Promise<number> {
+export async function tourPlane(options: UpOptions, env: ProgramEnvironment): Promise<number> {
   const dataDir = resolve(options.dataDir);
   // This directory will be removed.
   if (!isTourDir(dataDir))
     throw new OperatorError(`Cannot use ${dataDir}: it was not created by selfsame tour, which starts its own plane`);
   // Cleanup finds the processes of a data directory by their working directory.
   process.chdir(dataDir);
-  // The reader may be gone.
+  // The tour may have closed the pipe.
   process.stderr.on('error', () => {});
   try {
-    const over = Promise.race([stopSignal(), inputEnds()]);
-    return await up({ ...options, dataDir, tokenAuthFile: undefined }, env, over);
+    const stopped = Promise.race([stopSignal(), waitForInputEnd()]);
+    return await up({ ...options, dataDir, tokenAuthFile: undefined }, env, stopped);
   } finally {
     process.stdin.destroy();
     await removeWithProcesses(dataDir);
   }
 }
 
-function inputEnds(): Promise<void> {
+function waitForInputEnd(): Promise<void> {
   return new Promise((resolve) => {
     for (const event of ['end', 'error', 'close']) process.stdin.once(event, () => resolve());
     process.stdin.resume();

@@ -1,7 +1,7 @@
-/** A local TCP port whose connections each go to a port of a guest. */
+/** Listens on a local TCP port and forwards each connection to a port of a guest. */
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
-import { bothEnds, join } from '#cli/access/join.ts';
+import { socketStreams, joinStreams } from '#cli/access/join-streams.ts';
 import type { ForwardedPort } from '#cli/access/ports.ts';
 import { CommandError } from '#cli/flags.ts';
 import { messageOf } from '#cli/message-of.ts';
@@ -10,9 +10,9 @@ import type { WebSocketStream } from '#lib/websocket.ts';
 const MAX_CONNECTIONS = 256;
 
 export interface Forwarding {
-  /** The local port, which the system may have chosen. */
+  /** The local port; chosen by the system if 0 was requested. */
   readonly port: number;
-  /** Ends all connections. */
+  /** Stops listening and closes all connections. */
   close(): void;
 }
 
@@ -20,18 +20,18 @@ export interface ForwardOptions {
   readonly address: string;
   readonly port: ForwardedPort;
   open(): Promise<WebSocketStream>;
-  /** Gets what went wrong with one connection; the others go on. */
+  /** Called with the error of one connection. Other connections are not affected. */
   report(line: string): void;
 }
 
-/** Rejects with CommandError where it cannot listen. */
+/** Rejects with CommandError if it cannot listen. */
 export async function forwardTcp({ address, port, open, report }: ForwardOptions): Promise<Forwarding> {
   const sockets = new Set<Socket>();
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
     sockets.add(socket);
     socket.on('error', () => {});
     socket.once('close', () => sockets.delete(socket));
-    void carry(socket, open).catch((error: unknown) => {
+    void forwardConnection(socket, open).catch((error: unknown) => {
       report(`error handling connection for ${port.local}: ${messageOf(error)}`);
     });
   });
@@ -54,12 +54,12 @@ export async function forwardTcp({ address, port, open, report }: ForwardOptions
   };
 }
 
-async function carry(socket: Socket, open: () => Promise<WebSocketStream>): Promise<void> {
+async function forwardConnection(socket: Socket, open: () => Promise<WebSocketStream>): Promise<void> {
   try {
     const remote = await open();
     if (socket.destroyed) remote.destroy();
-    else await join(bothEnds(socket), remote);
-    // What came last is still written.
+    else await joinStreams(socketStreams(socket), remote);
+    // Pending data is still written.
     socket.end();
   } finally {
     if (socket.writableEnded) socket.once('finish', () => socket.destroy());

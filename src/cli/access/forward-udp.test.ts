@@ -7,12 +7,12 @@ import { forwardUdp } from '#cli/access/forward-udp.ts';
 import { systemClock } from '#lib/clock.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';
 
-test('datagrams that the stream does not take are lost, and not kept', async (t) => {
+test('drops datagrams that the stream cannot accept', async (t) => {
   const taken: number[] = [];
   const stuck = new Duplex({
     highWaterMark: 1000,
     read() {},
-    // Never done: as a connection on which the other side reads nothing.
+    // Never completes, like a connection whose other side reads nothing.
     write: (chunk: Buffer) => void taken.push(chunk.length),
   });
   const port = { local: 0, remote: 53, protocol: 'udp' } as const;
@@ -30,7 +30,7 @@ test('datagrams that the stream does not take are lost, and not kept', async (t)
   const send = (bytes: number) =>
     new Promise<void>((resolve) => socket.send(Buffer.alloc(bytes), forwarding.port, '127.0.0.1', () => resolve()));
   for (let i = 0; i < 200; i++) await send(100);
-  // One that comes back tells that all before it were read.
+  // The response to the last datagram shows that all earlier ones were processed.
   stuck.push('back');
   await once(socket, 'message');
   assert.deepEqual(taken, [100]);

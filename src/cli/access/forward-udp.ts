@@ -1,4 +1,4 @@
-/** A local UDP port: each sender gets a stream to the guest of its own, in which a message is a datagram. */
+/** Listens on a local UDP port. Each sender gets its own stream to the guest, in which a message is a datagram. */
 import { createSocket, type RemoteInfo } from 'node:dgram';
 import { once } from 'node:events';
 import type { ForwardOptions, Forwarding } from '#cli/access/forward-tcp.ts';
@@ -9,9 +9,9 @@ import type { WebSocketStream } from '#lib/websocket.ts';
 import { isIPv6 } from 'node:net';
 
 const MAX_SENDERS = 256;
-/** Nobody tells that a sender has gone. */
+/** A sender that is idle for this time is removed, because UDP has no end of a connection. */
 const IDLE_MS = 120_000;
-/** Before the stream is there; datagrams may be lost, memory may not. */
+/** The maximum number of datagrams that are kept until the stream is open. Others are dropped. */
 const MAX_WAITING = 64;
 
 interface Sender {
@@ -20,31 +20,31 @@ interface Sender {
   stopTimer(): void;
 }
 
-/** Rejects with CommandError where it cannot listen. */
+/** Rejects with CommandError if it cannot listen. */
 export async function forwardUdp(options: ForwardOptions & { readonly clock: Clock }): Promise<Forwarding> {
   const { address, port, report, clock } = options;
   const socket = createSocket(isIPv6(address) ? 'udp6' : 'udp4');
   const senders = new Map<string, Sender>();
-  const forget = (key: string) => {
+  const removeSender = (key: string) => {
     const sender = senders.get(key);
     senders.delete(key);
     sender?.stopTimer();
     sender?.stream?.destroy();
   };
-  const begin = (key: string, { address: host, port: from }: RemoteInfo): Sender => {
+  const addSender = (key: string, { address: host, port: from }: RemoteInfo): Sender => {
     const sender: Sender = { waiting: [], stopTimer: () => {} };
     senders.set(key, sender);
-    const connected = async () => {
+    const connectSender = async () => {
       const stream = await options.open();
       if (senders.get(key) !== sender) return void stream.destroy();
       sender.stream = stream;
       stream.on('error', (error) => report(`error handling connection for ${port.local}: ${error.message}`));
-      stream.once('close', () => forget(key));
+      stream.once('close', () => removeSender(key));
       stream.on('data', (datagram: Buffer) => socket.send(datagram, from, host));
       for (const datagram of sender.waiting.splice(0)) stream.write(datagram);
     };
-    connected().catch((error: unknown) => {
-      forget(key);
+    connectSender().catch((error: unknown) => {
+      removeSender(key);
       report(`error handling connection for ${port.local}: ${messageOf(error)}`);
     });
     return sender;
@@ -52,10 +52,10 @@ export async function forwardUdp(options: ForwardOptions & { readonly clock: Clo
   socket.on('message', (datagram, from) => {
     const key = `${from.address} ${from.port}`;
     if (!senders.has(key) && senders.size >= MAX_SENDERS) return;
-    const sender = senders.get(key) ?? begin(key, from);
+    const sender = senders.get(key) ?? addSender(key, from);
     sender.stopTimer();
-    sender.stopTimer = clock.after(IDLE_MS, () => forget(key));
-    // What the stream cannot take now is lost, as on any way of a datagram.
+    sender.stopTimer = clock.after(IDLE_MS, () => removeSender(key));
+    // A datagram is dropped if the stream cannot accept it now.
     if (sender.stream !== undefined) {
       if (!sender.stream.writableNeedDrain) sender.stream.write(datagram);
     } else if (sender.waiting.length < MAX_WAITING) sender.waiting.push(datagram);
@@ -70,7 +70,7 @@ export async function forwardUdp(options: ForwardOptions & { readonly clock: Clo
   return {
     port: socket.address().port,
     close() {
-      for (const key of [...senders.keys()]) forget(key);
+      for (const key of [...senders.keys()]) removeSender(key);
       socket.close();
     },
   };

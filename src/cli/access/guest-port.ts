@@ -1,17 +1,17 @@
-/** A port of a guest through the API. */
+/** Connects to a port of a guest through the API. */
 import type { ApiConnection } from '#cli/api-connection.ts';
 import type { ForwardedPort } from '#cli/access/ports.ts';
-import type { Target } from '#cli/access/target.ts';
+import type { GuestTarget } from '#cli/access/target.ts';
 import { verbPath } from '#cli/verb-path.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';
 
-export const PLAIN_PROTOCOL = 'plain.kubevirt.io';
+export const GUEST_STREAM_PROTOCOL = 'plain.kubevirt.io';
 
-export interface Guest extends Target {
+export interface Guest extends GuestTarget {
   readonly namespace: string;
 }
 
-export function guestOf(api: ApiConnection, target: Target): Guest {
+export function resolveGuest(api: ApiConnection, target: GuestTarget): Guest {
   return { ...target, namespace: target.namespace ?? api.namespace };
 }
 
@@ -21,5 +21,7 @@ export function openGuestPort(
   { remote, protocol }: Pick<ForwardedPort, 'remote' | 'protocol'>,
 ): Promise<WebSocketStream> {
   const resource = kind === 'vm' ? 'virtualmachines' : 'virtualmachineinstances';
-  return api.openWebSocket(verbPath(resource, namespace, name, `portforward/${remote}/${protocol}`), [PLAIN_PROTOCOL]);
+  return api.openWebSocket(verbPath(resource, namespace, name, `portforward/${remote}/${protocol}`), [
+    GUEST_STREAM_PROTOCOL,
+  ]);
 }

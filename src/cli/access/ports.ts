@@ -1,8 +1,8 @@
-/** Which ports are forwarded: `[protocol/]local[:target]`, as KubeVirt has it, or `local[:target]/protocol`. Pure. */
+/** Parses ports to forward: `[protocol/]local[:target]`, as in KubeVirt, or `local[:target]/protocol`. Pure. */
 import { CommandError } from '#cli/flags.ts';
 
 export interface ForwardedPort {
-  /** 0 takes a free one. */
+  /** 0 = a free port. */
   readonly local: number;
   readonly remote: number;
   readonly protocol: 'tcp' | 'udp';
@@ -15,7 +15,11 @@ export function parsePort(text: string): ForwardedPort {
   const { protocol, numbers } = splitProtocol(text);
   const [local = '', remote = local, ...more] = numbers.split(':');
   if (local === '' || more.length > 0) throw invalid(text, 'missing local and/or remote port');
-  const port: ForwardedPort = { local: numberOf(text, local, 0), remote: numberOf(text, remote, 1), protocol };
+  const port: ForwardedPort = {
+    local: parsePortNumber(text, local, 0),
+    remote: parsePortNumber(text, remote, 1),
+    protocol,
+  };
   return port;
 }
 
@@ -29,7 +33,7 @@ function splitProtocol(text: string): { readonly protocol: 'tcp' | 'udp'; readon
   return { protocol, numbers };
 }
 
-function numberOf(text: string, digits: string, least: number): number {
+function parsePortNumber(text: string, digits: string, least: number): number {
   const number = /^\d{1,5}$/.test(digits) ? Number(digits) : -1;
   if (number >= least && number <= MAX_PORT) return number;
   throw invalid(text, `${JSON.stringify(digits)} is not between ${least} and ${MAX_PORT}`);

@@ -1,8 +1,8 @@
-/** From where to where scp copies: one of the two is `[user@]type/name[/namespace]:path`. Pure. */
+/** Parses the two locations of scp, one of which is `[user@]type/name[/namespace]:path`. Pure. */
 import { parseUserTarget, type UserTarget } from '#cli/access/target.ts';
 import { CommandError } from '#cli/flags.ts';
 
-export interface Copy {
+export interface ScpCopy {
   readonly target: UserTarget;
   readonly remotePath: string;
   readonly localPath: string;
@@ -10,7 +10,7 @@ export interface Copy {
 }
 
 /** Throws CommandError. */
-export function parseCopy(source: string, destination: string): Copy {
+export function parseCopy(source: string, destination: string): ScpCopy {
   const [fromRemote, toRemote] = [source.includes(':'), destination.includes(':')];
   const shown = `${JSON.stringify(source)} to ${JSON.stringify(destination)}`;
   if (fromRemote && toRemote) {

@@ -1,21 +1,23 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Guest } from '#cli/access/guest-port.ts';
-import { hostOf, proxyArguments, type SshChoice } from '#cli/access/ssh-arguments.ts';
+import { sshHostName, buildProxyArguments, type SshOptions } from '#cli/access/ssh-arguments.ts';
 
 const GUEST: Guest = { kind: 'vm', name: 'db', namespace: 'shop' };
-const PLAIN: SshChoice = {
+const PLAIN: SshOptions = {
   ...{ username: undefined, identityFile: undefined, knownHosts: undefined },
   ...{ port: 22, localSshOpts: [] },
 };
 
-const cases: Record<string, { self?: string[]; choice?: Partial<SshChoice>; want: string[] }> = {
-  'the plainest': { want: ['-o', 'ProxyCommand=virtctl port-forward --stdio=true vm/db/shop 22'] },
-  'another port': {
+const cases: Record<string, { self?: string[]; choice?: Partial<SshOptions>; want: string[] }> = {
+  'has only the proxy command by default': {
+    want: ['-o', 'ProxyCommand=virtctl port-forward --stdio=true vm/db/shop 22'],
+  },
+  'uses another port': {
     choice: { port: 2222 },
     want: ['-o', 'ProxyCommand=virtctl port-forward --stdio=true vm/db/shop 2222'],
   },
-  'a program at a place that a shell would take apart': {
+  'quotes a program path for the shell': {
     self: ["/home/o'hara/my vms/virtctl", '--context=100%'],
     want: [
       '-o',
@@ -31,15 +33,15 @@ const cases: Record<string, { self?: string[]; choice?: Partial<SshChoice>; want
   },
 };
 for (const [name, { self = ['virtctl'], choice = {}, want }] of Object.entries(cases)) {
-  test(name, () => assert.deepEqual(proxyArguments(self, GUEST, { ...PLAIN, ...choice }), want));
+  test(name, () => assert.deepEqual(buildProxyArguments(self, GUEST, { ...PLAIN, ...choice }), want));
 }
 
-test('a port that is none', () => {
+test('refuses an invalid port', () => {
   const message = 'Cannot use --port 0: expected 1 to 65535';
-  assert.throws(() => proxyArguments([], GUEST, { ...PLAIN, port: 0 }), { message });
+  assert.throws(() => buildProxyArguments([], GUEST, { ...PLAIN, port: 0 }), { message });
 });
 
-test('each guest is a host of its own', () => {
-  assert.equal(hostOf(GUEST, undefined), 'vm.db.shop');
-  assert.equal(hostOf(GUEST, 'jdoe'), 'jdoe@vm.db.shop');
+test('uses a different host name for each guest', () => {
+  assert.equal(sshHostName(GUEST, undefined), 'vm.db.shop');
+  assert.equal(sshHostName(GUEST, 'jdoe'), 'jdoe@vm.db.shop');
 });

@@ -1,10 +1,10 @@
-/** The command lines of the local ssh and scp: their way to the guest is `virtctl port-forward --stdio`. Pure. */
+/** Builds the arguments of the local ssh and scp, which reach the guest through `virtctl port-forward --stdio`. Pure. */
 import type { Guest } from '#cli/access/guest-port.ts';
 import { CommandError, integerFlag, listFlag, textFlag, type Flag } from '#cli/flags.ts';
 
 const MAX_PORT = 65_535;
 
-/** What ssh and scp have in common. */
+/** The flags of both virtctl ssh and virtctl scp. */
 export const sshFlags = {
   username: textFlag(
     {
@@ -34,7 +34,7 @@ export const sshFlags = {
   localSsh: localSshFlag(),
 };
 
-export interface SshChoice {
+export interface SshOptions {
   readonly username: string | undefined;
   readonly identityFile: string | undefined;
   readonly knownHosts: string | undefined;
@@ -42,7 +42,7 @@ export interface SshChoice {
   readonly localSshOpts: readonly string[];
 }
 
-/** Scripts for KubeVirt up to 1.4 set it to true; the client that it had of its own, we have not. */
+/** Scripts for KubeVirt up to 1.4 set it to true. The built-in client of those versions does not exist here. */
 function localSshFlag(): Flag<boolean> {
   return {
     name: 'local-ssh',
@@ -57,34 +57,34 @@ function localSshFlag(): Flag<boolean> {
   };
 }
 
-/** Before the target and what follows it. Throws CommandError. */
-export function proxyArguments(self: readonly string[], guest: Guest, choice: SshChoice): string[] {
+/** Returns the arguments before the target. Throws CommandError. */
+export function buildProxyArguments(self: readonly string[], guest: Guest, choice: SshOptions): string[] {
   const { port, localSshOpts, identityFile, knownHosts } = choice;
   if (port < 1 || port > MAX_PORT) throw new CommandError(`Cannot use --port ${port}: expected 1 to ${MAX_PORT}`);
   const { kind, name, namespace } = guest;
   const call = [...self, 'port-forward', '--stdio=true', `${kind}/${name}/${namespace}`, String(port)];
   return [
     '-o',
-    // ssh puts values in for %, and a shell runs it.
-    `ProxyCommand=${call.map(shellWord).join(' ').replaceAll('%', '%%')}`,
-    ...localSshOpts.flatMap(optionWords),
+    // ssh replaces % sequences, and a shell runs the command.
+    `ProxyCommand=${call.map(quoteShellWord).join(' ').replaceAll('%', '%%')}`,
+    ...localSshOpts.flatMap(splitOption),
     ...(knownHosts === undefined ? [] : ['-o', `UserKnownHostsFile=${knownHosts}`]),
     ...(identityFile === undefined ? [] : ['-i', identityFile]),
   ];
 }
 
-/** The name by which ssh remembers the host: one for each guest. */
-export function hostOf({ kind, name, namespace }: Guest, username: string | undefined): string {
+/** Returns the host name for ssh and known_hosts, which is unique for each guest. */
+export function sshHostName({ kind, name, namespace }: Guest, username: string | undefined): string {
   const user = username === undefined || username === '' ? '' : `${username}@`;
   return `${user}${kind}.${name}.${namespace}`;
 }
 
-/** `-o X=y` is one word of ours and two of ssh's. */
-function optionWords(text: string): string[] {
+/** Splits `-o X=y`, which is one argument of virtctl but two of ssh. */
+function splitOption(text: string): string[] {
   const match = /^(-[A-Za-z])\s+(.+)$/s.exec(text);
   return match === null ? [text] : [match[1]!, match[2]!];
 }
 
-function shellWord(word: string): string {
+function quoteShellWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

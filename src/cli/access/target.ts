@@ -1,25 +1,25 @@
-/** Which guest is meant: `[user@]type/name[/namespace]`, in KubeVirt's words for what is wrong. Pure. */
+/** Parses the target `[user@]type/name[/namespace]`, with KubeVirt's error messages. Pure. */
 import { CommandError } from '#cli/flags.ts';
 
-export interface Target {
+export interface GuestTarget {
   readonly kind: 'vm' | 'vmi';
   readonly name: string;
-  /** Undefined where none is named. */
+  /** undefined if the target names none. */
   readonly namespace: string | undefined;
 }
 
-export interface UserTarget extends Target {
+export interface UserTarget extends GuestTarget {
   readonly username: string | undefined;
 }
 
-/** Throws CommandError. `name.namespace` is how it was written before KubeVirt 1.5; such a dot is never part of the name. */
-export function parseTarget(text: string): Target {
+/** Parses a target. Also accepts `name.namespace`, the form before KubeVirt 1.5. Throws CommandError. */
+export function parseTarget(text: string): GuestTarget {
   if (text === '') throw new CommandError('target cannot be empty');
   const [type = '', name, namespace, ...more] = text.split('/');
   if (name === undefined) throw new CommandError("target must contain type and name separated by '/'");
   if (more.length > 0) throw new CommandError("target is not valid with more than two '/'");
   if (namespace === '') throw new CommandError('namespace cannot be empty');
-  const kind = kindOf(type);
+  const kind = parseKind(type);
   if (name === '') throw new CommandError('name cannot be empty');
   const dot = name.lastIndexOf('.');
   if (namespace !== undefined || dot < 0) return { kind, name, namespace };
@@ -39,7 +39,7 @@ export function parseUserTarget(text: string): UserTarget {
   return { ...parseTarget(text.slice(at + 1)), username };
 }
 
-function kindOf(type: string): Target['kind'] {
+function parseKind(type: string): GuestTarget['kind'] {
   const word = type.toLowerCase();
   if (/^(?:vms?|virtualmachines?)$/.test(word)) return 'vm';
   if (/^(?:vmis?|virtualmachineinstances?)$/.test(word)) return 'vmi';

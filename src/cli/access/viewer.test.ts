@@ -8,46 +8,50 @@ interface Case {
   readonly path?: string;
   readonly has: readonly string[];
   readonly platform?: NodeJS.Platform;
-  /** The command line, or what is wrong. */
+  /** The command line, or the error. */
   readonly want: string;
 }
 
 const NONE = 'could not find remote-viewer or vncviewer binary in $PATH; use --proxy-only to connect any other viewer';
 
 const cases: Record<string, Case> = {
-  'remote-viewer comes first': { has: ['vncviewer', 'remote-viewer'], want: '/bin/remote-viewer vnc://127.0.0.1:5901' },
-  'then vncviewer': { has: ['vncviewer'], want: '/bin/vncviewer 127.0.0.1:5901' },
-  'a machine without a viewer': { has: [], want: NONE },
-  'the one that is asked for': {
+  'prefers remote-viewer': { has: ['vncviewer', 'remote-viewer'], want: '/bin/remote-viewer vnc://127.0.0.1:5901' },
+  'uses vncviewer if remote-viewer is missing': { has: ['vncviewer'], want: '/bin/vncviewer 127.0.0.1:5901' },
+  'fails if there is no viewer': { has: [], want: NONE },
+  'uses the requested viewer': {
     type: 'tiger',
     has: ['vncviewer', 'remote-viewer'],
     want: '/bin/vncviewer 127.0.0.1:5901',
   },
-  'at its own place': {
+  'uses the requested path': {
     type: 'tiger',
     path: '/opt/tiger',
     has: ['/opt/tiger'],
     want: '/bin//opt/tiger 127.0.0.1:5901',
   },
-  'a place where nothing is': {
+  'fails if the requested path does not exist': {
     type: 'tiger',
     path: '/opt/x',
     has: [],
     want: 'specified VNC path does not exist: /opt/x',
   },
-  'one that is not installed': { type: 'remote-viewer', has: [], want: 'could not find remote-viewer in $PATH' },
-  'a place without a type': {
+  'fails if the requested viewer is not installed': {
+    type: 'remote-viewer',
+    has: [],
+    want: 'could not find remote-viewer in $PATH',
+  },
+  'requires a type with a path': {
     path: '/opt/x',
     has: ['/opt/x'],
     want: '--vnc-path requires --vnc-type',
   },
-  'one that nobody knows': {
+  'fails for an unknown type': {
     type: 'netscape',
     has: [],
     want: 'unsupported vnc-type: netscape; expected tiger, chicken, real, remote-viewer',
   },
-  'one of another system': { type: 'chicken', has: [], want: 'unsupported vnc-type for linux: chicken' },
-  'TigerVNC of a Mac': {
+  'fails for a viewer of another system': { type: 'chicken', has: [], want: 'unsupported vnc-type for linux: chicken' },
+  'finds TigerVNC on macOS': {
     platform: 'darwin',
     has: ['remote-viewer', '/Applications/TigerVNC.app/Contents/MacOS/vncviewer'],
     want: '/bin//Applications/TigerVNC.app/Contents/MacOS/vncviewer 127.0.0.1:5901',

@@ -1,11 +1,11 @@
-/** Which VNC viewer is run, and how, as KubeVirt's virtctl chooses it. */
+/** Chooses the VNC viewer and its arguments like KubeVirt's virtctl. */
 import { CommandError } from '#cli/flags.ts';
 import type { Programs } from '#cli/programs.ts';
 
 export const VIEWER_TYPES = ['tiger', 'chicken', 'real', 'remote-viewer'] as const;
 export type ViewerType = (typeof VIEWER_TYPES)[number];
 
-export interface ViewerChoice {
+export interface ViewerOptions {
   readonly type: string | undefined;
   readonly path: string | undefined;
 }
@@ -31,9 +31,9 @@ const ARGS: Readonly<Record<ViewerType, (port: number) => string[]>> = {
   'remote-viewer': (port) => [`vnc://127.0.0.1:${port}`],
 };
 
-/** Throws CommandError where there is none. */
-export async function findViewer({ type, path }: ViewerChoice, programs: Programs): Promise<Viewer> {
-  if (type !== undefined) return await named(type, path, programs);
+/** Returns the viewer to run. Throws CommandError if there is none. */
+export async function findViewer({ type, path }: ViewerOptions, programs: Programs): Promise<Viewer> {
+  if (type !== undefined) return await findNamedViewer(type, path, programs);
   if (path !== undefined) throw new CommandError('--vnc-path requires --vnc-type');
   const { platform } = programs;
   const known: readonly (readonly [ViewerType, string])[] =
@@ -57,7 +57,7 @@ export async function findViewer({ type, path }: ViewerChoice, programs: Program
   throw new CommandError(`could not find remote-viewer or vncviewer binary in $PATH${hint}`);
 }
 
-async function named(word: string, path: string | undefined, programs: Programs): Promise<Viewer> {
+async function findNamedViewer(word: string, path: string | undefined, programs: Programs): Promise<Viewer> {
   const type = VIEWER_TYPES.find((one) => one === word);
   if (type === undefined) throw new CommandError(`unsupported vnc-type: ${word}; expected ${VIEWER_TYPES.join(', ')}`);
   if (programs.platform !== 'darwin' && MAC_ONLY.has(type)) {

@@ -4,7 +4,7 @@ import { isRecord } from '#kube/meta.ts';
 export interface AuditLine {
   readonly receivedMs: number;
   readonly user: string;
-  /** Each of the following is '' where there is none. */
+  /** Each of the following texts is '' if the event has none. */
   readonly impersonatedUser: string;
   readonly sourceIp: string;
   readonly verb: string;
@@ -13,7 +13,7 @@ export interface AuditLine {
   readonly subresource: string;
   readonly namespace: string;
   readonly name: string;
-  /** Of what is not a resource. */
+  /** The path of the request. Shown for requests that are not for a resource. */
   readonly path: string;
   readonly code: number;
   readonly note: string;
@@ -50,11 +50,11 @@ export function parseAuditLine(text: string): AuditLine | undefined {
 
 type Loose = Readonly<Record<string, unknown>>;
 
-const NONE: Loose = {};
+const EMPTY_RECORD: Loose = {};
 
 function recordIn(value: Loose, key: string): Loose {
   const found = value[key];
-  return isRecord(found) ? found : NONE;
+  return isRecord(found) ? found : EMPTY_RECORD;
 }
 
 function textIn(value: Loose, key: string): string {

@@ -27,7 +27,7 @@ const matches: Record<string, { words: string[]; line?: Partial<AuditLine>; want
   'a user': { words: ['--user', 'alice'], want: true },
   'no other user': { words: ['--user=bob'], want: false },
   'one of several users': { words: ['--user', 'bob,alice'], want: true },
-  'in whose name': { words: ['--user', 'bob'], line: { impersonatedUser: 'bob' }, want: true },
+  'the impersonated user': { words: ['--user', 'bob'], line: { impersonatedUser: 'bob' }, want: true },
   'a verb': { words: ['--verb', 'create,delete'], want: true },
   'a resource': { words: ['--resource', 'virtualmachines'], want: true },
   'a resource with its group': { words: ['--resource', 'virtualmachines.kubevirt.io'], want: true },
@@ -43,26 +43,26 @@ const matches: Record<string, { words: string[]; line?: Partial<AuditLine>; want
     line: { subresource: 's' },
     want: true,
   },
-  'no object where a subresource is asked for': { words: ['--resource', 'virtualmachines/s'], want: false },
+  'no object if a subresource is requested': { words: ['--resource', 'virtualmachines/s'], want: false },
   'a namespace': { words: ['-n', 'a'], want: true },
   'no other namespace': { words: ['-nb'], want: false },
   'a name': { words: ['--name', 'db'], want: true },
   'no other name': { words: ['--name', 'd'], want: false },
-  'what was refused': { words: ['--refused'], line: { code: 403 }, want: true },
-  'not what was done, where only refusals are asked for': { words: ['--refused'], want: false },
-  'what is new enough': { words: ['--since', '5m'], want: true },
-  'not what is too old': { words: ['--since', '299s'], want: false },
-  'what is newer than a time': { words: ['--since', '2026-01-31T11:55:00Z'], want: true },
-  'what is newer than a time elsewhere': { words: ['--since', '2026-01-31T12:54:00+01:00'], want: true },
-  'what is newer than a day': { words: ['--since', '2026-02-01'], want: false },
-  'only what fits all flags': { words: ['--user', 'alice', '--verb', 'create'], want: false },
+  'refused requests with --refused': { words: ['--refused'], line: { code: 403 }, want: true },
+  'no successful requests with --refused': { words: ['--refused'], want: false },
+  'recent events with --since': { words: ['--since', '5m'], want: true },
+  'no older events with --since': { words: ['--since', '299s'], want: false },
+  'events after a time': { words: ['--since', '2026-01-31T11:55:00Z'], want: true },
+  'events after a time in another time zone': { words: ['--since', '2026-01-31T12:54:00+01:00'], want: true },
+  'events after a date': { words: ['--since', '2026-02-01'], want: false },
+  'only events that match all flags': { words: ['--user', 'alice', '--verb', 'create'], want: false },
 };
 
 for (const [name, { words, line = {}, want }] of Object.entries(matches)) {
   test(`shows ${name}`, () => assert.equal(parseAuditQuery(words, NOW).matches({ ...LINE, ...line }), want));
 }
 
-test('has a table unless told otherwise, and does not follow', () => {
+test('defaults to a table without following', () => {
   const { follow, output, dataDir, sinceMs } = parseAuditQuery([], NOW);
   assert.deepEqual(
     { follow, output, dataDir, sinceMs },
@@ -70,7 +70,7 @@ test('has a table unless told otherwise, and does not follow', () => {
   );
 });
 
-test('takes how and from where to show', () => {
+test('accepts output format and data directory', () => {
   const { follow, output, dataDir, sinceMs } = parseAuditQuery(['-f', '-ojson', '--data-dir', '/d', '--since=2h'], NOW);
   assert.deepEqual(
     { follow, output, dataDir, sinceMs },
@@ -83,7 +83,7 @@ const mistakes: Record<string, { words: string[]; want: RegExp }> = {
   'an unknown flag': { words: ['--users', 'x'], want: /^unknown flag: --users; did you mean --user\?$/ },
   'an unknown format': { words: ['-o', 'yaml'], want: /^--output must be table or json, not "yaml"$/ },
   'a span without a unit': { words: ['--since', '10'], want: /^--since must be like .* not "10"$/ },
-  'a time that is none': { words: ['--since', '2026-13-45'], want: /^--since must be like/ },
+  'an invalid time': { words: ['--since', '2026-13-45'], want: /^--since must be like/ },
   'an empty data directory': { words: ['--data-dir='], want: /^--data-dir must be a path$/ },
 };
 

@@ -46,26 +46,26 @@ export function parseAuditQuery(words: readonly string[], nowMs: number): AuditQ
     throw new CommandError(`--output must be table or json, not ${JSON.stringify(output)}`);
   }
   if (dataDir === '') throw new CommandError('--data-dir must be a path');
-  const sinceMs = flags.since === undefined ? undefined : sinceOf(flags.since, nowMs);
+  const sinceMs = flags.since === undefined ? undefined : parseSince(flags.since, nowMs);
   const tests = [
-    anyOf(flags.user, (line) => [line.user, line.impersonatedUser]),
-    anyOf(flags.verb, ({ verb }) => [verb]),
-    anyOf(flags.resource, resourceNames),
-    anyOf(flags.namespace, ({ namespace }) => [namespace]),
-    anyOf(flags.name, ({ name }) => [name]),
+    matchAny(flags.user, (line) => [line.user, line.impersonatedUser]),
+    matchAny(flags.verb, ({ verb }) => [verb]),
+    matchAny(flags.resource, resourceNames),
+    matchAny(flags.namespace, ({ namespace }) => [namespace]),
+    matchAny(flags.name, ({ name }) => [name]),
     ...(refused ? [({ code }: AuditLine) => code >= 400] : []),
     ...(sinceMs === undefined ? [] : [({ receivedMs }: AuditLine) => receivedMs >= sinceMs]),
   ];
   return { follow, output, dataDir, sinceMs, matches: (line) => tests.every((test) => test(line)) };
 }
 
-function anyOf(text: string | undefined, values: (line: AuditLine) => string[]): (line: AuditLine) => boolean {
+function matchAny(text: string | undefined, values: (line: AuditLine) => string[]): (line: AuditLine) => boolean {
   if (text === undefined) return () => true;
   const wanted = new Set(text.split(',').map((word) => word.trim()));
   return (line) => values(line).some((value) => wanted.has(value));
 }
 
-/** All that somebody may call it. */
+/** Returns all names that --resource may use for the resource. */
 function resourceNames({ resource, group, subresource }: AuditLine): string[] {
   const names = group === '' ? [resource] : [resource, `${resource}.${group}`];
   return subresource === '' ? names : [...names, ...names.map((name) => `${name}/${subresource}`)];
@@ -74,7 +74,7 @@ function resourceNames({ resource, group, subresource }: AuditLine): string[] {
 const UNITS_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const TIME = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d))?$/;
 
-function sinceOf(text: string, nowMs: number): number {
+function parseSince(text: string, nowMs: number): number {
   const [, count, unit] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
   if (count !== undefined && unit !== undefined) return nowMs - Number(count) * UNITS_MS[unit]!;
   const ms = TIME.test(text) ? Date.parse(text) : Number.NaN;

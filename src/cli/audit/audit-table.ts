@@ -1,13 +1,13 @@
-/** Lines of an audit log as rows for people. They come one by one, so that columns can only grow. Pure. */
+/** Renders audit events as table rows. Rows are rendered one by one, so columns can only grow. Pure. */
 import type { AuditLine } from '#cli/audit/audit-line.ts';
 import { timestamp } from '#lib/clock.ts';
 
-const HEADS = ['TIME', 'CODE', 'USER', 'VERB', 'RESOURCE', 'OBJECT', 'FROM', 'NOTE'];
+const HEADERS = ['TIME', 'CODE', 'USER', 'VERB', 'RESOURCE', 'OBJECT', 'FROM', 'NOTE'];
 const FIRST_WIDTHS = [20, 4, 16, 6, 20, 24, 9, 0];
-/** A cell that is wider makes its row wider, not the column. */
+/** A wider cell shifts the rest of its row instead of widening the column. */
 const MAX_WIDTH = 56;
 
-/** The first call brings the heads, too. */
+/** Returns a function that renders a row. Its first call also renders the headers. */
 export function auditTable(): (line: AuditLine) => string {
   const widths = [...FIRST_WIDTHS];
   let isFirst = true;
@@ -19,9 +19,9 @@ export function auditTable(): (line: AuditLine) => string {
       .trimEnd()}\n`;
   };
   return (line) => {
-    const heads = isFirst ? row(HEADS) : '';
+    const heads = isFirst ? row(HEADERS) : '';
     isFirst = false;
-    return heads + row(cellsOf(line).map(inert));
+    return heads + row(cellsOf(line).map(replaceControlCharacters));
   };
 }
 
@@ -40,8 +40,8 @@ function cellsOf(line: AuditLine): string[] {
   ];
 }
 
-/** Names and messages come from anybody, and a terminal obeys some characters. */
-function inert(text: string): string {
+/** Names and messages come from clients and may contain characters that control the terminal. */
+function replaceControlCharacters(text: string): string {
   // oxlint-disable-next-line no-control-regex
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, '?');
 }

@@ -10,16 +10,16 @@ function scene(t: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), 'audit-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
   const clock = new FakeClock();
-  const leaving = new AbortController();
+  const stopping = new AbortController();
   const path = (name: string) => join(dir, name);
   const read = (options: Partial<ReadOptions> = {}) =>
-    readLog({ dir, follow: false, clock, signal: leaving.signal, ...options });
+    readLog({ dir, follow: false, clock, signal: stopping.signal, ...options });
   const follow = () => {
     const lines = read({ follow: true });
-    // Whoever leaves it in the middle has a file open.
+    // Closes the file of a reader that was not read to its end.
     t.after(() => lines.return());
     return {
-      /** The clock runs while the reader looks: its looks take real time, which no fake clock can wait for. */
+      /** Advances the clock while the reader polls, because file access takes real time. */
       async next(): Promise<string | undefined> {
         const found = lines.next();
         let isFound = false;
@@ -29,10 +29,10 @@ function scene(t: TestContext) {
       },
     };
   };
-  return { path, read, follow, leave: () => leaving.abort(), dir };
+  return { path, read, follow, stop: () => stopping.abort(), dir };
 }
 
-test('reads the files from the oldest on, by their numbers', async (t) => {
+test('reads the files in the order of their numbers', async (t) => {
   const { path, read } = scene(t);
   writeFileSync(path('audit.log'), 'd\n');
   writeFileSync(path('audit-1000000.log'), 'c\n');
@@ -41,21 +41,21 @@ test('reads the files from the oldest on, by their numbers', async (t) => {
   assert.deepEqual(await Array.fromAsync(read()), ['a', 'b', 'c', 'd']);
 });
 
-test('leaves a last line without its end out, and empty lines', async (t) => {
+test('omits an incomplete last line and empty lines', async (t) => {
   const { path, read } = scene(t);
   writeFileSync(path('audit-000001.log'), 'a\ntorn');
   writeFileSync(path('audit.log'), '\nb\n\nto');
   assert.deepEqual(await Array.fromAsync(read()), ['a', 'b']);
 });
 
-test('joins lines that are longer than one look', async (t) => {
+test('joins lines that are longer than one read', async (t) => {
   const { path, read } = scene(t);
   const long = 'é'.repeat(300_000);
   writeFileSync(path('audit.log'), `a\n${long}\nb\n`);
   assert.deepEqual(await Array.fromAsync(read()), ['a', long, 'b']);
 });
 
-test('passes over files that are too old', async (t) => {
+test('skips files that are too old', async (t) => {
   const { path, read } = scene(t);
   writeFileSync(path('audit-000001.log'), 'a\n');
   writeFileSync(path('audit-000002.log'), 'b\n');
@@ -64,13 +64,13 @@ test('passes over files that are too old', async (t) => {
   assert.deepEqual(await Array.fromAsync(read({ sinceMs: 2_000_000 })), ['b']);
 });
 
-test('has nothing where there is no directory', async (t) => {
+test('yields nothing if the directory does not exist', async (t) => {
   const { read, dir } = scene(t);
   rmSync(dir, { recursive: true });
   assert.deepEqual(await Array.fromAsync(read()), []);
 });
 
-test('a rotation while it reads costs no line and shows none twice', async (t) => {
+test('neither loses nor repeats lines during a rotation', async (t) => {
   const { path, read } = scene(t);
   writeFileSync(path('audit-000001.log'), 'a\n');
   writeFileSync(path('audit.log'), 'b\n');
@@ -82,8 +82,8 @@ test('a rotation while it reads costs no line and shows none twice', async (t) =
   assert.deepEqual(await Array.fromAsync(lines), ['b', 'c']);
 });
 
-test('follows what is written, through rotations, until it is told to stop', async (t) => {
-  const { path, follow, leave } = scene(t);
+test('follows new lines through rotations until it is stopped', async (t) => {
+  const { path, follow, stop } = scene(t);
   const lines = follow();
   writeFileSync(path('audit.log'), 'a\nb');
   assert.equal(await lines.next(), 'a');
@@ -94,11 +94,11 @@ test('follows what is written, through rotations, until it is told to stop', asy
   writeFileSync(path('audit-000002.log'), 'd\n');
   writeFileSync(path('audit.log'), 'e\n');
   for (const want of ['c', 'd', 'e']) assert.equal(await lines.next(), want);
-  leave();
+  stop();
   assert.equal(await lines.next(), undefined);
 });
 
-test('does not begin anew when the file that it follows is taken away', async (t) => {
+test('does not start again if the current file is removed', async (t) => {
   const { path, follow } = scene(t);
   writeFileSync(path('audit-000001.log'), 'a\n');
   writeFileSync(path('audit.log'), 'b\n');

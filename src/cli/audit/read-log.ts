@@ -1,6 +1,6 @@
 /**
- * The lines of an audit log from the oldest on, and where that is wanted those that are still to come. The server may
- * write, rotate and remove files meanwhile: a file is known by its inode, and the one after it is looked up by that.
+ * Reads the lines of an audit log, oldest first, and optionally follows it. The server may write, rotate and remove files
+ * meanwhile, so a file is identified by its inode, and the next file is the one after that inode.
  *
  *   audit-000041.log ─► audit-000042.log ─► audit.log
  */
@@ -12,42 +12,42 @@ import type { Clock } from '#lib/clock.ts';
 const CURRENT = 'audit.log';
 const ROTATED = /^audit-(\d{6,15})\.log$/;
 const PIECE_BYTES = 256 * 1024;
-/** Of one line; what is longer is none of ours. */
+/** Longer lines are skipped; the server does not write them. */
 const MAX_LINE_BYTES = 4 * 1024 * 1024;
 const POLL_MS = 250;
 const NEWLINE = 0x0a;
 
 export interface ReadOptions {
   readonly dir: string;
-  /** Ends only with the signal. */
+  /** True to wait for new lines until the signal aborts. */
   readonly follow: boolean;
-  /** Files whose last line is older are passed over. */
+  /** Files whose last line is older are skipped. */
   readonly sinceMs?: number | undefined;
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }
 
-/** A last line without its end is left out: it is still being written, or was never finished. */
+/** Yields the lines. Omits a last line without a newline, which is incomplete. */
 export async function* readLog(options: ReadOptions): AsyncGenerator<string, void, undefined> {
   const { dir, follow, clock, signal } = options;
-  let known = NOTHING;
+  let known = NOTHING_READ;
   while (!signal.aborted) {
     const next = await nextFile(options, known);
     if (next === undefined) {
       if (!follow) return;
-      await pause(clock, signal);
+      await waitForPoll(clock, signal);
       continue;
     }
     const handle = await openFile(join(dir, next.name));
     if (handle === undefined) continue;
     try {
       known = { inode: inodeOf(await handle.stat({ bigint: true })), number: next.before };
-      yield* fileLines(handle, async () => {
-        // The last lines may have come just before the rotation, after our look.
-        if ((await nextFile(options, known)) !== undefined) return 'last look';
-        if (!follow) return 'end';
-        await pause(clock, signal);
-        return signal.aborted ? 'end' : 'look again';
+      yield* readFileLines(handle, async () => {
+        // Lines may have been written between the last read and the rotation, so the file is read once more.
+        if ((await nextFile(options, known)) !== undefined) return 'read to the end';
+        if (!follow) return 'stop';
+        await waitForPoll(clock, signal);
+        return signal.aborted ? 'stop' : 'read again';
       });
     } finally {
       await handle.close();
@@ -55,19 +55,22 @@ export async function* readLog(options: ReadOptions): AsyncGenerator<string, voi
   }
 }
 
-/** Where a reader is. */
-interface Place {
+/** The file that was read last. */
+interface ReadPosition {
   readonly inode: string;
-  /** Files with this number and below are read. */
+  /** All files up to this number were read. */
   readonly number: number;
 }
 
-const NOTHING: Place = { inode: '', number: -1 };
+const NOTHING_READ: ReadPosition = { inode: '', number: -1 };
 
-type AtEnd = 'end' | 'look again' | 'last look';
+type EndAction = 'stop' | 'read again' | 'read to the end';
 
-/** `atEnd` says what to do where there is nothing more for now. */
-async function* fileLines(handle: FileHandle, atEnd: () => Promise<AtEnd>): AsyncGenerator<string, void, undefined> {
+/** `atEnd` decides how to continue when there are no more bytes for now. */
+async function* readFileLines(
+  handle: FileHandle,
+  atEnd: () => Promise<EndAction>,
+): AsyncGenerator<string, void, undefined> {
   const piece = Buffer.alloc(PIECE_BYTES);
   let rest: Buffer = Buffer.alloc(0);
   let isLast = false;
@@ -75,9 +78,9 @@ async function* fileLines(handle: FileHandle, atEnd: () => Promise<AtEnd>): Asyn
     const { bytesRead } = await handle.read(piece, 0, PIECE_BYTES, null);
     if (bytesRead === 0) {
       if (isLast) return;
-      const then = await atEnd();
-      if (then === 'end') return;
-      isLast = then === 'last look';
+      const action = await atEnd();
+      if (action === 'stop') return;
+      isLast = action === 'read to the end';
       continue;
     }
     const bytes = Buffer.concat([rest, piece.subarray(0, bytesRead)]);
@@ -93,17 +96,17 @@ async function* fileLines(handle: FileHandle, atEnd: () => Promise<AtEnd>): Asyn
 
 interface LogFile {
   readonly name: string;
-  /** The highest number up to and with it. */
+  /** The number of this file, or of the newest rotated file for the current one. */
   readonly before: number;
 }
 
-/** The file after that; where that is gone, the first that was not read. */
-async function nextFile({ dir, sinceMs = 0 }: ReadOptions, known: Place): Promise<LogFile | undefined> {
+/** Returns the file after `known`, or the first file that was not read if `known` was removed. */
+async function nextFile({ dir, sinceMs = 0 }: ReadOptions, known: ReadPosition): Promise<LogFile | undefined> {
   const files: (LogFile & { number: number; inode: string; isWanted: boolean })[] = [];
-  for (const name of await filesIn(dir)) {
-    const found = await stat(join(dir, name), { bigint: true }).catch(absent);
+  for (const name of await listLogFiles(dir)) {
+    const found = await stat(join(dir, name), { bigint: true }).catch(undefinedIfMissing);
     if (found?.isFile() !== true) continue;
-    const number = name === CURRENT ? Number.POSITIVE_INFINITY : numberOf(name);
+    const number = name === CURRENT ? Number.POSITIVE_INFINITY : fileNumber(name);
     const before = name === CURRENT ? (files.at(-1)?.number ?? 0) : number;
     const isWanted = name === CURRENT || Number(found.mtimeMs) >= sinceMs;
     files.push({ name, number, before, inode: inodeOf(found), isWanted });
@@ -115,35 +118,35 @@ async function nextFile({ dir, sinceMs = 0 }: ReadOptions, known: Place): Promis
 
 const inodeOf = ({ dev, ino }: { dev: bigint; ino: bigint }) => `${dev}:${ino}`;
 
-/** The oldest first. */
-async function filesIn(dir: string): Promise<string[]> {
-  const names = (await readdir(dir).catch(absent)) ?? [];
-  const rotated = names.filter((name) => ROTATED.test(name)).toSorted((a, b) => numberOf(a) - numberOf(b));
+/** Lists the log files, oldest first. */
+async function listLogFiles(dir: string): Promise<string[]> {
+  const names = (await readdir(dir).catch(undefinedIfMissing)) ?? [];
+  const rotated = names.filter((name) => ROTATED.test(name)).toSorted((a, b) => fileNumber(a) - fileNumber(b));
   return names.includes(CURRENT) ? [...rotated, CURRENT] : rotated;
 }
 
-const numberOf = (name: string) => Number(ROTATED.exec(name)?.[1]);
+const fileNumber = (name: string) => Number(ROTATED.exec(name)?.[1]);
 
 async function openFile(path: string): Promise<FileHandle | undefined> {
-  return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW).catch(absent);
+  return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW).catch(undefinedIfMissing);
 }
 
-function absent(error: unknown): undefined {
+function undefinedIfMissing(error: unknown): undefined {
   if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
   throw error;
 }
 
-async function pause(clock: Clock, signal: AbortSignal): Promise<void> {
+async function waitForPoll(clock: Clock, signal: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => {
     const cancel = clock.after(POLL_MS, () => {
-      signal.removeEventListener('abort', leave);
+      signal.removeEventListener('abort', stopWaiting);
       resolve();
     });
-    const leave = (): void => {
+    const stopWaiting = (): void => {
       cancel();
       resolve();
     };
-    if (signal.aborted) leave();
-    else signal.addEventListener('abort', leave, { once: true });
+    if (signal.aborted) stopWaiting();
+    else signal.addEventListener('abort', stopWaiting, { once: true });
   });
 }

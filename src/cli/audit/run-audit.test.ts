@@ -36,19 +36,19 @@ async function run(t: TestContext, lines: readonly string[], words: readonly str
   t.after(() => rmSync(dataDir, { recursive: true, force: true }));
   mkdirSync(join(dataDir, 'audit'));
   writeFileSync(join(dataDir, 'audit/audit.log'), lines.map((line) => `${line}\n`).join(''));
-  const told = { out: '', err: '' };
+  const output = { out: '', err: '' };
   const code = await runAudit({
     dataDir,
     words,
-    stdout: { write: (text) => (told.out += text) },
-    stderr: { write: (text) => (told.err += text) },
+    stdout: { write: (text) => (output.out += text) },
+    stderr: { write: (text) => (output.err += text) },
     clock: new FakeClock(),
     signal: new AbortController().signal,
   });
-  return { code, ...told };
+  return { code, ...output };
 }
 
-test('shows a table for people', async (t) => {
+test('prints a table', async (t) => {
   const { code, out, err } = await run(t, [
     anEvent(),
     anEvent({ verb: 'delete', code: 403, user: 'mallory', message: 'not\u001b[2J allowed' }),
@@ -75,25 +75,25 @@ test('shows a table for people', async (t) => {
   );
 });
 
-test('shows the lines themselves as JSON, and only those asked for', async (t) => {
+test('prints the matching lines as JSON', async (t) => {
   const lines = [anEvent(), anEvent({ user: 'bob' }), anEvent({ user: 'bob', code: 409 })];
   const { out } = await run(t, lines, ['-o', 'json', '--user', 'bob', '--refused']);
   assert.equal(out, `${lines[2]}\n`);
 });
 
-test('passes over what is no line of an audit log, and says so', async (t) => {
+test('skips and reports lines that are not audit events', async (t) => {
   const { code, out, err } = await run(t, ['{"kind":"Ev', anEvent(), '[]', '{"kind":"Pod"}', 'null'], ['-o', 'json']);
   assert.equal(out, `${anEvent()}\n`);
   assert.equal(err, 'selfsame audit: 4 lines could not be read\n');
   assert.equal(code, 0);
 });
 
-test('reads lines of a kube-apiserver, which may lack anything', async (t) => {
+test('reads lines of kube-apiserver with missing fields', async (t) => {
   const { out } = await run(t, ['{"kind":"Event","annotations":{"audit.selfsame.io/warnings":"{"},"sourceIPs":[1]}']);
   assert.match(out, /\n1970-01-01T00:00:00Z {2}0 +- +- +-\n$/);
 });
 
-test('refuses a directory without a log, and a flag that is wrong', async (t) => {
+test('refuses a directory without a log and an unknown flag', async (t) => {
   const nothing = await run(t, [], ['--data-dir', '/nonexistent']);
   assert.equal(nothing.code, 1);
   assert.match(nothing.err, /^selfsame audit: Cannot find an audit log in \/nonexistent\/audit; set .*\n$/);

@@ -10,20 +10,20 @@ import { messageOf } from '#cli/message-of.ts';
 import type { Clock } from '#lib/clock.ts';
 
 export interface AuditCall {
-  /** Where the flags name no other. */
+  /** Used if the flags contain no --data-dir. */
   readonly dataDir: string;
   readonly words: readonly string[];
   readonly stdout: { write(text: string): unknown };
   readonly stderr: { write(text: string): unknown };
   readonly clock: Clock;
-  /** Ends it, also one that follows. */
+  /** Ends the command, also while it follows the log. */
   readonly signal: AbortSignal;
 }
 
-/** The exit code: 0 or 1. Errors are one line on stderr. */
+/** Returns the exit code, 0 or 1. An error is one line on stderr. */
 export async function runAudit(call: AuditCall): Promise<number> {
   try {
-    await show(call);
+    await printEvents(call);
     return 0;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
@@ -33,7 +33,7 @@ export async function runAudit(call: AuditCall): Promise<number> {
   }
 }
 
-async function show({ words, stdout, stderr, clock, signal, ...call }: AuditCall): Promise<void> {
+async function printEvents({ words, stdout, stderr, clock, signal, ...call }: AuditCall): Promise<void> {
   const { follow, output, dataDir = call.dataDir, sinceMs, matches } = parseAuditQuery(words, clock.now());
   const dir = join(resolve(dataDir), 'audit');
   if (!follow && statSync(dir, { throwIfNoEntry: false }) === undefined) {

@@ -5,10 +5,10 @@ import { defineCommand } from '#cli/command.ts';
 import { dryRunOption } from '#cli/dry-run.ts';
 import { CommandError, textFlag } from '#cli/flags.ts';
 import { messageOf } from '#cli/message-of.ts';
-import { askForVolume, persistFlags, requiredVolumeName, volumeNameFlag, type VolumeVerb } from '#cli/volume-verb.ts';
+import { sendVolumeVerb, persistFlags, requireVolumeName, volumeNameFlag, type VolumeVerb } from '#cli/volume-verb.ts';
 import { isApiError } from '#kube/api-error.ts';
 
-const VERB: VolumeVerb = { verb: 'addvolume', doing: 'adding', said: 'add' };
+const VERB: VolumeVerb = { verb: 'addvolume', gerund: 'adding', word: 'add' };
 const MAX_NAME_LENGTH = 63;
 /** The longest serial that a disk can show to the guest (domain/disk.ts). */
 const MAX_SERIAL_LENGTH = 36;
@@ -46,15 +46,15 @@ export const addVolume = defineCommand({
   },
   args: 1,
   async run({ args: [name = ''], flags: { persist, diskName, ...flags }, connect, print }) {
-    const volumeName = requiredVolumeName(flags.volumeName);
+    const volumeName = requireVolumeName(flags.volumeName);
     const hotplugName = diskName || volumeName;
     checkName(hotplugName, diskName);
-    const disk = diskOf(hotplugName, flags);
+    const disk = buildDisk(hotplugName, flags);
     const api = await connect();
-    await findClaim(api, volumeName);
+    await checkClaimExists(api, volumeName);
     const volumeSource = { persistentVolumeClaim: { claimName: volumeName } };
     const body = { name: hotplugName, disk, volumeSource, ...dryRunOption(flags.dryRun, print) };
-    print(await askForVolume(api, VERB, { name, volumeName, persist }, body));
+    print(await sendVolumeVerb(api, VERB, { name, volumeName, persist }, body));
   },
 });
 
@@ -67,8 +67,8 @@ function checkName(name: string, diskName: string | undefined): void {
 }
 
 /** Like KubeVirt, uses the name as the serial if it fits and no serial is given. */
-function diskOf(name: string, { serial, cache, diskType = 'disk', bus = 'scsi' }: DiskFlags): object {
-  const target = targetOf(diskType, bus);
+function buildDisk(name: string, { serial, cache, diskType = 'disk', bus = 'scsi' }: DiskFlags): object {
+  const target = buildDiskTarget(diskType, bus);
   if (cache && !(DISK_CACHES as readonly string[]).includes(cache)) {
     throw new CommandError(`error adding volume, invalid cache value ${cache}`);
   }
@@ -76,7 +76,7 @@ function diskOf(name: string, { serial, cache, diskType = 'disk', bus = 'scsi' }
   return { ...target, ...(serial || usual ? { serial: serial || usual } : {}), ...(cache ? { cache } : {}) };
 }
 
-function targetOf(diskType: string, bus: string): object {
+function buildDiskTarget(diskType: string, bus: string): object {
   switch (diskType) {
     case 'disk':
       if ((HOTPLUG_BUSES as readonly string[]).includes(bus)) return { disk: { bus } };
@@ -90,7 +90,7 @@ function targetOf(diskType: string, bus: string): object {
 }
 
 /** Rejects a wrong claim name immediately instead of when the guest waits for its disk. */
-async function findClaim(api: ApiConnection, claim: string): Promise<void> {
+async function checkClaimExists(api: ApiConnection, claim: string): Promise<void> {
   const path = `/api/v1/namespaces/${encodeURIComponent(api.namespace)}/persistentvolumeclaims/${encodeURIComponent(claim)}`;
   try {
     await api.get(path);

@@ -2,7 +2,7 @@
 import { accessFlags } from '#cli/cluster-access.ts';
 import { defineCommand, type Command, type CommandContext, type CommandEntry } from '#cli/command.ts';
 import { commandTree, completeWords, completionLines, type Completion } from '#cli/completion/complete-words.ts';
-import { liveNames } from '#cli/completion/live-names.ts';
+import { listLiveNames } from '#cli/completion/live-names.ts';
 import { parseArgs, type FlagTable } from '#cli/flags.ts';
 import { raced } from '#lib/raced.ts';
 
@@ -23,19 +23,19 @@ export function completeCommand(entries: () => readonly CommandEntry[], shared: 
     async run(context) {
       const { args, terminal } = context;
       const found = completeWords(commandTree('virtctl', entries(), shared), args);
-      const names = found.live === undefined ? [] : await namesFor(context, found.live);
+      const names = found.live === undefined ? [] : await lookUpNames(context, found.live);
       terminal.stdout.write(completionLines({ ...found, candidates: [...found.candidates, ...names] }));
     },
   });
 }
 
 /** Returns no names if the server is slow or refuses: a shell shows no errors. */
-async function namesFor({ args, connect, clock }: CommandContext<object>, live: NonNullable<Completion['live']>) {
+async function lookUpNames({ args, connect, clock }: CommandContext<object>, live: NonNullable<Completion['live']>) {
   const late = new AbortController();
   const stopTimer = clock.after(LOOKUP_MS, () => late.abort(new Error('too late')));
   try {
-    const api = await connect(accessOf(args));
-    return await raced(liveNames(api, live, args.at(-1) ?? ''), late.signal);
+    const api = await connect(parseAccessFlags(args));
+    return await raced(listLiveNames(api, live, args.at(-1) ?? ''), late.signal);
   } catch {
     return [];
   } finally {
@@ -44,7 +44,7 @@ async function namesFor({ args, connect, clock }: CommandContext<object>, live: 
 }
 
 /** Reads the access flags from the words before the one to complete. */
-function accessOf(words: readonly string[]) {
+function parseAccessFlags(words: readonly string[]) {
   const given: string[] = [];
   const flags = Object.values(accessFlags);
   const typed = words.slice(0, -1);

@@ -1,9 +1,9 @@
 /** virtctl console: the user's terminal on the serial console of a guest. */
-import { PLAIN_PROTOCOL } from '#cli/access/guest-port.ts';
+import { GUEST_STREAM_PROTOCOL } from '#cli/access/guest-port.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { defineCommand, type Terminal } from '#cli/command.ts';
 import { CommandError, integerFlag } from '#cli/flags.ts';
-import { keepWaiting } from '#cli/keep-waiting.ts';
+import { sleepAlive } from '#cli/sleep-alive.ts';
 import { messageOf } from '#cli/message-of.ts';
 import { verbPath } from '#cli/verb-path.ts';
 import { isApiError } from '#kube/api-error.ts';
@@ -51,7 +51,7 @@ async function connectWhenReady(
   const until = clock.now() + timeoutMs;
   for (;;) {
     try {
-      return await api.openWebSocket(path, [PLAIN_PROTOCOL]);
+      return await api.openWebSocket(path, [GUEST_STREAM_PROTOCOL]);
     } catch (error) {
       if (!isApiError(error, 'BadRequest')) throw error;
       if (clock.now() + RETRY_MS > until) {
@@ -59,7 +59,7 @@ async function connectWhenReady(
         throw new CommandError(why, { cause: error });
       }
     }
-    await keepWaiting(clock, RETRY_MS);
+    await sleepAlive(clock, RETRY_MS);
   }
 }
 
@@ -76,7 +76,7 @@ async function attach(stream: WebSocketStream, { stdin, stdout }: Terminal): Pro
         }
       });
       stream.once('end', resolve);
-      stream.once('error', (error) => reject(disconnected(error)));
+      stream.once('error', (error) => reject(disconnectedError(error)));
       stdin.on('data', (chunk: Buffer) => {
         const escape = chunk.indexOf(ESCAPE);
         if (escape !== 0) writeSome(stream, stdin, escape < 0 ? chunk : chunk.subarray(0, escape));
@@ -100,7 +100,7 @@ function writeSome(stream: WebSocketStream, stdin: Terminal['stdin'], chunk: Buf
 }
 
 /** Returns the reason given by the server, or KubeVirt's list of possible causes if there is none. */
-function disconnected(cause: Error): CommandError {
+function disconnectedError(cause: Error): CommandError {
   const isSilent = cause instanceof WebSocketError && cause.code === CLOSE.abnormal;
   return new CommandError(isSilent ? DISCONNECTED : `You were disconnected from the console: ${messageOf(cause)}`, {
     cause,

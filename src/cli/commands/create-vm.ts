@@ -1,8 +1,8 @@
 /** virtctl create vm */
 import { defineCommand } from '#cli/command.ts';
-import { newVm } from '#cli/create/new-vm.ts';
+import { buildVmManifest } from '#cli/create/new-vm.ts';
 import { CommandError, integerFlag, listFlag, switchFlag, textFlag, type FlagValues } from '#cli/flags.ts';
-import { readWhole } from '#cli/local-files.ts';
+import { readLocalFile } from '#cli/local-files.ts';
 import { toYaml } from '#cli/output-format.ts';
 import { randomSuffix } from '#lib/ids.ts';
 
@@ -82,24 +82,24 @@ const flags = {
     { name: 'cloud-init-network-data', help: 'Specify the base64 encoded cloud-init network data of the VM.' },
     'string',
   ),
-  ...notHere('instancetype', 'string', 'instance types are not supported; use --memory'),
-  ...notHere('preference', 'string', 'preferences are not supported; edit the manifest'),
-  ...notHere('infer-instancetype', '', 'instance types are not supported; use --memory'),
-  ...notHere('infer-instancetype-from', 'string', 'instance types are not supported; use --memory'),
-  ...notHere('infer-preference', '', 'preferences are not supported; edit the manifest'),
-  ...notHere('infer-preference-from', 'string', 'preferences are not supported; edit the manifest'),
-  ...notHere(
+  ...unsupportedFlag('instancetype', 'string', 'instance types are not supported; use --memory'),
+  ...unsupportedFlag('preference', 'string', 'preferences are not supported; edit the manifest'),
+  ...unsupportedFlag('infer-instancetype', '', 'instance types are not supported; use --memory'),
+  ...unsupportedFlag('infer-instancetype-from', 'string', 'instance types are not supported; use --memory'),
+  ...unsupportedFlag('infer-preference', '', 'preferences are not supported; edit the manifest'),
+  ...unsupportedFlag('infer-preference-from', 'string', 'preferences are not supported; edit the manifest'),
+  ...unsupportedFlag(
     'access-cred',
     'params',
     'keys and passwords are set through cloud-init; use --ssh-key or --password-file',
   ),
-  ...notHere('volume-datasource', 'params', 'CDI is not supported; use virtctl image-upload and --volume-pvc'),
-  ...notHere(
+  ...unsupportedFlag('volume-datasource', 'params', 'CDI is not supported; use virtctl image-upload and --volume-pvc'),
+  ...unsupportedFlag(
     'volume-clone-pvc',
     'params',
     'CDI is not supported; take a snapshot and use --volume-import=type:snapshot',
   ),
-  ...notHere('volume-blank', 'params', 'use --volume-import=type:blank,size:SIZE'),
+  ...unsupportedFlag('volume-blank', 'params', 'use --volume-import=type:blank,size:SIZE'),
 };
 
 export const createVm = defineCommand({
@@ -129,8 +129,8 @@ export const createVm = defineCommand({
     const password =
       passwordFile === undefined
         ? undefined
-        : (await readWhole(passwordFile, MAX_PASSWORD_BYTES)).toString('utf8').replace(/\r?\n$/, '');
-    const { objects, notes } = newVm({
+        : (await readLocalFile(passwordFile, MAX_PASSWORD_BYTES)).toString('utf8').replace(/\r?\n$/, '');
+    const { objects, notes } = buildVmManifest({
       name: given.name ?? `vm-${randomSuffix()}`,
       runStrategy,
       memory,
@@ -156,7 +156,7 @@ function volumesOf({ containerDisks, claims, imports, sysprep }: FlagValues<type
 }
 
 /** A flag of KubeVirt's virtctl that is refused with a hint what to use instead. */
-function notHere(name: string, value: string, why: string) {
+function unsupportedFlag(name: string, value: string, why: string) {
   return {
     [name]: {
       name,

@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import { defineCommand, type Terminal } from '#cli/command.ts';
 import { CommandError, textFlag } from '#cli/flags.ts';
-import { readWhole } from '#cli/local-files.ts';
+import { readLocalFile } from '#cli/local-files.ts';
 import { messageOf } from '#cli/message-of.ts';
 import { formatValue } from '#cli/output-format.ts';
 import { verbPath } from '#cli/verb-path.ts';
@@ -84,7 +84,7 @@ export const expand = defineCommand({
 });
 
 async function readVmFile(path: string, { stdin }: Terminal): Promise<unknown> {
-  const content = path === '-' ? await text(stdin) : (await readWhole(path, MAX_FILE_BYTES)).toString('utf8');
+  const content = path === '-' ? await text(stdin) : (await readLocalFile(path, MAX_FILE_BYTES)).toString('utf8');
   try {
     return parseYaml(content);
   } catch (cause) {

@@ -2,7 +2,7 @@
 import { defineCommand } from '#cli/command.ts';
 import { exportMachine } from '#cli/export-machine.ts';
 import { switchFlag, textFlag } from '#cli/flags.ts';
-import { writeWhole } from '#cli/local-files.ts';
+import { writeLocalFile } from '#cli/local-files.ts';
 import { writeLibvirt } from '#formats/libvirt/write-libvirt.ts';
 
 export const exportLibvirt = defineCommand({
@@ -28,11 +28,11 @@ export const exportLibvirt = defineCommand({
   },
   args: 1,
   async run({ args: [name = ''], flags: { output = '-', images, force }, connect, terminal }) {
-    const say = (line: string) => void terminal.stderr.write(`${line}\n`);
-    const { machine } = await exportMachine(await connect(), name, say);
+    const report = (line: string) => void terminal.stderr.write(`${line}\n`);
+    const { machine } = await exportMachine(await connect(), name, report);
     const { xml, notes } = writeLibvirt(machine, images === undefined ? {} : { imageDirectory: images });
-    for (const note of notes) if (!machine.notes.includes(note)) say(`Note: ${note}`);
+    for (const note of notes) if (!machine.notes.includes(note)) report(`Note: ${note}`);
     if (output === '-') terminal.stdout.write(xml);
-    else await writeWhole(output, [Buffer.from(xml)], { force });
+    else await writeLocalFile(output, [Buffer.from(xml)], { force });
   },
 });

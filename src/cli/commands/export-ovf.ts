@@ -4,8 +4,8 @@ import { defineCommand } from '#cli/command.ts';
 import { openDisk } from '#cli/disk-transfer.ts';
 import { exportMachine } from '#cli/export-machine.ts';
 import { CommandError, switchFlag, textFlag } from '#cli/flags.ts';
-import { writeWhole } from '#cli/local-files.ts';
-import { withProgress, type ProgressOptions } from '#cli/progress.ts';
+import { writeLocalFile } from '#cli/local-files.ts';
+import { reportProgress, type ProgressOptions } from '#cli/progress.ts';
 import type { DiskHeader } from '#api/disk-stream.ts';
 import { STATE_VOLUME } from '#api/persistent-state.ts';
 import type { DescribedDisk, DescribedState, MachineDescription } from '#formats/machine.ts';
@@ -37,19 +37,19 @@ export const exportOvf = defineCommand({
   args: 1,
   async run({ args: [name = ''], flags: { output = '-', ova, force }, connect, terminal, clock }) {
     if (ova !== undefined && output !== '-') throw new CommandError('--output and --ova cannot be combined');
-    const say = (line: string) => void terminal.stderr.write(`${line}\n`);
+    const report = (line: string) => void terminal.stderr.write(`${line}\n`);
     const api = await connect();
-    const { machine } = await exportMachine(api, name, say);
+    const { machine } = await exportMachine(api, name, report);
     if (ova !== undefined) {
-      await writeWhole(ova, await ovaOf(api, name, machine, { say, clock }), { force });
-      return say(`VM ${name} was exported to ${ova}`);
+      await writeLocalFile(ova, await buildOva(api, name, machine, { report, clock }), { force });
+      return report(`VM ${name} was exported to ${ova}`);
     }
     const text = writeOvf(machine);
     if (output === '-') terminal.stdout.write(text);
-    else await writeWhole(output, [Buffer.from(text)], { force });
-    if (machine.disks.some(hasContent)) say('Note: an OVF does not contain disks; use --ova to include them');
+    else await writeLocalFile(output, [Buffer.from(text)], { force });
+    if (machine.disks.some(hasContent)) report('Note: an OVF does not contain disks; use --ova to include them');
     if (machine.state !== undefined)
-      say('Note: an OVF does not contain persistent TPM and EFI state; use --ova to include it');
+      report('Note: an OVF does not contain persistent TPM and EFI state; use --ova to include it');
   },
 });
 
@@ -59,7 +59,7 @@ type ContentDisk = DescribedDisk & { readonly file: string };
 const hasContent = (disk: DescribedDisk): disk is ContentDisk => disk.file !== undefined;
 
 /** Reads all sizes first, because an archive stores the size before the content. */
-async function ovaOf(
+async function buildOva(
   api: ApiConnection,
   vm: string,
   machine: MachineDescription,
@@ -71,8 +71,8 @@ async function ovaOf(
     disk.close();
     headers.set(name, disk.header);
   }
-  const state = machine.state && (await withStateFile(api, vm, machine.state, headers, options));
-  const disks = machine.disks.map((disk) => withHeader(disk, headers.get(disk.name)));
+  const state = machine.state && (await addStateFile(api, vm, machine.state, headers, options));
+  const disks = machine.disks.map((disk) => addHeader(disk, headers.get(disk.name)));
   const descriptor = writeOvf({ ...machine, disks, ...(state && { state }) });
   const ofState = state?.file === undefined ? [] : [{ name: STATE_VOLUME, file: state.file }];
   const files = diskFiles(api, vm, [...disks.filter(hasContent), ...ofState], headers, options);
@@ -80,12 +80,12 @@ async function ovaOf(
 }
 
 /** Adds the state file, unless the VM never ran and has none. */
-async function withStateFile(
+async function addStateFile(
   api: ApiConnection,
   vm: string,
   state: DescribedState,
   headers: Map<string, DiskHeader>,
-  { say }: ProgressOptions,
+  { report }: ProgressOptions,
 ): Promise<DescribedState> {
   try {
     const { header, close } = await openDisk(api, vm, STATE_VOLUME);
@@ -94,12 +94,12 @@ async function withStateFile(
     return { ...state, file: `${vm}-state.bin`, sizeBytes: header.size };
   } catch (error) {
     if (!isApiError(error, 'NotFound')) throw error;
-    say('Note: the VM has no persistent TPM and EFI state yet');
+    report('Note: the VM has no persistent TPM and EFI state yet');
     return state;
   }
 }
 
-function withHeader(disk: DescribedDisk, header: DiskHeader | undefined): DescribedDisk {
+function addHeader(disk: DescribedDisk, header: DiskHeader | undefined): DescribedDisk {
   if (header === undefined) return disk;
   const { format, size, virtualSize = size } = header;
   return { ...disk, format, sizeBytes: virtualSize, file: `${disk.name}.${format === 'raw' ? 'img' : format}` };
@@ -116,10 +116,10 @@ async function* diskFiles(
     const disk = await openDisk(api, vm, name);
     try {
       const { size, format } = disk.header;
-      const told = headers.get(name);
-      if (told?.size !== size || told.format !== format)
+      const reported = headers.get(name);
+      if (reported?.size !== size || reported.format !== format)
         throw new CommandError(`Cannot export volume ${name}: it changed during the export; try again`);
-      yield { name: file, size, content: withProgress(progressName(name), size, disk.chunks(), options) };
+      yield { name: file, size, content: reportProgress(progressName(name), size, disk.chunks(), options) };
     } finally {
       disk.close();
     }

@@ -4,7 +4,7 @@ import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { recordBeforeStart } from '#api/record-before-start.ts';
 import { defineCommand } from '#cli/command.ts';
 import { switchFlag } from '#cli/flags.ts';
-import { formatValue, outputFlag, outputFormat } from '#cli/output-format.ts';
+import { formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
 import { findInstance, findRecord, readConfiguration, readVm } from '#cli/vm-objects.ts';
 
 /** The same exit code as diff. */
@@ -30,20 +30,20 @@ export const identityDiffCommand = defineCommand({
   },
   args: 1,
   async run({ args: [name = ''], flags, connect, print, terminal }) {
-    const format = outputFormat(flags.output);
+    const format = parseOutputFormat(flags.output);
     const api = await connect();
     const vm = await readVm(api, name);
-    const say = (line: string) => void terminal.stderr.write(`${line}\n`);
+    const report = (line: string) => void terminal.stderr.write(`${line}\n`);
     const namesMachine = Boolean(vm.spec.template.spec?.domain.machine?.type);
-    const configuration = namesMachine ? configurationOf(undefined) : await readConfiguration(api, say);
+    const configuration = namesMachine ? configurationOf(undefined) : await readConfiguration(api, report);
     const [record, vmi] = [(await findRecord(api, vm)) ?? recordBeforeStart(vm), await findInstance(api, vm)];
     const differences = identityDiff({ vm, record, vmi, configuration });
     if (format !== undefined) print(formatValue(differences, format));
-    else for (const difference of differences) print(lines(difference));
+    else for (const difference of differences) print(renderDifference(difference));
     return flags.exitCode && differences.length > 0 ? DIFFERENT : 0;
   },
 });
 
-function lines({ what, from, to, why }: Difference): string {
+function renderDifference({ what, from, to, why }: Difference): string {
   return [what, `  - ${from}`, `  + ${to}`, `  # ${why}`].join('\n');
 }

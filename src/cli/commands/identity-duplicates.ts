@@ -1,10 +1,16 @@
 /** virtctl identity duplicates */
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { defineCommand } from '#cli/command.ts';
-import { duplicatesAsJson, duplicatesOf, duplicatesTable, holderOf, type Holder } from '#cli/duplicate-uuids.ts';
+import {
+  duplicatesAsJson,
+  findUuidDuplicates,
+  duplicatesTable,
+  toListedUuidHolder,
+  type ListedUuidHolder,
+} from '#cli/duplicate-uuids.ts';
 import { CommandError, textFlag } from '#cli/flags.ts';
-import { listAll } from '#cli/list-all.ts';
-import { collectionPath } from '#cli/verb-path.ts';
+import { listCollection } from '#cli/list-collection.ts';
+import { vmCollectionPath } from '#cli/verb-path.ts';
 import { ApiError } from '#kube/api-error.ts';
 
 const HINT = 'Finding duplicates requires permission to list virtualmachines.kubevirt.io in all namespaces.';
@@ -31,8 +37,8 @@ export const identityDuplicates = defineCommand({
     if (output !== undefined && output !== 'json') {
       throw new CommandError(`unable to match a printer suitable for the output format "${output}", expected json`);
     }
-    const say = (line: string) => void terminal.stderr.write(`${line}\n`);
-    const duplicates = duplicatesOf(await holders(await connect(), say), namespace);
+    const report = (line: string) => void terminal.stderr.write(`${line}\n`);
+    const duplicates = findUuidDuplicates(await listHolders(await connect(), report), namespace);
     if (output === 'json') print(duplicatesAsJson(duplicates));
     else if (duplicates.length > 0) print(duplicatesTable(duplicates));
     else if (namespace === undefined) print('No two VirtualMachines have the same firmware uuid.');
@@ -40,9 +46,9 @@ export const identityDuplicates = defineCommand({
   },
 });
 
-async function holders(api: ApiConnection, say: (line: string) => void): Promise<Holder[]> {
+async function listHolders(api: ApiConnection, report: (line: string) => void): Promise<ListedUuidHolder[]> {
   try {
-    return await listAll(api, { path: collectionPath('virtualmachines') }, holderOf, say);
+    return await listCollection(api, { path: vmCollectionPath('virtualmachines') }, toListedUuidHolder, report);
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 403) throw error;
     throw new CommandError(`${error.message}\n${HINT}`, { cause: error });

@@ -2,7 +2,7 @@
 import { changeRows } from '#api/identity-change-text.ts';
 import type { HistoryEntry } from '#api/virtual-machine-identity/kind.ts';
 import { defineCommand } from '#cli/command.ts';
-import { alignedTable, formatValue, outputFlag, outputFormat } from '#cli/output-format.ts';
+import { alignedTable, formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
 import { findRecord, readVm } from '#cli/vm-objects.ts';
 
 export const identityHistory = defineCommand({
@@ -23,7 +23,7 @@ export const identityHistory = defineCommand({
   flags: { output: outputFlag },
   args: 1,
   async run({ args: [name = ''], flags, connect, print }) {
-    const format = outputFormat(flags.output);
+    const format = parseOutputFormat(flags.output);
     const api = await connect();
     const record = await findRecord(api, await readVm(api, name));
     const history = record?.status?.history ?? [];

@@ -4,7 +4,7 @@ import { isRecordLost, lastRecordUid } from '#api/virtual-machine-identity/recor
 import { defineCommand } from '#cli/command.ts';
 import { dryRunFlag, dryRunQuery } from '#cli/dry-run.ts';
 import { CommandError } from '#cli/flags.ts';
-import { objectPath } from '#cli/verb-path.ts';
+import { vmPath } from '#cli/verb-path.ts';
 import { findRecord, readVm } from '#cli/vm-objects.ts';
 
 export const identityRenew = defineCommand({
@@ -25,7 +25,7 @@ export const identityRenew = defineCommand({
     }
     const annotations = { [NEW_LAYOUT_ANNOTATION]: lastRecordUid(vm) };
     const { uid } = vm.metadata;
-    const path = objectPath('virtualmachines', api.namespace, name) + dryRunQuery(flags.dryRun, print);
+    const path = vmPath('virtualmachines', api.namespace, name) + dryRunQuery(flags.dryRun, print);
     await api.patch(path, { metadata: { uid, annotations } });
     print(`VM ${name} will get new device addresses at its next start`);
   },

@@ -5,7 +5,7 @@ import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { isRecordLost } from '#api/virtual-machine-identity/record-state.ts';
 import { defineCommand } from '#cli/command.ts';
-import { alignedTable, formatValue, outputFlag, outputFormat } from '#cli/output-format.ts';
+import { alignedTable, formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
 import { findRecord, readVm } from '#cli/vm-objects.ts';
 
 export const identityShow = defineCommand({
@@ -25,19 +25,19 @@ export const identityShow = defineCommand({
   flags: { output: outputFlag },
   args: 1,
   async run({ args: [name = ''], flags, connect, print, terminal }) {
-    const format = outputFormat(flags.output);
+    const format = parseOutputFormat(flags.output);
     const api = await connect();
     const vm = await readVm(api, name);
     const found = await findRecord(api, vm);
     if (isRecordLost(vm, found)) terminal.stderr.write(`${LOST}\n`);
     const record = found ?? recordBeforeStart(vm);
-    print(format === undefined ? shown(vm, record) : formatValue(told(vm, record), format));
+    print(format === undefined ? renderIdentity(vm, record) : formatValue(toValue(vm, record), format));
   },
 });
 
 const LOST = 'The identity record is lost; see the condition IdentityRecordLost of the VM for what to do.';
 
-function shown(vm: VirtualMachine, record: VirtualMachineIdentity): string {
+function renderIdentity(vm: VirtualMachine, record: VirtualMachineIdentity): string {
   const { uuid, serial, machine, macs, unchangedSince, lastChange } = identitySummary(vm, record);
   const { devices = [] } = record.status ?? {};
   const facts = [
@@ -53,7 +53,7 @@ function shown(vm: VirtualMachine, record: VirtualMachineIdentity): string {
   return [alignedTable(facts), '', alignedTable([DEVICE_COLUMNS, ...deviceRows(devices)]), '', ...tree].join('\n');
 }
 
-function told(vm: VirtualMachine, record: VirtualMachineIdentity): object {
+function toValue(vm: VirtualMachine, record: VirtualMachineIdentity): object {
   const { namespace, name } = record.metadata;
   const { lastChange: _, ...summary } = identitySummary(vm, record);
   return { namespace, name, ...summary, devices: record.status?.devices ?? [] };

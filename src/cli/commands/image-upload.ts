@@ -2,8 +2,8 @@
 import { defineCommand } from '#cli/command.ts';
 import { CommandError, integerFlag, switchFlag, textFlag, type FlagValues } from '#cli/flags.ts';
 import { openImage } from '#cli/image/local-image.ts';
-import { claimForUpload, releaseClaim } from '#cli/image/upload-claim.ts';
-import { uploadImage, UploadBroken } from '#cli/image/upload-image.ts';
+import { prepareClaim, releaseClaim } from '#cli/image/upload-claim.ts';
+import { uploadImage, UploadInterruptedError } from '#cli/image/upload-image.ts';
 import { messageOf } from '#cli/message-of.ts';
 
 const READY_SECONDS = 300;
@@ -65,26 +65,26 @@ export const imageUpload = defineCommand({
   args: [0, 2],
   completes: [['pvc', 'dv'], 'pvc'],
   async run({ args, flags: given, connect, print, terminal, clock }) {
-    const say = (line: string) => void terminal.stderr.write(`${line}\n`);
-    const { wish, notes, imagePath } = uploadWish(args, given);
-    for (const note of notes) say(note);
-    const image = await openImage(imagePath, say);
+    const report = (line: string) => void terminal.stderr.write(`${line}\n`);
+    const { claimOptions, notes, imagePath } = parseUploadArguments(args, given);
+    for (const note of notes) report(note);
+    const image = await openImage(imagePath, report);
     const api = await connect();
-    const claim = await claimForUpload(api, wish, image);
+    const claim = await prepareClaim(api, claimOptions, image);
     const where = `${api.namespace}/${claim.name}`;
-    print(claim.made ? `PersistentVolumeClaim ${where} created` : `Using existing PVC ${where}`);
+    print(claim.isNew ? `PersistentVolumeClaim ${where} created` : `Using existing PVC ${where}`);
     try {
-      const options = { clock, say, readyMs: given.waitSecs * 1000, replace: given.replace };
+      const options = { clock, report, readyMs: given.waitSecs * 1000, replace: given.replace };
       const sha256 = await uploadImage(api, claim.name, image, options);
       await releaseClaim(api, claim.name);
       print(`Uploading ${imagePath} completed successfully, sha256 ${sha256}`);
     } catch (cause) {
-      const isBroken = cause instanceof UploadBroken;
+      const isInterrupted = cause instanceof UploadInterruptedError;
       // The node refused: the disk is unchanged and stays usable.
-      if (!isBroken && !claim.made && !claim.waited) await releaseClaim(api, claim.name);
-      const hint = isBroken
+      if (!isInterrupted && !claim.isNew && !claim.wasAwaitingUpload) await releaseClaim(api, claim.name);
+      const hint = isInterrupted
         ? 'Run the same command again to resume the upload.'
-        : claim.made
+        : claim.isNew
           ? `PersistentVolumeClaim ${where} was created and is waiting for its content.`
           : '';
       const replace = /has content already/.test(messageOf(cause)) ? '; use --replace to overwrite it' : '';
@@ -96,7 +96,7 @@ export const imageUpload = defineCommand({
 });
 
 /** Returns the requested upload. Throws CommandError. */
-export function uploadWish(args: readonly string[], given: Flags) {
+export function parseUploadArguments(args: readonly string[], given: Flags) {
   const { imagePath, storageClass, accessMode, noCreate, pvcName } = given;
   if (given.archive !== undefined) {
     throw new CommandError('--archive-path is not supported: a PersistentVolumeClaim holds one disk; use --image-path');
@@ -105,7 +105,7 @@ export function uploadWish(args: readonly string[], given: Flags) {
   if (given.size !== undefined && given.pvcSize !== undefined && given.size !== given.pvcSize) {
     throw new CommandError('--pvc-size deprecated, use --size');
   }
-  const [kind, name] = targetOf(args, pvcName);
+  const [kind, name] = parseTargetArguments(args, pvcName);
   const notes = [
     ...(kind === 'dv'
       ? ['Note: DataVolumes are not supported; uploading to a PersistentVolumeClaim with this name.']
@@ -114,10 +114,13 @@ export function uploadWish(args: readonly string[], given: Flags) {
   ];
   const volumeMode = volumeModeOf(given);
   const size = given.size ?? given.pvcSize;
-  return { wish: { name, size, storageClass, accessMode, volumeMode, noCreate }, notes, imagePath };
+  return { claimOptions: { name, size, storageClass, accessMode, volumeMode, noCreate }, notes, imagePath };
 }
 
-function targetOf(args: readonly string[], pvcName: string | undefined): [kind: 'pvc' | 'dv', name: string] {
+function parseTargetArguments(
+  args: readonly string[],
+  pvcName: string | undefined,
+): [kind: 'pvc' | 'dv', name: string] {
   if (pvcName !== undefined) {
     if (args.length > 0) throw new CommandError('cannot use --pvc-name and args');
     return ['pvc', pvcName];

@@ -1,8 +1,8 @@
 /** virtctl import libvirt */
 import { defineCommand } from '#cli/command.ts';
 import { importFlags, importMachine, importOptions } from '#cli/import-machine.ts';
-import { refused } from '#cli/import-source.ts';
-import { readWhole } from '#cli/local-files.ts';
+import { importError } from '#cli/import-source.ts';
+import { readLocalFile } from '#cli/local-files.ts';
 import { FormatError } from '#formats/faults.ts';
 import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
 import type { MachineDescription } from '#formats/machine.ts';
@@ -25,16 +25,16 @@ export const importLibvirt = defineCommand({
   async run({ args: [path = ''], flags, connect, terminal, clock }) {
     const api = await connect();
     const options = importOptions(flags, api.namespace);
-    const machine = domainOf(path, await readWhole(path, XML_LIMITS.bytes));
+    const machine = readDomain(path, await readLocalFile(path, XML_LIMITS.bytes));
     await importMachine(path, machine, { options, dryRun: flags.dryRun }, { api, terminal, clock });
   },
 });
 
-function domainOf(path: string, content: Buffer): MachineDescription {
+function readDomain(path: string, content: Buffer): MachineDescription {
   try {
     return readLibvirt(content);
   } catch (error) {
     if (!(error instanceof FormatError)) throw error;
-    throw refused(path, error.faults, error);
+    throw importError(path, error.faults, error);
   }
 }

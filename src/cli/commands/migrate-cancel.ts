@@ -3,7 +3,7 @@ import { isFinalPhase, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-
 import { defineCommand } from '#cli/command.ts';
 import { CommandError } from '#cli/flags.ts';
 import { messageOf } from '#cli/message-of.ts';
-import { migrationsOf } from '#cli/migrations.ts';
+import { listMigrations } from '#cli/migrations.ts';
 import { objectPath } from '#client/resource-path.ts';
 
 export const migrateCancel = defineCommand({
@@ -16,8 +16,8 @@ export const migrateCancel = defineCommand({
   args: 1,
   async run({ args: [vm = ''], connect, print, terminal }) {
     const api = await connect();
-    const say = (line: string) => void terminal.stderr.write(`${line}\n`);
-    const active = (await migrationsOf(api, vm, say)).find(({ status }) => !isFinalPhase(status?.phase));
+    const report = (line: string) => void terminal.stderr.write(`${line}\n`);
+    const active = (await listMigrations(api, vm, report)).find(({ status }) => !isFinalPhase(status?.phase));
     if (active === undefined) throw new CommandError(`Found no migration to cancel for ${vm}`);
     const { namespace, name, uid } = active.metadata;
     try {

@@ -3,7 +3,7 @@ import { defineCommand } from '#cli/command.ts';
 import { dryRunFlag, dryRunOption } from '#cli/dry-run.ts';
 import { CommandError, pairsFlag, switchFlag } from '#cli/flags.ts';
 import { messageOf } from '#cli/message-of.ts';
-import { arrivalLine, followMigration, migrationsOf } from '#cli/migrations.ts';
+import { resultLine, followMigration, listMigrations } from '#cli/migrations.ts';
 import { verbPath } from '#cli/verb-path.ts';
 
 export const migrate = defineCommand({
@@ -32,12 +32,12 @@ export const migrate = defineCommand({
   args: 1,
   async run({ args: [name = ''], flags: { addedNodeSelector, wait, dryRun }, connect, print, terminal, clock }) {
     const api = await connect();
-    const say = (line: string) => void terminal.stderr.write(`${line}\n`);
+    const report = (line: string) => void terminal.stderr.write(`${line}\n`);
     const selector = addedNodeSelector === undefined ? {} : { addedNodeSelector };
     const body = { ...selector, ...dryRunOption(dryRun, print) };
     const follows = wait && !dryRun;
     const before = follows
-      ? new Set((await migrationsOf(api, name, say)).map(({ metadata }) => metadata.uid))
+      ? new Set((await listMigrations(api, name, report)).map(({ metadata }) => metadata.uid))
       : undefined;
     try {
       await api.put(verbPath('virtualmachines', api.namespace, name, 'migrate'), body);
@@ -46,8 +46,9 @@ export const migrate = defineCommand({
     }
     print(`VM ${name} was scheduled to migrate`);
     if (before === undefined) return;
-    const made = (await migrationsOf(api, name, say)).find(({ metadata }) => !before.has(metadata.uid));
-    if (made === undefined) throw new CommandError(`Cannot follow the migration of VM ${name}: it was already deleted`);
-    print(arrivalLine(name, await followMigration(api, name, made.metadata.name, { clock, say })));
+    const migration = (await listMigrations(api, name, report)).find(({ metadata }) => !before.has(metadata.uid));
+    if (migration === undefined)
+      throw new CommandError(`Cannot follow the migration of VM ${name}: it was already deleted`);
+    print(resultLine(name, await followMigration(api, name, migration.metadata.name, { clock, report })));
   },
 });

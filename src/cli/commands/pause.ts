@@ -1,4 +1,4 @@
 /** virtctl pause */
-import { pausingCommand } from '#cli/pausing-command.ts';
+import { definePauseCommand } from '#cli/pause-command.ts';
 
-export const pause = pausingCommand({ verb: 'pause', said: 'pause', doing: 'pausing' }, 'Pause');
+export const pause = definePauseCommand({ verb: 'pause', word: 'pause', gerund: 'pausing' }, 'Pause');

@@ -1,8 +1,8 @@
 /** virtctl port-forward */
 import { forwardTcp, type Forwarding } from '#cli/access/forward-tcp.ts';
 import { forwardUdp } from '#cli/access/forward-udp.ts';
-import { guestOf, openGuestPort } from '#cli/access/guest-port.ts';
-import { join } from '#cli/access/join.ts';
+import { resolveGuest, openGuestPort } from '#cli/access/guest-port.ts';
+import { joinStreams } from '#cli/access/join-streams.ts';
 import { parsePort } from '#cli/access/ports.ts';
 import { parseTarget } from '#cli/access/target.ts';
 import { defineCommand } from '#cli/command.ts';
@@ -55,10 +55,10 @@ export const portForward = defineCommand({
       throw new CommandError('only one port supported when forwarding to stdout');
     }
     const api = await connect();
-    const guest = guestOf(api, named);
+    const guest = resolveGuest(api, named);
     if (flags.stdio && first !== undefined) {
       const stream = await openGuestPort(api, guest, first);
-      return await join({ input: terminal.stdin, output: terminal.stdout }, stream);
+      return await joinStreams({ input: terminal.stdin, output: terminal.stdout }, stream);
     }
     const report = (line: string) => void terminal.stderr.write(`${line}\n`);
     const open: Forwarding[] = [];

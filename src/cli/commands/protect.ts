@@ -2,7 +2,7 @@
 import { changeProtection, targetFlags } from '#cli/change-protection.ts';
 import { defineCommand } from '#cli/command.ts';
 import { textFlag } from '#cli/flags.ts';
-import { protecting } from '#cli/protection.ts';
+import { buildProtectChange } from '#cli/protection.ts';
 
 export const protect = defineCommand({
   name: 'protect',
@@ -29,5 +29,5 @@ export const protect = defineCommand({
     ...targetFlags,
   },
   args: [0, 1],
-  run: async (context) => changeProtection(context, protecting(context.flags.reason)),
+  run: async (context) => changeProtection(context, buildProtectChange(context.flags.reason)),
 });

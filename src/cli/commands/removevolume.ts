@@ -1,9 +1,9 @@
 /** virtctl removevolume */
 import { defineCommand } from '#cli/command.ts';
 import { dryRunOption } from '#cli/dry-run.ts';
-import { askForVolume, persistFlags, requiredVolumeName, volumeNameFlag, type VolumeVerb } from '#cli/volume-verb.ts';
+import { sendVolumeVerb, persistFlags, requireVolumeName, volumeNameFlag, type VolumeVerb } from '#cli/volume-verb.ts';
 
-const VERB: VolumeVerb = { verb: 'removevolume', doing: 'removing', said: 'remove' };
+const VERB: VolumeVerb = { verb: 'removevolume', gerund: 'removing', word: 'remove' };
 
 export const removeVolume = defineCommand({
   name: 'removevolume',
@@ -19,9 +19,9 @@ export const removeVolume = defineCommand({
   flags: { volumeName: volumeNameFlag('name used in volumes section of spec'), ...persistFlags },
   args: 1,
   async run({ args: [name = ''], flags: { persist, ...flags }, connect, print }) {
-    const volumeName = requiredVolumeName(flags.volumeName);
+    const volumeName = requireVolumeName(flags.volumeName);
     const api = await connect();
     const body = { name: volumeName, ...dryRunOption(flags.dryRun, print) };
-    print(await askForVolume(api, VERB, { name, volumeName, persist }, body));
+    print(await sendVolumeVerb(api, VERB, { name, volumeName, persist }, body));
   },
 });

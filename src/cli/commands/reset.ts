@@ -1,8 +1,8 @@
 /** virtctl reset */
 import { defineCommand } from '#cli/command.ts';
-import { askInstance, type InstanceVerb } from '#cli/instance-verb.ts';
+import { sendInstanceVerb, type InstanceCommandVerb } from '#cli/instance-verb.ts';
 
-const VERB: InstanceVerb = { verb: 'reset', said: 'reset', doing: 'resetting' };
+const VERB: InstanceCommandVerb = { verb: 'reset', word: 'reset', gerund: 'resetting' };
 
 export const reset = defineCommand({
   name: 'reset',
@@ -12,6 +12,6 @@ export const reset = defineCommand({
   flags: {},
   args: 1,
   async run({ args: [name = ''], connect, print }) {
-    print(await askInstance(await connect(), VERB, name, {}));
+    print(await sendInstanceVerb(await connect(), VERB, name, {}));
   },
 });

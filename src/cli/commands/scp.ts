@@ -1,10 +1,10 @@
 /** virtctl scp: runs the local scp through the API. */
-import { guestOf } from '#cli/access/guest-port.ts';
+import { resolveGuest } from '#cli/access/guest-port.ts';
 import { parseCopy } from '#cli/access/scp-locations.ts';
-import { hostOf, proxyArguments, sshFlags } from '#cli/access/ssh-arguments.ts';
+import { sshHostName, buildProxyArguments, sshFlags } from '#cli/access/ssh-arguments.ts';
 import { defineCommand } from '#cli/command.ts';
 import { switchFlag } from '#cli/flags.ts';
-import { needProgram } from '#cli/programs.ts';
+import { requireProgram } from '#cli/programs.ts';
 
 export const scp = defineCommand({
   name: 'scp',
@@ -30,13 +30,13 @@ export const scp = defineCommand({
     }),
   },
   args: 2,
-  async run({ args: [source = '', destination = ''], flags, connect, programs, sameAccess, user }) {
+  async run({ args: [source = '', destination = ''], flags, connect, programs, accessArguments, user }) {
     const { target, remotePath, localPath, toRemote } = parseCopy(source, destination);
-    const guest = guestOf(await connect(), target);
-    const client = await needProgram(programs, 'scp');
-    const remote = `${hostOf(guest, target.username ?? flags.username ?? user)}:${remotePath}`;
+    const guest = resolveGuest(await connect(), target);
+    const client = await requireProgram(programs, 'scp');
+    const remote = `${sshHostName(guest, target.username ?? flags.username ?? user)}:${remotePath}`;
     return await programs.run(client, [
-      ...proxyArguments([...programs.self, ...sameAccess], guest, flags),
+      ...buildProxyArguments([...programs.self, ...accessArguments], guest, flags),
       ...(flags.recursive ? ['-r'] : []),
       ...(flags.preserve ? ['-p'] : []),
       // Keeps ssh from reading the following arguments as options.

@@ -1,8 +1,8 @@
 /** virtctl soft-reboot */
 import { defineCommand } from '#cli/command.ts';
-import { askInstance, type InstanceVerb } from '#cli/instance-verb.ts';
+import { sendInstanceVerb, type InstanceCommandVerb } from '#cli/instance-verb.ts';
 
-const VERB: InstanceVerb = { verb: 'softreboot', said: 'soft-reboot', doing: 'soft rebooting' };
+const VERB: InstanceCommandVerb = { verb: 'softreboot', word: 'soft-reboot', gerund: 'soft rebooting' };
 
 export const softReboot = defineCommand({
   name: 'soft-reboot',
@@ -12,6 +12,6 @@ export const softReboot = defineCommand({
   flags: {},
   args: 1,
   async run({ args: [name = ''], connect, print }) {
-    print(await askInstance(await connect(), VERB, name, {}));
+    print(await sendInstanceVerb(await connect(), VERB, name, {}));
   },
 });

@@ -1,10 +1,10 @@
 /** virtctl ssh: runs the local ssh client through the API. */
-import { guestOf } from '#cli/access/guest-port.ts';
-import { hostOf, proxyArguments, sshFlags } from '#cli/access/ssh-arguments.ts';
+import { resolveGuest } from '#cli/access/guest-port.ts';
+import { sshHostName, buildProxyArguments, sshFlags } from '#cli/access/ssh-arguments.ts';
 import { parseUserTarget } from '#cli/access/target.ts';
 import { defineCommand } from '#cli/command.ts';
 import { textFlag } from '#cli/flags.ts';
-import { needProgram } from '#cli/programs.ts';
+import { requireProgram } from '#cli/programs.ts';
 
 export const ssh = defineCommand({
   name: 'ssh',
@@ -29,15 +29,15 @@ export const ssh = defineCommand({
     ),
   },
   args: 1,
-  async run({ args: [target = ''], flags, connect, programs, sameAccess, user }) {
+  async run({ args: [target = ''], flags, connect, programs, accessArguments, user }) {
     const named = parseUserTarget(target);
-    const guest = guestOf(await connect(), named);
-    const client = await needProgram(programs, 'ssh');
+    const guest = resolveGuest(await connect(), named);
+    const client = await requireProgram(programs, 'ssh');
     return await programs.run(client, [
-      ...proxyArguments([...programs.self, ...sameAccess], guest, flags),
+      ...buildProxyArguments([...programs.self, ...accessArguments], guest, flags),
       // Keeps ssh from reading the following arguments as options.
       '--',
-      hostOf(guest, named.username ?? flags.username ?? user),
+      sshHostName(guest, named.username ?? flags.username ?? user),
       ...(flags.command === undefined || flags.command === '' ? [] : [flags.command]),
     ]);
   },

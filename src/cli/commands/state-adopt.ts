@@ -1,7 +1,7 @@
 /** virtctl state adopt */
 import { defineCommand } from '#cli/command.ts';
 import { dryRunOption } from '#cli/dry-run.ts';
-import { askForState, requiredClaim, stateFlags } from '#cli/state-verb.ts';
+import { sendStateVerb, requireClaim, stateFlags } from '#cli/state-verb.ts';
 
 export const stateAdopt = defineCommand({
   name: 'adopt',
@@ -18,10 +18,10 @@ export const stateAdopt = defineCommand({
   flags: stateFlags,
   args: 1,
   async run({ args: [vm = ''], flags, connect, print }) {
-    const claim = requiredClaim(flags.claim);
+    const claim = requireClaim(flags.claim);
     const api = await connect();
     const options = dryRunOption(flags.dryRun, print);
-    await askForState(api, { verb: 'adoptstate', doing: 'adopting', vm, claim, uid: flags.uid, options });
+    await sendStateVerb(api, { verb: 'adoptstate', gerund: 'adopting', vm, claim, uid: flags.uid, options });
     print(`PersistentVolumeClaim ${claim} is now the persistent state of VM ${vm}`);
   },
 });

@@ -1,7 +1,7 @@
 /** virtctl state release */
 import { defineCommand } from '#cli/command.ts';
 import { dryRunOption } from '#cli/dry-run.ts';
-import { askForState, requiredClaim, stateFlags } from '#cli/state-verb.ts';
+import { sendStateVerb, requireClaim, stateFlags } from '#cli/state-verb.ts';
 
 export const stateRelease = defineCommand({
   name: 'release',
@@ -18,10 +18,10 @@ export const stateRelease = defineCommand({
   flags: stateFlags,
   args: 1,
   async run({ args: [vm = ''], flags, connect, print }) {
-    const claim = requiredClaim(flags.claim);
+    const claim = requireClaim(flags.claim);
     const api = await connect();
     const options = dryRunOption(flags.dryRun, print);
-    await askForState(api, { verb: 'releasestate', doing: 'releasing', vm, claim, uid: flags.uid, options });
+    await sendStateVerb(api, { verb: 'releasestate', gerund: 'releasing', vm, claim, uid: flags.uid, options });
     print(`PersistentVolumeClaim ${claim} is no longer marked as the persistent state of VM ${vm}`);
   },
 });

@@ -1,4 +1,4 @@
 /** virtctl unpause */
-import { pausingCommand } from '#cli/pausing-command.ts';
+import { definePauseCommand } from '#cli/pause-command.ts';
 
-export const unpause = pausingCommand({ verb: 'unpause', said: 'unpause', doing: 'unpausing' }, 'Unpause');
+export const unpause = definePauseCommand({ verb: 'unpause', word: 'unpause', gerund: 'unpausing' }, 'Unpause');

@@ -1,7 +1,7 @@
 /** virtctl unprotect */
 import { changeProtection, targetFlags } from '#cli/change-protection.ts';
 import { defineCommand } from '#cli/command.ts';
-import { UNPROTECTING } from '#cli/protection.ts';
+import { UNPROTECT_CHANGE } from '#cli/protection.ts';
 
 export const unprotect = defineCommand({
   name: 'unprotect',
@@ -17,5 +17,5 @@ export const unprotect = defineCommand({
   ].join('\n'),
   flags: targetFlags,
   args: [0, 1],
-  run: async (context) => changeProtection(context, UNPROTECTING),
+  run: async (context) => changeProtection(context, UNPROTECT_CHANGE),
 });

@@ -2,7 +2,7 @@
 import { defineCommand } from '#cli/command.ts';
 import { deletionText } from '#cli/machine-types/deletion-text.ts';
 import { removeTransition, resetMarks, stopJob } from '#cli/machine-types/delete-transition.ts';
-import { followAll, readJob, readTransition } from '#cli/machine-types/read-transitions.ts';
+import { trackEntries, readTransitionJob, readTransition } from '#cli/machine-types/read-transitions.ts';
 
 export const updateMachineTypesDelete = defineCommand({
   name: 'delete',
@@ -18,14 +18,14 @@ export const updateMachineTypesDelete = defineCommand({
   args: 1,
   async run({ args: [name = ''], connect, print, terminal, clock }) {
     const api = await connect();
-    const say = (line: string) => void terminal.stderr.write(`${line}\n`);
-    const options = { clock, say };
-    const job = await readJob(api, name);
+    const report = (line: string) => void terminal.stderr.write(`${line}\n`);
+    const options = { clock, report };
+    const job = await readTransitionJob(api, name);
     await stopJob(api, job, options);
-    const transition = await readTransition(api, job, say);
-    const [followed = []] = await followAll(api, [transition], say);
-    const reset = await resetMarks(api, transition, followed, options);
-    print(deletionText(transition, followed, reset));
+    const transition = await readTransition(api, job, report);
+    const [entries = []] = await trackEntries(api, [transition], report);
+    const reset = await resetMarks(api, transition, entries, options);
+    print(deletionText(transition, entries, reset));
     const isGone = await removeTransition(api, transition, options);
     print(`Job ${name} ${isGone ? 'was deleted' : 'is being deleted'}.`);
   },

@@ -1,8 +1,14 @@
 /** virtctl update machine-types list */
 import { defineCommand } from '#cli/command.ts';
-import { followAll, readJob, readJobs, readTransition, type Transition } from '#cli/machine-types/read-transitions.ts';
+import {
+  trackEntries,
+  readTransitionJob,
+  listTransitionJobs,
+  readTransition,
+  type Transition,
+} from '#cli/machine-types/read-transitions.ts';
 import { transitionsAsValue, transitionsText } from '#cli/machine-types/transition-table.ts';
-import { formatValue, outputFlag, outputFormat } from '#cli/output-format.ts';
+import { formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
 
 export const updateMachineTypesList = defineCommand({
   name: 'list',
@@ -23,15 +29,17 @@ export const updateMachineTypesList = defineCommand({
   flags: { output: outputFlag },
   args: [0, 1],
   async run({ args: [name], flags, connect, print, terminal, clock }) {
-    const format = outputFormat(flags.output);
+    const format = parseOutputFormat(flags.output);
     const api = await connect();
-    const say = (line: string) => void terminal.stderr.write(`${line}\n`);
+    const report = (line: string) => void terminal.stderr.write(`${line}\n`);
     const transitions: Transition[] = [];
-    for (const job of name === undefined ? await readJobs(api, say) : [await readJob(api, name)]) {
-      transitions.push(await readTransition(api, job, say));
+    for (const job of name === undefined
+      ? await listTransitionJobs(api, report)
+      : [await readTransitionJob(api, name)]) {
+      transitions.push(await readTransition(api, job, report));
     }
-    const followed = await followAll(api, transitions, say);
-    const listed = transitions.map((transition, i) => ({ transition, followed: followed[i] ?? [] }));
+    const entries = await trackEntries(api, transitions, report);
+    const listed = transitions.map((transition, i) => ({ transition, entries: entries[i] ?? [] }));
     print(
       format === undefined ? transitionsText(listed, clock.now()) : formatValue(transitionsAsValue(listed), format),
     );

@@ -2,9 +2,9 @@
 import { checkMachineType } from '#api/validation/machine.ts';
 import { defineCommand } from '#cli/command.ts';
 import { readFleet } from '#cli/machine-types/read-fleet.ts';
-import { readNodes } from '#cli/machine-types/read-nodes.ts';
+import { listNodeMetadata } from '#cli/machine-types/list-node-metadata.ts';
 import { offeredTypes, supportedText, supportedTypes, usedType } from '#cli/machine-types/supported-types.ts';
-import { formatValue, outputFlag, outputFormat } from '#cli/output-format.ts';
+import { formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
 import { readConfiguration } from '#cli/vm-objects.ts';
 
 export const updateMachineTypesSupported = defineCommand({
@@ -20,12 +20,12 @@ export const updateMachineTypesSupported = defineCommand({
   flags: { output: outputFlag },
   args: 0,
   async run({ flags, namespace, connect, print, terminal }) {
-    const format = outputFormat(flags.output);
+    const format = parseOutputFormat(flags.output);
     const api = await connect();
-    const say = (line: string) => void terminal.stderr.write(`${line}\n`);
-    const configuration = await readConfiguration(api, say);
-    const nodes = await readNodes(api, say);
-    const { vms, vmis } = await readFleet(api, { namespace, say });
+    const report = (line: string) => void terminal.stderr.write(`${line}\n`);
+    const configuration = await readConfiguration(api, report);
+    const nodes = await listNodeMetadata(api, report);
+    const { vms, vmis } = await readFleet(api, { namespace, report });
     const used = vms.map((vm) => usedType(vm, vmis.get(vm.metadata.uid), configuration.defaultMachineType));
     const isAllowed = (type: string) => checkMachineType(type, 'type', configuration).length === 0;
     const supported = supportedTypes(offeredTypes(nodes), used, isAllowed);

@@ -8,18 +8,18 @@ import { updateMachineTypesList } from '#cli/commands/update-machine-types-list.
 import { updateMachineTypesSupported } from '#cli/commands/update-machine-types-supported.ts';
 import { CommandError, switchFlag } from '#cli/flags.ts';
 import { checkOptions } from '#cli/machine-types/check-options.ts';
-import { previewOf, previewText } from '#cli/machine-types/plan-preview.ts';
+import { previewVm, previewText } from '#cli/machine-types/plan-preview.ts';
 import { readFleet, readRecords } from '#cli/machine-types/read-fleet.ts';
-import { idleFlags, selectionFlags, transitionOptions } from '#cli/machine-types/transition-flags.ts';
+import { findIdleFlags, selectionFlags, transitionOptions } from '#cli/machine-types/transition-flags.ts';
 import { createdText, transitionJob } from '#cli/machine-types/transition-job.ts';
 import { waitForTransition } from '#cli/machine-types/wait-for-transition.ts';
 import { messageOf } from '#cli/message-of.ts';
-import { formatValue, outputFlag, outputFormat } from '#cli/output-format.ts';
+import { formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
 import { readConfiguration } from '#cli/vm-objects.ts';
 import { collectionPath } from '#client/resource-path.ts';
 import type { Stored } from '#kube/meta.ts';
 
-const make = defineCommand({
+const updateCommand = defineCommand({
   name: 'machine-types',
   usage: '[GLOB]',
   summary: 'Move virtual machines away from machine types that match a glob.',
@@ -58,22 +58,22 @@ const make = defineCommand({
   args: [0, Infinity],
   async run({ args, flags, namespace, connect, print, terminal, clock }) {
     const options = transitionOptions({ args, flags, namespace });
-    const format = outputFormat(flags.output);
+    const format = parseOutputFormat(flags.output);
     if (flags.wait && flags.dryRun) throw new CommandError('--wait cannot be combined with --dry-run');
     if (format !== undefined && !flags.dryRun) throw new CommandError('--output requires --dry-run');
     const api = await connect();
-    const say = (line: string) => void terminal.stderr.write(`${line}\n`);
-    const configuration = await readConfiguration(api, say);
-    const nodes = await checkOptions(api, options, configuration, say);
-    for (const line of idleFlags(flags)) say(`Warning: ${line}`);
+    const report = (line: string) => void terminal.stderr.write(`${line}\n`);
+    const configuration = await readConfiguration(api, report);
+    const nodes = await checkOptions(api, options, configuration, report);
+    for (const line of findIdleFlags(flags)) report(`Warning: ${line}`);
     if (flags.dryRun) {
       const context = { configuration, canonical: canonicalTypes(nodes) };
-      const query = { namespace, labelSelector: options.labelSelector, say };
+      const query = { namespace, labelSelector: options.labelSelector, report };
       const { vms, vmis } = await readFleet(api, query);
       const records = await readRecords(api, vms, query);
       const rows = vms.flatMap((vm) => {
         const { uid } = vm.metadata;
-        return previewOf({ vm, vmi: vmis.get(uid), record: records.get(uid) }, options, context) ?? [];
+        return previewVm({ vm, vmi: vmis.get(uid), record: records.get(uid) }, options, context) ?? [];
       });
       print(format === undefined ? previewText(rows, options.glob) : formatValue(rows, format));
       return;
@@ -93,6 +93,6 @@ const make = defineCommand({
 
 /** A command with subcommands. Words that name no subcommand are its own arguments. */
 export const updateMachineTypes = {
-  ...make,
+  ...updateCommand,
   commands: [updateMachineTypesDelete, updateMachineTypesList, updateMachineTypesSupported],
 };

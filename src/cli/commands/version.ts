@@ -1,8 +1,8 @@
 /** virtctl version */
 import { defineCommand } from '#cli/command.ts';
 import { switchFlag } from '#cli/flags.ts';
-import { formatValue, outputFlag, outputFormat } from '#cli/output-format.ts';
-import { clientVersion, serverVersion, shownVersion } from '#cli/server-version.ts';
+import { formatValue, outputFlag, parseOutputFormat } from '#cli/output-format.ts';
+import { clientVersion, readServerVersion, renderVersion } from '#cli/server-version.ts';
 
 export const version = defineCommand({
   name: 'version',
@@ -21,13 +21,13 @@ export const version = defineCommand({
   },
   args: 0,
   async run({ flags, connect, print }) {
-    const format = outputFormat(flags.output);
+    const format = parseOutputFormat(flags.output);
     if (format !== undefined) {
-      const server = flags.client ? {} : { serverVersion: await serverVersion(await connect()) };
+      const server = flags.client ? {} : { serverVersion: await readServerVersion(await connect()) };
       print(formatValue({ clientVersion: clientVersion(), ...server }, format));
       return;
     }
-    print(`Client Version: ${shownVersion(clientVersion())}`);
-    if (!flags.client) print(`Server Version: ${shownVersion(await serverVersion(await connect()))}`);
+    print(`Client Version: ${renderVersion(clientVersion())}`);
+    if (!flags.client) print(`Server Version: ${renderVersion(await readServerVersion(await connect()))}`);
   },
 });

@@ -1,7 +1,7 @@
 /** virtctl vnc screenshot */
 import { defineCommand } from '#cli/command.ts';
 import { CommandError, switchFlag, textFlag } from '#cli/flags.ts';
-import { writeWhole } from '#cli/local-files.ts';
+import { writeLocalFile } from '#cli/local-files.ts';
 import { messageOf } from '#cli/message-of.ts';
 import { verbPath } from '#cli/verb-path.ts';
 
@@ -41,6 +41,6 @@ export const vncScreenshot = defineCommand({
       throw new CommandError(`Can't access VMI ${name}: ${messageOf(cause)}`, { cause });
     }
     if (file === '-') terminal.stdout.write(picture);
-    else await writeWhole(file, [picture], { force: true });
+    else await writeLocalFile(file, [picture], { force: true });
   },
 });

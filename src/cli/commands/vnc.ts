@@ -1,8 +1,8 @@
 /** virtctl vnc: opens a local port for the display of a guest and starts a viewer. */
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import { bothEnds, join } from '#cli/access/join.ts';
-import { PLAIN_PROTOCOL } from '#cli/access/guest-port.ts';
+import { socketStreams, joinStreams } from '#cli/access/join-streams.ts';
+import { GUEST_STREAM_PROTOCOL } from '#cli/access/guest-port.ts';
 import { findViewer, VIEWER_TYPES, type Viewer } from '#cli/access/viewer.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { defineCommand, type CommandContext } from '#cli/command.ts';
@@ -10,13 +10,13 @@ import { vncScreenshot } from '#cli/commands/vnc-screenshot.ts';
 import { CommandError, integerFlag, switchFlag, textFlag } from '#cli/flags.ts';
 import { messageOf } from '#cli/message-of.ts';
 import type { Programs } from '#cli/programs.ts';
-import { objectPath, verbPath } from '#cli/verb-path.ts';
+import { vmPath, verbPath } from '#cli/verb-path.ts';
 import { isTrue, type Condition } from '#kube/conditions.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';
 
 const LOCAL = '127.0.0.1';
-/** How long a started viewer may take to connect. */
+/** The time within which a started viewer must connect. */
 const CONNECT_MS = 60_000;
 
 export const vnc = {
@@ -78,7 +78,7 @@ export const vnc = {
           return;
         }
         const stopTimer = context.clock.after(CONNECT_MS, () => server.close());
-        const watched = watch(context.programs, viewer, port, ending);
+        const watched = runViewer(context.programs, viewer, port, ending);
         await Promise.race([served, watched, context.untilInterrupted()]).finally(stopTimer);
       } finally {
         ending.abort();
@@ -91,7 +91,7 @@ export const vnc = {
   commands: [vncScreenshot],
 };
 
-async function watch(
+async function runViewer(
   programs: Programs,
   { program, args }: Viewer,
   port: number,
@@ -104,7 +104,7 @@ async function watch(
 async function openDisplay(api: ApiConnection, name: string, preserve: boolean): Promise<WebSocketStream> {
   const path = `${verbPath('virtualmachineinstances', api.namespace, name, 'vnc')}?preserveSession=${preserve}`;
   try {
-    return await api.openWebSocket(path, [PLAIN_PROTOCOL]);
+    return await api.openWebSocket(path, [GUEST_STREAM_PROTOCOL]);
   } catch (cause) {
     throw new CommandError(`can't access VMI ${name}: ${messageOf(cause)}`, { cause });
   }
@@ -126,24 +126,24 @@ async function listen(address: string, port: number, failed: () => void): Promis
 
 /** Serves the first viewer until it disconnects or the display closes. */
 async function serveOne(server: Server, display: WebSocketStream, connected: () => Promise<void>): Promise<void> {
-  const gone = new Promise<never>((_, reject) => {
+  const closed = new Promise<never>((_, reject) => {
     display.once('error', (cause) => reject(new CommandError(`error encountered: ${cause.message}`, { cause })));
     display.once('close', () => reject(new CommandError('error encountered: the display was closed')));
   });
-  const socket = await Promise.race([accepted(server), gone]);
+  const socket = await Promise.race([acceptViewer(server), closed]);
   await connected();
-  const left = once(socket, 'close');
+  const disconnected = once(socket, 'close');
   try {
-    await Promise.race([join(bothEnds(socket), display), left, gone]);
+    await Promise.race([joinStreams(socketStreams(socket), display), disconnected, closed]);
   } catch (error) {
-    // A viewer that disconnects is no error; a display that closes is.
+    // A viewer that disconnects is not an error; a display that closes is.
     if (!socket.destroyed) throw error;
   } finally {
     socket.destroy();
   }
 }
 
-async function accepted(server: Server): Promise<Socket> {
+async function acceptViewer(server: Server): Promise<Socket> {
   const [socket] = (await Promise.race([
     once(server, 'connection'),
     once(server, 'close').then(() => {
@@ -159,7 +159,7 @@ async function warnOfPause(
   name: string,
   { terminal }: Pick<CommandContext<unknown>, 'terminal'>,
 ): Promise<void> {
-  const vmi = await api.get(objectPath('virtualmachineinstances', api.namespace, name)).catch(() => undefined);
+  const vmi = await api.get(vmPath('virtualmachineinstances', api.namespace, name)).catch(() => undefined);
   const status = isRecord(vmi) && isRecord(vmi['status']) ? vmi['status'] : {};
   const conditions = Array.isArray(status['conditions']) ? (status['conditions'] as Condition[]) : [];
   if (!isTrue(conditions, 'Paused')) return;

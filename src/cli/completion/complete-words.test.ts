@@ -41,7 +41,7 @@ const shared = {
 };
 const tree = commandTree('virtctl', entries, shared);
 
-/** Words stand between spaces; what is to be completed comes last. */
+/** Words are separated by spaces. The last one is completed. */
 const cases: Record<string, string> = {
   '': 'start pause stop import',
   st: 'start stop',
@@ -78,7 +78,7 @@ for (const [line, want] of Object.entries(cases)) {
   });
 }
 
-test('lines are as cobra writes them', () => {
+test('renders lines like cobra', () => {
   assert.equal(completionLines(completeWords(tree, ['sta'])), 'start\tDoes start.\n:4\n');
   assert.equal(completionLines(completeWords(tree, ['import', 'ovf', ''])), ':0\n');
 });

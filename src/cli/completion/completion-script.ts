@@ -1,16 +1,16 @@
 /**
- * Scripts by which shells complete the words of a program: each asks the program itself (`__complete`), so that it is
- * never older than the program. Pure.
+ * Completion scripts for shells. Each script calls the program itself (`__complete`), so it always matches the installed
+ * version. Pure.
  */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof SHELLS)[number];
 
-/** `name` is how the program is called. */
+/** `name` is the command that starts the program. */
 export function completionScript(shell: Shell, name: string): string {
   return SCRIPTS[shell](name, `_${name.replaceAll(/\W/g, '_')}_completion`);
 }
 
-/** For the help: how a script is loaded. */
+/** The example in the help: how to load a script. */
 export const completionExample = (name: string) =>
   [
     '  # Enable completion in this bash session, and in every new one:',
@@ -25,7 +25,7 @@ export const completionExample = (name: string) =>
   ].join('\n');
 
 const SCRIPTS: Readonly<Record<Shell, (name: string, fn: string) => string>> = {
-  // The words are taken from the line: bash itself cuts them at = and :, and replaces only what is behind these.
+  // Splits the line itself, because bash also splits at = and :, and replaces only the part after them.
   bash: (name, fn) => `# bash completion for ${name}: source <(${name} completion bash)
 ${fn}() {
   local line="\${COMP_LINE:0:COMP_POINT}" cur="" prefix="" one directive=":4"

@@ -1,16 +1,16 @@
-/** Names that the server knows, for shells that complete them. Whoever cannot be asked has none: a shell shows no errors. */
+/** Reads object names from the server for shell completion. */
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
-import type { Candidate, Kind } from '#cli/completion/complete-words.ts';
+import type { CompletionCandidate, CompletionKind } from '#cli/completion/complete-words.ts';
 import { collectionPath } from '#client/resource-path.ts';
 import { NAMESPACES, PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import { isRecord, type ResourceType } from '#kube/meta.ts';
 
-/** More than anybody reads. */
+/** More names would not help the user. */
 const MAX_NAMES = 500;
 
-const TYPES: Readonly<Record<Kind, ResourceType>> = {
+const TYPES: Readonly<Record<CompletionKind, ResourceType>> = {
   vm: VIRTUAL_MACHINES,
   vmi: VIRTUAL_MACHINE_INSTANCES,
   pvc: PERSISTENT_VOLUME_CLAIMS,
@@ -19,16 +19,16 @@ const TYPES: Readonly<Record<Kind, ResourceType>> = {
 
 type Api = Pick<ApiConnection, 'get' | 'namespace'>;
 
-/** Those that begin with what was typed. Throws as `api.get` does. */
-export async function liveNames(
+/** Returns the names that begin with what was typed. Throws like `api.get`. */
+export async function listLiveNames(
   api: Api,
-  { kind, prefix }: { readonly kind: Kind; readonly prefix: string },
+  { kind, prefix }: { readonly kind: CompletionKind; readonly prefix: string },
   typed: string,
-): Promise<Candidate[]> {
+): Promise<CompletionCandidate[]> {
   const type = TYPES[kind];
   const path = type.namespaced ? collectionPath(type, api.namespace) : collectionPath(type);
-  const answer = await api.get(`${path}?limit=${MAX_NAMES}`);
-  const items = isRecord(answer) && Array.isArray(answer['items']) ? (answer['items'] as unknown[]) : [];
+  const response = await api.get(`${path}?limit=${MAX_NAMES}`);
+  const items = isRecord(response) && Array.isArray(response['items']) ? (response['items'] as unknown[]) : [];
   return items
     .flatMap((item) => (isRecord(item) && isRecord(item['metadata']) ? [String(item['metadata']['name'])] : []))
     .map((name) => ({ word: prefix + name, help: '' }))

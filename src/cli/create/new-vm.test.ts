@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { newVm, type NewVmWish } from '#cli/create/new-vm.ts';
+import { buildVmManifest, type NewVmOptions } from '#cli/create/new-vm.ts';
 
-type Flags = Partial<NewVmWish['volumes'] & NewVmWish['cloudInit'] & Omit<NewVmWish, 'volumes' | 'cloudInit'>>;
+type Flags = Partial<NewVmOptions['volumes'] & NewVmOptions['cloudInit'] & Omit<NewVmOptions, 'volumes' | 'cloudInit'>>;
 
 function made(flags: Flags = {}) {
   const { containerDisks = [], claims = [], imports = [], sysprep, name = 'db', runStrategy = 'Always' } = flags;
   const { memory = '512Mi', terminationGracePeriod = 180, kind, userData, networkData, user, password } = flags;
-  return newVm({
+  return buildVmManifest({
     ...{ name, runStrategy, memory, terminationGracePeriod },
     volumes: { containerDisks, claims, imports, sysprep },
     cloudInit: {
@@ -24,7 +24,7 @@ function made(flags: Flags = {}) {
 const specOf = (flags: Flags) =>
   (made(flags).objects.at(-1) as { spec: { template: { spec: Record<string, unknown> } } }).spec.template.spec;
 
-test('the smallest one has memory, and is to run', () => {
+test('the smallest VM has memory and runs', () => {
   assert.deepEqual(made().objects, [
     {
       apiVersion: 'kubevirt.io/v1',
@@ -40,7 +40,7 @@ test('the smallest one has memory, and is to run', () => {
   ]);
 });
 
-test('volumes have disks of their names, and boot as they say', () => {
+test('volumes have disks with their names and boot orders', () => {
   const { objects } = made({
     claims: ['src:root,bootorder:2'],
     imports: ['type:blank,size:1Gi,name:data,bootorder:1'],
@@ -67,7 +67,7 @@ test('volumes have disks of their names, and boot as they say', () => {
   ]);
 });
 
-test('a claim can come from a snapshot', () => {
+test('a claim can be created from a snapshot', () => {
   const [claim] = made({ imports: ['type:snapshot,src:before,size:2Gi,storageclass:fast'] }).objects;
   assert.deepEqual((claim as { spec: unknown }).spec, {
     accessModes: ['ReadWriteOnce'],
@@ -86,7 +86,7 @@ const userDatas: Record<string, { flags: Flags; want: string }> = {
     flags: { password: 'yes' },
     want: '#cloud-config\npassword: "yes"\nchpasswd:\n  expire: false\n',
   },
-  'the agent manages keys': {
+  'the guest agent manages keys': {
     flags: { manageSsh: true },
     want: '#cloud-config\nruncmd:\n  - - setsebool\n    - -P\n    - virt_qemu_ga_manage_ssh\n    - "on"\n',
   },
@@ -98,13 +98,13 @@ for (const [title, { flags, want }] of Object.entries(userDatas)) {
   });
 }
 
-test('cloud-init data of the user goes in as it is', () => {
+test('uses cloud-init data of the user unchanged', () => {
   const volumes = specOf({ userData: 'YQ==', networkData: 'Yg==', kind: 'ConfigDrive' })['volumes'];
   const content = { userDataBase64: 'YQ==', networkDataBase64: 'Yg==' };
   assert.deepEqual(volumes, [{ name: 'cloudinitdisk', cloudInitConfigDrive: content }]);
 });
 
-test('sysprep is a CD', () => {
+test('attaches sysprep as a CD', () => {
   const { volumes, domain } = specOf({ sysprep: 'src:unattend,type:Secret' });
   assert.deepEqual(volumes, [{ name: 'sysprepdisk', sysprep: { secret: { name: 'unattend' } } }]);
   assert.deepEqual((domain as { devices: unknown }).devices, {
@@ -112,7 +112,7 @@ test('sysprep is a CD', () => {
   });
 });
 
-test('a container disk is made, with a word about who takes it', () => {
+test('creates a container disk, with a note that it is not supported', () => {
   const { notes } = made({ containerDisks: ['src:quay.io/a/b:c', 'src:quay.io/a/b:d,name:two'] });
   assert.equal(notes.length, 1);
   const { volumes } = specOf({ containerDisks: ['src:quay.io/a/b:c', 'src:quay.io/a/b:d,name:two'] });
@@ -123,12 +123,12 @@ test('a container disk is made, with a word about who takes it', () => {
 });
 
 const refused: Record<string, { flags: Flags; message: RegExp }> = {
-  'a name that is none': { flags: { name: 'My VM' }, message: /^failed to parse "--name" flag: / },
+  'an invalid name': { flags: { name: 'My VM' }, message: /^failed to parse "--name" flag: / },
   'an unknown strategy': {
     flags: { runStrategy: 'Alway' },
     message: /invalid RunStrategy "Alway", supported values are: /,
   },
-  'memory that is none': {
+  'an invalid memory size': {
     flags: { memory: 'much' },
     message: /^failed to parse "--memory" flag: quantities must match/,
   },
@@ -145,24 +145,24 @@ const refused: Record<string, { flags: Flags; message: RegExp }> = {
     flags: { claims: ['src:a,colour:red'] },
     message: /unknown param\(s\): colour:red; supported are src, /,
   },
-  'a boot order of nothing': { flags: { claims: ['src:a,bootorder:0'] }, message: /bootorder must be greater than 0/ },
+  'a boot order of 0': { flags: { claims: ['src:a,bootorder:0'] }, message: /bootorder must be greater than 0/ },
   'a boot order twice': {
     flags: { claims: ['src:a,bootorder:1', 'src:b,bootorder:1'] },
     message: /bootorder 1 was specified multiple times/,
   },
   'a name twice': { flags: { claims: ['src:a', 'src:a'] }, message: /there is already a Volume with name 'a'/ },
-  'an import from elsewhere': {
+  'an import that requires CDI': {
     flags: { imports: ['type:http,url:https://a'] },
     message: /type http is not supported without CDI; use virtctl image-upload/,
   },
   'an import without a type': { flags: { imports: ['size:1Gi'] }, message: /type must be specified/ },
   'a blank volume without a size': { flags: { imports: ['type:blank'] }, message: /size must be specified/ },
-  'data that is no base64': {
+  'data that is not base64': {
     flags: { userData: '#cloud' },
     message: /"--cloud-init-user-data" flag: it is not base64/,
   },
   'data of both kinds': { flags: { userData: 'YQ==', user: 'joe' }, message: /it cannot be combined with --user/ },
-  'data for nobody': { flags: { kind: 'none', user: 'joe' }, message: /none cannot be combined with/ },
+  'data with cloud-init none': { flags: { kind: 'none', user: 'joe' }, message: /none cannot be combined with/ },
   'an unknown source of cloud-init': {
     flags: { kind: 'floppy', user: 'joe' },
     message: /invalid cloud-init data source type "floppy"/,

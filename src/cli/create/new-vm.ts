@@ -1,41 +1,41 @@
-/** The manifest of a new VM, and of the claims that come with it. Pure. */
+/** Builds the manifest of a new VM and of its claims. Pure. */
 import { RUN_STRATEGIES } from '#api/virtual-machine/schema.ts';
-import { CLOUD_INIT_DISK, cloudInitVolume, type CloudInitWish } from '#cli/create/cloud-init.ts';
-import { newVolumes, type VolumeWishes } from '#cli/create/new-volumes.ts';
-import { flagFault } from '#cli/create/parameters.ts';
+import { CLOUD_INIT_DISK, buildCloudInitVolume, type CloudInitOptions } from '#cli/create/cloud-init.ts';
+import { buildNewVolumes, type VolumeOptions } from '#cli/create/new-volumes.ts';
+import { flagError } from '#cli/create/parameters.ts';
 import { nameErrors } from '#kube/names.ts';
 import { quantityFault } from '#kube/quantity.ts';
 
-export interface NewVmWish {
+export interface NewVmOptions {
   readonly name: string;
   readonly runStrategy: string;
   readonly memory: string;
   readonly terminationGracePeriod: number;
-  readonly volumes: VolumeWishes;
-  readonly cloudInit: CloudInitWish;
+  readonly volumes: VolumeOptions;
+  readonly cloudInit: CloudInitOptions;
 }
 
 export interface NewVm {
-  /** Claims first. */
+  /** The claims, then the VM. */
   readonly objects: readonly object[];
   readonly notes: readonly string[];
 }
 
 /** Throws CommandError. */
-export function newVm(wish: NewVmWish): NewVm {
-  const { name, runStrategy, memory, terminationGracePeriod } = wish;
-  const [fault] = nameErrors('subdomain', name);
-  if (fault !== undefined) throw flagFault('name', fault);
+export function buildVmManifest(options: NewVmOptions): NewVm {
+  const { name, runStrategy, memory, terminationGracePeriod } = options;
+  const [nameError] = nameErrors('subdomain', name);
+  if (nameError !== undefined) throw flagError('name', nameError);
   if (!RUN_STRATEGIES.some((one) => one === runStrategy)) {
     const known = RUN_STRATEGIES.join(', ');
-    throw flagFault('run-strategy', `invalid RunStrategy "${runStrategy}", supported values are: ${known}`);
+    throw flagError('run-strategy', `invalid RunStrategy "${runStrategy}", supported values are: ${known}`);
   }
-  const memoryFault = quantityFault(memory);
-  if (memoryFault !== undefined) throw flagFault('memory', memoryFault);
-  if (terminationGracePeriod < 0) throw flagFault('termination-grace-period', 'it must not be negative');
+  const memoryError = quantityFault(memory);
+  if (memoryError !== undefined) throw flagError('memory', memoryError);
+  if (terminationGracePeriod < 0) throw flagError('termination-grace-period', 'it must not be negative');
 
-  const added = newVolumes(name, wish.volumes);
-  const cloudInit = cloudInitVolume(wish.cloudInit);
+  const added = buildNewVolumes(name, options.volumes);
+  const cloudInit = buildCloudInitVolume(options.cloudInit);
   const disks = [
     ...added.map(({ volume, disk, bootOrder }) => ({ name: volume.name, ...disk, ...(bootOrder && { bootOrder }) })),
     ...(cloudInit === undefined ? [] : [{ name: CLOUD_INIT_DISK, disk: { bus: 'virtio' } }]),

@@ -1,4 +1,4 @@
-/** Calls of the host API over the local socket of a node. */
+/** Calls the host API over the local socket of a node. */
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { request } from 'node:http';
@@ -6,23 +6,24 @@ import { HOST_SOCKET, hostPath, type HostAnswer, type HostVerb } from '#api/host
 import { CommandError } from '#cli/flags.ts';
 import { isRecord } from '#kube/meta.ts';
 
-const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
-/** `dir` is the directory of the node. Throws CommandError where nobody answers. */
+/** `dir` is the directory of the node. Throws CommandError if the node does not respond or refuses. */
 export async function callHost(
   dir: string,
   verb: HostVerb,
   parameters: Readonly<Record<string, unknown>>,
 ): Promise<HostAnswer> {
-  // Through the open directory: the path of a socket may not be longer than 107 bytes.
+  // Uses the open directory, because the path of a socket is limited to 107 bytes.
   const directory = await open(dir, constants.O_RDONLY | constants.O_DIRECTORY).catch(cannotReach(dir));
   try {
     const socketPath = `/proc/self/fd/${directory.fd}/${HOST_SOCKET}`;
     const { code, text } = await post(socketPath, hostPath(verb), JSON.stringify(parameters)).catch(cannotReach(dir));
-    const answer = parsed(text);
-    if (code === 200 && isRecord(answer) && isRecord(answer['status'])) return answer as unknown as HostAnswer;
-    const told = isRecord(answer) && typeof answer['message'] === 'string' ? answer['message'] : text.slice(0, 500);
-    throw new CommandError(`${code} ${told}`);
+    const response = parseJson(text);
+    if (code === 200 && isRecord(response) && isRecord(response['status'])) return response as unknown as HostAnswer;
+    const message =
+      isRecord(response) && typeof response['message'] === 'string' ? response['message'] : text.slice(0, 500);
+    throw new CommandError(`${code} ${message}`);
   } finally {
     await directory.close();
   }
@@ -44,13 +45,13 @@ function cannotReach(dir: string): (error: unknown) => never {
 function post(socketPath: string, path: string, body: string): Promise<{ code: number; text: string }> {
   return new Promise((resolve, reject) => {
     const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
-    // A connection of its own: the next directory may have the same number.
-    const asked = request({ socketPath, path, method: 'POST', headers, agent: false }, (response) => {
+    // A new connection each time, because the file descriptor of another directory may have the same number.
+    const outgoing = request({ socketPath, path, method: 'POST', headers, agent: false }, (response) => {
       const chunks: Buffer[] = [];
       let bytes = 0;
       response.on('data', (chunk: Buffer) => {
         bytes += chunk.length;
-        if (bytes > MAX_ANSWER_BYTES) response.destroy(new Error('the response is too large'));
+        if (bytes > MAX_RESPONSE_BYTES) response.destroy(new Error('the response is too large'));
         chunks.push(chunk);
       });
       response.on('error', reject);
@@ -58,11 +59,11 @@ function post(socketPath: string, path: string, body: string): Promise<{ code: n
         resolve({ code: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') }),
       );
     });
-    asked.on('error', reject).end(body);
+    outgoing.on('error', reject).end(body);
   });
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { HostVm } from '#api/host-api.ts';
-import { LIST_USAGE, longText, parseList, tableText } from '#cli/host/list-command.ts';
+import { LIST_USAGE, longText, parseList, vmTableText } from '#cli/host/list-command.ts';
 
 const good: Record<string, { view: string; vmList: string[] }> = {
   '': { view: 'long', vmList: [] },
@@ -31,7 +31,7 @@ for (const [words, message] of Object.entries(bad)) {
   });
 }
 
-test('the usage is that of the hosts of old', () => {
+test('the usage is that of vdsm', () => {
   assert.deepEqual(
     LIST_USAGE.trimEnd()
       .split('\n')
@@ -60,20 +60,20 @@ const vm = (vmId: string, vmName: string): HostVm => ({
   devices: [],
 });
 
-test('a table has a star where the hypervisor does not answer, and nobody who has just gone', () => {
+test('the table marks VMs without a response with a star, and omits removed VMs', () => {
   const stats = [
     { vmId: 'a', status: 'Up' as const, guestIPs: '10.0.0.7' },
     { vmId: 'bb', status: 'Paused' as const, monitorResponse: '-1' },
   ];
   assert.equal(
-    tableText([vm('a', 'default/db'), vm('bb', 'x'), vm('c', 'gone')], stats),
+    vmTableText([vm('a', 'default/db'), vm('bb', 'x'), vm('c', 'gone')], stats),
     ['vmId  vmName      Status   IP', 'a     default/db  Up       10.0.0.7', 'bb    x           Paused*', ''].join(
       '\n',
     ),
   );
 });
 
-test('the long view has every key, in order', () => {
+test('the long view contains every key in order', () => {
   assert.equal(
     longText({ vmName: 'x', vmId: 'a', status: 'Up', devices: [{ type: 'rng' }], memSize: 5 }),
     '\na\n\tStatus = Up\n\tdevices = [{"type":"rng"}]\n\tmemSize = 5\n\tvmName = x\n',

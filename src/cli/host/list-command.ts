@@ -1,4 +1,4 @@
-/** `list [view] [vms:id,id]`: what is asked for, and how it is shown. Pure. */
+/** Parses and renders `list [view] [vms:id,id]`. Pure. */
 import type { HostVm, HostVmStats } from '#api/host-api.ts';
 import { CommandError } from '#cli/flags.ts';
 
@@ -7,7 +7,7 @@ export type View = (typeof VIEWS)[number];
 
 const VMS = 'vms:';
 
-/** As the hosts of old printed it. */
+/** The help text of the original vdsClient. */
 export const LIST_USAGE = `list
             [view] [vms:vmId1,vmId2]
             Lists all available machines on the specified server.
@@ -36,7 +36,7 @@ export function parseList(words: readonly string[]): { readonly view: View; read
   return { view, vmList };
 }
 
-/** Every key of it, one on a line. */
+/** Renders every key on its own line. */
 export function longText({ vmId, status, ...rest }: Readonly<Record<string, unknown>>): string {
   const lines = Object.entries(rest)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
@@ -44,8 +44,11 @@ export function longText({ vmId, status, ...rest }: Readonly<Record<string, unkn
   return `\n${String(vmId)}\n\tStatus = ${String(status)}\n${lines.join('')}`;
 }
 
-/** VMs that have no statistics have gone between two questions. A star says that the hypervisor does not answer. */
-export function tableText(vms: readonly HostVm[], stats: readonly HostVmStats[]): string {
+/**
+ * Renders the table. Omits VMs without statistics, which were removed between the two calls. A star marks a VM whose
+ * hypervisor does not respond.
+ */
+export function vmTableText(vms: readonly HostVm[], stats: readonly HostVmStats[]): string {
   const byId = new Map(stats.map((item) => [item.vmId, item]));
   const rows = vms.flatMap((vm) => {
     const found = byId.get(vm.vmId);

@@ -1,51 +1,51 @@
-/** The parameters of a call, from a file of JSON or from words. */
+/** Reads the parameters of a call from a JSON file or from arguments. */
+import type { ReadFile } from '#client/kubeconfig.ts';
 import { CommandError } from '#cli/flags.ts';
 import { isRecord } from '#kube/meta.ts';
 
-export type Parameters = Readonly<Record<string, unknown>>;
-export type ReadFile = (path: string) => string;
+export type HostParameters = Readonly<Record<string, unknown>>;
 
 const PAIR = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/s;
 
-/** `FILE.json`, `key=value ...`, or both: words stand above the file. */
-export function readParameters(words: readonly string[], readFile: ReadFile): Parameters {
+/** Reads `FILE.json`, `key=value ...`, or both. Arguments take precedence over the file. */
+export function readParameters(words: readonly string[], readFile: ReadFile): HostParameters {
   const [first, ...rest] = words;
   if (first === undefined) throw new CommandError('no parameters given; expected FILE.json or key=value');
-  if (PAIR.test(first)) return fromPairs(words);
-  return { ...fromFile(first, readFile), ...fromPairs(rest) };
+  if (PAIR.test(first)) return parsePairWords(words);
+  return { ...parseFile(first, readFile), ...parsePairWords(rest) };
 }
 
-/** What is wrapped in a call is named first: `VMID key=value ...`, or the whole call as FILE.json. */
-export function readDeviceCall(words: readonly string[], key: string, readFile: ReadFile): Parameters {
+/** Reads `VMID key=value ...`, where the pairs become the value of `key`, or the whole call from FILE.json. */
+export function readDeviceCall(words: readonly string[], key: string, readFile: ReadFile): HostParameters {
   const [first, ...rest] = words;
   if (first === undefined) throw new CommandError('no parameters given; expected FILE.json, or VMID key=value');
-  if (rest.length === 0) return fromFile(first, readFile);
-  return { vmId: first, [key]: fromPairs(rest) };
+  if (rest.length === 0) return parseFile(first, readFile);
+  return { vmId: first, [key]: parsePairWords(rest) };
 }
 
-function fromFile(path: string, readFile: ReadFile): Parameters {
+function parseFile(path: string, readFile: ReadFile): HostParameters {
   let text: string;
   try {
     text = readFile(path);
   } catch (error) {
     throw new CommandError(`Cannot read ${path}: ${(error as Error).message}`);
   }
-  const value = parsed(text, path);
+  const value = parseJson(text, path);
   if (!isRecord(value)) throw new CommandError(`${path} is not a JSON object`);
   return value;
 }
 
-function fromPairs(words: readonly string[]): Parameters {
+function parsePairWords(words: readonly string[]): HostParameters {
   return Object.fromEntries(
     words.map((word) => {
       const [, key, text = ''] = PAIR.exec(word) ?? [];
       if (key === undefined) throw new CommandError(`unexpected argument "${word}"; expected key=value`);
-      return [key, /^[[{]/.test(text) ? parsed(text, key) : text];
+      return [key, /^[[{]/.test(text) ? parseJson(text, key) : text];
     }),
   );
 }
 
-function parsed(text: string, where: string): unknown {
+function parseJson(text: string, where: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch (error) {

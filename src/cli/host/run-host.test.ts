@@ -9,12 +9,12 @@ import { runHost } from '#cli/host/run-host.ts';
 
 interface Scene {
   readonly dataDir: string;
-  /** What nodes were asked: `node-1 /host/v1/list {...}`. */
+  /** The requests to nodes: `node-1 /host/v1/list {...}`. */
   readonly asked: string[];
   run(words: string, options?: { node?: string; files?: Record<string, string> }): Promise<string>;
 }
 
-/** Nodes that give the same answer to everything. */
+/** Starts nodes that respond to every request in the same way. */
 async function startScene(t: TestContext, nodes: readonly string[], answer: HostAnswer): Promise<Scene> {
   const dataDir = mkdtempSync(join(tmpdir(), 'run-host-'));
   t.after(() => rmSync(dataDir, { recursive: true }));
@@ -63,23 +63,23 @@ const done = { status: { code: 0, message: 'Done' } };
 const VM = '{"vmId":"a","memSize":"5"}';
 
 const calls: Record<string, { words: string; files?: Record<string, string>; want: string }> = {
-  'list asks for everything': { words: 'list', want: '/host/v1/list {"fullStatus":true,"vmList":[]}' },
-  'list ids asks for ids': { words: 'list ids vms:a,b', want: '/host/v1/list {"onlyUUID":true,"vmList":["a","b"]}' },
-  'create takes a file': { words: 'create vm.json', files: { 'vm.json': VM }, want: `/host/v1/create ${VM}` },
-  'create takes words': { words: 'create vmId=a memSize=5', want: `/host/v1/create ${VM}` },
-  'create takes words above a file': {
+  'list requests everything': { words: 'list', want: '/host/v1/list {"fullStatus":true,"vmList":[]}' },
+  'list ids requests ids': { words: 'list ids vms:a,b', want: '/host/v1/list {"onlyUUID":true,"vmList":["a","b"]}' },
+  'create accepts a file': { words: 'create vm.json', files: { 'vm.json': VM }, want: `/host/v1/create ${VM}` },
+  'create accepts pairs': { words: 'create vmId=a memSize=5', want: `/host/v1/create ${VM}` },
+  'create prefers pairs to the file': {
     words: 'create vm.json memSize=7 devices=[]',
     files: { 'vm.json': VM },
     want: '/host/v1/create {"vmId":"a","memSize":"7","devices":[]}',
   },
-  'destroy takes an id': { words: 'destroy a', want: '/host/v1/destroy {"vmId":"a"}' },
-  'getAllVmStats takes nothing': { words: 'getAllVmStats', want: '/host/v1/getAllVmStats {}' },
-  'hotplugDisk takes a whole call': {
+  'destroy accepts an id': { words: 'destroy a', want: '/host/v1/destroy {"vmId":"a"}' },
+  'getAllVmStats accepts no arguments': { words: 'getAllVmStats', want: '/host/v1/getAllVmStats {}' },
+  'hotplugDisk accepts a whole call': {
     words: 'hotplugDisk d.json',
     files: { 'd.json': VM },
     want: `/host/v1/hotplugDisk ${VM}`,
   },
-  'hotunplugNic takes an id and words': {
+  'hotunplugNic accepts an id and pairs': {
     words: 'hotunplugNic a macAddr=m',
     want: '/host/v1/hotunplugNic {"vmId":"a","nic":{"macAddr":"m"}}',
   },
@@ -98,29 +98,29 @@ const mistakes: Record<string, { words: string; want: string }> = {
   'an unknown verb': { words: 'format', want: 'unknown verb "format"; expected one of list, getAllVmStats, create' },
   'an unknown view': { words: 'list short', want: 'unknown view "short"' },
   'an empty list of VMs': { words: 'list vms:', want: '"vms:" names no VM' },
-  'a file that is not there': { words: 'create none.json', want: 'Cannot read none.json: no such file' },
-  'a file that is no JSON': { words: 'create bad.json', want: 'bad.json is not JSON: ' },
+  'a missing file': { words: 'create none.json', want: 'Cannot read none.json: no such file' },
+  'a file that is not JSON': { words: 'create bad.json', want: 'bad.json is not JSON: ' },
   'a file with a list': { words: 'create list.json', want: 'list.json is not a JSON object' },
-  'a word that is no pair': { words: 'create a=1 b', want: 'unexpected argument "b"; expected key=value' },
+  'an argument that is not a pair': { words: 'create a=1 b', want: 'unexpected argument "b"; expected key=value' },
   'a VM without a name': { words: 'destroy', want: 'expected one vmId' },
   'nothing to create': { words: 'create', want: 'no parameters given' },
 };
 
 for (const [name, { words, want }] of Object.entries(mistakes)) {
-  test(`${name} is told, and nobody is asked`, async (t) => {
+  test(`${name} is refused without a request`, async (t) => {
     const scene = await startScene(t, ['node-1'], done);
-    const told = await scene.run(words, { files: { 'bad.json': '{', 'list.json': '[]' } });
-    assert.ok(told.startsWith(`1 ! ${want}`), told);
+    const output = await scene.run(words, { files: { 'bad.json': '{', 'list.json': '[]' } });
+    assert.ok(output.startsWith(`1 ! ${want}`), output);
     assert.deepEqual(scene.asked, []);
   });
 }
 
-test('a refusal of the host is its code and its message', async (t) => {
+test('prints code and message of a refusal', async (t) => {
   const scene = await startScene(t, ['node-1'], { status: { code: 4, message: 'Virtual machine already exists' } });
   assert.equal(await scene.run('create vmId=a'), '1 ! 4 Virtual machine already exists\n');
 });
 
-test('of several nodes, one must be named', async (t) => {
+test('requires --node if there are several nodes', async (t) => {
   const scene = await startScene(t, ['node-2', 'node-1'], done);
   assert.equal(await scene.run('list'), '1 ! this data directory has node-1, node-2; choose one with --node\n');
   assert.equal(await scene.run('destroy a', { node: 'node-2' }), '0 Done\n');
@@ -131,7 +131,7 @@ test('of several nodes, one must be named', async (t) => {
   assert.deepEqual(scene.asked, ['node-2 /host/v1/destroy {"vmId":"a"}']);
 });
 
-test('a node whose agent is not there is told as such', async (t) => {
+test('reports a node without a running agent', async (t) => {
   const scene = await startScene(t, [], done);
   const dir = join(scene.dataDir, 'nodes', 'node-1');
   mkdirSync(dir, { recursive: true });
@@ -141,7 +141,7 @@ test('a node whose agent is not there is told as such', async (t) => {
   assert.equal(await scene.run('list'), want);
 });
 
-test('what was left out is told beside the VM', async (t) => {
+test('prints notes on omitted devices', async (t) => {
   const vm = { vmId: 'a', status: 'Up' as const };
   const scene = await startScene(t, ['node-1'], { ...done, vmList: [vm], notes: ['a disk is left out'] });
   assert.equal(await scene.run('create vmId=a'), '0 ! Note: a disk is left out\n\na\n\tStatus = Up\n');

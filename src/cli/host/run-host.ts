@@ -1,16 +1,17 @@
-/** `selfsame host VERB ...`: the host API of a node of this machine, for people and scripts. */
+/** `selfsame host VERB ...`: calls the host API of a node on this machine. */
 import { HOST_VERBS, type HostAnswer, type HostVerb, type HostVm } from '#api/host-api.ts';
 import { CommandError } from '#cli/flags.ts';
-import { findNode } from '#cli/host/find-node.ts';
+import { findNodeDir } from '#cli/host/find-node.ts';
 import { callHost } from '#cli/host/host-client.ts';
-import { LIST_USAGE, longText, parseList, tableText } from '#cli/host/list-command.ts';
-import { readDeviceCall, readParameters, type Parameters, type ReadFile } from '#cli/host/read-parameters.ts';
+import { LIST_USAGE, longText, parseList, vmTableText } from '#cli/host/list-command.ts';
+import { readDeviceCall, readParameters, type HostParameters } from '#cli/host/read-parameters.ts';
+import type { ReadFile } from '#client/kubeconfig.ts';
 import { messageOf } from '#cli/message-of.ts';
 import { unreachable } from '#lib/invariant.ts';
 import { suggestion } from '#lib/nearest.ts';
 
 export interface HostCall {
-  /** Of selfsame up, or of one node. */
+  /** The data directory of selfsame up, or of one node. */
   readonly dataDir: string;
   readonly node: string | undefined;
   /** The verb and its arguments. */
@@ -26,17 +27,17 @@ const USAGES: Readonly<Record<HostVerb, string>> = {
   create:
     'create\n            FILE.json | key=value ...\n            Starts a VM. Requires vmId, memSize and display; see docs/host-api.md for all keys.\n',
   destroy: 'destroy\n            vmId\n            Powers a VM off.\n',
-  hotplugDisk: pluggingUsage('hotplugDisk', 'drive', 'Plugs a disk in.'),
-  hotunplugDisk: pluggingUsage('hotunplugDisk', 'drive', 'Unplugs a disk, by its path or its deviceId.'),
-  hotplugNic: pluggingUsage('hotplugNic', 'nic', 'Plugs a network interface in.'),
-  hotunplugNic: pluggingUsage('hotunplugNic', 'nic', 'Unplugs a network interface, by its macAddr or its deviceId.'),
+  hotplugDisk: hotplugUsage('hotplugDisk', 'drive', 'Plugs a disk in.'),
+  hotunplugDisk: hotplugUsage('hotunplugDisk', 'drive', 'Unplugs a disk, by its path or its deviceId.'),
+  hotplugNic: hotplugUsage('hotplugNic', 'nic', 'Plugs a network interface in.'),
+  hotunplugNic: hotplugUsage('hotunplugNic', 'nic', 'Unplugs a network interface, by its macAddr or its deviceId.'),
 };
 
-function pluggingUsage(verb: string, key: string, text: string): string {
+function hotplugUsage(verb: string, key: string, text: string): string {
   return `${verb}\n            FILE.json | vmId key=value ...\n            ${text} The file contains vmId and ${key}.\n`;
 }
 
-/** The exit code: 0 or 1. Errors are one line on stderr, those of the host with their code. */
+/** Returns the exit code, 0 or 1. An error is one line on stderr; errors of the host API include their code. */
 export async function runHost(call: HostCall): Promise<number> {
   try {
     return await dispatch(call);
@@ -62,42 +63,42 @@ async function dispatch(call: HostCall): Promise<number> {
     call.stdout.write(USAGES[verb]);
     return 0;
   }
-  const ask = (asked: HostVerb, parameters: Parameters) =>
-    callHost(findNode(call.dataDir, call.node), asked, parameters);
-  if (verb === 'list') return await list(words, ask, call);
-  const answer = await ask(verb, parametersOf(verb, words, call.readFile));
-  if (!isDone(answer, call)) return 1;
-  for (const note of answer.notes ?? []) call.stderr.write(`Note: ${note}\n`);
-  const told = [...(answer.vmList ?? []), ...(answer.statsList ?? [])];
-  const text = told.map((item) => (typeof item === 'string' ? `${item}\n` : longText({ ...item }))).join('');
-  call.stdout.write(text === '' && verb !== 'getAllVmStats' ? `${answer.status.message}\n` : text);
+  const callNode = (name: HostVerb, parameters: HostParameters) =>
+    callHost(findNodeDir(call.dataDir, call.node), name, parameters);
+  if (verb === 'list') return await runList(words, callNode, call);
+  const response = await callNode(verb, parametersOf(verb, words, call.readFile));
+  if (!isSuccess(response, call)) return 1;
+  for (const note of response.notes ?? []) call.stderr.write(`Note: ${note}\n`);
+  const reported = [...(response.vmList ?? []), ...(response.statsList ?? [])];
+  const text = reported.map((item) => (typeof item === 'string' ? `${item}\n` : longText({ ...item }))).join('');
+  call.stdout.write(text === '' && verb !== 'getAllVmStats' ? `${response.status.message}\n` : text);
   return 0;
 }
 
-type Ask = (verb: HostVerb, parameters: Parameters) => Promise<HostAnswer>;
+type CallNode = (verb: HostVerb, parameters: HostParameters) => Promise<HostAnswer>;
 
-async function list(words: readonly string[], ask: Ask, call: HostCall): Promise<number> {
+async function runList(words: readonly string[], callNode: CallNode, call: HostCall): Promise<number> {
   const { view, vmList } = parseList(words);
-  const answer = await ask('list', view === 'ids' ? { onlyUUID: true, vmList } : { fullStatus: true, vmList });
-  if (!isDone(answer, call)) return 1;
-  const found = answer.vmList ?? [];
+  const response = await callNode('list', view === 'ids' ? { onlyUUID: true, vmList } : { fullStatus: true, vmList });
+  if (!isSuccess(response, call)) return 1;
+  const found = response.vmList ?? [];
   if (view === 'ids') call.stdout.write((found as readonly string[]).map((id) => `${id}\n`).join(''));
   else if (view === 'long') call.stdout.write(found.map((vm) => longText(vm as HostVm)).join(''));
   else {
-    const stats = await ask('getAllVmStats', {});
-    if (!isDone(stats, call)) return 1;
-    call.stdout.write(tableText(found as readonly HostVm[], stats.statsList ?? []));
+    const stats = await callNode('getAllVmStats', {});
+    if (!isSuccess(stats, call)) return 1;
+    call.stdout.write(vmTableText(found as readonly HostVm[], stats.statsList ?? []));
   }
   return 0;
 }
 
-function isDone({ status }: HostAnswer, { stderr }: HostCall): boolean {
+function isSuccess({ status }: HostAnswer, { stderr }: HostCall): boolean {
   if (status.code === 0) return true;
   stderr.write(`${status.code} ${status.message}\n`);
   return false;
 }
 
-function parametersOf(verb: Exclude<HostVerb, 'list'>, words: readonly string[], readFile: ReadFile): Parameters {
+function parametersOf(verb: Exclude<HostVerb, 'list'>, words: readonly string[], readFile: ReadFile): HostParameters {
   switch (verb) {
     case 'create':
       return readParameters(words, readFile);

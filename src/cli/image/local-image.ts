@@ -1,4 +1,4 @@
-/** An image file of the user: what it is, how large it is, and its bytes as they go into a disk. */
+/** Opens a local image file: determines its format and size, and reads its content. */
 import { spawn } from 'node:child_process';
 import { createHash, type Hash } from 'node:crypto';
 import { createReadStream, type ReadStream } from 'node:fs';
@@ -10,51 +10,51 @@ import { fileSize } from '#cli/local-files.ts';
 import { messageOf } from '#cli/message-of.ts';
 
 const READ_BYTES = 256 * 1024;
-const MAX_SAID = 1000;
+const MAX_STDERR = 1000;
 const COMPRESSED = ['gzip', 'xz'] as const;
 type Compression = (typeof COMPRESSED)[number];
 
 export interface LocalImage {
   readonly path: string;
   readonly format: DiskStreamFormat;
-  /** How many bytes it has, decompressed. */
+  /** The size in bytes after decompression. */
   readonly size: number;
-  /** As large as a guest sees it. */
+  /** The size of the disk as the guest sees it. */
   readonly virtualSize: number;
   readonly compression?: Compression;
-  /** Each call from the beginning. Throws CommandError. */
+  /** Reads the content, starting at `from`. Throws CommandError. */
   chunks(from?: number): AsyncIterable<Buffer>;
 }
 
 /**
- * What is compressed is read to its end once, to know how large it is: `say` is told, because that may take a while.
- * Throws CommandError for what cannot become a disk.
+ * Opens an image. A compressed file is read once to determine its size, which is reported because it may take a while.
+ * Throws CommandError if the file cannot be used as a disk.
  */
-export async function openImage(path: string, say: (line: string) => void): Promise<LocalImage> {
+export async function openImage(path: string, report: (line: string) => void): Promise<LocalImage> {
   const bytes = await fileSize(path);
-  const begins = await firstBytes(createReadStream(path, { end: HEADER_BYTES - 1 }), path);
-  const compression = COMPRESSED.find((one) => one === foreignFormat(begins));
-  const chunks = (from = 0) => skipping(bytesOf(path, compression), from, path);
-  const header = compression === undefined ? begins : await firstBytes(chunks(), path);
-  const looks = checked(path, header);
-  if (compression !== undefined) say(`${path} is compressed with ${compression}: reading it to determine its size`);
+  const prefix = await readPrefix(createReadStream(path, { end: HEADER_BYTES - 1 }), path);
+  const compression = COMPRESSED.find((one) => one === foreignFormat(prefix));
+  const chunks = (from = 0) => skipBytes(bytesOf(path, compression), from, path);
+  const header = compression === undefined ? prefix : await readPrefix(chunks(), path);
+  const image = checkHeader(path, header);
+  if (compression !== undefined) report(`${path} is compressed with ${compression}: reading it to determine its size`);
   const size = compression === undefined ? bytes : await countBytes(chunks());
   if (size === 0) throw new CommandError(`Cannot upload ${path}: it is empty`);
-  const virtualSize = looks.is === 'qcow2' ? looks.virtualBytes : size;
-  return { path, format: looks.is, size, virtualSize, chunks, ...(compression && { compression }) };
+  const virtualSize = image.is === 'qcow2' ? image.virtualBytes : size;
+  return { path, format: image.is, size, virtualSize, chunks, ...(compression && { compression }) };
 }
 
-function checked(path: string, header: Buffer) {
+function checkHeader(path: string, header: Buffer) {
   const foreign = foreignFormat(header);
   if (foreign !== undefined) {
     const how = (COMPRESSED as readonly string[]).includes(foreign) ? 'decompress it' : TO_QCOW2;
     throw new CommandError(`Cannot upload ${path}: its format is ${foreign}; expected raw or qcow2: ${how} first`);
   }
-  const looks = readImageHeader(header);
-  if (looks.is === 'refused') {
-    throw new CommandError(`Cannot upload ${path}: ${looks.why}; expected a raw or a self-contained qcow2 image`);
+  const image = readImageHeader(header);
+  if (image.is === 'refused') {
+    throw new CommandError(`Cannot upload ${path}: ${image.why}; expected a raw or a self-contained qcow2 image`);
   }
-  return looks;
+  return image;
 }
 
 const TO_QCOW2 = 'convert it with "qemu-img convert -O qcow2"';
@@ -66,34 +66,36 @@ async function* bytesOf(path: string, compression: Compression | undefined): Asy
   }
   const file = createReadStream(path, { highWaterMark: READ_BYTES });
   try {
-    // A file that is cut off is an error, and no short one.
-    yield* compression === 'gzip' ? unpacked(file) : (file as AsyncIterable<Buffer>);
+    // A truncated file causes an error.
+    yield* compression === 'gzip' ? gunzipFile(file) : (file as AsyncIterable<Buffer>);
   } finally {
     file.destroy();
   }
 }
 
-function unpacked(file: ReadStream): AsyncIterable<Buffer> {
+function gunzipFile(file: ReadStream): AsyncIterable<Buffer> {
   const gunzip = createGunzip({ chunkSize: READ_BYTES });
   file.on('error', (error) => gunzip.destroy(error));
   return file.pipe(gunzip);
 }
 
-/** By the program xz: Node has no reader of it. */
+/** Decompresses with the program xz, which Node.js does not support. */
 async function* unxz(path: string): AsyncGenerator<Buffer> {
   const child = spawn('xz', ['--decompress', '--stdout', '--', path], { stdio: ['ignore', 'pipe', 'pipe'] });
-  let said = '';
-  child.stderr.on('data', (chunk: Buffer) => (said = (said + chunk.toString()).slice(-MAX_SAID)));
+  let stderr = '';
+  child.stderr.on('data', (chunk: Buffer) => (stderr = (stderr + chunk.toString()).slice(-MAX_STDERR)));
   const ended = new Promise<Error | undefined>((resolve) => {
     child.once('error', ({ code, message }: NodeJS.ErrnoException) =>
       resolve(new Error(code === 'ENOENT' ? 'the program xz is not installed' : message)),
     );
-    child.once('close', (code) => resolve(code === 0 ? undefined : new Error(said.trim() || `xz ended with ${code}`)));
+    child.once('close', (code) =>
+      resolve(code === 0 ? undefined : new Error(stderr.trim() || `xz ended with ${code}`)),
+    );
   });
   try {
     yield* child.stdout as AsyncIterable<Buffer>;
-    const fault = await ended;
-    if (fault !== undefined) throw fault;
+    const error = await ended;
+    if (error !== undefined) throw error;
   } catch (error) {
     throw (await ended) ?? error;
   } finally {
@@ -101,8 +103,8 @@ async function* unxz(path: string): AsyncGenerator<Buffer> {
   }
 }
 
-/** The bytes after the first `from`. */
-async function* skipping(source: AsyncIterable<Buffer>, from: number, path: string): AsyncGenerator<Buffer> {
+/** Yields the bytes after the first `from` bytes. */
+async function* skipBytes(source: AsyncIterable<Buffer>, from: number, path: string): AsyncGenerator<Buffer> {
   let left = from;
   try {
     for await (const chunk of source) {
@@ -114,7 +116,7 @@ async function* skipping(source: AsyncIterable<Buffer>, from: number, path: stri
   }
 }
 
-async function firstBytes(source: AsyncIterable<Buffer>, path: string): Promise<Buffer> {
+async function readPrefix(source: AsyncIterable<Buffer>, path: string): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let bytes = 0;
   try {
@@ -137,8 +139,8 @@ async function countBytes(chunks: AsyncIterable<Buffer>): Promise<number> {
   return bytes;
 }
 
-/** Of the first `bytes`; undefined where it has fewer. */
-export async function hashBeginning({ chunks }: LocalImage, bytes: number): Promise<Hash | undefined> {
+/** Hashes the first `bytes` bytes; undefined if the image is shorter. */
+export async function hashPrefix({ chunks }: LocalImage, bytes: number): Promise<Hash | undefined> {
   const hash = createHash('sha256');
   let left = bytes;
   if (left === 0) return hash;

@@ -1,4 +1,4 @@
-/** The claim that an image goes into: made, or found and checked, and given free when the content is there. */
+/** Creates or checks the claim for an upload, and releases it for guests when the upload is complete. */
 import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { CommandError } from '#cli/flags.ts';
@@ -9,7 +9,7 @@ import { collectionPath, objectPath } from '#client/resource-path.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { parseQuantity, quantityFault, quantityToNumber } from '#kube/quantity.ts';
 
-export interface ClaimWish {
+export interface UploadClaimOptions {
   readonly name: string;
   readonly size: string | undefined;
   readonly storageClass: string | undefined;
@@ -24,33 +24,33 @@ const ACCESS_MODES = ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWri
 
 export interface UploadClaim {
   readonly name: string;
-  readonly made: boolean;
-  /** Whether it waited for content before. */
-  readonly waited: boolean;
+  readonly isNew: boolean;
+  /** True if the claim was already waiting for content. */
+  readonly wasAwaitingUpload: boolean;
 }
 
-/** Waits for its content then. Throws CommandError; what is there is then as it was. */
-export async function claimForUpload(api: Api, wish: ClaimWish, image: LocalImage): Promise<UploadClaim> {
-  const { name, noCreate } = wish;
+/** Creates the claim, or marks an existing one as waiting for content. Throws CommandError and changes nothing then. */
+export async function prepareClaim(api: Api, options: UploadClaimOptions, image: LocalImage): Promise<UploadClaim> {
+  const { name, noCreate } = options;
   const found = await findObject(api, PERSISTENT_VOLUME_CLAIMS, name);
   if (found === undefined) {
     if (noCreate) throw new CommandError(`persistentvolumeclaims "${name}" not found`);
-    await api.post(collectionPath(PERSISTENT_VOLUME_CLAIMS, api.namespace), newClaim(wish, image));
-    return { name, made: true, waited: true };
+    await api.post(collectionPath(PERSISTENT_VOLUME_CLAIMS, api.namespace), buildUploadClaim(options, image));
+    return { name, isNew: true, wasAwaitingUpload: true };
   }
-  const fault = sizeFault(image, capacityOf(found), `PersistentVolumeClaim ${name}`);
-  if (fault !== undefined) throw new CommandError(fault);
+  const error = findSizeError(image, capacityOf(found), `PersistentVolumeClaim ${name}`);
+  if (error !== undefined) throw new CommandError(error);
   if (found.metadata.deletionTimestamp !== undefined) {
     throw new CommandError(`Cannot upload to PersistentVolumeClaim ${name}: it is being deleted`);
   }
-  const waited = found.metadata.annotations?.[UPLOAD_ANNOTATION] === 'true';
-  if (!waited) await annotate(api, name, found.metadata.uid, 'true');
-  return { name, made: false, waited };
+  const wasAwaitingUpload = found.metadata.annotations?.[UPLOAD_ANNOTATION] === 'true';
+  if (!wasAwaitingUpload) await annotate(api, name, found.metadata.uid, 'true');
+  return { name, isNew: false, wasAwaitingUpload };
 }
 
-/** Pure, but for what it throws: CommandError. */
-export function newClaim(wish: ClaimWish, image: LocalImage): PersistentVolumeClaim {
-  const { name, size, storageClass, accessMode = 'ReadWriteOnce', volumeMode } = wish;
+/** Builds a new claim. Pure; throws CommandError. */
+export function buildUploadClaim(options: UploadClaimOptions, image: LocalImage): PersistentVolumeClaim {
+  const { name, size, storageClass, accessMode = 'ReadWriteOnce', volumeMode } = options;
   if (size === undefined) throw new CommandError('when creating a resource, the size must be specified');
   if (quantityFault(size) !== undefined || bytesOf(size) <= 0) {
     throw new CommandError(`invalid size ${JSON.stringify(size)}: expected a quantity like 10Gi or 500Mi`);
@@ -59,8 +59,8 @@ export function newClaim(wish: ClaimWish, image: LocalImage): PersistentVolumeCl
   if (mode === undefined) {
     throw new CommandError(`invalid access mode ${JSON.stringify(accessMode)}: expected ${ACCESS_MODES.join(', ')}`);
   }
-  const fault = sizeFault(image, bytesOf(size), `--size=${size}`);
-  if (fault !== undefined) throw new CommandError(fault);
+  const error = findSizeError(image, bytesOf(size), `--size=${size}`);
+  if (error !== undefined) throw new CommandError(error);
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
@@ -74,7 +74,7 @@ export function newClaim(wish: ClaimWish, image: LocalImage): PersistentVolumeCl
   };
 }
 
-export function sizeFault({ path, virtualSize }: LocalImage, bytes: number, what: string): string | undefined {
+export function findSizeError({ path, virtualSize }: LocalImage, bytes: number, what: string): string | undefined {
   if (virtualSize <= bytes) return undefined;
   const needs = `${virtualSize} bytes (${bytesText(virtualSize)})`;
   return `Cannot upload ${path}: its disk needs ${needs}, but ${what} has ${bytes} bytes (${bytesText(bytes)})`;
@@ -86,7 +86,7 @@ function capacityOf({ spec, status }: PersistentVolumeClaim): number {
 
 const bytesOf = (quantity: string) => quantityToNumber(parseQuantity(quantity));
 
-/** Guests may have it from now on. */
+/** Allows guests to use the claim. */
 export async function releaseClaim(api: Api, name: string): Promise<void> {
   await annotate(api, name, undefined, null);
 }

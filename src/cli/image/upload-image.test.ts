@@ -16,14 +16,14 @@ const image: LocalImage = {
   },
 };
 
-/** A server that answers every try with the next of these; the last one again and again. */
-async function tried(...faults: readonly Error[]) {
-  let [tries, now] = [0, 0];
-  const said: string[] = [];
+/** Uploads to a server that fails each attempt with the next of these errors, and then always with the last one. */
+async function attempt(...errors: readonly Error[]) {
+  let [attempts, now] = [0, 0];
+  const reported: string[] = [];
   const api = {
     namespace: 'lab',
     async openWebSocket() {
-      throw faults[Math.min(tries++, faults.length - 1)]!;
+      throw errors[Math.min(attempts++, errors.length - 1)]!;
     },
   };
   const clock = {
@@ -35,40 +35,42 @@ async function tried(...faults: readonly Error[]) {
       return () => {};
     },
   };
-  const options = { clock, say: (line: string) => void said.push(line), readyMs: 60_000, replace: false };
-  const error = await uploadImage(api, 'disk', image, options).catch((fault: unknown) => fault as Error);
+  const options = { clock, report: (line: string) => void reported.push(line), readyMs: 60_000, replace: false };
+  const error = await uploadImage(api, 'disk', image, options).catch((failure: unknown) => failure as Error);
   assert.ok(error instanceof Error);
-  return { error, tries, said, now };
+  return { error, attempts, reported, now };
 }
 
-const away = new CommandError('Unable to connect to the server: connect ECONNREFUSED');
+const unreachable = new CommandError('Unable to connect to the server: connect ECONNREFUSED');
 
-test('a server that stays away is given up, with what to do next', async () => {
-  const { error, tries, said, now } = await tried(away);
-  assert.equal(error.name, 'UploadBroken');
+test('gives up if the server stays unreachable, with a hint', async () => {
+  const { error, attempts, reported, now } = await attempt(unreachable);
+  assert.equal(error.name, 'UploadInterruptedError');
   assert.match(error.message, /^the upload was interrupted: Unable to connect/);
-  assert.equal(tries, 6);
-  assert.equal(said.length, 5);
-  assert.ok(now > 5000 && now < 60_000, 'each wait is longer, all of them bounded');
+  assert.equal(attempts, 6);
+  assert.equal(reported.length, 5);
+  assert.ok(now > 5000 && now < 60_000, 'delays increase up to a maximum');
 });
 
 const final: Record<string, ApiError> = {
   'a claim that is in use': conflict(CLAIMS, 'disk', 'it is in use by VirtualMachineInstance "db"'),
-  'a claim that is gone': notFound(CLAIMS, 'disk'),
-  'a claim that somebody else fills': conflict(CLAIMS, 'disk', 'PersistentVolume "pv" is being exported or imported'),
-  'somebody who may not': new ApiError(403, 'Forbidden', 'may not'),
+  'a claim that does not exist': notFound(CLAIMS, 'disk'),
+  'a claim with another upload': conflict(CLAIMS, 'disk', 'PersistentVolume "pv" is being exported or imported'),
+  'a missing permission': new ApiError(403, 'Forbidden', 'may not'),
 };
-for (const [title, fault] of Object.entries(final)) {
-  test(`${title} is told at once`, async () => {
-    const { error, tries } = await tried(fault);
-    assert.equal(error, fault);
-    assert.equal(tries, 1);
+for (const [title, failure] of Object.entries(final)) {
+  test(`${title} is reported at once`, async () => {
+    const { error, attempts } = await attempt(failure);
+    assert.equal(error, failure);
+    assert.equal(attempts, 1);
   });
 }
 
-test('a claim that is not ready is waited for, as long as was said', async () => {
-  const { error, tries, now } = await tried(timeout('persistentvolumeclaim "disk" is still not bound to a volume'));
-  assert.equal(error.name, 'UploadBroken');
-  assert.ok(tries > 6);
+test('waits for a claim that is not ready, up to the given time', async () => {
+  const { error, attempts, now } = await attempt(
+    timeout('persistentvolumeclaim "disk" is still not bound to a volume'),
+  );
+  assert.equal(error.name, 'UploadInterruptedError');
+  assert.ok(attempts > 6);
   assert.ok(now >= 60_000);
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
-import { harmOf, targetFault } from '#cli/machine-types/check-options.ts';
+import { findTargetWarning, findTargetError } from '#cli/machine-types/check-options.ts';
 import type { OfferedType } from '#cli/machine-types/supported-types.ts';
 
 const offered: OfferedType[] = [
@@ -10,35 +10,42 @@ const offered: OfferedType[] = [
 ];
 const configuration = configurationOf(undefined);
 
-const faults: Record<string, { target: string; known?: OfferedType[]; want: RegExp | undefined }> = {
-  'one that is offered': { target: 'pc-q35-7.2', want: undefined },
-  'an alias': { target: 'q35', want: undefined },
-  'one that is not allowed': { target: 'pc-i440fx-7.2', want: /^the KubeVirt object allows only q35\*, pc-q35\*$/ },
-  'one that no node offers': { target: 'pc-q35-9.9', want: /^no node offers it; see / },
-  'anything allowed, where no node tells': { target: 'pc-q35-9.9', known: [], want: undefined },
+const targets: Record<string, { target: string; known?: OfferedType[]; want: RegExp | undefined }> = {
+  'accepts an offered type': { target: 'pc-q35-7.2', want: undefined },
+  'accepts an alias': { target: 'q35', want: undefined },
+  'refuses a type that is not allowed': {
+    target: 'pc-i440fx-7.2',
+    want: /^the KubeVirt object allows only q35\*, pc-q35\*$/,
+  },
+  'refuses a type that no node offers': { target: 'pc-q35-9.9', want: /^no node offers it; see / },
+  'accepts any allowed type if no node reports types': { target: 'pc-q35-9.9', known: [], want: undefined },
 };
-for (const [title, { target, known = offered, want }] of Object.entries(faults)) {
-  test(`a target: ${title}`, () => {
-    const fault = targetFault(target, configuration, known);
-    if (want === undefined) assert.equal(fault, undefined);
-    else assert.match(fault ?? '', want);
+for (const [title, { target, known = offered, want }] of Object.entries(targets)) {
+  test(title, () => {
+    const error = findTargetError(target, configuration, known);
+    if (want === undefined) assert.equal(error, undefined);
+    else assert.match(error ?? '', want);
   });
 }
 
-const harms: Record<string, { target?: string; machineType?: string; want: RegExp | undefined }> = {
-  'a default that is offered': { want: undefined },
+const warnings: Record<string, { target?: string; machineType?: string; want: RegExp | undefined }> = {
+  'no default that is offered': { want: undefined },
   'a default that no node offers': {
     machineType: 'pc-q35-rhel9.2.0',
     want: /^no node offers the machine type "pc-q35-rhel9\.2\.0", the default of the KubeVirt object, .*; choose another with --target-machine-type/,
   },
-  'a target, whatever the default is': { target: 'pc-q35-7.2', machineType: 'pc-q35-rhel9.2.0', want: undefined },
+  'no offered target, regardless of the default': {
+    target: 'pc-q35-7.2',
+    machineType: 'pc-q35-rhel9.2.0',
+    want: undefined,
+  },
   'a deprecated target': { target: 'pc-q35-6.2', want: /^the machine type "pc-q35-6\.2" is deprecated$/ },
 };
-for (const [title, { target, machineType, want }] of Object.entries(harms)) {
-  test(`a warning: ${title}`, () => {
-    const asked = configurationOf({ spec: { configuration: machineType === undefined ? {} : { machineType } } });
-    const harm = harmOf(target, asked, offered);
-    if (want === undefined) assert.equal(harm, undefined);
-    else assert.match(harm ?? '', want);
+for (const [title, { target, machineType, want }] of Object.entries(warnings)) {
+  test(`warns about ${title}`, () => {
+    const configured = configurationOf({ spec: { configuration: machineType === undefined ? {} : { machineType } } });
+    const warning = findTargetWarning(target, configured, offered);
+    if (want === undefined) assert.equal(warning, undefined);
+    else assert.match(warning ?? '', want);
   });
 }

@@ -1,9 +1,9 @@
-/** Whether the machine type that VMs are to get may be had, before anything is made. */
+/** Checks the options of a transition against the cluster before the Job is created. */
 import type { TransitionOptions } from '#api/machine-types/options.ts';
 import { checkMachineType } from '#api/validation/machine.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { CommandError } from '#cli/flags.ts';
-import { readNodes } from '#cli/machine-types/read-nodes.ts';
+import { listNodeMetadata } from '#cli/machine-types/list-node-metadata.ts';
 import { offeredTypes, type OfferedType } from '#cli/machine-types/supported-types.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { objectPath } from '#client/resource-path.ts';
@@ -13,27 +13,27 @@ import { NAMESPACES, type Node } from '#kube/core-kinds.ts';
 type Api = Pick<ApiConnection, 'get'>;
 
 /**
- * Throws CommandError for a namespace or a target that is not there, and warns of what will do harm; what one may not
- * read is not checked. Gives the nodes that it has seen.
+ * Throws CommandError if the namespace or the target machine type does not exist, and reports a warning for a risky target.
+ * Skips what the user may not read. Returns the nodes.
  */
 export async function checkOptions(
   api: Api,
   { namespace, target }: TransitionOptions,
   configuration: Configuration,
-  say: (line: string) => void,
+  report: (line: string) => void,
 ): Promise<readonly Pick<Node, 'metadata'>[]> {
   if (namespace !== undefined) await unlessForbidden(api.get(objectPath(NAMESPACES, { name: namespace })));
-  const nodes = (await unlessForbidden(readNodes(api, say))) ?? [];
+  const nodes = (await unlessForbidden(listNodeMetadata(api, report))) ?? [];
   const offered = offeredTypes(nodes);
-  const fault = target === undefined ? undefined : targetFault(target, configuration, offered);
-  if (fault !== undefined) throw new CommandError(`Cannot use the machine type ${JSON.stringify(target)}: ${fault}`);
-  const harm = harmOf(target, configuration, offered);
-  if (harm !== undefined) say(`Warning: ${harm}`);
+  const error = target === undefined ? undefined : findTargetError(target, configuration, offered);
+  if (error !== undefined) throw new CommandError(`Cannot use the machine type ${JSON.stringify(target)}: ${error}`);
+  const warning = findTargetWarning(target, configuration, offered);
+  if (warning !== undefined) report(`Warning: ${warning}`);
   return nodes;
 }
 
-/** What may be done, but is hardly meant. */
-export function harmOf(
+/** Returns a warning for a target that is allowed but probably unintended. */
+export function findTargetWarning(
   target: string | undefined,
   { defaultMachineType }: Pick<Configuration, 'defaultMachineType'>,
   offered: readonly OfferedType[],
@@ -47,8 +47,8 @@ export function harmOf(
   return `${what}; choose another with --target-machine-type`;
 }
 
-/** Where no node offers anything, nothing is known about it. */
-export function targetFault(
+/** Returns why the target cannot be used, or undefined. If no node offers any type, every target is accepted. */
+export function findTargetError(
   target: string,
   configuration: Configuration,
   offered: readonly OfferedType[],
@@ -61,9 +61,9 @@ export function targetFault(
   return 'no node offers it; see virtctl update machine-types supported';
 }
 
-async function unlessForbidden<T>(answer: Promise<T>): Promise<T | undefined> {
+async function unlessForbidden<T>(request: Promise<T>): Promise<T | undefined> {
   try {
-    return await answer;
+    return await request;
   } catch (error) {
     if (error instanceof ApiError && error.code === 403) return undefined;
     throw error;

@@ -1,8 +1,8 @@
 /**
- * Ends a Job, and takes back what it would have looked after: its pod stops first, so that nobody marks VMs any more
- * while their marks are taken off. Whatever fails on the way leaves the Job suspended; once more goes on from there.
+ * Stops and deletes a Job, and clears the marks of its VMs. The pod stops first, so that it does not set marks again. If a
+ * step fails, the Job stays suspended, and deleting it again continues from there.
  *
- *   suspend ─► its pod is gone ─► what is true of each VM ─► marks off ─► pods, ConfigMaps, Job removed
+ *   suspend ─► pod ended ─► read the state of each VM ─► clear marks ─► delete pods, ConfigMaps and Job
  */
 import { JOBS, type Job } from '#api/machine-types/kinds.ts';
 import { CONFIG_MAPS } from '#kube/core-kinds.ts';
@@ -10,15 +10,15 @@ import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { CommandError } from '#cli/flags.ts';
-import { keepWaiting } from '#cli/keep-waiting.ts';
-import { listAll } from '#cli/list-all.ts';
-import { hasEnded, isSuspended, JOB_NAME_LABEL } from '#cli/machine-types/job-state.ts';
+import { sleepAlive } from '#cli/sleep-alive.ts';
+import { listCollection } from '#cli/list-collection.ts';
+import { hasJobEnded, isSuspended, JOB_NAME_LABEL } from '#cli/machine-types/job-state.ts';
 import {
-  findJob,
-  followAll,
-  readJobs,
+  findTransitionJob,
+  trackEntries,
+  listTransitionJobs,
   readTransition,
-  type Followed,
+  type TrackedEntry,
   type Transition,
 } from '#cli/machine-types/read-transitions.ts';
 import { messageOf } from '#cli/message-of.ts';
@@ -29,100 +29,111 @@ import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { hasEnded as podHasEnded } from '#kube/pod-phase.ts';
 import type { Clock } from '#lib/clock.ts';
 
-const LOOK_EVERY_MS = 250;
-/** A pod has 30 seconds to end, and its node may be slow to tell. */
-const STOP_WITHIN_MS = 90_000;
-const GONE_WITHIN_MS = 30_000;
-/** How many requests run in parallel. */
-const AT_ONCE = 8;
+const POLL_INTERVAL_MS = 250;
+/** A pod has 30 seconds to end, and its node may report this late. */
+const STOP_TIMEOUT_MS = 90_000;
+const REMOVAL_TIMEOUT_MS = 30_000;
+/** The number of parallel requests. */
+const CONCURRENCY = 8;
 
-export interface DeleteOptions {
+export interface TransitionDeleteOptions {
   readonly clock: Clock;
-  readonly say: (line: string) => void;
+  readonly report: (line: string) => void;
 }
 
-/** Does not return while the program may still do something. Throws CommandError. */
-export async function stopJob(api: ApiConnection, job: Stored<Job>, { clock, say }: DeleteOptions): Promise<void> {
+/** Suspends the Job and waits until its pod has ended. Throws CommandError. */
+export async function stopJob(
+  api: ApiConnection,
+  job: Stored<Job>,
+  { clock, report }: TransitionDeleteOptions,
+): Promise<void> {
   const { name, uid } = job.metadata;
   const path = objectPath(JOBS, { namespace: SYSTEM_NAMESPACE, name });
-  if (!hasEnded(job)) await api.patch(path, { metadata: { uid }, spec: { suspend: true } });
+  if (!hasJobEnded(job)) await api.patch(path, { metadata: { uid }, spec: { suspend: true } });
   const beganAtMs = clock.elapsed();
   for (;;) {
-    const now = await findJob(api, name);
-    const gone = now === undefined || now.metadata.uid !== uid;
-    const running = (await podsOf(api, name, say)).filter((pod) => !podHasEnded(pod));
-    if (running.length === 0 && (gone || hasEnded(now) || isSuspended(now))) return;
-    if (clock.elapsed() - beganAtMs > STOP_WITHIN_MS) {
+    const now = await findTransitionJob(api, name);
+    const isDeleted = now === undefined || now.metadata.uid !== uid;
+    const running = (await podsOf(api, name, report)).filter((pod) => !podHasEnded(pod));
+    if (running.length === 0 && (isDeleted || hasJobEnded(now) || isSuspended(now))) return;
+    if (clock.elapsed() - beganAtMs > STOP_TIMEOUT_MS) {
       const pods = running.map(({ metadata }) => metadata.name).join(', ');
       const why = pods === '' ? 'its controller does not respond' : `${pods} still runs`;
       throw new CommandError(`Cannot stop job ${name}: ${why}; it stays suspended; delete it again`);
     }
-    await keepWaiting(clock, LOOK_EVERY_MS);
+    await sleepAlive(clock, POLL_INTERVAL_MS);
   }
 }
 
-async function podsOf(api: ApiConnection, job: string, say: (line: string) => void): Promise<Stored<Pod>[]> {
+async function podsOf(api: ApiConnection, job: string, report: (line: string) => void): Promise<Stored<Pod>[]> {
   const collection = { path: collectionPath(PODS, SYSTEM_NAMESPACE), labelSelector: `${JOB_NAME_LABEL}=${job}` };
-  return await listAll(api, collection, (object) => object as Stored<Pod>, say);
+  return await listCollection(api, collection, (object) => object as Stored<Pod>, report);
 }
 
-/** How many marks were taken off. Those that another Job looks after stay. Throws CommandError where some could not be. */
+/**
+ * Clears the marks of VMs and returns their number. Marks that another running Job needs are kept. Throws CommandError if
+ * some could not be cleared.
+ */
 export async function resetMarks(
   api: ApiConnection,
   { job }: Transition,
-  followed: readonly Followed[],
-  { say }: DeleteOptions,
+  entries: readonly TrackedEntry[],
+  { report }: TransitionDeleteOptions,
 ): Promise<number> {
-  const marked = followed.filter(({ vm }) => vm?.status?.machineTypeRestartRequired === true);
+  const marked = entries.filter(({ vm }) => vm?.status?.machineTypeRestartRequired === true);
   if (marked.length === 0) return 0;
-  const held = await heldByOthers(api, job, say);
-  const ours = marked.filter(({ entry }) => !held.has(entry.uid));
-  const complaints: string[] = [];
-  for (let at = 0; at < ours.length; at += AT_ONCE) {
-    const answers = ours.slice(at, at + AT_ONCE).map(async ({ entry: { namespace, name, uid } }) => {
+  const heldUids = await listMarkedByOtherJobs(api, job, report);
+  const toReset = marked.filter(({ entry }) => !heldUids.has(entry.uid));
+  const errors: string[] = [];
+  for (let at = 0; at < toReset.length; at += CONCURRENCY) {
+    const requests = toReset.slice(at, at + CONCURRENCY).map(async ({ entry: { namespace, name, uid } }) => {
       const path = objectPath(VIRTUAL_MACHINES, { namespace, name, subresource: 'status' });
       try {
         const status = { machineTypeRestartRequired: false, machineTypeRestartInstanceUID: null };
         await api.patch(path, { metadata: { uid }, status });
       } catch (error) {
-        if (!isApiError(error, 'NotFound')) complaints.push(`  ${namespace}/${name}: ${messageOf(error)}`);
+        if (!isApiError(error, 'NotFound')) errors.push(`  ${namespace}/${name}: ${messageOf(error)}`);
       }
     });
-    await Promise.all(answers);
+    await Promise.all(requests);
   }
-  if (complaints.length === 0) return ours.length;
-  const what = `Cannot clear machineTypeRestartRequired of ${complaints.length} of ${ours.length} VMs; job ${job.metadata.name} stays suspended`;
-  throw new CommandError([`${what}:`, ...complaints].join('\n'));
+  if (errors.length === 0) return toReset.length;
+  const what = `Cannot clear machineTypeRestartRequired of ${errors.length} of ${toReset.length} VMs; job ${job.metadata.name} stays suspended`;
+  throw new CommandError([`${what}:`, ...errors].join('\n'));
 }
 
-/** Uids of VMs in the plans of other Jobs that go on. */
-async function heldByOthers(api: ApiConnection, job: Stored<Job>, say: (line: string) => void): Promise<Set<string>> {
-  const others: Transition[] = [];
-  for (const other of await readJobs(api, say)) {
-    if (other.metadata.uid === job.metadata.uid || hasEnded(other)) continue;
-    others.push(await readTransition(api, other, say));
+/** Returns the uids of VMs that other running Jobs have marked. */
+async function listMarkedByOtherJobs(
+  api: ApiConnection,
+  job: Stored<Job>,
+  report: (line: string) => void,
+): Promise<Set<string>> {
+  const otherTransitions: Transition[] = [];
+  for (const other of await listTransitionJobs(api, report)) {
+    if (other.metadata.uid === job.metadata.uid || hasJobEnded(other)) continue;
+    otherTransitions.push(await readTransition(api, other, report));
   }
-  const followed = (await followAll(api, others, say)).flat();
-  return new Set(followed.flatMap(({ entry, note }) => (note.state === 'restartRequired' ? [entry.uid] : [])));
+  const entries = (await trackEntries(api, otherTransitions, report)).flat();
+  return new Set(entries.flatMap(({ entry, note }) => (note.state === 'restartRequired' ? [entry.uid] : [])));
 }
 
 /**
- * The Job comes last: as long as it is there, whoever finds something left can do this again. Whether it is gone; others
- * may hold it for a while.
+ * Deletes pods, ConfigMaps and the Job. The Job comes last, so that a failed deletion can be repeated. Returns whether the
+ * Job was removed; finalizers may hold it for a while.
  */
 export async function removeTransition(
   api: ApiConnection,
   { job, configMaps }: Transition,
-  { clock, say }: DeleteOptions,
+  { clock, report }: TransitionDeleteOptions,
 ): Promise<boolean> {
   const { name, uid } = job.metadata;
-  // Unless told otherwise the API keeps the pods of Jobs that are deleted, and what else they own.
-  for (const pod of await podsOf(api, name, say)) await remove(api, PODS, pod);
+  // By default the API orphans the dependents of a deleted Job.
+  for (const pod of await podsOf(api, name, report)) await remove(api, PODS, pod);
   for (const configMap of configMaps) await remove(api, CONFIG_MAPS, configMap);
   await remove(api, JOBS, job);
-  for (const beganAtMs = clock.elapsed(); clock.elapsed() - beganAtMs < GONE_WITHIN_MS;) {
-    if ((await findJob(api, name))?.metadata.uid !== uid) return true;
-    await keepWaiting(clock, LOOK_EVERY_MS);
+  for (const beganAtMs = clock.elapsed(); clock.elapsed() - beganAtMs < REMOVAL_TIMEOUT_MS;) {
+    if ((await findTransitionJob(api, name))?.metadata.uid !== uid) return true;
+    await sleepAlive(clock, POLL_INTERVAL_MS);
   }
   return false;
 }

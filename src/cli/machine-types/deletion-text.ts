@@ -1,31 +1,31 @@
-/** What a Job that is deleted has done, and what it has not. Pure. */
+/** Renders what a deleted Job has done, and what it has not. Pure. */
 import { jobState } from '#cli/machine-types/job-state.ts';
-import { countsText, isOver } from '#cli/machine-types/plan-counts.ts';
-import type { Followed, Transition } from '#cli/machine-types/read-transitions.ts';
+import { countsText, isFinalState } from '#cli/machine-types/plan-counts.ts';
+import type { TrackedEntry, Transition } from '#cli/machine-types/read-transitions.ts';
 import { countsOf, entriesTable } from '#cli/machine-types/transition-table.ts';
 
-export function deletionText({ job, plan }: Transition, followed: readonly Followed[], reset: number): string {
+export function deletionText({ job, plan }: Transition, entries: readonly TrackedEntry[], reset: number): string {
   const { name } = job.metadata;
-  if (plan === undefined) return withoutPlan(job);
-  const open = followed.filter(({ note }) => !isOver(note.state));
-  const left = followed.filter(({ note }) => note.state === 'failed' || note.state === 'skipped');
+  if (plan === undefined) return textWithoutPlan(job);
+  const open = entries.filter(({ note }) => !isFinalState(note.state));
+  const left = entries.filter(({ note }) => note.state === 'failed' || note.state === 'skipped');
   return [
-    `Job ${name}: ${countsText(countsOf(followed))}.`,
-    ...(open.length === 0 ? [] : ['', 'Not done:', entriesTable(open), '', ...advice(open)]),
+    `Job ${name}: ${countsText(countsOf(entries))}.`,
+    ...(open.length === 0 ? [] : ['', 'Not done:', entriesTable(open), '', ...adviceLines(open)]),
     ...(left.length === 0 ? [] : ['', 'Failed or skipped:', entriesTable(left), '']),
     ...(reset === 0 ? [] : [`Cleared machineTypeRestartRequired of ${vms(reset)}.`]),
   ].join('\n');
 }
 
-/** One that was suspended before has been deleted once, and only the end of that is missing; so has one that is complete. */
-function withoutPlan(job: Transition['job']): string {
+/** A suspended or complete Job without a plan had one, which an earlier, interrupted deletion removed. */
+function textWithoutPlan(job: Transition['job']): string {
   const { name } = job.metadata;
   return jobState(job) === 'Running' || jobState(job) === 'Failed'
     ? `Job ${name} had no plan yet: nothing was changed.`
     : `Job ${name} has no plan any more: what it changed is unknown.`;
 }
 
-function advice(open: readonly Followed[]): string[] {
+function adviceLines(open: readonly TrackedEntry[]): string[] {
   const restarts = open.filter(({ note }) => note.state === 'updated' || note.state === 'restartRequired').length;
   const untouched = open.filter(({ note }) => note.state === 'pending').length;
   const going = open.filter(({ note }) => note.state === 'restarting').length;
@@ -34,7 +34,7 @@ function advice(open: readonly Followed[]): string[] {
     ...(restarts === 0
       ? []
       : [`${vms(restarts)} will get the new type at the next restart; no job waits for it any more.`]),
-    // Noted before it is asked for: the program may have been stopped in between.
+    // The state is recorded before the restart is requested, so the restart may not have happened.
     ...(going === 0
       ? []
       : [`${vms(going)} ${going === 1 ? 'was' : 'were'} about to restart; restart those that do not come up.`]),

@@ -1,7 +1,7 @@
-/** How many VMs of a plan are in which state, and how that is shown. Pure. */
+/** Counts and renders the states of the VMs of a plan. Pure. */
 import { ENTRY_STATES, type EntryState } from '#api/machine-types/plan.ts';
 
-const WORDS: Readonly<Record<EntryState, string>> = {
+const STATE_TEXTS: Readonly<Record<EntryState, string>> = {
   pending: 'pending',
   updated: 'updated',
   restartRequired: 'restart required',
@@ -11,38 +11,38 @@ const WORDS: Readonly<Record<EntryState, string>> = {
   skipped: 'skipped',
 };
 
-export const stateText = (state: EntryState) => WORDS[state];
+export const stateText = (state: EntryState) => STATE_TEXTS[state];
 
-/** Nothing more happens to these. */
-export function isOver(state: EntryState): boolean {
+/** Reports whether the Job is done with a VM in this state. */
+export function isFinalState(state: EntryState): boolean {
   return state === 'done' || state === 'failed' || state === 'skipped';
 }
 
-export type Counts = ReadonlyMap<EntryState, number>;
+export type StateCounts = ReadonlyMap<EntryState, number>;
 
-/** All states; those of nobody are 0. */
-export function countStates(states: Iterable<EntryState>): Counts {
+/** Counts the VMs in each state, including states with 0. */
+export function countStates(states: Iterable<EntryState>): StateCounts {
   const counts = new Map<EntryState, number>(ENTRY_STATES.map((state) => [state, 0]));
   for (const state of states) counts.set(state, (counts.get(state) ?? 0) + 1);
   return counts;
 }
 
-export function countOver(counts: Counts): number {
-  return [...counts].reduce((sum, [state, count]) => (isOver(state) ? sum + count : sum), 0);
+export function countFinal(counts: StateCounts): number {
+  return [...counts].reduce((sum, [state, count]) => (isFinalState(state) ? sum + count : sum), 0);
 }
 
-/** `3 done, 1 failed`. */
-export function countsText(counts: Counts): string {
-  const parts = [...counts].filter(([, count]) => count > 0).map(([state, count]) => `${count} ${WORDS[state]}`);
+/** Renders `3 done, 1 failed`. */
+export function countsText(counts: StateCounts): string {
+  const parts = [...counts].filter(([, count]) => count > 0).map(([state, count]) => `${count} ${STATE_TEXTS[state]}`);
   return parts.length === 0 ? 'no VM' : parts.join(', ');
 }
 
 const BAR_WIDTH = 24;
 
-/** `[############............] 6/12: 4 pending, 2 restarting, 6 done`. */
-export function progressBar(total: number, counts: Counts): string {
-  const over = countOver(counts);
-  // Rounded down: full means that there is nothing left to do.
+/** Renders `[############............] 6/12: 4 pending, 2 restarting, 6 done`. */
+export function progressBar(total: number, counts: StateCounts): string {
+  const over = countFinal(counts);
+  // Rounded down, so that a full bar means that everything is done.
   const filled = total === 0 ? BAR_WIDTH : Math.floor((BAR_WIDTH * over) / total);
   return `[${'#'.repeat(filled)}${'.'.repeat(BAR_WIDTH - filled)}] ${over}/${total}: ${countsText(counts)}`;
 }

@@ -3,44 +3,44 @@ import { test } from 'node:test';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { recordBeforeStart } from '#api/record-before-start.ts';
 import { aVm, aVmi, options } from '#api/machine-types/transition.fixture.ts';
-import { previewOf, previewText, type Candidate, type PreviewContext } from '#cli/machine-types/plan-preview.ts';
+import { previewVm, previewText, type PreviewCandidate, type PreviewContext } from '#cli/machine-types/plan-preview.ts';
 
 const configuration = configurationOf({ spec: { configuration: { machineType: 'pc-q35-7.2' } } });
 
-function preview(candidate: Partial<Candidate>, asked = options(), context: Partial<PreviewContext> = {}) {
+function preview(candidate: Partial<PreviewCandidate>, asked = options(), context: Partial<PreviewContext> = {}) {
   const all = { vm: aVm(), vmi: undefined, record: undefined, ...candidate };
-  return previewOf(all, asked, { configuration, ...context });
+  return previewVm(all, asked, { configuration, ...context });
 }
 
 const whats: Record<string, { got: ReturnType<typeof preview>; want: string | undefined }> = {
-  'one that does not run is cleared': { got: preview({}), want: 'clear the type' },
-  'one that runs is marked besides': { got: preview({ vmi: aVmi() }), want: 'clear the type, mark: restart required' },
-  'or restarted': { got: preview({ vmi: aVmi() }, options({ restartNow: true })), want: 'clear the type, restart' },
-  'or stopped, where it is to run only once': {
+  'clears the type of a stopped VM': { got: preview({}), want: 'clear the type' },
+  'also marks a running VM': { got: preview({ vmi: aVmi() }), want: 'clear the type, mark: restart required' },
+  'or restarts it': { got: preview({ vmi: aVmi() }, options({ restartNow: true })), want: 'clear the type, restart' },
+  'or stops it if the run strategy is Once': {
     got: preview({ vm: aVm({ runStrategy: 'Once' }), vmi: aVmi() }, options({ restartNow: true })),
     want: 'clear the type, stop',
   },
-  'a target is set': { got: preview({}, options({ target: 'pc-q35-6.2' })), want: 'set the type' },
-  'a guest that runs on it already needs no restart': {
+  'sets a target type': { got: preview({}, options({ target: 'pc-q35-6.2' })), want: 'set the type' },
+  'does not restart a guest that already runs with the type': {
     got: preview(
       { vm: aVm({ type: 'q35' }), vmi: aVmi({ type: 'q35', runs: 'pc-q35-7.2' }) },
       options({ glob: 'q35', target: 'pc-q35-7.2', restartNow: true }),
     ),
     want: 'set the type',
   },
-  'an alias on an old type is only marked': {
+  'only marks an alias that resolved to an old type': {
     got: preview({ vm: aVm({ type: 'q35' }), vmi: aVmi({ type: 'q35', runs: 'pc-q35-rhel8.2.0' }) }),
     want: 'mark: restart required',
   },
-  'one that is being deleted is left alone': {
+  'ignores a VM under deletion': {
     got: preview({ vm: aVm({ metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }) }),
     want: undefined,
   },
-  'another type stays': { got: preview({ vm: aVm({ type: 'pc-q35-6.2' }) }), want: undefined },
+  'ignores a VM with another type': { got: preview({ vm: aVm({ type: 'pc-q35-6.2' }) }), want: undefined },
 };
 for (const [title, { got, want }] of Object.entries(whats)) test(title, () => assert.equal(got?.what, want));
 
-test('types are told as they are now and then', () => {
+test('shows the type before and after', () => {
   const row = preview({ vmi: aVmi() });
   assert.deepEqual([row?.from, row?.to, row?.running], ['pc-q35-rhel8.2.0', 'pc-q35-7.2', true]);
   assert.deepEqual(
@@ -49,7 +49,7 @@ test('types are told as they are now and then', () => {
   );
 });
 
-test('a guest on an alias sees another type, though the word stays', () => {
+test('shows that an alias resolves to another type', () => {
   const row = preview({ vm: aVm({ type: 'q35' }), vmi: aVmi({ type: 'q35', runs: 'pc-q35-rhel8.2.0' }) });
   assert.equal(row?.to, 'q35 (resolved at the start)');
   assert.deepEqual(
@@ -58,11 +58,11 @@ test('a guest on an alias sees another type, though the word stays', () => {
   );
 });
 
-test('a guest that does not run now will see another type behind an alias, too', () => {
+test('shows the other type of an alias for a stopped guest as well', () => {
   const vm = aVm();
   const record = { ...recordBeforeStart(vm), status: { machine: { type: 'pc-q35-rhel8.2.0' }, devices: [] } };
   const asked = options();
-  const candidate = { vm, record: record as unknown as Candidate['record'] };
+  const candidate = { vm, record: record as unknown as PreviewCandidate['record'] };
   const q35 = { configuration: configurationOf(undefined) };
   const changes = (row: ReturnType<typeof preview>) =>
     row?.differences.filter(({ what }) => what === 'machine type').map(({ what, from, to }) => [what, from, to]);
@@ -76,18 +76,18 @@ test('a guest that does not run now will see another type behind an alias, too',
 });
 
 const waits: Record<string, { got: ReturnType<typeof preview>; want: RegExp | undefined }> = {
-  'a restart, for a snapshot': {
+  'a restart waits for a snapshot': {
     got: preview(
       { vm: aVm({ status: { snapshotInProgress: 'nightly' } }), vmi: aVmi() },
       options({ restartNow: true }),
     ),
     want: /nightly/,
   },
-  'not so a mark': {
+  'a mark does not wait for a snapshot': {
     got: preview({ vm: aVm({ status: { snapshotInProgress: 'nightly' } }), vmi: aVmi() }),
     want: undefined,
   },
-  'but everything, for a restore': {
+  'everything waits for a restore': {
     got: preview({ vm: aVm({ status: { restoreInProgress: 'back' } }) }),
     want: /back/,
   },
@@ -99,7 +99,7 @@ for (const [title, { got, want }] of Object.entries(waits)) {
   });
 }
 
-test('the plan is a table; more than the type is told in full', () => {
+test('renders the plan as a table, with details for other changes', () => {
   const vm = aVm({ metadata: { name: 'web', uid: 'vm-uid' } });
   const vmi = {
     ...aVmi({ metadata: { name: 'web' } }),
@@ -126,7 +126,7 @@ What will change for the guest of ns/web at its next start:
   );
 });
 
-test('no VM is said to be none', () => {
+test('prints a message if no VM needs a change', () => {
   const why = 'no selected VM has a machine type that matches "*8.*" and would get another type.';
   assert.equal(previewText([], '*8.*'), `No VM needs a change: ${why}`);
 });

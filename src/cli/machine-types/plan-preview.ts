@@ -1,4 +1,4 @@
-/** What a transition would do, and what guests would see of it: `--dry-run`. Pure. */
+/** Previews a transition and what guests would see of it, for `--dry-run`. Pure. */
 import { runStrategyOf } from '#api/can.ts';
 import { AT_THE_START, identityDiff, type Difference } from '#api/identity-diff.ts';
 import { lastSeen } from '#api/identity-last-seen.ts';
@@ -19,29 +19,30 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import { alignedTable } from '#cli/output-format.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
 
-export interface Candidate {
+export interface PreviewCandidate {
   readonly vm: Stored<VirtualMachine>;
-  /** Only its own. */
+  /** The instance that belongs to the VM. */
   readonly vmi: Stored<VirtualMachineInstance> | undefined;
   readonly record: Stored<VirtualMachineIdentity> | undefined;
 }
 
+/** A row of the preview. Its keys are part of the JSON output. */
 export interface PreviewRow {
   readonly namespace: string;
   readonly name: string;
   readonly act: Selection['act'];
-  /** What the guest runs on; of one that does not run: what is asked for. */
+  /** The machine type that the guest runs with, or the type in the spec if it does not run. */
   readonly from: string;
-  /** What it gets at its next start. */
+  /** The machine type of the next start. */
   readonly to: string;
   readonly running: boolean;
-  /** What happens to it. */
+  /** The action of the Job on the VM. */
   readonly what: string;
-  /** Why that has to wait. */
+  /** Why the Job has to wait, if it does. */
   readonly obstacle?: string;
-  /** Whether there is a guest that could notice. */
+  /** True if the VM has run, so that its guest can notice a change. */
   readonly ran: boolean;
-  /** All that the guest will find changed at its next start. */
+  /** Everything that will change for the guest at its next start. */
   readonly differences: readonly Difference[];
 }
 
@@ -49,9 +50,9 @@ export interface PreviewContext extends Pick<SelectContext, 'canonical'> {
   readonly configuration: Configuration;
 }
 
-/** Undefined for a VM that stays as it is. */
-export function previewOf(
-  { vm, vmi, record }: Candidate,
+/** Returns undefined for a VM that does not change. */
+export function previewVm(
+  { vm, vmi, record }: PreviewCandidate,
   options: TransitionOptions,
   { configuration, canonical = () => undefined }: PreviewContext,
 ): PreviewRow | undefined {
@@ -61,9 +62,9 @@ export function previewOf(
   const running = runningInstance(vm, vmi);
   const isOld = running !== undefined && (selection.act === 'mark' || !hasNewType(selection, running));
   const restarts = isOld && options.restartNow;
-  // A mark is set whatever the guest does.
+  // A mark can always be set; only a restart depends on the state of the guest.
   const why = restarts ? obstacle(vm, vmi) : patchObstacle(vm);
-  const after = withType(vm, selection);
+  const after = setMachineType(vm, selection);
   const known = record ?? recordBeforeStart(vm);
   const seen = lastSeen(known, vmi);
   const next = after.spec.template.spec?.domain.machine?.type || defaultType;
@@ -80,12 +81,12 @@ export function previewOf(
     what: whatHappens(selection, isOld ? (restarts ? restartVerb(vm) : 'mark: restart required') : undefined),
     ...(why !== undefined && { obstacle: why }),
     ran: seen !== undefined,
-    differences: withMachine(differences, machine),
+    differences: setMachineDifference(differences, machine),
   };
 }
 
-/** As the Job will leave it. */
-function withType(vm: Stored<VirtualMachine>, selection: Selection): Stored<VirtualMachine> {
+/** Returns the VM as the Job will change it. */
+function setMachineType(vm: Stored<VirtualMachine>, selection: Selection): Stored<VirtualMachine> {
   if (selection.act === 'mark') return vm;
   const { template } = vm.spec;
   const domain = template.spec?.domain ?? {};
@@ -94,13 +95,13 @@ function withType(vm: Stored<VirtualMachine>, selection: Selection): Stored<Virt
   return { ...vm, spec: { ...vm.spec, template: { ...template, spec } } };
 }
 
-/** What an alias stands for, the node decides; today's nodes may all mean the same by it. */
+/** Renders a type. Nodes resolve aliases; the resolved type is shown if all nodes agree on it. */
 function typeText(type: string, means: string | undefined): string {
   if (means !== undefined) return means === type ? type : `${type} (${means})`;
   return type.includes('.') ? type : `${type} (${AT_THE_START})`;
 }
 
-/** One that is to run only once does not come up again. */
+/** A VM with run strategy Once does not start again. */
 const restartVerb = (vm: VirtualMachine) => (runStrategyOf(vm) === 'Once' ? 'stop' : 'restart');
 
 function whatHappens({ act }: Selection, then: string | undefined): string {
@@ -109,21 +110,26 @@ function whatHappens({ act }: Selection, then: string | undefined): string {
 }
 
 interface MachineChange {
-  /** Undefined where no guest has seen any. */
+  /** The type that the guest last saw; undefined if it never ran. */
   readonly seen: string | undefined;
-  /** As far as it is known. */
+  /** The type of the next start, resolved if possible. */
   readonly next: string;
-  /** As it is shown. */
+  /** The type of the next start as text. */
   readonly to: string;
 }
 
-/** Who compares words alone finds no difference where an alias stands for another type than the guest has seen. */
-function withMachine(differences: readonly Difference[], { seen, next, to }: MachineChange): readonly Difference[] {
+/** Adds a difference that a comparison of names misses: an alias that now resolves to another type. */
+function setMachineDifference(
+  differences: readonly Difference[],
+  { seen, next, to }: MachineChange,
+): readonly Difference[] {
   if (differences.some(({ what }) => what === 'machine type')) {
     return differences.map((one) => (one.what === 'machine type' ? { ...one, to } : one));
   }
   if (seen === undefined || seen === next) return differences;
-  const why = next.includes('.') ? 'the job changes it' : 'the machine type is looked up anew at every start';
+  const why = next.includes('.')
+    ? 'the job changes it'
+    : 'the machine type is an alias that is resolved at every start';
   return [{ what: 'machine type', from: seen, to, why }, ...differences];
 }
 

@@ -15,7 +15,7 @@ function aStream(more: { isTTY?: boolean; columns?: number } = {}): MaybeTermina
   return Object.assign(stream, more, { text: () => text });
 }
 
-test('a terminal shows each line in the place of the last one, no longer than it is wide', () => {
+test('overwrites the line on a terminal, and cuts it at the width', () => {
   const stream = aStream({ isTTY: true, columns: 6 });
   const line = new ProgressLine(stream, new FakeClock());
   line.show('1 of 9999');
@@ -25,7 +25,7 @@ test('a terminal shows each line in the place of the last one, no longer than it
   assert.equal(stream.text(), '\r\u001b[K1 of \r\u001b[K2 of \r\u001b[K9999 of 9999\n');
 });
 
-test('a file gets a line now and then, and the last one', async () => {
+test('prints lines at intervals, and the last one, if it is not a terminal', async () => {
   const stream = aStream();
   const clock = new FakeClock();
   const line = new ProgressLine(stream, clock);
@@ -37,7 +37,7 @@ test('a file gets a line now and then, and the last one', async () => {
   assert.equal(stream.text(), '1\n3\n4\n');
 });
 
-test('what was shown last is not told twice', () => {
+test('does not print the last line twice', () => {
   const stream = aStream();
   const line = new ProgressLine(stream, new FakeClock());
   line.show('all');
@@ -45,7 +45,7 @@ test('what was shown last is not told twice', () => {
   assert.equal(stream.text(), 'all\n');
 });
 
-test('a terminal that does not know its width has the usual one', () => {
+test('assumes a default width if the terminal reports none', () => {
   const stream = aStream({ isTTY: true, columns: 0 });
   new ProgressLine(stream, new FakeClock()).show('1 of 9999');
   assert.equal(stream.text(), '\r\u001b[K1 of 9999');

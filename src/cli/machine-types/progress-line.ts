@@ -1,7 +1,7 @@
-/** One line that tells how far something is: written over again on a terminal, else told now and then. */
+/** A progress line: overwritten on a terminal, otherwise printed at intervals. */
 import type { Clock } from '#lib/clock.ts';
 
-const TELL_EVERY_MS = 5000;
+const PRINT_INTERVAL_MS = 5000;
 
 /** A stream that may be a terminal. */
 export type MaybeTerminal = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
@@ -21,18 +21,18 @@ export class ProgressLine {
     if (line === this.#shown) return;
     if (this.#stream.isTTY === true) {
       this.#shown = line;
-      // A line that wraps could not be written over. Some terminals do not know their width, and say 0.
+      // A wrapped line could not be overwritten. Some terminals report a width of 0.
       this.#stream.write(`\r\u001b[K${line.slice(0, (this.#stream.columns || 80) - 1)}`);
       return;
     }
     const nowMs = this.#clock.elapsed();
-    if (nowMs - this.#toldAtMs < TELL_EVERY_MS) return;
+    if (nowMs - this.#toldAtMs < PRINT_INTERVAL_MS) return;
     this.#shown = line;
     this.#toldAtMs = nowMs;
     this.#stream.write(`${line}\n`);
   }
 
-  /** The last of them stays, whole; nothing may be shown after. */
+  /** Prints the final line in full. Nothing may be shown afterwards. */
   end(line: string): void {
     const { isTTY } = this.#stream;
     if (isTTY === true) this.#stream.write(`\r\u001b[K${line}\n`);

@@ -1,9 +1,9 @@
-/** Reads VMs, and what belongs to each: all of a namespace, or of all. */
+/** Reads the VMs of one or all namespaces, with their instances and identity records. */
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
-import { listAll } from '#cli/list-all.ts';
+import { listCollection } from '#cli/list-collection.ts';
 import { collectionPath } from '#client/resource-path.ts';
 import { controllerUid, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
 
@@ -11,33 +11,33 @@ type Api = Pick<ApiConnection, 'get'>;
 
 export interface FleetQuery {
   readonly namespace?: string | undefined;
-  /** Of the VMs. */
+  /** Selects VMs by label. */
   readonly labelSelector?: string | undefined;
-  /** Where not all of them are of interest; only these are kept. */
-  readonly keeps?: (vm: Stored<VirtualMachine>) => boolean;
-  readonly say: (line: string) => void;
+  /** Only VMs for which it returns true are kept. */
+  readonly filter?: (vm: Stored<VirtualMachine>) => boolean;
+  readonly report: (line: string) => void;
 }
 
 export interface Fleet {
   readonly vms: readonly Stored<VirtualMachine>[];
-  /** Their own instances, by the uid of the VM. */
+  /** Instances by the uid of the VM that owns them. */
   readonly vmis: ReadonlyMap<string, Stored<VirtualMachineInstance>>;
 }
 
-/** Throws as `api.get` does. */
+/** Throws like `api.get`. */
 export async function readFleet(api: Api, query: FleetQuery): Promise<Fleet> {
-  const { namespace, labelSelector, keeps, say } = query;
+  const { namespace, labelSelector, filter, report } = query;
   const path = collectionPath(VIRTUAL_MACHINES, namespace);
-  // As the server tells it: it has checked it against the schema.
+  // The type is not checked, because the server validates objects.
   const pick = (object: unknown) => {
     const vm = object as Stored<VirtualMachine>;
-    return keeps === undefined || keeps(vm) ? vm : undefined;
+    return filter === undefined || filter(vm) ? vm : undefined;
   };
-  const vms = await listAll(api, { path, ...(labelSelector !== undefined && { labelSelector }) }, pick, say);
+  const vms = await listCollection(api, { path, ...(labelSelector !== undefined && { labelSelector }) }, pick, report);
   return { vms, vmis: await readOwned(api, VIRTUAL_MACHINE_INSTANCES, vms, query) };
 }
 
-/** The identity records of VMs, by the uid of the VM. */
+/** Returns the identity records of VMs, by the uid of the VM. */
 export function readRecords(
   api: Api,
   vms: readonly Stored<VirtualMachine>[],
@@ -46,12 +46,12 @@ export function readRecords(
   return readOwned(api, VIRTUAL_MACHINE_IDENTITIES, vms, query);
 }
 
-/** One that only has the name of a VM does not count. */
+/** Returns objects by the uid of the VM that owns them. Objects that only have the same name do not count. */
 async function readOwned<T extends KubeObject>(
   api: Api,
   type: ResourceType<T>,
   vms: readonly Stored<VirtualMachine>[],
-  { namespace, say }: FleetQuery,
+  { namespace, report }: FleetQuery,
 ): Promise<ReadonlyMap<string, Stored<T>>> {
   if (vms.length === 0) return new Map();
   const owners = new Set(vms.map(({ metadata }) => metadata.uid));
@@ -60,5 +60,5 @@ async function readOwned<T extends KubeObject>(
     const owner = controllerUid(owned);
     return owner !== undefined && owners.has(owner) ? [owner, owned] : undefined;
   };
-  return new Map(await listAll(api, { path: collectionPath(type, namespace) }, pick, say));
+  return new Map(await listCollection(api, { path: collectionPath(type, namespace) }, pick, report));
 }

@@ -1,4 +1,4 @@
-/** Which machine types the nodes offer, which VMs have them, and which VMs have one that nobody offers. Pure. */
+/** Lists the machine types that nodes offer and VMs use, and the VMs whose type no node offers. Pure. */
 import { machineTypesOf, type NodeMachineType } from '#api/machine-types/node-types.ts';
 import { isFinal } from '#api/can.ts';
 import { MACHINE_TYPE_LABEL_PREFIX } from '#api/names.ts';
@@ -9,14 +9,14 @@ import type { Node } from '#kube/core-kinds.ts';
 
 export interface OfferedType {
   readonly name: string;
-  /** What nodes call it besides; nodes of another version may mean another one by the same word. */
+  /** Aliases of the type. Nodes with another version may use the same alias for another type. */
   readonly aliases: readonly string[];
-  /** Undefined where no node tells. */
+  /** undefined if no node reports it. */
   readonly deprecated: boolean | undefined;
   readonly nodes: readonly string[];
 }
 
-/** A VM, and the machine type that it has now, or will have at its next start. */
+/** A VM with its current machine type, or that of its next start if it does not run. */
 export interface UsedType {
   readonly namespace: string;
   readonly name: string;
@@ -26,17 +26,17 @@ export interface UsedType {
 
 export interface Supported {
   readonly types: readonly (OfferedType & { readonly allowed: boolean; readonly virtualMachines: number })[];
-  /** On a type that no node offers. */
+  /** VMs with a type that no node offers. */
   readonly stranded: readonly UsedType[];
 }
 
-/** Labels alone tell no more than the name. */
-type Told = Pick<NodeMachineType, 'name'> & Partial<NodeMachineType>;
+/** A type as a node reports it. Only the name is known if it comes from a label. */
+type ReportedType = Pick<NodeMachineType, 'name'> & Partial<NodeMachineType>;
 
-/** By name, as people count: 6.2 before 10.0. */
+/** Returns the types in natural order: 6.2 before 10.0. */
 export function offeredTypes(nodes: readonly Pick<Node, 'metadata'>[]): OfferedType[] {
-  const told = nodes.flatMap((node) => typesOf(node).map((type) => ({ ...type, node: node.metadata.name ?? '' })));
-  return [...Map.groupBy(told, ({ name }) => name)]
+  const reported = nodes.flatMap((node) => typesOf(node).map((type) => ({ ...type, node: node.metadata.name ?? '' })));
+  return [...Map.groupBy(reported, ({ name }) => name)]
     .map(([name, all]) => {
       const known = all.filter(({ deprecated }) => deprecated !== undefined);
       return {
@@ -49,8 +49,8 @@ export function offeredTypes(nodes: readonly Pick<Node, 'metadata'>[]): OfferedT
     .toSorted((a, b) => compare(a.name, b.name));
 }
 
-/** What the annotation says, as far as the labels say it too: these are what counts for the scheduler. */
-function typesOf(node: Pick<Node, 'metadata'>): Told[] {
+/** Returns the types in the annotation that also have a label. The scheduler uses the labels. */
+function typesOf(node: Pick<Node, 'metadata'>): ReportedType[] {
   const labelled = new Set(
     Object.entries(node.metadata.labels ?? {}).flatMap(([key, value]) =>
       key.startsWith(MACHINE_TYPE_LABEL_PREFIX) && value === 'true'
@@ -58,12 +58,12 @@ function typesOf(node: Pick<Node, 'metadata'>): Told[] {
         : [],
     ),
   );
-  const told = machineTypesOf(node).filter(({ name }) => labelled.has(name));
-  const covered = new Set(told.flatMap(({ name, alias }) => (alias === undefined ? [name] : [name, alias])));
-  return [...told, ...[...labelled].filter((name) => !covered.has(name)).map((name) => ({ name }))];
+  const reported = machineTypesOf(node).filter(({ name }) => labelled.has(name));
+  const covered = new Set(reported.flatMap(({ name, alias }) => (alias === undefined ? [name] : [name, alias])));
+  return [...reported, ...[...labelled].filter((name) => !covered.has(name)).map((name) => ({ name }))];
 }
 
-/** What a running one has, its instance knows; else what is asked for, or the default. */
+/** Returns the type of the running instance, or else the type in the spec or the default. */
 export function usedType(
   { metadata, spec }: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -75,7 +75,7 @@ export function usedType(
   return { namespace, name, type: (running && vmi.status?.machine?.type) || wanted, running };
 }
 
-/** `isAllowed`: whether the KubeVirt object lets VMs have it. */
+/** `isAllowed` reports whether the KubeVirt object permits a type. */
 export function supportedTypes(
   offered: readonly OfferedType[],
   used: readonly UsedType[],

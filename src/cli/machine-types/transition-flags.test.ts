@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
 import { parseArgs, textFlag } from '#cli/flags.ts';
-import { idleFlags, selectionFlags, transitionOptions } from '#cli/machine-types/transition-flags.ts';
+import { findIdleFlags, selectionFlags, transitionOptions } from '#cli/machine-types/transition-flags.ts';
 
 const table = { ...selectionFlags, namespace: textFlag({ name: 'namespace', help: '' }, 'string') };
 
@@ -26,11 +26,14 @@ const understood: Record<string, { argv: string[]; want: TransitionOptions }> = 
     want: { ...plain, labelSelector: 'k=' },
   },
   restarts: { argv: ['*rhel8.*', '--restart-now'], want: { ...plain, restartNow: true } },
-  'restarts by their other name': { argv: ['*rhel8.*', '--restart-required'], want: { ...plain, restartNow: true } },
-  'one that is not to restart': { argv: ['*rhel8.*', '--restart-now=false'], want: plain },
+  '--restart-required as another name of --restart-now': {
+    argv: ['*rhel8.*', '--restart-required'],
+    want: { ...plain, restartNow: true },
+  },
+  '--restart-now=false': { argv: ['*rhel8.*', '--restart-now=false'], want: plain },
   'one VM': { argv: ['*rhel8.*', '--name', 'db'], want: { ...plain, name: 'db' } },
-  'those that run': { argv: ['*rhel8.*', '--running'], want: { ...plain, state: 'running' } },
-  'those that do not': { argv: ['*rhel8.*', '--stopped'], want: { ...plain, state: 'stopped' } },
+  'only running VMs': { argv: ['*rhel8.*', '--running'], want: { ...plain, state: 'running' } },
+  'only stopped VMs': { argv: ['*rhel8.*', '--stopped'], want: { ...plain, state: 'stopped' } },
   'a target': {
     argv: ['*rhel8.*', '--target-machine-type', 'pc-q35-7.2'],
     want: { ...plain, target: 'pc-q35-7.2' },
@@ -52,11 +55,11 @@ const refused: Record<string, { argv: string[]; message: RegExp }> = {
     message: /^--which-matches-glob: "\[--": syntax error in pattern; expected a glob /,
   },
   'a malformed namespace': { argv: ['x', '--namespace', 'bad namespace'], message: /^--namespace: "bad namespace" / },
-  'several globs, as a shell makes them of one': {
+  'several globs, as a shell expands one': {
     argv: ['a', 'b', 'c'],
     message: /^3 globs are given; expected one, in quotes/,
   },
-  'a word that is no command of ours': {
+  'a word that looks like an unknown subcommand': {
     argv: ['ls'],
     message: /^unknown command "ls" for .*; expected delete, list or /,
   },
@@ -67,27 +70,27 @@ const refused: Record<string, { argv: string[]; message: RegExp }> = {
   },
   'a malformed name': { argv: ['x', '--name', 'No!'], message: /^--name: "No!" / },
   'a malformed target': { argv: ['x', '--target-machine-type', 'a b'], message: /^--target-machine-type: "a b" / },
-  'restarts that are no boolean': {
+  'an invalid boolean': {
     argv: ['x', '--restart-now=not_a_boolean'],
     message: /^invalid argument "not_a_boolean" for "--restart-now" flag/,
   },
   'running and stopped': { argv: ['x', '--running', '--stopped'], message: /cannot be combined/ },
-  'no restart at a time': { argv: ['x', '--max-restarts', '0'], message: /^--max-restarts: must be between 1 / },
-  'less than no failure': {
+  'a maximum of 0 restarts': { argv: ['x', '--max-restarts', '0'], message: /^--max-restarts: must be between 1 / },
+  'a negative maximum of failures': {
     argv: ['x', '--max-failures=-1'],
     message: /^--max-failures: must be between 0 and 999999999$/,
   },
-  'all that is wrong at once': { argv: ['[', '--name', 'No!'], message: /^--which-matches-glob: .*\n--name: / },
+  'all errors at once': { argv: ['[', '--name', 'No!'], message: /^--which-matches-glob: .*\n--name: / },
 };
 for (const [title, { argv, message }] of Object.entries(refused)) {
   test(`refuses ${title}`, () => assert.throws(() => asked(...argv), { name: 'CommandError', message }));
 }
 
 const idle: Record<string, { argv: string[]; want: number }> = {
-  'a limit of restarts without restarts': { argv: ['x', '--max-restarts', '3'], want: 1 },
-  'none with them': { argv: ['x', '--max-restarts', '3', '--restart-now'], want: 0 },
-  'none of a default': { argv: ['x'], want: 0 },
+  '--max-restarts without --restart-now': { argv: ['x', '--max-restarts', '3'], want: 1 },
+  'none with --restart-now': { argv: ['x', '--max-restarts', '3', '--restart-now'], want: 0 },
+  'none by default': { argv: ['x'], want: 0 },
 };
 for (const [title, { argv, want }] of Object.entries(idle)) {
-  test(`flags without effect: ${title}`, () => assert.equal(idleFlags(parseArgs(table, argv).flags).length, want));
+  test(`flags without effect: ${title}`, () => assert.equal(findIdleFlags(parseArgs(table, argv).flags).length, want));
 }

@@ -1,4 +1,4 @@
-/** The flags of `update machine-types`, and what they ask for. What only the server knows is checked later. Pure. */
+/** Parses the flags of `update machine-types`. check-options.ts checks what depends on the server. Pure. */
 import { DEFAULT_MAX_RESTARTS, optionFaults, type TransitionOptions } from '#api/machine-types/options.ts';
 import { CommandError, integerFlag, switchFlag, textFlag, type FlagValues } from '#cli/flags.ts';
 
@@ -24,7 +24,7 @@ export const selectionFlags = {
     'string',
   ),
   restartNow: switchFlag(restartNow),
-  // The name that the proposal's tests have for it.
+  // The name of the flag in the tests of KubeVirt's proposal.
   restartRequired: { ...switchFlag({ ...restartNow, name: 'restart-required' }), hidden: true },
   maxRestarts: integerFlag(
     {
@@ -39,19 +39,19 @@ export const selectionFlags = {
   ),
 };
 
-export interface Asked {
+export interface TransitionArguments {
   readonly args: readonly string[];
   readonly flags: FlagValues<typeof selectionFlags>;
-  /** As named by the flag of this very call; all of them without it. */
+  /** The value of --namespace; undefined = all namespaces. */
   readonly namespace: string | undefined;
 }
 
-/** Throws CommandError, with a line for each fault. */
-export function transitionOptions({ args, flags, namespace }: Asked): TransitionOptions {
+/** Throws CommandError with a line for each error. */
+export function transitionOptions({ args, flags, namespace }: TransitionArguments): TransitionOptions {
   const { labelSelector, name, running, stopped, target, maxFailures = Infinity } = flags;
   if (running && stopped) throw new CommandError('--running and --stopped cannot be combined');
   const options: TransitionOptions = {
-    glob: globOf(args, flags.glob),
+    glob: parseGlob(args, flags.glob),
     ...(namespace !== undefined && { namespace }),
     ...(labelSelector !== undefined && { labelSelector }),
     restartNow: flags.restartNow || flags.restartRequired,
@@ -61,8 +61,8 @@ export function transitionOptions({ args, flags, namespace }: Asked): Transition
     maxRestarts: flags.maxRestarts ?? DEFAULT_MAX_RESTARTS,
     maxFailures,
   };
-  const faults = optionFaults(options).map(({ option, fault }) => faultText(option, fault, options[option]));
-  if (faults.length > 0) throw new CommandError(faults.join('\n'));
+  const errors = optionFaults(options).map(({ option, fault: error }) => errorText(option, error, options[option]));
+  if (errors.length > 0) throw new CommandError(errors.join('\n'));
   return options;
 }
 
@@ -78,38 +78,38 @@ const FLAG_OF_OPTION: Readonly<Record<keyof TransitionOptions, string>> = {
   maxFailures: '--max-failures',
 };
 
-/** What would be right, where the fault itself does not say so. */
+/** The expected values, for errors that do not state them. */
 const EXPECTED: Readonly<Partial<Record<keyof TransitionOptions, string>>> = {
   glob: "a glob of machine types, such as '*rhel-8.*'; virtctl update machine-types supported lists types",
   labelSelector: "labels such as 'tier=db,zone in (a,b),!keep'",
   target: 'one that virtctl update machine-types supported lists',
 };
 
-function faultText(option: keyof TransitionOptions, fault: string, value: unknown): string {
+function errorText(option: keyof TransitionOptions, error: string, value: unknown): string {
   const flag = FLAG_OF_OPTION[option];
-  // A variable of a script may be empty by mistake: that must not mean everything.
+  // A variable of a script may be empty by mistake. That must not select all namespaces.
   if (option === 'namespace' && value === '') return `${flag}: it is empty; omit it to select all namespaces`;
-  return EXPECTED[option] === undefined ? `${flag}: ${fault}` : `${flag}: ${fault}; expected ${EXPECTED[option]}`;
+  return EXPECTED[option] === undefined ? `${flag}: ${error}` : `${flag}: ${error}; expected ${EXPECTED[option]}`;
 }
 
-/** Flags that change nothing, so that nobody waits for what does not come. */
-export function idleFlags({ maxRestarts, restartNow, restartRequired }: Asked['flags']): string[] {
+/** Returns warnings for flags that have no effect. */
+export function findIdleFlags({ maxRestarts, restartNow, restartRequired }: TransitionArguments['flags']): string[] {
   return maxRestarts !== undefined && !restartNow && !restartRequired
     ? ['--max-restarts has no effect without --restart-now: running virtual machines are marked, not restarted']
     : [];
 }
 
-/** What people call our commands elsewhere; none is a machine type. */
-const NO_GLOBS: ReadonlySet<string> = new Set(
+/** Words that users may try as subcommands. None is a machine type. */
+const COMMAND_WORDS: ReadonlySet<string> = new Set(
   'cancel del describe get help lists ls remove rm show status stop support supports types'.split(' '),
 );
 
-function globOf([argument, ...more]: readonly string[], flag: string | undefined): string {
+function parseGlob([argument, ...more]: readonly string[], flag: string | undefined): string {
   if (more.length > 0) {
     const count = `${more.length + 1} globs are given`;
     throw new CommandError(`${count}; expected one, in quotes, so that the shell does not expand it to file names`);
   }
-  if (argument !== undefined && NO_GLOBS.has(argument)) {
+  if (argument !== undefined && COMMAND_WORDS.has(argument)) {
     throw new CommandError(
       `unknown command ${JSON.stringify(argument)} for "virtctl update machine-types"; expected delete, list or supported, or a glob`,
     );

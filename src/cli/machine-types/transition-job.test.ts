@@ -22,7 +22,7 @@ interface Pod {
 }
 const podOf = ({ spec }: Job) => spec?.template?.spec as unknown as Pod;
 
-test('the job runs our program under its own account, on a node of ours, until it succeeds', () => {
+test('the job runs the program under its own account on a Selfsame node until it succeeds', () => {
   const job = transitionJob(options);
   const { metadata } = job;
   const labels = { 'selfsame.io/machine-types': 'transition' };
@@ -40,13 +40,13 @@ test('the job runs our program under its own account, on a node of ours, until i
   );
 });
 
-test('the program reads back what was asked for', () => {
+test('the program reads the same options from the environment', () => {
   const [container] = podOf(transitionJob(options)).containers;
   const env = Object.fromEntries((container?.env ?? []).map(({ name, value }) => [name, value]));
   assert.deepEqual(optionsFromEnv(env), { options });
 });
 
-test('whoever makes it is told how to follow it', () => {
+test('the message contains the commands to follow the job', () => {
   const text = createdText('convert-machine-type-x');
   assert.match(text, /^Successfully created job convert-machine-type-x\.\n/);
   assert.match(text, /\n {2}virtctl update machine-types list convert-machine-type-x\n/);

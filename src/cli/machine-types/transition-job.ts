@@ -1,4 +1,4 @@
-/** The Job that carries a transition out. Pure. */
+/** Builds the Job that executes a transition. Pure. */
 import { JOBS, type Job } from '#api/machine-types/kinds.ts';
 import {
   JOB_PREFIX,
@@ -13,7 +13,7 @@ import { NODE_TOLERATION, PROGRAM_IMAGE, SCHEDULABLE_LABEL, SYSTEM_NAMESPACE } f
 import { apiVersionOf } from '#kube/meta.ts';
 import { VERSION } from '#lib/version.ts';
 
-/** Each start picks up where the last one was: only a Job that never gets anywhere is to end. */
+/** High, because each start continues where the last one stopped. Only a Job that makes no progress is to fail. */
 const BACKOFF_LIMIT = 100;
 
 export function transitionJob(options: TransitionOptions): Job {
@@ -24,20 +24,20 @@ export function transitionJob(options: TransitionOptions): Job {
     metadata: { generateName: JOB_PREFIX, namespace: SYSTEM_NAMESPACE, labels },
     spec: {
       backoffLimit: BACKOFF_LIMIT,
-      // Never two at a time: each would restart as many VMs as are allowed.
+      // Never two pods at a time: each would restart the maximum number of VMs.
       podReplacementPolicy: 'Failed',
       template: {
         metadata: { labels },
         spec: {
           restartPolicy: 'OnFailure',
           serviceAccountName: TRANSITION_ACCOUNT,
-          // Our agents run it as it is; nodes of others would need its image.
+          // Selfsame's node agents run the program without an image; other nodes would need one.
           nodeSelector: { [SCHEDULABLE_LABEL]: 'true' },
           tolerations: [NODE_TOLERATION],
           containers: [
             {
               name: TRANSITION_CONTAINER,
-              // As `npm run image` names it; without the version a cluster would look for another one, and always pull.
+              // The name that `npm run image` uses. Without the version, a cluster would always pull the latest image.
               image: `${PROGRAM_IMAGE}:${VERSION}`,
               args: [TRANSITION_COMMAND],
               env: optionsToEnv(options),
@@ -56,7 +56,7 @@ export function transitionNamespace({ spec }: Job): string | undefined {
   return env.find(({ name }) => name === ENV_OF_OPTIONS.namespace)?.value;
 }
 
-/** What is told when it is made: how to follow it. */
+/** Renders the message after the creation, with the commands to follow the Job. */
 export function createdText(job: string): string {
   return [
     `Successfully created job ${job}.`,

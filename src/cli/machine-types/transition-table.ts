@@ -1,48 +1,48 @@
-/** How Jobs and the VMs in their plans are shown. Pure. */
+/** Renders Jobs and the VMs in their plans. Pure. */
 import type { Job } from '#api/machine-types/kinds.ts';
 import { ENV_OF_OPTIONS } from '#api/machine-types/options.ts';
-import { failureOf, jobState, logsText } from '#cli/machine-types/job-state.ts';
-import { countOver, countStates, countsText, stateText } from '#cli/machine-types/plan-counts.ts';
-import type { Followed, Transition } from '#cli/machine-types/read-transitions.ts';
+import { jobFailureText, jobState, logsText } from '#cli/machine-types/job-state.ts';
+import { countFinal, countStates, countsText, stateText } from '#cli/machine-types/plan-counts.ts';
+import type { TrackedEntry, Transition } from '#cli/machine-types/read-transitions.ts';
 import { alignedTable } from '#cli/output-format.ts';
 import { humanDuration } from '#kube/human-duration.ts';
 import { isRecord } from '#kube/meta.ts';
 
 export interface ListedTransition {
   readonly transition: Transition;
-  readonly followed: readonly Followed[];
+  readonly entries: readonly TrackedEntry[];
 }
 
 export function transitionsText(listed: readonly ListedTransition[], nowMs: number): string {
   if (listed.length === 0) return 'No jobs found.';
   const jobs = alignedTable([
     ['JOB', 'GLOB', 'STATUS', 'VMS', 'OVER', 'AGE'],
-    ...listed.map(({ transition: { job, plan }, followed }) => [
+    ...listed.map(({ transition: { job, plan }, entries }) => [
       job.metadata.name,
       globOf(job),
       jobState(job),
       plan === undefined ? '<none>' : String(plan.length),
-      String(countOver(countsOf(followed))),
+      String(countFinal(countsOf(entries))),
       humanDuration(nowMs - Date.parse(job.metadata.creationTimestamp)),
     ]),
   ]);
   return [jobs, ...listed.flatMap(detailsText)].join('\n\n');
 }
 
-function detailsText({ transition: { job, plan }, followed }: ListedTransition): string[] {
+function detailsText({ transition: { job, plan }, entries }: ListedTransition): string[] {
   const { name } = job.metadata;
   if (plan === undefined) {
     if (jobState(job) !== 'Failed') return [`${name}: it has no plan yet; nothing was changed. ${logsText(job)}`];
-    return [`${name}: it failed before it had a plan; nothing was changed: ${failureOf(job)}. ${logsText(job)}`];
+    return [`${name}: it failed before it had a plan; nothing was changed: ${jobFailureText(job)}. ${logsText(job)}`];
   }
   if (plan.length === 0) return [`${name}: no VM needs a change.`];
-  return [`${name}: ${countsText(countsOf(followed))}`, entriesTable(followed)];
+  return [`${name}: ${countsText(countsOf(entries))}`, entriesTable(entries)];
 }
 
-export function entriesTable(followed: readonly Followed[]): string {
+export function entriesTable(entries: readonly TrackedEntry[]): string {
   return alignedTable([
     ['NAMESPACE', 'NAME', 'FROM', 'TO', 'STATE', 'REASON'],
-    ...followed.map(({ entry, note }) => [
+    ...entries.map(({ entry, note }) => [
       entry.namespace,
       entry.name,
       entry.from || '<default>',
@@ -53,20 +53,20 @@ export function entriesTable(followed: readonly Followed[]): string {
   ]);
 }
 
-export const countsOf = (followed: readonly Followed[]) => countStates(followed.map(({ note }) => note.state));
+export const countsOf = (entries: readonly TrackedEntry[]) => countStates(entries.map(({ note }) => note.state));
 
-/** For programs. */
+/** Returns the value for JSON and YAML output. */
 export function transitionsAsValue(listed: readonly ListedTransition[]): unknown {
-  return listed.map(({ transition: { job, plan }, followed }) => ({
+  return listed.map(({ transition: { job, plan }, entries }) => ({
     job: job.metadata.name,
     glob: globOf(job),
     status: jobState(job),
     planned: plan !== undefined,
-    virtualMachines: followed.map(({ entry, note }) => ({ ...entry, ...note })),
+    virtualMachines: entries.map(({ entry, note }) => ({ ...entry, ...note })),
   }));
 }
 
-/** What the Job was asked for; people may have made Jobs of their own that say it in other ways. */
+/** Returns the glob of a Job. Jobs that users created themselves may set it in another way. */
 function globOf({ spec }: Job): string {
   const containers = spec?.template?.spec?.['containers'];
   const [container] = Array.isArray(containers) ? (containers as unknown[]) : [];

@@ -5,7 +5,7 @@ import type { EntryNote, PlanEntry } from '#api/machine-types/plan.ts';
 import { deletionText } from '#cli/machine-types/deletion-text.ts';
 import type { Transition } from '#cli/machine-types/read-transitions.ts';
 import { transitionsText } from '#cli/machine-types/transition-table.ts';
-import { outcome, shownLine } from '#cli/machine-types/wait-for-transition.ts';
+import { outcomeText, progressText } from '#cli/machine-types/wait-for-transition.ts';
 import type { Stored } from '#kube/meta.ts';
 
 function aJob(ended?: { type: string; message?: string }): Stored<Job> {
@@ -33,44 +33,44 @@ function aTransition(job: Stored<Job>, notes: readonly (EntryNote | undefined)[]
   return { job, configMaps: [], plan: notes.map((_, i) => anEntry(`vm-${i}`)), notes: new Map(known) };
 }
 
-const followed = ({ plan = [], notes }: Transition) =>
+const entries = ({ plan = [], notes }: Transition) =>
   plan.map((entry, i) => ({ entry, vm: undefined, note: notes.get(i) ?? { state: 'pending' as const } }));
 
 const done: EntryNote = { state: 'done' };
 const failed: EntryNote = { state: 'failed', reason: 'out of memory' };
 const COMPLETE = aJob({ type: 'Complete' });
 
-const lines: Record<string, { seen: Transition; want: string }> = {
+const lines: Record<string, { transition: Transition; want: string }> = {
   'no plan yet': {
-    seen: { job: aJob(), configMaps: [], plan: undefined, notes: new Map() },
+    transition: { job: aJob(), configMaps: [], plan: undefined, notes: new Map() },
     want: 'job-x: Running, no plan yet',
   },
-  'half of it': {
-    seen: aTransition(aJob(), [done, undefined]),
+  'a half-finished plan': {
+    transition: aTransition(aJob(), [done, undefined]),
     want: '[############............] 1/2: 1 pending, 1 done',
   },
-  nobody: { seen: aTransition(aJob(), []), want: '[########################] 0/0: no VM' },
-  'all but one of many: not full': {
-    seen: aTransition(aJob(), [...Array.from({ length: 99 }, () => done), { state: 'restarting' }]),
+  'an empty plan': { transition: aTransition(aJob(), []), want: '[########################] 0/0: no VM' },
+  'all but one, without a full bar': {
+    transition: aTransition(aJob(), [...Array.from({ length: 99 }, () => done), { state: 'restarting' }]),
     want: '[#######################.] 99/100: 1 restarting, 99 done',
   },
 };
-for (const [title, { seen, want }] of Object.entries(lines)) {
-  test(`the bar shows ${title}`, () => assert.equal(shownLine(seen), want));
+for (const [title, { transition, want }] of Object.entries(lines)) {
+  test(`the bar shows ${title}`, () => assert.equal(progressText(transition), want));
 }
 
-test('the end tells what came of it', () => {
-  assert.equal(outcome(aTransition(COMPLETE, [done, done])), 'Job job-x is complete: 2 done');
+test('renders the result', () => {
+  assert.equal(outcomeText(aTransition(COMPLETE, [done, done])), 'Job job-x is complete: 2 done');
   const changed: EntryNote = { state: 'done', reason: 'the guest sees other devices: net-0' };
   assert.equal(
-    outcome(aTransition(COMPLETE, [done, changed])),
+    outcomeText(aTransition(COMPLETE, [done, changed])),
     'Job job-x is complete: 2 done\n  ns/vm-1: the guest sees other devices: net-0',
   );
 });
 
-test('of very many only the first are told', () => {
+test('lists only the first of many entries', () => {
   const stopped: EntryNote = { state: 'done', reason: 'the VM is stopped' };
-  const lines = outcome(
+  const lines = outcomeText(
     aTransition(
       COMPLETE,
       Array.from({ length: 5000 }, () => stopped),
@@ -79,35 +79,35 @@ test('of very many only the first are told', () => {
   assert.deepEqual([lines.length, lines.at(-1)], [52, '  and 4950 more: virtctl update machine-types list job-x']);
 });
 
-const faults: Record<string, { seen: Transition; max?: number; want: string }> = {
+const failures: Record<string, { transition: Transition; max?: number; want: string }> = {
   'a VM has failed': {
-    seen: aTransition(COMPLETE, [done, failed]),
+    transition: aTransition(COMPLETE, [done, failed]),
     want: 'Job job-x has ended: 1 done, 1 failed\n  ns/vm-1: out of memory',
   },
   'the job has failed': {
-    seen: aTransition(aJob({ type: 'Failed', message: 'too often' }), [undefined]),
+    transition: aTransition(aJob({ type: 'Failed', message: 'too often' }), [undefined]),
     want: 'Job job-x failed (too often): 1 pending\nSee kubectl logs job/job-x -n selfsame-system',
   },
   'the job has failed before its plan': {
-    seen: { ...aTransition(aJob({ type: 'Failed', message: 'too often' }), []), plan: undefined },
+    transition: { ...aTransition(aJob({ type: 'Failed', message: 'too often' }), []), plan: undefined },
     want: 'Job job-x failed (too often): it had no plan yet\nSee kubectl logs job/job-x -n selfsame-system',
   },
-  'too many have failed, whether the job knows already or not': {
-    seen: aTransition(aJob(), [done, failed]),
+  'too many VMs have failed, regardless of the state of the job': {
+    transition: aTransition(aJob(), [done, failed]),
     max: 0,
     want: 'Job job-x stopped, because more than 0 of its VMs failed: 1 done, 1 failed\n  ns/vm-1: out of memory',
   },
 };
-for (const [title, { seen, max, want }] of Object.entries(faults)) {
+for (const [title, { transition, max, want }] of Object.entries(failures)) {
   test(`it is an error when ${title}`, () =>
-    assert.throws(() => outcome(seen, max), { name: 'CommandError', message: want }));
+    assert.throws(() => outcomeText(transition, max), { name: 'CommandError', message: want }));
 }
 
-test('list shows jobs, and every VM in them', () => {
+test('list shows jobs and every VM in them', () => {
   const transition = aTransition(aJob(), [done, failed, { state: 'restartRequired' }]);
   const nowMs = Date.parse('2026-01-01T00:03:00Z');
   assert.equal(
-    transitionsText([{ transition, followed: followed(transition) }], nowMs),
+    transitionsText([{ transition, entries: entries(transition) }], nowMs),
     `JOB     GLOB       STATUS    VMS   OVER   AGE
 job-x   *rhel8.*   Running   3     2      3m
 
@@ -121,16 +121,16 @@ ns          vm-2   pc-q35-rhel8.2.0   pc-q35-7.2   restart required   -`,
   assert.equal(transitionsText([], nowMs), 'No jobs found.');
   const early = { ...aTransition(aJob({ type: 'Failed', message: 'too often' }), []), plan: undefined };
   assert.match(
-    transitionsText([{ transition: early, followed: [] }], nowMs),
+    transitionsText([{ transition: early, entries: [] }], nowMs),
     /\njob-x: it failed before it had a plan; nothing was changed: too often\. See kubectl logs job\/job-x -n selfsame-system$/,
   );
 });
 
-test('delete tells what was done and what was not', () => {
+test('delete reports what was done and what was not', () => {
   const skipped: EntryNote = { state: 'skipped', reason: 'changed meanwhile' };
   const transition = aTransition(aJob(), [done, { state: 'restartRequired' }, undefined, skipped]);
   assert.equal(
-    deletionText(transition, followed(transition), 1),
+    deletionText(transition, entries(transition), 1),
     `Job job-x: 1 pending, 1 restart required, 1 done, 1 skipped.
 
 Not done:
@@ -149,7 +149,7 @@ Cleared machineTypeRestartRequired of 1 VM.`,
   );
   const going = aTransition(aJob(), [{ state: 'restarting' }]);
   assert.match(
-    deletionText(going, followed(going), 0),
+    deletionText(going, entries(going), 0),
     /\n1 VM was about to restart; restart those that do not come up/,
   );
   const none = { ...transition, plan: undefined };

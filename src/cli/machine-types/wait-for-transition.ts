@@ -1,21 +1,21 @@
-/** `--wait`: shows how far a Job is, until it has ended. */
+/** `--wait`: shows the progress of a Job until it ends. */
 import type { EntryNote, PlanEntry } from '#api/machine-types/plan.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { CommandError } from '#cli/flags.ts';
-import { keepWaiting } from '#cli/keep-waiting.ts';
-import { failureOf, hasEnded, jobState, logsText } from '#cli/machine-types/job-state.ts';
-import { countStates, countsText, isOver, progressBar } from '#cli/machine-types/plan-counts.ts';
+import { sleepAlive } from '#cli/sleep-alive.ts';
+import { jobFailureText, hasJobEnded, jobState, logsText } from '#cli/machine-types/job-state.ts';
+import { countStates, countsText, isFinalState, progressBar } from '#cli/machine-types/plan-counts.ts';
 import { ProgressLine, type MaybeTerminal } from '#cli/machine-types/progress-line.ts';
-import { findJob, readTransition, type Transition } from '#cli/machine-types/read-transitions.ts';
+import { findTransitionJob, readTransition, type Transition } from '#cli/machine-types/read-transitions.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
 
-const LOOK_EVERY_MS = 1000;
-/** A server that restarts is away for so long at most. */
-const MAX_FAULTS = 60;
+const POLL_INTERVAL_MS = 1000;
+/** The number of failed requests to tolerate, for a server that restarts. */
+const MAX_ERRORS = 60;
 
 export interface WaitOptions {
-  /** After more failures than these the Job does nothing more, though it may still be called running. */
+  /** After more failures than this, the Job does nothing more, although it may still be Running. */
   readonly maxFailures: number;
   readonly clock: Clock;
   readonly stderr: MaybeTerminal;
@@ -24,42 +24,42 @@ export interface WaitOptions {
 
 type Api = Pick<ApiConnection, 'get' | 'namespace'>;
 
-/** Prints what came of it. Throws CommandError where the Job, or the change of a VM, has failed. */
+/** Prints the result. Throws CommandError if the Job or the change of a VM has failed. */
 export async function waitForTransition(api: Api, name: string, options: WaitOptions): Promise<void> {
   const { clock, stderr, print, maxFailures } = options;
   const line = new ProgressLine(stderr, clock);
-  const say = (text: string) => void stderr.write(`${text}\n`);
-  for (let faults = 0; ;) {
-    const seen = await look(api, name, say);
-    if (seen === 'gone') throw new CommandError(`Job ${name} was deleted`);
-    if ('fault' in seen && ++faults > MAX_FAULTS) throw seen.fault;
-    if ('job' in seen) {
-      faults = 0;
-      if (hasEnded(seen.job) || countFailed(seen) > maxFailures) {
-        line.end(shownLine(seen));
-        print(outcome(seen, maxFailures));
+  const report = (text: string) => void stderr.write(`${text}\n`);
+  for (let errors = 0; ;) {
+    const reading = await readJobState(api, name, report);
+    if (reading === 'deleted') throw new CommandError(`Job ${name} was deleted`);
+    if ('error' in reading && ++errors > MAX_ERRORS) throw reading.error;
+    if ('job' in reading) {
+      errors = 0;
+      if (hasJobEnded(reading.job) || countFailed(reading) > maxFailures) {
+        line.end(progressText(reading));
+        print(outcomeText(reading, maxFailures));
         return;
       }
-      line.show(shownLine(seen));
+      line.show(progressText(reading));
     }
-    await keepWaiting(clock, LOOK_EVERY_MS);
+    await sleepAlive(clock, POLL_INTERVAL_MS);
   }
 }
 
-type Seen = Transition | 'gone' | { readonly fault: unknown };
+type JobReading = Transition | 'deleted' | { readonly error: unknown };
 
-/** A server that refuses will refuse again; one that does not answer may do so later. */
-async function look(api: Api, name: string, say: (text: string) => void): Promise<Seen> {
+/** Reads the state of a Job. Returns temporary errors as values, and throws permanent ones. */
+async function readJobState(api: Api, name: string, report: (text: string) => void): Promise<JobReading> {
   try {
-    const job = await findJob(api, name);
-    return job === undefined ? 'gone' : await readTransition(api, job, say);
-  } catch (fault) {
-    if (fault instanceof ApiError && fault.code < 500) throw fault;
-    return { fault };
+    const job = await findTransitionJob(api, name);
+    return job === undefined ? 'deleted' : await readTransition(api, job, report);
+  } catch (error) {
+    if (error instanceof ApiError && error.code < 500) throw error;
+    return { error };
   }
 }
 
-export function shownLine({ job, plan, notes }: Transition): string {
+export function progressText({ job, plan, notes }: Transition): string {
   if (plan === undefined) return `${job.metadata.name}: ${jobState(job)}, no plan yet`;
   return progressBar(plan.length, countStates(plan.map((_, index) => noteOf(notes, index).state)));
 }
@@ -68,38 +68,41 @@ function countFailed({ plan = [], notes }: Transition): number {
   return plan.filter((_, index) => noteOf(notes, index).state === 'failed').length;
 }
 
-/** What is told at the end. Throws CommandError where not all is well. */
-export function outcome({ job, plan, notes }: Transition, maxFailures = Infinity): string {
+/** Renders the result. Throws CommandError if something failed. */
+export function outcomeText({ job, plan, notes }: Transition, maxFailures = Infinity): string {
   const { name } = job.metadata;
   const all = (plan ?? []).map((entry, index) => ({ entry, note: noteOf(notes, index) }));
   const counts = plan === undefined ? 'it had no plan yet' : countsText(countStates(all.map(({ note }) => note.state)));
   const failed = all.filter(({ note }) => note.state === 'failed');
-  const told = shortened([...failed, ...all.filter(({ note }) => note.state !== 'failed' && isOver(note.state))], name);
+  const lines = entryLines(
+    [...failed, ...all.filter(({ note }) => note.state !== 'failed' && isFinalState(note.state))],
+    name,
+  );
   const state = jobState(job);
-  if (state === 'Complete' && failed.length === 0) return [`Job ${name} is complete: ${counts}`, ...told].join('\n');
+  if (state === 'Complete' && failed.length === 0) return [`Job ${name} is complete: ${counts}`, ...lines].join('\n');
   const how =
     failed.length > maxFailures
       ? `stopped, because more than ${maxFailures} of its VMs failed`
       : state === 'Failed'
-        ? `failed (${failureOf(job)})`
+        ? `failed (${jobFailureText(job)})`
         : 'has ended';
-  // Where no VM is to blame, only the program knows what is.
+  // If no VM failed, only the log of the Job contains the cause.
   const where = failed.length === 0 ? [logsText(job)] : [];
-  throw new CommandError([`Job ${name} ${how}: ${counts}`, ...told, ...where].join('\n'));
+  throw new CommandError([`Job ${name} ${how}: ${counts}`, ...lines, ...where].join('\n'));
 }
 
-type Told = { readonly entry: PlanEntry; readonly note: EntryNote };
-const MAX_TOLD = 50;
+type ReportedEntry = { readonly entry: PlanEntry; readonly note: EntryNote };
+const MAX_REPORTED = 50;
 
-/** Those of which there is something to say, such as that a guest sees other devices than before. */
-function shortened(all: readonly Told[], job: string): string[] {
+/** Renders the entries that failed or have a note, for example that the guest sees other devices. */
+function entryLines(all: readonly ReportedEntry[], job: string): string[] {
   const worth = all.filter(({ note }) => note.state === 'failed' || note.reason !== undefined);
-  const rest = worth.length - MAX_TOLD;
+  const rest = worth.length - MAX_REPORTED;
   const more = rest > 0 ? [`  and ${rest} more: virtctl update machine-types list ${job}`] : [];
-  return [...worth.slice(0, MAX_TOLD).map(faultText), ...more];
+  return [...worth.slice(0, MAX_REPORTED).map(entryLine), ...more];
 }
 
-function faultText({ entry, note }: Told): string {
+function entryLine({ entry, note }: ReportedEntry): string {
   return `  ${entry.namespace}/${entry.name}: ${note.reason ?? 'no reason given'}`;
 }
 

@@ -4,7 +4,7 @@ import { PROTECTION_LABEL } from '#api/delete-protection.ts';
 import { JOBS } from '#api/machine-types/kinds.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
-import { readJobs } from '#cli/machine-types/read-transitions.ts';
+import { listTransitionJobs } from '#cli/machine-types/read-transitions.ts';
 import { transitionNamespace } from '#cli/machine-types/transition-job.ts';
 import { clearKilledTours } from '#cli/tour/own-plane.ts';
 import { TourApi, type TourApiOptions } from '#cli/tour/tour-api.ts';
@@ -15,36 +15,38 @@ import type { Stored } from '#kube/meta.ts';
 import { isAlive } from '#lib/owned-dir.ts';
 
 export const NAMESPACE_PREFIX = 'selfsame-tour-';
-/** On the namespace: whose it is, so that others know when that one is gone. */
-const WALKER = 'selfsame.io/tour-process';
+/** The annotation of the namespace with the process of the tour, so that abandoned namespaces can be found. */
+const TOUR_PROCESS_ANNOTATION = 'selfsame.io/tour-process';
 const CLEAR_MS = 120_000;
 
-export const walkerMark = (): Readonly<Record<string, string>> => ({ [WALKER]: `${hostname()}/${process.pid}` });
+export const tourProcessAnnotations = (): Readonly<Record<string, string>> => ({
+  [TOUR_PROCESS_ANNOTATION]: `${hostname()}/${process.pid}`,
+});
 
-/** A namespace with the VM of a tour in it, however far that came. */
+/** Deletes the namespace of a tour and its VM, if it exists. */
 export async function clearNamespace(options: Omit<TourApiOptions, 'signal'>): Promise<void> {
-  // Not with the signal of the tour: it may have come already.
+  // The signal of the tour may be aborted already, so it is not used here.
   const api = new TourApi({ ...options, signal: AbortSignal.timeout(CLEAR_MS) });
   const vm = await api.find(VIRTUAL_MACHINES, VM_NAME);
   if (vm !== undefined) {
     await api.patch(VIRTUAL_MACHINES, VM_NAME, { metadata: { labels: { [PROTECTION_LABEL]: null } } });
     await api.remove(VIRTUAL_MACHINES, VM_NAME);
-    await api.until(VIRTUAL_MACHINES, VM_NAME, 'the VM to be deleted', (found) => found === undefined);
+    await api.waitUntil(VIRTUAL_MACHINES, VM_NAME, 'the VM to be deleted', (found) => found === undefined);
   }
   await removeTransitionJobs(api);
   await api.remove(NAMESPACES, api.namespace);
-  await api.until(NAMESPACES, api.namespace, 'the namespace to be deleted', (found) => found === undefined);
+  await api.waitUntil(NAMESPACES, api.namespace, 'the namespace to be deleted', (found) => found === undefined);
 }
 
 /** Removes the Jobs in the system namespace that change machine types in the namespace of the tour. */
 export async function removeTransitionJobs({ connection, namespace }: TourApi): Promise<void> {
-  const jobs = await readJobs({ ...connection, namespace }, () => {});
+  const jobs = await listTransitionJobs({ ...connection, namespace }, () => {});
   for (const { metadata } of jobs.filter((job) => transitionNamespace(job) === namespace)) {
     await connection.remove(objectPath(JOBS, { namespace: SYSTEM_NAMESPACE, name: metadata.name }), metadata.uid);
   }
 }
 
-/** What was left on this machine and, where there is one, on a plane that runs; one line for each thing that was removed. */
+/** Removes what killed tours left on this machine and on the given plane. Returns a line for each removed item. */
 export async function clearTours(plane?: Omit<TourApiOptions, 'signal' | 'namespace'>): Promise<readonly string[]> {
   const lines = (await clearKilledTours()).map((dir) => `removed ${dir}, and stopped its processes`);
   if (plane === undefined) return lines;
@@ -57,8 +59,8 @@ export async function clearTours(plane?: Omit<TourApiOptions, 'signal' | 'namesp
   return lines;
 }
 
-/** Those of tours on other machines are theirs. */
+/** Reports whether the tour of a namespace was killed. Namespaces of tours on other machines are ignored. */
 function isAbandoned({ metadata }: Stored): boolean {
-  const [, host, pid] = /^(.+)\/(\d+)$/.exec(metadata.annotations?.[WALKER] ?? '') ?? [];
+  const [, host, pid] = /^(.+)\/(\d+)$/.exec(metadata.annotations?.[TOUR_PROCESS_ANNOTATION] ?? '') ?? [];
   return metadata.name.startsWith(NAMESPACE_PREFIX) && host === hostname() && !isAlive(Number(pid));
 }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ANOTHER, compare, tableText, viewOf } from '#cli/tour/comparison.ts';
+import { ANY_OTHER, compare, comparisonTable, identityView } from '#cli/tour/comparison.ts';
 import { lastReport } from '#cli/tour/guest-report.ts';
 
-const SAID = `
+const CONSOLE = `
 GUEST BEGIN boot
 GUEST uuid 11111111-2222-4333-8444-555555555555
 HB 1 2.00
@@ -17,9 +17,9 @@ GUEST bootid b-1
 GUEST END boot
 `;
 
-test('what a guest sees of itself', () => {
+test('reads the identity from the report of a guest', () => {
   assert.deepEqual(
-    [...viewOf(lastReport(SAID)!)],
+    [...identityView(lastReport(CONSOLE)!)],
     [
       ['firmware uuid', '11111111-2222-4333-8444-555555555555'],
       ['serial', 's-1'],
@@ -34,30 +34,30 @@ test('what a guest sees of itself', () => {
 });
 
 const cases = {
-  'what stayed': { before: 'a', after: 'a', decided: {}, want: 'same' },
-  'what changed by itself': { before: 'a', after: 'b', decided: {}, want: 'WRONG' },
-  'what went by itself': { before: 'a', after: undefined, decided: {}, want: 'WRONG' },
-  'what came by itself': { before: undefined, after: 'a', decided: {}, want: 'WRONG' },
-  'what became as requested': { before: 'a', after: 'b', decided: { x: 'b' }, want: 'decided' },
-  'what became something else': { before: 'a', after: 'c', decided: { x: 'b' }, want: 'WRONG' },
-  'what did not become as requested': { before: 'a', after: 'a', decided: { x: 'b' }, want: 'WRONG' },
-  'what was to be another': { before: 'a', after: 'b', decided: { x: ANOTHER }, want: 'decided' },
-  'what was to be another and is not': { before: 'a', after: 'a', decided: { x: ANOTHER }, want: 'WRONG' },
-  'what was to be another and is gone': { before: 'a', after: undefined, decided: { x: ANOTHER }, want: 'WRONG' },
-  'what was to go': { before: 'a', after: undefined, decided: { x: '-' }, want: 'decided' },
-  'what was to come': { before: undefined, after: 'a', decided: { x: 'a' }, want: 'decided' },
+  'an unchanged value': { before: 'a', after: 'a', requested: {}, want: 'same' },
+  'an unrequested change': { before: 'a', after: 'b', requested: {}, want: 'wrong' },
+  'an unrequested removal': { before: 'a', after: undefined, requested: {}, want: 'wrong' },
+  'an unrequested addition': { before: undefined, after: 'a', requested: {}, want: 'wrong' },
+  'a requested change': { before: 'a', after: 'b', requested: { x: 'b' }, want: 'requested' },
+  'a wrong change': { before: 'a', after: 'c', requested: { x: 'b' }, want: 'wrong' },
+  'a missing change': { before: 'a', after: 'a', requested: { x: 'b' }, want: 'wrong' },
+  'a change to any other value': { before: 'a', after: 'b', requested: { x: ANY_OTHER }, want: 'requested' },
+  'a missing change to any other value': { before: 'a', after: 'a', requested: { x: ANY_OTHER }, want: 'wrong' },
+  'a removal instead of a change': { before: 'a', after: undefined, requested: { x: ANY_OTHER }, want: 'wrong' },
+  'a requested removal': { before: 'a', after: undefined, requested: { x: '-' }, want: 'requested' },
+  'a requested addition': { before: undefined, after: 'a', requested: { x: 'a' }, want: 'requested' },
 } as const;
-for (const [title, { before, after, decided, want }] of Object.entries(cases)) {
+for (const [title, { before, after, requested, want }] of Object.entries(cases)) {
   test(`compares ${title}`, () => {
     const view = (value: string | undefined) => new Map(value === undefined ? [] : [['x', value]]);
     assert.deepEqual(
-      compare(view(before), view(after), decided).map(({ is }) => is),
+      compare(view(before), view(after), requested).map(({ result }) => result),
       [want],
     );
   });
 }
 
-test('a table for people', () => {
+test('renders a table', () => {
   const rows = compare(
     new Map([
       ['uuid', '1'],
@@ -70,7 +70,7 @@ test('a table for people', () => {
     {},
   );
   assert.equal(
-    tableText(rows),
+    comparisonTable(rows),
     [
       '                  before  after',
       '    uuid          1       1      same',

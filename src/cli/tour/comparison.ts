@@ -1,8 +1,8 @@
 /** Compares what a guest saw before and after a step with the expected changes. Pure. */
 import type { GuestReport } from '#cli/tour/guest-report.ts';
 
-/** What makes a machine the selfsame one, as its guest sees it: what is compared, in the order in which it is shown. */
-export function viewOf({ facts, disks, nics }: GuestReport): Map<string, string> {
+/** Returns the identity of the machine as its guest sees it: the values that are compared, in display order. */
+export function identityView({ facts, disks, nics }: GuestReport): Map<string, string> {
   return new Map([
     ['firmware uuid', facts['uuid'] ?? ''],
     ['serial', facts['serial'] ?? ''],
@@ -15,71 +15,79 @@ export function viewOf({ facts, disks, nics }: GuestReport): Map<string, string>
   ]);
 }
 
-/** The guest tells 16 bytes, filled up with dots, or the TPM's own code where there is nothing yet. */
-function secretOf(told = ''): string {
-  return told.startsWith('none(') ? 'none' : told.replace(/\.+$/, '');
+/** The guest reports 16 bytes, padded with dots, or the error code of the TPM if there is no secret. */
+function secretOf(reported = ''): string {
+  return reported.startsWith('none(') ? 'none' : reported.replace(/\.+$/, '');
 }
 
-export interface Row {
+export interface ComparisonRow {
   readonly what: string;
   readonly before: string;
   readonly after: string;
-  /** `decided`: the step was there to change it, and it became what was asked for. */
-  readonly is: 'same' | 'decided' | 'WRONG';
+  /** `requested`: the step changed the value as requested. */
+  readonly result: 'same' | 'requested' | 'wrong';
 }
 
-/** What a step is to change: what it becomes, or `another` for what nobody can know before. */
-export type Decided = Readonly<Record<string, string | typeof ANOTHER>>;
-export const ANOTHER = Symbol('another');
-export const GONE = '-';
+/** The values that a step changes: the new value, or ANY_OTHER if it cannot be known in advance. */
+export type RequestedChanges = Readonly<Record<string, string | typeof ANY_OTHER>>;
+export const ANY_OTHER = Symbol('another');
+export const ABSENT = '-';
 
 export function compare(
   before: ReadonlyMap<string, string>,
   after: ReadonlyMap<string, string>,
-  decided: Decided,
-): Row[] {
-  const names = new Set([...before.keys(), ...after.keys(), ...Object.keys(decided)]);
+  requested: RequestedChanges,
+): ComparisonRow[] {
+  const names = new Set([...before.keys(), ...after.keys(), ...Object.keys(requested)]);
   return [...names].map((what) => {
-    const [was, now] = [before.get(what) ?? GONE, after.get(what) ?? GONE];
-    const wanted = Object.hasOwn(decided, what) ? decided[what] : was;
-    const isRight = wanted === ANOTHER ? now !== was && now !== GONE : now === wanted;
-    return { what, before: was, after: now, is: isRight ? (now === was ? 'same' : 'decided') : 'WRONG' };
+    const [was, now] = [before.get(what) ?? ABSENT, after.get(what) ?? ABSENT];
+    const wanted = Object.hasOwn(requested, what) ? requested[what] : was;
+    const isRight = wanted === ANY_OTHER ? now !== was && now !== ABSENT : now === wanted;
+    return { what, before: was, after: now, result: isRight ? (now === was ? 'same' : 'requested') : 'wrong' };
   });
 }
 
-const WORDS: Readonly<Record<Row['is'], string>> = { same: 'same', decided: 'as requested', WRONG: 'WRONG' };
-const COLOURS: Readonly<Record<Row['is'], number>> = { same: 2, decided: 33, WRONG: 31 };
-/** Longer ones are cut in the middle where the screen is narrow. */
-const SHORT = 21;
+const WORDS: Readonly<Record<ComparisonRow['result'], string>> = {
+  same: 'same',
+  requested: 'as requested',
+  wrong: 'WRONG',
+};
+const COLOURS: Readonly<Record<ComparisonRow['result'], number>> = { same: 2, requested: 33, wrong: 31 };
+/** On a narrow screen, longer cells are shortened in the middle. */
+const SHORT_LENGTH = 21;
 
-export interface TableOptions {
+export interface ComparisonTableOptions {
   readonly columns?: number | undefined;
   readonly colours?: boolean;
 }
 
-export function tableText(rows: readonly Row[], { columns, colours = false }: TableOptions = {}): string {
-  const whole = rows.map(({ what, before, after, is }) => [what, before, after, WORDS[is]]);
+export function comparisonTable(
+  rows: readonly ComparisonRow[],
+  { columns, colours = false }: ComparisonTableOptions = {},
+): string {
+  const whole = rows.map(({ what, before, after, result }) => [what, before, after, WORDS[result]]);
   const isTooWide = columns !== undefined && widthOf(whole) > columns;
-  const cells = isTooWide ? whole.map((line) => line.map(shortened)) : whole;
+  const cells = isTooWide ? whole.map((line) => line.map(shorten)) : whole;
   const widths = widthsOf(cells);
   const lineOf = (line: readonly string[]) =>
     `    ${line
       .map((cell, at) => cell.padEnd(widths[at] ?? 0))
       .join('  ')
       .trimEnd()}`;
-  const painted = (line: string, is: Row['is']) => (colours ? `\u001B[${COLOURS[is]}m${line}\u001B[0m` : line);
-  const body = cells.map((line, at) => painted(lineOf(line), rows[at]!.is));
-  return [lineOf(HEAD), ...body, ''].join('\n');
+  const paint = (line: string, result: ComparisonRow['result']) =>
+    colours ? `\u001B[${COLOURS[result]}m${line}\u001B[0m` : line;
+  const body = cells.map((line, at) => paint(lineOf(line), rows[at]!.result));
+  return [lineOf(HEADER), ...body, ''].join('\n');
 }
 
-const HEAD = ['', 'before', 'after', ''];
+const HEADER = ['', 'before', 'after', ''];
 
 const widthsOf = (lines: readonly (readonly string[])[]) =>
-  [0, 1, 2].map((column) => Math.max(...[HEAD, ...lines].map((line) => line[column]!.length)));
+  [0, 1, 2].map((column) => Math.max(...[HEADER, ...lines].map((line) => line[column]!.length)));
 
 const widthOf = (lines: readonly (readonly string[])[]) =>
-  widthsOf(lines).reduce((sum, width) => sum + width + 2, 4) + WORDS.decided.length;
+  widthsOf(lines).reduce((sum, width) => sum + width + 2, 4) + WORDS.requested.length;
 
-function shortened(text: string): string {
-  return text.length <= SHORT ? text : `${text.slice(0, 8)}..${text.slice(8 + 2 - SHORT)}`;
+function shorten(text: string): string {
+  return text.length <= SHORT_LENGTH ? text : `${text.slice(0, 8)}..${text.slice(8 + 2 - SHORT_LENGTH)}`;
 }

@@ -25,7 +25,7 @@ export interface GuestReport {
   readonly cloudInit: Readonly<Record<string, string>>;
 }
 
-/** The newest whole report with this tag; undefined while there is none. */
+/** Returns the newest complete report with this tag, or undefined. */
 export function lastReport(console: string, tag = 'boot'): GuestReport | undefined {
   const end = console.lastIndexOf(`GUEST END ${tag}`);
   const begin = console.lastIndexOf(`GUEST BEGIN ${tag}`, end);
@@ -37,7 +37,7 @@ function parseReport(text: string): GuestReport {
   const facts: Record<string, string> = {};
   const cloudInit: Record<string, string> = {};
   const [pci, disks, nics]: [string[], GuestDisk[], GuestNic[]] = [[], [], []];
-  // Heartbeats may stand between; the console ends its lines with \r\n.
+  // Heartbeats may be interspersed, and the console ends lines with \r\n.
   for (const [, key = '', value = ''] of text.matchAll(/^GUEST (\S+) ?([^\r\n]*)/gm)) {
     const [name = '', ...rest] = value.split(' ');
     if (key === 'pci') pci.push(name);

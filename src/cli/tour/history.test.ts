@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { HistoryEntry, IdentityChange, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
-import { changesOfImport, changesOfTour, historyFault } from '#cli/tour/history.ts';
+import { changesOfImport, changesOfTour, findHistoryError } from '#cli/tour/history.ts';
 
 const MACHINES = { first: 'pc-q35-6.2', other: 'pc-q35-7.2' };
 const EDITS = { uuid: 'v', serial: 'tour-serial', macAddress: '02:00:00:00:00:02' };
@@ -61,25 +61,25 @@ function aRecord(history: readonly HistoryEntry[]): VirtualMachineIdentity {
   };
 }
 
-test('a whole history is complete', () => assert.equal(historyFault(aRecord(WHOLE), EXPECTED), undefined));
+test('a whole history is complete', () => assert.equal(findHistoryError(aRecord(WHOLE), EXPECTED), undefined));
 
 for (const [index, { cause }] of WHOLE.entries()) {
   test(`a history without entry ${index} (${cause}) is not complete`, () => {
-    assert.notEqual(historyFault(aRecord(WHOLE.toSpliced(index, 1)), EXPECTED), undefined);
+    assert.notEqual(findHistoryError(aRecord(WHOLE.toSpliced(index, 1)), EXPECTED), undefined);
   });
 }
 
 test('a history whose replay differs from the record, or with another uuid, is not complete', () => {
   const more = entry('edit of the VM', { field: 'devices.disk-x', to: disk('disk-x') });
-  assert.equal(historyFault(aRecord([...WHOLE, more]), EXPECTED), 'replaying it does not yield the record');
+  assert.equal(findHistoryError(aRecord([...WHOLE, more]), EXPECTED), 'replaying it does not yield the record');
   const uuids = ['w', EDITS.uuid].map((to, i) =>
     entry('x', { field: 'firmware.uuid', from: [EDITS.uuid, 'w'][i], to }),
   );
-  assert.equal(historyFault(aRecord([...WHOLE, ...uuids]), EXPECTED), 'the uuid or a MAC address changed unasked');
+  assert.equal(findHistoryError(aRecord([...WHOLE, ...uuids]), EXPECTED), 'the uuid or a MAC address changed unasked');
 });
 
 test('the history of the imported VM begins with its import', () => {
   const expected = changesOfImport(MACHINES, EDITS);
-  assert.equal(historyFault(aRecord(IMPORTED), expected), undefined);
-  assert.match(historyFault(aRecord(WHOLE), expected) ?? '', /^no entry records a change of firmware.uuid/);
+  assert.equal(findHistoryError(aRecord(IMPORTED), expected), undefined);
+  assert.match(findHistoryError(aRecord(WHOLE), expected) ?? '', /^no entry records a change of firmware.uuid/);
 });

@@ -1,6 +1,6 @@
 /**
- * The history of the tour's machine: complete where replaying it yields the record, and where it tells of every change
- * that the tour has made and of no other.
+ * Checks the identity history of the tour's VM. It is complete if replaying it yields the record, and if it contains every
+ * change of the tour and no other.
  */
 import { identityState, replayChanges, type IdentityState } from '#api/identity-changes.ts';
 import {
@@ -15,12 +15,12 @@ import { TourError } from '#cli/tour/tour-error.ts';
 import { INTERFACE, MIGRATION, PLUGGED, RESTORE, VM_NAME, type TourEdits } from '#cli/tour/tour-vm.ts';
 import { deepEqual } from '#kube/deep.ts';
 
-/** The last change is on record moments after the guest has booted. */
-const PATIENCE_MS = 30_000;
+/** The last change is recorded shortly after the guest has booted. */
+const TIMEOUT_MS = 30_000;
 
 export interface TourHistory {
   readonly history: readonly HistoryEntry[];
-  /** Why the history is not what the tour expects; absent if it is. */
+  /** The reason why the history is not what the tour expects; absent if it is. */
   readonly problem?: string;
 }
 
@@ -30,12 +30,12 @@ export async function readHistory(api: TourApi, expected: readonly ExpectedChang
   const poll = async () => {
     const record = await api.find(VIRTUAL_MACHINE_IDENTITIES, VM_NAME);
     if (record === undefined) return undefined;
-    const problem = historyFault(record, expected);
+    const problem = findHistoryError(record, expected);
     last = { history: record.status?.history ?? [], ...(problem !== undefined && { problem }) };
     return problem === undefined ? last : undefined;
   };
   try {
-    return await waitFor(api, 'the history to be complete', poll, { timeoutMs: PATIENCE_MS });
+    return await waitFor(api, 'the history to be complete', poll, { timeoutMs: TIMEOUT_MS });
   } catch (error) {
     if (!(error instanceof TourError)) throw error;
     return last;
@@ -46,7 +46,7 @@ export async function readHistory(api: TourApi, expected: readonly ExpectedChang
 export interface ExpectedChange {
   readonly cause: RegExp;
   readonly field: string;
-  /** The value after the change; null where there is none, absent where it may be any. */
+  /** The value after the change; null = removed, undefined = any value. */
   readonly to?: unknown;
 }
 
@@ -85,15 +85,15 @@ export const changesOfImport = (
   { cause: IMPORT, field: 'devices.disk-data' },
 ];
 
-/** Returns what is wrong with the history of the record, or undefined where it is complete. */
-export function historyFault(
+/** Returns what is wrong with the history of the record, or undefined if it is complete. */
+export function findHistoryError(
   record: VirtualMachineIdentity,
   expectedChanges: readonly ExpectedChange[],
 ): string | undefined {
   const { history = [], recorded = {} } = record.status ?? {};
   let from = 0;
   for (const expected of expectedChanges) {
-    const at = history.findIndex((entry, index) => index >= from && tellsOf(entry, expected));
+    const at = history.findIndex((entry, index) => index >= from && matchesEntry(entry, expected));
     if (at < 0) return `no entry records a change of ${expected.field} with the cause ${expected.cause.source}`;
     from = at;
   }
@@ -105,13 +105,13 @@ export function historyFault(
     (state, entry) => replayChanges(state, entry.changes ?? []),
     new Map(),
   );
-  const told = identityState(record.spec, record.status);
-  if (!deepEqual(Object.fromEntries(replayed), Object.fromEntries(told)))
+  const current = identityState(record.spec, record.status);
+  if (!deepEqual(Object.fromEntries(replayed), Object.fromEntries(current)))
     return 'replaying it does not yield the record';
   return deepEqual(recorded, record.spec) ? undefined : 'it does not account for the spec';
 }
 
-function tellsOf({ cause = '', changes = [] }: HistoryEntry, expected: ExpectedChange): boolean {
+function matchesEntry({ cause = '', changes = [] }: HistoryEntry, expected: ExpectedChange): boolean {
   const isRight = ({ to = null }: IdentityChange) => (expected.to === undefined ? to !== null : to === expected.to);
   return expected.cause.test(cause) && changes.some((change) => change.field === expected.field && isRight(change));
 }

@@ -7,14 +7,14 @@ export interface TourMachines {
   readonly other: string;
 }
 
-/** On nodes: what runs their guests. */
+/** The node label with the hypervisor. */
 const HYPERVISOR_LABEL = 'selfsame.io/hypervisor';
 const VERSIONED = /^pc-q35-(\d+)\.(\d+)$/;
-/** So many releases lie between the two, where there are as many. */
+/** The number of releases between the two types, if there are enough. */
 const RELEASES_APART = 3;
 
-/** What stands in the way is a sentence for people. */
-export function machinesFor(nodes: readonly Node[]): TourMachines | { readonly problem: string } {
+/** Returns the two machine types, or why the tour cannot run on these nodes. */
+export function chooseMachineTypes(nodes: readonly Node[]): TourMachines | { readonly problem: string } {
   const usable = nodes.filter(
     ({ metadata, spec }) => isTrue(metadata.labels, SCHEDULABLE_LABEL) && !spec?.unschedulable,
   );

@@ -1,20 +1,20 @@
 /**
- * `selfsame tour`: one real machine through everything that could change it. After each station the guest itself is asked,
- * and what it sees is compared with what it saw before.
+ * `selfsame tour`: takes a real VM through every operation that could change it. After each step, the guest reports what it
+ * sees, and the report is compared with the previous one.
  *
- *   a plane that runs, or one of its own ──► a namespace of its own ──► STEPS, each compared ──► verdict
- *                                                     └──────── all of it is cleared away, also after Ctrl-C ◄┘
+ *   running or temporary plane ──► new namespace ──► steps, each compared ──► verdict
+ *                                        └──────── cleanup, also after Ctrl-C ◄────┘
  */
 import { openConnection, type ConnectionOptions } from '#cli/api-connection.ts';
 import { messageOf } from '#cli/message-of.ts';
-import { clearNamespace, clearTours, NAMESPACE_PREFIX, walkerMark } from '#cli/tour/clear-tours.ts';
-import { compare, viewOf } from '#cli/tour/comparison.ts';
-import { TourDisplay, type Screen, type Walked } from '#cli/tour/display.ts';
+import { clearNamespace, clearTours, NAMESPACE_PREFIX, tourProcessAnnotations } from '#cli/tour/clear-tours.ts';
+import { compare, identityView } from '#cli/tour/comparison.ts';
+import { TourDisplay, type Screen, type TourStepResult } from '#cli/tour/display.ts';
 import { TourGuest } from '#cli/tour/guest.ts';
 import type { GuestReport } from '#cli/tour/guest-report.ts';
 import { startOwnPlane } from '#cli/tour/own-plane.ts';
-import { machinesFor } from '#cli/tour/machine-types.ts';
-import { stepsWith, type Scene, type Step } from '#cli/tour/steps.ts';
+import { chooseMachineTypes } from '#cli/tour/machine-types.ts';
+import { buildSteps, type Scene, type TourStep } from '#cli/tour/steps.ts';
 import { TourApi } from '#cli/tour/tour-api.ts';
 import { TourError } from '#cli/tour/tour-error.ts';
 import { newEdits, VM_NAME } from '#cli/tour/tour-vm.ts';
@@ -25,16 +25,16 @@ import { generatedName } from '#lib/ids.ts';
 import { VERSION } from '#lib/version.ts';
 
 export interface TourOptions {
-  /** A plane that runs already; without one the tour starts its own. */
+  /** A running plane; undefined to start a temporary one. */
   readonly access: ClusterAccess | undefined;
-  /** How this program is started again. */
+  /** The command that starts this program. */
   readonly program: readonly [string, ...string[]];
-  /** Reads the kubeconfig of a plane of our own. */
+  /** Reads the kubeconfig of the temporary plane. */
   loadAccess(path: string): ClusterAccess;
   readonly readFile: ConnectionOptions['readFile'];
   readonly screen: Screen;
   readonly clock: Clock;
-  /** Ctrl-C. */
+  /** Aborted at Ctrl-C. */
   readonly signal: AbortSignal;
 }
 
@@ -45,67 +45,72 @@ export async function runTour(options: TourOptions): Promise<boolean> {
   const { screen, clock, signal } = options;
   const display = new TourDisplay(screen, clock);
   const left = options.access === undefined ? await clearTours() : [];
-  for (const line of left) display.say(`Left by a killed tour: ${line}`);
+  for (const line of left) display.print(`Left by a killed tour: ${line}`);
   const plane =
     options.access === undefined
-      ? await display.during('Starting a temporary plane', () => startOwnPlane(options.program))
+      ? await display.showDuring('Starting a temporary plane', () => startOwnPlane(options.program))
       : undefined;
   try {
     signal.throwIfAborted();
     const access = plane === undefined ? options.access! : options.loadAccess(plane.kubeconfigPath);
-    return await inNamespace(options, access, display);
+    return await runInNamespace(options, access, display);
   } finally {
-    if (plane !== undefined) await display.during('Stopping the plane', () => plane.stop());
-    if (signal.aborted) display.say('The tour was stopped; nothing is left behind.');
+    if (plane !== undefined) await display.showDuring('Stopping the plane', () => plane.stop());
+    if (signal.aborted) display.print('The tour was stopped; nothing is left behind.');
   }
 }
 
-async function inNamespace(options: TourOptions, access: ClusterAccess, display: TourDisplay): Promise<boolean> {
+async function runInNamespace(options: TourOptions, access: ClusterAccess, display: TourDisplay): Promise<boolean> {
   const { clock, readFile, signal } = options;
   const connection = openConnection({ access, userAgent: USER_AGENT, clock, readFile });
   const parts = { connection, namespace: generatedName(NAMESPACE_PREFIX), clock, onWait: display.waitsFor };
   try {
     const api = new TourApi({ ...parts, signal });
-    const machines = machinesFor(await api.list(NODES));
+    const machines = chooseMachineTypes(await api.list(NODES));
     if ('problem' in machines) throw new TourError(machines.problem);
-    display.say(`Using namespace ${api.namespace} on ${access.server}`);
+    display.print(`Using namespace ${api.namespace} on ${access.server}`);
     try {
-      await api.create(NAMESPACES, { metadata: { name: api.namespace, annotations: walkerMark() } });
-      return await walk(
-        stepsWith(machines, newEdits()),
+      await api.create(NAMESPACES, { metadata: { name: api.namespace, annotations: tourProcessAnnotations() } });
+      return await runSteps(
+        buildSteps(machines, newEdits()),
         { api, guest: new TourGuest(api, VM_NAME) },
         { display, clock },
       );
     } finally {
-      await display.during('Cleaning up', () => clearNamespace(parts));
+      await display.showDuring('Cleaning up', () => clearNamespace(parts));
     }
   } finally {
     connection.close();
   }
 }
 
-/** All steps, one after the other; the guest is asked after each. Whether it stayed the selfsame machine. */
-export async function walk(
-  steps: readonly Step[],
+/** Runs all steps and compares the guest's reports. Returns whether it stayed the selfsame machine. */
+export async function runSteps(
+  steps: readonly TourStep[],
   { api, guest }: Omit<Scene, 'before'>,
   { display, clock }: { readonly display: TourDisplay; readonly clock: Clock },
 ): Promise<boolean> {
   let before: GuestReport | undefined;
-  const walked: Walked[] = [];
+  const results: TourStepResult[] = [];
   for (const [index, step] of steps.entries()) {
     const beganAt = clock.elapsed();
-    const head = display.step(index + 1, steps.length, step);
-    const { report, decided = {}, said, problem } = await display.during(head, () => step.run({ api, guest, before }));
-    const rows = before === undefined ? [] : compare(viewOf(before), viewOf(report), decided);
-    if (before === undefined) display.card(viewOf(report));
-    else display.outcome(rows, said);
-    walked.push({ step, rows, problem, tookMs: clock.elapsed() - beganAt });
+    const head = display.showStep(index + 1, steps.length, step);
+    const {
+      report,
+      requested = {},
+      notes,
+      problem,
+    } = await display.showDuring(head, () => step.run({ api, guest, before }));
+    const rows = before === undefined ? [] : compare(identityView(before), identityView(report), requested);
+    if (before === undefined) display.showIdentity(identityView(report));
+    else display.showOutcome(rows, notes);
+    results.push({ step, rows, problem, tookMs: clock.elapsed() - beganAt });
     before = report;
   }
-  return display.verdict(walked);
+  return display.showVerdict(results);
 }
 
-/** `selfsame tour --clear`: what is left of tours that were killed, here and on the plane that runs. */
+/** `selfsame tour --clear`: removes what killed tours left on this machine and on the running plane. */
 export async function runClear(options: Omit<TourOptions, 'program' | 'loadAccess' | 'signal'>): Promise<void> {
   const { access, clock, readFile, screen } = options;
   const connection = access && openConnection({ access, userAgent: USER_AGENT, clock, readFile });
@@ -118,6 +123,6 @@ export async function runClear(options: Omit<TourOptions, 'program' | 'loadAcces
 }
 
 /** Returns the message for a tour that cannot continue. */
-export function tourFault(error: unknown): string {
+export function tourErrorText(error: unknown): string {
   return `Cannot continue the tour: ${messageOf(error)}`;
 }

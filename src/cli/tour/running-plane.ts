@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { isAlive } from '#lib/owned-dir.ts';
 
 /** Returns the kubeconfig of the running plane, or undefined. */
-export function runningIn(dataDir: string): string | undefined {
+export function findRunningKubeconfig(dataDir: string): string | undefined {
   const kubeconfig = join(dataDir, 'kubeconfig');
   try {
     const pid = Number(readFileSync(join(dataDir, 'server.pid'), 'utf8').trim());

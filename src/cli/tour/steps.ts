@@ -13,16 +13,16 @@ import { historyTable } from '#cli/commands/identity-history.ts';
 import { importOvf } from '#cli/commands/import-ovf.ts';
 import { updateMachineTypes } from '#cli/commands/update-machine-types.ts';
 import { removeTransitionJobs } from '#cli/tour/clear-tours.ts';
-import { ANOTHER, GONE, type Decided } from '#cli/tour/comparison.ts';
+import { ANY_OTHER, ABSENT, type RequestedChanges } from '#cli/tour/comparison.ts';
 import type { TourGuest } from '#cli/tour/guest.ts';
 import type { GuestReport } from '#cli/tour/guest-report.ts';
 import { changesOfImport, changesOfTour, readHistory } from '#cli/tour/history.ts';
-import { refusalOf, waitFor, type TourApi } from '#cli/tour/tour-api.ts';
+import { captureRefusal, waitFor, type TourApi } from '#cli/tour/tour-api.ts';
 import { TourError } from '#cli/tour/tour-error.ts';
 import type { TourMachines } from '#cli/tour/machine-types.ts';
 import { runCommand } from '#cli/tour/tour-command.ts';
 import {
-  claim,
+  tourClaim,
   DISK_CLAIM,
   editedDomain,
   kernelBoot,
@@ -38,57 +38,57 @@ import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 
 export interface Scene {
   readonly api: TourApi;
-  readonly guest: Pick<TourGuest, 'boots' | 'sees'>;
-  /** What the guest saw last; of the first step nothing. */
+  readonly guest: Pick<TourGuest, 'probe' | 'waitForBoot'>;
+  /** The last report of the guest; undefined in the first step. */
   readonly before: GuestReport | undefined;
 }
 
-export interface Outcome {
-  /** What the guest sees now. */
+export interface StepOutcome {
+  /** The new report of the guest. */
   readonly report: GuestReport;
-  readonly decided?: Decided;
-  /** Lines to show: what the API said. */
-  readonly said?: readonly string[];
-  /** Why the step failed although the guest is as expected. */
+  readonly requested?: RequestedChanges;
+  /** Lines to show, such as messages of the API. */
+  readonly notes?: readonly string[];
+  /** The reason why the step failed although the guest is as expected. */
   readonly problem?: string | undefined;
 }
 
-export interface Step {
+export interface TourStep {
   readonly title: string;
-  /** The same by hand. */
+  /** The command that does the same manually. */
   readonly command: string;
-  run(scene: Scene): Promise<Outcome>;
+  run(scene: Scene): Promise<StepOutcome>;
 }
 
-const NEW_BOOT: Decided = { 'boot id': ANOTHER };
+const NEW_BOOT: RequestedChanges = { 'boot id': ANY_OTHER };
 const SECRET = 'tour-secret';
 const VARIABLE = 'tour-variable';
 
 const VM_DISK_CLAIMS = [DISK_CLAIM, PLUGGED];
 
-export const stepsWith = (machines: TourMachines, edits: TourEdits): readonly Step[] => [
+export const buildSteps = (machines: TourMachines, edits: TourEdits): readonly TourStep[] => [
   {
     title: 'Create a VM with EFI, a TPM, a disk and an interface',
     command: 'kubectl apply -f examples/tour-vm.yaml',
     async run({ api, guest }) {
-      for (const name of VM_DISK_CLAIMS) await api.create(PERSISTENT_VOLUME_CLAIMS, claim(name));
+      for (const name of VM_DISK_CLAIMS) await api.create(PERSISTENT_VOLUME_CLAIMS, tourClaim(name));
       await api.create(VIRTUAL_MACHINES, tourVm(machines.first));
-      return { report: await guest.boots() };
+      return { report: await guest.waitForBoot() };
     },
   },
   {
     title: 'The guest writes a secret into its TPM and a variable into its firmware',
     command: `virtctl console ${VM_NAME}    # then: nvset ${SECRET}, efiset ${VARIABLE}, probe me`,
     async run({ guest }) {
-      const report = await guest.sees([`nvset ${SECRET}`, `efiset ${VARIABLE}`]);
-      return { report, decided: { 'TPM secret': SECRET, 'EFI variable': VARIABLE } };
+      const report = await guest.probe([`nvset ${SECRET}`, `efiset ${VARIABLE}`]);
+      return { report, requested: { 'TPM secret': SECRET, 'EFI variable': VARIABLE } };
     },
   },
   {
     title: 'Restart the VM',
     command: `virtctl restart ${VM_NAME}`,
     async run(scene) {
-      return { report: await restarted(scene), decided: NEW_BOOT };
+      return { report: await restartVm(scene), requested: NEW_BOOT };
     },
   },
   {
@@ -101,8 +101,8 @@ export const stepsWith = (machines: TourMachines, edits: TourEdits): readonly St
         disk: { name: PLUGGED, serial: PLUGGED, disk: { bus: 'scsi' } },
         volumeSource,
       });
-      await untilDisk({ api, guest }, true);
-      return { report: await guest.sees(), decided: { [`disk ${PLUGGED}`]: ANOTHER } };
+      await waitForDisk({ api, guest }, true);
+      return { report: await guest.probe(), requested: { [`disk ${PLUGGED}`]: ANY_OTHER } };
     },
   },
   {
@@ -110,8 +110,8 @@ export const stepsWith = (machines: TourMachines, edits: TourEdits): readonly St
     command: `virtctl removevolume ${VM_NAME} --volume-name=${PLUGGED}`,
     async run({ api, guest }) {
       await api.verb(VM_NAME, 'removevolume', { name: PLUGGED });
-      await untilDisk({ api, guest }, false);
-      return { report: await guest.sees(), decided: { [`disk ${PLUGGED}`]: GONE } };
+      await waitForDisk({ api, guest }, false);
+      return { report: await guest.probe(), requested: { [`disk ${PLUGGED}`]: ABSENT } };
     },
   },
   {
@@ -123,17 +123,17 @@ export const stepsWith = (machines: TourMachines, edits: TourEdits): readonly St
         metadata: { name: MIGRATION },
         spec: { vmiName: VM_NAME },
       });
-      await api.until(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, MIGRATION, 'the migration', (migration) => {
+      await api.waitUntil(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, MIGRATION, 'the migration', (migration) => {
         const { phase, migrationState } = migration?.status ?? {};
         if (phase === 'Failed') throw new TourError(`the migration failed: ${migrationState?.failureReason ?? ''}`);
         return phase === 'Succeeded';
       });
-      const elsewhere = (node: string | undefined) => node !== undefined && node !== from;
-      await api.until(VIRTUAL_MACHINE_INSTANCES, VM_NAME, 'the guest to run on the other node', (vmi) =>
-        elsewhere(vmi?.status?.nodeName),
+      const isOtherNode = (node: string | undefined) => node !== undefined && node !== from;
+      await api.waitUntil(VIRTUAL_MACHINE_INSTANCES, VM_NAME, 'the guest to run on the other node', (vmi) =>
+        isOtherNode(vmi?.status?.nodeName),
       );
       const to = (await api.find(VIRTUAL_MACHINE_INSTANCES, VM_NAME))?.status?.nodeName ?? '';
-      return { report: await guest.sees(), said: [`migrated from ${from} to ${to} without a reboot`] };
+      return { report: await guest.probe(), notes: [`migrated from ${from} to ${to} without a reboot`] };
     },
   },
   {
@@ -142,27 +142,27 @@ export const stepsWith = (machines: TourMachines, edits: TourEdits): readonly St
     async run({ api, guest, before }) {
       const source = { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: VM_NAME };
       await api.create(VIRTUAL_MACHINE_SNAPSHOTS, { metadata: { name: SNAPSHOT }, spec: { source } });
-      await api.until(
+      await api.waitUntil(
         VIRTUAL_MACHINE_SNAPSHOTS,
         SNAPSHOT,
         'the snapshot',
         (snapshot) => snapshot?.status?.readyToUse === true,
       );
-      const { facts } = await guest.sees(['nvset forgotten']);
+      const { facts } = await guest.probe(['nvset forgotten']);
       if (!facts['tpm.nv']?.startsWith('forgotten')) throw new TourError('the guest could not change its secret');
       await api.verb(VM_NAME, 'stop');
-      await api.until(VIRTUAL_MACHINE_INSTANCES, VM_NAME, 'the guest to stop', (vmi) => vmi === undefined);
+      await api.waitUntil(VIRTUAL_MACHINE_INSTANCES, VM_NAME, 'the guest to stop', (vmi) => vmi === undefined);
       const spec = { target: source, virtualMachineSnapshotName: SNAPSHOT };
       await api.create(VIRTUAL_MACHINE_RESTORES, { metadata: { name: RESTORE }, spec });
-      await api.until(
+      await api.waitUntil(
         VIRTUAL_MACHINE_RESTORES,
         RESTORE,
         'the restore',
         (restore) => restore?.status?.complete === true,
       );
       await api.verb(VM_NAME, 'start');
-      const report = await guest.boots(before?.facts['bootid']);
-      return { report, decided: NEW_BOOT, said: ['before the restore, the secret was "forgotten"'] };
+      const report = await guest.waitForBoot(before?.facts['bootid']);
+      return { report, requested: NEW_BOOT, notes: ['before the restore, the secret was "forgotten"'] };
     },
   },
   {
@@ -172,8 +172,8 @@ export const stepsWith = (machines: TourMachines, edits: TourEdits): readonly St
       await scene.api.patch(VIRTUAL_MACHINES, VM_NAME, templatePatch(editedDomain(edits)));
       const { uuid, serial, macAddress } = edits;
       const pci = scene.before?.nics[0]?.pci ?? '';
-      const decided = { 'firmware uuid': uuid, serial, 'interface eth0': `${macAddress} at ${pci}` };
-      return { report: await restarted(scene), decided: { ...NEW_BOOT, ...decided } };
+      const requested = { 'firmware uuid': uuid, serial, 'interface eth0': `${macAddress} at ${pci}` };
+      return { report: await restartVm(scene), requested: { ...NEW_BOOT, ...requested } };
     },
   },
   {
@@ -182,8 +182,8 @@ export const stepsWith = (machines: TourMachines, edits: TourEdits): readonly St
     async run({ api, guest, before }) {
       await runCommand(api, updateMachineTypes, transitionWords(machines));
       await removeTransitionJobs(api);
-      const report = await guest.boots(before?.facts['bootid']);
-      return { report, decided: { ...NEW_BOOT, 'machine type': machines.other } };
+      const report = await guest.waitForBoot(before?.facts['bootid']);
+      return { report, requested: { ...NEW_BOOT, 'machine type': machines.other } };
     },
   },
   {
@@ -191,8 +191,8 @@ export const stepsWith = (machines: TourMachines, edits: TourEdits): readonly St
     command: `virtctl protect ${VM_NAME}; kubectl delete vm ${VM_NAME}`,
     async run({ api, guest }) {
       await api.patch(VIRTUAL_MACHINES, VM_NAME, { metadata: { labels: { [PROTECTION_LABEL]: 'true' } } });
-      const said = await mustBeRefused('the delete', () => api.remove(VIRTUAL_MACHINES, VM_NAME));
-      return { report: await guest.sees(), said };
+      const notes = await expectRefusal('the delete', () => api.remove(VIRTUAL_MACHINES, VM_NAME));
+      return { report: await guest.probe(), notes };
     },
   },
   {
@@ -200,8 +200,8 @@ export const stepsWith = (machines: TourMachines, edits: TourEdits): readonly St
     command: `kubectl patch vm ${VM_NAME} --type=merge -p '{"spec":{"template":{"spec":{"domain":{"firmware":{"uuid":null}}}}}}'`,
     async run({ api, guest }) {
       const body = templatePatch({ firmware: { uuid: null } });
-      const said = await mustBeRefused('removing the uuid', () => api.patch(VIRTUAL_MACHINES, VM_NAME, body));
-      return { report: await guest.sees(), said };
+      const notes = await expectRefusal('removing the uuid', () => api.patch(VIRTUAL_MACHINES, VM_NAME, body));
+      return { report: await guest.probe(), notes };
     },
   },
   {
@@ -209,7 +209,7 @@ export const stepsWith = (machines: TourMachines, edits: TourEdits): readonly St
     command: `virtctl identity history ${VM_NAME}`,
     async run({ api, guest }) {
       const { history, problem } = await readHistory(api, changesOfTour(machines, edits));
-      return { report: await guest.sees(), said: historyTable(history).split('\n'), problem };
+      return { report: await guest.probe(), notes: historyTable(history).split('\n'), problem };
     },
   },
   {
@@ -219,10 +219,10 @@ export const stepsWith = (machines: TourMachines, edits: TourEdits): readonly St
       const { api, guest, before } = scene;
       await moveThroughOva(api);
       await api.verb(VM_NAME, 'start');
-      const report = await guest.boots(before?.facts['bootid']);
+      const report = await guest.waitForBoot(before?.facts['bootid']);
       const { history, problem } = await readHistory(api, changesOfImport(machines, edits));
-      const said = ['the history of the imported VM begins with the import:', ...historyTable(history).split('\n')];
-      return { report, decided: NEW_BOOT, said, problem };
+      const notes = ['the history of the imported VM begins with the import:', ...historyTable(history).split('\n')];
+      return { report, requested: NEW_BOOT, notes, problem };
     },
   },
 ];
@@ -243,13 +243,18 @@ async function moveThroughOva(api: TourApi): Promise<void> {
     const file = join(dir, `${VM_NAME}.ova`);
     await api.patch(VIRTUAL_MACHINES, VM_NAME, { metadata: { labels: { [PROTECTION_LABEL]: null } } });
     await api.verb(VM_NAME, 'stop');
-    await api.until(VIRTUAL_MACHINE_INSTANCES, VM_NAME, 'the guest to stop', (vmi) => vmi === undefined);
+    await api.waitUntil(VIRTUAL_MACHINE_INSTANCES, VM_NAME, 'the guest to stop', (vmi) => vmi === undefined);
     await runCommand(api, exportOvf, [VM_NAME, '--ova', file]);
     await api.remove(VIRTUAL_MACHINES, VM_NAME);
-    await api.until(VIRTUAL_MACHINES, VM_NAME, 'the VM to be deleted', (vm) => vm === undefined);
+    await api.waitUntil(VIRTUAL_MACHINES, VM_NAME, 'the VM to be deleted', (vm) => vm === undefined);
     for (const name of VM_DISK_CLAIMS) {
       await api.remove(PERSISTENT_VOLUME_CLAIMS, name);
-      await api.until(PERSISTENT_VOLUME_CLAIMS, name, `claim ${name} to be deleted`, (found) => found === undefined);
+      await api.waitUntil(
+        PERSISTENT_VOLUME_CLAIMS,
+        name,
+        `claim ${name} to be deleted`,
+        (found) => found === undefined,
+      );
     }
     await runCommand(api, importOvf, [file]);
     // The kernel of the built-in guest belongs to the node, so it is not in the file.
@@ -259,20 +264,20 @@ async function moveThroughOva(api: TourApi): Promise<void> {
   }
 }
 
-async function restarted({ api, guest, before }: Scene): Promise<GuestReport> {
+async function restartVm({ api, guest, before }: Scene): Promise<GuestReport> {
   await api.verb(VM_NAME, 'restart');
-  return await guest.boots(before?.facts['bootid']);
+  return await guest.waitForBoot(before?.facts['bootid']);
 }
 
-async function mustBeRefused(what: string, attempt: () => Promise<unknown>): Promise<string[]> {
-  const said = await refusalOf(attempt);
-  if (said === undefined) throw new TourError(`${what} was not refused`);
-  return [`refused: ${said}`];
+async function expectRefusal(what: string, attempt: () => Promise<unknown>): Promise<string[]> {
+  const message = await captureRefusal(attempt);
+  if (message === undefined) throw new TourError(`${what} was not refused`);
+  return [`refused: ${message}`];
 }
 
-/** In the guest itself: that the API has it says nothing yet. */
-async function untilDisk({ api, guest }: Omit<Scene, 'before'>, there: boolean): Promise<void> {
+/** Waits until the guest itself sees, or no longer sees, the disk. The state in the API is not sufficient. */
+async function waitForDisk({ api, guest }: Omit<Scene, 'before'>, isPresent: boolean): Promise<void> {
   const has = (report: GuestReport) => report.disks.some(({ serial }) => serial === PLUGGED);
-  const what = there ? 'the disk to appear in the guest' : 'the disk to disappear from the guest';
-  await waitFor(api, what, async () => (has(await guest.sees()) === there ? true : undefined));
+  const what = isPresent ? 'the disk to appear in the guest' : 'the disk to disappear from the guest';
+  await waitFor(api, what, async () => (has(await guest.probe()) === isPresent ? true : undefined));
 }

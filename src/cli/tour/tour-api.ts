@@ -1,6 +1,6 @@
 /** API requests of the tour in its own namespace, and waiting for conditions. */
 import type { ApiConnection } from '#cli/api-connection.ts';
-import { keepWaiting } from '#cli/keep-waiting.ts';
+import { sleepAlive } from '#cli/sleep-alive.ts';
 import { TourError } from '#cli/tour/tour-error.ts';
 import { verbPath } from '#cli/verb-path.ts';
 import { collectionPath, objectPath } from '#client/resource-path.ts';
@@ -9,8 +9,8 @@ import type { KubeList, KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 
 const POLL_MS = 300;
-/** OVMF takes a quarter of a minute under emulation on a quiet machine, and this may be a busy one. */
-const PATIENCE_MS = 300_000;
+/** Long, because OVMF takes 15 s under emulation even on an idle machine. */
+const TIMEOUT_MS = 300_000;
 
 export interface TourApiOptions {
   readonly connection: ApiConnection;
@@ -25,7 +25,7 @@ export class TourApi {
   readonly namespace: string;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Is told what is waited for. */
+  /** Called with what the tour waits for. */
   readonly onWait: (what: string) => void;
 
   constructor(options: TourApiOptions) {
@@ -71,12 +71,12 @@ export class TourApi {
     if (found !== undefined) await this.connection.remove(this.#path(type, name), found.metadata.uid);
   }
 
-  /** A verb of a VM, as virtctl calls it. */
+  /** Calls a verb of a VM like virtctl. */
   async verb(name: string, verb: string, body: object = {}): Promise<void> {
     await this.connection.put(verbPath('virtualmachines', this.namespace, name, verb), body);
   }
 
-  async until<T extends KubeObject>(
+  async waitUntil<T extends KubeObject>(
     type: ResourceType<T>,
     name: string,
     what: string,
@@ -90,26 +90,26 @@ export class TourApi {
   }
 }
 
-/** What it tells when it tells something. */
+/** Polls until the result is not undefined, and returns it. Throws TourError after the timeout. */
 export async function waitFor<T>(
   { clock, signal, onWait }: Pick<TourApi, 'clock' | 'signal' | 'onWait'>,
   what: string,
-  look: () => Promise<T | undefined>,
-  { timeoutMs = PATIENCE_MS }: { timeoutMs?: number } = {},
+  poll: () => Promise<T | undefined>,
+  { timeoutMs = TIMEOUT_MS }: { timeoutMs?: number } = {},
 ): Promise<T> {
   const until = clock.elapsed() + timeoutMs;
   onWait(what);
   for (;;) {
     signal.throwIfAborted();
-    const found = await look();
+    const found = await poll();
     if (found !== undefined) return found;
     if (clock.elapsed() > until) throw new TourError(`timed out after ${timeoutMs / 1000} s waiting for ${what}`);
-    await keepWaiting(clock, POLL_MS);
+    await sleepAlive(clock, POLL_MS);
   }
 }
 
-/** What the API said when it refused; undefined where it did not. */
-export async function refusalOf(attempt: () => Promise<unknown>): Promise<string | undefined> {
+/** Returns the message of the refusal, or undefined if the attempt succeeded. */
+export async function captureRefusal(attempt: () => Promise<unknown>): Promise<string | undefined> {
   try {
     await attempt();
     return undefined;

@@ -22,7 +22,7 @@ export async function runCommand(api: TourApi, command: Command, words: readonly
     terminal: { stdin: new PassThrough(), stdout, stderr },
     clock,
     programs: { self: [], platform: process.platform, find: async () => undefined, run: async () => 1 },
-    sameAccess: [],
+    accessArguments: [],
     user: undefined,
     untilInterrupted: () => new Promise(() => {}),
   };

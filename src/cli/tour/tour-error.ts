@@ -1,4 +1,4 @@
-/** The tour cannot go on; the message says what it waited for or was refused. */
+/** The tour cannot continue. The message states what it waited for or what was refused. */
 export class TourError extends Error {
   override name = 'TourError';
 }

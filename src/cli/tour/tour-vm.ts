@@ -1,6 +1,6 @@
 /**
- * The machine of the tour: EFI and TPM whose content is kept, a disk, an interface; and its disk that comes and goes.
- * examples/tour-vm.yaml is the same for those who walk by hand; a test holds them together.
+ * The VM of the tour, with persistent EFI and TPM, a disk and an interface, and the claim of the disk that is hot-plugged.
+ * A test ensures that examples/tour-vm.yaml contains the same VM, for users who run the steps manually.
  */
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { derivedMac } from '#api/derived-mac.ts';
@@ -46,7 +46,7 @@ export const tourVm = (machineType: string): Pick<VirtualMachine, 'metadata' | '
     runStrategy: 'Always',
     template: {
       spec: {
-        // Who leaves while it boots does not want to wait for a firmware that hears no power button.
+        // Short, because firmware that still boots ignores the power button, and the user would wait for it at Ctrl-C.
         terminationGracePeriodSeconds: 10,
         domain: {
           machine: { type: machineType },
@@ -68,7 +68,7 @@ export const tourVm = (machineType: string): Pick<VirtualMachine, 'metadata' | '
   },
 });
 
-export function claim(name: string): Pick<PersistentVolumeClaim, 'metadata' | 'spec'> {
+export function tourClaim(name: string): Pick<PersistentVolumeClaim, 'metadata' | 'spec'> {
   return {
     metadata: { name },
     spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '16Mi' } } },

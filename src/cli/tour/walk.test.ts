@@ -1,14 +1,14 @@
-/** The verdict of the tour can fail: what moved, what was lost, what did not become as it was requested. */
+/** Tests that the verdict of the tour detects moved and lost devices, and changes that are missing or wrong. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { parseAllDocuments } from 'yaml';
-import { ANOTHER, type Decided } from '#cli/tour/comparison.ts';
+import { ANY_OTHER, type RequestedChanges } from '#cli/tour/comparison.ts';
 import { TourDisplay } from '#cli/tour/display.ts';
 import type { GuestReport } from '#cli/tour/guest-report.ts';
-import { walk } from '#cli/tour/run-tour.ts';
-import { stepsWith, type Scene, type Step } from '#cli/tour/steps.ts';
-import { claim, DISK_CLAIM, newEdits, PLUGGED, RESTORE, SNAPSHOT, tourVm, VM_NAME } from '#cli/tour/tour-vm.ts';
+import { runSteps } from '#cli/tour/run-tour.ts';
+import { buildSteps, type Scene, type TourStep } from '#cli/tour/steps.ts';
+import { tourClaim, DISK_CLAIM, newEdits, PLUGGED, RESTORE, SNAPSHOT, tourVm, VM_NAME } from '#cli/tour/tour-vm.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 
 const FIRST: GuestReport = {
@@ -28,55 +28,55 @@ const FIRST: GuestReport = {
 
 const facts = (more: Record<string, string>): GuestReport => ({ ...FIRST, facts: { ...FIRST.facts, ...more } });
 const rebooted = facts({ bootid: 'b-2' });
-const NEW_BOOT: Decided = { 'boot id': ANOTHER };
+const NEW_BOOT: RequestedChanges = { 'boot id': ANY_OTHER };
 
-function station(title: string, report: GuestReport, decided: Decided = {}): Step {
-  return { title, command: 'true', run: async () => ({ report, decided }) };
+function aStep(title: string, report: GuestReport, requested: RequestedChanges = {}): TourStep {
+  return { title, command: 'true', run: async () => ({ report, requested }) };
 }
 
-async function verdictOf(second: Step): Promise<{ same: boolean; text: string }> {
+async function verdictOf(second: TourStep): Promise<{ same: boolean; text: string }> {
   let text = '';
   const clock = new FakeClock();
   const display = new TourDisplay({ write: (more) => void (text += more) }, clock);
   const scene = {} as Omit<Scene, 'before'>;
-  const same = await walk([station('Create it', FIRST), second], scene, { display, clock });
+  const same = await runSteps([aStep('Create it', FIRST), second], scene, { display, clock });
   return { same, text };
 }
 
 const movedDisk = { ...rebooted, disks: [{ ...FIRST.disks[0]!, pci: '0000:03:00.0' }] };
 const otherMac = { ...rebooted, nics: [{ ...FIRST.nics[0]!, mac: '02:00:00:00:00:02' }] };
 
-const cases: Record<string, { step: Step; wrong?: string }> = {
-  'nothing but a new boot': { step: station('Restart the VM', rebooted, NEW_BOOT) },
+const cases: Record<string, { step: TourStep; wrong?: string }> = {
+  'nothing but a new boot': { step: aStep('Restart the VM', rebooted, NEW_BOOT) },
   'a disk that moved': {
-    step: station('Restart the VM', movedDisk, NEW_BOOT),
+    step: aStep('Restart the VM', movedDisk, NEW_BOOT),
     wrong: 'disk data was "at 0000:02:00.0" and is "at 0000:03:00.0"',
   },
-  'another MAC': { step: station('Restart the VM', otherMac, NEW_BOOT), wrong: 'interface eth0 was' },
+  'another MAC': { step: aStep('Restart the VM', otherMac, NEW_BOOT), wrong: 'interface eth0 was' },
   'another uuid': {
-    step: station('Restart the VM', facts({ uuid: 'u-2', bootid: 'b-2' }), NEW_BOOT),
+    step: aStep('Restart the VM', facts({ uuid: 'u-2', bootid: 'b-2' }), NEW_BOOT),
     wrong: 'firmware uuid was "u-1" and is "u-2"',
   },
-  'a secret that is gone': {
-    step: station('Restart the VM', facts({ 'tpm.nv': 'none(rc=0000028b)', bootid: 'b-2' }), NEW_BOOT),
+  'a lost secret': {
+    step: aStep('Restart the VM', facts({ 'tpm.nv': 'none(rc=0000028b)', bootid: 'b-2' }), NEW_BOOT),
     wrong: 'TPM secret was "secret" and is "none"',
   },
-  'a disk that went by itself': {
-    step: station('Restart the VM', { ...rebooted, disks: [] }, NEW_BOOT),
+  'a disk that disappeared': {
+    step: aStep('Restart the VM', { ...rebooted, disks: [] }, NEW_BOOT),
     wrong: 'disk data was "at 0000:02:00.0" and is "-"',
   },
-  'a boot that nobody asked for': { step: station('Move it', rebooted), wrong: 'boot id was "b-1" and is "b-2"' },
-  'a restart that was none': {
-    step: station('Restart the VM', FIRST, NEW_BOOT),
+  'a boot that was not requested': { step: aStep('Move it', rebooted), wrong: 'boot id was "b-1" and is "b-2"' },
+  'a restart that did not happen': {
+    step: aStep('Restart the VM', FIRST, NEW_BOOT),
     wrong: 'boot id was "b-1" and is "b-1"',
   },
-  'a machine type that did not come': {
-    step: station('Change it', FIRST, { 'machine type': 'pc-q35-7.2' }),
+  'a machine type that did not change': {
+    step: aStep('Change it', FIRST, { 'machine type': 'pc-q35-7.2' }),
     wrong: 'machine type was "pc-q35-6.2" and is "pc-q35-6.2"',
   },
   'a step that fails although the guest is as it was': {
     step: {
-      ...station('Read the history', FIRST),
+      ...aStep('Read the history', FIRST),
       run: async () => ({ report: FIRST, problem: 'an entry is missing' }),
     },
     wrong: 'an entry is missing',
@@ -94,22 +94,22 @@ for (const [title, { step, wrong }] of Object.entries(cases)) {
   });
 }
 
-test('a refusal that does not come ends the tour', async () => {
+test('the tour fails if a request is not refused', async () => {
   const api = { patch: async () => {}, remove: async () => {} };
   const scene = { api, guest: {}, before: FIRST } as unknown as Scene;
-  const steps = stepsWith({ first: 'pc-q35-6.2', other: 'pc-q35-7.2' }, newEdits());
+  const steps = buildSteps({ first: 'pc-q35-6.2', other: 'pc-q35-7.2' }, newEdits());
   for (const title of ['Protect the VM and try to delete it', 'Try to remove the firmware uuid']) {
     const step = steps.find((one) => one.title === title);
     await assert.rejects(async () => step!.run(scene), /was not refused/);
   }
 });
 
-test('the examples are what the tour makes', () => {
+test('the examples match the objects of the tour', () => {
   const read = (name: string) =>
     parseAllDocuments(readFileSync(new URL(`../../../examples/${name}`, import.meta.url), 'utf8')).map(
       (document) => document.toJS() as { metadata: object; spec: Record<string, unknown> },
     );
-  const wanted = [claim(DISK_CLAIM), claim(PLUGGED), tourVm('pc-q35-6.2')];
+  const wanted = [tourClaim(DISK_CLAIM), tourClaim(PLUGGED), tourVm('pc-q35-6.2')];
   assert.deepEqual(
     read('tour-vm.yaml').map(({ metadata, spec }) => ({ metadata, spec })),
     wanted,

@@ -49,10 +49,10 @@ async function walk(
   if (dir === undefined) return true;
   for await (const entry of dir) {
     const path = below === '' ? entry.name : `${below}/${entry.name}`;
-    const goesOn = entry.isDirectory()
+    const isContinued = entry.isDirectory()
       ? await walk(root, path, depth + 1, visit)
       : !entry.isFile() || (await visit(path));
-    if (!goesOn) return false;
+    if (!isContinued) return false;
   }
   return true;
 }

@@ -17,7 +17,7 @@ function source(more: Partial<BundleSource> = {}): BundleSource {
 }
 const names = async (from: BundleSource) => (await gatherBundle(from, [])).map(({ name }) => name);
 
-test('keys, the store and definitions are told by name only', async () => {
+test('lists keys, the store and definitions by name only', async () => {
   const files = await gatherBundle(source(), []);
   assert.deepEqual(
     files.map(({ name }) => name),
@@ -26,7 +26,7 @@ test('keys, the store and definitions are told by name only', async () => {
   assert.ok(!files.some(({ text }) => /tail of (?!nodes\/node-1\/domains\/d-1\/qemu\.log|audit)/.test(text)));
 });
 
-test('every kind that tells something, and neither Secrets nor ConfigMaps', async () => {
+test('includes all listed kinds, but neither Secrets nor ConfigMaps', async () => {
   const asked: string[] = [];
   const get = async (path: string) => ({ asked: asked.push(path) });
   await gatherBundle(source({ api: { get, text: async () => '' } }), []);
@@ -35,7 +35,7 @@ test('every kind that tells something, and neither Secrets nor ConfigMaps', asyn
   assert.ok(asked.every((path) => path.endsWith(`?limit=${LIMITS.objects}`)));
 });
 
-test('what cannot be read does not end it', async () => {
+test('continues if something cannot be read', async () => {
   const fail = async () => {
     throw new Error('away');
   };
@@ -43,7 +43,7 @@ test('what cannot be read does not end it', async () => {
   assert.equal(files.find(({ name }) => name === 'objects/pods.json')?.text, 'Cannot read it: away\n');
 });
 
-test('it is bounded, and says what had to go', async () => {
+test('limits the size, and lists omitted files', async () => {
   const large = async () => 'x'.repeat(LIMITS.fileBytes * 2);
   const files = await gatherBundle(
     source({ api: { get: async () => 'y'.repeat(LIMITS.fileBytes * 2), text: large } }),

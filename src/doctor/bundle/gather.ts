@@ -1,6 +1,7 @@
 /**
- * The content of a support bundle: doctor's findings, logs of guests with the command lines of QEMU, the end of the audit log,
- * sizes of files, and objects of a plane that runs. Every file is bounded and scrubbed; files that cannot be read contain the error.
+ * Gathers the content of a support bundle: the findings of doctor, logs of guests with the command lines of QEMU, the end
+ * of the audit log, sizes of files, and the objects of a running plane. The size of every file is limited, and confidential
+ * data is removed. A file that cannot be read contains the error instead.
  *
  *   doctor.txt  about.json  files.txt  guests/<node>/<id>/{qemu,swtpm}.log  audit.log  objects/<kind>.json  metrics.txt
  */
@@ -60,50 +61,50 @@ export async function gatherBundle(source: BundleSource, findings: readonly Bund
   const files = [
     ...findings,
     { name: 'files.txt', text: found.map(({ path, size }) => `${String(size).padStart(14)}  ${path}\n`).join('') },
-    ...(await guestLogs(
+    ...(await gatherGuestLogs(
       source,
       found.map(({ path }) => path),
     )),
-    { name: 'audit.log', text: await read(() => source.ends('audit/audit.log', 0, LIMITS.auditBytes)) },
-    ...(await objects(source.api)),
+    { name: 'audit.log', text: await readOrError(() => source.ends('audit/audit.log', 0, LIMITS.auditBytes)) },
+    ...(await gatherObjects(source.api)),
   ];
-  return bounded(files);
+  return applyLimits(files);
 }
 
-async function guestLogs(source: BundleSource, paths: readonly string[]): Promise<BundleFile[]> {
+async function gatherGuestLogs(source: BundleSource, paths: readonly string[]): Promise<BundleFile[]> {
   const logs = paths.filter((path) => GUEST_LOG.test(path)).slice(0, 2 * LIMITS.guests);
   return await Promise.all(
     logs.map(async (path) => ({
       name: path.replace(GUEST_LOG, 'guests/$1/$2/$3'),
       // The log begins with the command line.
-      text: await read(() => source.ends(path, LIMITS.logBytes, LIMITS.logBytes)),
+      text: await readOrError(() => source.ends(path, LIMITS.logBytes, LIMITS.logBytes)),
     })),
   );
 }
 
-async function objects(api: BundleSource['api']): Promise<BundleFile[]> {
+async function gatherObjects(api: BundleSource['api']): Promise<BundleFile[]> {
   if (api === undefined) return [{ name: 'objects/README', text: 'No plane was running in this data directory.\n' }];
   const files: BundleFile[] = [];
   for (const [kind, path] of Object.entries(KINDS)) {
-    const text = await read(async () =>
+    const text = await readOrError(async () =>
       JSON.stringify(scrubObject(await api.get(`${path}?limit=${LIMITS.objects}`)), undefined, 1),
     );
     files.push({ name: `objects/${kind}.json`, text });
   }
-  files.push({ name: 'metrics.txt', text: await read(() => api.text('/metrics')) });
+  files.push({ name: 'metrics.txt', text: await readOrError(() => api.text('/metrics')) });
   return files;
 }
 
-async function read(look: () => Promise<string>): Promise<string> {
+async function readOrError(read: () => Promise<string>): Promise<string> {
   try {
-    return await look();
+    return await read();
   } catch (error) {
     return `Cannot read it: ${error instanceof Error ? error.message : String(error)}\n`;
   }
 }
 
 /** Applies the size limits per file and in total; lists omitted files in left-out.txt. */
-function bounded(files: readonly BundleFile[]): BundleFile[] {
+function applyLimits(files: readonly BundleFile[]): BundleFile[] {
   const kept: BundleFile[] = [];
   const left: string[] = [];
   let total = 0;

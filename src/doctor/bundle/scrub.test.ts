@@ -14,7 +14,7 @@ const objects: Record<string, { given: unknown; want: unknown }> = {
     given: { volumes: [{ name: 'seed', cloudInitNoCloud: { userData: 'password: x', networkDataBase64: 'eA==' } }] },
     want: { volumes: [{ name: 'seed', cloudInitNoCloud: { userData: REMOVED, networkDataBase64: REMOVED } }] },
   },
-  'what a kernel is told': { given: { kernelArgs: 'quiet pw=x' }, want: { kernelArgs: REMOVED } },
+  'kernel arguments': { given: { kernelArgs: 'quiet pw=x' }, want: { kernelArgs: REMOVED } },
   'values of variables': {
     given: {
       env: [
@@ -29,7 +29,7 @@ const objects: Record<string, { given: unknown; want: unknown }> = {
       ],
     },
   },
-  'what was applied last': {
+  'the last applied configuration': {
     given: {
       metadata: {
         name: 'a',
@@ -40,7 +40,7 @@ const objects: Record<string, { given: unknown; want: unknown }> = {
     want: { metadata: { name: 'a', annotations: { b: 'c' } } },
   },
   'a token in an odd place': { given: { message: `got ${TOKEN}` }, want: { message: `got ${REMOVED}` } },
-  'what is no secret': {
+  'nothing that is not confidential': {
     given: {
       name: 'db',
       spec: { secretName: 'ref', memory: '128Mi', claimName: 'data-1', n: 3, on: true, none: null },
@@ -65,7 +65,7 @@ for (const [title, { given, want }] of Object.entries(texts)) {
   test(`scrubs the text of ${title}`, () => assert.equal(scrubText(given), want));
 }
 
-test('what is nested without end comes to an end', () => {
+test('stops at the maximum depth', () => {
   const loop: Record<string, unknown> = {};
   loop['loop'] = loop;
   assert.match(JSON.stringify(scrubObject(loop)), /\(removed\)/);

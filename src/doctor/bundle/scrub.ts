@@ -24,8 +24,8 @@ export function scrubObject(value: unknown, depth = 0): unknown {
     Object.entries(value)
       .filter(([name]) => !NOISE.has(name))
       .map(([name, item]: [string, unknown]) => {
-        const goes = (SECRET_FIELDS.test(name) && item !== null) || (isVariable && name === 'value');
-        return [name, goes ? REMOVED : scrubObject(item, depth + 1)];
+        const isSecret = (SECRET_FIELDS.test(name) && item !== null) || (isVariable && name === 'value');
+        return [name, isSecret ? REMOVED : scrubObject(item, depth + 1)];
       }),
   );
 }

@@ -10,7 +10,7 @@ import type { Resource } from '#engine/registry/resource.ts';
 import type { UserInfo } from '#engine/request.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
-export type Operation = 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
+export type AdmissionOperation = 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
 
 export interface GroupVersionKind {
   readonly group: string;
@@ -27,7 +27,7 @@ export interface AdmissionNotes {
 }
 
 export interface AdmissionAttributes {
-  readonly operation: Operation;
+  readonly operation: AdmissionOperation;
   readonly resource: Resource;
   /** Kind of `object`: the resource's own, or that of the subresource (Scale, Eviction, TokenRequest). */
   readonly kind: GroupVersionKind;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { AdmissionAttributes, Operation } from '#engine/admission/admission.ts';
+import type { AdmissionAttributes, AdmissionOperation } from '#engine/admission/admission.ts';
 import { customKindLifecycle } from '#engine/admission/custom-kind-lifecycle.ts';
 import { CRD_COLLECTION } from '#engine/registry/crd/definition.ts';
 import { gadgetCrd, installGadgets } from '#test/support/gadgets.ts';
@@ -18,7 +18,7 @@ after(() => api.stop());
 const NAME = 'gadgets.golden.local';
 
 /** Rewrites the definition and runs the guard while that write is in flight. */
-async function guardDuringChange(operation: Operation, change: (crd: Loose) => void): Promise<void> {
+async function guardDuringChange(operation: AdmissionOperation, change: (crd: Loose) => void): Promise<void> {
   const { store, core } = api;
   const { resource } = core.registry.find('golden.local', 'v1', 'gadgets')!;
   const known = store.get(CRD_COLLECTION, NAME)!;

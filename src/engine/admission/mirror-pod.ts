@@ -4,7 +4,7 @@
  */
 import { MIRROR } from '#engine/admission/service-account.ts';
 import { refersToSecrets } from '#engine/auth/service-accounts/pod-secrets.ts';
-import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import { isRecord, type KubeObject, type OwnerReference } from '#kube/meta.ts';
 
@@ -16,7 +16,7 @@ export function findMirrorPodError(pod: KubeObject, nodeName: string, nodeUid: (
   if (!Object.hasOwn(pod.metadata.annotations ?? {}, MIRROR)) {
     return `pod does not have ${JSON.stringify(MIRROR)} annotation, ${node} can only create mirror pods`;
   }
-  const spec = (isRecord(pod['spec']) ? pod['spec'] : {}) as PodSpec;
+  const spec = (isRecord(pod['spec']) ? pod['spec'] : {}) as EnginePodSpec;
   if (spec.nodeName !== nodeName) return `${node} can only create pods with spec.nodeName set to itself`;
   const owners = records(pod.metadata.ownerReferences);
   return findOwnerError(owners, nodeName, nodeUid) ?? findReferenceError(spec, node);
@@ -41,7 +41,7 @@ function findOwnerError(
   return owner.uid === uid ? undefined : `node ${nodeName} UID mismatch: expected ${owner.uid} got ${uid}`;
 }
 
-function findReferenceError(spec: PodSpec, node: string): string | undefined {
+function findReferenceError(spec: EnginePodSpec, node: string): string | undefined {
   const cannotReference = (what: string) => `${node} can not create pods that reference ${what}`;
   if (spec.serviceAccountName) return cannotReference('a service account');
   if (refersToSecrets(spec)) return cannotReference('secrets');
@@ -55,7 +55,7 @@ function findReferenceError(spec: PodSpec, node: string): string | undefined {
   return records(spec.resourceClaims).length > 0 ? cannotReference('resourceclaims') : undefined;
 }
 
-function refersToConfigMaps(spec: PodSpec): boolean {
+function refersToConfigMaps(spec: EnginePodSpec): boolean {
   const containers = [
     ...records(spec.initContainers),
     ...records(spec.containers),

@@ -3,8 +3,8 @@ import type { Guard } from '#engine/admission/admission.ts';
 import { isTerminating } from '#engine/admission/is-terminating.ts';
 import type { Store } from '#engine/store/store.ts';
 import { ApiError, forbidden, notFound } from '#kube/api-error.ts';
+import { NAMESPACES } from '#kube/core-kinds.ts';
 
-export const NAMESPACES = { group: '', plural: 'namespaces' };
 export const NAMESPACE_COLLECTION = 'namespaces';
 export const SYSTEM_NAMESPACES = ['default', 'kube-node-lease', 'kube-public', 'kube-system'] as const;
 const UNDELETABLE: ReadonlySet<string> = new Set(['default', 'kube-public', 'kube-system']);

@@ -1,7 +1,7 @@
 /** Tests the admission of new pods and nodes: priority, tolerations, taints. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { AdmissionAttributes, Operation } from '#engine/admission/admission.ts';
+import type { AdmissionAttributes, AdmissionOperation } from '#engine/admission/admission.ts';
 import { taintNewNodes } from '#engine/admission/node-taints.ts';
 import { tolerateLostNodes } from '#engine/admission/pod-tolerations.ts';
 import { priorityAdmission, priorityClassValidation } from '#engine/admission/priority.ts';
@@ -27,7 +27,12 @@ async function put(name: string, fields: Record<string, unknown>): Promise<void>
   await store.put({ collection, id: name, expected: 0, encode: () => encodeJson(object) });
 }
 
-function attributesOf(resource: Resource, object: KubeObject, operation: Operation = 'CREATE', subresource = '') {
+function attributesOf(
+  resource: Resource,
+  object: KubeObject,
+  operation: AdmissionOperation = 'CREATE',
+  subresource = '',
+) {
   const name = object.metadata.name ?? '';
   return { resource, object, operation, subresource, name, namespace: 'default' } as AdmissionAttributes;
 }
@@ -147,7 +152,7 @@ for (const [sentence, { has, want }] of Object.entries(tolerations)) {
 
 const TAINT = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' };
 
-const taints: Record<string, { spec?: object; operation?: Operation; want: object | undefined }> = {
+const taints: Record<string, { spec?: object; operation?: AdmissionOperation; want: object | undefined }> = {
   'a new node': { want: { taints: [TAINT] } },
   'a new node with other taints': {
     spec: { taints: [{ ...TAINT, key: 'x' }] },

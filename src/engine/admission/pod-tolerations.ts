@@ -1,6 +1,6 @@
 /** Lets pods tolerate a lost node for five minutes by default. Kubernetes' DefaultTolerationSeconds. */
 import type { MutatingStep } from '#engine/admission/admission.ts';
-import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import { isRecord } from '#kube/meta.ts';
 
@@ -11,7 +11,7 @@ const TOLERATION_SECONDS = 300;
 export const tolerateLostNodes: MutatingStep = ({ operation, resource, subresource, object }) => {
   if (operation !== 'CREATE' && operation !== 'UPDATE') return;
   if (resource.collection !== 'pods' || subresource !== '' || !isRecord(object?.['spec'])) return;
-  const spec = object['spec'] as PodSpec;
+  const spec = object['spec'] as EnginePodSpec;
   for (const key of KEYS) {
     const tolerations = records(spec.tolerations);
     const covered = tolerations.some((one) => (!one.key || one.key === key) && (!one.effect || one.effect === EFFECT));

@@ -2,7 +2,7 @@
 import type { AdmissionAttributes, MutatingStep, ValidatingStep } from '#engine/admission/admission.ts';
 import { refuse } from '#engine/admission/refuse.ts';
 import { decodeStored } from '#engine/codec.ts';
-import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import type { Store } from '#engine/store/store.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
@@ -33,7 +33,7 @@ export function priorityAdmission(store: Store): MutatingStep {
     const { operation, resource, subresource, object } = attributes;
     if (operation !== 'CREATE' || resource.collection !== 'pods' || subresource !== '') return;
     if (!isRecord(object?.['spec'])) return;
-    const spec = object['spec'] as PodSpec;
+    const spec = object['spec'] as EnginePodSpec;
     const { name, value, policy } = priorityOf(store, spec.priorityClassName ?? '', attributes);
     if (name !== undefined) spec.priorityClassName = name;
     if (spec.priority !== undefined && spec.priority !== value) {
@@ -49,7 +49,7 @@ export function priorityAdmission(store: Store): MutatingStep {
       );
     }
     spec.priority = value;
-    spec.preemptionPolicy = policy as PodSpec['preemptionPolicy'];
+    spec.preemptionPolicy = policy as EnginePodSpec['preemptionPolicy'];
   };
 }
 

@@ -8,14 +8,14 @@ import { findUncovered } from '#engine/auth/rbac/covers.ts';
 import { describeRules } from '#engine/auth/rbac/describe-rules.ts';
 import { missingRolesText } from '#engine/auth/rbac/missing-roles.ts';
 import {
-  type Binding,
-  CLUSTER_ROLE_BINDINGS,
-  CLUSTER_ROLES,
-  type ClusterRole,
-  type PolicyRule,
+  type RbacBinding,
+  RBAC_CLUSTER_ROLE_BINDINGS,
+  RBAC_CLUSTER_ROLES,
+  type RbacClusterRole,
+  type RbacRule,
   RBAC_GROUP,
-  ROLE_BINDINGS,
-  ROLES,
+  RBAC_ROLE_BINDINGS,
+  RBAC_ROLES,
   type RoleRef,
 } from '#engine/auth/rbac/policy.ts';
 import type { RbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
@@ -27,13 +27,13 @@ import { groupResource, type KubeObject } from '#kube/meta.ts';
 type Check = (authorizer: RbacAuthorizer, attributes: AdmissionAttributes, object: KubeObject) => void;
 
 const CHECKS: ReadonlyMap<string, Check> = new Map([
-  [groupResource(ROLES), checkRole],
-  [groupResource(CLUSTER_ROLES), checkRole],
-  [groupResource(ROLE_BINDINGS), checkBinding],
-  [groupResource(CLUSTER_ROLE_BINDINGS), checkBinding],
+  [groupResource(RBAC_ROLES), checkRole],
+  [groupResource(RBAC_CLUSTER_ROLES), checkRole],
+  [groupResource(RBAC_ROLE_BINDINGS), checkBinding],
+  [groupResource(RBAC_CLUSTER_ROLE_BINDINGS), checkBinding],
 ]);
 
-const EVERYTHING: readonly PolicyRule[] = [
+const EVERYTHING: readonly RbacRule[] = [
   { apiGroups: ['*'], resources: ['*'], verbs: ['*'] },
   { nonResourceURLs: ['*'], verbs: ['*'] },
 ];
@@ -57,7 +57,7 @@ function changesOwnershipOnly(object: KubeObject, old: KubeObject): boolean {
 
 function checkRole(authorizer: RbacAuthorizer, attributes: AdmissionAttributes, object: KubeObject): void {
   if (mayEscalate(authorizer, attributes)) return;
-  const role = object as ClusterRole;
+  const role = object as RbacClusterRole;
   assertHeld(authorizer, attributes, role.rules ?? []);
   // An aggregation rule collects all roles with a label, including future ones, so only a user with all permissions may
   // set it.
@@ -67,7 +67,7 @@ function checkRole(authorizer: RbacAuthorizer, attributes: AdmissionAttributes, 
   throw forbidden(attributes.resource, nameOf(object), 'must have cluster-admin privileges to use the aggregationRule');
 }
 
-function aggregates(role: ClusterRole | undefined): boolean {
+function aggregates(role: RbacClusterRole | undefined): boolean {
   return (role?.aggregationRule?.clusterRoleSelectors?.length ?? 0) > 0;
 }
 
@@ -86,11 +86,11 @@ function mayEscalate(authorizer: RbacAuthorizer, attributes: AdmissionAttributes
 }
 
 function checkBinding(authorizer: RbacAuthorizer, attributes: AdmissionAttributes, object: KubeObject): void {
-  const { roleRef } = object as Binding;
+  const { roleRef } = object as RbacBinding;
   const { namespace } = attributes;
   if (mayBind(authorizer, attributes, roleRef)) return;
   const rules = authorizer.rulesOfRole(roleRef, namespace);
-  if (rules === undefined) throw notFound(roleRef.kind === 'Role' ? ROLES : CLUSTER_ROLES, roleRef.name);
+  if (rules === undefined) throw notFound(roleRef.kind === 'Role' ? RBAC_ROLES : RBAC_CLUSTER_ROLES, roleRef.name);
   assertHeld(authorizer, attributes, rules);
 }
 
@@ -102,7 +102,7 @@ function mayBind(
   { user, namespace }: AdmissionAttributes,
   { apiGroup, kind, name }: RoleRef,
 ): boolean {
-  const { plural } = kind === 'Role' ? ROLES : CLUSTER_ROLES;
+  const { plural } = kind === 'Role' ? RBAC_ROLES : RBAC_CLUSTER_ROLES;
   const attributes = {
     verb: 'bind',
     group: apiGroup,
@@ -118,7 +118,7 @@ function mayBind(
 function assertHeld(
   authorizer: RbacAuthorizer,
   { resource, namespace, user, object }: AdmissionAttributes,
-  wanted: readonly PolicyRule[],
+  wanted: readonly RbacRule[],
 ): void {
   const { rules, missing: rolesMissing } = authorizer.heldRules(user, namespace);
   const missing = findUncovered(rules, wanted);

@@ -11,7 +11,7 @@ import {
   type ServiceAccount,
 } from '#engine/auth/service-accounts/pod-secrets.ts';
 import { decodeStored } from '#engine/codec.ts';
-import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import type { Store } from '#engine/store/store.ts';
 import type { ApiError } from '#kube/api-error.ts';
@@ -48,7 +48,7 @@ export function serviceAccountAdmission(store: Store, clock: Clock = systemClock
 
 async function admitAfterArrival(
   attributes: AdmissionAttributes,
-  spec: PodSpec,
+  spec: EnginePodSpec,
   arriving: Promise<ServiceAccount | undefined>,
 ): Promise<void> {
   const account = await arriving;
@@ -71,10 +71,10 @@ export function serviceAccountValidation(store: Store): ValidatingStep {
   };
 }
 
-function newPodSpec({ operation, resource, subresource, object }: AdmissionAttributes): PodSpec | undefined {
+function newPodSpec({ operation, resource, subresource, object }: AdmissionAttributes): EnginePodSpec | undefined {
   if (operation !== 'CREATE' || resource.collection !== 'pods' || subresource !== '') return undefined;
   const spec = object?.['spec'];
-  return isRecord(spec) ? (spec as PodSpec) : undefined;
+  return isRecord(spec) ? (spec as EnginePodSpec) : undefined;
 }
 
 /** Includes writes in flight: the pod's write comes after them, and fails with them. */
@@ -104,7 +104,7 @@ function waitForAccount(
   });
 }
 
-function admit(attributes: AdmissionAttributes, spec: PodSpec, account: ServiceAccount): void {
+function admit(attributes: AdmissionAttributes, spec: EnginePodSpec, account: ServiceAccount): void {
   if (spec.automountServiceAccountToken ?? account.automountServiceAccountToken ?? true) mountToken(spec);
   const pullSecrets = records(account.imagePullSecrets);
   if (records(spec.imagePullSecrets).length === 0 && pullSecrets.length > 0) {
@@ -113,7 +113,7 @@ function admit(attributes: AdmissionAttributes, spec: PodSpec, account: ServiceA
   checkMountable(attributes, spec, account);
 }
 
-function mountToken(spec: PodSpec): void {
+function mountToken(spec: EnginePodSpec): void {
   const present = records(spec.volumes).find(({ name }) => name?.startsWith(VOLUME_PREFIX))?.name;
   const name = present ?? generatedName(VOLUME_PREFIX);
   let mounted = false;
@@ -127,7 +127,7 @@ function mountToken(spec: PodSpec): void {
   if (mounted && present === undefined) spec.volumes = [...records(spec.volumes), tokenVolume(name)];
 }
 
-function tokenVolume(name: string): NonNullable<PodSpec['volumes']>[number] {
+function tokenVolume(name: string): NonNullable<EnginePodSpec['volumes']>[number] {
   const fieldRef = { apiVersion: 'v1', fieldPath: 'metadata.namespace' };
   return {
     name,
@@ -142,7 +142,7 @@ function tokenVolume(name: string): NonNullable<PodSpec['volumes']>[number] {
   };
 }
 
-function checkMountable(attributes: AdmissionAttributes, spec: PodSpec, account: ServiceAccount): void {
+function checkMountable(attributes: AdmissionAttributes, spec: EnginePodSpec, account: ServiceAccount): void {
   const error = findUnmountableSecret(account, spec);
   if (error !== undefined) throw refuse(attributes, error);
 }
@@ -152,7 +152,7 @@ function isMirror({ object }: AdmissionAttributes): boolean {
   return Object.hasOwn(object?.metadata.annotations ?? {}, MIRROR);
 }
 
-function checkMirror(attributes: AdmissionAttributes, spec: PodSpec): void {
+function checkMirror(attributes: AdmissionAttributes, spec: EnginePodSpec): void {
   if (spec.serviceAccountName || spec.serviceAccount) {
     throw refuse(attributes, 'a mirror pod may not reference service accounts');
   }

@@ -15,7 +15,7 @@ import {
   UpstreamSetupError,
   type UpstreamRequest,
 } from '#engine/remote/https-upstream.ts';
-import { plainText, relayResponse, relayUpgrade } from '#engine/remote/relay-response.ts';
+import { plainText, relayResponse, relayRemoteUpgrade } from '#engine/remote/relay-response.ts';
 import { resolveService, type ServicePort, type Unresolved } from '#engine/remote/service-address.ts';
 import { withUser, type ApiRequest, type ApiResponse } from '#engine/request.ts';
 import type { LocalServices } from '#engine/services.ts';
@@ -36,7 +36,7 @@ export interface RemoteServiceParts {
 }
 
 /** The address, or why it cannot be resolved. */
-export type Placement = 'local' | { readonly url: string } | { readonly unresolved: Unresolved };
+export type ServicePlacement = 'local' | { readonly url: string } | { readonly unresolved: Unresolved };
 
 export class RemoteService {
   readonly #service: ServicePort;
@@ -51,7 +51,7 @@ export class RemoteService {
   }
 
   /** Resolves the current address. */
-  place(): Placement {
+  place(): ServicePlacement {
     const { namespace, name } = this.#service;
     if (this.#parts.services.find(namespace, name)?.api !== undefined) return 'local';
     const found = resolveService(this.#parts.store, this.#service);
@@ -80,7 +80,7 @@ export class RemoteService {
     const isStream = outgoing.body !== undefined && !Buffer.isBuffer(outgoing.body);
     const dialed = found.servers.slice(0, isStream ? 1 : undefined).map((server) => ({ ...server, serverName }));
     const response = await tryInOrder(dialed, (one) => this.#upstream.open(one, outgoing));
-    if ('connection' in response) return relayUpgrade(response);
+    if ('connection' in response) return relayRemoteUpgrade(response);
     return relayResponse(response.incoming, request.method, this.#parts.clock);
   }
 

@@ -2,16 +2,16 @@
  * The record of an audited request. Holds only references while the request is answered; the line is formatted later
  * (format-event.ts). Contains nothing of any body.
  */
-import type { Decision } from '#engine/auth/authorize.ts';
+import type { AuthorizationDecision } from '#engine/auth/authorize.ts';
 import type { AuditNotes } from '#engine/audit/audit-notes.ts';
 import type { ApiRequest, ApiResponse, UserInfo } from '#engine/request.ts';
-import type { Route } from '#engine/route.ts';
+import type { ApiRoute } from '#engine/route.ts';
 import type { ApiError } from '#kube/api-error.ts';
 
 /** The information that a request collects on its way through the API. */
 export interface RequestTrail {
   /** The decision of the authorizer; undefined if the request was refused before. */
-  decision: Decision | undefined;
+  decision: AuthorizationDecision | undefined;
   notes: AuditNotes | undefined;
   /** The error that refused the request. */
   error: ApiError | undefined;
@@ -34,13 +34,13 @@ export interface AuditRecord {
   readonly isLocal: boolean;
   readonly sourceIp: string | undefined;
   readonly userAgent: string;
-  readonly route: Route;
+  readonly route: ApiRoute;
   /** The name of the object, even if it is not in the path. */
   readonly name: string;
   readonly code: number;
   /** True if the response continues: a stream, or an upgraded connection. */
   readonly isOpen: boolean;
-  readonly decision: Decision | undefined;
+  readonly decision: AuthorizationDecision | undefined;
   readonly error: ApiError | undefined;
   readonly warnings: readonly string[];
   /** Annotations of admission and token requests. */
@@ -58,7 +58,7 @@ export interface AuditedExchange {
   readonly received: ApiRequest;
   /** The request as served, possibly as an impersonated user. */
   readonly request: ApiRequest;
-  readonly route: Route;
+  readonly route: ApiRoute;
   readonly verb: string;
   readonly response: ApiResponse;
   readonly trail: RequestTrail;

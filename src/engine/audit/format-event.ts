@@ -9,7 +9,7 @@
 import type { AuditRecord } from '#engine/audit/audit-record.ts';
 import { truncate, requestUri } from '#engine/audit/request-uri.ts';
 import type { UserInfo } from '#engine/request.ts';
-import type { Route } from '#engine/route.ts';
+import type { ApiRoute } from '#engine/route.ts';
 import type { ApiError } from '#kube/api-error.ts';
 import { timestamp } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
@@ -64,7 +64,7 @@ function userText(user: UserInfo): string {
   return text;
 }
 
-function objectRef(route: Route, name: string): string {
+function objectRef(route: ApiRoute, name: string): string {
   if (route.type !== 'resource') return '';
   const { plural, namespace, group, version, subresource } = route;
   return (

@@ -2,7 +2,7 @@
 import type { AuditRecord } from '#engine/audit/audit-record.ts';
 import { isWatch } from '#engine/options.ts';
 import type { UserInfo } from '#engine/request.ts';
-import { parseRoute, verbOf } from '#engine/route.ts';
+import { parseApiRoute, verbOf } from '#engine/route.ts';
 import type { ApiError } from '#kube/api-error.ts';
 
 /** A request that was refused before it was parsed. */
@@ -23,7 +23,7 @@ export function unauthenticatedRecord(request: UnauthenticatedRequest, receivedM
   const mark = url.indexOf('?');
   const path = mark < 0 ? url : url.slice(0, mark);
   const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
-  const route = parseRoute(path);
+  const route = parseApiRoute(path);
   const verb = route.type === 'path' ? undefined : verbOf(method, route, isWatch(query));
   return {
     id: auditId,

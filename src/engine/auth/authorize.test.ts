@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { refusal } from '#engine/auth/authorize.ts';
-import type { Attributes, ResourceAttributes } from '#engine/auth/authorize.ts';
+import { authorizationError } from '#engine/auth/authorize.ts';
+import type { Attributes, ResourceRequestAttributes } from '#engine/auth/authorize.ts';
 import { ANONYMOUS_USER } from '#engine/auth/groups.ts';
 import type { UserInfo } from '#engine/request.ts';
 
 const mallory: UserInfo = { name: 'mallory', groups: ['system:authenticated'] };
 
-const onGadgets = (overrides: Partial<ResourceAttributes> = {}): ResourceAttributes => ({
+const onGadgets = (overrides: Partial<ResourceRequestAttributes> = {}): ResourceRequestAttributes => ({
   verb: 'list',
   group: 'golden.local',
   version: 'v1',
@@ -79,7 +79,7 @@ const refusals: Record<string, Refusal> = {
 
 for (const [name, { user = mallory, attributes, reason, message, details }] of Object.entries(refusals)) {
   test(`has Kubernetes' message for the refusal of ${name}`, () => {
-    const status = refusal(user, attributes, reason).toStatus();
+    const status = authorizationError(user, attributes, reason).toStatus();
     assert.deepEqual(
       { message: status.message, details: status.details, reason: status.reason, code: status.code },
       { message, details, reason: 'Forbidden', code: 403 },

@@ -8,7 +8,7 @@ import type { UserInfo } from '#engine/request.ts';
 import { forbidden, forbiddenPath } from '#kube/api-error.ts';
 import type { ApiError } from '#kube/api-error.ts';
 
-export interface ResourceAttributes {
+export interface ResourceRequestAttributes {
   /** get, list, watch, create, update, patch, delete, deletecollection. */
   readonly verb: string;
   readonly group: string;
@@ -20,15 +20,15 @@ export interface ResourceAttributes {
   readonly name: string;
 }
 
-export interface PathAttributes {
+export interface PathRequestAttributes {
   /** The HTTP method in lower case. */
   readonly verb: string;
   readonly path: string;
 }
 
-export type Attributes = ResourceAttributes | PathAttributes;
+export type Attributes = ResourceRequestAttributes | PathRequestAttributes;
 
-export interface Decision {
+export interface AuthorizationDecision {
   readonly allowed: boolean;
   readonly reason?: string;
 }
@@ -52,13 +52,13 @@ export interface RuleList {
 
 /** Synchronous, because reads are answered synchronously. */
 export interface Authorizer {
-  authorize(user: UserInfo, attributes: Attributes): Decision;
+  authorize(user: UserInfo, attributes: Attributes): AuthorizationDecision;
   /** Absent if rules cannot be listed. */
   rulesFor?(user: UserInfo, namespace: string): RuleList;
 }
 
 /** Builds the 403 for a refused request, with Kubernetes' message; `reason` is that of the authorizer. */
-export function refusal(user: UserInfo, attributes: Attributes, reason = ''): ApiError {
+export function authorizationError(user: UserInfo, attributes: Attributes, reason = ''): ApiError {
   if ('path' in attributes) {
     return forbiddenPath(escapeHtml(user.name), escapeHtml(attributes.verb), escapeHtml(attributes.path));
   }

@@ -2,7 +2,7 @@
  * Impersonation (`kubectl --as`): each Impersonate-* header requires the verb `impersonate` on what it names.
  * Afterwards the request belongs to that user, without any trace of the real user.
  */
-import { type Authorizer, refusal, type ResourceAttributes } from '#engine/auth/authorize.ts';
+import { type Authorizer, authorizationError, type ResourceRequestAttributes } from '#engine/auth/authorize.ts';
 import { ANONYMOUS_USER, AUTHENTICATED, UNAUTHENTICATED } from '#engine/auth/groups.ts';
 import { SERVICE_ACCOUNTS_GROUP } from '#engine/auth/service-accounts/user.ts';
 import { withUser, type ApiRequest, type UserInfo } from '#engine/request.ts';
@@ -23,7 +23,7 @@ export function applyImpersonation(request: ApiRequest, authorizer: Authorizer):
   if (claim === undefined) return request;
   for (const attributes of targetsOf(claim)) {
     const { allowed, reason } = authorizer.authorize(request.user, attributes);
-    if (!allowed) throw refusal(request.user, attributes, reason);
+    if (!allowed) throw authorizationError(request.user, attributes, reason);
   }
   return withUser(request, { user: userOf(claim), impersonator: request.user, keeps: (header) => !isClaim(header) });
 }
@@ -77,7 +77,7 @@ function unescapeKey(key: string): string {
 }
 
 /** Returns the attributes to authorize, in Kubernetes' order. */
-function targetsOf({ user, uid, groups, extra }: Claim): ResourceAttributes[] {
+function targetsOf({ user, uid, groups, extra }: Claim): ResourceRequestAttributes[] {
   const account = splitAccount(user);
   return [
     account === undefined ? target('', 'users', user) : target('', 'serviceaccounts', account.name, account),
@@ -94,7 +94,7 @@ function target(
   resource: string,
   name: string,
   { namespace = '', subresource = '' }: { namespace?: string; subresource?: string } = {},
-): ResourceAttributes {
+): ResourceRequestAttributes {
   const version = group === '' ? '' : 'v1';
   return { verb: 'impersonate', group, version, resource, subresource, namespace, name };
 }

@@ -2,7 +2,7 @@
  * Limits nodes to the Secrets and ConfigMaps that their pods reference: Kubernetes' node authorizer for these two
  * kinds. All nodes share one role, so this separates them.
  */
-import type { Attributes, Decision } from '#engine/auth/authorize.ts';
+import type { Attributes, AuthorizationDecision } from '#engine/auth/authorize.ts';
 import { NODE_USER_PREFIX, NODES } from '#engine/auth/groups.ts';
 import type { RbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
 import { decodeStored } from '#engine/codec.ts';
@@ -35,7 +35,7 @@ export function withNodeReads(inner: RbacAuthorizer, store: Store): RbacAuthoriz
 }
 
 /** Returns undefined unless a node reads one of these resources. */
-function decideNodeRead(user: UserInfo, attributes: Attributes, store: Store): Decision | undefined {
+function decideNodeRead(user: UserInfo, attributes: Attributes, store: Store): AuthorizationDecision | undefined {
   if ('path' in attributes || !user.groups.includes(NODES)) return undefined;
   const { verb, group, resource, namespace, name } = attributes;
   const fields = group === '' ? REFERENCES.get(resource) : undefined;
@@ -46,7 +46,7 @@ function decideNodeRead(user: UserInfo, attributes: Attributes, store: Store): D
   return refuse(`no relationship found between node '${node}' and this object`);
 }
 
-const refuse = (reason: string): Decision => ({ allowed: false, reason });
+const refuse = (reason: string): AuthorizationDecision => ({ allowed: false, reason });
 
 interface ObjectName {
   readonly namespace: string;

@@ -11,7 +11,7 @@ import type { Stored } from '#kube/meta.ts';
 const LABEL = 'kube-aggregator.kubernetes.io/automanaged';
 const SPEC = { group: 'golden.local', version: 'v1', groupPriorityMinimum: 1000, versionPriority: 100 };
 const NAME = 'v1.golden.local';
-const WANTED = { spec: SPEC, keeping: 'true' } as const;
+const WANTED = { spec: SPEC, mode: 'true' } as const;
 
 function anApiService(labels: Record<string, string>, spec: ApiService['spec'] = SPEC): Stored<ApiService> {
   const metadata = { name: NAME, uid: 'u', resourceVersion: '1', creationTimestamp: 'now', labels };
@@ -19,25 +19,25 @@ function anApiService(labels: Record<string, string>, spec: ApiService['spec'] =
 }
 
 const cases: Record<string, { world: Omit<RegistrationWorld, 'name'>; want: string[] }> = {
-  'makes what is missing': { world: { wanted: WANTED, present: undefined }, want: ['create'] },
-  'leaves what is right': { world: { wanted: WANTED, present: anApiService({ [LABEL]: 'true' }) }, want: [] },
-  'corrects what was bent': {
+  'creates a missing APIService': { world: { wanted: WANTED, present: undefined }, want: ['create'] },
+  'keeps a correct APIService': { world: { wanted: WANTED, present: anApiService({ [LABEL]: 'true' }) }, want: [] },
+  'corrects a changed spec': {
     world: { wanted: WANTED, present: anApiService({ [LABEL]: 'true' }, { ...SPEC, caBundle: 'x' }) },
     want: ['patch'],
   },
-  'takes over what it kept otherwise': {
+  'corrects the label': {
     world: { wanted: WANTED, present: anApiService({ [LABEL]: 'onstart' }) },
     want: ['patch'],
   },
-  'removes what is not served any more': {
+  'deletes the APIService of a version that is no longer served': {
     world: { wanted: undefined, present: anApiService({ [LABEL]: 'true' }) },
     want: ['delete'],
   },
-  'leaves alone what somebody else made, wanted or not': {
+  'does not change an APIService without the label': {
     world: { wanted: WANTED, present: anApiService({}, { ...SPEC, service: { name: 'x', namespace: 'y' } }) },
     want: [],
   },
-  'has nothing to do with what is neither there nor wanted': {
+  'does nothing if the APIService neither exists nor is served': {
     world: { wanted: undefined, present: undefined },
     want: [],
   },
@@ -52,7 +52,7 @@ for (const [sentence, { world, want }] of Object.entries(cases)) {
   });
 }
 
-test('what was bent loses what does not belong there', () => {
+test('removes unexpected fields when it corrects a spec', () => {
   const present = anApiService({ [LABEL]: 'true' }, { ...SPEC, caBundle: 'x' });
   const [change] = decideRegistration({ name: NAME, wanted: WANTED, present }).changes;
   assert.deepEqual(change?.do === 'patch' && change.patch.body, {
@@ -61,7 +61,7 @@ test('what was bent loses what does not belong there', () => {
   });
 });
 
-test('the time of a condition is that of its last change of status, and a failure is looked at sooner', () => {
+test('keeps the transition time while the status stays the same, and checks a failed service sooner', () => {
   const failed = { status: 'False', reason: 'ServiceNotFound', message: 'gone' } as const;
   const first = decideAvailability({ apiService: anApiService({}), found: failed, now: 't1' });
   assert.deepEqual(first.status, {

@@ -1,15 +1,15 @@
 /**
- * APIServices: says of those that others serve whether they answer (Available), and keeps those of our own groups and
- * versions, which are there so that `kubectl get apiservices` shows everything that is served.
+ * APIServices: reports whether aggregated API servers respond (condition Available), and maintains the APIServices of the
+ * groups and versions that the engine itself serves, so that `kubectl get apiservices` shows all of them.
  *
- *   names a service ──► asked now, when it or its Service changes, and every half minute ──► Available
- *   ours            ──► made when missing, corrected, gone with its definition
+ *   names a service ──► checked at once, when it or its Service changes, and every 30 s ──► Available
+ *   served here     ──► created if missing, corrected, deleted with its definition
  *
- * Sending requests on is aggregation/'s.
+ * aggregation/ forwards the requests.
  */
 import type { Aggregation, Availability } from '#engine/aggregation/aggregation.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
-import { CUSTOM_RESOURCE_DEFINITIONS } from '#engine/controllers/kinds.ts';
+import { ENGINE_CRDS } from '#engine/controllers/kinds.ts';
 import {
   CUSTOM_GROUP_PRIORITY,
   CUSTOM_VERSION_PRIORITY,
@@ -43,7 +43,7 @@ export interface ApiService extends KubeObject {
   status?: { conditions?: Condition[] };
 }
 
-export const API_SERVICES: ResourceType<ApiService> = {
+export const ENGINE_API_SERVICES: ResourceType<ApiService> = {
   group: REGISTRATION,
   version: 'v1',
   kind: 'APIService',
@@ -53,10 +53,10 @@ export const API_SERVICES: ResourceType<ApiService> = {
 
 const SERVICES: ResourceType = { group: '', version: 'v1', kind: 'Service', plural: 'services', namespaced: true };
 
-const LOOK_AGAIN_MS = 30_000;
-/** One that does not answer may be starting. */
-const LOOK_AGAIN_SOON_MS = 2000;
-const CHECKS_AT_ONCE = 4;
+const CHECK_INTERVAL_MS = 30_000;
+/** Shorter, because a server that does not respond may be starting. */
+const FAILED_CHECK_INTERVAL_MS = 2000;
+const CONCURRENT_CHECKS = 4;
 
 export interface AvailabilityWorld {
   readonly apiService: Stored<ApiService>;
@@ -64,49 +64,51 @@ export interface AvailabilityWorld {
   readonly now: string;
 }
 
-/** Pure. */
+/** Computes the condition Available of one APIService. Pure. */
 export function decideAvailability({ apiService, found, now }: AvailabilityWorld): Plan {
   const conditions = setCondition(apiService.status?.conditions, { type: 'Available', ...found }, now);
-  const requeueAfterMs = found.status === 'True' ? LOOK_AGAIN_MS : LOOK_AGAIN_SOON_MS;
+  const requeueAfterMs = found.status === 'True' ? CHECK_INTERVAL_MS : FAILED_CHECK_INTERVAL_MS;
   return { changes: [], status: { ...apiService.status, conditions }, requeueAfterMs };
 }
 
-/** Says who keeps an object: we, from the start on, or as long as its definition is there. */
+/** A label of Kubernetes: the engine manages the APIService, since its start or as long as its definition exists. */
 const AUTOMANAGED = 'kube-aggregator.kubernetes.io/automanaged';
-type Keeping = 'onstart' | 'true';
+type ManagementMode = 'onstart' | 'true';
 
 export interface RegistrationWorld {
   readonly name: string;
-  /** undefined = we do not serve it. */
-  readonly wanted: { readonly spec: ApiServiceSpec; readonly keeping: Keeping } | undefined;
+  /** undefined = the engine does not serve it. */
+  readonly wanted: { readonly spec: ApiServiceSpec; readonly mode: ManagementMode } | undefined;
   readonly present: Stored<ApiService> | undefined;
 }
 
-/** Pure. Objects that somebody else made stay as they are. */
+/** Decides the next step for one APIService of the engine. APIServices without the label are left alone. Pure. */
 export function decideRegistration({ name, wanted, present }: RegistrationWorld): Plan {
   if (present === undefined) {
     if (wanted === undefined) return NOTHING;
-    const metadata = { name, labels: { [AUTOMANAGED]: wanted.keeping } };
+    const metadata = { name, labels: { [AUTOMANAGED]: wanted.mode } };
     const object = { apiVersion: `${REGISTRATION}/v1`, kind: 'APIService', metadata, spec: wanted.spec };
-    return { changes: [{ do: 'create', type: API_SERVICES, object, why: 'this group and version is served here' }] };
+    return {
+      changes: [{ do: 'create', type: ENGINE_API_SERVICES, object, why: 'this group and version is served here' }],
+    };
   }
   const { metadata, spec } = present;
   if (metadata.labels?.[AUTOMANAGED] === undefined || metadata.deletionTimestamp !== undefined) return NOTHING;
   if (wanted === undefined) {
-    const why = 'this group and version is not served any more';
-    return { changes: [{ do: 'delete', type: API_SERVICES, name: { name }, uid: metadata.uid, why }] };
+    const why = 'this group and version is no longer served here';
+    return { changes: [{ do: 'delete', type: ENGINE_API_SERVICES, name: { name }, uid: metadata.uid, why }] };
   }
-  const labels = { [AUTOMANAGED]: wanted.keeping };
-  if (deepEqual(spec, wanted.spec) && metadata.labels[AUTOMANAGED] === wanted.keeping) return NOTHING;
-  const body = { metadata: { labels }, spec: { ...cleared(spec), ...wanted.spec } };
-  const why = 'it says something else than what is served here';
+  const labels = { [AUTOMANAGED]: wanted.mode };
+  if (deepEqual(spec, wanted.spec) && metadata.labels[AUTOMANAGED] === wanted.mode) return NOTHING;
+  const body = { metadata: { labels }, spec: { ...clearFields(spec), ...wanted.spec } };
+  const why = 'its spec differs from what is served here';
   const patch = { type: 'merge', body } as const;
-  return { changes: [{ do: 'patch', type: API_SERVICES, name: { name }, uid: metadata.uid, patch, why }] };
+  return { changes: [{ do: 'patch', type: ENGINE_API_SERVICES, name: { name }, uid: metadata.uid, patch, why }] };
 }
 
-const cleared = (spec: object) => Object.fromEntries(Object.keys(spec).map((field) => [field, null]));
+const clearFields = (spec: object) => Object.fromEntries(Object.keys(spec).map((field) => [field, null]));
 
-/** What is built in, by the name of its APIService. Our own group has none: it is above them. */
+/** Returns the specs for the built-in groups and versions, by APIService name. The group of APIService itself has none. */
 export function builtInRegistrations(resources: readonly Resource[]): Map<string, ApiServiceSpec> {
   const specs = new Map<string, ApiServiceSpec>();
   for (const { group, version, builtIn } of resources) {
@@ -132,23 +134,23 @@ function customSpec(name: string, definitions: readonly Stored<Crd>[]): ApiServi
 }
 
 const apiServiceName = (group: string, version: string) => `${version}.${group}`;
-const namesOf = ({ spec }: Crd) => spec.versions.map(({ name }) => apiServiceName(spec.group, name));
+const apiServiceNames = ({ spec }: Crd) => spec.versions.map(({ name }) => apiServiceName(spec.group, name));
 
-/** `aggregation` asks whoever answers for an APIService. */
+/** `aggregation` checks the server behind an APIService. */
 export function apiServiceController({ aggregation }: { readonly aggregation: Aggregation }): EngineController {
   return {
     account: 'apiservice-controller',
     start(parts) {
       const { clock, registry } = parts;
       const runtime = { ...parts, events: noEvents };
-      const apiServices = parts.informer(API_SERVICES);
+      const apiServices = parts.informer(ENGINE_API_SERVICES);
       const services = parts.informer(SERVICES);
-      const definitions = parts.informer(CUSTOM_RESOURCE_DEFINITIONS);
+      const definitions = parts.informer(ENGINE_CRDS);
       const builtIns = builtInRegistrations(registry.resources);
 
       const availability = defineController<AvailabilityWorld>({
         name: 'apiservice-availability',
-        type: API_SERVICES,
+        type: ENGINE_API_SERVICES,
         sources: [
           source(apiServices),
           source(services, ({ metadata }) =>
@@ -168,24 +170,24 @@ export function apiServiceController({ aggregation }: { readonly aggregation: Ag
         },
         decide: decideAvailability,
         subject: ({ apiService }) => apiService,
-        concurrency: CHECKS_AT_ONCE,
+        concurrency: CONCURRENT_CHECKS,
       });
 
       const registration = defineController<RegistrationWorld>({
         name: 'apiservice-registration',
-        type: API_SERVICES,
-        sources: [source(apiServices), source(definitions, namesOf)],
+        type: ENGINE_API_SERVICES,
+        sources: [source(apiServices), source(definitions, apiServiceNames)],
         observe(name) {
           const builtIn = builtIns.get(name);
           const spec = builtIn ?? customSpec(name, definitions.list());
-          const wanted = spec && { spec, keeping: builtIn === undefined ? ('true' as const) : ('onstart' as const) };
+          const wanted = spec && { spec, mode: builtIn === undefined ? ('true' as const) : ('onstart' as const) };
           return { name, wanted, present: apiServices.get(name) };
         },
         decide: decideRegistration,
         subject: () => undefined,
       });
       const running = startController(registration, runtime);
-      // What is missing has no event that would make anybody look at it. A stop may come before.
+      // A missing APIService causes no watch event, so all are enqueued once. synced() rejects if the engine stops first.
       apiServices.synced().then(
         () => [...builtIns.keys()].forEach((name) => running.enqueue(name)),
         () => {},

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ClusterRole, PolicyRule } from '#engine/auth/rbac/policy.ts';
+import type { RbacClusterRole, RbacRule } from '#engine/auth/rbac/policy.ts';
 import { decideAggregation } from '#engine/controllers/cluster-role-aggregation.ts';
 import type { LabelSelector } from '#kube/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';
 
-const reads = (...resources: string[]): PolicyRule => ({ apiGroups: [''], resources, verbs: ['get'] });
+const reads = (...resources: string[]): RbacRule => ({ apiGroups: [''], resources, verbs: ['get'] });
 
-function role(name: string, labels: Record<string, string>, rules?: PolicyRule[] | null): Stored<ClusterRole> {
+function role(name: string, labels: Record<string, string>, rules?: RbacRule[] | null): Stored<RbacClusterRole> {
   return {
     apiVersion: 'rbac.authorization.k8s.io/v1',
     kind: 'ClusterRole',
@@ -16,19 +16,19 @@ function role(name: string, labels: Record<string, string>, rules?: PolicyRule[]
   };
 }
 
-function sum(rules: PolicyRule[] | null, ...clusterRoleSelectors: LabelSelector[]): Stored<ClusterRole> {
+function sum(rules: RbacRule[] | null, ...clusterRoleSelectors: LabelSelector[]): Stored<RbacClusterRole> {
   return { ...role('sum', { to: 'view' }, rules), aggregationRule: { clusterRoleSelectors } };
 }
 
 const VIEW: LabelSelector = { matchLabels: { to: 'view' } };
 const EDIT: LabelSelector = { matchExpressions: [{ key: 'to', operator: 'In', values: ['edit'] }] };
 
-/** Undefined = it stays as it is. */
+/** `want` undefined = the role is not changed. */
 const cases: Record<
   string,
-  { sum: Stored<ClusterRole>; others: Stored<ClusterRole>[]; want: PolicyRule[] | undefined }
+  { sum: Stored<RbacClusterRole>; others: Stored<RbacClusterRole>[]; want: RbacRule[] | undefined }
 > = {
-  'gathers the rules of what is selected, by name': {
+  'collects the rules of the selected roles in the order of their names': {
     sum: sum(null, VIEW),
     others: [
       role('b', { to: 'view' }, [reads('b')]),
@@ -37,33 +37,33 @@ const cases: Record<
     ],
     want: [reads('a'), reads('b')],
   },
-  'selector by selector': {
+  'collects selector by selector': {
     sum: sum([], EDIT, VIEW),
     others: [role('a', { to: 'view' }, [reads('a')]), role('b', { to: 'edit' }, [reads('b')])],
     want: [reads('b'), reads('a')],
   },
-  'no rule twice': {
+  'lists no rule twice': {
     sum: sum([], VIEW),
     others: [role('a', { to: 'view' }, [reads('x'), reads('y')]), role('b', { to: 'view' }, [reads('x')])],
     want: [reads('x'), reads('y')],
   },
-  'not its own rules': { sum: sum([reads('old')], VIEW), others: [], want: [] },
-  'drops what is not selected any more': {
+  'does not include its own rules': { sum: sum([reads('old')], VIEW), others: [], want: [] },
+  'removes the rules of roles that are no longer selected': {
     sum: sum([reads('a'), reads('b')], VIEW),
     others: [role('a', { to: 'view' }, [reads('a')])],
     want: [reads('a')],
   },
-  'leaves alone what is right': {
+  'keeps correct rules': {
     sum: sum([reads('a')], VIEW),
     others: [role('a', { to: 'view' }, [reads('a')])],
     want: undefined,
   },
-  'roles without rules': {
+  'accepts roles without rules': {
     sum: sum(null, VIEW),
     others: [role('a', { to: 'view' }, null), role('b', { to: 'view' })],
     want: undefined,
   },
-  'leaves alone a role that gathers nothing': {
+  'does not change a role without an aggregationRule': {
     sum: role('sum', {}, [reads('a')]),
     others: [role('a', { to: 'view' }, [reads('b')])],
     want: undefined,

@@ -1,8 +1,8 @@
 /**
- * ClusterRoles with an aggregationRule: their rules are those of all roles that its selectors find, so that whoever
- * brings a kind can add it to admin, edit and view by a label.
+ * ClusterRoles with an aggregationRule: sets their rules to those of all roles that the selectors match. A new kind can be
+ * added to admin, edit and view this way, with a labelled role.
  */
-import { CLUSTER_ROLES, type ClusterRole, type PolicyRule } from '#engine/auth/rbac/policy.ts';
+import { RBAC_CLUSTER_ROLES, type RbacClusterRole, type RbacRule } from '#engine/auth/rbac/policy.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { labelRequirementsOf, matchesLabels } from '#kube/label-selector.ts';
@@ -11,40 +11,43 @@ import { defineController, source, startController } from '#runtime/controller.t
 import { NOTHING, type Plan } from '#runtime/plan.ts';
 
 export interface AggregationWorld {
-  readonly role: Stored<ClusterRole>;
-  readonly all: readonly Stored<ClusterRole>[];
+  readonly role: Stored<RbacClusterRole>;
+  readonly all: readonly Stored<RbacClusterRole>[];
 }
 
-/** Pure. */
+/** Decides the rules of one aggregated role. Pure. */
 export function decideAggregation({ role, all }: AggregationWorld): Plan {
   const { metadata, aggregationRule } = role;
   if (aggregationRule === undefined) return NOTHING;
-  const rules = gatheredRules(role, all);
+  const rules = collectRules(role, all);
   if (deepEqual(rules, role.rules ?? [])) return NOTHING;
   return {
     changes: [
       {
         do: 'patch',
-        type: CLUSTER_ROLES,
+        type: RBAC_CLUSTER_ROLES,
         name: { name: metadata.name },
         uid: metadata.uid,
         patch: { type: 'merge', body: { rules } },
-        why: 'the roles that it gathers have other rules now',
+        why: 'the rules of the selected roles have changed',
       },
     ],
   };
 }
 
-/** Selector by selector, in the order of names, none twice. */
-function gatheredRules({ metadata, aggregationRule }: Stored<ClusterRole>, all: AggregationWorld['all']): PolicyRule[] {
+/** Returns the rules of the selected roles without duplicates: by selector, then by role name. */
+function collectRules(
+  { metadata, aggregationRule }: Stored<RbacClusterRole>,
+  all: AggregationWorld['all'],
+): RbacRule[] {
   const sorted = all.toSorted((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
-  const rules = new Map<string, PolicyRule>();
+  const rules = new Map<string, RbacRule>();
   for (const selector of aggregationRule?.clusterRoleSelectors ?? []) {
     const requirements = labelRequirementsOf(selector);
     for (const other of sorted) {
       if (other.metadata.name === metadata.name || !matchesLabels(requirements, other.metadata.labels)) continue;
       for (const rule of other.rules ?? []) {
-        const key = keyOfRule(rule);
+        const key = ruleKey(rule);
         if (!rules.has(key)) rules.set(key, rule);
       }
     }
@@ -52,24 +55,24 @@ function gatheredRules({ metadata, aggregationRule }: Stored<ClusterRole>, all: 
   return [...rules.values()];
 }
 
-function keyOfRule({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: PolicyRule): string {
+function ruleKey({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: RbacRule): string {
   return JSON.stringify([verbs, apiGroups, resources, resourceNames, nonResourceURLs]);
 }
 
 export const clusterRoleAggregation: EngineController = {
   account: 'clusterrole-aggregation-controller',
   start(parts) {
-    const informer = parts.informer(CLUSTER_ROLES);
-    // Any role may be gathered by any other, and there are few that gather.
-    const gathering = () =>
+    const informer = parts.informer(RBAC_CLUSTER_ROLES);
+    // Any role may be selected by any aggregated role, and there are few aggregated roles.
+    const aggregatedRoles = () =>
       informer
         .list()
         .filter(({ aggregationRule }) => aggregationRule !== undefined)
         .map(({ metadata }) => metadata.name);
     const definition = defineController<AggregationWorld>({
       name: 'cluster-role-aggregation',
-      type: CLUSTER_ROLES,
-      sources: [source(informer, gathering)],
+      type: RBAC_CLUSTER_ROLES,
+      sources: [source(informer, aggregatedRoles)],
       observe(key) {
         const role = informer.get(key);
         return role && { role, all: informer.list() };

@@ -32,7 +32,7 @@ function gadgets(...names: string[]): Objects {
   return { toDelete, count: names.length, complete: true };
 }
 
-/** Whose names were accepted before. */
+/** A definition whose names were accepted before. */
 function rival(): Stored<Crd> {
   const names = { plural: 'gizmos', kind: 'Gizmo', shortNames: ['gd'] };
   const crd: Stored<Crd> = { ...aCrd({ names }), metadata: stored('gizmos.golden.local') };
@@ -46,8 +46,8 @@ interface Case {
   readonly crd: Stored<Crd>;
   readonly others?: Stored<Crd>[];
   readonly objects?: Objects;
-  /** Conditions that are True. */
-  readonly standing: string[];
+  /** Types of conditions that are True. */
+  readonly trueConditions: string[];
   readonly want?: string[];
   readonly again?: boolean;
 }
@@ -55,63 +55,71 @@ interface Case {
 const ESTABLISHED = ['NamesAccepted', 'Established'];
 
 const cases: Record<string, Case> = {
-  'accepts its names and establishes it': { crd: definition(), standing: ESTABLISHED },
-  'does not establish what wants names of another': { crd: definition(), others: [rival()], standing: [] },
-  'deletes nothing of a living one': { crd: definition(), objects: gadgets('a'), standing: ESTABLISHED },
-  'deletes the objects first': {
+  'accepts its names and establishes it': { crd: definition(), trueConditions: ESTABLISHED },
+  'does not establish a definition with names of another one': {
+    crd: definition(),
+    others: [rival()],
+    trueConditions: [],
+  },
+  'deletes nothing if the definition is not under deletion': {
+    crd: definition(),
+    objects: gadgets('a'),
+    trueConditions: ESTABLISHED,
+  },
+  'deletes the objects before the definition': {
     crd: definition(HOLDING),
     objects: gadgets('a', 'b'),
-    standing: [...ESTABLISHED, 'Terminating'],
+    trueConditions: [...ESTABLISHED, 'Terminating'],
     want: ['delete gadgets/v1 ns/a uid-a', 'delete gadgets/v1 ns/b uid-b'],
     again: true,
   },
   'deletes through a version that is served': {
     crd: definition(HOLDING, { versions: [aVersion({ served: false }), aVersion({ name: 'v2', storage: false })] }),
     objects: gadgets('a'),
-    standing: [...ESTABLISHED, 'Terminating'],
+    trueConditions: [...ESTABLISHED, 'Terminating'],
     want: ['delete gadgets/v2 ns/a uid-a'],
     again: true,
   },
-  'deletes through the version that is stored, in which no webhook need convert': {
+  'deletes through the storage version, which needs no conversion webhook': {
     crd: definition(HOLDING, { versions: [aVersion({ name: 'v2', storage: false }), aVersion({})] }),
     objects: gadgets('a'),
-    standing: [...ESTABLISHED, 'Terminating'],
+    trueConditions: [...ESTABLISHED, 'Terminating'],
     want: ['delete gadgets/v1 ns/a uid-a'],
     again: true,
   },
   'waits for objects that finalizers hold': {
     crd: definition(HOLDING),
     objects: HELD,
-    standing: [...ESTABLISHED, 'Terminating'],
+    trueConditions: [...ESTABLISHED, 'Terminating'],
     again: true,
   },
-  'lets go once none is left, and only of its own finalizer': {
+  'removes only its own finalizer when no object is left': {
     crd: definition(HOLDING),
-    standing: [...ESTABLISHED, 'Terminating'],
+    trueConditions: [...ESTABLISHED, 'Terminating'],
     want: ['patch customresourcedefinitions/v1 gadgets.golden.local uid-gadgets.golden.local /metadata/finalizers/1'],
   },
-  'has nothing to do where its finalizer is gone': {
+  'does nothing if its finalizer is already removed': {
     crd: definition(DELETING),
-    standing: [...ESTABLISHED, 'Terminating'],
+    trueConditions: [...ESTABLISHED, 'Terminating'],
   },
 };
 
-for (const [name, { crd, others = [], objects = NOTHING, standing, want = [], again = false }] of Object.entries(
+for (const [name, { crd, others = [], objects = NOTHING, trueConditions, want = [], again = false }] of Object.entries(
   cases,
 )) {
   test(name, () => {
-    const plan = decideCrd({ crd, all: [crd, ...others], builtIns: [], objects, quiet: 0, now: NOW });
+    const plan = decideCrd({ crd, all: [crd, ...others], builtIns: [], objects, unchangedRounds: 0, now: NOW });
     const conditions = plan.status?.['conditions'] as Condition[];
     assert.deepEqual(
       conditions.filter(({ type }) => isTrue(conditions, type)).map(({ type }) => type),
-      standing,
+      trueConditions,
     );
-    assert.deepEqual(plan.changes.map(told), want);
+    assert.deepEqual(plan.changes.map(describeChange), want);
     assert.equal(plan.requeueAfterMs !== undefined, again);
   });
 }
 
-function told(change: ReturnType<typeof decideCrd>['changes'][number]): string {
+function describeChange(change: ReturnType<typeof decideCrd>['changes'][number]): string {
   assert.notEqual(change.do, 'create');
   if (change.do === 'create') return '';
   const { namespace, name } = change.name;
@@ -127,21 +135,25 @@ interface Ending {
   readonly before?: string;
   readonly refused?: string[];
   readonly complete?: boolean;
-  /** The condition Terminating before the deletes and after them; undefined = the status is left alone. */
+  /** The condition Terminating before and after the deletions; undefined = the status is not written. */
   readonly want: [before: string, after: string | undefined];
 }
 
 const endings: Record<string, Ending> = {
-  'deletes in progress': { want: [IN_PROGRESS, IN_PROGRESS] },
-  'one refused': { refused: ['a stays'], want: [IN_PROGRESS, `${FAILED}a stays`] },
-  'several refused': { refused: ['a stays', 'b stays'], want: [IN_PROGRESS, `${FAILED}[a stays, b stays]`] },
-  'still refused': {
+  'reports deletions in progress': { want: [IN_PROGRESS, IN_PROGRESS] },
+  'reports one refusal': { refused: ['a stays'], want: [IN_PROGRESS, `${FAILED}a stays`] },
+  'reports several refusals': { refused: ['a stays', 'b stays'], want: [IN_PROGRESS, `${FAILED}[a stays, b stays]`] },
+  'keeps reporting a refusal': {
     before: `${FAILED}a stays`,
     refused: ['a stays'],
     want: [`${FAILED}a stays`, `${FAILED}a stays`],
   },
-  'not refused any more': { before: `${FAILED}a stays`, want: [`${FAILED}a stays`, IN_PROGRESS] },
-  'nothing is said before all were tried': { refused: ['a stays'], complete: false, want: [IN_PROGRESS, undefined] },
+  'stops reporting a refusal that is resolved': { before: `${FAILED}a stays`, want: [`${FAILED}a stays`, IN_PROGRESS] },
+  'reports no result before all deletions were tried': {
+    refused: ['a stays'],
+    complete: false,
+    want: [IN_PROGRESS, undefined],
+  },
 };
 
 for (const [name, { before, refused = [], complete = true, want }] of Object.entries(endings)) {
@@ -152,11 +164,11 @@ for (const [name, { before, refused = [], complete = true, want }] of Object.ent
       crd.status = { conditions: [{ type: 'Terminating', status: 'True', reason, message, lastTransitionTime: NOW }] };
     }
     const objects = { ...gadgets('a', 'b'), complete };
-    const world: CrdWorld = { crd, all: [crd], builtIns: [], objects, quiet: 0, now: NOW };
-    const said = (status: ReturnType<typeof concludeCrd>) => {
+    const world: CrdWorld = { crd, all: [crd], builtIns: [], objects, unchangedRounds: 0, now: NOW };
+    const terminatingOf = (status: ReturnType<typeof concludeCrd>) => {
       const found = (status?.['conditions'] as Condition[] | undefined)?.find(({ type }) => type === 'Terminating');
       return found && `${found.reason}: ${found.message}`;
     };
-    assert.deepEqual([said(decideCrd(world).status), said(concludeCrd(world, refused))], want);
+    assert.deepEqual([terminatingOf(decideCrd(world).status), terminatingOf(concludeCrd(world, refused))], want);
   });
 }

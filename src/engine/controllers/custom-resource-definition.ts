@@ -1,15 +1,15 @@
 /**
- * CustomResourceDefinitions: accepts names, establishes, and removes all objects of a kind before the kind itself.
+ * CustomResourceDefinitions: accepts names, establishes the kind, and deletes all objects of a kind before the kind.
  *
- *   created ──► NamesAccepted, Established ──► deleted: Terminating, objects are deleted ──► none left: finalizer goes
+ *   created ──► NamesAccepted, Established ──► deleted: Terminating, objects are deleted ──► none left: finalizer removed
  *
- * Serving the kind is registry/custom-kinds.ts's, which looks at the same conditions.
+ * registry/custom-kinds.ts serves the kind, based on the same conditions.
  */
 import { objectKey } from '#client/object-key.ts';
-import { DeletionRounds, lookAgainMs } from '#engine/controllers/deletion-round.ts';
+import { DeletionRounds, roundDelayMs } from '#engine/controllers/deletion-round.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
-import { CUSTOM_RESOURCE_DEFINITIONS } from '#engine/controllers/kinds.ts';
-import { leftovers, type Leftovers } from '#engine/controllers/leftovers.ts';
+import { ENGINE_CRDS } from '#engine/controllers/kinds.ts';
+import { listLeftovers, type Leftovers } from '#engine/controllers/leftovers.ts';
 import { removeListItem } from '#engine/controllers/remove-list-item.ts';
 import { crdStatus, isEstablished } from '#engine/registry/crd/crd-status.ts';
 import { CRD_CLEANUP_FINALIZER, type Crd } from '#engine/registry/crd/definition.ts';
@@ -22,85 +22,88 @@ import { defineController, source, startController } from '#runtime/controller.t
 import { noEvents } from '#runtime/events.ts';
 import { MAX_CHANGES, type Change, type Plan } from '#runtime/plan.ts';
 
-/** The plan asks for earlier looks as long as something is left. */
+/** A plan requests an earlier reconcile while objects remain. */
 const OBJECTS_RECHECK: Recheck = {
   type: ANY_KIND,
   everyMs: 60_000,
-  because: 'the objects of a kind are looked at only while the kind is being deleted',
+  because: 'the objects of a kind are read only while the kind is being deleted',
 };
 
 export interface CrdWorld {
   readonly crd: Stored<Crd>;
   readonly all: readonly Stored<Crd>[];
   readonly builtIns: readonly Resource[];
-  /** Objects of the kind; looked up only under deletion. */
+  /** The objects of the kind. They are read only if the definition is under deletion. */
   readonly objects: Pick<Leftovers, 'toDelete' | 'count' | 'complete'>;
-  /** Looks that saw all objects and found as many as the one before. */
-  readonly quiet: number;
+  /** The number of complete rounds in a row that found as many objects as the round before. */
+  readonly unchangedRounds: number;
   readonly now: string;
 }
 
-const NONE: CrdWorld['objects'] = { toDelete: [], count: 0, complete: true };
+const NO_OBJECTS: CrdWorld['objects'] = { toDelete: [], count: 0, complete: true };
 
-/** Pure. */
+/** Decides the next step for one definition. Pure. */
 export function decideCrd(world: CrdWorld): Plan {
-  const { crd, objects, quiet } = world;
-  if (crd.metadata.deletionTimestamp === undefined) return { status: statusOf(world), changes: [] };
-  if (objects.count === 0) return { status: statusOf(world), changes: release(crd) };
-  // What was refused is told until a whole round has shown otherwise.
-  const known = findCondition(crd.status?.conditions, 'Terminating')?.reason === FAILED;
+  const { crd, objects, unchangedRounds } = world;
+  if (crd.metadata.deletionTimestamp === undefined) return { status: buildStatus(world), changes: [] };
+  if (objects.count === 0) return { status: buildStatus(world), changes: removeCleanupFinalizer(crd) };
+  // A failure remains reported until a complete round has none.
+  const hasFailed = findCondition(crd.status?.conditions, 'Terminating')?.reason === DELETION_FAILED;
   return {
-    status: known ? statusOf(world) : statusOf(world, IN_PROGRESS),
-    changes: objects.toDelete.map((object) => deletion(crd, object)),
+    status: hasFailed ? buildStatus(world) : buildStatus(world, IN_PROGRESS),
+    changes: objects.toDelete.map((object) => deleteObject(crd, object)),
     goOn: true,
-    requeueAfterMs: lookAgainMs({ complete: objects.complete, quiet }),
+    requeueAfterMs: roundDelayMs({ complete: objects.complete, unchangedRounds }),
   };
 }
 
-/** The status after the deletes. Says nothing before all objects were seen. Pure. */
+/** Computes the status after the deletions of a plan, or undefined before all objects were listed. Pure. */
 export function concludeCrd(world: CrdWorld, refused: readonly string[]): Plan['status'] {
   if (!world.objects.complete) return undefined;
-  if (refused.length === 0) return statusOf(world, IN_PROGRESS);
+  if (refused.length === 0) return buildStatus(world, IN_PROGRESS);
   const [only = ''] = refused;
   const why = refused.length === 1 ? only : `[${refused.join(', ')}]`;
-  return statusOf(world, { reason: FAILED, message: `could not issue all deletes: ${why}` });
+  return buildStatus(world, { reason: DELETION_FAILED, message: `could not issue all deletes: ${why}` });
 }
 
-interface Terminating {
+interface TerminatingDetails {
   readonly reason: string;
   readonly message: string;
 }
 
-const FAILED = 'InstanceDeletionFailed';
-const IN_PROGRESS: Terminating = {
+const DELETION_FAILED = 'InstanceDeletionFailed';
+const IN_PROGRESS: TerminatingDetails = {
   reason: 'InstanceDeletionInProgress',
   message: 'CustomResource deletion is in progress',
 };
 
-function statusOf({ crd, all, builtIns, now }: CrdWorld, terminating?: Terminating): NonNullable<Plan['status']> {
+function buildStatus(
+  { crd, all, builtIns, now }: CrdWorld,
+  terminating?: TerminatingDetails,
+): NonNullable<Plan['status']> {
   const status = crdStatus(crd, all, now, builtIns);
   if (terminating === undefined) return { ...status };
   const next = { type: 'Terminating', status: 'True', ...terminating } as const;
   return { ...status, conditions: setCondition(status.conditions, next, now) };
 }
 
-function deletion(crd: Crd, { metadata }: Stored): Change {
+function deleteObject(crd: Crd, { metadata }: Stored): Change {
   const { name, namespace, uid } = metadata;
   const why = `the definition ${crd.metadata.name} is being deleted`;
   return { do: 'delete', type: servedType(crd), name: { name, namespace }, uid, why };
 }
 
-function release(crd: Stored<Crd>): Change[] {
+function removeCleanupFinalizer(crd: Stored<Crd>): Change[] {
   const at = crd.metadata.finalizers?.indexOf(CRD_CLEANUP_FINALIZER) ?? -1;
   if (at < 0) return [];
   return [
     {
       do: 'patch',
-      type: CUSTOM_RESOURCE_DEFINITIONS,
+      type: ENGINE_CRDS,
       name: { name: crd.metadata.name },
       uid: crd.metadata.uid,
       patch: { type: 'json', body: removeListItem('/metadata/finalizers', at, CRD_CLEANUP_FINALIZER) },
-      why: 'no object of the kind is left',
+      why: 'all objects of the kind are deleted',
     },
   ];
 }
@@ -108,7 +111,7 @@ function release(crd: Stored<Crd>): Change[] {
 function servedType({ spec, status }: Crd): ResourceType {
   const names = status?.acceptedNames?.plural ? status.acceptedNames : spec.names;
   const served = spec.versions.filter((version) => version.served);
-  // As they are stored, no webhook need convert them: it may be gone already.
+  // The storage version first: it needs no conversion webhook, which may no longer exist.
   const [version] = [
     ...served.filter(({ storage }) => storage),
     ...served,
@@ -127,14 +130,14 @@ export const crdController: EngineController = {
   account: 'crd-controller',
   start(parts) {
     const { client, clock, registry } = parts;
-    const informer = parts.informer(CUSTOM_RESOURCE_DEFINITIONS);
-    // As Kubernetes, which deletes them namespace by namespace.
+    const informer = parts.informer(ENGINE_CRDS);
+    // Like Kubernetes, report one failure per namespace.
     const rounds = new DeletionRounds((change) => (change.do === 'delete' ? (change.name.namespace ?? '') : ''));
     const builtIns = () => registry.resources.filter(({ builtIn }) => builtIn);
     const controller = defineController<CrdWorld>({
       name: 'custom-resource-definition',
-      type: CUSTOM_RESOURCE_DEFINITIONS,
-      // A name that one definition gives up may be another's: each change makes all be looked at.
+      type: ENGINE_CRDS,
+      // A name that one definition releases may be accepted for another, so each change enqueues all definitions.
       sources: [source(informer, () => informer.list().map(({ metadata }) => metadata.name))],
       rechecks: [OBJECTS_RECHECK],
       async observe(key, { signal }) {
@@ -142,19 +145,19 @@ export const crdController: EngineController = {
         const known = { all: informer.list(), builtIns: builtIns(), now: timestamp(clock.now()) };
         if (crd?.metadata.deletionTimestamp === undefined || !isEstablished(crd)) {
           rounds.forget(key);
-          return crd && { ...known, crd, objects: NONE, quiet: 0 };
+          return crd && { ...known, crd, objects: NO_OBJECTS, unchangedRounds: 0 };
         }
         const { uid } = crd.metadata;
-        const after = rounds.of(key, uid).after?.key;
-        const objects = await leftovers(client, servedType(crd), { atMost: MAX_CHANGES, after, signal });
+        const after = rounds.roundOf(key, uid).after?.key;
+        const objects = await listLeftovers(client, servedType(crd), { atMost: MAX_CHANGES, after, signal });
         const last = objects.toDelete.at(-1);
         const place = last && { kind: key, key: objectKey(last) };
         const { count, complete } = objects;
-        const { quiet } = rounds.looked(key, uid, { count, complete, last: place });
-        return { ...known, crd, objects, quiet };
+        const { unchangedRounds } = rounds.recordObservation(key, uid, { count, complete, last: place });
+        return { ...known, crd, objects, unchangedRounds };
       },
       decide: decideCrd,
-      conclude: (world, failures) => concludeCrd(world, rounds.learn(world.crd.metadata.name, failures)),
+      conclude: (world, failures) => concludeCrd(world, rounds.recordFailures(world.crd.metadata.name, failures)),
       subject: ({ crd }) => crd,
     });
     return startController(controller, { ...parts, events: noEvents });

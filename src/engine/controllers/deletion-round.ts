@@ -1,92 +1,102 @@
 /**
- * Deleting a lot, a plan at a time. Some of it may be refused, again and again: by policies, webhooks, protection. So
- * that this keeps nothing else from being deleted, plans go through everything in rounds:
+ * Deletes many objects, one plan at a time. Policies, webhooks or protection may refuse some of the deletions again and
+ * again. So that these do not block the others, plans go through all objects in rounds:
  *
- *   from the beginning ──► what comes after the last plan ──► … ──► the end is seen: what was refused is known
+ *   from the beginning ──► objects after the last plan ──► … ──► end of the list: all refusals are known
  *          ▲                                                            │
- *          └────────── after a time, longer while nothing goes ◄────────┘
+ *          └────── after a delay, longer while nothing is deleted ◄─────┘
  *
- * Nothing is lost with what is remembered here but time.
+ * The state is kept in memory only. Losing it costs time, not correctness.
  */
 import { isStale, textOf } from '#runtime/apply.ts';
 import type { Change, Failure } from '#runtime/plan.ts';
 import { backoffMs } from '#lib/backoff.ts';
 
-/** Where a plan ended. */
-export interface Place {
+/** The last object of a plan. */
+export interface DeletionCursor {
   /** The kind's collection. */
   readonly kind: string;
   readonly key: string;
 }
 
-export interface Round {
-  /** What comes after it is in turn; absent for everything. */
-  readonly after: Place | undefined;
-  /** Looks that saw everything and found as much as the one before. */
-  readonly quiet: number;
+export interface DeletionRound {
+  /** The next plan continues after this object; undefined = from the beginning. */
+  readonly after: DeletionCursor | undefined;
+  /** The number of complete rounds in a row that found as many objects as the round before. */
+  readonly unchangedRounds: number;
 }
 
-/** What a look has found. */
-export interface Look {
+/** The result of listing the objects for one plan. */
+export interface RoundObservation {
   readonly count: number;
   readonly complete: boolean;
-  /** The last that is to be deleted now. */
-  readonly last: Place | undefined;
+  /** The last object that the plan deletes. */
+  readonly last: DeletionCursor | undefined;
 }
 
-interface State extends Round {
+interface RoundState extends DeletionRound {
   readonly uid: string;
-  /** At the end of the last round. */
+  /** The number of objects at the end of the last round. */
   readonly count: number | undefined;
-  /** Of this round, by what the refusals are told by. */
+  /** The refusals of this round, by group. */
   readonly refused: Map<string, string>;
 }
 
-/** Between plans of a round. */
+/** The delay between the plans of a round. */
 const NEXT_PLAN_MS = 100;
-/** The longest is what Kubernetes allows finalizers. */
+/** The delay between rounds. The maximum is the time that Kubernetes waits for finalizers. */
 const NEXT_ROUND = { firstMs: 500, maxMs: 15_000 };
-/** How many refusals are told. */
+/** The maximum number of refusals that are reported. */
 const MAX_REFUSED = 100;
 
-export function lookAgainMs({ complete, quiet }: { readonly complete: boolean; readonly quiet: number }): number {
-  return complete ? backoffMs(quiet + 1, NEXT_ROUND) : NEXT_PLAN_MS;
+/** Returns the delay before the next plan. */
+export function roundDelayMs({
+  complete,
+  unchangedRounds,
+}: Pick<RoundObservation, 'complete'> & Pick<DeletionRound, 'unchangedRounds'>): number {
+  return complete ? backoffMs(unchangedRounds + 1, NEXT_ROUND) : NEXT_PLAN_MS;
 }
 
 export class DeletionRounds {
-  readonly #states = new Map<string, State>();
-  readonly #toldBy: (change: Change) => string;
+  readonly #states = new Map<string, RoundState>();
+  readonly #groupOf: (change: Change) => string;
 
-  /** `toldBy`: of refusals that agree in it only the first is told. */
-  constructor(toldBy: (change: Change) => string) {
-    this.#toldBy = toldBy;
+  /** Only the first refusal of each group is reported. */
+  constructor(groupOf: (change: Change) => string) {
+    this.#groupOf = groupOf;
   }
 
-  /** The round of what is being deleted under this key; of another object of the same name nothing is known. */
-  of(key: string, uid: string): Round {
+  /** Returns the current round of the object that is being deleted. Another object of the same name starts a new round. */
+  roundOf(key: string, uid: string): DeletionRound {
     const state = this.#states.get(key);
-    return state?.uid === uid ? state : NEW;
+    return state?.uid === uid ? state : NEW_ROUND;
   }
 
-  /** After each look; gives the round as it is then. */
-  looked(key: string, uid: string, { count, complete, last }: Look): Round {
+  /** Records what was listed for a plan, and returns the updated round. */
+  recordObservation(key: string, uid: string, { count, complete, last }: RoundObservation): DeletionRound {
     const before = this.#states.get(key);
     const known = before?.uid === uid ? before : undefined;
     const refused = known?.after === undefined ? new Map<string, string>() : known.refused;
-    const state: State = complete
-      ? { uid, after: undefined, quiet: known?.count === count ? known.quiet + 1 : 0, count, refused }
-      : { uid, after: last, quiet: known?.quiet ?? 0, count: known?.count, refused };
+    const state: RoundState = complete
+      ? {
+          uid,
+          after: undefined,
+          unchangedRounds: known?.count === count ? known.unchangedRounds + 1 : 0,
+          count,
+          refused,
+        }
+      : { uid, after: last, unchangedRounds: known?.unchangedRounds ?? 0, count: known?.count, refused };
     this.#states.set(key, state);
     return state;
   }
 
-  /** After each plan; gives all that was refused in this round so far. */
-  learn(key: string, failures: readonly Failure[]): readonly string[] {
+  /** Records the failures of a plan, and returns all refusals of this round so far. */
+  recordFailures(key: string, failures: readonly Failure[]): readonly string[] {
     const refused = this.#states.get(key)?.refused ?? new Map<string, string>();
     for (const { change, error } of failures) {
-      const about = this.#toldBy(change);
-      // What was decided on an old state was not refused.
-      if (!isStale(error) && !refused.has(about) && refused.size < MAX_REFUSED) refused.set(about, textOf(error));
+      const group = this.#groupOf(change);
+      // A conflict is not a refusal: the plan was based on an old state.
+      if (!isStale(error) && !refused.has(group) && refused.size < MAX_REFUSED) refused.set(group, textOf(error));
     }
     return [...refused.values()].sort();
   }
@@ -96,4 +106,4 @@ export class DeletionRounds {
   }
 }
 
-const NEW: Round = { after: undefined, quiet: 0 };
+const NEW_ROUND: DeletionRound = { after: undefined, unchangedRounds: 0 };

@@ -1,6 +1,6 @@
 /**
- * ConfigMap kube-system/extension-apiserver-authentication, from which aggregated APIs learn whom to believe. Written at
- * each start, where it is not right.
+ * The ConfigMap kube-system/extension-apiserver-authentication, which tells aggregated API servers which client
+ * certificates and headers to trust. It is checked and corrected at each start.
  */
 import type { Client } from '#client/client.ts';
 import { extensionAuthentication } from '#engine/auth/front-proxy.ts';
@@ -10,7 +10,7 @@ import { deepEqual } from '#kube/deep.ts';
 
 const NAME = { namespace: 'kube-system', name: 'extension-apiserver-authentication' };
 
-/** The namespace must be there. What others have put beside our keys stays. */
+/** Creates or corrects the ConfigMap. The namespace must exist. Keys that other clients added are kept. */
 export async function ensureExtensionAuthentication(client: Client, caPem: string): Promise<void> {
   const data = extensionAuthentication(caPem);
   try {

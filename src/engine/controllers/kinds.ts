@@ -1,8 +1,11 @@
-/** The kinds that the engine's own controllers talk about. */
+/**
+ * Built-in kinds with the types of the engine's own schemas. They are more complete than those of kube/core-kinds.ts,
+ * which declare only the fields that clients use.
+ */
 import type { Crd } from '#engine/registry/crd/definition.ts';
-import type { nodeStatus } from '#engine/registry/kinds/node-status.ts';
-import type { podStatus } from '#engine/registry/kinds/pod/pod-status.ts';
-import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { nodeStatusSchema } from '#engine/registry/kinds/node-status.ts';
+import type { podStatusSchema } from '#engine/registry/kinds/pod/pod-status.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import type { taint } from '#engine/registry/kinds/shared/scheduling.ts';
 import type { Condition } from '#kube/conditions.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
@@ -13,20 +16,33 @@ export interface Namespace extends KubeObject {
   status?: { phase?: string; conditions?: Condition[] };
 }
 
-export interface Pod extends KubeObject {
-  spec: PodSpec;
-  status?: Infer<typeof podStatus>;
+/** A Pod with every field of the engine's schema. */
+export interface EnginePod extends KubeObject {
+  spec: EnginePodSpec;
+  status?: Infer<typeof podStatusSchema>;
 }
 
-export interface Node extends KubeObject {
+export interface EngineNode extends KubeObject {
   spec?: { taints?: Infer<typeof taint>[]; unschedulable?: boolean };
-  status?: Infer<typeof nodeStatus>;
+  status?: Infer<typeof nodeStatusSchema>;
 }
 
-export const PODS: ResourceType<Pod> = { group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true };
-export const NODES: ResourceType<Node> = { group: '', version: 'v1', kind: 'Node', plural: 'nodes', namespaced: false };
+export const ENGINE_PODS: ResourceType<EnginePod> = {
+  group: '',
+  version: 'v1',
+  kind: 'Pod',
+  plural: 'pods',
+  namespaced: true,
+};
+export const ENGINE_NODES: ResourceType<EngineNode> = {
+  group: '',
+  version: 'v1',
+  kind: 'Node',
+  plural: 'nodes',
+  namespaced: false,
+};
 
-export const NAMESPACES: ResourceType<Namespace> = {
+export const ENGINE_NAMESPACES: ResourceType<Namespace> = {
   group: '',
   version: 'v1',
   kind: 'Namespace',
@@ -34,7 +50,7 @@ export const NAMESPACES: ResourceType<Namespace> = {
   namespaced: false,
 };
 
-export const CUSTOM_RESOURCE_DEFINITIONS: ResourceType<Crd> = {
+export const ENGINE_CRDS: ResourceType<Crd> = {
   group: 'apiextensions.k8s.io',
   version: 'v1',
   kind: 'CustomResourceDefinition',

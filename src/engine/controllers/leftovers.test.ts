@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ListOptions, Reader } from '#client/client.ts';
-import { leftovers, type LeftoverRange } from '#engine/controllers/leftovers.ts';
+import { listLeftovers, type LeftoverRange } from '#engine/controllers/leftovers.ts';
 import type { Stored } from '#kube/meta.ts';
 
 const PODS = { group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true };
@@ -12,7 +12,7 @@ function pod(name: string, metadata: object = {}): Stored {
 }
 const held = (name: string) => pod(name, { deletionTimestamp: 'then', finalizers: ['example.org/hold'] });
 
-/** Gives these pages, one after the other, and counts how many were asked for. */
+/** A reader that returns these pages one after the other, and counts the requests. */
 function paged(...pages: Stored[][]) {
   let asked = 0;
   const list = async (_: unknown, { continue: at = '0' }: ListOptions = {}) => {
@@ -34,15 +34,15 @@ interface Case {
 }
 
 const cases: Record<string, Case> = {
-  'nothing is left': { pages: [[]], toDelete: [], count: 0, complete: true, asked: 1 },
-  'looks past pages of what is under deletion': {
+  'finds nothing': { pages: [[]], toDelete: [], count: 0, complete: true, asked: 1 },
+  'skips pages of objects under deletion': {
     pages: [[held('a'), held('b')], [held('c')], [held('d'), pod('e')]],
     toDelete: ['e'],
     count: 5,
     complete: true,
     asked: 3,
   },
-  'takes no more than asked for, and reads no further': {
+  'stops listing when it has as many objects as requested': {
     pages: [[pod('a'), pod('b')], [pod('c')], [pod('d')]],
     range: { atMost: 2 },
     toDelete: ['a', 'b'],
@@ -50,7 +50,7 @@ const cases: Record<string, Case> = {
     complete: false,
     asked: 1,
   },
-  'has not seen everything when there is more on the page': {
+  'is not complete if the page contains more objects': {
     pages: [[pod('a'), pod('b')]],
     range: { atMost: 1 },
     toDelete: ['a'],
@@ -58,7 +58,7 @@ const cases: Record<string, Case> = {
     complete: false,
     asked: 1,
   },
-  'goes on where it is told to, and counts the rest': {
+  'starts after the given key, and counts all objects': {
     pages: [[pod('a'), pod('b')], [pod('c')]],
     range: { atMost: 1, after: 'ns/b' },
     toDelete: ['c'],
@@ -72,14 +72,14 @@ for (const [name, { pages, range, ...want }] of Object.entries(cases)) {
   test(name, async () => {
     const { reader, asked } = paged(...pages);
     const { signal } = new AbortController();
-    const { toDelete, count, complete } = await leftovers(reader, PODS, { atMost: 100, signal, ...range });
+    const { toDelete, count, complete } = await listLeftovers(reader, PODS, { atMost: 100, signal, ...range });
     const names = toDelete.map(({ metadata }) => metadata.name);
     assert.deepEqual({ toDelete: names, count, complete, asked: asked() }, want);
   });
 }
 
-test('counts by finalizer, whether under deletion or not', async () => {
+test('counts objects by finalizer, including those under deletion', async () => {
   const { reader } = paged([held('a')], [pod('b', { finalizers: ['example.org/hold', 'example.org/other'] })]);
-  const { finalizers } = await leftovers(reader, PODS, { atMost: 100, signal: new AbortController().signal });
+  const { finalizers } = await listLeftovers(reader, PODS, { atMost: 100, signal: new AbortController().signal });
   assert.deepEqual(Object.fromEntries(finalizers), { 'example.org/hold': 2, 'example.org/other': 1 });
 });

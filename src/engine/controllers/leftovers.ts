@@ -1,35 +1,35 @@
 /**
- * What is left to be deleted of a kind: objects that nobody has begun to delete, and whether there is anything at all.
- * Which of them are in turn is deletion-round.ts's.
+ * Lists the objects of a kind that remain to be deleted, and counts all of them. deletion-round.ts decides which of them
+ * come next.
  */
 import type { Reader } from '#client/client.ts';
 import { objectKey } from '#client/object-key.ts';
 import type { ResourceType, Stored } from '#kube/meta.ts';
 
-/** What one look has found. */
+/** The result of one listing. */
 export interface Leftovers {
-  /** Those in turn, as many as were asked for. */
+  /** Objects after `after` that are not under deletion, at most `atMost`. */
   readonly toDelete: readonly Stored[];
-  /** How many there are; objects that wait for their finalizers count, too. */
+  /** The number of objects, including those that are under deletion and wait for their finalizers. */
   readonly count: number;
-  /** How many objects each finalizer holds. */
+  /** The number of objects that each finalizer holds. */
   readonly finalizers: ReadonlyMap<string, number>;
-  /** Whether all were seen, and all that are in turn were taken: otherwise the counts are too small. */
+  /** True if every object was listed and `toDelete` was not cut off. Otherwise the counts are too small. */
   readonly complete: boolean;
 }
 
 export interface LeftoverRange {
   readonly namespace?: string;
   readonly atMost: number;
-  /** Only what comes after this key, in the order of the API, is in turn. */
+  /** Only objects after this key, in the order of the API, are returned in `toDelete`. */
   readonly after?: string | undefined;
   readonly signal: AbortSignal;
 }
 
 const PAGE = 500;
 
-/** Looks past objects that are under deletion already: they must not hide those that are not. */
-export async function leftovers(reader: Reader, type: ResourceType, range: LeftoverRange): Promise<Leftovers> {
+/** Lists pages until `toDelete` is full. Objects that are already under deletion do not count towards `atMost`. */
+export async function listLeftovers(reader: Reader, type: ResourceType, range: LeftoverRange): Promise<Leftovers> {
   const { namespace, atMost, after = '', signal } = range;
   const toDelete: Stored[] = [];
   const finalizers = new Map<string, number>();

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import {
   concludeNamespace,
   decideNamespace,
-  type Content,
+  type ContentItem,
   type NamespaceWorld,
 } from '#engine/controllers/namespace.ts';
 import type { Namespace } from '#engine/controllers/kinds.ts';
@@ -25,109 +25,115 @@ function namespace(metadata: object, finalizers: string[] = ['kubernetes']): Sto
   return { apiVersion: 'v1', kind: 'Namespace', metadata: stored('ns', metadata), spec: { finalizers } };
 }
 
-function pod(name: string, metadata: object = {}): Content {
+function pod(name: string, metadata: object = {}): ContentItem {
   const type = { group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true };
   return { type, object: { apiVersion: 'v1', kind: 'Pod', metadata: stored(name, { namespace: 'ns', ...metadata }) } };
 }
 
-type Seen = NamespaceWorld['seen'];
+type Counts = NamespaceWorld['counts'];
 
-const seen = (resources: Record<string, number>, finalizers: Record<string, number> = {}): Seen => ({
+const counts = (resources: Record<string, number>, finalizers: Record<string, number> = {}): Counts => ({
   resources: new Map(Object.entries(resources)),
   finalizers: new Map(Object.entries(finalizers)),
 });
 
 interface Case {
   readonly namespace: Stored<Namespace>;
-  readonly content?: Content[];
-  readonly seen?: Seen;
+  readonly content?: ContentItem[];
+  readonly counts?: Counts;
   readonly complete?: boolean;
-  readonly quiet?: number;
+  readonly unchangedRounds?: number;
   readonly want: string[];
   readonly againMs?: number;
-  /** Types of conditions that are True after the plan; absent = the status is left alone. */
-  readonly standing?: string[];
+  /** Types of conditions that are True after the plan; absent = the status is not written. */
+  readonly trueConditions?: string[];
 }
 
 const cases: Record<string, Case> = {
-  'leaves a living namespace alone': { namespace: namespace({}), content: [pod('a')], want: [] },
-  'deletes what is in it': {
+  'does not change a namespace that is not under deletion': { namespace: namespace({}), content: [pod('a')], want: [] },
+  'deletes the content': {
     namespace: namespace(DELETING),
     content: [pod('a'), pod('b')],
     want: ['delete a', 'delete b'],
     againMs: 500,
-    standing: [],
+    trueConditions: [],
   },
-  'waits for what is held by finalizers, and says so': {
+  'waits for objects that are held by finalizers, and reports them': {
     namespace: namespace(DELETING),
-    seen: seen({ 'pods.': 1 }, { 'example.com/hold': 1 }),
+    counts: counts({ 'pods.': 1 }, { 'example.com/hold': 1 }),
     want: [],
     againMs: 500,
-    standing: ['NamespaceContentRemaining', 'NamespaceFinalizersRemaining'],
+    trueConditions: ['NamespaceContentRemaining', 'NamespaceFinalizersRemaining'],
   },
-  'waits for what has its grace period': {
+  'waits for objects in their grace period': {
     namespace: namespace(DELETING),
-    seen: seen({ 'pods.': 1 }),
+    counts: counts({ 'pods.': 1 }),
     want: [],
     againMs: 500,
-    standing: ['NamespaceContentRemaining'],
+    trueConditions: ['NamespaceContentRemaining'],
   },
-  'waits ever longer while nothing goes, but not for ever': {
+  'waits longer while nothing is deleted': {
     namespace: namespace(DELETING),
-    seen: seen({ 'pods.': 1 }),
-    quiet: 2,
+    counts: counts({ 'pods.': 1 }),
+    unchangedRounds: 2,
     want: [],
     againMs: 2000,
-    standing: ['NamespaceContentRemaining'],
+    trueConditions: ['NamespaceContentRemaining'],
   },
-  'waits at most as long as Kubernetes does': {
+  'waits at most as long as Kubernetes': {
     namespace: namespace(DELETING),
-    seen: seen({ 'pods.': 1 }),
-    quiet: 1000,
+    counts: counts({ 'pods.': 1 }),
+    unchangedRounds: 1000,
     want: [],
     againMs: 15_000,
-    standing: ['NamespaceContentRemaining'],
+    trueConditions: ['NamespaceContentRemaining'],
   },
-  'counts what a finalizer holds although it is deleted': {
+  'counts an object that is deleted now but held by a finalizer': {
     namespace: namespace(DELETING),
     content: [pod('a', { finalizers: ['example.com/hold'] })],
     want: ['delete a'],
     againMs: 500,
-    standing: ['NamespaceContentRemaining'],
+    trueConditions: ['NamespaceContentRemaining'],
   },
-  'says nothing while there is more than it has seen': {
+  'reports nothing before everything was listed': {
     namespace: namespace(DELETING),
     content: [pod('a')],
     complete: false,
     want: ['delete a'],
     againMs: 100,
   },
-  'lets go of an empty one': { namespace: namespace(DELETING), want: ['patch ns'], standing: [] },
-  'leaves the finalizers of others': {
+  'removes its finalizer from an empty namespace': {
+    namespace: namespace(DELETING),
+    want: ['patch ns'],
+    trueConditions: [],
+  },
+  'keeps the finalizers of other controllers': {
     namespace: namespace(DELETING, ['example.com/mine']),
     want: [],
-    standing: [],
+    trueConditions: [],
   },
 };
 
-for (const [name, { namespace: subject, content = [], want, againMs, standing, ...rest }] of Object.entries(cases)) {
+for (const [name, { namespace: subject, content = [], want, againMs, trueConditions, ...rest }] of Object.entries(
+  cases,
+)) {
   test(name, () => {
-    const found = seen(content.length === 0 ? {} : { 'pods.': content.length });
-    const world = { namespace: subject, content, seen: found, complete: true, quiet: 0, now: NOW, ...rest };
+    const found = counts(content.length === 0 ? {} : { 'pods.': content.length });
+    const world = { namespace: subject, content, counts: found, complete: true, unchangedRounds: 0, now: NOW, ...rest };
     const plan = decideNamespace(world);
-    const told = plan.changes.map((change) => `${change.do} ${change.do === 'create' ? '' : change.name.name}`);
-    assert.deepEqual(told, want);
+    const described = plan.changes.map((change) => `${change.do} ${change.do === 'create' ? '' : change.name.name}`);
+    assert.deepEqual(described, want);
     assert.equal(plan.requeueAfterMs, againMs);
     const status = plan.goOn === true ? concludeNamespace(world, [], []) : plan.status;
     const conditions = status?.['conditions'] as Condition[] | undefined;
     assert.deepEqual(
       conditions?.filter(({ status }) => status === 'True').map(({ type }) => type),
-      standing,
+      trueConditions,
     );
   });
 }
 
-test('the conditions are those of Kubernetes, and others stay', () => {
+test('sets the conditions of Kubernetes and keeps other conditions', () => {
   const subject = namespace(DELETING);
   const other: Condition = { type: 'Other', status: 'True', lastTransitionTime: 'then' };
   const before: Condition = {
@@ -138,14 +144,14 @@ test('the conditions are those of Kubernetes, and others stay', () => {
     lastTransitionTime: 'then',
   };
   subject.status = { phase: 'Terminating', conditions: [other, before] };
-  const left = seen({ 'pods.': 2, 'gadgets.golden.local': 1 }, { 'b.example/x': 3, 'a.example/y': 1 });
-  const world = { namespace: subject, content: [], seen: left, complete: true, quiet: 0, now: NOW };
+  const left = counts({ 'pods.': 2, 'gadgets.golden.local': 1 }, { 'b.example/x': 3, 'a.example/y': 1 });
+  const world = { namespace: subject, content: [], counts: left, complete: true, unchangedRounds: 0, now: NOW };
   const status = concludeNamespace(world, [], []);
-  const told = (status!['conditions'] as Condition[]).map(
+  const described = (status!['conditions'] as Condition[]).map(
     ({ type, status: is, reason, message, lastTransitionTime }) => [type, is, reason, message, lastTransitionTime],
   );
   assert.equal(status!['phase'], 'Terminating');
-  assert.deepEqual(told, [
+  assert.deepEqual(described, [
     ['Other', 'True', undefined, undefined, 'then'],
     [
       'NamespaceContentRemaining',
@@ -179,29 +185,29 @@ test('the conditions are those of Kubernetes, and others stay', () => {
   ]);
 });
 
-test('what is refused is told and remains', () => {
+test('reports refused deletions and counts their objects as remaining', () => {
   const content = ['a', 'b', 'c'].map((name) => pod(name));
   const world: NamespaceWorld = {
     namespace: namespace(DELETING),
     content,
-    seen: seen({ 'pods.': 4, 'secrets.': 2 }),
+    counts: counts({ 'pods.': 4, 'secrets.': 2 }),
     complete: true,
-    quiet: 0,
+    unchangedRounds: 0,
     now: NOW,
   };
   const [, change] = decideNamespace(world).changes;
   const failures: Failure[] = [{ change: change!, error: new Error('b stays') }];
   const status = concludeNamespace(world, failures, ['b stays', 'secrets stay']);
-  const said = (type: string) => {
+  const conditionOf = (type: string) => {
     const found = (status!['conditions'] as Condition[]).find((condition) => condition.type === type)!;
     return [found.status, found.reason, found.message];
   };
-  assert.deepEqual(said('NamespaceDeletionContentFailure'), [
+  assert.deepEqual(conditionOf('NamespaceDeletionContentFailure'), [
     'True',
     'ContentDeletionFailed',
     'Failed to delete all resource types, 2 remaining: b stays, secrets stay',
   ]);
-  assert.deepEqual(said('NamespaceContentRemaining'), [
+  assert.deepEqual(conditionOf('NamespaceContentRemaining'), [
     'True',
     'SomeResourcesRemain',
     'Some resources are remaining: pods. has 2 resource instances, secrets. has 2 resource instances',

@@ -1,19 +1,19 @@
-import type { Pod } from '#engine/controllers/kinds.ts';
+import type { EnginePod } from '#engine/controllers/kinds.ts';
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import {
-  decidePod,
+  decideCollectedPod,
   podGarbageCollector,
   QUARANTINE_MS,
-  type PodWorld,
+  type CollectedPodWorld,
 } from '#engine/controllers/pod-garbage-collector.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 import { startEngineController, type StartedController } from '#test/crash/collector.ts';
 import { makeBareNamespace } from '#test/support/bare-namespace.ts';
 import { startTestApi, type TestApi } from '#test/support/test-api.ts';
 
-function aPod(phase: string, metadata: ObjectMeta = {}): Stored<Pod> {
+function aPod(phase: string, metadata: ObjectMeta = {}): Stored<EnginePod> {
   const identity = { name: 'pod', namespace: 'ns', uid: 'uid-pod', resourceVersion: '1', creationTimestamp: '' };
   return {
     apiVersion: 'v1',
@@ -28,55 +28,63 @@ const GRACEFUL = { deletionTimestamp: '2026-01-01T00:00:00Z', deletionGracePerio
 const FORCED = { ...GRACEFUL, deletionGracePeriodSeconds: 0 };
 
 interface Case {
-  readonly pod: Stored<Pod>;
-  readonly node: PodWorld['node'];
+  readonly pod: Stored<EnginePod>;
+  readonly node: CollectedPodWorld['node'];
   readonly want: readonly string[];
   readonly againMs?: number;
 }
 
 const cases: Record<string, Case> = {
-  'a pod on its node is left alone': { pod: aPod('Running'), node: { is: 'there' }, want: [] },
-  'also when it is under deletion': { pod: aPod('Running', GRACEFUL), node: { is: 'there' }, want: [] },
-  'a pod that waits for a node is left alone': { pod: aPod('Pending'), node: { is: 'none' }, want: [] },
-  'a missing node is given time': {
+  'keeps a pod whose node exists': { pod: aPod('Running'), node: { state: 'present' }, want: [] },
+  'keeps a pod under deletion whose node exists': {
+    pod: aPod('Running', GRACEFUL),
+    node: { state: 'present' },
+    want: [],
+  },
+  'keeps a pod that has no node yet': { pod: aPod('Pending'), node: { state: 'unbound' }, want: [] },
+  'waits for a missing node until the quarantine is over': {
     pod: aPod('Running'),
-    node: { is: 'missed', forMs: 15_000 },
+    node: { state: 'missing', forMs: 15_000 },
     want: [],
     againMs: 25_000,
   },
-  'a pod on a node that is gone fails and is removed': {
+  'sets a pod on a deleted node to Failed and deletes it': {
     pod: aPod('Running'),
-    node: { is: 'gone' },
+    node: { state: 'deleted' },
     want: ['Failed because DeletionByPodGC', 'delete'],
   },
-  'a finished pod keeps its phase': { pod: aPod('Succeeded'), node: { is: 'gone' }, want: ['delete'] },
-  'nobody is left to wait for: the grace period is cut short': {
+  'deletes a finished pod without changing its phase': {
+    pod: aPod('Succeeded'),
+    node: { state: 'deleted' },
+    want: ['delete'],
+  },
+  'deletes a pod on a deleted node without waiting for its grace period': {
     pod: aPod('Running', GRACEFUL),
-    node: { is: 'gone' },
+    node: { state: 'deleted' },
     want: ['Failed because DeletionByPodGC', 'delete'],
   },
-  'what finalizers hold is not deleted over and over': {
+  'does not delete a pod again that waits for finalizers': {
     pod: aPod('Failed', FORCED),
-    node: { is: 'gone' },
+    node: { state: 'deleted' },
     want: [],
   },
-  'a pod under deletion that never had a node fails': {
+  'sets a pod under deletion that never had a node to Failed': {
     pod: aPod('Pending', FORCED),
-    node: { is: 'none' },
+    node: { state: 'unbound' },
     want: ['Failed'],
   },
 };
 
 for (const [name, { pod, node, want, againMs }] of Object.entries(cases)) {
   test(name, () => {
-    const { changes, requeueAfterMs } = decidePod({ pod, node, now: '2026-01-01T00:00:00Z' });
-    const said = changes.map((change) => {
+    const { changes, requeueAfterMs } = decideCollectedPod({ pod, node, now: '2026-01-01T00:00:00Z' });
+    const described = changes.map((change) => {
       if (change.do === 'delete') return change.gracePeriodSeconds === 0 ? 'delete' : 'delete gracefully';
       if (change.do !== 'patch') return change.do;
-      const { status } = change.patch.body as { status: NonNullable<Pod['status']> };
+      const { status } = change.patch.body as { status: NonNullable<EnginePod['status']> };
       return [status.phase, ...(status.conditions ?? []).map(({ reason }) => `because ${reason}`)].join(' ');
     });
-    assert.deepEqual(said, want);
+    assert.deepEqual(described, want);
     assert.equal(requeueAfterMs, againMs);
   });
 }
@@ -108,23 +116,23 @@ const makePod = (name: string, nodeName: string, finalizers: string[] = []) =>
     },
   });
 
-/** Lets watches bring what was written, and the controller act on it. */
-async function rest(): Promise<void> {
+/** Waits until the watches have delivered all writes and the controller has processed them. */
+async function settle(): Promise<void> {
   await clock.advance(0);
   await started.controller.idle();
 }
 
-test('pods of a node that was deleted go after the quarantine; those of other nodes stay', async () => {
+test('deletes the pods of a deleted node after the quarantine, and keeps those of other nodes', async () => {
   for (const name of ['gone', 'stays']) await makeNode(name);
   for (const name of ['gone', 'stays']) await makePod(`on-${name}`, name);
   await makePod('held', 'gone', ['example.org/hold']);
-  await rest();
+  await settle();
   await api.ok('DELETE', '/api/v1/nodes/gone');
-  await rest();
+  await settle();
   await clock.advance(QUARANTINE_MS - 1000);
   assert.equal((await api.call('GET', `${PODS}/on-gone`)).status, 200);
   await clock.advance(1000);
-  await rest();
+  await settle();
   assert.equal((await api.call('GET', `${PODS}/on-gone`)).status, 404);
   const held = await api.ok('GET', `${PODS}/held`);
   assert.deepEqual([held.status.phase, held.status.conditions[0].type], ['Failed', 'DisruptionTarget']);
@@ -132,21 +140,21 @@ test('pods of a node that was deleted go after the quarantine; those of other no
   assert.equal(metadata.deletionTimestamp, undefined);
 });
 
-test('a node that comes within the quarantine keeps its pods', async () => {
+test('keeps the pods of a node that appears within the quarantine', async () => {
   await makePod('early', 'late-node');
-  await rest();
+  await settle();
   await clock.advance(QUARANTINE_MS / 2);
   await makeNode('late-node');
-  await rest();
+  await settle();
   await clock.advance(QUARANTINE_MS);
   const { metadata } = await api.ok('GET', `${PODS}/early`);
   assert.equal(metadata.deletionTimestamp, undefined);
 });
 
-test('a node that no watch has shown keeps its pods: the API is asked', async () => {
+test('asks the API about a node that no watch has delivered, and keeps its pods', async () => {
   await started.stop();
   const asked: string[] = [];
-  const { promise: shown, resolve: show } = Promise.withResolvers<void>();
+  const { promise: delivered, resolve: deliver } = Promise.withResolvers<void>();
   started = await startEngineController(podGarbageCollector, api, {
     clock,
     through: (client) => ({
@@ -157,7 +165,7 @@ test('a node that no watch has shown keeps its pods: the API is asked', async ()
       },
       async *watch(type, options) {
         for await (const event of client.watch(type, options)) {
-          if (type.plural === 'nodes') await shown;
+          if (type.plural === 'nodes') await delivered;
           yield event;
         }
       },
@@ -165,11 +173,11 @@ test('a node that no watch has shown keeps its pods: the API is asked', async ()
   });
   await makeNode('unseen');
   await makePod('on-unseen', 'unseen');
-  await rest();
+  await settle();
   await clock.advance(QUARANTINE_MS);
-  await rest();
+  await settle();
   assert.ok(asked.includes('unseen'));
   const { metadata } = await api.ok('GET', `${PODS}/on-unseen`);
   assert.equal(metadata.deletionTimestamp, undefined);
-  show();
+  deliver();
 });

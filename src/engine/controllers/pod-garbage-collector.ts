@@ -1,14 +1,14 @@
 /**
- * Pods that nobody will ever finish: bound to a node that is no more, or under deletion without a node. They are marked
- * Failed and removed by force, as Kubernetes' podgc does. A missing node is given time to show up, and the API is asked
- * before anything is done.
+ * Removes pods that no node agent will ever end: bound to a node that does not exist, or under deletion without a node.
+ * Like Kubernetes' podgc, it sets them to Failed and force-deletes them. It gives a missing node time to appear, and asks
+ * the API before it acts.
  *
- *   bound ──node missing──► in quarantine for 40 s ──node still missing, also by a live look──► Failed, deleted
+ *   bound ──node missing──► in quarantine for 40 s ──the API confirms that the node is missing──► Failed, deleted
  */
 import type { Reader } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';
-import { NODES, PODS, type Pod } from '#engine/controllers/kinds.ts';
+import { ENGINE_NODES, ENGINE_PODS, type EnginePod } from '#engine/controllers/kinds.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
 import { isApiError } from '#kube/api-error.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
@@ -17,22 +17,27 @@ import { defineController, source, startController, type Source } from '#runtime
 import { NOTHING, type Change, type Plan } from '#runtime/plan.ts';
 
 export const QUARANTINE_MS = 40_000;
-/** Nodes that are missed at a time. */
-const MAX_MISSED = 10_000;
+/** The maximum number of missing nodes that are remembered. */
+const MAX_MISSING_NODES = 10_000;
 
-export interface PodWorld {
-  readonly pod: Stored<Pod>;
-  /** `missed`: no watch shows it, for so long. `gone`: the quarantine is over and the API does not know it. */
-  readonly node: { readonly is: 'none' | 'there' | 'gone' } | { readonly is: 'missed'; readonly forMs: number };
+export interface CollectedPodWorld {
+  readonly pod: Stored<EnginePod>;
+  /**
+   * `missing`: not in the cache for this time. `deleted`: the quarantine is over and the API confirms that the node does
+   * not exist. `unbound`: the pod has no node.
+   */
+  readonly node:
+    | { readonly state: 'unbound' | 'present' | 'deleted' }
+    | { readonly state: 'missing'; readonly forMs: number };
   readonly now: string;
 }
 
-/** Pure. */
-export function decidePod({ pod, node, now }: PodWorld): Plan {
-  switch (node.is) {
-    case 'missed':
+/** Decides whether one pod is removed. Pure. */
+export function decideCollectedPod({ pod, node, now }: CollectedPodWorld): Plan {
+  switch (node.state) {
+    case 'missing':
       return { changes: [], requeueAfterMs: Math.max(0, QUARANTINE_MS - node.forMs) };
-    case 'gone': {
+    case 'deleted': {
       const condition = {
         type: 'DisruptionTarget',
         status: 'True',
@@ -40,26 +45,26 @@ export function decidePod({ pod, node, now }: PodWorld): Plan {
         message: 'PodGC: node no longer exists',
         lastTransitionTime: now,
       };
-      return { changes: removal(pod, 'its node no longer exists', [condition]) };
+      return { changes: removePod(pod, 'its node no longer exists', [condition]) };
     }
-    case 'none':
+    case 'unbound':
       if (pod.metadata.deletionTimestamp === undefined) return NOTHING;
-      return { changes: removal(pod, 'it is under deletion and was never bound to a node', []) };
+      return { changes: removePod(pod, 'it is under deletion and was never bound to a node', []) };
     default:
       return NOTHING;
   }
 }
 
-function removal(pod: Stored<Pod>, why: string, conditions: readonly object[]): Change[] {
+function removePod(pod: Stored<EnginePod>, why: string, conditions: readonly object[]): Change[] {
   const { name, namespace, uid, deletionTimestamp, deletionGracePeriodSeconds } = pod.metadata;
-  const target = { type: PODS, name: { name, namespace }, uid, why };
+  const target = { type: ENGINE_PODS, name: { name, namespace }, uid, why };
   const changes: Change[] = [];
   const { phase } = pod.status ?? {};
   if (phase !== 'Succeeded' && phase !== 'Failed') {
     const status = { phase: 'Failed', ...(conditions.length > 0 ? { conditions } : {}) };
     changes.push({ ...target, do: 'patch', subresource: 'status', patch: { type: 'strategic', body: { status } } });
   }
-  // Finalizers may hold it after that; then there is nothing more to do here.
+  // A pod that was already force-deleted waits for its finalizers.
   const forced = deletionTimestamp !== undefined && (deletionGracePeriodSeconds ?? 0) === 0;
   if (!forced) changes.push({ ...target, do: 'delete', gracePeriodSeconds: 0 });
   return changes;
@@ -67,62 +72,63 @@ function removal(pod: Stored<Pod>, why: string, conditions: readonly object[]): 
 
 export const podGarbageCollector: EngineController = {
   account: 'pod-garbage-collector',
-  start: (parts) => startController(podController({ ...parts, reader: parts.client, ...informersOf(parts) }), parts),
+  start: (parts) =>
+    startController(podCollectionController({ ...parts, reader: parts.client, ...informersOf(parts) }), parts),
 };
 
 interface Informers {
-  readonly pods: Informer<Pod>;
+  readonly pods: Informer<EnginePod>;
   readonly nodes: Informer<KubeObject>;
 }
 
 function informersOf({ informer }: Pick<Parameters<EngineController['start']>[0], 'informer'>): Informers {
-  return { pods: informer(PODS), nodes: informer(NODES) };
+  return { pods: informer(ENGINE_PODS), nodes: informer(ENGINE_NODES) };
 }
 
-export function podController({
+export function podCollectionController({
   reader,
   pods,
   nodes,
   clock,
 }: Informers & { readonly reader: Pick<Reader, 'get'>; readonly clock: Clock }) {
-  /** By name of node; nothing is lost with it but time. */
-  const missedSince = new Map<string, number>();
+  /** By node name. In memory only: losing it restarts the quarantine. */
+  const missingSince = new Map<string, number>();
 
-  function missedForMs(name: string): number {
+  function missingForMs(name: string): number {
     const now = clock.now();
-    const since = missedSince.get(name) ?? now;
-    if (missedSince.size >= MAX_MISSED && !missedSince.has(name)) missedSince.clear();
-    missedSince.set(name, since);
+    const since = missingSince.get(name) ?? now;
+    if (missingSince.size >= MAX_MISSING_NODES && !missingSince.has(name)) missingSince.clear();
+    missingSince.set(name, since);
     return now - since;
   }
 
-  async function nodeOf(pod: Stored<Pod>, signal: AbortSignal): Promise<PodWorld['node']> {
+  async function nodeOf(pod: Stored<EnginePod>, signal: AbortSignal): Promise<CollectedPodWorld['node']> {
     const name = pod.spec?.nodeName ?? '';
-    if (name === '') return { is: 'none' };
-    if (nodes.get(name) !== undefined) return { is: 'there' };
-    const forMs = missedForMs(name);
-    if (forMs < QUARANTINE_MS) return { is: 'missed', forMs };
-    return { is: (await exists(reader, name, signal)) ? 'there' : 'gone' };
+    if (name === '') return { state: 'unbound' };
+    if (nodes.get(name) !== undefined) return { state: 'present' };
+    const forMs = missingForMs(name);
+    if (forMs < QUARANTINE_MS) return { state: 'missing', forMs };
+    return { state: (await nodeExists(reader, name, signal)) ? 'present' : 'deleted' };
   }
 
-  return defineController<PodWorld>({
+  return defineController<CollectedPodWorld>({
     name: 'pod-garbage-collector',
-    type: PODS,
-    sources: [source(pods), nodesThatComeAndGo(nodes, pods, (name) => missedSince.delete(name))],
+    type: ENGINE_PODS,
+    sources: [source(pods), nodeAdditionsAndDeletions(nodes, pods, (name) => missingSince.delete(name))],
     async observe(key, { signal }) {
       const pod = pods.get(key);
       if (pod === undefined) return undefined;
       return { pod, node: await nodeOf(pod, signal), now: timestamp(clock.now()) };
     },
-    decide: decidePod,
-    // Kubernetes tells no Events of it either: the pods are about to be gone.
+    decide: decideCollectedPod,
+    // No Events, as in Kubernetes: the pods are deleted.
     subject: () => undefined,
   });
 }
 
-async function exists(reader: Pick<Reader, 'get'>, name: string, signal: AbortSignal): Promise<boolean> {
+async function nodeExists(reader: Pick<Reader, 'get'>, name: string, signal: AbortSignal): Promise<boolean> {
   try {
-    await reader.get(NODES, { name }, { signal });
+    await reader.get(ENGINE_NODES, { name }, { signal });
     return true;
   } catch (error) {
     if (isApiError(error, 'NotFound') && error.details?.name === name) return false;
@@ -130,14 +136,18 @@ async function exists(reader: Pick<Reader, 'get'>, name: string, signal: AbortSi
   }
 }
 
-/** Nodes report every few seconds: only those that come or go make their pods be looked at. */
-function nodesThatComeAndGo(nodes: Informer<KubeObject>, pods: Informer<Pod>, seen: (name: string) => void): Source {
+/** A source that enqueues the pods of nodes that were added or deleted. Heartbeats are ignored. */
+function nodeAdditionsAndDeletions(
+  nodes: Informer<KubeObject>,
+  pods: Informer<EnginePod>,
+  onNodeAdded: (name: string) => void,
+): Source {
   return {
     cache: nodes,
     subscribe: (add) =>
       nodes.onChange((name, { old, new: next }) => {
         if (old !== undefined && next !== undefined) return;
-        if (next !== undefined) seen(name);
+        if (next !== undefined) onNodeAdded(name);
         for (const pod of pods.list()) if (pod.spec?.nodeName === name) add(objectKey(pod));
       }),
   };

@@ -1,4 +1,4 @@
-/** A JSON patch that takes one item out of a list, and fails if it is not there any more. */
+/** Builds a JSON patch that removes one item from a list, and fails if another item is at the index by then. */
 export function removeListItem(list: string, index: number, item: string): readonly object[] {
   const path = `${list}/${index}`;
   return [

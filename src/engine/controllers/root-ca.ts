@@ -1,7 +1,10 @@
-/** Every namespace has a ConfigMap `kube-root-ca.crt`, with which pods know this API; whoever changes it is corrected. */
+/**
+ * Publishes the CA certificate of the API server in every namespace, as ConfigMap `kube-root-ca.crt`. Pods verify the
+ * server with it. Changes by other clients are reverted.
+ */
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
-import { NAMESPACES, type Namespace } from '#engine/controllers/kinds.ts';
-import { isEnding, namespaceOf } from '#engine/controllers/service-account.ts';
+import { ENGINE_NAMESPACES, type Namespace } from '#engine/controllers/kinds.ts';
+import { isNamespaceTerminating, toNamespaceKey } from '#engine/controllers/service-account.ts';
 import { CONFIG_MAPS, type ConfigMap } from '#kube/core-kinds.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -20,39 +23,40 @@ export interface RootCaWorld {
   readonly caPem: string;
 }
 
-/** Pure. */
+/** Decides the next step for the ConfigMap of one namespace. Pure. */
 export function decideRootCa({ namespace, configMap, caPem }: RootCaWorld): Plan {
-  if (isEnding(namespace)) return NOTHING;
+  if (isNamespaceTerminating(namespace)) return NOTHING;
   const wanted = { [KEY]: caPem };
   const annotations = { [DESCRIPTION_KEY]: DESCRIPTION };
   const name = { name: NAME, namespace: namespace.metadata.name };
   if (configMap === undefined) {
     const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...name, annotations }, data: wanted };
-    return { changes: [{ do: 'create', type: CONFIG_MAPS, object, why: 'every namespace has the CA certificate' }] };
+    const why = 'every namespace contains the CA certificate of the API server';
+    return { changes: [{ do: 'create', type: CONFIG_MAPS, object, why }] };
   }
   const { metadata, data = {} } = configMap;
   if (metadata.deletionTimestamp !== undefined) return NOTHING;
   if (deepEqual(data, wanted) && metadata.annotations?.[DESCRIPTION_KEY]) return NOTHING;
-  // Nothing else belongs there.
+  // Other keys are removed.
   const removed = Object.fromEntries(Object.keys(data).map((key) => [key, null]));
   const body = { metadata: { annotations }, data: { ...removed, ...wanted } };
-  const why = 'the CA certificate is another one';
+  const why = 'the ConfigMap does not contain the current CA certificate';
   return {
     changes: [{ do: 'patch', type: CONFIG_MAPS, name, uid: metadata.uid, patch: { type: 'merge', body }, why }],
   };
 }
 
-/** `caPem` is the certificate that our server's is signed with. */
+/** `caPem` is the CA certificate that signed the serving certificate. */
 export function rootCaPublisher({ caPem }: { readonly caPem: string }): EngineController {
   return {
     account: 'root-ca-cert-publisher',
     start(parts) {
-      const namespaces = parts.informer(NAMESPACES);
+      const namespaces = parts.informer(ENGINE_NAMESPACES);
       const configMaps = parts.informer(CONFIG_MAPS);
       const definition = defineController<RootCaWorld>({
         name: 'root-ca-cert-publisher',
-        type: NAMESPACES,
-        sources: [source(namespaces), source(configMaps, namespaceOf(NAME))],
+        type: ENGINE_NAMESPACES,
+        sources: [source(namespaces), source(configMaps, toNamespaceKey(NAME))],
         observe(key) {
           const namespace = namespaces.get(key);
           return namespace && { namespace, configMap: configMaps.get(`${key}/${NAME}`), caPem };

@@ -1,6 +1,6 @@
 /**
- * Secrets of type kubernetes.io/service-account-token: a token that holds for as long as its Secret has it. They are
- * filled in here, and go with their service account.
+ * Secrets of type kubernetes.io/service-account-token. The controller writes the token, which is valid as long as the
+ * Secret contains it, and deletes the Secret together with its service account.
  */
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
@@ -9,25 +9,12 @@ import { encodeClaims } from '#engine/auth/service-accounts/claims.ts';
 import { signToken } from '#engine/auth/service-accounts/issuer.ts';
 import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
-import { SERVICE_ACCOUNTS } from '#engine/controllers/service-account.ts';
+import { ENGINE_SERVICE_ACCOUNTS } from '#engine/controllers/service-account.ts';
 import { isApiError } from '#kube/api-error.ts';
-import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import { SECRETS, type Secret } from '#kube/core-kinds.ts';
+import type { KubeObject, Stored } from '#kube/meta.ts';
 import { defineController, source, startController, type Source } from '#runtime/controller.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
-
-export interface Secret extends KubeObject {
-  type?: string;
-  immutable?: boolean;
-  data?: Record<string, string>;
-}
-
-export const SECRETS: ResourceType<Secret> = {
-  group: '',
-  version: 'v1',
-  kind: 'Secret',
-  plural: 'secrets',
-  namespaced: true,
-};
 
 const TOKEN_TYPE = 'kubernetes.io/service-account-token';
 const NAME_KEY = 'kubernetes.io/service-account.name';
@@ -35,31 +22,30 @@ const UID_KEY = 'kubernetes.io/service-account.uid';
 
 export interface TokenSecretWorld {
   readonly secret: Stored<Secret>;
-  /** The account that the Secret names, if it is the very one. */
+  /** The account that the Secret names, if its uid matches as well. */
   readonly account: Stored | undefined;
   readonly caPem: string;
-  /** What the Secret gets if it has no token yet. */
+  /** Signs a new token. Called only if the Secret has none. */
   makeToken(): string;
 }
 
-/** Pure but for the signature of a new token. */
+/** Decides the next step for one Secret. Pure except for the signature of a new token. */
 export function decideTokenSecret({ secret, account, caPem, makeToken }: TokenSecretWorld): Plan {
   const { metadata, data = {} } = secret;
   if (metadata.deletionTimestamp !== undefined) return NOTHING;
   const { name, namespace = '', uid } = metadata;
   const at = { type: SECRETS, name: { name, namespace }, uid };
-  if (account === undefined) return { changes: [{ do: 'delete', ...at, why: 'its service account is gone' }] };
+  if (account === undefined) return { changes: [{ do: 'delete', ...at, why: 'its service account does not exist' }] };
   const ca = base64(caPem);
   const missing = {
     ...(data['ca.crt'] === ca ? {} : { 'ca.crt': ca }),
     ...(data['namespace'] ? {} : { namespace: base64(namespace) }),
     ...(data['token'] ? {} : { token: base64(makeToken()) }),
   };
-  // Nobody can fill in one that may not change.
-  if (Object.keys(missing).length === 0 || secret.immutable === true) return NOTHING;
+  if (Object.keys(missing).length === 0 || secret['immutable'] === true) return NOTHING;
   const annotations = { [NAME_KEY]: account.metadata.name, [UID_KEY]: account.metadata.uid };
   const body = { metadata: { annotations }, data: missing };
-  return { changes: [{ do: 'patch', ...at, patch: { type: 'merge', body }, why: 'its token is to be filled in' }] };
+  return { changes: [{ do: 'patch', ...at, patch: { type: 'merge', body }, why: 'its token data is incomplete' }] };
 }
 
 function base64(text: string): string {
@@ -76,7 +62,7 @@ export function tokenSecretController({ key, caPem }: TokenSecretOptions): Engin
     account: 'service-account-token-controller',
     start(parts) {
       const secrets = parts.informer(SECRETS);
-      const accounts = parts.informer(SERVICE_ACCOUNTS);
+      const accounts = parts.informer(ENGINE_SERVICE_ACCOUNTS);
       const definition = defineController<TokenSecretWorld>({
         name: 'service-account-token-controller',
         type: SECRETS,
@@ -87,8 +73,8 @@ export function tokenSecretController({ key, caPem }: TokenSecretOptions): Engin
         async observe(at, { signal }) {
           const secret = secrets.get(at);
           if (secret === undefined || !isTokenSecret(secret)) return undefined;
-          const account = await accountOf(secret, accounts, parts.client, signal);
-          return { secret, account, caPem, makeToken: () => tokenFor(key, secret, account!) };
+          const account = await findAccount(secret, accounts, parts.client, signal);
+          return { secret, account, caPem, makeToken: () => signTokenFor(key, secret, account!) };
         },
         decide: decideTokenSecret,
         subject: () => undefined,
@@ -102,7 +88,7 @@ function isTokenSecret({ type }: Secret): boolean {
   return type === TOKEN_TYPE;
 }
 
-function tokenFor(key: SigningKey, { metadata }: Stored<Secret>, { metadata: { name, uid } }: Stored): string {
+function signTokenFor(key: SigningKey, { metadata }: Stored<Secret>, { metadata: { name, uid } }: Stored): string {
   const { name: secretName, namespace = '' } = metadata;
   return signToken(key, encodeClaims({ sort: 'secret', namespace, account: { name, uid }, secretName }));
 }
@@ -111,54 +97,57 @@ function accountKey({ metadata }: Secret): string {
   return `${metadata.namespace}/${metadata.annotations?.[NAME_KEY] ?? ''}`;
 }
 
-/** A cache may lag behind a Secret that was made right after its account: before a Secret goes, the API is asked. */
-async function accountOf(
+/**
+ * Returns the account of a Secret. The cache of accounts may lag behind that of Secrets, so the API is asked before an
+ * account counts as missing and its Secret is deleted.
+ */
+async function findAccount(
   secret: Stored<Secret>,
   accounts: Informer<KubeObject>,
   client: Client,
   signal: AbortSignal,
 ): Promise<Stored | undefined> {
   const uid = secret.metadata.annotations?.[UID_KEY];
-  const fits = (account: Stored | undefined) => account !== undefined && (!uid || uid === account.metadata.uid);
+  const isNamed = (account: Stored | undefined) => account !== undefined && (!uid || uid === account.metadata.uid);
   const cached = accounts.get(accountKey(secret));
-  if (fits(cached)) return cached;
+  if (isNamed(cached)) return cached;
   const { namespace = '', annotations } = secret.metadata;
   const name = annotations?.[NAME_KEY] ?? '';
   if (name === '') return undefined;
   try {
-    const found = await client.get(SERVICE_ACCOUNTS, { namespace, name }, { signal });
-    return fits(found) ? found : undefined;
+    const found = await client.get(ENGINE_SERVICE_ACCOUNTS, { namespace, name }, { signal });
+    return isNamed(found) ? found : undefined;
   } catch (error) {
     if (isApiError(error, 'NotFound')) return undefined;
     throw error;
   }
 }
 
-/** A change of an account concerns the Secrets that name it. */
+/** A source that enqueues the Secrets of an account when the account changes. */
 function secretsOfAccounts(accounts: Informer<KubeObject>, secrets: Informer<Secret>): Source {
-  const named = new Map<string, Set<string>>();
-  const { subscribe, ...rest } = source(accounts, (account) => named.get(objectKey(account)) ?? []);
+  const byAccount = new Map<string, Set<string>>();
+  const { subscribe, ...rest } = source(accounts, (account) => byAccount.get(objectKey(account)) ?? []);
   return {
     ...rest,
     subscribe(add) {
-      const leave = secrets.onChange((key, change) => {
-        if (change.old !== undefined) forget(named, accountKey(change.old), key);
+      const unsubscribeSecrets = secrets.onChange((key, change) => {
+        if (change.old !== undefined) removeSecretKey(byAccount, accountKey(change.old), key);
         if (change.new === undefined || !isTokenSecret(change.new)) return;
         const account = accountKey(change.new);
-        named.set(account, (named.get(account) ?? new Set()).add(key));
+        byAccount.set(account, (byAccount.get(account) ?? new Set()).add(key));
       });
-      const unsubscribe = subscribe(add);
+      const unsubscribeAccounts = subscribe(add);
       return () => {
-        unsubscribe();
-        leave();
+        unsubscribeAccounts();
+        unsubscribeSecrets();
       };
     },
   };
 }
 
-function forget(named: Map<string, Set<string>>, account: string, key: string): void {
-  const keys = named.get(account);
+function removeSecretKey(byAccount: Map<string, Set<string>>, account: string, key: string): void {
+  const keys = byAccount.get(account);
   if (keys === undefined) return;
   keys.delete(key);
-  if (keys.size === 0) named.delete(account);
+  if (keys.size === 0) byAccount.delete(account);
 }

@@ -1,11 +1,11 @@
-/** The controllers of service accounts, by what they decide. */
+/** Tests of the decisions about default accounts, the published CA certificate and token Secrets. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Namespace } from '#engine/controllers/kinds.ts';
 import { decideRootCa } from '#engine/controllers/root-ca.ts';
 import { decideServiceAccount } from '#engine/controllers/service-account.ts';
-import { decideTokenSecret, type Secret } from '#engine/controllers/service-account-secrets.ts';
-import type { ConfigMap } from '#kube/core-kinds.ts';
+import { decideTokenSecret } from '#engine/controllers/service-account-secrets.ts';
+import type { ConfigMap, Secret } from '#kube/core-kinds.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 import type { Change, Plan } from '#runtime/plan.ts';
 
@@ -17,11 +17,11 @@ function stored<T extends KubeObject>(kind: string, name: string, fields: object
 
 const DELETING = { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } };
 const living = stored<Namespace>('Namespace', 'ns', { status: { phase: 'Active' } });
-const dying = stored<Namespace>('Namespace', 'ns', DELETING);
+const deleting = stored<Namespace>('Namespace', 'ns', DELETING);
 const ending = stored<Namespace>('Namespace', 'ns', { status: { phase: 'Terminating' } });
 const inNs = { metadata: { namespace: 'ns' } };
 
-const DESCRIPTION = { 'kubernetes.io/description': 'as somebody wrote it' };
+const DESCRIPTION = { 'kubernetes.io/description': 'a description' };
 const published = (data: Record<string, string>, annotations: object = DESCRIPTION, metadata: object = {}) =>
   stored<ConfigMap>('ConfigMap', 'kube-root-ca.crt', { metadata: { annotations, ...metadata }, data });
 
@@ -39,27 +39,27 @@ function tokenSecret(data: Record<string, string>, more: object = {}): Stored<Se
   return stored<Secret>('Secret', 's', { metadata: { namespace: 'ns', ...metadata }, data, ...rest });
 }
 
-const filled = (secret: Stored<Secret>, owner: Stored | undefined = account) =>
+const decideFor = (secret: Stored<Secret>, owner: Stored | undefined = account) =>
   decideTokenSecret({ secret, account: owner, caPem: 'PEM', makeToken: () => 'new' });
 
 const cases: Record<string, { plan: () => Plan; want: string[] }> = {
-  'makes the default account': {
+  'creates the default account': {
     plan: () => decideServiceAccount({ namespace: living, account: undefined }),
     want: ['create serviceaccounts ns/default {}'],
   },
-  'leaves the default account alone': {
+  'keeps an existing default account': {
     plan: () => decideServiceAccount({ namespace: living, account: stored('ServiceAccount', 'default') }),
     want: [],
   },
-  'waits for a default account that is on its way out': {
+  'does not create a default account while the old one is being deleted': {
     plan: () => decideServiceAccount({ namespace: living, account: stored('ServiceAccount', 'default', DELETING) }),
     want: [],
   },
-  'makes no account in a namespace under deletion': {
-    plan: () => decideServiceAccount({ namespace: dying, account: undefined }),
+  'creates no account in a namespace under deletion': {
+    plan: () => decideServiceAccount({ namespace: deleting, account: undefined }),
     want: [],
   },
-  'makes no account in a namespace that ends': {
+  'creates no account in a namespace with phase Terminating': {
     plan: () => decideServiceAccount({ namespace: ending, account: undefined }),
     want: [],
   },
@@ -67,57 +67,57 @@ const cases: Record<string, { plan: () => Plan; want: string[] }> = {
     plan: () => rootCa(living),
     want: ['create configmaps ns/kube-root-ca.crt {"data":{"ca.crt":"PEM"}}'],
   },
-  'leaves the CA alone': { plan: () => rootCa(living, published({ 'ca.crt': 'PEM' })), want: [] },
-  'publishes no CA in a namespace under deletion': { plan: () => rootCa(dying), want: [] },
-  'waits for a CA that is on its way out': {
+  'keeps a correct CA': { plan: () => rootCa(living, published({ 'ca.crt': 'PEM' })), want: [] },
+  'publishes no CA in a namespace under deletion': { plan: () => rootCa(deleting), want: [] },
+  'does not publish a CA while the old ConfigMap is being deleted': {
     plan: () => rootCa(living, published({}, {}, DELETING.metadata)),
     want: [],
   },
-  'corrects another CA, and what does not belong there': {
+  'corrects a wrong CA and removes other keys': {
     plan: () => rootCa(living, published({ 'ca.crt': 'X', more: 'Y' })),
     want: ['patch configmaps ns/kube-root-ca.crt uid-kube-root-ca.crt {"ca.crt":"PEM","more":null}'],
   },
-  'says again what the CA is for': {
+  'restores the description annotation of the CA': {
     plan: () => rootCa(living, published({ 'ca.crt': 'PEM' }, {})),
     want: ['patch configmaps ns/kube-root-ca.crt uid-kube-root-ca.crt {"ca.crt":"PEM"}'],
   },
-  'fills in a token': {
-    plan: () => filled(tokenSecret({ mine: 'x' })),
+  'writes the missing data of a token Secret': {
+    plan: () => decideFor(tokenSecret({ mine: 'x' })),
     want: [
       `patch secrets ns/s uid-s {"ca.crt":"${base64('PEM')}","namespace":"${base64('ns')}","token":"${base64('new')}"}`,
     ],
   },
-  'leaves a full secret alone': { plan: () => filled(tokenSecret(full)), want: [] },
-  'keeps the token where only the CA is another one': {
-    plan: () => filled(tokenSecret({ ...full, 'ca.crt': base64('X') })),
+  'keeps a complete Secret': { plan: () => decideFor(tokenSecret(full)), want: [] },
+  'keeps the token if only the CA is wrong': {
+    plan: () => decideFor(tokenSecret({ ...full, 'ca.crt': base64('X') })),
     want: [`patch secrets ns/s uid-s {"ca.crt":"${base64('PEM')}"}`],
   },
-  'leaves an immutable secret alone': { plan: () => filled(tokenSecret({}, { immutable: true })), want: [] },
-  'leaves a secret under deletion alone': { plan: () => filled(tokenSecret({}, DELETING)), want: [] },
+  'does not change an immutable Secret': { plan: () => decideFor(tokenSecret({}, { immutable: true })), want: [] },
+  'does not change a Secret under deletion': { plan: () => decideFor(tokenSecret({}, DELETING)), want: [] },
 };
 
 for (const [name, { plan, want }] of Object.entries(cases)) {
-  test(name, () => assert.deepEqual(plan().changes.map(told), want));
+  test(name, () => assert.deepEqual(plan().changes.map(describeChange), want));
 }
 
-test('deletes the secret of an account that is gone', () => {
+test('deletes the Secret of an account that does not exist', () => {
   const { changes } = decideTokenSecret({
     secret: tokenSecret(full),
     account: undefined,
     caPem: 'PEM',
-    makeToken: () => assert.fail('nobody to make one for'),
+    makeToken: () => assert.fail('there is no account to sign a token for'),
   });
-  assert.deepEqual(changes.map(told), ['delete secrets ns/s uid-s']);
+  assert.deepEqual(changes.map(describeChange), ['delete secrets ns/s uid-s']);
 });
 
-test('a filled secret names its account', () => {
-  const [change] = filled(tokenSecret({})).changes;
+test('writes the name and uid of the account to the Secret', () => {
+  const [change] = decideFor(tokenSecret({})).changes;
   assert.ok(change?.do === 'patch');
   const { metadata } = change.patch.body as { metadata: object };
   assert.deepEqual(metadata, { annotations: { [NAME]: 'robot', [UID]: 'uid-robot' } });
 });
 
-function told(change: Change): string {
+function describeChange(change: Change): string {
   const { type } = change;
   if (change.do === 'create') {
     const { apiVersion: _a, kind: _k, metadata, ...rest } = change.object;

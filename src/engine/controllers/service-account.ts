@@ -1,11 +1,11 @@
-/** Every namespace has a service account `default`, as long as it lives; one that was deleted comes back. */
+/** Creates the service account `default` in every namespace, and creates it again if it was deleted. */
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
-import { NAMESPACES, type Namespace } from '#engine/controllers/kinds.ts';
+import { ENGINE_NAMESPACES, type Namespace } from '#engine/controllers/kinds.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
 
-export const SERVICE_ACCOUNTS: ResourceType = {
+export const ENGINE_SERVICE_ACCOUNTS: ResourceType = {
   group: '',
   version: 'v1',
   kind: 'ServiceAccount',
@@ -20,42 +20,42 @@ export interface ServiceAccountWorld {
   readonly account: Stored | undefined;
 }
 
-/** Pure. */
+/** Decides the next step for the default account of one namespace. Pure. */
 export function decideServiceAccount({ namespace, account }: ServiceAccountWorld): Plan {
-  if (account !== undefined || isEnding(namespace)) return NOTHING;
+  if (account !== undefined || isNamespaceTerminating(namespace)) return NOTHING;
   const metadata = { name: DEFAULT, namespace: namespace.metadata.name };
   const object: KubeObject = { apiVersion: 'v1', kind: 'ServiceAccount', metadata };
   const why = 'every namespace has a default service account';
-  return { changes: [{ do: 'create', type: SERVICE_ACCOUNTS, object, why }] };
+  return { changes: [{ do: 'create', type: ENGINE_SERVICE_ACCOUNTS, object, why }] };
 }
 
-/** Nothing can be made in it any more. */
-export function isEnding({ metadata, status }: Namespace): boolean {
+/** Reports whether objects can no longer be created in a namespace. */
+export function isNamespaceTerminating({ metadata, status }: Namespace): boolean {
   return metadata.deletionTimestamp !== undefined || status?.phase === 'Terminating';
 }
 
 export const serviceAccountController: EngineController = {
   account: 'service-account-controller',
   start(parts) {
-    const namespaces = parts.informer(NAMESPACES);
-    const accounts = parts.informer(SERVICE_ACCOUNTS);
+    const namespaces = parts.informer(ENGINE_NAMESPACES);
+    const accounts = parts.informer(ENGINE_SERVICE_ACCOUNTS);
     const definition = defineController<ServiceAccountWorld>({
       name: 'service-account-controller',
-      type: NAMESPACES,
-      sources: [source(namespaces), source(accounts, namespaceOf(DEFAULT))],
+      type: ENGINE_NAMESPACES,
+      sources: [source(namespaces), source(accounts, toNamespaceKey(DEFAULT))],
       observe(key) {
         const namespace = namespaces.get(key);
         return namespace && { namespace, account: accounts.get(`${key}/${DEFAULT}`) };
       },
       decide: decideServiceAccount,
-      // It goes without saying: a namespace has no Events about it.
+      // Creating the default account is routine and needs no Event.
       subject: () => undefined,
     });
     return startController(definition, parts);
   },
 };
 
-/** The keys of objects of one name: the namespaces that they are in. */
-export function namespaceOf(name: string): (object: Stored) => string[] {
+/** Returns a key function for sources: it maps objects with this name to their namespace, and other objects to nothing. */
+export function toNamespaceKey(name: string): (object: Stored) => string[] {
   return ({ metadata }) => (metadata.name === name && metadata.namespace ? [metadata.namespace] : []);
 }

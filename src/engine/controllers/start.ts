@@ -1,4 +1,4 @@
-/** Every controller that the engine brings, in one list; each acts under its own account. */
+/** Starts all controllers of the engine. Each one acts under its own account. */
 import type { Client } from '#client/client.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
@@ -18,7 +18,7 @@ import type { EngineController } from '#engine/controllers/engine-controller.ts'
 import { garbageCollector } from '#engine/controllers/garbage-collector/garbage-collector.ts';
 import { accountUser, BOOTSTRAP, INFORMERS } from '#engine/controllers/identities.ts';
 import { jobController } from '#engine/controllers/job/job-controller.ts';
-import { NAMESPACES } from '#engine/controllers/kinds.ts';
+import { ENGINE_NAMESPACES } from '#engine/controllers/kinds.ts';
 import { namespaceController } from '#engine/controllers/namespace.ts';
 import { nodeLifecycleController } from '#engine/controllers/node-lifecycle/node-lifecycle.ts';
 import { persistentVolumeBinder } from '#engine/controllers/persistent-volume/binder.ts';
@@ -36,7 +36,7 @@ import { EventRecorder } from '#runtime/events.ts';
 
 export interface ControllerOptions {
   readonly core: Pick<Core, 'handler' | 'registry' | 'signingKey' | 'aggregation'>;
-  /** What clients in pods trust. */
+  /** The CA certificate that clients in pods trust. */
   readonly caPem: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -102,12 +102,12 @@ function clientOf({ core }: ControllerOptions, user: UserInfo): Client {
 }
 
 async function ensureSystemNamespaces(client: Client): Promise<void> {
-  const { items } = await client.list(NAMESPACES);
+  const { items } = await client.list(ENGINE_NAMESPACES);
   const present = new Set(items.map(({ metadata }) => metadata.name));
   for (const name of SYSTEM_NAMESPACES) {
     if (present.has(name)) continue;
     await client
-      .create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
+      .create(ENGINE_NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
       .catch((error: unknown) => {
         if (!isApiError(error, 'AlreadyExists')) throw error;
       });

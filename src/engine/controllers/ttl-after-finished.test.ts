@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ago, aJob, NOW, NOW_MS } from '#engine/controllers/job/job-world.fixture.ts';
-import type { Job } from '#engine/controllers/job/kinds.ts';
+import type { BatchJob } from '#engine/controllers/job/kinds.ts';
 import { decideExpiry } from '#engine/controllers/ttl-after-finished.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Plan } from '#runtime/plan.ts';
 
-const finished = (type: string, seconds: number): Job['status'] => ({
+const finished = (type: string, seconds: number): BatchJob['status'] => ({
   conditions: [{ type, status: 'True', lastTransitionTime: ago(seconds) }],
 });
 const deletion: Plan = {
@@ -18,30 +18,36 @@ const deletion: Plan = {
       uid: 'job-uid',
       resourceVersion: '1',
       propagationPolicy: 'Foreground',
-      why: 'the Job finished long enough ago',
+      why: 'the TTL of the finished Job has expired',
     },
   ],
 };
 const nothing: Plan = { changes: [] };
 
-const cases: Record<string, [job: Stored<Job>, want: Plan]> = {
-  'a Job that runs stays': [aJob({ ttlSecondsAfterFinished: 0 }), nothing],
-  'a Job without a time stays for ever': [aJob({}, finished('Complete', 9999)), nothing],
-  'a complete Job goes when its time is over': [
+const cases: Record<string, [job: Stored<BatchJob>, want: Plan]> = {
+  'keeps a running Job': [aJob({ ttlSecondsAfterFinished: 0 }), nothing],
+  'keeps a finished Job without a TTL': [aJob({}, finished('Complete', 9999)), nothing],
+  'deletes a complete Job when its TTL expires': [
     aJob({ ttlSecondsAfterFinished: 60 }, finished('Complete', 60)),
     deletion,
   ],
-  'a failed Job goes as well': [aJob({ ttlSecondsAfterFinished: 60 }, finished('Failed', 61)), deletion],
-  'no time at all is over at once': [aJob({ ttlSecondsAfterFinished: 0 }, finished('Failed', 0)), deletion],
-  'what is left of the time is waited for': [
+  'deletes a failed Job when its TTL expires': [
+    aJob({ ttlSecondsAfterFinished: 60 }, finished('Failed', 61)),
+    deletion,
+  ],
+  'deletes a finished Job with a TTL of 0 at once': [
+    aJob({ ttlSecondsAfterFinished: 0 }, finished('Failed', 0)),
+    deletion,
+  ],
+  'requeues for the rest of the TTL': [
     aJob({ ttlSecondsAfterFinished: 60 }, finished('Complete', 45)),
     { changes: [], requeueAfterMs: 15_000 },
   ],
-  'a Job that is only about to fail stays': [
+  'keeps a Job with condition FailureTarget': [
     aJob({ ttlSecondsAfterFinished: 0 }, finished('FailureTarget', 9)),
     nothing,
   ],
-  'a Job under deletion is left alone': [
+  'does not change a Job under deletion': [
     aJob({ ttlSecondsAfterFinished: 0 }, finished('Complete', 9), { deletionTimestamp: NOW }),
     nothing,
   ],

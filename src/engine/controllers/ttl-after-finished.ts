@@ -1,19 +1,19 @@
-/** Deletes Jobs that have finished, when their spec.ttlSecondsAfterFinished is over, and with them their pods. */
+/** Deletes finished Jobs and their pods after spec.ttlSecondsAfterFinished. */
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
-import { type Job, JOBS } from '#engine/controllers/job/kinds.ts';
+import { type BatchJob, BATCH_JOBS } from '#engine/controllers/job/kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
 
 export interface FinishedJobWorld {
-  readonly job: Stored<Job>;
+  readonly job: Stored<BatchJob>;
   readonly nowMs: number;
 }
 
-/** Pure. */
+/** Decides whether a Job is deleted now or later. Pure. */
 export function decideExpiry({ job, nowMs }: FinishedJobWorld): Plan {
   const { metadata, spec } = job;
-  const finishedMs = finishedAtMs(job);
+  const finishedMs = jobFinishedAtMs(job);
   if (metadata.deletionTimestamp !== undefined || spec.ttlSecondsAfterFinished === undefined) return NOTHING;
   if (finishedMs === undefined) return NOTHING;
   const leftMs = finishedMs + spec.ttlSecondsAfterFinished * 1000 - nowMs;
@@ -23,19 +23,19 @@ export function decideExpiry({ job, nowMs }: FinishedJobWorld): Plan {
     changes: [
       {
         do: 'delete',
-        type: JOBS,
+        type: BATCH_JOBS,
         name: { namespace, name },
         uid,
-        // The time may have been changed since we looked.
+        // The delete must fail if ttlSecondsAfterFinished was changed in the meantime.
         resourceVersion,
         propagationPolicy: 'Foreground',
-        why: 'the Job finished long enough ago',
+        why: 'the TTL of the finished Job has expired',
       },
     ],
   };
 }
 
-function finishedAtMs({ status }: Job): number | undefined {
+function jobFinishedAtMs({ status }: BatchJob): number | undefined {
   const end = status?.conditions?.find(
     ({ type, status: holds }) => (type === 'Complete' || type === 'Failed') && holds === 'True',
   );
@@ -45,17 +45,17 @@ function finishedAtMs({ status }: Job): number | undefined {
 export const ttlAfterFinishedController: EngineController = {
   account: 'ttl-after-finished-controller',
   start(parts) {
-    const jobs = parts.informer(JOBS);
+    const jobs = parts.informer(BATCH_JOBS);
     const definition = defineController<FinishedJobWorld>({
       name: 'ttl-after-finished-controller',
-      type: JOBS,
+      type: BATCH_JOBS,
       sources: [source(jobs)],
       observe(key) {
         const job = jobs.get(key);
         return job && { job, nowMs: parts.clock.now() };
       },
       decide: decideExpiry,
-      // The Events of a Job go with it.
+      // No Event: the Job is deleted.
       subject: () => undefined,
     });
     return startController(definition, parts);

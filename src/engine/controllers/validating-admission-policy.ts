@@ -1,15 +1,15 @@
-/** Writes the status of ValidatingAdmissionPolicies: what type checking has to warn of. */
+/** Writes the type-checking warnings to the status of ValidatingAdmissionPolicies. */
 import { checkTypes } from '#engine/admission/policies/type-check.ts';
 import type { Policy } from '#engine/admission/policies/policy-spec.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
-import { CUSTOM_RESOURCE_DEFINITIONS } from '#engine/controllers/kinds.ts';
+import { ENGINE_CRDS } from '#engine/controllers/kinds.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { ResourceType, Stored } from '#kube/meta.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
 import { noEvents } from '#runtime/events.ts';
 import type { Plan } from '#runtime/plan.ts';
 
-export const POLICIES: ResourceType<Policy> = {
+export const ADMISSION_POLICIES: ResourceType<Policy> = {
   group: 'admissionregistration.k8s.io',
   version: 'v1',
   kind: 'ValidatingAdmissionPolicy',
@@ -22,7 +22,7 @@ export interface PolicyWorld {
   readonly resources: readonly Resource[];
 }
 
-/** Pure. */
+/** Computes the status of one policy. Pure. */
 export function decidePolicy({ policy, resources }: PolicyWorld): Plan {
   const expressionWarnings = checkTypes(policy.spec ?? {}, resources);
   const status = {
@@ -36,12 +36,12 @@ export function decidePolicy({ policy, resources }: PolicyWorld): Plan {
 export const policyStatusController: EngineController = {
   account: 'validatingadmissionpolicy-status-controller',
   start(parts) {
-    const policies = parts.informer(POLICIES);
-    // A kind that comes later is checked, too.
-    const definitions = parts.informer(CUSTOM_RESOURCE_DEFINITIONS);
+    const policies = parts.informer(ADMISSION_POLICIES);
+    // A new kind may match existing policies.
+    const definitions = parts.informer(ENGINE_CRDS);
     const controller = defineController<PolicyWorld>({
       name: 'validating-admission-policy',
-      type: POLICIES,
+      type: ADMISSION_POLICIES,
       sources: [source(policies), source(definitions, () => policies.list().map(({ metadata }) => metadata.name))],
       observe(key) {
         const policy = policies.get(key);

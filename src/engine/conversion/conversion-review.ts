@@ -1,6 +1,6 @@
 /** Builds ConversionReviews and checks their responses, with Kubernetes' checks and messages. Pure. */
 import { validateMetadata } from '#engine/registry/metadata.ts';
-import { isRecord, type KubeObject, parseApiVersion } from '#kube/meta.ts';
+import { isRecord, type KubeObject } from '#kube/meta.ts';
 import { goType } from '#kube/go-text.ts';
 import { deepClone, deepEqual } from '#kube/deep.ts';
 
@@ -129,10 +129,4 @@ function validateTexts(field: 'labels' | 'annotations', texts: Record<string, st
   const object = { metadata: { name: 'any', [field]: texts } } as unknown as KubeObject;
   const errors = validateMetadata(object, { namespaced: false, nameRule: 'path-segment' });
   return errors.map(({ message }) => `metadata.${field === 'labels' ? field : 'annotation'}: ${message}`);
-}
-
-/** Formats a kind: `golden.local/v1, Kind=Gadget`. */
-export function kindText({ apiVersion, kind }: KubeObject): string {
-  const { group, version } = parseApiVersion(apiVersion);
-  return `${group}/${version}, Kind=${kind}`;
 }

@@ -4,17 +4,17 @@
  */
 import { CallCanceled, CallFailure, DeadlineExceeded } from '#engine/admission/webhooks/call-failure.ts';
 import { CallGate, type GateLimits } from '#engine/admission/webhooks/call-gate.ts';
-import { type ClientConfig, targetOf } from '#engine/admission/webhooks/endpoint.ts';
+import { type ClientConfig, resolveWebhookTarget } from '#engine/admission/webhooks/endpoint.ts';
 import { HttpsClient, MAX_RESPONSE_BYTES } from '#engine/admission/webhooks/https-client.ts';
 import { decodeResponse } from '#engine/admission/webhooks/verdict.ts';
 import {
   convertedObjects,
   conversionReview,
   InvalidConversion,
-  kindText,
   type ConversionRequest,
   reviewVersionOf,
 } from '#engine/conversion/conversion-review.ts';
+import { kindText } from '#engine/kind-text.ts';
 import { parseJson } from '#engine/json.ts';
 import type { LocalService, LocalServices } from '#engine/services.ts';
 import type { Store } from '#engine/store/store.ts';
@@ -116,7 +116,7 @@ export class ConversionWebhook {
   }
 
   async #post(config: ClientConfig, text: string, signal: AbortSignal): Promise<unknown> {
-    const target = targetOf(config, this.#parts.store);
+    const target = resolveWebhookTarget(config, this.#parts.store);
     const ca = Buffer.from(config.caBundle ?? '', 'base64').toString('utf8');
     this.#https ??= new HttpsClient({ target, ca, maxSockets: LIMITS.running });
     const response = await this.#https.post(QUERY, Buffer.from(text), { signal }).catch((error: unknown) => {

@@ -2,7 +2,7 @@
 import type { RemoteVersion } from '#engine/aggregation/aggregation.ts';
 import { groupsOf, type VersionOfGroup } from '#engine/discovery/group-order.ts';
 import type { DiscoveryVersion } from '#engine/discovery/negotiate-discovery.ts';
-import { subresourcesOf, verbsOf } from '#engine/discovery/subresources.ts';
+import { subresourcesOf, orderedVerbs } from '#engine/discovery/subresources.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
 interface ResponseKind {
@@ -73,7 +73,7 @@ function describeResource(resource: Resource): ApiResourceDiscovery {
     responseKind: ownKind(resource, kind),
     scope: namespaced ? 'Namespaced' : 'Cluster',
     singularResource: singular,
-    verbs: verbsOf(resource),
+    verbs: orderedVerbs(resource),
     ...(shortNames.length === 0 ? {} : { shortNames }),
     ...(categories.length === 0 ? {} : { categories }),
     ...(subresources.length === 0 ? {} : { subresources }),

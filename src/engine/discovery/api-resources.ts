@@ -1,7 +1,7 @@
 /** Plain discovery of one version: /api/v1 and /apis/<group>/<version>. */
 import { createHash } from 'node:crypto';
 import { resourcesIn } from '#engine/discovery/group-order.ts';
-import { subresourcesOf, verbsOf } from '#engine/discovery/subresources.ts';
+import { subresourcesOf, orderedVerbs } from '#engine/discovery/subresources.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { apiVersionOf } from '#kube/meta.ts';
 
@@ -49,7 +49,7 @@ function entriesOf(resource: Resource): ApiResource[] {
     singularName: singular,
     namespaced,
     kind,
-    verbs: verbsOf(resource),
+    verbs: orderedVerbs(resource),
     ...(shortNames.length === 0 ? {} : { shortNames }),
     ...(categories.length === 0 ? {} : { categories }),
     ...(isStored(resource) ? { storageVersionHash: storageVersionHash(resource) } : {}),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { compareVersions, groupsOf } from '#engine/discovery/group-order.ts';
+import { compareApiVersions, groupsOf } from '#engine/discovery/group-order.ts';
 import { aResource, everything } from '#engine/discovery/resource.fixture.ts';
 
 const versions: Record<string, { given: string[]; want: string[] }> = {
@@ -19,7 +19,7 @@ const versions: Record<string, { given: string[]; want: string[] }> = {
   },
 };
 for (const [name, { given, want }] of Object.entries(versions)) {
-  test(`version order: ${name}`, () => assert.deepEqual([...given].sort(compareVersions), want));
+  test(`version order: ${name}`, () => assert.deepEqual([...given].sort(compareApiVersions), want));
 }
 
 test('built-in groups come first in the order of kube-apiserver, then custom groups by name', () => {

@@ -68,7 +68,7 @@ function rankedRemote(remote: RemoteVersion): Ranked {
 }
 
 function byPriority(a: Ranked, b: Ranked): number {
-  return b.versionPriority - a.versionPriority || compareVersions(a.version, b.version);
+  return b.versionPriority - a.versionPriority || compareApiVersions(a.version, b.version);
 }
 
 /** Returns the resources of one version, sorted by plural, or undefined if it is not served. */
@@ -92,7 +92,7 @@ export function compareText(a: string, b: string): number {
 const VERSION = /^v(\d+)(?:(alpha|beta)(\d+))?$/;
 
 /** Compares versions, best first: v10, v2, v1, v2beta1, v1beta2, v1alpha1, then other names alphabetically. */
-export function compareVersions(a: string, b: string): number {
+export function compareApiVersions(a: string, b: string): number {
   const left = VERSION.exec(a);
   const right = VERSION.exec(b);
   if (left === null || right === null) {

@@ -25,7 +25,7 @@ const CUSTOM_ORDER: readonly string[] = [
   'watch',
 ];
 
-export function verbsOf({ verbs, builtIn }: Resource): string[] {
+export function orderedVerbs({ verbs, builtIn }: Resource): string[] {
   if (builtIn) return [...verbs].sort(compareText);
   return CUSTOM_ORDER.filter((verb) => (verbs as readonly string[]).includes(verb));
 }

@@ -2,7 +2,12 @@
  * Builds the admission attributes of a request; the handlers decide when to run the admission chain. They await only
  * steps that return a promise: an extra turn would let other writes of the same object overtake.
  */
-import type { AdmissionAttributes, AdmissionNotes, GroupVersionKind, Operation } from '#engine/admission/admission.ts';
+import type {
+  AdmissionAttributes,
+  AdmissionNotes,
+  GroupVersionKind,
+  AdmissionOperation,
+} from '#engine/admission/admission.ts';
 import type { Call } from '#engine/handlers/call.ts';
 import { shapeObject } from '#engine/handlers/shape.ts';
 import type { Resource } from '#engine/registry/resource.ts';
@@ -10,7 +15,7 @@ import type { UserInfo } from '#engine/request.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 export interface AdmissionInput {
-  readonly operation: Operation;
+  readonly operation: AdmissionOperation;
   readonly name: string;
   readonly object: KubeObject | undefined;
   readonly oldObject: KubeObject | undefined;
@@ -29,7 +34,7 @@ export function admissionAttributes(call: Call, input: AdmissionInput): Admissio
 
 /** A class, because every write creates two of these: a literal with a getter and a spread takes ten times as long. */
 class CallAttributes implements AdmissionAttributes {
-  readonly operation: Operation;
+  readonly operation: AdmissionOperation;
   readonly resource: Resource;
   readonly kind: GroupVersionKind;
   readonly subresource: string;

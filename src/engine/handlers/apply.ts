@@ -1,5 +1,5 @@
 /** PATCH by server-side apply: creates the object if it does not exist, else applies its manager's configuration. */
-import { refusal } from '#engine/auth/authorize.ts';
+import { authorizationError } from '#engine/auth/authorize.ts';
 import { parseYamlText, type OnDuplicates } from '#engine/codec.ts';
 import { entryId, type Call } from '#engine/handlers/call.ts';
 import { createShaped } from '#engine/handlers/create.ts';
@@ -9,9 +9,10 @@ import { asObject } from '#engine/handlers/read-object.ts';
 import { shapeObject } from '#engine/handlers/shape.ts';
 import { NestingError, parseJson } from '#engine/json.ts';
 import { MAX_WRITE_ATTEMPTS, MAX_YAML_BYTES } from '#engine/limits.ts';
-import { applyConfiguration, kindText, type Applier } from '#engine/managed-fields/apply-configuration.ts';
+import { kindText } from '#engine/kind-text.ts';
+import { applyConfiguration, type Applier } from '#engine/managed-fields/apply-configuration.ts';
 import { fieldScope } from '#engine/managed-fields/field-scope.ts';
-import { writeOptions, type WriteOptions } from '#engine/options.ts';
+import { writeOptions, type WriteRequestOptions } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { asWarnings, yamlDuplicates } from '#engine/strict-decoding-errors.ts';
 import { findDuplicateYamlKeys } from '#engine/yaml-duplicates.ts';
@@ -19,7 +20,7 @@ import { ApiError, badRequest, conflict, MODIFIED, tooLarge } from '#kube/api-er
 import { deepClone } from '#kube/deep.ts';
 import { apiVersionOf, isRecord, type KubeObject } from '#kube/meta.ts';
 
-export async function apply(call: Call): Promise<ApiResponse> {
+export async function applyObject(call: Call): Promise<ApiResponse> {
   const options = writeOptions(call.request.query, 'PatchOptions', true);
   const config = asConfig(call, parseConfig(await call.request.body(), duplicateKeyHandler(call, options)));
   const { resource } = call.served;
@@ -47,7 +48,7 @@ export async function apply(call: Call): Promise<ApiResponse> {
 
 const isNotFound = (error: unknown) => error instanceof ApiError && error.code === 404;
 
-export function applierOf(call: Call, { fieldManager, force }: WriteOptions): Applier {
+export function applierOf(call: Call, { fieldManager, force }: WriteRequestOptions): Applier {
   return { ...writerOf(call, fieldManager), force };
 }
 
@@ -55,7 +56,7 @@ function buildApplied(
   call: Call,
   current: KubeObject | undefined,
   config: KubeObject,
-  options: WriteOptions,
+  options: WriteRequestOptions,
 ): KubeObject {
   const scope = fieldScope(call.served, call.route.subresource);
   // The handlers modify the object and may retry.
@@ -63,7 +64,7 @@ function buildApplied(
 }
 
 /** Returns undefined if another request created the object first. */
-function create(call: Call, object: KubeObject, options: WriteOptions): Promise<ApiResponse | undefined> {
+function create(call: Call, object: KubeObject, options: WriteRequestOptions): Promise<ApiResponse | undefined> {
   const { resource } = call.served;
   const { name } = call.route;
   const { metadata } = object;
@@ -96,11 +97,11 @@ function assertMayCreate({ authorizer, request, route }: Call): void {
   const within = group === '' && plural === 'namespaces' ? name : namespace;
   const attributes = { verb: 'create', group, version, resource: plural, subresource, namespace: within, name };
   const decision = authorizer.authorize(request.user, attributes);
-  if (!decision.allowed) throw refusal(request.user, attributes, decision.reason);
+  if (!decision.allowed) throw authorizationError(request.user, attributes, decision.reason);
 }
 
 /** Handles duplicate keys in a configuration as Kubernetes does. */
-function duplicateKeyHandler({ notes }: Call, { fieldValidation }: WriteOptions): OnDuplicates | undefined {
+function duplicateKeyHandler({ notes }: Call, { fieldValidation }: WriteRequestOptions): OnDuplicates | undefined {
   if (fieldValidation === 'Ignore') return undefined;
   return (duplicates) => {
     const errors = duplicates([]);

@@ -24,7 +24,7 @@ export interface Commit {
 }
 
 /** Resolves when the write is durable, or to undefined if another write came first. */
-export async function commit(
+export async function commitObject(
   call: Call,
   { id, expected, object, admitted, remove, owned = false }: Commit,
 ): Promise<Entry | undefined> {

@@ -1,22 +1,22 @@
 /** POST to a collection: shape, name, identity, admission, then one durable write. */
 import { admissionAttributes } from '#engine/handlers/admit.ts';
 import { entryId, type Call } from '#engine/handlers/call.ts';
-import { commit } from '#engine/handlers/commit.ts';
+import { commitObject } from '#engine/handlers/commit.ts';
 import { copyOf, keepManagedFields, trackWrite } from '#engine/handlers/own-fields.ts';
-import { readObject } from '#engine/handlers/read-object.ts';
+import { readRequestObject } from '#engine/handlers/read-object.ts';
 import { respondEntry, respondObject } from '#engine/handlers/respond.ts';
 import { shapeObject, validateNew } from '#engine/handlers/shape.ts';
 import { MAX_NAME_ATTEMPTS } from '#engine/limits.ts';
-import { writeOptions, type WriteOptions } from '#engine/options.ts';
+import { writeOptions, type WriteRequestOptions } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { timestamp } from '#lib/clock.ts';
 import { generatedName, newUid } from '#lib/ids.ts';
 import { alreadyExists, badRequest, generateNameConflict } from '#kube/api-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
-export async function create(call: Call): Promise<ApiResponse> {
+export async function createObject(call: Call): Promise<ApiResponse> {
   const options = writeOptions(call.request.query, 'CreateOptions');
-  const object = await readObject(call);
+  const object = await readRequestObject(call);
   if (object.metadata.resourceVersion) throw badRequest('resourceVersion should not be set on objects to be created');
   const warnings = shapeObject(call, object, options.fieldValidation);
   // Tracked before admission: changes by admission belong to no manager, as in Kubernetes.
@@ -26,7 +26,7 @@ export async function create(call: Call): Promise<ApiResponse> {
   return made;
 }
 
-export interface Creation extends Pick<WriteOptions, 'dryRun' | 'sent'> {
+export interface Creation extends Pick<WriteRequestOptions, 'dryRun' | 'sent'> {
   readonly warnings: readonly string[];
   /** True if the caller has already set managedFields. */
   readonly owned?: boolean;
@@ -75,7 +75,7 @@ export async function createShaped(
       return respondObject(call, candidate, { status: 201, warnings });
     }
     const { owned } = options;
-    const entry = await commit(call, { id, expected: 0, object: candidate, admitted, owned });
+    const entry = await commitObject(call, { id, expected: 0, object: candidate, admitted, owned });
     if (entry !== undefined) return respondEntry(call, entry, { status: 201, warnings });
     if (!generate) return undefined;
     if (attempt >= MAX_NAME_ATTEMPTS) throw generateNameConflict(resource, name);

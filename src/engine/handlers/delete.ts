@@ -9,12 +9,12 @@
 import { parseBody } from '#engine/codec.ts';
 import { admissionAttributes } from '#engine/handlers/admit.ts';
 import { decodeEntry, entryId, prepareEntries, type Call } from '#engine/handlers/call.ts';
-import { commit } from '#engine/handlers/commit.ts';
+import { commitObject } from '#engine/handlers/commit.ts';
 import { isReleased } from '#engine/handlers/modify.ts';
 import { respondObject, respondStatus } from '#engine/handlers/respond.ts';
 import { MAX_WRITE_ATTEMPTS } from '#engine/limits.ts';
 import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from '#engine/registry/metadata.ts';
-import { deleteOptions, type DeleteOptions, type PropagationPolicy } from '#engine/options.ts';
+import { deleteOptions, type DeleteRequestOptions, type PropagationPolicy } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { conflict, MODIFIED, notFound } from '#kube/api-error.ts';
 import { deepClone, deepEqual } from '#kube/deep.ts';
@@ -41,7 +41,7 @@ export async function deleteOne(call: Call): Promise<ApiResponse> {
   });
 }
 
-export async function readDeleteOptions(call: Call): Promise<DeleteOptions> {
+export async function readDeleteOptions(call: Call): Promise<DeleteRequestOptions> {
   const bytes = await call.request.body();
   const sent =
     bytes.length === 0
@@ -64,7 +64,7 @@ export async function deleteNamed(
   call: Call,
   name: string,
   namespace: string,
-  options: DeleteOptions,
+  options: DeleteRequestOptions,
 ): Promise<Deletion> {
   const { resource } = call.served;
   const id = entryId(resource, namespace, name);
@@ -99,7 +99,7 @@ export async function deleteNamed(
     const { revision: expected } = entry;
     const done = unchanged
       ? call.store.settled(entry)
-      : commit(call, { id, expected, object: next, admitted, remove: isRemoved });
+      : commitObject(call, { id, expected, object: next, admitted, remove: isRemoved });
     if (await done) return { object: next, isRemoved };
   }
   throw conflict(resource, name, MODIFIED);
@@ -108,7 +108,7 @@ export async function deleteNamed(
 export function assertPreconditions(
   call: Call,
   { metadata }: KubeObject,
-  { uid, resourceVersion }: Pick<DeleteOptions, 'uid' | 'resourceVersion'>,
+  { uid, resourceVersion }: Pick<DeleteRequestOptions, 'uid' | 'resourceVersion'>,
 ): void {
   const { resource } = call.served;
   // Kubernetes names the kind in these two conflicts, and the resource in others.
@@ -131,7 +131,7 @@ export function assertPreconditions(
 }
 
 /** Returns the object with its deletion started. */
-function startDeletion(call: Call, object: KubeObject, options: DeleteOptions): KubeObject {
+function startDeletion(call: Call, object: KubeObject, options: DeleteRequestOptions): KubeObject {
   const { strategy } = call.served.resource;
   const next = deepClone(object);
   const { metadata } = next;

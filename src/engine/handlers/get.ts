@@ -6,7 +6,7 @@ import { revision } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { notFound } from '#kube/api-error.ts';
 
-export function get(call: Call): ApiResponse | Promise<ApiResponse> {
+export function getObject(call: Call): ApiResponse | Promise<ApiResponse> {
   const { query } = call.request;
   const wanted = query.size === 0 ? null : query.get('resourceVersion');
   if (wanted === null || wanted === '' || wanted === '0') return readOne(call);

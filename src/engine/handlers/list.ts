@@ -9,13 +9,13 @@ import {
 } from '#engine/handlers/continue-token.ts';
 import { respondList } from '#engine/handlers/respond.ts';
 import { entryFilter, onlyName } from '#engine/handlers/selection.ts';
-import { listOptions, type ListOptions } from '#engine/options.ts';
+import { listOptions, type ListRequestOptions } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { RevisionGoneError, type Entry, type Listing, type ListRange } from '#engine/store/store.ts';
 import { gone } from '#kube/api-error.ts';
 import type { ListMeta } from '#kube/meta.ts';
 
-export async function list(call: Call): Promise<ApiResponse> {
+export async function listObjects(call: Call): Promise<ApiResponse> {
   const options = listOptions(call.request.query);
   const token = options.continue === '' ? undefined : decodeContinue(options.continue);
   if (options.resourceVersion !== undefined && token === undefined) await awaitRevision(call, options.resourceVersion);
@@ -29,7 +29,7 @@ interface Page {
 }
 
 /** Returns one page of the matching entries. Also used by deletecollection. */
-export async function page(call: Call, options: ListOptions, token?: ContinueToken): Promise<Page> {
+export async function page(call: Call, options: ListRequestOptions, token?: ContinueToken): Promise<Page> {
   const { resource } = call.served;
   const filter = entryFilter(resource, options);
   const range: ListRange = {
@@ -53,7 +53,7 @@ export async function page(call: Call, options: ListOptions, token?: ContinueTok
   return { entries: shown, listMeta: metaOf(cut, options.limit > 0, false) };
 }
 
-function revisionToShow(options: ListOptions, token: ContinueToken | undefined): number | undefined {
+function revisionToShow(options: ListRequestOptions, token: ContinueToken | undefined): number | undefined {
   if (token !== undefined) return token.revision < 0 ? undefined : token.revision;
   return options.exact ? options.resourceVersion : undefined;
 }

@@ -11,21 +11,21 @@
 import type { AdmissionAttributes, GroupVersionKind } from '#engine/admission/admission.ts';
 import { admissionAttributes } from '#engine/handlers/admit.ts';
 import { decodeEntry, entryId, prepareEntries, type Call } from '#engine/handlers/call.ts';
-import { commit } from '#engine/handlers/commit.ts';
+import { commitObject } from '#engine/handlers/commit.ts';
 import { keepServerFields, keepSubresourceFields } from '#engine/handlers/keep-fields.ts';
 import { undecodable } from '#engine/handlers/read-object.ts';
 import { copyOf, isSameMetadata, keepManagedFields, trackWrite } from '#engine/handlers/own-fields.ts';
 import { respondEntry, respondObject } from '#engine/handlers/respond.ts';
 import { shapeObject, validateChanged } from '#engine/handlers/shape.ts';
 import { MAX_WRITE_ATTEMPTS } from '#engine/limits.ts';
-import { missingResourceVersion, type WriteOptions } from '#engine/options.ts';
+import { missingResourceVersion, type WriteRequestOptions } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import type { Entry } from '#engine/store/store.ts';
 import { ApiError, badRequest, conflict, invalid, MODIFIED, notFound } from '#kube/api-error.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
-export interface Modification extends WriteOptions {
+export interface Modification extends WriteRequestOptions {
   /** Returns the desired object. Gets a new copy of the current one, which it may modify and return. */
   change(current: KubeObject): KubeObject;
   /** True if the change sets managedFields itself. */
@@ -140,7 +140,7 @@ async function attemptOnce(
   }
   const { id, revision: expected } = entry;
   const remove = isReleased(call, next);
-  const written = await commit(call, { id, expected, object: next, admitted, remove, owned: modification.owned });
+  const written = await commitObject(call, { id, expected, object: next, admitted, remove, owned: modification.owned });
   return written && { entry: written, warnings };
 }
 

@@ -1,13 +1,13 @@
 /** Maintains managedFields (managed-fields/) for the handlers that write objects. */
 import type { Call } from '#engine/handlers/call.ts';
-import { readEntries, type Writer } from '#engine/managed-fields/entries.ts';
+import { readEntries, type FieldWriter } from '#engine/managed-fields/entries.ts';
 import { fieldScope } from '#engine/managed-fields/field-scope.ts';
 import { managerName } from '#engine/managed-fields/manager-name.ts';
 import { trackUpdate, type PreviousState } from '#engine/managed-fields/track-update.ts';
 import { deepClone, deepEqual } from '#kube/deep.ts';
 import { apiVersionOf, type KubeObject, type ManagedFieldsEntry, type ObjectMeta } from '#kube/meta.ts';
 
-export function writerOf({ request, route, served, clock }: Call, fieldManager: string): Writer {
+export function writerOf({ request, route, served, clock }: Call, fieldManager: string): FieldWriter {
   return {
     manager: managerName(fieldManager, request.userAgent),
     apiVersion: apiVersionOf(served.resource),

@@ -2,7 +2,7 @@
  * PATCH of one object or of its status: JSON patch, merge patch, strategic merge patch for built-in kinds, and apply.
  */
 import { mediaType, parsePatch, type PatchReading } from '#engine/codec.ts';
-import { apply } from '#engine/handlers/apply.ts';
+import { applyObject } from '#engine/handlers/apply.ts';
 import type { Call } from '#engine/handlers/call.ts';
 import { modify } from '#engine/handlers/modify.ts';
 import { asObject, duplicateKeyRecorder } from '#engine/handlers/read-object.ts';
@@ -30,10 +30,10 @@ const READINGS: Readonly<Record<string, PatchReading>> = {
   [STRATEGIC_PATCH]: { messagePrefix: '' },
 };
 
-export async function patch(call: Call): Promise<ApiResponse> {
+export async function patchObject(call: Call): Promise<ApiResponse> {
   const type = mediaType(call.request.contentType);
   assertPatchType(call, type);
-  if (type === APPLY_PATCH) return apply(call);
+  if (type === APPLY_PATCH) return applyObject(call);
   const options = writeOptions(call.request.query, 'PatchOptions');
   const bytes = await call.request.body();
   let body = parsePatch(bytes, { ...READINGS[type], onDuplicates: duplicateKeyRecorder(call) });

@@ -4,7 +4,7 @@ import type { Call } from '#engine/handlers/call.ts';
 import { type ApiError, badRequest } from '#kube/api-error.ts';
 import { apiVersionOf, isRecord, type KubeObject } from '#kube/meta.ts';
 
-export async function readObject(call: Call): Promise<KubeObject> {
+export async function readRequestObject(call: Call): Promise<KubeObject> {
   const { resource } = call.served;
   const value = parseBody(await call.request.body(), call.request.contentType, resource, duplicateKeyRecorder(call));
   return asObject(call, value);

@@ -1,7 +1,7 @@
 /** Answers reviews of identity, access, rules and tokens. Nothing is stored. */
 import type { Attributes, RuleList } from '#engine/auth/authorize.ts';
 import type { Call } from '#engine/handlers/call.ts';
-import { readObject } from '#engine/handlers/read-object.ts';
+import { readRequestObject } from '#engine/handlers/read-object.ts';
 import { respondObject } from '#engine/handlers/respond.ts';
 import { shapeObject } from '#engine/handlers/shape.ts';
 import { reviewToken, formatUser } from '#engine/handlers/token-review.ts';
@@ -37,7 +37,7 @@ const ANSWERS: Record<string, Responder> = {
 
 export async function review(call: Call): Promise<ApiResponse> {
   const options = writeOptions(call.request.query, 'CreateOptions');
-  const object = await readObject(call);
+  const object = await readRequestObject(call);
   const warnings = shapeObject(call, object, options.fieldValidation);
   const status = ANSWERS[call.served.resource.kind]!(call, object);
   object.metadata.creationTimestamp = timestamp(call.clock.now());

@@ -2,7 +2,7 @@
 import type { Admission } from '#engine/admission/admission.ts';
 import { admissionAttributes } from '#engine/handlers/admit.ts';
 import { decodeEntry, entryId, prepareEntries, type Call } from '#engine/handlers/call.ts';
-import { commit } from '#engine/handlers/commit.ts';
+import { commitObject } from '#engine/handlers/commit.ts';
 import { MAX_WRITE_ATTEMPTS } from '#engine/limits.ts';
 import { conflict, MODIFIED, notFound } from '#kube/api-error.ts';
 import { deepClone } from '#kube/deep.ts';
@@ -38,7 +38,7 @@ export async function rewrite(call: Call, { namespace, name, dryRun, change }: R
     if (dryRun) return object;
     const own = withoutAdmission(call);
     const attributes = admissionAttributes(own, { operation: 'UPDATE', name, object, oldObject, dryRun, options: {} });
-    const written = await commit(own, { id, expected: entry.revision, object, admitted: attributes });
+    const written = await commitObject(own, { id, expected: entry.revision, object, admitted: attributes });
     if (written === undefined) continue;
     await prepareEntries(call, [written]);
     return decodeEntry(written, resource);

@@ -6,9 +6,9 @@ import { applierOf, parseConfig } from '#engine/handlers/apply.ts';
 import { APPLY_PATCH, applyPatch, assertPatchType } from '#engine/handlers/patch.ts';
 import { applyConfiguration } from '#engine/managed-fields/apply-configuration.ts';
 import { fieldScope } from '#engine/managed-fields/field-scope.ts';
-import { writeOptions, type WriteOptions } from '#engine/options.ts';
+import { writeOptions, type WriteRequestOptions } from '#engine/options.ts';
 import type { ScaleSubresource } from '#engine/registry/resource.ts';
-import { fieldsOf, valueAt } from '#engine/registry/scale-rules.ts';
+import { splitFieldPath, valueAt } from '#engine/registry/scale-rules.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { badRequest, conflict, invalid, notFound } from '#kube/api-error.ts';
 import { requiredValue } from '#kube/field-error.ts';
@@ -63,7 +63,7 @@ async function applyScale(call: Call): Promise<ApiResponse> {
 
 async function change(
   call: Call,
-  options: WriteOptions & { readonly owned?: boolean },
+  options: WriteRequestOptions & { readonly owned?: boolean },
   wanted: (object: KubeObject) => KubeObject,
 ): Promise<ApiResponse> {
   const view: ObjectView = {
@@ -137,7 +137,7 @@ function withScale(call: Call, object: KubeObject, scale: unknown): KubeObject {
 }
 
 function write(object: Record<string, unknown>, path: string, value: number): void {
-  const names = fieldsOf(path);
+  const names = splitFieldPath(path);
   const last = names.pop()!;
   let at = object;
   for (const field of names) {

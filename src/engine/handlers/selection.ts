@@ -2,7 +2,7 @@
 import { decodeStored } from '#engine/codec.ts';
 import { splitId } from '#engine/handlers/call.ts';
 import type { Resource } from '#engine/registry/resource.ts';
-import type { Selection } from '#engine/options.ts';
+import type { ListSelection } from '#engine/options.ts';
 import type { Entry } from '#engine/store/store.ts';
 import { BoundedCache } from '#lib/bounded-cache.ts';
 import { badRequest } from '#kube/api-error.ts';
@@ -47,7 +47,7 @@ function servedObject(resource: Resource, entry: Entry): KubeObject {
 }
 
 /** Returns undefined if everything matches. */
-export function entryFilter(resource: Resource, selection: Selection): EntryFilter | undefined {
+export function entryFilter(resource: Resource, selection: ListSelection): EntryFilter | undefined {
   for (const { field } of selection.fields) assertSelectable(resource, field);
   if (selection.labels.length === 0 && selection.fields.length === 0) return undefined;
   return (entry) =>

@@ -1,14 +1,14 @@
 /** PUT of one object or of its status. */
 import type { Call } from '#engine/handlers/call.ts';
 import { modify } from '#engine/handlers/modify.ts';
-import { readObject } from '#engine/handlers/read-object.ts';
+import { readRequestObject } from '#engine/handlers/read-object.ts';
 import { writeOptions } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { deepClone } from '#kube/deep.ts';
 
-export async function update(call: Call): Promise<ApiResponse> {
+export async function updateObject(call: Call): Promise<ApiResponse> {
   const options = writeOptions(call.request.query, 'UpdateOptions');
-  const object = await readObject(call);
+  const object = await readRequestObject(call);
   // A retry starts from the sent object, not from the last attempt.
   return modify(call, { ...options, needsRevision: true, change: () => deepClone(object) });
 }

@@ -15,7 +15,7 @@ import { JSON_TYPE } from '#engine/codec.ts';
 import { WatchOutbox } from '#engine/handlers/watch-outbox.ts';
 import { WatchSequencer } from '#engine/handlers/watch-sequencer.ts';
 import { BOOKMARK_INTERVAL_MS, WATCH_LINGER_MS, WATCH_TIMEOUT_MS } from '#engine/limits.ts';
-import { watchOptions, type WatchOptions } from '#engine/options.ts';
+import { watchOptions, type WatchRequestOptions } from '#engine/options.ts';
 import type { ApiResponse, StreamSink } from '#engine/request.ts';
 import { RevisionGoneError, type Entry, type StoreEvent } from '#engine/store/store.ts';
 import { CRD_COLLECTION } from '#engine/registry/crd/definition.ts';
@@ -24,7 +24,7 @@ import { jittered } from '#lib/backoff.ts';
 
 const INITIAL_EVENTS_END = { 'k8s.io/initial-events-end': 'true' };
 
-export async function watch(call: Call): Promise<ApiResponse> {
+export async function watchObjects(call: Call): Promise<ApiResponse> {
   const options = narrowToName(call, watchOptions(call.request.query));
   const filter = entryFilter(call.served.resource, options);
   const frames = frameEncoder(call);
@@ -33,14 +33,14 @@ export async function watch(call: Call): Promise<ApiResponse> {
 }
 
 /** Converts a watch on an item's path to one by name. */
-function narrowToName(call: Call, options: WatchOptions): WatchOptions {
+function narrowToName(call: Call, options: WatchRequestOptions): WatchRequestOptions {
   const { name } = call.route;
   if (name === '') return options;
   return { ...options, fields: [...options.fields, { field: 'metadata.name', operator: '=', value: name }] };
 }
 
 interface WatchRequest {
-  readonly options: WatchOptions;
+  readonly options: WatchRequestOptions;
   readonly filter: EntryFilter | undefined;
   readonly frames: FrameEncoder;
 }
@@ -171,7 +171,7 @@ function tooOld(revision: number, compacted: number): unknown {
 }
 
 /** Returns the entries that may match. A filter may examine only prepared entries. */
-function initialEntries(call: Call, options: WatchOptions): readonly Entry[] {
+function initialEntries(call: Call, options: WatchRequestOptions): readonly Entry[] {
   const { resource } = call.served;
   const { namespace } = call.route;
   const name = onlyName(options.fields);

@@ -6,7 +6,7 @@ import { ApiError, badRequest, tooLarge } from '#kube/api-error.ts';
 const BODY_TIMEOUT_MS = 60_000;
 const MAX_DRAINED_BYTES = 8 * MAX_BODY_BYTES;
 
-export function readBody(stream: Readable, contentLength: string | undefined): Promise<Buffer> {
+export function readRequestBody(stream: Readable, contentLength: string | undefined): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     if (contentLength !== undefined && Number(contentLength) > MAX_BODY_BYTES) {
       stream.resume();

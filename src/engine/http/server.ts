@@ -19,7 +19,7 @@ import type { TLSSocket } from 'node:tls';
 import type { UnauthenticatedRequest } from '#engine/audit/unauthenticated.ts';
 import type { Authenticator } from '#engine/auth/authenticate.ts';
 import { remoteEndOf } from '#engine/http/connection-user.ts';
-import { readBody } from '#engine/http/body.ts';
+import { readRequestBody } from '#engine/http/body.ts';
 import { serve, type Exchange } from '#engine/http/exchange.ts';
 import { PlainConnection, type PlainServer } from '#engine/http/plain/plain-connection.ts';
 import { byteLength, writePieces } from '#engine/http/write-pieces.ts';
@@ -253,7 +253,7 @@ function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHeaders):
     get isClosed() {
       return stream.destroyed;
     },
-    body: () => readBody(stream, headers['content-length']),
+    body: () => readRequestBody(stream, headers['content-length']),
     bodyStream: () => stream,
     onClose: (fn) => void stream.once('close', fn),
     respond(status, responseHeaders, body) {
@@ -290,7 +290,7 @@ function http1Exchange(request: IncomingMessage, response: ServerResponse): Exch
     get isClosed() {
       return response.destroyed;
     },
-    body: () => readBody(request, request.headers['content-length']),
+    body: () => readRequestBody(request, request.headers['content-length']),
     bodyStream: () => request,
     onClose: (fn) => void response.once('close', fn),
     respond(status, headers, body) {

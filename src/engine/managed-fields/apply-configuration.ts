@@ -15,17 +15,18 @@ import { fieldsOf } from '#kube/field-sets/fields-of.ts';
 import { FieldTypeError } from '#kube/field-sets/list-item.ts';
 import { parseFieldsV1 } from '#kube/field-sets/fields-v1.ts';
 import { mergeConfig } from '#kube/field-sets/merge-config.ts';
-import { parseApiVersion, type KubeObject } from '#kube/meta.ts';
+import { type KubeObject } from '#kube/meta.ts';
+import { kindText } from '#engine/kind-text.ts';
 import { conflictError, type FieldConflict } from '#engine/managed-fields/conflicts.ts';
 import {
   headOf,
-  identityOf,
-  isOf,
+  managerIdentity,
+  isEntryOf,
   makeEntry,
-  sortEntries,
+  sortManagedEntries,
   storedEntries,
   type ManagedEntry,
-  type Writer,
+  type FieldWriter,
 } from '#engine/managed-fields/entries.ts';
 import { emptyObject, ownablePart, stripMetadata, type FieldScope } from '#engine/managed-fields/field-scope.ts';
 import { allowedByLastApplied, updateLastApplied } from '#engine/managed-fields/last-applied.ts';
@@ -33,7 +34,7 @@ import { migrateEntry } from '#engine/managed-fields/migrate-entry.ts';
 import { pruneUnset, type OwnedFields } from '#engine/managed-fields/prune.ts';
 import { updateEntries } from '#engine/managed-fields/track-update.ts';
 
-export interface Applier extends Writer {
+export interface Applier extends FieldWriter {
   readonly force: boolean;
 }
 
@@ -96,12 +97,6 @@ function typeError(which: 'patch' | 'live', object: KubeObject, why: string): Ap
   );
 }
 
-/** Formats a kind: `apps/v1, Kind=Deployment`. */
-export function kindText({ apiVersion, kind }: { readonly apiVersion: string; readonly kind: string }): string {
-  const { group, version } = parseApiVersion(apiVersion);
-  return `${group}/${version}, Kind=${kind}`;
-}
-
 /** The fields of an object that was never applied belong to one common manager. */
 function startingEntries(live: KubeObject | undefined, applier: Applier, scope: FieldScope): readonly ManagedEntry[] {
   const stored = storedEntries(live);
@@ -135,13 +130,13 @@ function mergeAndPrune(
   for (const stored of entries) {
     const entry = migrateEntry(stored, scope);
     const item = { head: headOf(entry), fields: parseFieldsV1(entry.fieldsV1) };
-    if (isOf(entry, 'Apply', applier)) last = item;
-    else owned.set(identityOf(item.head), item);
+    if (isEntryOf(entry, 'Apply', applier)) last = item;
+    else owned.set(managerIdentity(item.head), item);
   }
   const fields = fieldsOf(ownablePart(config, scope), scope.schema);
   const { manager, apiVersion, subresource } = applier;
   const head = { manager, operation: 'Apply', apiVersion, subresource, time: last?.head.time } as const;
-  const identity = identityOf(head);
+  const identity = managerIdentity(head);
   owned.set(identity, { head, fields });
   const object = mergeConfig(before, config, scope.schema) as KubeObject;
   const left = last === undefined ? object : pruneUnset(object, last, [...owned.values()], fields, scope);
@@ -170,7 +165,7 @@ function takeOver(
     }
     return changes.get(apiVersion);
   };
-  const own = identityOf({ ...applier, operation: 'Apply' });
+  const own = managerIdentity({ ...applier, operation: 'Apply' });
   for (const [identity, { head, fields }] of owned) {
     if (identity === own) continue;
     const change = changeIn(head.apiVersion);
@@ -210,8 +205,8 @@ function withOwners(
   live: KubeObject | undefined,
   applier: Applier,
 ): KubeObject {
-  const own = identityOf({ ...applier, operation: 'Apply' });
-  const stored = new Map(entries.map((entry) => [identityOf(headOf(entry)), entry]));
+  const own = managerIdentity({ ...applier, operation: 'Apply' });
+  const stored = new Map(entries.map((entry) => [managerIdentity(headOf(entry)), entry]));
   const changed = live === undefined || !deepEqual(object, withoutManagedFields(live));
   const next: ManagedEntry[] = [];
   for (const [identity, { head, fields }] of owned) {
@@ -224,6 +219,6 @@ function withOwners(
     next.push(touched ? { ...entry, time: timestamp(applier.nowMs) } : entry);
   }
   const metadata = { ...object.metadata };
-  if (next.length > 0) metadata.managedFields = sortEntries(next);
+  if (next.length > 0) metadata.managedFields = sortManagedEntries(next);
   return { ...object, metadata };
 }

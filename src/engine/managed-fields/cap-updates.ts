@@ -1,7 +1,7 @@
 /** Limits the number of update entries: beyond ten, the oldest of each version are merged into one. */
 import { union, type FieldSet } from '#kube/field-sets/field-set.ts';
 import { parseFieldsV1 } from '#kube/field-sets/fields-v1.ts';
-import { compareTimes, headOf, identityOf, makeEntry, type ManagedEntry } from '#engine/managed-fields/entries.ts';
+import { compareTimes, headOf, managerIdentity, makeEntry, type ManagedEntry } from '#engine/managed-fields/entries.ts';
 
 export const MAX_UPDATE_ENTRIES = 10;
 const ANCIENT = 'ancient-changes';
@@ -57,6 +57,6 @@ function isBucket({ manager, subresource = '' }: ManagedEntry): boolean {
 }
 
 function oldestFirst(a: ManagedEntry, b: ManagedEntry): number {
-  const [left, right] = [identityOf(headOf(a)), identityOf(headOf(b))];
+  const [left, right] = [managerIdentity(headOf(a)), managerIdentity(headOf(b))];
   return compareTimes(a.time, b.time) || (left < right ? -1 : left > right ? 1 : 0);
 }

@@ -13,7 +13,7 @@ export type FieldsV1 = Record<string, unknown>;
 export type ManagedOperation = 'Apply' | 'Update';
 
 /** The manager of a write, its path and time. */
-export interface Writer {
+export interface FieldWriter {
   readonly manager: string;
   readonly apiVersion: string;
   /** '' = the object's own path. */
@@ -68,7 +68,7 @@ export function withFields(entry: ManagedEntry, fields: FieldSet): ManagedEntry 
 }
 
 /** Reports whether an entry belongs to a writer. An applier has one entry for all versions. */
-export function isOf(entry: ManagedEntry, operation: ManagedOperation, writer: Writer): boolean {
+export function isEntryOf(entry: ManagedEntry, operation: ManagedOperation, writer: FieldWriter): boolean {
   return (
     entry.operation === operation &&
     (entry.manager ?? '') === writer.manager &&
@@ -78,7 +78,7 @@ export function isOf(entry: ManagedEntry, operation: ManagedOperation, writer: W
 }
 
 /** Returns the identity of an entry, as Kubernetes writes and sorts it. */
-export function identityOf({ manager, operation, apiVersion, subresource }: Omit<EntryHead, 'time'>): string {
+export function managerIdentity({ manager, operation, apiVersion, subresource }: Omit<EntryHead, 'time'>): string {
   return JSON.stringify({
     ...(manager === '' ? {} : { manager }),
     operation,
@@ -107,7 +107,7 @@ const UTC_LENGTH = 20;
 const compareText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
 /** Sorts in place: by operation, then oldest first. */
-export function sortEntries(entries: ManagedEntry[]): ManagedEntry[] {
+export function sortManagedEntries(entries: ManagedEntry[]): ManagedEntry[] {
   if (entries.length < 2) return entries;
   return entries.sort(
     (a, b) =>
@@ -155,7 +155,7 @@ export function readEntries(sent: readonly ManagedFieldsEntry[]): ManagedEntry[]
     const whole = entry as ManagedEntry;
     try {
       const read = makeEntry(headOf(whole), parseFieldsV1(whole.fieldsV1 ?? {}));
-      byIdentity.set(identityOf(headOf(read)), read);
+      byIdentity.set(managerIdentity(headOf(read)), read);
     } catch (error) {
       if (!(error instanceof FieldSetError)) throw error;
       return `error decoding set: ${error.message}`;

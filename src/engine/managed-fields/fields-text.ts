@@ -5,7 +5,7 @@
 import { sameFields, type FieldSet } from '#kube/field-sets/field-set.ts';
 import { fieldsText } from '#kube/field-sets/fields-v1.ts';
 import type { FieldsV1 } from '#engine/managed-fields/entries.ts';
-import { fieldsOfText, isShared } from '#engine/managed-fields/stored-owners.ts';
+import { fieldsOfText, isSharedFields } from '#engine/managed-fields/stored-owners.ts';
 
 /** The last sets, because objects of the same shape follow each other. Large ones are not cached. */
 const recent: { readonly set: FieldSet; readonly fields: FieldsV1 }[] = [];
@@ -15,7 +15,7 @@ let oldest = 0;
 export function fieldsV1Of(set: FieldSet): FieldsV1 {
   for (const known of recent) if (sameFields(known.set, set)) return known.fields;
   const fields = newFieldsV1Of(set);
-  if (isShared(fields)) {
+  if (isSharedFields(fields)) {
     recent[oldest] = { set, fields };
     oldest = (oldest + 1) % MAX_RECENT;
   }

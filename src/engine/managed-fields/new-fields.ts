@@ -10,7 +10,7 @@ import type { Schema } from '#kube/schema.ts';
 import type { FieldsV1 } from '#engine/managed-fields/entries.ts';
 import { emptyObject, stripMetadata, type FieldScope } from '#engine/managed-fields/field-scope.ts';
 import { newFieldsV1Of } from '#engine/managed-fields/fields-text.ts';
-import { isShared } from '#engine/managed-fields/stored-owners.ts';
+import { isSharedFields } from '#engine/managed-fields/stored-owners.ts';
 
 interface Shape {
   readonly expected: Expected;
@@ -39,7 +39,7 @@ export function fieldsOfNew(object: Record<string, unknown>, scope: FieldScope):
   const written = stripMetadata(union(added, modified));
   if (isEmpty(written)) return undefined;
   const fieldsV1 = newFieldsV1Of(written);
-  const expected = isEmpty(modified) && isShared(fieldsV1) ? expectedOf(added, schema) : undefined;
+  const expected = isEmpty(modified) && isSharedFields(fieldsV1) ? expectedOf(added, schema) : undefined;
   if (expected !== undefined) {
     const shape = { expected, fieldsV1 };
     shapes.set(schema, { recent: [shape, ...recent.slice(0, MAX_SHAPES - 1)], misses: misses + 1 });

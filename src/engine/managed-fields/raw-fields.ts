@@ -19,12 +19,12 @@ export function touches(fields: FieldsV1, set: FieldSet): boolean {
 }
 
 /** Reports whether all paths of the set are in the fields. */
-export function covers(fields: FieldsV1, set: FieldSet): boolean {
+export function coversFields(fields: FieldsV1, set: FieldSet): boolean {
   for (const [element, below] of set.children) {
     const at = fields[element] as FieldsV1 | undefined;
     if (at === undefined) return false;
     if (below.member && !isMember(at)) return false;
-    if (below.children.size > 0 && !covers(at, below)) return false;
+    if (below.children.size > 0 && !coversFields(at, below)) return false;
   }
   return true;
 }

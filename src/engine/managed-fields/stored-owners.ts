@@ -28,7 +28,7 @@ export function fieldsOfText(text: string): FieldsV1 {
 }
 
 /** Reports whether objects share the set, so it is not large. */
-export const isShared = (fields: FieldsV1): boolean => textByFields.has(fields);
+export const isSharedFields = (fields: FieldsV1): boolean => textByFields.has(fields);
 
 function keep(text: string, fields: FieldsV1): void {
   // A slice would keep the whole original text alive.

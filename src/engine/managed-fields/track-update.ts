@@ -14,19 +14,19 @@ import { capUpdates } from '#engine/managed-fields/cap-updates.ts';
 import {
   entriesToStartFrom,
   entryOf,
-  isOf,
+  isEntryOf,
   makeEntry,
-  sortEntries,
+  sortManagedEntries,
   storedEntries,
   withFields,
   type ManagedEntry,
   type EntryHead,
-  type Writer,
+  type FieldWriter,
 } from '#engine/managed-fields/entries.ts';
 import { emptyObject, ownablePart, stripMetadata, type FieldScope } from '#engine/managed-fields/field-scope.ts';
 import { fieldsOfNew } from '#engine/managed-fields/new-fields.ts';
 import { migrateEntry } from '#engine/managed-fields/migrate-entry.ts';
-import { covers, ownsNothing, touches } from '#engine/managed-fields/raw-fields.ts';
+import { coversFields, ownsNothing, touches } from '#engine/managed-fields/raw-fields.ts';
 
 export interface PreviousState {
   /** The stored object, with its managedFields. */
@@ -39,7 +39,7 @@ export interface PreviousState {
 export function trackUpdate(
   next: KubeObject,
   past: PreviousState | undefined,
-  writer: Writer,
+  writer: FieldWriter,
   scope: FieldScope,
 ): void {
   const old = past?.old;
@@ -87,7 +87,7 @@ export function updateEntries(
   start: readonly ManagedEntry[],
   before: OwnedPart,
   after: OwnedPart,
-  writer: Writer,
+  writer: FieldWriter,
   scope: FieldScope,
 ): ManagedEntry[] {
   const own = changeBetween(before, after, scope.schema);
@@ -98,13 +98,13 @@ export function updateEntries(
     const change = entry.apiVersion === scope.apiVersion ? own : changeIn(entry.apiVersion, before, after, scope);
     // A version that is no longer served is ignored.
     if (change === undefined) continue;
-    if (isOf(entry, 'Update', writer)) mine = entry;
+    if (isEntryOf(entry, 'Update', writer)) mine = entry;
     else keepRest(entries, entry, change);
   }
   const written = stripMetadata(own.written);
   if (!isEmpty(written)) entries.push(extendEntry(mine, written, own.removed, writer));
   else if (mine !== undefined) keepRest(entries, mine, own);
-  return sortEntries(capUpdates(entries));
+  return sortManagedEntries(capUpdates(entries));
 }
 
 function changeBetween(before: OwnedPart, after: OwnedPart, schema: Schema): FieldChange {
@@ -137,15 +137,15 @@ function extendEntry(
   mine: ManagedEntry | undefined,
   written: FieldSet,
   removed: FieldSet,
-  writer: Writer,
+  writer: FieldWriter,
 ): ManagedEntry {
   const head = headNow(writer);
   if (mine === undefined) return makeEntry(head, written);
   const { fieldsV1 } = mine;
-  if (covers(fieldsV1, written) && !touches(fieldsV1, removed)) return entryOf(head, fieldsV1);
+  if (coversFields(fieldsV1, written) && !touches(fieldsV1, removed)) return entryOf(head, fieldsV1);
   return makeEntry(head, union(difference(parseFieldsV1(fieldsV1), removed), written));
 }
 
-function headNow({ manager, apiVersion, subresource, nowMs }: Writer): EntryHead {
+function headNow({ manager, apiVersion, subresource, nowMs }: FieldWriter): EntryHead {
   return { manager, operation: 'Update', apiVersion, subresource, time: timestamp(nowMs) };
 }

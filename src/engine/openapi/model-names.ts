@@ -10,7 +10,7 @@ export const DELETE_OPTIONS = `${META}.DeleteOptions`;
 export const PATCH = `${META}.Patch`;
 export const SCALE = 'io.k8s.api.autoscaling.v1.Scale';
 
-export const QUANTITY = 'io.k8s.apimachinery.pkg.api.resource.Quantity';
+export const QUANTITY_MODEL = 'io.k8s.apimachinery.pkg.api.resource.Quantity';
 export const INT_OR_STRING = 'io.k8s.apimachinery.pkg.util.intstr.IntOrString';
 export const TIME = `${META}.Time`;
 

@@ -3,7 +3,7 @@
  * the descriptions of type-docs/. A reference holds the bare model name; v2 and v3 format it differently.
  */
 import { compareText } from '#engine/discovery/group-order.ts';
-import { INT_OR_STRING, OBJECT_META, QUANTITY, TIME } from '#engine/openapi/model-names.ts';
+import { INT_OR_STRING, OBJECT_META, QUANTITY_MODEL, TIME } from '#engine/openapi/model-names.ts';
 import { resolveModel, findTypeDoc } from '#engine/openapi/type-docs/all-type-docs.ts';
 import type { DocumentSchema } from '#engine/openapi/shared-schemas.ts';
 import { metadataSchema } from '#engine/registry/metadata.ts';
@@ -12,7 +12,7 @@ import { isQuantity } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 
 const SCALAR_DESCRIPTIONS: Readonly<Record<string, string>> = {
-  [QUANTITY]: 'A number with an optional unit suffix, such as 500m, 2 or 1Gi.',
+  [QUANTITY_MODEL]: 'A number with an optional unit suffix, such as 500m, 2 or 1Gi.',
   [INT_OR_STRING]: 'An integer or a string.',
   [TIME]: 'A timestamp in RFC 3339 format.',
 };
@@ -93,7 +93,7 @@ export class NamedTypes {
 }
 
 function scalarModel(schema: Schema): string | undefined {
-  if (isQuantity(schema)) return QUANTITY;
+  if (isQuantity(schema)) return QUANTITY_MODEL;
   if (schema['x-kubernetes-int-or-string'] === true) return INT_OR_STRING;
   return schema.format === 'date-time' ? TIME : undefined;
 }

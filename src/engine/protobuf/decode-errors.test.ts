@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { decodeProtobuf } from '#engine/protobuf/decode-protobuf.ts';
-import { MAX_MESSAGES, MAX_NESTING } from '#engine/protobuf/wire-reader.ts';
+import { MAX_MESSAGES, MAX_MESSAGE_NESTING } from '#engine/protobuf/wire-reader.ts';
 import { body, bytes, double, entry, int, message, tag, text, varint } from '#engine/protobuf/wire-writer.fixture.ts';
 
 const account = (...fields: Buffer[]) => body('v1', 'ServiceAccount', ...fields);
@@ -126,7 +126,7 @@ suite('decodeProtobuf rejects', () => {
 
 test('messages may be nested up to the limit', () => {
   // The object, its spec, the version and the validation enclose the outermost schema.
-  const deepest = MAX_NESTING - 4;
+  const deepest = MAX_MESSAGE_NESTING - 4;
   assert.ok(decodeProtobuf(definition(nestedSchema(deepest))));
   assert.throws(() => decodeProtobuf(definition(nestedSchema(deepest + 1))), {
     name: 'ProtobufError',

@@ -5,7 +5,7 @@
  */
 import { messageNamed } from '#engine/protobuf/message-table.ts';
 import { ProtobufError, unexpectedEnd } from '#engine/protobuf/protobuf-error.ts';
-import { readMessage, type Values } from '#engine/protobuf/read-message.ts';
+import { readMessage, type MessageValues } from '#engine/protobuf/read-message.ts';
 import { WireReader } from '#engine/protobuf/wire-reader.ts';
 import { writeFields } from '#engine/protobuf/write-json.ts';
 
@@ -71,7 +71,7 @@ function readEnvelope(bytes: Buffer): { apiVersion: string; kind: string; raw: B
   const [typeMeta, raw] = readMessage(WireReader.over(bytes.subarray(MAGIC.length)), messageNamed('Unknown'));
   // Every client writes it, even for an empty object: the body was truncated.
   if (raw === undefined) throw unexpectedEnd();
-  const [apiVersion, kind] = (typeMeta ?? []) as Values;
+  const [apiVersion, kind] = (typeMeta ?? []) as MessageValues;
   return { apiVersion: (apiVersion ?? '') as string, kind: (kind ?? '') as string, raw: raw as Buffer };
 }
 

@@ -22,16 +22,16 @@ import { VOLUME_TABLE } from '#engine/protobuf/tables/volume.ts';
 import { WORKLOAD_TABLE } from '#engine/protobuf/tables/workload.ts';
 import { invariant } from '#lib/invariant.ts';
 
-export type Scalar = 'string' | 'bool' | 'int32' | 'int64' | 'double' | 'bytes';
+export type ProtobufScalar = 'string' | 'bool' | 'int32' | 'int64' | 'double' | 'bytes';
 
-export interface Field {
+export interface MessageField {
   /** Index of the field's value in the values of a message. */
   readonly index: number;
   readonly number: number;
   /** '' for an inlined message. */
   readonly name: string;
   /** Undefined for a message. */
-  readonly scalar: Scalar | undefined;
+  readonly scalar: ProtobufScalar | undefined;
   /** Name of the message; '' for a scalar. */
   readonly message: string;
   readonly shape: 'one' | 'list' | 'map';
@@ -41,12 +41,12 @@ export interface Field {
 
 export interface Message {
   readonly name: string;
-  readonly fields: readonly Field[];
+  readonly fields: readonly MessageField[];
   /** Sparse, by field number. */
-  readonly byNumber: readonly (Field | undefined)[];
+  readonly byNumber: readonly (MessageField | undefined)[];
 }
 
-const SCALARS: ReadonlySet<string> = new Set<Scalar>(['string', 'bool', 'int32', 'int64', 'double', 'bytes']);
+const SCALARS: ReadonlySet<string> = new Set<ProtobufScalar>(['string', 'bool', 'int32', 'int64', 'double', 'bytes']);
 
 const sources = [
   META_TABLE,
@@ -93,7 +93,7 @@ function splitBodies(): Map<string, string> {
 function compile(name: string, body: string): Message {
   const texts = body.trim() === '' ? [] : body.trim().split(/;\s*/);
   const fields = texts.map(compileField);
-  const byNumber: (Field | undefined)[] = [];
+  const byNumber: (MessageField | undefined)[] = [];
   for (const field of fields) {
     invariant(byNumber[field.number] === undefined, `${name} has one field ${field.number}`);
     byNumber[field.number] = field;
@@ -101,7 +101,7 @@ function compile(name: string, body: string): Message {
   return { name, fields, byNumber };
 }
 
-function compileField(text: string, index: number): Field {
+function compileField(text: string, index: number): MessageField {
   const parts = /^(\d+) (?:\.\.\.|([^\s?]+)(\??) )(\*?)([\w.]+)(\[\]|\{\}|)$/.exec(text);
   invariant(parts !== null, `"${text}" is a field`);
   const [, number, name = '', optional, pointer, type = '', suffix] = parts;
@@ -109,7 +109,7 @@ function compileField(text: string, index: number): Field {
     index,
     number: Number(number),
     name,
-    scalar: SCALARS.has(type) ? (type as Scalar) : undefined,
+    scalar: SCALARS.has(type) ? (type as ProtobufScalar) : undefined,
     message: SCALARS.has(type) ? '' : type,
     shape: suffix === '[]' ? 'list' : suffix === '{}' ? 'map' : 'one',
     optional: optional === '?',

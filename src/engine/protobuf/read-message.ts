@@ -1,19 +1,19 @@
 /** Decodes wire bytes to the values of a message's fields, in protobuf types. write-json.ts converts them to JSON. */
-import { type Field, type Message, type Scalar, messageNamed } from '#engine/protobuf/message-table.ts';
+import { type MessageField, type Message, type ProtobufScalar, messageNamed } from '#engine/protobuf/message-table.ts';
 import { ProtobufError } from '#engine/protobuf/protobuf-error.ts';
 import { END_GROUP, FIXED64, LENGTH_DELIMITED, VARINT, type WireReader } from '#engine/protobuf/wire-reader.ts';
 import { unreachable } from '#lib/invariant.ts';
 
-export type WireValue = string | number | boolean | Buffer | Values | ReadonlyMap<string, WireValue>;
+export type WireValue = string | number | boolean | Buffer | MessageValues | ReadonlyMap<string, WireValue>;
 
 /** Values by Field.index; undefined if the wire has none. */
-export type Values = (WireValue | undefined)[];
+export type MessageValues = (WireValue | undefined)[];
 
 const KEY = 1;
 const VALUE = 2;
 
 /** Adds to `values`: protobuf merges a repeated message. */
-export function readMessage(reader: WireReader, message: Message, values: Values = []): Values {
+export function readMessage(reader: WireReader, message: Message, values: MessageValues = []): MessageValues {
   while (!reader.done) {
     const tag = reader.tag();
     const wireType = tag & 7;
@@ -27,10 +27,15 @@ export function readMessage(reader: WireReader, message: Message, values: Values
   return values;
 }
 
-function readField(reader: WireReader, field: Field, wireType: number, before: WireValue | undefined): WireValue {
+function readField(
+  reader: WireReader,
+  field: MessageField,
+  wireType: number,
+  before: WireValue | undefined,
+): WireValue {
   if (field.shape === 'one') return readValue(reader, field, wireType, before);
   if (field.shape === 'map') return readEntry(reader, field, wireType, before as Map<string, WireValue> | undefined);
-  const list = (before ?? []) as Values;
+  const list = (before ?? []) as MessageValues;
   if (wireType === LENGTH_DELIMITED && isPackable(field.scalar)) {
     const packed = reader.span();
     while (!packed.done) list.push(readScalar(packed, field.scalar));
@@ -40,7 +45,12 @@ function readField(reader: WireReader, field: Field, wireType: number, before: W
   return list;
 }
 
-function readEntry(reader: WireReader, field: Field, wireType: number, map = new Map<string, WireValue>()): WireValue {
+function readEntry(
+  reader: WireReader,
+  field: MessageField,
+  wireType: number,
+  map = new Map<string, WireValue>(),
+): WireValue {
   if (wireType !== LENGTH_DELIMITED) throw wrongWireType(wireType, field);
   const entry = reader.span();
   let key = '';
@@ -56,13 +66,18 @@ function readEntry(reader: WireReader, field: Field, wireType: number, map = new
   return map;
 }
 
-function readValue(reader: WireReader, field: Field, wireType: number, before: WireValue | undefined): WireValue {
+function readValue(
+  reader: WireReader,
+  field: MessageField,
+  wireType: number,
+  before: WireValue | undefined,
+): WireValue {
   if (wireType !== wireTypeOf(field.scalar)) throw wrongWireType(wireType, field);
   if (field.scalar !== undefined) return readScalar(reader, field.scalar);
-  return readMessage(reader.message(), messageNamed(field.message), before as Values | undefined);
+  return readMessage(reader.message(), messageNamed(field.message), before as MessageValues | undefined);
 }
 
-function readScalar(reader: WireReader, scalar: Scalar): WireValue {
+function readScalar(reader: WireReader, scalar: ProtobufScalar): WireValue {
   switch (scalar) {
     case 'string':
       return reader.string();
@@ -82,22 +97,22 @@ function readScalar(reader: WireReader, scalar: Scalar): WireValue {
 }
 
 /** Returns the value of an entry without a value. */
-function emptyValue({ scalar }: Field): WireValue {
+function emptyValue({ scalar }: MessageField): WireValue {
   if (scalar === undefined) return [];
   if (scalar === 'string') return '';
   if (scalar === 'bytes') return Buffer.alloc(0);
   return scalar === 'bool' ? false : 0;
 }
 
-function wireTypeOf(scalar: Scalar | undefined): number {
+function wireTypeOf(scalar: ProtobufScalar | undefined): number {
   if (scalar === undefined || scalar === 'string' || scalar === 'bytes') return LENGTH_DELIMITED;
   return scalar === 'double' ? FIXED64 : VARINT;
 }
 
-function isPackable(scalar: Scalar | undefined): scalar is Scalar {
+function isPackable(scalar: ProtobufScalar | undefined): scalar is ProtobufScalar {
   return wireTypeOf(scalar) !== LENGTH_DELIMITED;
 }
 
-function wrongWireType(wireType: number, field: Field): ProtobufError {
+function wrongWireType(wireType: number, field: MessageField): ProtobufError {
   return new ProtobufError(`proto: wrong wireType = ${wireType} for field ${field.name || field.message}`);
 }

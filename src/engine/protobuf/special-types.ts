@@ -6,10 +6,10 @@ import { parseQuantity } from '#kube/quantity.ts';
 import { timestamp } from '#lib/clock.ts';
 import { ProtobufError } from '#engine/protobuf/protobuf-error.ts';
 import { parseRawJson } from '#engine/protobuf/raw-json.ts';
-import type { Values } from '#engine/protobuf/read-message.ts';
+import type { MessageValues } from '#engine/protobuf/read-message.ts';
 
-type WriteNamed = (message: string, values: Values) => unknown;
-type WriteSpecial = (values: Values, write: WriteNamed) => unknown;
+type WriteNamed = (message: string, values: MessageValues) => unknown;
+type WriteSpecial = (values: MessageValues, write: WriteNamed) => unknown;
 
 /** 0001-01-01, Go's zero time, which means unset; and the last second with a four-digit year. */
 const FIRST_SECOND = -62_135_596_800;
@@ -32,7 +32,7 @@ export const specialTypes: ReadonlyMap<string, WriteSpecial> = new Map<string, W
   ['JSONSchemaPropsOrStringArray', writeSchemaOrStringArray],
 ]);
 
-function writeTime(values: Values, withMicros: boolean): string | null {
+function writeTime(values: MessageValues, withMicros: boolean): string | null {
   // An empty message is Go's zero time, not the epoch.
   if (values.length === 0) return null;
   const [seconds = 0, nanos = 0] = values as (number | undefined)[];
@@ -47,7 +47,7 @@ function writeTime(values: Values, withMicros: boolean): string | null {
 }
 
 /** Go clients send the canonical text; the registry canonicalizes others, as for JSON bodies. */
-function writeQuantity([text]: Values): string {
+function writeQuantity([text]: MessageValues): string {
   if (text === undefined) return '0';
   try {
     parseQuantity(text as string);
@@ -57,27 +57,27 @@ function writeQuantity([text]: Values): string {
   }
 }
 
-function writeIntOrString([type = 0, number = 0, text = '']: Values): unknown {
+function writeIntOrString([type = 0, number = 0, text = '']: MessageValues): unknown {
   if (type === 0) return number;
   if (type === 1) return text;
   throw new ProtobufError('impossible IntOrString.Type');
 }
 
-function writeRaw([raw]: Values): unknown {
+function writeRaw([raw]: MessageValues): unknown {
   const bytes = raw as Buffer | undefined;
   return bytes === undefined || bytes.length === 0 ? null : parseRawJson(bytes);
 }
 
-function writeSchemaOrArray([schema, schemas]: Values, write: WriteNamed): unknown {
-  if (schemas !== undefined) return (schemas as Values[]).map((item) => write('JSONSchemaProps', item));
-  return schema === undefined ? null : write('JSONSchemaProps', schema as Values);
+function writeSchemaOrArray([schema, schemas]: MessageValues, write: WriteNamed): unknown {
+  if (schemas !== undefined) return (schemas as MessageValues[]).map((item) => write('JSONSchemaProps', item));
+  return schema === undefined ? null : write('JSONSchemaProps', schema as MessageValues);
 }
 
-function writeSchemaOrBool([allows = false, schema]: Values, write: WriteNamed): unknown {
-  return schema === undefined ? allows : write('JSONSchemaProps', schema as Values);
+function writeSchemaOrBool([allows = false, schema]: MessageValues, write: WriteNamed): unknown {
+  return schema === undefined ? allows : write('JSONSchemaProps', schema as MessageValues);
 }
 
-function writeSchemaOrStringArray([schema, property]: Values, write: WriteNamed): unknown {
+function writeSchemaOrStringArray([schema, property]: MessageValues, write: WriteNamed): unknown {
   if (property !== undefined) return property;
-  return schema === undefined ? null : write('JSONSchemaProps', schema as Values);
+  return schema === undefined ? null : write('JSONSchemaProps', schema as MessageValues);
 }

@@ -12,7 +12,7 @@ const START_GROUP = 3;
 export const END_GROUP = 4;
 const FIXED32 = 5;
 
-export const MAX_NESTING = 64;
+export const MAX_MESSAGE_NESTING = 64;
 /**
  * Two bytes can encode a message that becomes a large object of zero values, so the input length alone does not bound
  * memory. No object within etcd's size limit comes near this count.
@@ -104,8 +104,8 @@ export class WireReader {
 
   /** Returns a reader over the nested message at the cursor, and moves past it. */
   message(): WireReader {
-    if (this.#depth >= MAX_NESTING) {
-      throw new ProtobufError(`proto: message nested too deeply: the limit is ${MAX_NESTING} levels`);
+    if (this.#depth >= MAX_MESSAGE_NESTING) {
+      throw new ProtobufError(`proto: message nested too deeply: the limit is ${MAX_MESSAGE_NESTING} levels`);
     }
     if (++this.#budget.messages > MAX_MESSAGES) {
       throw new ProtobufError(`proto: too many messages: the limit is ${MAX_MESSAGES}`);

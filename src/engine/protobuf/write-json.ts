@@ -3,23 +3,23 @@
  * which fields were set: non-pointers are always present, so the table decides whether zero values are written. One
  * difference: a null of an optional field (such as an unset time) is omitted, because Kubernetes reads both alike.
  */
-import { type Field, type Message, messageNamed } from '#engine/protobuf/message-table.ts';
-import type { Values, WireValue } from '#engine/protobuf/read-message.ts';
+import { type MessageField, type Message, messageNamed } from '#engine/protobuf/message-table.ts';
+import type { MessageValues, WireValue } from '#engine/protobuf/read-message.ts';
 import { specialTypes } from '#engine/protobuf/special-types.ts';
 
 type JsonObject = Record<string, unknown>;
 
-export function writeJson(message: Message, values: Values): unknown {
+export function writeJson(message: Message, values: MessageValues): unknown {
   const special = specialTypes.get(message.name);
   return special === undefined ? writeFields(message, values, {}) : special(values, writeNamed);
 }
 
 /** Adds the fields of a message that is not a special type to `object`. */
-export function writeFields(message: Message, values: Values, object: JsonObject): JsonObject {
+export function writeFields(message: Message, values: MessageValues, object: JsonObject): JsonObject {
   for (const field of message.fields) {
     const value = values[field.index];
     if (field.name === '') {
-      writeFields(messageNamed(field.message), (value ?? []) as Values, object);
+      writeFields(messageNamed(field.message), (value ?? []) as MessageValues, object);
       continue;
     }
     if (field.optional && isEmpty(field, value)) continue;
@@ -29,36 +29,36 @@ export function writeFields(message: Message, values: Values, object: JsonObject
   return object;
 }
 
-function writeNamed(name: string, values: Values): unknown {
+function writeNamed(name: string, values: MessageValues): unknown {
   return writeJson(messageNamed(name), values);
 }
 
 /** Reports whether Go's `omitempty` omits the value: never a struct or the target of a pointer. */
-function isEmpty(field: Field, value: WireValue | undefined): boolean {
+function isEmpty(field: MessageField, value: WireValue | undefined): boolean {
   if (value === undefined) return field.pointer || field.shape !== 'one' || field.scalar !== undefined;
-  if (field.shape === 'list') return (value as Values).length === 0;
+  if (field.shape === 'list') return (value as MessageValues).length === 0;
   if (field.shape === 'map') return (value as ReadonlyMap<string, WireValue>).size === 0;
   if (field.pointer || field.scalar === undefined) return false;
   return Buffer.isBuffer(value) ? value.length === 0 : value === '' || value === 0 || value === false;
 }
 
-function writeField(field: Field, value: WireValue | undefined): unknown {
+function writeField(field: MessageField, value: WireValue | undefined): unknown {
   if (field.shape === 'one') return writeOne(field, value);
   if (value === undefined) return null;
-  if (field.shape === 'list') return (value as Values).map((item) => writeOne(field, item));
+  if (field.shape === 'list') return (value as MessageValues).map((item) => writeOne(field, item));
   const object: JsonObject = {};
   for (const [key, item] of value as ReadonlyMap<string, WireValue>) object[key] = writeOne(field, item);
   return object;
 }
 
-function writeOne(field: Field, value: WireValue | undefined): unknown {
+function writeOne(field: MessageField, value: WireValue | undefined): unknown {
   if (value === undefined && field.pointer) return null;
-  if (field.scalar === undefined) return writeNamed(field.message, (value ?? []) as Values);
+  if (field.scalar === undefined) return writeNamed(field.message, (value ?? []) as MessageValues);
   if (Buffer.isBuffer(value)) return value.toString('base64');
   return value ?? zeroOf(field);
 }
 
-function zeroOf({ scalar }: Field): unknown {
+function zeroOf({ scalar }: MessageField): unknown {
   if (scalar === 'string') return '';
   if (scalar === 'bytes') return null;
   return scalar === 'bool' ? false : 0;

@@ -10,7 +10,7 @@ import {
 import type { ConversionWebhook } from '#engine/conversion/conversion-webhook.ts';
 import { StoredForm } from '#engine/conversion/stored-form.ts';
 import { type CompiledSchema, compileSchema } from '#engine/registry/structural/compile.ts';
-import { ALL_VERBS, type Column, type Resource } from '#engine/registry/resource.ts';
+import { ALL_VERBS, type TableColumn, type Resource } from '#engine/registry/resource.ts';
 import { checkScale } from '#engine/registry/scale-rules.ts';
 import { compileJsonPath } from '#kube/jsonpath.ts';
 import { groupResource, type KubeObject } from '#kube/meta.ts';
@@ -111,9 +111,9 @@ const AGE: CrdColumn = {
   jsonPath: '.metadata.creationTimestamp',
 };
 
-function columnsOf(definitions: readonly CrdColumn[]): Column[] {
+function columnsOf(definitions: readonly CrdColumn[]): TableColumn[] {
   if (definitions.length === 0) return [columnOf(AGE)];
-  const columns: Column[] = [];
+  const columns: TableColumn[] = [];
   for (const definition of definitions) {
     // As in Kubernetes, an invalid path drops the remaining columns instead of failing.
     try {
@@ -125,11 +125,11 @@ function columnsOf(definitions: readonly CrdColumn[]): Column[] {
   return columns;
 }
 
-function columnOf({ name, type, format, description, priority, jsonPath }: CrdColumn): Column {
+function columnOf({ name, type, format, description, priority, jsonPath }: CrdColumn): TableColumn {
   const find = compileJsonPath(jsonPath);
   return {
     name,
-    type: type as Column['type'],
+    type: type as TableColumn['type'],
     ...(format === undefined ? {} : { format }),
     description: description || `Custom resource definition column (in JSONPath format): ${jsonPath}`,
     ...(priority === undefined ? {} : { priority }),

@@ -7,9 +7,9 @@ import type { FieldError } from '#kube/field-error.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 
-export type Verb = 'create' | 'delete' | 'deletecollection' | 'get' | 'list' | 'patch' | 'update' | 'watch';
+export type ApiVerb = 'create' | 'delete' | 'deletecollection' | 'get' | 'list' | 'patch' | 'update' | 'watch';
 
-export const ALL_VERBS: readonly Verb[] = [
+export const ALL_VERBS: readonly ApiVerb[] = [
   'create',
   'delete',
   'deletecollection',
@@ -21,7 +21,7 @@ export const ALL_VERBS: readonly Verb[] = [
 ];
 
 /** A column of Table output. */
-export interface Column {
+export interface TableColumn {
   readonly name: string;
   readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'date';
   readonly format?: string;
@@ -63,7 +63,7 @@ export interface Strategy {
   heldBack?(object: KubeObject): boolean;
 }
 
-export type NameRule = 'subdomain' | 'label' | 'label1035' | 'path-segment';
+export type NameFormat = 'subdomain' | 'label' | 'label1035' | 'path-segment';
 
 export interface ScaleSubresource {
   readonly specReplicasPath: string;
@@ -85,7 +85,7 @@ export interface Resource extends ResourceType {
   readonly singular: string;
   readonly shortNames: readonly string[];
   readonly categories: readonly string[];
-  readonly verbs: readonly Verb[];
+  readonly verbs: readonly ApiVerb[];
   /** Key of the store's collection; all versions of a kind share it. */
   readonly collection: string;
   /** The version of the stored bytes; reads convert if it differs from `version`. */
@@ -94,7 +94,7 @@ export interface Resource extends ResourceType {
   readonly stored?: StoredForm;
   /** The schema of the whole object, except `metadata`, which registry/metadata.ts validates. */
   readonly schema: Schema;
-  readonly columns: readonly Column[];
+  readonly columns: readonly TableColumn[];
   readonly status: boolean;
   readonly scale?: ScaleSubresource;
   readonly extraSubresources?: readonly ExtraSubresource[];
@@ -102,7 +102,7 @@ export interface Resource extends ResourceType {
   readonly generation: boolean;
   /** Field selectors besides metadata.name and metadata.namespace, by label. */
   readonly selectableFields: Readonly<Record<string, (object: KubeObject) => string>>;
-  readonly nameRule: NameRule;
+  readonly nameRule: NameFormat;
   /** True if a PUT must name the revision that it replaces, as for custom kinds. */
   readonly needsRevision?: boolean;
   /** True if creating an object asks a question, which its status answers (reviews). Nothing is stored. */

@@ -38,13 +38,13 @@ function checkSelector(object: KubeObject, path: string): FieldError[] {
  * Splits a path. Paths of scale subresources are plain, such as `.spec.replicas`; they were checked with the
  * definition.
  */
-export function fieldsOf(path: string): string[] {
+export function splitFieldPath(path: string): string[] {
   return path.replace(/^\./, '').split('.');
 }
 
 export function valueAt(object: KubeObject, path: string): { value?: unknown; error?: string } {
   let value: unknown = object;
-  for (const name of fieldsOf(path)) {
+  for (const name of splitFieldPath(path)) {
     if (value === undefined || value === null) return {};
     if (!isRecord(value)) return { error: accessorError(path, value, 'map[string]interface{}') };
     value = Object.hasOwn(value, name) ? value[name] : undefined;

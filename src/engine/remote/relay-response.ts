@@ -31,7 +31,7 @@ export async function relayResponse(incoming: IncomingMessage, method: string, c
   if (status === 200 && method !== 'HEAD' && !(length <= SMALL_BYTES)) {
     return { status, contentType, headers, stream: (sink) => pipeToSink(incoming, sink) };
   }
-  return { status, contentType, headers, body: await readWhole(incoming, clock, MAX_HELD_BYTES) };
+  return { status, contentType, headers, body: await readResponseBody(incoming, clock, MAX_HELD_BYTES) };
 }
 
 /** Returns a stream of the response with this content type, regardless of its length. */
@@ -40,7 +40,7 @@ export function relayStream(incoming: IncomingMessage, contentType: string): Str
 }
 
 /** Reads a response completely; rejects if it is too long or too slow. */
-export function readWhole(incoming: IncomingMessage, clock: Clock, maxBytes: number): Promise<Buffer> {
+export function readResponseBody(incoming: IncomingMessage, clock: Clock, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -94,7 +94,11 @@ function pipeToSink(incoming: IncomingMessage, sink: CuttableSink): () => void {
 }
 
 /** Connects both sides: forwards bytes and half-closes, and closes both together. */
-export function relayUpgrade({ incoming, connection: upstream, head: sent }: UpgradedConnection): UpgradeResponse {
+export function relayRemoteUpgrade({
+  incoming,
+  connection: upstream,
+  head: sent,
+}: UpgradedConnection): UpgradeResponse {
   return {
     status: 101,
     takeOver(client, head) {

@@ -11,7 +11,7 @@ import { applyRecord, Loader } from './loader.ts';
 import { RevisionWaiters } from './revision-waiters.ts';
 import { RevisionConflictError, RevisionGoneError, StoreOverloadedError, StoreUnavailableError } from './store.ts';
 import type { Entry, Listing, ListRange, Store, WatchListener, WatchRange, Write } from './store.ts';
-import { notify, select, Watchers } from './watchers.ts';
+import { notify, selectEvents, Watchers } from './watchers.ts';
 import { WriteQueue } from './write-queue.ts';
 
 export interface LogStoreOptions {
@@ -125,7 +125,7 @@ export class LogStore implements Store {
   watch(range: WatchRange, listener: WatchListener): () => void {
     const { collection, prefix = '', since } = range;
     if (since < this.compactedRevision) throw new RevisionGoneError(since, this.compactedRevision);
-    const replay = select(this.#history.since(collection, since), prefix, since);
+    const replay = selectEvents(this.#history.since(collection, since), prefix, since);
     // Live events start after the events in history, even if a listener calls this during a commit.
     const end = this.#watchers.add({ collection, prefix, since: Math.max(since, this.#revision) }, listener);
     if (replay.length > 0) notify(listener, replay);

@@ -50,14 +50,14 @@ function shareSelection(
   group: readonly StoreEvent[],
   { prefix, after }: Watcher,
 ): readonly StoreEvent[] {
-  if (group[0]!.entry.revision <= after) return select(group, prefix, after);
+  if (group[0]!.entry.revision <= after) return selectEvents(group, prefix, after);
   let selection = selections.get(prefix);
-  if (selection === undefined) selections.set(prefix, (selection = select(group, prefix, after)));
+  if (selection === undefined) selections.set(prefix, (selection = selectEvents(group, prefix, after)));
   return selection;
 }
 
 /** Returns the events after `after` whose id starts with `prefix`; the same array if all match. */
-export function select(events: readonly StoreEvent[], prefix: string, after: number): readonly StoreEvent[] {
+export function selectEvents(events: readonly StoreEvent[], prefix: string, after: number): readonly StoreEvent[] {
   const all = prefix === '' && (events.length === 0 || events[0]!.entry.revision > after);
   return all ? events : events.filter(({ entry }) => entry.revision > after && entry.id.startsWith(prefix));
 }

@@ -7,7 +7,7 @@ import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
 import { respondStatus } from '#engine/handlers/respond.ts';
 import { withoutAdmission, rewrite } from '#engine/handlers/rewrite.ts';
 import type { SubresourceHandlers } from '#engine/handlers/subresource.ts';
-import { deleteOptions, type DeleteOptions } from '#engine/options.ts';
+import { deleteOptions, type DeleteRequestOptions } from '#engine/options.ts';
 import type { Registry, Served } from '#engine/registry/registry.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { isPodReady, setPodCondition } from '#engine/subresources/pod-condition.ts';
@@ -90,8 +90,8 @@ async function checkBudget(
   call: Call,
   budgets: Served,
   pod: KubeObject,
-  wanted: DeleteOptions,
-): Promise<DeleteOptions> {
+  wanted: DeleteRequestOptions,
+): Promise<DeleteRequestOptions> {
   const unchanged = { ...wanted, resourceVersion: wanted.resourceVersion ?? pod.metadata.resourceVersion };
   const { phase } = (pod['status'] ?? {}) as { phase?: string };
   const ended = phase === 'Succeeded' || phase === 'Failed' || pod.metadata.deletionTimestamp !== undefined;
@@ -152,7 +152,12 @@ function consumeDisruption(object: KubeObject, pod: string, now: string): void {
   };
 }
 
-async function deletePod(call: Call, pod: KubeObject, wanted: DeleteOptions, options: DeleteOptions): Promise<void> {
+async function deletePod(
+  call: Call,
+  pod: KubeObject,
+  wanted: DeleteRequestOptions,
+  options: DeleteRequestOptions,
+): Promise<void> {
   const { name, namespace } = call.route;
   let { resourceVersion } = options;
   try {
@@ -175,7 +180,7 @@ async function deletePod(call: Call, pod: KubeObject, wanted: DeleteOptions, opt
 }
 
 /** Records the reason on the pod that was evicted. */
-function markEvicted(call: Call, pod: KubeObject, options: DeleteOptions): void {
+function markEvicted(call: Call, pod: KubeObject, options: DeleteRequestOptions): void {
   assertPreconditions(call, pod, options);
   const condition = {
     type: 'DisruptionTarget',

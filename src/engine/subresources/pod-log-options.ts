@@ -17,7 +17,7 @@ export interface PodLogOptions {
 }
 
 /** Throws 400 for invalid values. */
-export function readLogOptions(query: URLSearchParams): PodLogOptions {
+export function parseLogOptions(query: URLSearchParams): PodLogOptions {
   return {
     container: query.get('container') ?? '',
     follow: flag(query, 'follow'),

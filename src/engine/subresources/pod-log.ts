@@ -4,9 +4,9 @@ import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
 import type { SubresourceHandlers } from '#engine/handlers/subresource.ts';
 import type { Kubelets } from '#engine/node-proxy/kubelets.ts';
 import { UpstreamError } from '#engine/remote/https-upstream.ts';
-import { readWhole, relayStream } from '#engine/remote/relay-response.ts';
+import { readResponseBody, relayStream } from '#engine/remote/relay-response.ts';
 import type { ApiResponse } from '#engine/request.ts';
-import { checkLogOptions, kubeletLogQuery, readLogOptions } from '#engine/subresources/pod-log-options.ts';
+import { checkLogOptions, kubeletLogQuery, parseLogOptions } from '#engine/subresources/pod-log-options.ts';
 import { upstreamStatusError } from '#engine/subresources/upstream-status-error.ts';
 import { type ApiError, badRequest, invalid, notFound } from '#kube/api-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
@@ -22,7 +22,7 @@ export function podLog(kubelets: Kubelets): SubresourceHandlers {
 async function getLog(call: Call, kubelets: Kubelets): Promise<ApiResponse> {
   const { store, served, route, request } = call;
   const { namespace, name } = route;
-  const options = readLogOptions(request.query);
+  const options = parseLogOptions(request.query);
   const errors = checkLogOptions(options);
   if (errors.length > 0) throw invalid({ group: '', kind: 'PodLogOptions' }, name, errors);
   const entry = store.get(served.resource.collection, entryId(served.resource, namespace, name));
@@ -73,7 +73,7 @@ function containerOf(pod: string, spec: PodSpec, requested: string): string {
 async function kubeletError(incoming: IncomingMessage, { clock, route }: Call): Promise<ApiError> {
   const { statusCode: status = 500 } = incoming;
   try {
-    const text = (await readWhole(incoming, clock, MAX_REFUSAL_BYTES)).toString('utf8');
+    const text = (await readResponseBody(incoming, clock, MAX_REFUSAL_BYTES)).toString('utf8');
     return upstreamStatusError(status, text, PODS_LOG, route.name);
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error;

@@ -1,5 +1,5 @@
 /** Formats one cell of a Table by the type of its column. Values of the wrong type show as empty. */
-import type { Column } from '#engine/registry/resource.ts';
+import type { TableColumn } from '#engine/registry/resource.ts';
 import { humanDuration } from '#kube/human-duration.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
@@ -7,7 +7,7 @@ export type Cell = string | number | boolean | null;
 
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
 
-export function cellOf(column: Column, object: KubeObject, now: number): Cell {
+export function cellOf(column: TableColumn, object: KubeObject, now: number): Cell {
   const value = column.value(object, now);
   if (value === undefined || value === null) return null;
   switch (column.type) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gadgets } from '#engine/discovery/resource.fixture.ts';
-import type { Column, Resource } from '#engine/registry/resource.ts';
+import type { TableColumn, Resource } from '#engine/registry/resource.ts';
 import { cellOf } from '#engine/tables/cell.ts';
 import { partialMetadata, partialMetadataList } from '#engine/tables/partial-metadata.ts';
 import { parseIncludeObject, tableOf, type TableOptions } from '#engine/tables/table.ts';
@@ -11,7 +11,7 @@ import type { KubeObject } from '#kube/meta.ts';
 const now = Date.parse('2026-11-15T20:00:08Z');
 
 const spec = (object: KubeObject) => object['spec'] as { size: number; note?: string };
-const columns: Column[] = [
+const columns: TableColumn[] = [
   { name: 'Size', type: 'integer', description: 'how big', value: (object) => spec(object).size },
   { name: 'Note', type: 'string', priority: 1, value: (object) => spec(object).note },
   { name: 'Age', type: 'date', value: (object) => object.metadata.creationTimestamp },
@@ -74,7 +74,7 @@ test('a bookmark without name and content is a row of empty cells', () => {
 });
 
 test('a kind that defines its own name column keeps its position', () => {
-  const last: Column = { name: 'Name', type: 'string', priority: 1, value: (object) => object.metadata.name };
+  const last: TableColumn = { name: 'Name', type: 'string', priority: 1, value: (object) => object.metadata.name };
   const event: Resource = { ...gadgets, columns: [columns[0]!, last] };
   const { columnDefinitions, rows } = tableOf(event, [one], {
     now,
@@ -91,7 +91,7 @@ test('a kind that defines its own name column keeps its position', () => {
   assert.deepEqual(rows[0]!.cells, [3, 'one']);
 });
 
-const cells: Record<string, { type: Column['type']; value: ReturnType<Column['value']>; want: unknown }> = {
+const cells: Record<string, { type: TableColumn['type']; value: ReturnType<TableColumn['value']>; want: unknown }> = {
   'a missing value is null': { type: 'string', value: undefined, want: null },
   'an empty string stays': { type: 'string', value: '', want: '' },
   'a number in a string column is printed': { type: 'string', value: 1.5, want: '1.5' },

@@ -2,7 +2,7 @@
  * Builds Tables for `kubectl get`. Errors stay Status objects, as in kube-apiserver. In a watch, the first event has
  * the column definitions and later ones have null.
  */
-import type { Column, Resource } from '#engine/registry/resource.ts';
+import type { TableColumn, Resource } from '#engine/registry/resource.ts';
 import { cellOf, type Cell } from '#engine/tables/cell.ts';
 import type { MetaVersion } from '#engine/tables/negotiate-representation.ts';
 import { partialMetadata, type PartialObjectMetadata } from '#engine/tables/partial-metadata.ts';
@@ -44,7 +44,7 @@ export interface TableOptions {
 const NAME_DESCRIPTION =
   'Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names';
 
-const NAME: Column = {
+const NAME: TableColumn = {
   name: 'Name',
   type: 'string',
   format: 'name',
@@ -68,7 +68,7 @@ export function tableOf(resource: Resource, objects: readonly KubeObject[], opti
 }
 
 /** A bookmark is an object without name or content, which columns of built-in kinds could not read. */
-function cellAt(column: Column, object: KubeObject, now: number): Cell {
+function cellAt(column: TableColumn, object: KubeObject, now: number): Cell {
   if (object.metadata.name === undefined) return column.name === NAME.name ? '' : null;
   return cellOf(column, object, now);
 }
@@ -94,7 +94,7 @@ function objectOfRow(object: KubeObject, include: IncludeObject, version: MetaVe
 }
 
 interface Layout {
-  readonly columns: readonly Column[];
+  readonly columns: readonly TableColumn[];
   readonly definitions: readonly ColumnDefinition[];
 }
 
@@ -112,7 +112,7 @@ function layoutOf(resource: Resource): Layout {
   return layout;
 }
 
-function definitionOf({ name, type, format, description, priority }: Column): ColumnDefinition {
+function definitionOf({ name, type, format, description, priority }: TableColumn): ColumnDefinition {
   const isName = name === NAME.name;
   return {
     name,

@@ -10,7 +10,7 @@ import type { Resource } from '#engine/registry/resource.ts';
 import type { UserInfo } from '#engine/request.ts';
 import { apiVersionOf, type KubeObject } from '#kube/meta.ts';
 
-export interface AdmissionRequest {
+export interface AdmissionRequestHead {
   readonly kind: GroupVersionKind;
   readonly resource: GroupVersionResource;
   readonly subResource?: string;
@@ -37,7 +37,7 @@ interface GroupVersionResource {
 }
 
 /** `version` is the result of a Select. */
-export function admissionRequest(attributes: AdmissionAttributes, version: Resource): AdmissionRequest {
+export function admissionRequest(attributes: AdmissionAttributes, version: Resource): AdmissionRequestHead {
   const { resource, subresource, name, operation, user, dryRun, options } = attributes;
   const namespace = namespaceOf(attributes);
   const { group, version: requested, kind } = attributes.kind;
@@ -83,7 +83,7 @@ function resourceName({ group, version, plural }: Resource): GroupVersionResourc
   return { group, version, resource: plural };
 }
 
-function userInfo({ name, uid = '', groups, extra = {} }: UserInfo): AdmissionRequest['userInfo'] {
+function userInfo({ name, uid = '', groups, extra = {} }: UserInfo): AdmissionRequestHead['userInfo'] {
   return {
     ...(name === '' ? {} : { username: name }),
     ...(uid === '' ? {} : { uid }),

@@ -2,7 +2,7 @@
  * Indexes webhooks and policies by resource, subresource and operation. This match is computed once and cached until
  * the items or the served kinds change; names and labels are checked for each request.
  */
-import type { AdmissionAttributes, Operation } from '#engine/admission/admission.ts';
+import type { AdmissionAttributes, AdmissionOperation } from '#engine/admission/admission.ts';
 import type { CompiledMatch, Select } from '#engine/admission/matching/match-resources.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { Resource } from '#engine/registry/resource.ts';
@@ -17,7 +17,7 @@ export interface Candidate<T> {
   readonly select: Select;
 }
 
-type ByOperation<T> = Partial<Record<Operation, readonly Candidate<T>[]>>;
+type ByOperation<T> = Partial<Record<AdmissionOperation, readonly Candidate<T>[]>>;
 
 const NONE: readonly never[] = [];
 
@@ -59,7 +59,7 @@ export class MatchIndex<T> {
     return byOperation;
   }
 
-  #narrow(resource: Resource, subresource: string, operation: Operation): readonly Candidate<T>[] {
+  #narrow(resource: Resource, subresource: string, operation: AdmissionOperation): readonly Candidate<T>[] {
     if (this.#exempt.has(resource.collection)) return NONE;
     const candidates = this.#items.flatMap(({ value, match }) => {
       const select = match.narrow(resource, subresource, operation);

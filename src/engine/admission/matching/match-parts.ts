@@ -1,13 +1,13 @@
 /** Lookups for matching: namespace labels in the store, versions of a collection in the registry. */
-import type { Labels, MatchParts } from '#engine/admission/matching/match-resources.ts';
+import type { ObjectLabels, MatchParts } from '#engine/admission/matching/match-resources.ts';
 import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
 import { decodeStored } from '#engine/codec.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
 
-const NO_LABELS: Labels = {};
+const NO_LABELS: ObjectLabels = {};
 /** Parsed once per version of a namespace. */
-const known = new WeakMap<Entry, Labels>();
+const known = new WeakMap<Entry, ObjectLabels>();
 
 export function matchPartsOf(store: Store, registry: Registry): MatchParts {
   return {
@@ -23,7 +23,7 @@ export function matchPartsOf(store: Store, registry: Registry): MatchParts {
   };
 }
 
-function labelsOf(entry: Entry): Labels {
+function labelsOf(entry: Entry): ObjectLabels {
   let labels = known.get(entry);
   if (labels === undefined) known.set(entry, (labels = decodeStored(entry.bytes).metadata.labels ?? NO_LABELS));
   return labels;

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AdmissionAttributes, Operation } from '#engine/admission/admission.ts';
+import type { AdmissionAttributes, AdmissionOperation } from '#engine/admission/admission.ts';
 import { anAdmission, anObject } from '#engine/admission/matching/attributes.fixture.ts';
 import { MatchIndex } from '#engine/admission/matching/match-index.ts';
 import { compileMatch, compileMatchResources } from '#engine/admission/matching/match-resources.ts';
-import type { Labels, MatchParts, MatchResourcesLike } from '#engine/admission/matching/match-resources.ts';
+import type { ObjectLabels, MatchParts, MatchResourcesLike } from '#engine/admission/matching/match-resources.ts';
 import { configMaps } from '#engine/registry/kinds/config-map.ts';
 import { namespaces } from '#engine/registry/kinds/namespace.ts';
 import { nodes } from '#engine/registry/kinds/node.ts';
@@ -25,7 +25,7 @@ const gadgets: Resource = {
 const betaGadgets: Resource = { ...gadgets, version: 'v1beta1' };
 const registry = new Registry([configMaps, namespaces, nodes, pods, gadgets, betaGadgets]);
 
-const LABELS: Record<string, Labels> = { golden: { env: 'prod' }, plain: {} };
+const LABELS: Record<string, ObjectLabels> = { golden: { env: 'prod' }, plain: {} };
 const parts: MatchParts = {
   namespaceLabels: (name) => LABELS[name],
   equivalents: ({ collection, version }) =>
@@ -43,8 +43,8 @@ interface Case {
   readonly want: 'v1' | 'v1beta1' | 'not';
 }
 
-const update: Operation = 'UPDATE';
-const remove: Operation = 'DELETE';
+const update: AdmissionOperation = 'UPDATE';
+const remove: AdmissionOperation = 'DELETE';
 const prod = { matchLabels: { env: 'prod' } };
 const labelled = (resource: Resource) => anObject(resource, { env: 'prod' });
 
@@ -321,7 +321,7 @@ test('the index computes each match once, until items or kinds change', () => {
   const item = (value: string) => ({
     value,
     match: {
-      narrow(resource: Resource, _subresource: string, operation: Operation) {
+      narrow(resource: Resource, _subresource: string, operation: AdmissionOperation) {
         asked.push(`${value} ${resource.plural} ${operation}`);
         return value === 'never' ? undefined : () => resource;
       },

@@ -5,15 +5,16 @@
  *
  * match-index.ts caches the first step, so that a request that matches nothing costs almost nothing.
  */
-import type { AdmissionAttributes, Operation } from '#engine/admission/admission.ts';
-import { NAMESPACE_COLLECTION, NAMESPACES } from '#engine/admission/namespace-lifecycle.ts';
+import type { AdmissionAttributes, AdmissionOperation } from '#engine/admission/admission.ts';
+import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
 import { ruleMatches, type RuleLike, type RuleTarget } from '#engine/admission/matching/rule-patterns.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { notFound } from '#kube/api-error.ts';
+import { NAMESPACES } from '#kube/core-kinds.ts';
 import { labelRequirementsOf, matchesLabels, type LabelRequirement, type LabelSelector } from '#kube/label-selector.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
-export type Labels = Readonly<Record<string, string>>;
+export type ObjectLabels = Readonly<Record<string, string>>;
 
 export interface NamedRuleLike extends RuleLike {
   /** Absent or empty = every name. */
@@ -33,7 +34,7 @@ export interface MatchResourcesLike {
 
 export interface MatchParts {
   /** Returns undefined if the namespace does not exist. */
-  namespaceLabels(name: string): Labels | undefined;
+  namespaceLabels(name: string): ObjectLabels | undefined;
   /** Returns the other served versions of the same collection. */
   equivalents(resource: Resource): readonly Resource[];
 }
@@ -45,7 +46,7 @@ export interface CompiledMatch {
   /**
    * Returns undefined if no such request can match, regardless of its labels. Valid for one generation of the registry.
    */
-  narrow(resource: Resource, subresource: string, operation: Operation): Select | undefined;
+  narrow(resource: Resource, subresource: string, operation: AdmissionOperation): Select | undefined;
 }
 
 /** Throws for invalid selectors, which validation rejects. */

@@ -1,5 +1,5 @@
 /** Matches the resources, subresources and operations of webhook and policy rules. Pure. */
-import type { Operation } from '#engine/admission/admission.ts';
+import type { AdmissionOperation } from '#engine/admission/admission.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
 export interface RuleLike {
@@ -15,7 +15,7 @@ export interface RuleLike {
 export interface RuleTarget {
   readonly resource: Resource;
   readonly subresource: string;
-  readonly operation: Operation;
+  readonly operation: AdmissionOperation;
 }
 
 export function ruleMatches(rule: RuleLike, { resource, subresource, operation }: RuleTarget): boolean {

@@ -12,7 +12,7 @@ import type { CompiledPolicy, CompiledValidation } from '#engine/admission/polic
 import { LazyVariables } from '#engine/admission/policies/lazy-variables.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
-export interface Denial {
+export interface PolicyDenial {
   /** Index of the validation; 0 for denials that do not belong to one. */
   readonly index: number;
   readonly message: string;
@@ -21,10 +21,10 @@ export interface Denial {
 }
 
 export interface PolicyVerdict {
-  readonly denials: readonly Denial[];
+  readonly denials: readonly PolicyDenial[];
   readonly annotations: readonly { readonly key: string; readonly value: string }[];
   /** Errors that refuse the request regardless of the binding's actions. */
-  readonly errors: readonly Denial[];
+  readonly errors: readonly PolicyDenial[];
 }
 
 const PASSED: PolicyVerdict = { denials: [], annotations: [], errors: [] };
@@ -54,7 +54,7 @@ export function* decide(evaluation: PolicyEvaluation): Generator<Units, PolicyVe
   }
 
   const rules = new Evaluator({ values, params, policy }, POLICY_UNITS);
-  const denials: Denial[] = [];
+  const denials: PolicyDenial[] = [];
   for (const [index, rule] of policy.validations.entries()) {
     const result = rules.run(rule.program);
     yield rules.spent;
@@ -96,7 +96,7 @@ function* annotationsOf({
 }: PolicyEvaluation): Generator<Units, Pick<PolicyVerdict, 'annotations' | 'errors'>> {
   const evaluator = new Evaluator({ values, params, policy }, POLICY_UNITS);
   const annotations: { key: string; value: string }[] = [];
-  const errors: Denial[] = [];
+  const errors: PolicyDenial[] = [];
   for (const [index, { key, program }] of policy.annotations.entries()) {
     const result = evaluator.run(program);
     yield evaluator.spent;

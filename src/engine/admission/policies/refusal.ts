@@ -13,7 +13,7 @@ const CODES: Readonly<Record<string, number>> = {
   Invalid: 422,
 };
 
-export function refusalOf({ resource, name }: AdmissionAttributes, refusal: PolicyRefusal): ApiError {
+export function policyRefusalError({ resource, name }: AdmissionAttributes, refusal: PolicyRefusal): ApiError {
   const { policy, binding, denial } = refusal;
   const bound = binding === undefined ? '' : ` with binding '${binding}'`;
   const why = `ValidatingAdmissionPolicy '${policy}'${bound} denied request: ${denial.message}`;

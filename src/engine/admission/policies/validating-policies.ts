@@ -8,10 +8,10 @@ import { runInSlices, type Units } from '#engine/admission/expressions/slices.ts
 import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
 import { namespaceOf } from '#engine/admission/matching/match-resources.ts';
 import type { CompiledPolicy } from '#engine/admission/policies/compile-policy.ts';
-import { decide, type Denial } from '#engine/admission/policies/decide.ts';
+import { decide, type PolicyDenial } from '#engine/admission/policies/decide.ts';
 import { collectParams } from '#engine/admission/policies/params.ts';
 import { PolicyList, type BoundPolicy, type PolicyBindingRule } from '#engine/admission/policies/policy-list.ts';
-import { refusalOf } from '#engine/admission/policies/refusal.ts';
+import { policyRefusalError } from '#engine/admission/policies/refusal.ts';
 import { decodeStored } from '#engine/codec.ts';
 import type { Authorizer } from '#engine/auth/authorize.ts';
 import type { Registry } from '#engine/registry/registry.ts';
@@ -48,7 +48,7 @@ interface MatchedPolicy {
 export interface PolicyRefusal {
   readonly policy: string;
   readonly binding: string | undefined;
-  readonly denial: Denial;
+  readonly denial: PolicyDenial;
 }
 
 export function validatingPolicies(parts: PolicyParts): ValidatingPolicies {
@@ -75,7 +75,7 @@ export function validatingPolicies(parts: PolicyParts): ValidatingPolicies {
 }
 
 function throwFirst(attributes: AdmissionAttributes, refusals: readonly PolicyRefusal[]): void {
-  if (refusals.length > 0) throw refusalOf(attributes, refusals[0]!);
+  if (refusals.length > 0) throw policyRefusalError(attributes, refusals[0]!);
 }
 
 function* evaluatePolicies(
@@ -137,7 +137,7 @@ function* evaluateBinding(parts: PolicyParts, evaluation: BoundEvaluation): Gene
 /** Applies the binding's actions to a denial. */
 function applyActions(
   { policy, binding, attributes }: BoundEvaluation,
-  denial: Denial,
+  denial: PolicyDenial,
   metrics: PolicyMetrics | undefined,
 ): PolicyRefusal[] {
   const { validationActions: actions } = binding.spec;

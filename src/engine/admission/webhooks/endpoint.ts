@@ -20,7 +20,7 @@ export interface ClientConfig {
   readonly caBundle?: string;
 }
 
-export interface Target {
+export interface WebhookTarget {
   /** `https://name.namespace.svc:443`, as messages show it, without a path. */
   readonly origin: string;
   readonly path: string;
@@ -33,7 +33,7 @@ export interface Target {
   dial(): readonly DialTarget[];
 }
 
-export function targetOf({ url, service }: ClientConfig, store: Store): Target {
+export function resolveWebhookTarget({ url, service }: ClientConfig, store: Store): WebhookTarget {
   if (service !== undefined) return serviceTarget(service, store);
   const parsed = URL.parse(url ?? '');
   if (parsed === null || parsed.protocol !== 'https:') {
@@ -49,7 +49,10 @@ export function targetOf({ url, service }: ClientConfig, store: Store): Target {
   };
 }
 
-function serviceTarget({ namespace, name, path = '', port = DEFAULT_PORT }: ServiceReference, store: Store): Target {
+function serviceTarget(
+  { namespace, name, path = '', port = DEFAULT_PORT }: ServiceReference,
+  store: Store,
+): WebhookTarget {
   const serverName = `${name}.${namespace}.svc`;
   const authority = `${serverName}:${port}`;
   return {

@@ -7,7 +7,7 @@ import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
-import type { Target } from '#engine/admission/webhooks/endpoint.ts';
+import type { WebhookTarget } from '#engine/admission/webhooks/endpoint.ts';
 import { tryInOrder } from '#engine/remote/try-in-order.ts';
 import { goNetworkError, type DialTarget } from '#engine/remote/go-network-error.ts';
 import { MAX_BODY_BYTES } from '#engine/limits.ts';
@@ -24,14 +24,14 @@ export interface HttpResponse {
 }
 
 export interface HttpsClientOptions {
-  readonly target: Target;
+  readonly target: WebhookTarget;
   /** PEM; '' = the system's root certificates. */
   readonly ca: string;
   readonly maxSockets: number;
 }
 
 export class HttpsClient {
-  readonly #target: Target;
+  readonly #target: WebhookTarget;
   readonly #ca: string;
   readonly #maxSockets: number;
   #agent: Agent | undefined;

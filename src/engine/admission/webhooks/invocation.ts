@@ -9,7 +9,7 @@ import type { Candidate } from '#engine/admission/matching/match-index.ts';
 import { CallCanceled, CallFailure } from '#engine/admission/webhooks/call-failure.ts';
 import type { HookList, IndexedHook, WebhookKind } from '#engine/admission/webhooks/hook-list.ts';
 import { deniedError, dryRunUnsupportedError, failedCallError } from '#engine/admission/webhooks/webhook-errors.ts';
-import type { Verdict } from '#engine/admission/webhooks/verdict.ts';
+import type { WebhookVerdict } from '#engine/admission/webhooks/verdict.ts';
 import { evaluateConditions } from '#engine/admission/webhooks/webhook-conditions.ts';
 import type { Authorizer } from '#engine/auth/authorize.ts';
 import type { Resource } from '#engine/registry/resource.ts';
@@ -72,12 +72,12 @@ export async function invoke(
   attributes: AdmissionAttributes,
   version: Resource,
   place: string,
-): Promise<Verdict | undefined> {
+): Promise<WebhookVerdict | undefined> {
   if (attributes.dryRun && !hook.supportsDryRun) throw dryRunUnsupportedError(hook.name);
   const started = clock.now();
   const count = (outcome: CallOutcome) =>
     metrics?.webhookCalled(kind, hook.name, outcome, (clock.now() - started) / 1000);
-  let verdict: Verdict;
+  let verdict: WebhookVerdict;
   try {
     verdict = await hooks.clients.of(hook).call(hook, attributes, version, kind === 'mutating');
   } catch (error) {
@@ -101,7 +101,7 @@ export async function invoke(
 /** More than anyone reads; the notes themselves bound what is kept. */
 const MAX_NOTES = 100;
 
-function recordNotes(webhook: string, verdict: Verdict, { notes }: AdmissionAttributes, log: Log): void {
+function recordNotes(webhook: string, verdict: WebhookVerdict, { notes }: AdmissionAttributes, log: Log): void {
   for (const warning of verdict.warnings.slice(0, MAX_NOTES)) notes.warn(warning);
   let unusable = 0;
   for (const [key, value] of [...verdict.auditAnnotations].slice(0, MAX_NOTES)) {

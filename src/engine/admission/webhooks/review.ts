@@ -1,14 +1,14 @@
 /** Builds the AdmissionReview that is sent to a webhook. Pure. */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
-import { admissionRequest, objectIn, type AdmissionRequest } from '#engine/admission/matching/admission-request.ts';
+import { admissionRequest, objectIn, type AdmissionRequestHead } from '#engine/admission/matching/admission-request.ts';
 import type { AdmissionReviewVersion } from '#engine/admission/webhooks/verdict.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
-export interface AdmissionReview {
+export interface WebhookReview {
   readonly kind: 'AdmissionReview';
   readonly apiVersion: string;
-  readonly request: AdmissionRequest & {
+  readonly request: AdmissionRequestHead & {
     readonly uid: string;
     readonly object: KubeObject | null;
     readonly oldObject: KubeObject | null;
@@ -20,7 +20,7 @@ export function admissionReview(
   attributes: AdmissionAttributes,
   version: Resource,
   reviewVersion: AdmissionReviewVersion,
-): AdmissionReview {
+): WebhookReview {
   const { dryRun, options, ...request } = admissionRequest(attributes, version);
   return {
     kind: 'AdmissionReview',

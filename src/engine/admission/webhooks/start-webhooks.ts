@@ -6,7 +6,7 @@ import { mutatingStep } from '#engine/admission/webhooks/mutating-webhooks.ts';
 import { validatingStep } from '#engine/admission/webhooks/validating-webhooks.ts';
 import type { Authorizer } from '#engine/auth/authorize.ts';
 
-export interface WebhookParts extends HookListParts {
+export interface AdmissionWebhookParts extends HookListParts {
   /** Evaluates `authorizer` in matchConditions. */
   readonly authorizer: Authorizer;
   readonly metrics?: WebhookMetrics;
@@ -21,7 +21,7 @@ export interface Webhooks {
   stop(): void;
 }
 
-export function startWebhooks(parts: WebhookParts): Webhooks {
+export function startWebhooks(parts: AdmissionWebhookParts): Webhooks {
   const { authorizer, clock, log, metrics } = parts;
   const mutating = new HookList('mutating', parts);
   const validating = new HookList('validating', parts);

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
 import { deniedError } from '#engine/admission/webhooks/webhook-errors.ts';
-import { decodeResponse, readVerdict, type Expected } from '#engine/admission/webhooks/verdict.ts';
+import { decodeResponse, readVerdict, type ExpectedReview } from '#engine/admission/webhooks/verdict.ts';
 
-const expected: Expected = { uid: 'u-1', version: 'v1', mutating: false };
+const expected: ExpectedReview = { uid: 'u-1', version: 'v1', mutating: false };
 const review = (response: object | undefined, head: object = {}) => ({
   apiVersion: 'admission.k8s.io/v1',
   kind: 'AdmissionReview',
@@ -13,7 +13,7 @@ const review = (response: object | undefined, head: object = {}) => ({
 });
 const patch = Buffer.from('[]').toString('base64');
 
-const bad: Record<string, { answer: unknown; expected?: Partial<Expected>; want: string }> = {
+const bad: Record<string, { answer: unknown; expected?: Partial<ExpectedReview>; want: string }> = {
   'not an object': {
     answer: 'yes',
     want: `couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }`,

@@ -7,7 +7,7 @@ import { isRecord } from '#kube/meta.ts';
 
 export type AdmissionReviewVersion = 'v1' | 'v1beta1';
 
-export interface Verdict {
+export interface WebhookVerdict {
   readonly allowed: boolean;
   /** The valid parts of a Status; its values are not checked yet. */
   readonly status: Readonly<Record<string, unknown>>;
@@ -17,7 +17,7 @@ export interface Verdict {
   readonly patch: string;
 }
 
-export interface Expected {
+export interface ExpectedReview {
   readonly uid: string;
   readonly version: AdmissionReviewVersion;
   readonly mutating: boolean;
@@ -85,7 +85,7 @@ function statusMessage(body: Buffer): string | undefined {
   }
 }
 
-export function readVerdict(review: unknown, { uid, version, mutating }: Expected): Verdict {
+export function readVerdict(review: unknown, { uid, version, mutating }: ExpectedReview): WebhookVerdict {
   if (!isRecord(review)) throw new CallFailure(`couldn't get version/kind; json parse error: ${notAnObject(review)}`);
   const response = field(review, 'response', 'object', 'AdmissionReview');
   if (response === undefined) throw invalid('webhook response was absent');

@@ -9,11 +9,16 @@
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { CallCanceled, CallFailure, DeadlineExceeded } from '#engine/admission/webhooks/call-failure.ts';
 import { CallGate, type GateLimits } from '#engine/admission/webhooks/call-gate.ts';
-import { targetOf, type ClientConfig, type Target } from '#engine/admission/webhooks/endpoint.ts';
+import { resolveWebhookTarget, type ClientConfig, type WebhookTarget } from '#engine/admission/webhooks/endpoint.ts';
 import type { Hook } from '#engine/admission/webhooks/hook.ts';
 import { HttpsClient, MAX_RESPONSE_BYTES, type HttpResponse } from '#engine/admission/webhooks/https-client.ts';
-import { admissionReview, type AdmissionReview } from '#engine/admission/webhooks/review.ts';
-import { decodeResponse, readVerdict, InvalidResponse, type Verdict } from '#engine/admission/webhooks/verdict.ts';
+import { admissionReview, type WebhookReview } from '#engine/admission/webhooks/review.ts';
+import {
+  decodeResponse,
+  readVerdict,
+  InvalidResponse,
+  type WebhookVerdict,
+} from '#engine/admission/webhooks/verdict.ts';
 import { parseJson } from '#engine/json.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { LocalService, LocalServices } from '#engine/services.ts';
@@ -34,7 +39,7 @@ export class WebhookClient {
   readonly #config: ClientConfig;
   readonly #parts: WebhookClientParts;
   readonly #gate = new CallGate(LIMITS);
-  #target: Target | undefined;
+  #target: WebhookTarget | undefined;
   #https: HttpsClient | undefined;
   #retired = false;
 
@@ -44,7 +49,12 @@ export class WebhookClient {
   }
 
   /** Rejects only with CallFailure, whose message follows `failed calling webhook "x": `. */
-  async call(hook: Hook, attributes: AdmissionAttributes, version: Resource, mutating: boolean): Promise<Verdict> {
+  async call(
+    hook: Hook,
+    attributes: AdmissionAttributes,
+    version: Resource,
+    mutating: boolean,
+  ): Promise<WebhookVerdict> {
     const reviewVersion = hook.version;
     if (reviewVersion === undefined) {
       const why = 'webhook does not accept known AdmissionReview versions (v1, v1beta1)';
@@ -94,7 +104,7 @@ export class WebhookClient {
     }
   }
 
-  #send(review: AdmissionReview, query: string, signal: AbortSignal): Promise<unknown> {
+  #send(review: WebhookReview, query: string, signal: AbortSignal): Promise<unknown> {
     const { service } = this.#config;
     const local = service && this.#parts.services.find(service.namespace, service.name);
     const text = JSON.stringify(review);
@@ -104,7 +114,7 @@ export class WebhookClient {
   }
 
   async #post(query: string, text: string, signal: AbortSignal): Promise<unknown> {
-    const target = (this.#target ??= targetOf(this.#config, this.#parts.store));
+    const target = (this.#target ??= resolveWebhookTarget(this.#config, this.#parts.store));
     this.#https ??= new HttpsClient({ target, ca: pemOf(this.#config), maxSockets: LIMITS.running });
     let response: HttpResponse;
     try {

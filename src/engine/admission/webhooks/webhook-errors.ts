@@ -1,10 +1,10 @@
 /** Builds the errors of webhooks that deny a request or fail. */
-import type { Verdict } from '#engine/admission/webhooks/verdict.ts';
+import type { WebhookVerdict } from '#engine/admission/webhooks/verdict.ts';
 import { ApiError, badRequest, internalError, type StatusCause, type StatusDetails } from '#kube/api-error.ts';
 import { isRecord } from '#kube/meta.ts';
 
 /** The webhook chooses code, reason and details; an invalid error code becomes 400. */
-export function deniedError(webhook: string, { status }: Verdict): ApiError {
+export function deniedError(webhook: string, { status }: WebhookVerdict): ApiError {
   const reason = text(status['reason']);
   const explanation = text(status['message']) || reason;
   const head = `admission webhook "${webhook}" denied the request`;

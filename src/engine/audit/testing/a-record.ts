@@ -1,6 +1,6 @@
 /** A record of a successful create, with overrides. */
 import type { AuditRecord } from '#engine/audit/audit-record.ts';
-import { parseRoute } from '#engine/route.ts';
+import { parseApiRoute } from '#engine/route.ts';
 
 export const RECEIVED_MS = Date.UTC(2026, 0, 31, 12, 0, 0, 7);
 
@@ -20,7 +20,7 @@ export function aRecord({
     isLocal: false,
     sourceIp: '192.0.2.7',
     userAgent: 'kubectl/v1.32.0',
-    route: parseRoute(path),
+    route: parseApiRoute(path),
     name: 'one',
     code: 201,
     isOpen: false,

@@ -2,8 +2,8 @@
  * The compiled rules of a role, so that a request needs only a few lookups: rules are indexed by resource, and their
  * lists are sets.
  */
-import type { ResourceAttributes } from '#engine/auth/authorize.ts';
-import type { PolicyRule } from '#engine/auth/rbac/policy.ts';
+import type { ResourceRequestAttributes } from '#engine/auth/authorize.ts';
+import type { RbacRule } from '#engine/auth/rbac/policy.ts';
 
 const ALL = '*';
 const NONE: readonly never[] = [];
@@ -22,14 +22,14 @@ interface PathMatcher {
 }
 
 export class CompiledRole {
-  readonly rules: readonly PolicyRule[];
+  readonly rules: readonly RbacRule[];
   readonly #byResource = new Map<string, Matcher[]>();
   /** Matchers of rules for all resources with a subresource, by subresource. */
   readonly #bySubresource = new Map<string, Matcher[]>();
   readonly #ofAnyResource: Matcher[] = [];
   readonly #paths: PathMatcher[] = [];
 
-  constructor(rules: readonly PolicyRule[]) {
+  constructor(rules: readonly RbacRule[]) {
     this.rules = rules;
     for (const rule of rules) {
       this.#addResources(rule);
@@ -38,7 +38,7 @@ export class CompiledRole {
     }
   }
 
-  #addResources(rule: PolicyRule): void {
+  #addResources(rule: RbacRule): void {
     const { verbs, apiGroups = NONE, resources = NONE, resourceNames = NONE } = rule;
     const names = resourceNames.length === 0 ? undefined : new Set(resourceNames);
     const matcher: Matcher = { verbs: setOf(verbs), groups: setOf(apiGroups), names };
@@ -50,7 +50,7 @@ export class CompiledRole {
   }
 
   /** `target` is the resource with its subresource: `pods/log`. */
-  allows(target: string, attributes: ResourceAttributes): boolean {
+  allows(target: string, attributes: ResourceRequestAttributes): boolean {
     if (anyFits(this.#ofAnyResource, attributes)) return true;
     const named = this.#byResource.get(target);
     if (named !== undefined && anyFits(named, attributes)) return true;
@@ -69,7 +69,7 @@ export class CompiledRole {
   }
 }
 
-function anyFits(matchers: readonly Matcher[], { verb, group, name }: ResourceAttributes): boolean {
+function anyFits(matchers: readonly Matcher[], { verb, group, name }: ResourceRequestAttributes): boolean {
   for (const { verbs, groups, names } of matchers) {
     if (verbs !== undefined && !verbs.has(verb)) continue;
     if (groups !== undefined && !groups.has(group)) continue;

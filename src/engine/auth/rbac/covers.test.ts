@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findUncovered } from '#engine/auth/rbac/covers.ts';
 import { describeRules } from '#engine/auth/rbac/describe-rules.ts';
-import type { PolicyRule } from '#engine/auth/rbac/policy.ts';
+import type { RbacRule } from '#engine/auth/rbac/policy.ts';
 
 /** Parses `get,list apps:deployments,pods/log named a,b` or `get /metrics,/logs/*`. */
-function rule(text: string): PolicyRule {
+function rule(text: string): RbacRule {
   const [verbs = '', target = '', , names] = text.split(' ');
   if (target.startsWith('/') || target === '**') {
     return { verbs: verbs.split(','), nonResourceURLs: target === '**' ? ['*'] : target.split(',') };
@@ -63,7 +63,7 @@ for (const [name, [held, wanted, missing]] of Object.entries(cases)) {
 }
 
 const many = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
-const HUGE: PolicyRule = { apiGroups: many('g', 500), resources: many('r', 500), verbs: many('v', 500) };
+const HUGE: RbacRule = { apiGroups: many('g', 500), resources: many('r', 500), verbs: many('v', 500) };
 
 test('a rule with millions of permissions is not compared', () => {
   assert.equal(findUncovered([], [HUGE]), undefined);
@@ -80,8 +80,8 @@ test('many rules are not compared with many others', () => {
 });
 
 test('paths count separately', () => {
-  const held: PolicyRule = { nonResourceURLs: many('/p', 5000).map((path) => `${path}/*`), verbs: ['get'] };
-  const wanted: PolicyRule = { nonResourceURLs: many('/q', 5000), verbs: ['get'] };
+  const held: RbacRule = { nonResourceURLs: many('/p', 5000).map((path) => `${path}/*`), verbs: ['get'] };
+  const wanted: RbacRule = { nonResourceURLs: many('/q', 5000), verbs: ['get'] };
   assert.equal(findUncovered([held], [wanted]), undefined);
 });
 

@@ -4,7 +4,7 @@
  * must be covered completely by one held rule.
  */
 import { pathPrefix } from '#engine/auth/rbac/compiled-role.ts';
-import type { PolicyRule } from '#engine/auth/rbac/policy.ts';
+import type { RbacRule } from '#engine/auth/rbac/policy.ts';
 
 const ALL = '*';
 const NONE: readonly never[] = [];
@@ -24,10 +24,7 @@ interface HeldRule {
 /**
  * Returns the permissions in `wanted` that `held` does not cover, or undefined if the comparison would take too long.
  */
-export function findUncovered(
-  held: readonly PolicyRule[],
-  wanted: readonly PolicyRule[],
-): readonly PolicyRule[] | undefined {
+export function findUncovered(held: readonly RbacRule[], wanted: readonly RbacRule[]): readonly RbacRule[] | undefined {
   const compiledHeld = held.map(compileHeld);
   const breadth = compiledHeld.length + sum(compiledHeld, ({ paths }) => paths.length);
   if (sum(wanted, sizeOf) * breadth > MAX_COMPARISONS) return undefined;
@@ -38,7 +35,7 @@ export function findUncovered(
   return open.flatMap(singlePermissions).filter((single) => !compiledHeld.some((one) => coversRule(one, single)));
 }
 
-function compileHeld({ verbs, apiGroups, resources, resourceNames, nonResourceURLs = NONE }: PolicyRule): HeldRule {
+function compileHeld({ verbs, apiGroups, resources, resourceNames, nonResourceURLs = NONE }: RbacRule): HeldRule {
   return {
     verbs: new Set(verbs),
     groups: new Set(apiGroups),
@@ -49,7 +46,7 @@ function compileHeld({ verbs, apiGroups, resources, resourceNames, nonResourceUR
 }
 
 /** Sufficient for a single permission; a larger rule may also be covered by several rules together. */
-function coversRule(held: HeldRule, wanted: PolicyRule): boolean {
+function coversRule(held: HeldRule, wanted: RbacRule): boolean {
   const { verbs, apiGroups = NONE, resources = NONE, resourceNames = NONE, nonResourceURLs = NONE } = wanted;
   return (
     hasAll(held.verbs, verbs) &&
@@ -85,8 +82,8 @@ function singlePermissions({
   resources = NONE,
   resourceNames = NONE,
   nonResourceURLs = NONE,
-}: PolicyRule): PolicyRule[] {
-  const singles: PolicyRule[] = [];
+}: RbacRule): RbacRule[] {
+  const singles: RbacRule[] = [];
   for (const group of apiGroups) {
     for (const resource of resources) {
       for (const verb of verbs) {
@@ -102,12 +99,12 @@ function singlePermissions({
   return singles;
 }
 
-function permissionsIn({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: PolicyRule): number {
+function permissionsIn({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: RbacRule): number {
   const named = (apiGroups?.length ?? 0) * (resources?.length ?? 0) * Math.max(1, resourceNames?.length ?? 0);
   return verbs.length * (named + (nonResourceURLs?.length ?? 0));
 }
 
-function sizeOf({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: PolicyRule): number {
+function sizeOf({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: RbacRule): number {
   const lists = [verbs, apiGroups, resources, resourceNames, nonResourceURLs];
   return sum(lists, (list) => list?.length ?? 0);
 }

@@ -1,16 +1,16 @@
 /**
  * Formats permissions like Kubernetes' error messages: `{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}`.
  */
-import type { PolicyRule } from '#engine/auth/rbac/policy.ts';
+import type { RbacRule } from '#engine/auth/rbac/policy.ts';
 import { goQuoted } from '#kube/go-text.ts';
 
 /** Returns one line for each rule, sorted; permissions that differ only in the verb share a line. */
-export function describeRules(rules: readonly PolicyRule[]): string {
+export function describeRules(rules: readonly RbacRule[]): string {
   return [...new Set(mergeVerbs(rules).map(describeRule))].sort().join('\n');
 }
 
-function mergeVerbs(rules: readonly PolicyRule[]): PolicyRule[] {
-  const byTarget = new Map<string, PolicyRule & { verbs: string[] }>();
+function mergeVerbs(rules: readonly RbacRule[]): RbacRule[] {
+  const byTarget = new Map<string, RbacRule & { verbs: string[] }>();
   for (const { verbs, ...target } of rules) {
     // Paths are listed separately for each verb.
     const key = JSON.stringify(target.nonResourceURLs?.length ? [target, verbs] : target);
@@ -21,7 +21,7 @@ function mergeVerbs(rules: readonly PolicyRule[]): PolicyRule[] {
   return [...byTarget.values()];
 }
 
-function describeRule({ apiGroups, resources, nonResourceURLs, resourceNames, verbs }: PolicyRule): string {
+function describeRule({ apiGroups, resources, nonResourceURLs, resourceNames, verbs }: RbacRule): string {
   const parts: [string, readonly string[] | undefined][] = [
     ['APIGroups', apiGroups],
     ['Resources', resources],

@@ -1,6 +1,6 @@
 /** Indexes bindings by the users and groups that they name. There is one index for each scope. */
-import type { Decision } from '#engine/auth/authorize.ts';
-import type { Binding, RoleRef, Subject } from '#engine/auth/rbac/policy.ts';
+import type { AuthorizationDecision } from '#engine/auth/authorize.ts';
+import type { RbacBinding, RoleRef, RbacSubject } from '#engine/auth/rbac/policy.ts';
 import { serviceAccountName } from '#engine/auth/service-accounts/user.ts';
 import type { UserInfo } from '#engine/request.ts';
 
@@ -10,7 +10,7 @@ export interface Grant {
   /** The role's id in the store. */
   readonly roleId: string;
   /** The decision if the role allows a request. Created once, because it is returned for every such request. */
-  readonly decision: Decision;
+  readonly decision: AuthorizationDecision;
 }
 
 export class GrantIndex {
@@ -22,14 +22,14 @@ export class GrantIndex {
   }
 
   /** Adds the grants of a binding. Returns a function that removes them. */
-  add(binding: Binding): () => void {
+  add(binding: RbacBinding): () => void {
     const removals = (binding.subjects ?? []).map((subject) => this.#addSubject(binding, subject));
     return () => {
       for (const remove of removals) remove();
     };
   }
 
-  #addSubject({ kind, metadata, roleRef }: Binding, subject: Subject): () => void {
+  #addSubject({ kind, metadata, roleRef }: RbacBinding, subject: RbacSubject): () => void {
     const { name = '', namespace = '' } = metadata;
     const home = subject.namespace || namespace;
     const key = subject.kind === 'ServiceAccount' ? serviceAccountName(home, subject.name) : subject.name;

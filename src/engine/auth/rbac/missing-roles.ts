@@ -2,7 +2,7 @@
  * Formats bound roles that do not exist, like Kubernetes' list of errors: one as it is, several in brackets, without
  * duplicates.
  */
-import { CLUSTER_ROLES, ROLES, type RoleRef } from '#engine/auth/rbac/policy.ts';
+import { RBAC_CLUSTER_ROLES, RBAC_ROLES, type RoleRef } from '#engine/auth/rbac/policy.ts';
 import { groupResource } from '#kube/meta.ts';
 
 /** Kubernetes' authorizer says `clusterrole.rbac… "x" not found`, its escalation check `clusterroles.rbac…`. */
@@ -13,6 +13,6 @@ export function missingRolesText(missing: readonly RoleRef[], spelling: 'singula
 }
 
 function resourceNameOf(kind: string, spelling: 'singular' | 'plural'): string {
-  const { group, plural } = kind === 'Role' ? ROLES : CLUSTER_ROLES;
+  const { group, plural } = kind === 'Role' ? RBAC_ROLES : RBAC_CLUSTER_ROLES;
   return groupResource({ group, plural: spelling === 'plural' ? plural : kind.toLowerCase() });
 }

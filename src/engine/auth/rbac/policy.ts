@@ -4,7 +4,7 @@ import type { KubeObject, ResourceType } from '#kube/meta.ts';
 
 export const RBAC_GROUP = 'rbac.authorization.k8s.io';
 
-export interface PolicyRule {
+export interface RbacRule {
   readonly verbs: readonly string[];
   readonly apiGroups?: readonly string[];
   readonly resources?: readonly string[];
@@ -12,7 +12,7 @@ export interface PolicyRule {
   readonly nonResourceURLs?: readonly string[];
 }
 
-export interface Subject {
+export interface RbacSubject {
   readonly kind: string;
   readonly apiGroup?: string;
   readonly name: string;
@@ -26,35 +26,35 @@ export interface RoleRef {
   readonly name: string;
 }
 
-export interface Role extends KubeObject {
-  rules?: readonly PolicyRule[] | null;
+export interface RbacRole extends KubeObject {
+  rules?: readonly RbacRule[] | null;
 }
 
-export interface ClusterRole extends Role {
+export interface RbacClusterRole extends RbacRole {
   aggregationRule?: { readonly clusterRoleSelectors?: readonly LabelSelector[] };
 }
 
-export interface Binding extends KubeObject {
+export interface RbacBinding extends KubeObject {
   roleRef: RoleRef;
-  subjects?: readonly Subject[] | null;
+  subjects?: readonly RbacSubject[] | null;
 }
 
 const common = { group: RBAC_GROUP, version: 'v1' } as const;
 
-export const ROLES: ResourceType<Role> = { ...common, kind: 'Role', plural: 'roles', namespaced: true };
-export const CLUSTER_ROLES: ResourceType<ClusterRole> = {
+export const RBAC_ROLES: ResourceType<RbacRole> = { ...common, kind: 'Role', plural: 'roles', namespaced: true };
+export const RBAC_CLUSTER_ROLES: ResourceType<RbacClusterRole> = {
   ...common,
   kind: 'ClusterRole',
   plural: 'clusterroles',
   namespaced: false,
 };
-export const ROLE_BINDINGS: ResourceType<Binding> = {
+export const RBAC_ROLE_BINDINGS: ResourceType<RbacBinding> = {
   ...common,
   kind: 'RoleBinding',
   plural: 'rolebindings',
   namespaced: true,
 };
-export const CLUSTER_ROLE_BINDINGS: ResourceType<Binding> = {
+export const RBAC_CLUSTER_ROLE_BINDINGS: ResourceType<RbacBinding> = {
   ...common,
   kind: 'ClusterRoleBinding',
   plural: 'clusterrolebindings',

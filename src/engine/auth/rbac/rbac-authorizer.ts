@@ -5,19 +5,19 @@
  * Cluster-wide bindings come first, then those of the request's namespace. There are no deny rules: a request that no rule
  * allows is refused.
  */
-import type { Attributes, Authorizer, Decision, RuleList } from '#engine/auth/authorize.ts';
+import type { Attributes, Authorizer, AuthorizationDecision, RuleList } from '#engine/auth/authorize.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
 import { CompiledRole } from '#engine/auth/rbac/compiled-role.ts';
 import { type Grant, GrantIndex, roleId } from '#engine/auth/rbac/grant-index.ts';
 import { missingRolesText } from '#engine/auth/rbac/missing-roles.ts';
 import {
-  type Binding,
-  CLUSTER_ROLE_BINDINGS,
-  CLUSTER_ROLES,
-  type PolicyRule,
-  ROLE_BINDINGS,
-  ROLES,
-  type Role,
+  type RbacBinding,
+  RBAC_CLUSTER_ROLE_BINDINGS,
+  RBAC_CLUSTER_ROLES,
+  type RbacRule,
+  RBAC_ROLE_BINDINGS,
+  RBAC_ROLES,
+  type RbacRole,
   type RoleRef,
 } from '#engine/auth/rbac/policy.ts';
 import { listRules } from '#engine/auth/rbac/rule-list.ts';
@@ -29,7 +29,7 @@ import { silentLog, type Log } from '#lib/log.ts';
 
 /** The rules that a user holds, and the bound roles that do not exist. */
 export interface HeldRules {
-  readonly rules: readonly PolicyRule[];
+  readonly rules: readonly RbacRule[];
   readonly missing: readonly RoleRef[];
 }
 
@@ -38,7 +38,7 @@ export interface RbacAuthorizer extends Authorizer {
   /** In a namespace, or with '' in the whole cluster. */
   heldRules(user: UserInfo, namespace: string): HeldRules;
   /** Returns the rules of the role that a binding in `namespace` refers to, or undefined if it does not exist. */
-  rulesOfRole(ref: RoleRef, namespace: string): readonly PolicyRule[] | undefined;
+  rulesOfRole(ref: RoleRef, namespace: string): readonly RbacRule[] | undefined;
   stop(): void;
 }
 
@@ -47,8 +47,8 @@ export function rbacAuthorizer(store: Store, log: Log = silentLog): RbacAuthoriz
   return new StoreAuthorizer(store, log);
 }
 
-const MASTER: Decision = { allowed: true };
-const REFUSED: Decision = { allowed: false };
+const MASTER: AuthorizationDecision = { allowed: true };
+const REFUSED: AuthorizationDecision = { allowed: false };
 
 class StoreAuthorizer implements RbacAuthorizer {
   readonly #roles = new Map<string, CompiledRole>();
@@ -62,23 +62,23 @@ class StoreAuthorizer implements RbacAuthorizer {
     const takeRole = catchErrors(log, (id, entry) => this.#updateRole(id, entry));
     const takeBinding = catchErrors(log, (id, entry) => this.#updateBinding(id, entry));
     this.#stops = [
-      follow(store, ROLES, takeRole),
-      follow(store, CLUSTER_ROLES, takeRole),
-      follow(store, ROLE_BINDINGS, takeBinding),
-      follow(store, CLUSTER_ROLE_BINDINGS, takeBinding),
+      follow(store, RBAC_ROLES, takeRole),
+      follow(store, RBAC_CLUSTER_ROLES, takeRole),
+      follow(store, RBAC_ROLE_BINDINGS, takeBinding),
+      follow(store, RBAC_CLUSTER_ROLE_BINDINGS, takeBinding),
     ];
   }
 
   #updateRole(id: string, entry: Entry | undefined): void {
     this.#roles.delete(id);
-    if (entry !== undefined) this.#roles.set(id, new CompiledRole((decodeStored(entry.bytes) as Role).rules ?? []));
+    if (entry !== undefined) this.#roles.set(id, new CompiledRole((decodeStored(entry.bytes) as RbacRole).rules ?? []));
   }
 
   #updateBinding(id: string, entry: Entry | undefined): void {
     this.#bound.get(id)?.();
     this.#bound.delete(id);
     if (entry === undefined) return;
-    const binding = decodeStored(entry.bytes) as Binding;
+    const binding = decodeStored(entry.bytes) as RbacBinding;
     const { namespace = '' } = binding.metadata;
     const index = this.#indexOf(namespace);
     const remove = index.add(binding);
@@ -95,7 +95,7 @@ class StoreAuthorizer implements RbacAuthorizer {
     return index;
   }
 
-  authorize(user: UserInfo, attributes: Attributes): Decision {
+  authorize(user: UserInfo, attributes: Attributes): AuthorizationDecision {
     if (user.groups.includes(MASTERS)) return MASTER;
     const allows = this.#matcherFor(attributes);
     const namespace = 'path' in attributes ? '' : attributes.namespace;
@@ -118,7 +118,7 @@ class StoreAuthorizer implements RbacAuthorizer {
     return this.#byNamespace.get(namespace)?.find(user, wanted);
   }
 
-  #refuse(user: UserInfo, namespace: string): Decision {
+  #refuse(user: UserInfo, namespace: string): AuthorizationDecision {
     const missing = this.#missingRoles(user, namespace);
     return missing === undefined
       ? REFUSED
@@ -136,7 +136,7 @@ class StoreAuthorizer implements RbacAuthorizer {
   }
 
   heldRules(user: UserInfo, namespace: string): HeldRules {
-    const rules: PolicyRule[] = [];
+    const rules: RbacRule[] = [];
     const missing: RoleRef[] = [];
     this.#find(user, namespace, ({ roleRef, roleId: id }) => {
       const role = this.#roles.get(id);
@@ -153,7 +153,7 @@ class StoreAuthorizer implements RbacAuthorizer {
     return listRules(rules, evaluationError);
   }
 
-  rulesOfRole(ref: RoleRef, namespace: string): readonly PolicyRule[] | undefined {
+  rulesOfRole(ref: RoleRef, namespace: string): readonly RbacRule[] | undefined {
     return this.#roles.get(roleId(ref, namespace))?.rules;
   }
 

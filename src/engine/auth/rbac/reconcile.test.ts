@@ -2,24 +2,24 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   AUTOUPDATE,
-  account,
-  clusterRole,
-  clusterRoleBinding,
-  group,
-  rule,
-  user,
+  rbacAccountSubject,
+  defaultClusterRole,
+  defaultClusterRoleBinding,
+  rbacGroupSubject,
+  resourceRule,
+  rbacUserSubject,
 } from '#engine/auth/rbac/defaults/build-policy.ts';
-import type { Binding, ClusterRole } from '#engine/auth/rbac/policy.ts';
+import type { RbacBinding, RbacClusterRole } from '#engine/auth/rbac/policy.ts';
 import { repairBinding, repairRole } from '#engine/auth/rbac/reconcile.ts';
 import { deepClone } from '#kube/deep.ts';
 
-const GET_PODS = rule(['get'], '', 'pods');
-const LIST_PODS = rule(['list'], '', 'pods');
-const WANTED = clusterRole('r', [rule(['get', 'list'], '', 'pods')]);
-const GATHERING = clusterRole('g', [GET_PODS], { aggregates: 'to-g' });
+const GET_PODS = resourceRule(['get'], '', 'pods');
+const LIST_PODS = resourceRule(['list'], '', 'pods');
+const WANTED = defaultClusterRole('r', [resourceRule(['get', 'list'], '', 'pods')]);
+const GATHERING = defaultClusterRole('g', [GET_PODS], { aggregates: 'to-g' });
 
 /** More than the cost limit of one comparison: all of them together, and a single one. */
-const MANY = Array.from({ length: 400 }, (_, i) => rule(['get', 'list', 'watch'], '', `kind-${i}`));
+const MANY = Array.from({ length: 400 }, (_, i) => resourceRule(['get', 'list', 'watch'], '', `kind-${i}`));
 const HUGE = { verbs: ['get'], nonResourceURLs: Array.from({ length: 200_000 }, (_, i) => `/p/${i}`) };
 
 function changed<T>(value: T, change: (copy: T) => void): T {
@@ -36,13 +36,13 @@ const asJson = (value: unknown): unknown =>
     ),
   );
 
-const roles: Record<string, { present: ClusterRole; wanted?: ClusterRole; want: 'none' | ClusterRole }> = {
+const roles: Record<string, { present: RbacClusterRole; wanted?: RbacClusterRole; want: 'none' | RbacClusterRole }> = {
   'that is unchanged': { present: WANTED, want: 'none' },
-  'with more permissions': { present: { ...WANTED, rules: [rule(['*'], '*', '*')] }, want: 'none' },
+  'with more permissions': { present: { ...WANTED, rules: [resourceRule(['*'], '*', '*')] }, want: 'none' },
   'without rules': { present: { ...WANTED, rules: null }, want: { ...WANTED, rules: [GET_PODS, LIST_PODS] } },
   'with some of its rules': {
-    present: { ...WANTED, rules: [GET_PODS, rule(['get'], '', 'own')] },
-    want: { ...WANTED, rules: [GET_PODS, rule(['get'], '', 'own'), LIST_PODS] },
+    present: { ...WANTED, rules: [GET_PODS, resourceRule(['get'], '', 'own')] },
+    want: { ...WANTED, rules: [GET_PODS, resourceRule(['get'], '', 'own'), LIST_PODS] },
   },
   'with so many rules that it takes long to compare them': {
     present: { ...WANTED, rules: [...MANY, GET_PODS] },
@@ -58,7 +58,7 @@ const roles: Record<string, { present: ClusterRole; wanted?: ClusterRole; want: 
     want: 'none',
   },
   'with autoupdate disabled': {
-    present: changed({ ...WANTED, rules: [] as ClusterRole['rules'] }, ({ metadata }) => {
+    present: changed({ ...WANTED, rules: [] as RbacClusterRole['rules'] }, ({ metadata }) => {
       metadata.annotations = { [AUTOUPDATE]: 'false' };
     }),
     want: 'none',
@@ -97,19 +97,22 @@ for (const [name, { present, wanted = WANTED, want }] of Object.entries(roles)) 
   });
 }
 
-const BOUND = clusterRoleBinding('b', group('g'), account('kube-system', 'robot'));
+const BOUND = defaultClusterRoleBinding('b', rbacGroupSubject('g'), rbacAccountSubject('kube-system', 'robot'));
 
-const bindings: Record<string, { present: Binding; want: 'none' | 'recreate' | Binding }> = {
+const bindings: Record<string, { present: RbacBinding; want: 'none' | 'recreate' | RbacBinding }> = {
   'that is unchanged': { present: BOUND, want: 'none' },
-  'with more subjects': { present: { ...BOUND, subjects: [user('x'), ...BOUND.subjects!] }, want: 'none' },
+  'with more subjects': { present: { ...BOUND, subjects: [rbacUserSubject('x'), ...BOUND.subjects!] }, want: 'none' },
   'with other subjects': {
-    present: { ...BOUND, subjects: [user('x'), group('g')] },
-    want: { ...BOUND, subjects: [user('x'), group('g'), account('kube-system', 'robot')] },
+    present: { ...BOUND, subjects: [rbacUserSubject('x'), rbacGroupSubject('g')] },
+    want: {
+      ...BOUND,
+      subjects: [rbacUserSubject('x'), rbacGroupSubject('g'), rbacAccountSubject('kube-system', 'robot')],
+    },
   },
   'without subjects': { present: { ...BOUND, subjects: null }, want: BOUND },
   'of another role': { present: { ...BOUND, roleRef: { ...BOUND.roleRef, name: 'other' } }, want: 'recreate' },
   'with autoupdate disabled': {
-    present: changed({ ...BOUND, subjects: [] as Binding['subjects'] }, ({ metadata }) => {
+    present: changed({ ...BOUND, subjects: [] as RbacBinding['subjects'] }, ({ metadata }) => {
       metadata.annotations = { [AUTOUPDATE]: 'false' };
     }),
     want: 'none',

@@ -4,7 +4,7 @@
  */
 import { AUTOUPDATE } from '#engine/auth/rbac/defaults/build-policy.ts';
 import { findUncovered } from '#engine/auth/rbac/covers.ts';
-import type { Binding, ClusterRole, PolicyRule } from '#engine/auth/rbac/policy.ts';
+import type { RbacBinding, RbacClusterRole, RbacRule } from '#engine/auth/rbac/policy.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { KubeObject, ObjectMeta } from '#kube/meta.ts';
 
@@ -12,7 +12,7 @@ import type { KubeObject, ObjectMeta } from '#kube/meta.ts';
 export type Repair<T extends KubeObject> = 'none' | 'recreate' | { readonly update: T };
 
 /** Repairs Roles and ClusterRoles. */
-export function repairRole<T extends ClusterRole>(present: T, wanted: T): Repair<T> {
+export function repairRole<T extends RbacClusterRole>(present: T, wanted: T): Repair<T> {
   if (isProtected(present)) return 'none';
   const { rules } = present;
   // The aggregation controller maintains the rules of an aggregated role.
@@ -31,19 +31,19 @@ export function repairRole<T extends ClusterRole>(present: T, wanted: T): Repair
  * Compares rule by rule, because a large role may be too expensive to compare at once. If even one rule is, the rule
  * itself must be present.
  */
-function findMissing(present: readonly PolicyRule[], rule: PolicyRule): readonly PolicyRule[] {
+function findMissing(present: readonly RbacRule[], rule: RbacRule): readonly RbacRule[] {
   return findUncovered(present, [rule]) ?? findLacking(present, [rule]);
 }
 
 /** Removes an aggregation that should not exist, and adds missing selectors. */
-function repairAggregation(present: ClusterRole, wanted: ClusterRole): ClusterRole['aggregationRule'] {
+function repairAggregation(present: RbacClusterRole, wanted: RbacClusterRole): RbacClusterRole['aggregationRule'] {
   if (wanted.aggregationRule === undefined) return undefined;
   const { clusterRoleSelectors = [] } = present.aggregationRule ?? {};
   const missing = findLacking(clusterRoleSelectors, wanted.aggregationRule.clusterRoleSelectors ?? []);
   return { clusterRoleSelectors: [...clusterRoleSelectors, ...missing] };
 }
 
-export function repairBinding(present: Binding, wanted: Binding): Repair<Binding> {
+export function repairBinding(present: RbacBinding, wanted: RbacBinding): Repair<RbacBinding> {
   if (isProtected(present)) return 'none';
   if (!deepEqual(present.roleRef, wanted.roleRef)) return 'recreate';
   const subjects = present.subjects ?? [];

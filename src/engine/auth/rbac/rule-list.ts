@@ -3,9 +3,9 @@
  * duplicates.
  */
 import type { RuleList } from '#engine/auth/authorize.ts';
-import type { PolicyRule } from '#engine/auth/rbac/policy.ts';
+import type { RbacRule } from '#engine/auth/rbac/policy.ts';
 
-export function listRules(rules: readonly PolicyRule[], evaluationError: string | undefined): RuleList {
+export function listRules(rules: readonly RbacRule[], evaluationError: string | undefined): RuleList {
   const resourceRules = new Map<string, RuleList['resourceRules'][number]>();
   const nonResourceRules = new Map<string, RuleList['nonResourceRules'][number]>();
   for (const { verbs, apiGroups, resources, resourceNames, nonResourceURLs } of rules) {

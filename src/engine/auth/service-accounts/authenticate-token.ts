@@ -2,7 +2,12 @@
  * Authenticates service account tokens. The signature is verified once and cached; everything that can change (time,
  * account, bound objects) is checked for each request: tokens of a deleted account are invalid at once.
  */
-import { readSecretToken, hasEnded, lifetimeOf, tokenDigest } from '#engine/auth/service-accounts/bound-objects.ts';
+import {
+  readSecretToken,
+  hasLifetimeEnded,
+  lifetimeOf,
+  tokenDigest,
+} from '#engine/auth/service-accounts/bound-objects.ts';
 import {
   API_AUDIENCES,
   type Claims,
@@ -116,14 +121,14 @@ function checkAccount(store: Store, namespace: string, { name, uid }: Reference,
   const life = lifetimeOf(store, 'serviceaccounts', `${namespace}/${name}`);
   if (life === undefined) return `serviceaccounts "${name}" not found`;
   if (life.uid !== uid) return `service account UID (${life.uid}) does not match claim (${uid})`;
-  return hasEnded(life, nowMs) ? `service account ${namespace}/${name} has been deleted` : undefined;
+  return hasLifetimeEnded(life, nowMs) ? `service account ${namespace}/${name} has been deleted` : undefined;
 }
 
 const KINDS: Readonly<Record<string, string>> = { secrets: 'secret', pods: 'pod', nodes: 'node' };
 
 function checkBoundObject(store: Store, at: [collection: string, id: string], bound: Reference, nowMs: number) {
   const life = lifetimeOf(store, ...at);
-  if (life === undefined || hasEnded(life, nowMs)) return INVALIDATED;
+  if (life === undefined || hasLifetimeEnded(life, nowMs)) return INVALIDATED;
   if (life.uid === bound.uid) return undefined;
   const kind = KINDS[at[0]]!;
   return `${kind} UID (${life.uid}) does not match service account ${kind} ref claim (${bound.uid})`;

@@ -29,7 +29,7 @@ export function lifetimeOf(store: Store, collection: string, id: string): Object
 }
 
 /** Kubernetes allows for clock skew; here the same clock issues and checks. */
-export function hasEnded({ endsAtMs }: ObjectLifetime, nowMs: number): boolean {
+export function hasLifetimeEnded({ endsAtMs }: ObjectLifetime, nowMs: number): boolean {
   return endsAtMs !== undefined && endsAtMs <= nowMs;
 }
 

@@ -1,6 +1,6 @@
 /** Finds the Secrets that a pod references, and checks whether its service account allows them. Pure. */
 import type { Container } from '#engine/registry/kinds/shared/container.ts';
-import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
@@ -15,7 +15,7 @@ const ENFORCE_MOUNTABLE = 'kubernetes.io/enforce-mountable-secrets';
 const TRUE = new Set(['1', 't', 'T', 'TRUE', 'true', 'True']);
 
 /** Reports whether a pod references any Secret. */
-export function refersToSecrets(spec: PodSpec): boolean {
+export function refersToSecrets(spec: EnginePodSpec): boolean {
   const containers = [
     ...records(spec.initContainers),
     ...records(spec.containers),
@@ -38,7 +38,7 @@ function sourceRefers(source: unknown): boolean {
 }
 
 /** Returns why the account does not allow a Secret of the pod, or undefined if it allows all or does not enforce it. */
-export function findUnmountableSecret(account: ServiceAccount, spec: PodSpec): string | undefined {
+export function findUnmountableSecret(account: ServiceAccount, spec: EnginePodSpec): string | undefined {
   const { annotations, name = '' } = account.metadata;
   if (!TRUE.has(annotations?.[ENFORCE_MOUNTABLE] ?? '')) return undefined;
   const allowed = new Set(records(account.secrets).map((secret) => secret.name));

@@ -1,13 +1,13 @@
-/** What a budget allows. */
+/** Tests of the evictions that a budget allows. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decideBudget } from '#engine/controllers/disruption/decide-budget.ts';
 import type { OwnerScale } from '#engine/controllers/disruption/expected-pods.ts';
-import type { Budget, BudgetStatus } from '#engine/controllers/disruption/kinds.ts';
+import type { PodDisruptionBudget, BudgetStatus } from '#engine/controllers/disruption/kinds.ts';
 import { LabelledPods } from '#engine/controllers/disruption/labelled-pods.ts';
 import { decideMarkedPod } from '#engine/controllers/disruption/stale-disruption.ts';
-import type { Pod } from '#engine/controllers/kinds.ts';
-import { aPod, type PodWish, stored } from '#engine/controllers/scheduler/testing/builders.ts';
+import type { EnginePod } from '#engine/controllers/kinds.ts';
+import { aPod, type PodOptions, stored } from '#engine/controllers/scheduler/testing/builders.ts';
 import { parseLabelSelector } from '#kube/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
@@ -15,17 +15,17 @@ import { timestamp } from '#lib/clock.ts';
 const NOW = 1_900_000_000_000;
 const ago = (seconds: number) => timestamp(NOW - seconds * 1000);
 
-const ready = (name: string, wish: PodWish = {}) =>
-  aPod(name, { status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] }, ...wish });
+const ready = (name: string, options: PodOptions = {}) =>
+  aPod(name, { status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] }, ...options });
 const unready = (name: string) => aPod(name, { status: { phase: 'Running' } });
-const three = (wish: PodWish = {}) => ['a', 'b', 'c'].map((name) => ready(name, wish));
+const three = (options: PodOptions = {}) => ['a', 'b', 'c'].map((name) => ready(name, options));
 
 interface Case {
-  readonly spec: Budget['spec'];
+  readonly spec: PodDisruptionBudget['spec'];
   readonly status?: BudgetStatus;
-  readonly pods?: Stored<Pod>[];
+  readonly pods?: Stored<EnginePod>[];
   readonly scales?: Record<string, OwnerScale>;
-  /** expected, desired, healthy, allowed. */
+  /** The counts: expected, desired, healthy, allowed. */
   readonly want?: [number, number, number, number];
   readonly reason: string;
   readonly message?: string;
@@ -39,65 +39,85 @@ const FIVE = { 'uid-set': { replicas: 5 } };
 const NO_SCALE: Record<string, OwnerScale> = { 'uid-set': { is: 'none', resource: 'jobs.batch' } };
 
 const cases: Record<string, Case> = {
-  'more than needed': { spec: { minAvailable: 2 }, pods: three(), want: [3, 2, 3, 1], reason: 'SufficientPods' },
-  'just enough': { spec: { minAvailable: 3 }, pods: three(), want: [3, 3, 3, 0], reason: 'InsufficientPods' },
-  'too few': { spec: { minAvailable: 5 }, pods: three(), want: [3, 5, 3, 0], reason: 'InsufficientPods' },
+  'allows evictions if more pods are healthy than needed': {
+    spec: { minAvailable: 2 },
+    pods: three(),
+    want: [3, 2, 3, 1],
+    reason: 'SufficientPods',
+  },
+  'allows none if just enough pods are healthy': {
+    spec: { minAvailable: 3 },
+    pods: three(),
+    want: [3, 3, 3, 0],
+    reason: 'InsufficientPods',
+  },
+  'allows none if too few pods are healthy': {
+    spec: { minAvailable: 5 },
+    pods: three(),
+    want: [3, 5, 3, 0],
+    reason: 'InsufficientPods',
+  },
   'pods that are not ready do not count': {
     spec: { minAvailable: 1 },
     pods: [ready('a'), unready('b'), ready('c', { metadata: { deletionTimestamp: ago(1) } })],
     want: [3, 1, 1, 0],
     reason: 'InsufficientPods',
   },
-  'no pods': {
+  'allows none without pods': {
     spec: { minAvailable: 0 },
     want: [0, 0, 0, 0],
     reason: 'InsufficientPods',
     events: ['NoPods'],
   },
-  'nothing said': { spec: {}, pods: three(), want: [0, 0, 3, 0], reason: 'InsufficientPods' },
-  'a share of what the owner wants': {
+  'allows none without minAvailable and maxUnavailable': {
+    spec: {},
+    pods: three(),
+    want: [0, 0, 3, 0],
+    reason: 'InsufficientPods',
+  },
+  "computes a percentage of the owner's scale": {
     spec: { minAvailable: '50%' },
     pods: three(OWNED),
     scales: FIVE,
     want: [5, 3, 3, 0],
     reason: 'InsufficientPods',
   },
-  'at most one away': {
+  'allows one pod to be unavailable': {
     spec: { maxUnavailable: 1 },
     pods: three(OWNED),
     scales: { 'uid-set': { replicas: 3 } },
     want: [3, 2, 3, 1],
     reason: 'SufficientPods',
   },
-  'at most a share away, rounded up': {
+  'rounds a percentage of unavailable pods up': {
     spec: { maxUnavailable: '30%' },
     pods: three(OWNED),
     scales: FIVE,
     want: [5, 3, 3, 0],
     reason: 'InsufficientPods',
   },
-  'more may be away than there are': {
+  'allows all pods to be unavailable': {
     spec: { maxUnavailable: 9 },
     pods: three(OWNED),
     scales: FIVE,
     want: [5, 0, 3, 3],
     reason: 'SufficientPods',
   },
-  'several owners add up': {
+  'adds the scales of several owners': {
     spec: { maxUnavailable: 1 },
     pods: [ready('a', OWNED), ready('b', { owner: 'other' })],
     scales: { ...FIVE, 'uid-other': { replicas: 2 } },
     want: [7, 6, 2, 0],
     reason: 'InsufficientPods',
   },
-  'an owner without scale counts with its pods': {
+  'counts the pods of an owner without scale': {
     spec: { maxUnavailable: 1 },
     pods: three(OWNED),
     scales: NO_SCALE,
     want: [3, 2, 3, 1],
     reason: 'SufficientPods',
   },
-  'but not for a share': {
+  'fails for a percentage if the owner has no scale': {
     spec: { maxUnavailable: '50%' },
     pods: three(OWNED),
     scales: NO_SCALE,
@@ -107,7 +127,7 @@ const cases: Record<string, Case> = {
     message: 'jobs.batch does not implement the scale subresource',
     events: ['CalculateExpectedPodCountFailed'],
   },
-  'an owner that is gone': {
+  'fails if the owner does not exist': {
     spec: { maxUnavailable: 1 },
     pods: three(OWNED),
     scales: { 'uid-set': { is: 'missing' } },
@@ -116,14 +136,14 @@ const cases: Record<string, Case> = {
     message: 'found no controllers for pod "a"',
     events: ['CalculateExpectedPodCountFailed'],
   },
-  'pods without an owner': {
+  'reports pods without an owner': {
     spec: { maxUnavailable: 1, selector: { matchLabels: { app: 'web' } } },
     pods: three(),
     want: [0, 0, 3, 0],
     reason: 'InsufficientPods',
     events: ['UnmanagedPods'],
   },
-  'a pod that is being evicted does not count': {
+  'does not count a pod whose eviction was allowed': {
     spec: { minAvailable: 1 },
     pods: three(),
     status: { disruptedPods: { a: ago(30) } },
@@ -132,7 +152,7 @@ const cases: Record<string, Case> = {
     disrupted: ['a'],
     again: 90_000,
   },
-  'until two minutes went by': {
+  'counts the pod again after two minutes': {
     spec: { minAvailable: 1 },
     pods: three(),
     status: { disruptedPods: { a: ago(120), b: ago(60) } },
@@ -141,7 +161,7 @@ const cases: Record<string, Case> = {
     disrupted: ['b'],
     again: 60_000,
   },
-  'or it is under deletion or gone': {
+  'forgets a pod that is deleted or under deletion': {
     spec: { minAvailable: 1 },
     pods: [ready('a', { metadata: { deletionTimestamp: ago(1) } }), ready('b'), ready('c')],
     status: { disruptedPods: { a: ago(5), gone: ago(5) } },
@@ -169,12 +189,12 @@ for (const [sentence, { spec, status, pods = [], scales = {}, ...wanted }] of Ob
     );
     assert.equal(plan.requeueAfterMs, wanted.again);
 
-    const settled = decideBudget({ ...world, budget: { ...budget, status: next }, nowMs: NOW });
-    assert.deepEqual(settled.status, plan.status, 'what stands is not written again');
+    const repeated = decideBudget({ ...world, budget: { ...budget, status: next }, nowMs: NOW });
+    assert.deepEqual(repeated.status, plan.status, 'an unchanged status is not written again');
   });
 }
 
-const marked = (fields: object, wish: PodWish = {}) => {
+const marked = (fields: object, options: PodOptions = {}) => {
   const condition = {
     type: 'DisruptionTarget',
     status: 'True',
@@ -182,16 +202,16 @@ const marked = (fields: object, wish: PodWish = {}) => {
     lastTransitionTime: ago(120),
     ...fields,
   };
-  return aPod('p', { status: { phase: 'Running', conditions: [condition] }, ...wish });
+  return aPod('p', { status: { phase: 'Running', conditions: [condition] }, ...options });
 };
 
-const stale: Record<string, { pod: Stored<Pod>; want: number; again?: number }> = {
-  'marked two minutes ago': { pod: marked({}), want: 1 },
-  'marked just now': { pod: marked({ lastTransitionTime: ago(20) }), want: 0, again: 100_000 },
-  'on its way': { pod: marked({}, { metadata: { deletionTimestamp: ago(5) } }), want: 0 },
-  'marked by its node': { pod: marked({ reason: 'TerminationByKubelet' }), want: 0 },
-  'not marked any more': { pod: marked({ status: 'False' }), want: 0 },
-  'not marked': { pod: ready('p'), want: 0 },
+const stale: Record<string, { pod: Stored<EnginePod>; want: number; again?: number }> = {
+  'resets a mark that is two minutes old': { pod: marked({}), want: 1 },
+  'keeps a recent mark': { pod: marked({ lastTransitionTime: ago(20) }), want: 0, again: 100_000 },
+  'keeps the mark of a pod under deletion': { pod: marked({}, { metadata: { deletionTimestamp: ago(5) } }), want: 0 },
+  'keeps the mark of a node': { pod: marked({ reason: 'TerminationByKubelet' }), want: 0 },
+  'ignores a mark with status False': { pod: marked({ status: 'False' }), want: 0 },
+  'ignores a pod without a mark': { pod: ready('p'), want: 0 },
 };
 
 for (const [sentence, { pod, want, again }] of Object.entries(stale)) {
@@ -201,16 +221,16 @@ for (const [sentence, { pod, want, again }] of Object.entries(stale)) {
   });
 }
 
-test('pods by label follow every change', () => {
-  const known = new Map<string, Stored<Pod>>();
+test('the label index follows every change', () => {
+  const known = new Map<string, Stored<EnginePod>>();
   const labelled = new LabelledPods((key) => known.get(key));
-  const put = (name: string, wish?: PodWish) => {
+  const put = (name: string, options?: PodOptions) => {
     const key = `default/${name}`;
     const old = known.get(key);
-    const next = wish && aPod(name, wish);
+    const next = options && aPod(name, options);
     if (next === undefined) known.delete(key);
     else known.set(key, next);
-    labelled.change(key, { old, new: next });
+    labelled.update(key, { old, new: next });
   };
   const select = (text: string) =>
     labelled.select('default', parseLabelSelector(text)).map(({ metadata }) => metadata.name);

@@ -1,11 +1,11 @@
 /**
- * The status of one PodDisruptionBudget: how many pods may be evicted now. Pure. Evictions (subresources/pod-eviction.ts)
- * take from it and note the pod in disruptedPods; the pod does not count as healthy from then on, until it is gone or two
- * minutes went by.
+ * Computes the status of one PodDisruptionBudget: how many pods may be evicted. Pure. An eviction
+ * (subresources/pod-eviction.ts) decrements disruptionsAllowed and records the pod in disruptedPods. The pod then does not
+ * count as healthy until it is deleted or two minutes have passed.
  */
-import type { Budget, BudgetStatus } from '#engine/controllers/disruption/kinds.ts';
-import { expectedOf, type Scales } from '#engine/controllers/disruption/expected-pods.ts';
-import type { Pod } from '#engine/controllers/kinds.ts';
+import type { PodDisruptionBudget, BudgetStatus } from '#engine/controllers/disruption/kinds.ts';
+import { countExpectedPods, type Scales } from '#engine/controllers/disruption/expected-pods.ts';
+import type { EnginePod } from '#engine/controllers/kinds.ts';
 import { isTrue, setCondition } from '#kube/conditions.ts';
 import { formatLabelSelector, labelRequirementsOf } from '#kube/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -14,15 +14,15 @@ import type { EventNote } from '#runtime/events.ts';
 import type { Plan } from '#runtime/plan.ts';
 
 export interface BudgetWorld {
-  readonly budget: Stored<Budget>;
-  /** Those that its selector selects. */
-  readonly pods: readonly Stored<Pod>[];
+  readonly budget: Stored<PodDisruptionBudget>;
+  /** The pods that the selector matches. */
+  readonly pods: readonly Stored<EnginePod>[];
   readonly scales: Scales;
   readonly nowMs: number;
 }
 
-/** A pod whose eviction was allowed is expected to be deleted by then. */
-export const DELETION_MS = 2 * 60_000;
+/** The time within which a pod is expected to be deleted after its eviction was allowed. */
+export const DELETION_TIMEOUT_MS = 2 * 60_000;
 
 const CONDITION = 'DisruptionAllowed';
 
@@ -30,16 +30,16 @@ export function decideBudget(world: BudgetWorld): Plan {
   const { budget, pods, scales, nowMs } = world;
   const { metadata, status = {} } = budget;
   const events: EventNote[] = [];
-  if (pods.length === 0) events.push(note('Normal', 'NoPods', 'No matching pods found'));
-  const expected = expectedOf(budget, pods, scales);
+  if (pods.length === 0) events.push(eventNote('Normal', 'NoPods', 'No matching pods found'));
+  const expected = countExpectedPods(budget, pods, scales);
   if ('failed' in expected) {
     const message = `Failed to calculate the number of expected pods: ${expected.failed}`;
-    events.push(note('Warning', 'CalculateExpectedPodCountFailed', message));
-    return { status: failSafe(status, expected.failed, nowMs), changes: [], events };
+    events.push(eventNote('Warning', 'CalculateExpectedPodCountFailed', message));
+    return { status: buildFailedStatus(status, expected.failed, nowMs), changes: [], events };
   }
   const { expectedPods, desiredHealthy, unmanaged } = expected;
-  if (unmanaged.length > 0) events.push(unmanagedNote(budget));
-  const { disruptedPods, recheckMs } = stillDisrupted(world);
+  if (unmanaged.length > 0) events.push(unmanagedPodsEvent(budget));
+  const { disruptedPods, recheckMs } = remainingDisruptions(world);
   const currentHealthy = pods.filter((pod) => isHealthy(pod, disruptedPods)).length;
   const spare = currentHealthy - desiredHealthy;
   const disruptionsAllowed = expectedPods <= 0 || spare <= 0 ? 0 : spare;
@@ -64,8 +64,8 @@ export function decideBudget(world: BudgetWorld): Plan {
   return { status: { ...next }, changes: [], events, requeueAfterMs: recheckMs };
 }
 
-/** Whatever went wrong: nothing may be evicted until it is put right. */
-function failSafe(status: BudgetStatus, message: string, nowMs: number): Record<string, unknown> {
+/** Returns a status that allows no eviction until the failure is resolved. */
+function buildFailedStatus(status: BudgetStatus, message: string, nowMs: number): Record<string, unknown> {
   const condition = {
     type: CONDITION,
     status: 'False' as const,
@@ -74,20 +74,23 @@ function failSafe(status: BudgetStatus, message: string, nowMs: number): Record<
     observedGeneration: status.observedGeneration,
   };
   const conditions = [...setCondition(status.conditions, condition, timestamp(nowMs))];
-  // The kind's schema fills in the counts that nobody knows yet.
+  // The schema requires these counts.
   const counts = { currentHealthy: 0, desiredHealthy: 0, expectedPods: 0 };
   return { ...counts, ...status, disruptionsAllowed: 0, conditions };
 }
 
-/** Pods that are gone, or under deletion, need no note any more; those that were not deleted in time count again. */
-function stillDisrupted({ budget, pods, nowMs }: BudgetWorld) {
-  const noted = new Map(Object.entries(budget.status?.disruptedPods ?? {}));
+/**
+ * Returns the disrupted pods that still have to be recorded. Pods that are deleted or under deletion are removed; pods that
+ * were not deleted in time count as healthy again.
+ */
+function remainingDisruptions({ budget, pods, nowMs }: BudgetWorld) {
+  const recorded = new Map(Object.entries(budget.status?.disruptedPods ?? {}));
   const disruptedPods = new Map<string, string>();
   let recheckMs: number | undefined;
   for (const { metadata } of pods) {
-    const since = noted.get(metadata.name);
+    const since = recorded.get(metadata.name);
     if (since === undefined || metadata.deletionTimestamp !== undefined) continue;
-    const leftMs = Date.parse(since) + DELETION_MS - nowMs;
+    const leftMs = Date.parse(since) + DELETION_TIMEOUT_MS - nowMs;
     if (leftMs <= 0) continue;
     disruptedPods.set(metadata.name, since);
     recheckMs = Math.min(recheckMs ?? leftMs, leftMs);
@@ -95,20 +98,20 @@ function stillDisrupted({ budget, pods, nowMs }: BudgetWorld) {
   return { disruptedPods, recheckMs };
 }
 
-function isHealthy({ metadata, status }: Stored<Pod>, disruptedPods: ReadonlyMap<string, string>): boolean {
+function isHealthy({ metadata, status }: Stored<EnginePod>, disruptedPods: ReadonlyMap<string, string>): boolean {
   if (metadata.deletionTimestamp !== undefined || disruptedPods.has(metadata.name)) return false;
   return isTrue(status?.conditions, 'Ready');
 }
 
-function unmanagedNote({ spec }: Budget): EventNote {
+function unmanagedPodsEvent({ spec }: PodDisruptionBudget): EventNote {
   const selector = formatLabelSelector(labelRequirementsOf(spec?.selector ?? {}));
-  return note(
+  return eventNote(
     'Warning',
     'UnmanagedPods',
     `Pods selected by this PodDisruptionBudget (selector: ${selector}) were found to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please set ".spec.minAvailable" field of the PDB to an integer value.`,
   );
 }
 
-function note(type: EventNote['type'], reason: string, message: string): EventNote {
+function eventNote(type: EventNote['type'], reason: string, message: string): EventNote {
   return { type, reason, message };
 }

@@ -1,28 +1,32 @@
-/** How many pods a budget expects and how many of them must be healthy, as Kubernetes counts. Pure. */
-import type { Budget } from '#engine/controllers/disruption/kinds.ts';
-import type { Pod } from '#engine/controllers/kinds.ts';
-import type { Stored } from '#kube/meta.ts';
+/** Computes how many pods a budget expects and how many must be healthy, as Kubernetes does. Pure. */
+import type { PodDisruptionBudget } from '#engine/controllers/disruption/kinds.ts';
+import type { EnginePod } from '#engine/controllers/kinds.ts';
+import { controllerOf, type Stored } from '#kube/meta.ts';
 
-/** What the controller of a pod wants: `missing` where it is gone, `none` where its kind has no scale. */
+/** The scale of a pod's owner. `missing`: the owner does not exist. `none`: its kind has no scale subresource. */
 export type OwnerScale =
   | { readonly replicas: number }
   | { readonly is: 'missing' }
-  /** `resource` is how errors name its kind. */
+  /** `resource` names the kind in messages. */
   | { readonly is: 'none'; readonly resource: string };
 
-/** By uid of the owner; asked only for budgets that need it. */
+/** Scales by the uid of the owner. Empty for budgets that do not need them. */
 export type Scales = ReadonlyMap<string, OwnerScale>;
 
-export type Expected =
+export type ExpectedPods =
   | { readonly expectedPods: number; readonly desiredHealthy: number; readonly unmanaged: readonly string[] }
   | { readonly failed: string };
 
-/** Integers of minAvailable say it all themselves. */
-export function needsScale({ spec = {} }: Budget): boolean {
+/** Reports whether a budget depends on the scale of owners. An integer minAvailable does not. */
+export function needsScale({ spec = {} }: PodDisruptionBudget): boolean {
   return spec.maxUnavailable !== undefined || typeof spec.minAvailable === 'string';
 }
 
-export function expectedOf(budget: Budget, pods: readonly Stored<Pod>[], scales: Scales): Expected {
+export function countExpectedPods(
+  budget: PodDisruptionBudget,
+  pods: readonly Stored<EnginePod>[],
+  scales: Scales,
+): ExpectedPods {
   const { minAvailable, maxUnavailable } = budget.spec ?? {};
   if (maxUnavailable === undefined && typeof minAvailable !== 'string') {
     const expectedPods = minAvailable === undefined ? 0 : pods.length;
@@ -37,22 +41,18 @@ export function expectedOf(budget: Budget, pods: readonly Stored<Pod>[], scales:
   return { expectedPods, desiredHealthy, unmanaged };
 }
 
-/** Rounded up, for both fields. */
+/** Rounds up, for both fields. */
 function percentOf(text: string, total: number): number {
   return Math.ceil((Number.parseInt(text, 10) * total) / 100);
 }
 
-export function controllerOf({ metadata }: Pod) {
-  return metadata.ownerReferences?.find(({ controller }) => controller);
-}
-
-type Summed = { readonly expectedPods: number; readonly unmanaged: readonly string[] } | { readonly failed: string };
+type ScaleSum = { readonly expectedPods: number; readonly unmanaged: readonly string[] } | { readonly failed: string };
 
 /**
- * Owners without scale (Jobs, a virtual machine) count with the pods that they have: enough for whole numbers. A share
- * needs to know of how many, and fails as in Kubernetes.
+ * Sums the scales of all owners. An owner without a scale, such as a Job, counts with its existing pods if the budget is
+ * an integer. For a percentage the total is needed, and the sum fails as in Kubernetes.
  */
-function sumScales(pods: readonly Stored<Pod>[], scales: Scales, share: boolean): Summed {
+function sumScales(pods: readonly Stored<EnginePod>[], scales: Scales, isPercentage: boolean): ScaleSum {
   const counted = new Set<string>();
   const unmanaged: string[] = [];
   let expectedPods = 0;
@@ -67,7 +67,7 @@ function sumScales(pods: readonly Stored<Pod>[], scales: Scales, share: boolean)
       if (!counted.has(owner.uid)) expectedPods += scale.replicas;
     } else if (scale.is === 'missing') {
       return { failed: `found no controllers for pod ${JSON.stringify(pod.metadata.name)}` };
-    } else if (share) {
+    } else if (isPercentage) {
       return { failed: `${scale.resource} does not implement the scale subresource` };
     } else {
       expectedPods++;

@@ -1,4 +1,4 @@
-/** PodDisruptionBudgets, as far as their controller looks at them. */
+/** PodDisruptionBudgets with the fields that their controller uses. */
 import type { Condition } from '#kube/conditions.ts';
 import type { LabelSelector } from '#kube/label-selector.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
@@ -9,17 +9,17 @@ export interface BudgetStatus {
   currentHealthy?: number;
   desiredHealthy?: number;
   expectedPods?: number;
-  /** Pods that an eviction was allowed for and that are still there, since when. */
+  /** Pods whose eviction was allowed and that still exist, with the time of the eviction. */
   disruptedPods?: Record<string, string>;
   conditions?: Condition[];
 }
 
-export interface Budget extends KubeObject {
+export interface PodDisruptionBudget extends KubeObject {
   spec?: { selector?: LabelSelector; minAvailable?: number | string; maxUnavailable?: number | string };
   status?: BudgetStatus;
 }
 
-export const BUDGETS: ResourceType<Budget> = {
+export const POD_DISRUPTION_BUDGETS: ResourceType<PodDisruptionBudget> = {
   group: 'policy',
   version: 'v1',
   kind: 'PodDisruptionBudget',

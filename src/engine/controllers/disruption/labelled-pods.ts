@@ -1,24 +1,27 @@
-/** Pods by namespace and label, so that a budget need not walk over all of them. */
-import type { Pod } from '#engine/controllers/kinds.ts';
+/** Indexes pods by namespace and label, so that a budget need not iterate over all pods. */
+import type { EnginePod } from '#engine/controllers/kinds.ts';
 import { type LabelRequirement, matchesLabels } from '#kube/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';
 
 export class LabelledPods {
   readonly #byNamespace = new Map<string, Set<string>>();
   readonly #byLabel = new Map<string, Set<string>>();
-  readonly #get: (key: string) => Stored<Pod> | undefined;
+  readonly #get: (key: string) => Stored<EnginePod> | undefined;
 
-  constructor(get: (key: string) => Stored<Pod> | undefined) {
+  constructor(get: (key: string) => Stored<EnginePod> | undefined) {
     this.#get = get;
   }
 
-  change(key: string, { old, new: next }: { old: Stored<Pod> | undefined; new: Stored<Pod> | undefined }): void {
-    if (old !== undefined) this.#each(old, (held, at) => drop(held, at, key));
-    if (next !== undefined) this.#each(next, (held, at) => keep(held, at, key));
+  update(
+    key: string,
+    { old, new: next }: { old: Stored<EnginePod> | undefined; new: Stored<EnginePod> | undefined },
+  ): void {
+    if (old !== undefined) this.#forEachEntry(old, (index, entry) => removeKey(index, entry, key));
+    if (next !== undefined) this.#forEachEntry(next, (index, entry) => addKey(index, entry, key));
   }
 
-  /** In the order of their names. */
-  select(namespace: string, requirements: readonly LabelRequirement[]): Stored<Pod>[] {
+  /** Returns the matching pods in the order of their names. */
+  select(namespace: string, requirements: readonly LabelRequirement[]): Stored<EnginePod>[] {
     let smallest = this.#byNamespace.get(namespace);
     for (const { key, operator, values } of requirements) {
       if ((operator !== '=' && operator !== 'in') || values.length !== 1) continue;
@@ -32,23 +35,26 @@ export class LabelledPods {
       .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
   }
 
-  #each({ metadata }: Stored<Pod>, act: (held: Map<string, Set<string>>, at: string) => void): void {
+  #forEachEntry(
+    { metadata }: Stored<EnginePod>,
+    visit: (index: Map<string, Set<string>>, entry: string) => void,
+  ): void {
     const { namespace = '', labels = {} } = metadata;
-    act(this.#byNamespace, namespace);
-    for (const [key, value] of Object.entries(labels)) act(this.#byLabel, labelKey(namespace, key, value));
+    visit(this.#byNamespace, namespace);
+    for (const [key, value] of Object.entries(labels)) visit(this.#byLabel, labelKey(namespace, key, value));
   }
 }
 
-function keep(held: Map<string, Set<string>>, at: string, key: string): void {
-  held.set(at, (held.get(at) ?? new Set()).add(key));
+function addKey(index: Map<string, Set<string>>, entry: string, key: string): void {
+  index.set(entry, (index.get(entry) ?? new Set()).add(key));
 }
 
-function drop(held: Map<string, Set<string>>, at: string, key: string): void {
-  const keys = held.get(at);
-  if (keys?.delete(key) && keys.size === 0) held.delete(at);
+function removeKey(index: Map<string, Set<string>>, entry: string, key: string): void {
+  const keys = index.get(entry);
+  if (keys?.delete(key) && keys.size === 0) index.delete(entry);
 }
 
-/** None of the three holds a space. */
+/** Unambiguous, because none of the three contains a space. */
 function labelKey(namespace: string, key: string, value: string): string {
   return `${namespace} ${key} ${value}`;
 }

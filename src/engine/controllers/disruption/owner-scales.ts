@@ -1,19 +1,26 @@
-/** Asks the controllers of pods how many they want: kinds with a scale subresource are read through the API. */
+/** Reads the scale of the controllers of pods through the API. */
 import type { Reader } from '#client/client.ts';
-import { controllerOf, type OwnerScale, type Scales } from '#engine/controllers/disruption/expected-pods.ts';
-import type { Pod } from '#engine/controllers/kinds.ts';
+import { type OwnerScale, type Scales } from '#engine/controllers/disruption/expected-pods.ts';
+import type { EnginePod } from '#engine/controllers/kinds.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { isApiError } from '#kube/api-error.ts';
-import { groupResource, type KubeObject, type OwnerReference, parseApiVersion, type Stored } from '#kube/meta.ts';
+import {
+  controllerOf,
+  groupResource,
+  type KubeObject,
+  type OwnerReference,
+  parseApiVersion,
+  type Stored,
+} from '#kube/meta.ts';
 
 export interface ScaleReader {
   readonly reader: Pick<Reader, 'get'>;
   readonly registry: Pick<Registry, 'resources'>;
 }
 
-export async function ownerScales(
-  pods: readonly Stored<Pod>[],
+export async function readOwnerScales(
+  pods: readonly Stored<EnginePod>[],
   parts: ScaleReader,
   { signal }: { signal: AbortSignal },
 ): Promise<Scales> {
@@ -21,12 +28,12 @@ export async function ownerScales(
   for (const pod of pods) {
     const owner = controllerOf(pod);
     if (owner === undefined || scales.has(owner.uid)) continue;
-    scales.set(owner.uid, await scaleOf(owner, pod.metadata.namespace ?? '', parts, signal));
+    scales.set(owner.uid, await readOwnerScale(owner, pod.metadata.namespace ?? '', parts, signal));
   }
   return scales;
 }
 
-async function scaleOf(
+async function readOwnerScale(
   owner: OwnerReference,
   namespace: string,
   { reader, registry }: ScaleReader,
@@ -41,7 +48,7 @@ async function scaleOf(
   return readScale(owner, namespace, resource, reader, signal);
 }
 
-/** Through the subresource, because our account may read nothing else of kinds that we do not know. */
+/** Reads the scale subresource, because the controller's account may not read objects of custom kinds. */
 async function readScale(
   { name, uid }: OwnerReference,
   namespace: string,

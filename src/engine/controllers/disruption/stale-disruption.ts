@@ -1,6 +1,6 @@
-/** A pod that was marked for an eviction that never came is no target any more, after two minutes. Pure decision. */
+/** Resets condition DisruptionTarget of pods that were not evicted within two minutes. The decision is pure. */
 import type { Informer } from '#client/informer.ts';
-import { type Pod, PODS } from '#engine/controllers/kinds.ts';
+import { type EnginePod, ENGINE_PODS } from '#engine/controllers/kinds.ts';
 import { findCondition } from '#kube/conditions.ts';
 import type { Stored } from '#kube/meta.ts';
 import { type Clock, timestamp } from '#lib/clock.ts';
@@ -8,13 +8,13 @@ import { type ControllerDefinition, source } from '#runtime/controller.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
 
 export interface MarkedPodWorld {
-  readonly pod: Stored<Pod>;
+  readonly pod: Stored<EnginePod>;
   readonly nowMs: number;
 }
 
 const STALE_MS = 2 * 60_000;
 const TARGET = 'DisruptionTarget';
-/** Nodes mark pods long before they end them. */
+/** The reason that nodes set. It is not reset, because nodes set it long before they end the pod. */
 const BY_NODE = 'TerminationByKubelet';
 
 export function decideMarkedPod({ pod, nowMs }: MarkedPodWorld): Plan {
@@ -31,13 +31,13 @@ export function decideMarkedPod({ pod, nowMs }: MarkedPodWorld): Plan {
     lastTransitionTime: timestamp(nowMs),
   };
   const patch = { type: 'strategic' as const, body: { status: { conditions: [condition] } } };
-  const why = 'the eviction that it was marked for did not happen';
+  const why = 'the pod was marked for eviction, but was not evicted';
   return {
-    changes: [{ do: 'patch', type: PODS, name: { namespace, name }, uid, subresource: 'status', patch, why }],
+    changes: [{ do: 'patch', type: ENGINE_PODS, name: { namespace, name }, uid, subresource: 'status', patch, why }],
   };
 }
 
-function markedSince({ metadata, status }: Stored<Pod>): string | undefined {
+function markedSince({ metadata, status }: Stored<EnginePod>): string | undefined {
   const condition = findCondition(status?.conditions, TARGET);
   const ended = status?.phase === 'Succeeded' || status?.phase === 'Failed';
   if (metadata.deletionTimestamp !== undefined || ended) return undefined;
@@ -45,10 +45,13 @@ function markedSince({ metadata, status }: Stored<Pod>): string | undefined {
   return condition.lastTransitionTime;
 }
 
-export function staleDisruption(pods: Informer<Pod>, clock: Clock): ControllerDefinition<MarkedPodWorld> {
+export function staleDisruptionController(
+  pods: Informer<EnginePod>,
+  clock: Clock,
+): ControllerDefinition<MarkedPodWorld> {
   return {
     name: 'stale-disruption',
-    type: PODS,
+    type: ENGINE_PODS,
     sources: [
       source(pods, (pod) => (markedSince(pod) === undefined ? [] : [`${pod.metadata.namespace}/${pod.metadata.name}`])),
     ],

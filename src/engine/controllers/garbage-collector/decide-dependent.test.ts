@@ -3,152 +3,160 @@ import { test } from 'node:test';
 import {
   decideDependent,
   type DependentWorld,
-  type OwnerLook,
+  type OwnerObservation,
   type OwnerState,
 } from '#engine/controllers/garbage-collector/decide-dependent.ts';
 import { aThing, blocking, DELETED, uidOf } from '#engine/controllers/garbage-collector/object.fixture.ts';
 import type { ObjectMeta } from '#kube/meta.ts';
-import { described } from '#engine/controllers/garbage-collector/plan.fixture.ts';
+import { describePlan } from '#engine/controllers/garbage-collector/plan.fixture.ts';
 
 interface Case {
-  /** Names of owners and what was found of them; all references block. */
+  /** Names of owners with their state. All references block. */
   readonly owners: Readonly<Record<string, OwnerState>>;
   readonly metadata?: ObjectMeta;
   readonly dependents?: DependentWorld['dependents'];
-  /** Owners that no watch has shown. */
+  /** Owners that no watch has delivered. */
   readonly unwatched?: readonly string[];
-  readonly elsewhere?: readonly string[];
+  readonly inOtherNamespace?: readonly string[];
   readonly want: readonly string[];
-  readonly unsettled?: boolean;
-  readonly misplaced?: readonly string[];
+  readonly retryLater?: boolean;
+  readonly invalidOwners?: readonly string[];
 }
 
 const cases: Record<string, Case> = {
-  'what has no owner is not ours': { owners: {}, want: [] },
-  'an owner that is there keeps it': { owners: { a: 'solid' }, want: [] },
-  'an owner that is gone takes it along': { owners: { a: 'absent' }, want: ['delete thing Background'] },
-  'the last of several owners takes it along': {
+  'ignores an object without owners': { owners: {}, want: [] },
+  'keeps an object with an existing owner': { owners: { a: 'solid' }, want: [] },
+  'deletes an object whose owner does not exist': { owners: { a: 'absent' }, want: ['delete thing Background'] },
+  'deletes an object if none of its owners exists': {
     owners: { a: 'absent', b: 'absent' },
     want: ['delete thing Background'],
   },
-  'what is under deletion already goes by itself': { owners: { a: 'absent' }, metadata: DELETED, want: [] },
-  'one owner is there, one is gone: only the reference goes': {
+  'ignores an object under deletion': { owners: { a: 'absent' }, metadata: DELETED, want: [] },
+  'removes the reference to an absent owner if another one exists': {
     owners: { a: 'solid', b: 'absent' },
     want: ['patch thing owners=[a!]'],
   },
-  'one owner is there, one waits for it: it leaves that one': {
+  'removes the reference to a waiting owner if another one exists': {
     owners: { a: 'waiting', b: 'solid' },
     want: ['patch thing owners=[b!]'],
   },
-  'only what is solid stays of three': {
+  'keeps only the references to solid owners': {
     owners: { a: 'waiting', b: 'solid', c: 'absent' },
     want: ['patch thing owners=[b!]'],
   },
-  'its own finalizer asks for foreground': {
+  'deletes in the foreground if its own finalizer requests it': {
     owners: { a: 'absent' },
     metadata: { finalizers: ['foregroundDeletion'] },
     want: ['delete thing Foreground'],
   },
-  'its own finalizer asks for orphaning': {
+  'orphans its dependents if its own finalizer requests it': {
     owners: { a: 'absent' },
     metadata: { finalizers: ['orphan'] },
     want: ['delete thing Orphan'],
   },
-  'other finalizers ask for nothing': {
+  'ignores other finalizers': {
     owners: { a: 'absent' },
     metadata: { finalizers: ['example.org/hold'] },
     want: ['delete thing Background'],
   },
-  'an owner waits, and nothing depends on it': { owners: { a: 'waiting' }, want: ['delete thing Background'] },
-  'an owner waits: what depends on it goes first': {
+  'deletes an object without dependents whose owner waits': {
+    owners: { a: 'waiting' },
+    want: ['delete thing Background'],
+  },
+  'deletes in the foreground if its owner waits and it has dependents': {
     owners: { a: 'waiting' },
     dependents: 'some',
     want: ['delete thing Foreground'],
   },
-  'one waits and one is gone: also in the foreground': {
+  'deletes in the foreground if one owner waits and one is absent': {
     owners: { a: 'absent', b: 'waiting' },
     dependents: 'some',
     want: ['delete thing Foreground'],
   },
-  'its owner and its dependent wait: it stops to block before it goes': {
+  'stops blocking its owner first if its dependents wait as well': {
     owners: { a: 'waiting' },
     dependents: 'waiting',
     want: ['patch thing owners=[a]', 'again'],
   },
-  'when it has stopped to block, it goes': {
+  'deletes an object that no longer blocks its owner': {
     owners: { a: 'waiting' },
     metadata: { ownerReferences: [{ ...blocking('a'), blockOwnerDeletion: false }] },
     dependents: 'waiting',
     want: ['delete thing Foreground'],
   },
-  'a dependent that waits is no circle where all owners are gone': {
+  'deletes directly if all owners are absent, even if a dependent waits': {
     owners: { a: 'absent' },
     dependents: 'waiting',
     want: ['delete thing Background'],
   },
-  'a kind that is not served says nothing': { owners: { a: 'unserved' }, want: [], unsettled: true },
-  'a kind that is not served keeps it, whatever the others are': {
+  "keeps an object whose owner's kind is not served": { owners: { a: 'unserved' }, want: [], retryLater: true },
+  "keeps an object if one owner's kind is not served, regardless of the others": {
     owners: { a: 'absent', b: 'unserved' },
     want: [],
-    unsettled: true,
+    retryLater: true,
   },
-  'with an unserved owner not even a reference is removed': {
+  "removes no reference if one owner's kind is not served": {
     owners: { a: 'solid', b: 'absent', c: 'unserved' },
     want: [],
-    unsettled: true,
+    retryLater: true,
   },
-  'an owner that cannot be one never leads to a delete': { owners: { a: 'invalid' }, want: [], misplaced: ['a'] },
-  'nor together with one that is gone': { owners: { a: 'invalid', b: 'absent' }, want: [], misplaced: ['a'] },
-  'an owner in another namespace is absent, and somebody is told': {
+  'keeps an object with an invalid owner': { owners: { a: 'invalid' }, want: [], invalidOwners: ['a'] },
+  'keeps an object with an invalid and an absent owner': {
+    owners: { a: 'invalid', b: 'absent' },
+    want: [],
+    invalidOwners: ['a'],
+  },
+  'treats an owner in another namespace as absent and reports it': {
     owners: { a: 'absent' },
-    elsewhere: ['a'],
+    inOtherNamespace: ['a'],
     want: ['delete thing Background'],
-    misplaced: ['a'],
+    invalidOwners: ['a'],
   },
-  'an owner that no watch has shown is looked at again': {
+  'checks an owner again that no watch has delivered': {
     owners: { a: 'solid' },
     unwatched: ['a'],
     want: [],
-    unsettled: true,
+    retryLater: true,
   },
-  'an absent owner need not be watched': {
+  'does not require that an absent owner is watched': {
     owners: { a: 'solid', b: 'absent' },
     unwatched: ['b'],
     want: ['patch thing owners=[a!]'],
   },
 };
 
-for (const [name, { owners, metadata, unwatched = [], elsewhere = [], dependents = 'none', ...want }] of Object.entries(
-  cases,
-)) {
+for (const [
+  name,
+  { owners, metadata, unwatched = [], inOtherNamespace = [], dependents = 'none', ...want },
+] of Object.entries(cases)) {
   test(name, () => {
     const ownerReferences = metadata?.ownerReferences ?? Object.keys(owners).map(blocking);
-    const looks = ownerReferences.map<OwnerLook>((reference) => ({
+    const observations = ownerReferences.map<OwnerObservation>((reference) => ({
       reference,
       state: owners[reference.name]!,
-      watched: !unwatched.includes(reference.name),
-      elsewhere: elsewhere.includes(reference.name),
+      isWatched: !unwatched.includes(reference.name),
+      isInOtherNamespace: inOtherNamespace.includes(reference.name),
     }));
     const thing = aThing('thing', { ...metadata, ownerReferences });
-    const { plan, unsettled = false, misplaced } = decideDependent({ ...thing, owners: looks, dependents });
-    assert.deepEqual(described(plan), want.want);
-    assert.equal(unsettled, want.unsettled ?? false);
+    const { plan, retryLater = false, invalidOwners } = decideDependent({ ...thing, owners: observations, dependents });
+    assert.deepEqual(describePlan(plan), want.want);
+    assert.equal(retryLater, want.retryLater ?? false);
     assert.deepEqual(
-      misplaced.map(({ name: owner }) => owner),
-      want.misplaced ?? [],
+      invalidOwners.map(({ name: owner }) => owner),
+      want.invalidOwners ?? [],
     );
   });
 }
 
-test('what is deleted or changed must be the very object in the very state that was looked at', () => {
-  const look = (name: string, state: OwnerState): OwnerLook => {
-    return { reference: blocking(name), state, watched: true, elsewhere: false };
+test('deletes and patches only the observed version of an object', () => {
+  const observed = (name: string, state: OwnerState): OwnerObservation => {
+    return { reference: blocking(name), state, isWatched: true, isInOtherNamespace: false };
   };
   const thing = aThing('thing', { ownerReferences: [blocking('a'), blocking('b')] });
-  const [deletion] = decideDependent({ ...thing, owners: [look('a', 'absent')], dependents: 'none' }).plan.changes;
+  const [deletion] = decideDependent({ ...thing, owners: [observed('a', 'absent')], dependents: 'none' }).plan.changes;
   assert.ok(deletion?.do === 'delete');
   assert.deepEqual([deletion.uid, deletion.resourceVersion], [uidOf('thing'), '7']);
-  const owners = [look('a', 'absent'), look('b', 'solid')];
+  const owners = [observed('a', 'absent'), observed('b', 'solid')];
   const [patch] = decideDependent({ ...thing, owners, dependents: 'none' }).plan.changes;
   assert.ok(patch?.do === 'patch');
   assert.equal(patch.uid, uidOf('thing'));

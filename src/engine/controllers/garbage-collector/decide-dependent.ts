@@ -1,92 +1,96 @@
 /**
- * What becomes of an object that has owners. Pure.
+ * Decides what happens to an object that has owners. Pure.
  *
- *   an owner whose kind is not served          nobody knows: left alone, looked at again later
- *   a namespaced owner of a cluster-wide one   can never be right: left alone, an Event says so
- *   a solid owner                              stays; references to absent and waiting owners go
- *   none solid, one waits, has dependents      deleted in the foreground; a circle is broken first
- *   otherwise                                  deleted as its own finalizers ask for
+ *   the kind of an owner is not served            unknown: kept, and checked again later
+ *   namespaced owner of a cluster-scoped object   invalid: kept, and reported in an Event
+ *   a solid owner                                 kept; references to absent and waiting owners are removed
+ *   none solid, one waits, object has dependents  deleted in the foreground; a cycle is broken first
+ *   otherwise                                     deleted with the policy that its own finalizers request
  */
-import type { Found } from '#engine/controllers/garbage-collector/owner-patches.ts';
+import type { CollectedObject } from '#engine/controllers/garbage-collector/owner-patches.ts';
 import { keepOwners, unblockOwners } from '#engine/controllers/garbage-collector/owner-patches.ts';
 import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from '#engine/registry/metadata.ts';
 import type { OwnerReference, Stored } from '#kube/meta.ts';
 import { NOTHING, type DeleteChange, type Plan } from '#runtime/plan.ts';
 
 export type OwnerState =
-  /** It is there and does not wait for this object to go. */
+  /** It exists and does not wait for this object to be deleted. */
   | 'solid'
-  /** It is in foreground deletion. */
+  /** It is in foreground deletion and waits for its dependents. */
   | 'waiting'
-  /** The API has no object of that name, or one with another uid. */
+  /** The API has no object with this name, or one with another uid. */
   | 'absent'
-  /** The kind is not served: there is no way to know. */
+  /** The kind is not served, so its state is unknown. */
   | 'unserved'
-  /** It would be in a namespace, and the dependent is in none. */
+  /** Its kind is namespaced, but the dependent is cluster-scoped. */
   | 'invalid';
 
-export interface OwnerLook {
+export interface OwnerObservation {
   readonly reference: OwnerReference;
   readonly state: OwnerState;
-  /** Whether a watch shows it, so that its end will be noticed. */
-  readonly watched: boolean;
-  /** An object of that uid is there, but in another namespace. */
-  readonly elsewhere: boolean;
+  /** True if a watch has delivered the owner, so that its deletion will be noticed. */
+  readonly isWatched: boolean;
+  /** True if an object with this uid exists in another namespace. */
+  readonly isInOtherNamespace: boolean;
 }
 
-export interface DependentWorld extends Found {
-  /** One for each reference of the object, in order. */
-  readonly owners: readonly OwnerLook[];
-  /** Whether it has dependents itself, and whether one of them is in foreground deletion. */
+export interface DependentWorld extends CollectedObject {
+  /** One observation for each owner reference of the object, in order. */
+  readonly owners: readonly OwnerObservation[];
+  /** `waiting`: at least one dependent is in foreground deletion. */
   readonly dependents: 'none' | 'some' | 'waiting';
 }
 
-export interface Judgement {
+export interface DependentDecision {
   readonly plan: Plan;
-  /** Look again after some time, longer each time. */
-  readonly unsettled?: boolean;
-  /** References that cannot be right; people are told. */
-  readonly misplaced: readonly OwnerReference[];
+  /** True if the object is to be checked again with increasing delay. */
+  readonly retryLater?: boolean;
+  /** Invalid references, which are reported in Events. */
+  readonly invalidOwners: readonly OwnerReference[];
 }
 
-export function decideDependent(world: DependentWorld): Judgement {
+export function decideDependent(world: DependentWorld): DependentDecision {
   const { object, owners } = world;
-  const misplaced = owners
-    .filter(({ state, elsewhere }) => state === 'invalid' || (state === 'absent' && elsewhere))
+  const invalidOwners = owners
+    .filter(({ state, isInOtherNamespace }) => state === 'invalid' || (state === 'absent' && isInOtherNamespace))
     .map(({ reference }) => reference);
-  const isSome = (wanted: OwnerState) => owners.some(({ state }) => state === wanted);
+  const hasOwnerIn = (wanted: OwnerState) => owners.some(({ state }) => state === wanted);
 
-  if (owners.length === 0 || object.metadata.deletionTimestamp !== undefined) return { plan: NOTHING, misplaced: [] };
-  if (isSome('invalid')) return { plan: NOTHING, misplaced };
-  if (isSome('unserved')) return { plan: NOTHING, unsettled: true, misplaced };
-  if (isSome('solid')) {
-    // An owner that no watch has shown yet could go without anybody noticing.
-    const unsettled = owners.some(({ state, watched }) => state === 'solid' && !watched);
-    return { plan: keepSolid(world), unsettled, misplaced };
+  if (owners.length === 0 || object.metadata.deletionTimestamp !== undefined)
+    return { plan: NOTHING, invalidOwners: [] };
+  if (hasOwnerIn('invalid')) return { plan: NOTHING, invalidOwners };
+  if (hasOwnerIn('unserved')) return { plan: NOTHING, retryLater: true, invalidOwners };
+  if (hasOwnerIn('solid')) {
+    // The deletion of an owner that no watch has delivered yet would go unnoticed.
+    const retryLater = owners.some(({ state, isWatched }) => state === 'solid' && !isWatched);
+    return { plan: removeStaleReferences(world), retryLater, invalidOwners };
   }
-  if (isSome('waiting') && world.dependents !== 'none') return { plan: deleteBranch(world), misplaced };
-  return { plan: { changes: [deletion(world, policyOf(object), 'all of its owners are gone')] }, misplaced };
+  if (hasOwnerIn('waiting') && world.dependents !== 'none') return { plan: deleteInForeground(world), invalidOwners };
+  return {
+    plan: { changes: [deleteDependent(world, policyOf(object), 'none of its owners exists')] },
+    invalidOwners,
+  };
 }
 
-function keepSolid(world: DependentWorld): Plan {
+function removeStaleReferences(world: DependentWorld): Plan {
   const solid = new Set(world.owners.filter(({ state }) => state === 'solid').map(({ reference }) => reference));
   if (solid.size === world.owners.length) return NOTHING;
   const keep = (reference: OwnerReference) => solid.has(reference);
-  return { changes: [keepOwners(world, keep, 'some of its owners are gone or wait for it to go')] };
+  return { changes: [keepOwners(world, keep, 'some of its owners do not exist or wait for its deletion')] };
 }
 
-/** What depends on it goes first. */
-function deleteBranch(world: DependentWorld): Plan {
+/** Deletes the object after its dependents. */
+function deleteInForeground(world: DependentWorld): Plan {
   const waiting = world.owners.filter(({ state }) => state === 'waiting').map(({ reference }) => reference);
   const blocked = new Set(waiting.filter(({ blockOwnerDeletion }) => blockOwnerDeletion).map(({ uid }) => uid));
   if (world.dependents === 'waiting' && blocked.size > 0) {
-    // Perhaps a circle: its owners must not wait for it while it waits for them. The delete follows at the next look.
+    // This may be a cycle: its owners must not wait for the object while it waits for them. The next reconcile deletes it.
     return {
-      changes: [unblockOwners(world, (uid) => blocked.has(uid), 'its owners and its dependents wait to go')],
+      changes: [unblockOwners(world, (uid) => blocked.has(uid), 'its owners and its dependents wait for each other')],
       requeueAfterMs: 0,
     };
   }
-  return { changes: [deletion(world, 'Foreground', 'its owner waits for it to go')] };
+  return { changes: [deleteDependent(world, 'Foreground', 'its owner waits for its deletion')] };
 }
 
 type Policy = DeleteChange['propagationPolicy'];
@@ -97,8 +101,8 @@ function policyOf({ metadata }: Stored): Policy {
   return 'Background';
 }
 
-/** Only this very object in this very state: it may have found another owner meanwhile. */
-function deletion({ type, object }: Found, propagationPolicy: Policy, why: string): DeleteChange {
+/** Deletes the object only in the observed version, because it may have got another owner since. */
+function deleteDependent({ type, object }: CollectedObject, propagationPolicy: Policy, why: string): DeleteChange {
   const { name, namespace, uid, resourceVersion } = object.metadata;
   return { do: 'delete', type, name: { name, namespace }, uid, resourceVersion, propagationPolicy, why };
 }

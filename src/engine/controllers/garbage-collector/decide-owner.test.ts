@@ -10,36 +10,39 @@ import {
   ORPHAN,
   uidOf,
 } from '#engine/controllers/garbage-collector/object.fixture.ts';
-import { described } from '#engine/controllers/garbage-collector/plan.fixture.ts';
+import { describePlan } from '#engine/controllers/garbage-collector/plan.fixture.ts';
 import { MAX_CHANGES, type Plan } from '#runtime/plan.ts';
 
-const foreground = (metadata: object, blocked: boolean, ...cyclicOwners: string[]) =>
-  decideForeground({ ...aThing('o', metadata), blocked, cyclicOwners: cyclicOwners.map(uidOf) });
+const foreground = (metadata: object, isBlocked: boolean, ...cyclicOwners: string[]) =>
+  decideForeground({ ...aThing('o', metadata), isBlocked, cyclicOwners: cyclicOwners.map(uidOf) });
 
 const cases: Record<string, { plan: Plan; want: readonly string[] }> = {
-  'nothing blocks it: the finalizer goes': { plan: foreground(FOREGROUND, false), want: ['patch o finalizers=[]'] },
-  'other finalizers stay': {
+  'removes the finalizer if nothing blocks the owner': {
+    plan: foreground(FOREGROUND, false),
+    want: ['patch o finalizers=[]'],
+  },
+  'keeps other finalizers': {
     plan: foreground({ ...DELETED, finalizers: ['a.b/c', 'foregroundDeletion'] }, false),
     want: ['patch o finalizers=[a.b/c]'],
   },
-  'it waits while something blocks it': { plan: foreground(FOREGROUND, true), want: [] },
-  'one that is not under deletion after all is left alone': {
+  'waits while a dependent blocks the owner': { plan: foreground(FOREGROUND, true), want: [] },
+  'ignores an object that is not under deletion': {
     plan: foreground({ finalizers: ['foregroundDeletion'] }, false),
     want: [],
   },
-  'in a circle it stops to block those above it': {
+  'stops blocking its owners in a cycle': {
     plan: foreground({ ...FOREGROUND, ownerReferences: [blocking('a'), blocking('b')] }, true, 'a'),
     want: ['patch o owners=[a b!]'],
   },
-  'what was unblocked meanwhile is not written again': {
+  'does not unblock an owner twice': {
     plan: foreground({ ...FOREGROUND, ownerReferences: [aReference('a')] }, true, 'a'),
     want: [],
   },
-  'no dependents: the finalizer orphan goes': {
+  'removes the orphan finalizer if there are no dependents': {
     plan: decideOrphan({ ...aThing('o', ORPHAN), dependents: [] }),
     want: ['patch o finalizers=[]'],
   },
-  'dependents lose their reference first, and keep others': {
+  'removes the reference from dependents first and keeps other references': {
     plan: decideOrphan({
       ...aThing('o', ORPHAN),
       dependents: [
@@ -49,7 +52,7 @@ const cases: Record<string, { plan: Plan; want: readonly string[] }> = {
     }),
     want: ['patch a owners=[]', 'patch b owners=[x!]', 'again'],
   },
-  'an owner whose deletion was changed to another policy is left alone': {
+  'ignores an owner without the orphan finalizer': {
     plan: decideOrphan({
       ...aThing('o', FOREGROUND),
       dependents: [aThing('a', { ownerReferences: [aReference('o')] })],
@@ -59,10 +62,10 @@ const cases: Record<string, { plan: Plan; want: readonly string[] }> = {
 };
 
 for (const [name, { plan, want }] of Object.entries(cases)) {
-  test(name, () => assert.deepEqual(described(plan), want));
+  test(name, () => assert.deepEqual(describePlan(plan), want));
 }
 
-test('a plan lets go of as many as a plan may change, and asks for another look', () => {
+test('orphans at most as many dependents as a plan may change, and requeues', () => {
   const dependents = Array.from({ length: MAX_CHANGES + 1 }, (_, i) =>
     aThing(`d${i}`, { ownerReferences: [blocking('o')] }),
   );

@@ -1,51 +1,55 @@
 /**
- * How an owner under deletion goes: after its dependents (foreground), or after they were let go (orphan). Pure. Both
- * end with the finalizer that the delete left; state is nowhere but in the objects.
+ * Decides the next step for an owner under deletion: it is removed after its dependents (foreground), or after they are
+ * orphaned (orphan). Pure. Both end by removing the finalizer that the delete request added. The only state is in the
+ * objects.
  */
 import {
   keepOwners,
   removeFinalizer,
   unblockOwners,
-  type Found,
+  type CollectedObject,
 } from '#engine/controllers/garbage-collector/owner-patches.ts';
-import { isOrphaning, isWaiting } from '#engine/controllers/garbage-collector/metadata-only.ts';
+import { isOrphaning, isInForegroundDeletion } from '#engine/controllers/garbage-collector/metadata-only.ts';
 import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from '#engine/registry/metadata.ts';
 import { MAX_CHANGES, NOTHING, type Plan } from '#runtime/plan.ts';
 
-export interface OrphanWorld extends Found {
-  /** Objects that refer to it, as many as were found; none only if there are none. */
-  readonly dependents: readonly Found[];
+export interface OrphanWorld extends CollectedObject {
+  /** Objects that refer to the owner. May be incomplete, but is empty only if there are none. */
+  readonly dependents: readonly CollectedObject[];
 }
 
 export function decideOrphan(world: OrphanWorld): Plan {
   const { object, dependents } = world;
   if (!isOrphaning(object)) return NOTHING;
   if (dependents.length === 0) {
-    return { changes: [removeFinalizer(world, ORPHAN_FINALIZER, 'no object refers to it any more')] };
+    return { changes: [removeFinalizer(world, ORPHAN_FINALIZER, 'no object refers to it')] };
   }
   const { uid } = object.metadata;
   const changes = dependents
     .slice(0, MAX_CHANGES)
-    .map((dependent) => keepOwners(dependent, (reference) => reference.uid !== uid, 'its owner leaves it behind'));
+    .map((dependent) =>
+      keepOwners(dependent, (reference) => reference.uid !== uid, 'its owner is deleted with propagationPolicy Orphan'),
+    );
   return { changes, requeueAfterMs: 0 };
 }
 
-export interface ForegroundWorld extends Found {
-  /** Whether a dependent holds it. */
-  readonly blocked: boolean;
-  /** Owners that it blocks and that it waits for itself. */
+export interface ForegroundWorld extends CollectedObject {
+  /** True if a dependent blocks the deletion. */
+  readonly isBlocked: boolean;
+  /** The uids of owners in foreground deletion that are part of a cycle with this object. */
   readonly cyclicOwners: readonly string[];
 }
 
 export function decideForeground(world: ForegroundWorld): Plan {
-  const { object, blocked, cyclicOwners } = world;
-  if (!isWaiting(object)) return NOTHING;
-  if (!blocked) return { changes: [removeFinalizer(world, FOREGROUND_FINALIZER, 'no dependent blocks it any more')] };
+  const { object, isBlocked, cyclicOwners } = world;
+  if (!isInForegroundDeletion(object)) return NOTHING;
+  if (!isBlocked)
+    return { changes: [removeFinalizer(world, FOREGROUND_FINALIZER, 'no dependent blocks its deletion')] };
   const blocking = new Set(
     (object.metadata.ownerReferences ?? [])
       .filter(({ uid, blockOwnerDeletion }) => blockOwnerDeletion && cyclicOwners.includes(uid))
       .map(({ uid }) => uid),
   );
   if (blocking.size === 0) return NOTHING;
-  return { changes: [unblockOwners(world, (uid) => blocking.has(uid), 'it waits, in a circle, for itself')] };
+  return { changes: [unblockOwners(world, (uid) => blocking.has(uid), 'its owners wait for it in a cycle')] };
 }

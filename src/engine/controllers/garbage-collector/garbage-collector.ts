@@ -1,27 +1,27 @@
 /**
- * Garbage collection by ownerReferences: the shell around graph.ts (whom to look at), look.ts (what the API says) and
- * decide-*.ts (what to do). Nothing is remembered that is not in objects: after a crash the lists tell all of it again.
+ * Garbage collection by ownerReferences. Combines graph.ts (which objects to check), read-live.ts (their current state)
+ * and decide-*.ts (the decisions). All state is derived from the objects, so a restart only lists them again.
  *
- *   informers ──► graph ──► queue of uids ──► look ──► decide ──► apply ──┐
+ *   informers ──► graph ──► queue of uids ──► read ──► decide ──► apply ──┐
  *       ▲                                                                 │
- *       └──────────────────────── what was written ◄──────────────────────┘
+ *       └───────────────────────────── writes ◄───────────────────────────┘
  *
- * An object's turn ends when the informers show what it wrote, so that what follows from it is queued by then.
+ * Work on an object ends when the informers have delivered its writes. Objects that are affected by them are queued then.
  */
 import type { ObjectChange } from '#client/object-cache.ts';
-import type { ControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
+import type { EngineControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
 import { decideDependent } from '#engine/controllers/garbage-collector/decide-dependent.ts';
 import { decideForeground, decideOrphan } from '#engine/controllers/garbage-collector/decide-owner.ts';
 import { DependencyGraph, type Duty } from '#engine/controllers/garbage-collector/graph.ts';
 import {
-  lookAgain,
-  lookAtOwners,
-  lookForDependents,
-  type LookParts,
-} from '#engine/controllers/garbage-collector/look.ts';
-import { isWaiting } from '#engine/controllers/garbage-collector/metadata-only.ts';
+  readLiveObject,
+  observeOwners,
+  findDependents,
+  type LiveReadParts,
+} from '#engine/controllers/garbage-collector/read-live.ts';
+import { isInForegroundDeletion } from '#engine/controllers/garbage-collector/metadata-only.ts';
 import { Monitors } from '#engine/controllers/garbage-collector/monitors.ts';
-import type { Found } from '#engine/controllers/garbage-collector/owner-patches.ts';
+import type { CollectedObject } from '#engine/controllers/garbage-collector/owner-patches.ts';
 import { reportFailure } from '#engine/controllers/garbage-collector/report-failure.ts';
 import { ServedKinds } from '#engine/controllers/garbage-collector/served-kinds.ts';
 import type { KubeObject, OwnerReference, ResourceType, Stored } from '#kube/meta.ts';
@@ -33,12 +33,12 @@ import { MAX_CHANGES, type Plan } from '#runtime/plan.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 
 const NAME = 'garbage-collector';
-/** As kube-controller-manager's --concurrent-gc-syncs. */
+/** The default of --concurrent-gc-syncs of kube-controller-manager. */
 const CONCURRENCY = 20;
-/** How often a decision on an old state is made anew at once; after that it waits like a failure. */
+/** The number of immediate attempts after conflicts. After that the object is retried with backoff. */
 const MAX_ATTEMPTS = 5;
-/** Owners whose end was seen; asked only about kinds that are not served any more. */
-const MAX_GONE = 10_000;
+/** The maximum number of deleted owners to remember. Used only for owners of kinds that are no longer served. */
+const MAX_DELETED = 10_000;
 
 export const garbageCollector: EngineController = {
   account: 'generic-garbage-collector',
@@ -48,22 +48,22 @@ export const garbageCollector: EngineController = {
 class Collector implements RunningController {
   readonly name = NAME;
   readonly stopped: Promise<void>;
-  readonly #parts: ControllerParts;
+  readonly #parts: EngineControllerParts;
   readonly #graph = new DependencyGraph();
   readonly #monitors: Monitors;
   readonly #queue: WorkQueue;
-  readonly #look: LookParts;
-  readonly #gone = new BoundedCache<string, true>({ maxEntries: MAX_GONE, maxWeight: MAX_GONE });
-  /** Before that, owners seem unknown that are only not listed yet. */
+  readonly #live: LiveReadParts;
+  readonly #deleted = new BoundedCache<string, true>({ maxEntries: MAX_DELETED, maxWeight: MAX_DELETED });
+  /** False until all kinds are listed. Before that, an owner may be unknown only because it is not listed yet. */
   #started = false;
 
-  constructor(parts: ControllerParts) {
+  constructor(parts: EngineControllerParts) {
     const { client, clock, registry, signal } = parts;
     this.#parts = parts;
     const log = parts.log.child({ controller: NAME });
     const kinds = new ServedKinds(registry);
-    const seenToGo = (uid: string) => this.#gone.get(uid) !== undefined && this.#graph.get(uid) === undefined;
-    this.#look = { reader: client, kinds, graph: this.#graph, seenToGo, signal };
+    const wasDeleted = (uid: string) => this.#deleted.get(uid) !== undefined && this.#graph.get(uid) === undefined;
+    this.#live = { reader: client, kinds, graph: this.#graph, wasDeleted, signal };
     this.#queue = new WorkQueue({
       clock,
       concurrency: CONCURRENCY,
@@ -78,9 +78,9 @@ class Collector implements RunningController {
       clock,
       log,
       signal,
-      changed: (type, change) => this.#changed(type, change),
-      ended: (type) => this.#forget(type),
-      completed: () => this.#lookAtAll(),
+      onChange: (type, change) => this.#handleChange(type, change),
+      onKindRemoved: (type) => this.#removeKind(type),
+      onComplete: () => this.#enqueueEverything(),
     });
     this.#monitors.refresh();
     this.stopped = this.#run();
@@ -94,7 +94,7 @@ class Collector implements RunningController {
     do {
       await this.#monitors.whenComplete();
       await this.#queue.idle();
-    } while (!this.#monitors.complete && !this.#parts.signal.aborted);
+    } while (!this.#monitors.isComplete && !this.#parts.signal.aborted);
   }
 
   async #run(): Promise<void> {
@@ -104,25 +104,25 @@ class Collector implements RunningController {
     await this.#monitors.stopped();
   }
 
-  #changed(type: ResourceType, { old, new: next }: ObjectChange<KubeObject>): void {
+  #handleChange(type: ResourceType, { old, new: next }: ObjectChange<KubeObject>): void {
     if (old !== undefined && old.metadata.uid !== next?.metadata.uid) {
       const { uid } = old.metadata;
-      if (this.#graph.hasDependents(uid)) this.#gone.set(uid, true, 1);
+      if (this.#graph.hasDependents(uid)) this.#deleted.set(uid, true, 1);
       this.#enqueueAll(this.#graph.remove(uid));
     }
     if (next !== undefined) this.#enqueueAll(this.#graph.set({ type, object: next }));
-    // Definitions are objects, too: this is how new kinds become known.
+    // The changed object may be a definition that adds or removes a kind.
     this.#monitors.refresh();
   }
 
-  #forget({ group, plural }: ResourceType): void {
+  #removeKind({ group, plural }: ResourceType): void {
     const uids = [...this.#graph.nodes()]
       .filter(({ type }) => type.group === group && type.plural === plural)
       .map(({ object }) => object.metadata.uid);
     for (const uid of uids) this.#enqueueAll(this.#graph.remove(uid));
   }
 
-  #lookAtAll(): void {
+  #enqueueEverything(): void {
     this.#started = true;
     for (const { object } of this.#graph.nodes()) this.#enqueueAll([object.metadata.uid]);
   }
@@ -137,7 +137,7 @@ class Collector implements RunningController {
       const duty = this.#graph.dutyOf(uid);
       if (duty === undefined) return {};
       try {
-        return await this.#do(duty, uid);
+        return await this.#perform(duty, uid);
       } catch (error) {
         if (!isStale(error)) throw error;
       }
@@ -145,42 +145,42 @@ class Collector implements RunningController {
     return { retry: true };
   }
 
-  async #do(duty: Duty, uid: string): Promise<WorkResult> {
-    const found = await lookAgain(this.#look, this.#graph.get(uid)!);
-    // Gone: the watch will say so.
+  async #perform(duty: Duty, uid: string): Promise<WorkResult> {
+    const found = await readLiveObject(this.#live, this.#graph.get(uid)!);
+    // Deleted; the watch will deliver this.
     if (found === undefined) return {};
-    // After the look, during which kinds may have come: dependents that are not listed yet must not be overlooked. When
-    // all are, everything is looked at again.
-    if (duty !== 'judge' && !this.#monitors.complete) return {};
+    // Checked after the read, during which kinds may have been added. Dependents that are not listed yet must not be
+    // missed. Once all kinds are listed, every object is enqueued again.
+    if (duty !== 'checkOwners' && !this.#monitors.isComplete) return {};
     switch (duty) {
-      case 'judge':
-        return this.#judge(found);
+      case 'checkOwners':
+        return this.#checkOwners(found);
       case 'orphan': {
-        const dependents = await lookForDependents(this.#look, found, MAX_CHANGES);
+        const dependents = await findDependents(this.#live, found, MAX_CHANGES);
         return this.#apply(decideOrphan({ ...found, dependents }));
       }
       case 'release':
       case 'unblock': {
-        // The graph may have changed during the look.
-        const blocked = this.#graph.dutyOf(uid) !== 'release';
-        return this.#apply(decideForeground({ ...found, blocked, cyclicOwners: this.#graph.cyclicOwnersOf(uid) }));
+        // The graph may have changed during the read.
+        const isBlocked = this.#graph.dutyOf(uid) !== 'release';
+        return this.#apply(decideForeground({ ...found, isBlocked, cyclicOwners: this.#graph.cyclicOwnersOf(uid) }));
       }
       default:
         return unreachable(duty);
     }
   }
 
-  async #judge(found: Found): Promise<WorkResult> {
-    const owners = await lookAtOwners(this.#look, found);
+  async #checkOwners(found: CollectedObject): Promise<WorkResult> {
+    const owners = await observeOwners(this.#live, found);
     const dependents = this.#dependentsState(found.object.metadata.uid);
-    const { plan, unsettled = false, misplaced } = decideDependent({ ...found, owners, dependents });
-    for (const reference of misplaced) this.#tell(found.object, reference);
-    return { ...(await this.#apply(plan)), retry: unsettled };
+    const { plan, retryLater = false, invalidOwners } = decideDependent({ ...found, owners, dependents });
+    for (const reference of invalidOwners) this.#reportInvalidOwner(found.object, reference);
+    return { ...(await this.#apply(plan)), retry: retryLater };
   }
 
   #dependentsState(uid: string): 'none' | 'some' | 'waiting' {
     if (!this.#graph.hasDependents(uid)) return 'none';
-    for (const { object } of this.#graph.dependentsOf(uid)) if (isWaiting(object)) return 'waiting';
+    for (const { object } of this.#graph.dependentsOf(uid)) if (isInForegroundDeletion(object)) return 'waiting';
     return 'some';
   }
 
@@ -191,7 +191,7 @@ class Collector implements RunningController {
     return { afterMs: plan.requeueAfterMs };
   }
 
-  #tell(about: Stored, { apiVersion, kind, name, uid }: OwnerReference): void {
+  #reportInvalidOwner(about: Stored, { apiVersion, kind, name, uid }: OwnerReference): void {
     const { namespace = '' } = about.metadata;
     const owner = `[${apiVersion}/${kind}, namespace: ${namespace}, name: ${name}, uid: ${uid}]`;
     const message = `ownerRef ${owner} does not exist in namespace "${namespace}"`;

@@ -11,9 +11,9 @@ import {
   THINGS,
   uidOf,
 } from '#engine/controllers/garbage-collector/object.fixture.ts';
-import type { Found } from '#engine/controllers/garbage-collector/owner-patches.ts';
+import type { CollectedObject } from '#engine/controllers/garbage-collector/owner-patches.ts';
 
-function graphOf(...things: readonly Found[]): DependencyGraph {
+function graphOf(...things: readonly CollectedObject[]): DependencyGraph {
   const graph = new DependencyGraph();
   for (const thing of things) graph.set(thing);
   return graph;
@@ -22,74 +22,80 @@ function graphOf(...things: readonly Found[]): DependencyGraph {
 const CLUSTER_THINGS = { ...THINGS, namespaced: false };
 
 interface DutyCase {
-  readonly things: readonly Found[];
-  /** Of those that have one. */
+  readonly things: readonly CollectedObject[];
+  /** The duties by object; objects without a duty are omitted. */
   readonly want: Readonly<Record<string, Duty>>;
 }
 
 const duties: Record<string, DutyCase> = {
-  'objects without owners have none': { things: [aThing('a'), aThing('b')], want: {} },
-  'a dependent of a known owner has none': {
+  'objects without owners have no duty': { things: [aThing('a'), aThing('b')], want: {} },
+  'a dependent of a known owner has no duty': {
     things: [aThing('owner'), aThing('a', { ownerReferences: [aReference('owner')] })],
     want: {},
   },
-  'the order in which they are seen does not matter': {
+  'the order in which objects are added does not matter': {
     things: [aThing('a', { ownerReferences: [aReference('owner')] }), aThing('owner')],
     want: {},
   },
-  'an unknown owner makes its dependent be judged': {
-    things: [aThing('a', { ownerReferences: [aReference('nobody')] })],
-    want: { a: 'judge' },
+  'a dependent of an unknown owner is checked': {
+    things: [aThing('a', { ownerReferences: [aReference('unknown')] })],
+    want: { a: 'checkOwners' },
   },
-  'one unknown owner of two is enough': {
-    things: [aThing('owner'), aThing('a', { ownerReferences: [aReference('owner'), aReference('nobody')] })],
-    want: { a: 'judge' },
+  'a dependent with one unknown owner of two is checked': {
+    things: [aThing('owner'), aThing('a', { ownerReferences: [aReference('owner'), aReference('unknown')] })],
+    want: { a: 'checkOwners' },
   },
-  'an owner in another namespace is none': {
+  'a dependent of an owner in another namespace is checked': {
     things: [aThing('owner', { namespace: 'other' }), aThing('a', { ownerReferences: [aReference('owner')] })],
-    want: { a: 'judge' },
+    want: { a: 'checkOwners' },
   },
-  'an owner without a namespace may own in all of them': {
+  'a cluster-scoped owner may own objects in any namespace': {
     things: [
       aThing('owner', { namespace: undefined }, CLUSTER_THINGS),
       aThing('a', { ownerReferences: [aReference('owner')] }),
     ],
     want: {},
   },
-  'a reference with the right uid and a wrong name is judged': {
+  'a reference with a wrong name is checked': {
     things: [aThing('owner'), aThing('a', { ownerReferences: [aReference('alias', { uid: uidOf('owner') })] })],
-    want: { a: 'judge' },
+    want: { a: 'checkOwners' },
   },
-  'a reference in another version of the kind is right': {
+  'a reference in another version is valid': {
     things: [aThing('owner'), aThing('a', { ownerReferences: [aReference('owner', { apiVersion: 'test.local/v2' })] })],
     want: {},
   },
-  'a waiting owner makes all its dependents be judged, blocking or not': {
+  'all dependents of a waiting owner are checked, blocking or not': {
     things: [
       aThing('owner', FOREGROUND),
       aThing('a', { ownerReferences: [blocking('owner')] }),
       aThing('b', { ownerReferences: [aReference('owner')] }),
     ],
-    want: { a: 'judge', b: 'judge' },
+    want: { a: 'checkOwners', b: 'checkOwners' },
   },
   'a waiting owner that nothing blocks is released': {
     things: [aThing('owner', FOREGROUND), aThing('b', { ...DELETED, ownerReferences: [aReference('owner')] })],
     want: { owner: 'release' },
   },
-  'a dependent under deletion blocks as long as it is there': {
+  'a dependent under deletion blocks as long as it exists': {
     things: [aThing('owner', FOREGROUND), aThing('a', { ...DELETED, ownerReferences: [blocking('owner')] })],
     want: {},
   },
-  'the finalizer alone is no deletion': { things: [aThing('owner', { finalizers: ['foregroundDeletion'] })], want: {} },
-  'an owner under deletion with the finalizer orphan lets go': { things: [aThing('o', ORPHAN)], want: { o: 'orphan' } },
-  'two that block each other in foreground deletion unblock each other': {
+  'the finalizer alone does not start a deletion': {
+    things: [aThing('owner', { finalizers: ['foregroundDeletion'] })],
+    want: {},
+  },
+  'an owner under deletion with the orphan finalizer orphans its dependents': {
+    things: [aThing('o', ORPHAN)],
+    want: { o: 'orphan' },
+  },
+  'two objects that block each other unblock each other': {
     things: [
       aThing('a', { ...FOREGROUND, ownerReferences: [blocking('b')] }),
       aThing('b', { ...FOREGROUND, ownerReferences: [blocking('a')] }),
     ],
     want: { a: 'unblock', b: 'unblock' },
   },
-  'a circle of three is seen, and what hangs on it is not part of it': {
+  'a cycle of three is detected, and its dependents are not part of it': {
     things: [
       aThing('a', { ...FOREGROUND, ownerReferences: [blocking('c')] }),
       aThing('b', { ...FOREGROUND, ownerReferences: [blocking('a')] }),
@@ -99,11 +105,11 @@ const duties: Record<string, DutyCase> = {
     ],
     want: { a: 'unblock', b: 'unblock', c: 'unblock' },
   },
-  'one that owns itself unblocks itself': {
+  'an object that owns itself unblocks itself': {
     things: [aThing('a', { ...FOREGROUND, ownerReferences: [blocking('a')] })],
     want: { a: 'unblock' },
   },
-  'a circle in which one link does not block resolves itself': {
+  'a cycle with a link that does not block needs no unblocking': {
     things: [
       aThing('a', { ...FOREGROUND, ownerReferences: [aReference('b')] }),
       aThing('b', { ...FOREGROUND, ownerReferences: [blocking('a')] }),
@@ -125,44 +131,44 @@ for (const [name, { things, want }] of Object.entries(duties)) {
 }
 
 interface ChangeCase {
-  readonly before: readonly Found[];
+  readonly before: readonly CollectedObject[];
   readonly change: (graph: DependencyGraph) => readonly string[];
-  /** Whose duties may have changed. */
+  /** The objects whose duties may have changed. */
   readonly want: readonly string[];
 }
 
 const changes: Record<string, ChangeCase> = {
-  'a change that concerns nobody touches nobody': {
+  'an unrelated change affects no object': {
     before: [aThing('owner'), aThing('a', { ownerReferences: [aReference('owner')] })],
     change: (graph) => graph.set(aThing('a', { resourceVersion: '8', ownerReferences: [aReference('owner')] })),
     want: [],
   },
-  'an owner that goes touches its dependents': {
+  'a removed owner affects its dependents': {
     before: [aThing('owner'), aThing('a', { ownerReferences: [aReference('owner')] })],
     change: (graph) => graph.remove(uidOf('owner')),
     want: ['a'],
   },
-  'a dependent that goes touches its owners': {
+  'a removed dependent affects its owners': {
     before: [aThing('owner'), aThing('a', { ownerReferences: [aReference('owner'), aReference('other')] })],
     change: (graph) => graph.remove(uidOf('a')),
     want: ['owner', 'other'],
   },
-  'a reference that moves touches both owners': {
+  'a changed reference affects both owners': {
     before: [aThing('a', { ownerReferences: [aReference('old')] })],
     change: (graph) => graph.set(aThing('a', { ownerReferences: [aReference('new')] })),
     want: ['a', 'old', 'new'],
   },
-  'a reference that stops to block touches the owner': {
+  'a reference that stops blocking affects the owner': {
     before: [aThing('a', { ownerReferences: [blocking('owner')] })],
     change: (graph) => graph.set(aThing('a', { ownerReferences: [aReference('owner')] })),
     want: ['a', 'owner'],
   },
-  'a deletion in the foreground touches the dependents': {
+  'a foreground deletion affects the dependents': {
     before: [aThing('owner'), aThing('a', { ownerReferences: [aReference('owner')] })],
     change: (graph) => graph.set(aThing('owner', FOREGROUND)),
     want: ['owner', 'a'],
   },
-  'an owner that is seen at last touches those that were waiting for it': {
+  'an owner that is added later affects its dependents': {
     before: [aThing('a', { ownerReferences: [aReference('owner')] })],
     change: (graph) => graph.set(aThing('owner')),
     want: ['owner', 'a'],
@@ -175,7 +181,7 @@ for (const [name, { before, change, want }] of Object.entries(changes)) {
   });
 }
 
-test('a graph from which everything was taken keeps nothing', () => {
+test('a graph without objects keeps nothing in memory', () => {
   const things = [
     aThing('a', { ownerReferences: [blocking('b')] }),
     aThing('b', { ownerReferences: [blocking('a'), aReference('a')] }),

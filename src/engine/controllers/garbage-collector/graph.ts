@@ -1,17 +1,21 @@
 /**
- * Who depends on whom, by uid, as far as the watches have shown it. The graph only says which objects deserve a look;
- * whether an owner is really gone is asked of the API (look.ts).
+ * The dependency graph by uid, as delivered by the watches. It only determines which objects have to be checked. Whether
+ * an owner exists is asked of the API (read-live.ts).
  *
  * Duties of an object, at most one at a time:
  *
- *   judge    it has an owner that is unknown here, is somewhere else than the reference says, or waits for it to go
- *   orphan   it is under deletion and its dependents are to lose their references first
- *   release  it waits for dependents in foreground deletion, and none blocks it any more
- *   unblock  it waits for dependents that wait, in a circle, for it
+ *   checkOwners  it has an owner that is unknown, does not match the reference, or waits for the object's deletion
+ *   orphan       it is under deletion, and its dependents must lose their references first
+ *   release      it is in foreground deletion, and no dependent blocks it
+ *   unblock      it is in foreground deletion, and waits for dependents that wait for it in a cycle
  */
 import { deepEqual } from '#kube/deep.ts';
 import { parseApiVersion, type OwnerReference, type ResourceType, type Stored } from '#kube/meta.ts';
-import { isBeingDeleted, isOrphaning, isWaiting } from '#engine/controllers/garbage-collector/metadata-only.ts';
+import {
+  isBeingDeleted,
+  isOrphaning,
+  isInForegroundDeletion,
+} from '#engine/controllers/garbage-collector/metadata-only.ts';
 
 export interface GraphNode {
   readonly type: ResourceType;
@@ -19,19 +23,19 @@ export interface GraphNode {
   readonly object: Stored;
 }
 
-export type Duty = 'judge' | 'orphan' | 'release' | 'unblock';
+export type Duty = 'checkOwners' | 'orphan' | 'release' | 'unblock';
 
 interface Dependents {
-  /** The uid of a dependent, and whether it blocks the owner's foreground deletion. */
+  /** By the uid of the dependent: true if it blocks the foreground deletion of the owner. */
   readonly blocking: Map<string, boolean>;
   blockers: number;
 }
 
-const NONE: readonly OwnerReference[] = [];
+const NO_REFERENCES: readonly OwnerReference[] = [];
 
 export class DependencyGraph {
   readonly #nodes = new Map<string, GraphNode>();
-  /** By the uid of the owner, whether that is known or not. */
+  /** By the uid of the owner, which need not be in the graph. */
   readonly #dependents = new Map<string, Dependents>();
 
   get size(): number {
@@ -54,27 +58,28 @@ export class DependencyGraph {
     return this.#dependents.has(uid);
   }
 
-  /** A new object or a new state of one. The result: whose duties this may have changed. */
+  /** Adds or updates an object. Returns the uids whose duties may have changed. */
   set(node: GraphNode): string[] {
     const { uid } = node.object.metadata;
     const old = this.#nodes.get(uid);
     this.#nodes.set(uid, node);
-    const before = old === undefined ? NONE : referencesOf(old);
+    const before = old === undefined ? NO_REFERENCES : referencesOf(old);
     const after = referencesOf(node);
     const sameOwners = old !== undefined && deepEqual(before, after);
-    const sameEnd = old !== undefined && endOf(old) === endOf(node);
-    if (sameOwners && sameEnd) return [];
+    const sameDeletionState = old !== undefined && deletionState(old) === deletionState(node);
+    if (sameOwners && sameDeletionState) return [];
     if (!sameOwners) {
       for (const { uid: owner } of before) this.#unlink(owner, uid);
       for (const reference of after) this.#link(reference, uid);
     }
     const affected = new Set([uid]);
     if (!sameOwners) for (const { uid: owner } of [...before, ...after]) affected.add(owner);
-    if (!sameEnd) for (const dependent of this.#dependents.get(uid)?.blocking.keys() ?? []) affected.add(dependent);
+    if (!sameDeletionState)
+      for (const dependent of this.#dependents.get(uid)?.blocking.keys() ?? []) affected.add(dependent);
     return [...affected];
   }
 
-  /** It is gone, or not seen any more. The result: whose duties this may have changed. */
+  /** Removes an object. Returns the uids whose duties may have changed. */
   remove(uid: string): string[] {
     const node = this.#nodes.get(uid);
     if (node === undefined) return [];
@@ -92,51 +97,52 @@ export class DependencyGraph {
     if (node === undefined) return undefined;
     const { object } = node;
     if (isOrphaning(object)) return 'orphan';
-    if (isWaiting(object)) {
+    if (isInForegroundDeletion(object)) {
       if (this.#blockersOf(uid) === 0) return 'release';
       return this.cyclicOwnersOf(uid).length > 0 ? 'unblock' : undefined;
     }
     if (isBeingDeleted(object)) return undefined;
-    return referencesOf(node).some((reference) => this.#isSuspect(reference, node)) ? 'judge' : undefined;
+    return referencesOf(node).some((reference) => this.#needsOwnerCheck(reference, node)) ? 'checkOwners' : undefined;
   }
 
-  /** Owners that wait for this object and that it, over however many steps, waits for itself. */
+  /** Returns the owners that wait for this object and that the object waits for, directly or indirectly. */
   cyclicOwnersOf(uid: string): string[] {
-    return this.#waitedOwners(uid).filter((owner) => this.#waitsAbove(owner, uid));
+    return this.#blockedOwners(uid).filter((owner) => this.#isReachable(owner, uid));
   }
 
-  /** Whether the object of that uid is somewhere else than an owner of this dependent could be. */
-  isElsewhere({ uid }: OwnerReference, namespace: string | undefined): boolean {
+  /** Reports whether the object with the uid of this reference is in another namespace than the dependent. */
+  isInOtherNamespace({ uid }: OwnerReference, namespace: string | undefined): boolean {
     const owner = this.#nodes.get(uid);
     return owner !== undefined && owner.type.namespaced && owner.object.metadata.namespace !== namespace;
   }
 
-  #isSuspect(reference: OwnerReference, { object }: GraphNode): boolean {
+  #needsOwnerCheck(reference: OwnerReference, { object }: GraphNode): boolean {
     const owner = this.#nodes.get(reference.uid);
-    if (owner === undefined || isWaiting(owner.object)) return true;
-    if (this.isElsewhere(reference, object.metadata.namespace)) return true;
-    // The version may be another one: it is the same object.
+    if (owner === undefined || isInForegroundDeletion(owner.object)) return true;
+    if (this.isInOtherNamespace(reference, object.metadata.namespace)) return true;
+    // The version is not compared: versions of a kind are the same objects.
     const { group } = parseApiVersion(reference.apiVersion);
     const { type, object: found } = owner;
     return group !== type.group || reference.kind !== type.kind || reference.name !== found.metadata.name;
   }
 
-  #waitedOwners(uid: string): string[] {
+  /** Returns the owners in foreground deletion that this object blocks. */
+  #blockedOwners(uid: string): string[] {
     const node = this.#nodes.get(uid);
     if (node === undefined) return [];
     const waits = ({ uid: owner, blockOwnerDeletion }: OwnerReference) => {
       const found = this.#nodes.get(owner);
-      return blockOwnerDeletion === true && found !== undefined && isWaiting(found.object);
+      return blockOwnerDeletion === true && found !== undefined && isInForegroundDeletion(found.object);
     };
     return referencesOf(node).flatMap((reference) => (waits(reference) ? [reference.uid] : []));
   }
 
-  /** Upwards, because an object has few owners and perhaps thousands of dependents. */
-  #waitsAbove(start: string, goal: string): boolean {
+  /** Searches from object to owner, because an object has few owners but may have thousands of dependents. */
+  #isReachable(start: string, goal: string): boolean {
     const seen = new Set([start]);
     for (const uid of seen) {
       if (uid === goal) return true;
-      for (const owner of this.#waitedOwners(uid)) seen.add(owner);
+      for (const owner of this.#blockedOwners(uid)) seen.add(owner);
     }
     return false;
   }
@@ -164,12 +170,12 @@ export class DependencyGraph {
 }
 
 export function referencesOf({ object }: Pick<GraphNode, 'object'>): readonly OwnerReference[] {
-  return object.metadata.ownerReferences ?? NONE;
+  return object.metadata.ownerReferences ?? NO_REFERENCES;
 }
 
-/** How an object's end stands, as far as others care. */
-function endOf({ object }: GraphNode): string {
+/** Returns the state of an object's deletion that affects its owners and dependents. */
+function deletionState({ object }: GraphNode): string {
   if (isOrphaning(object)) return 'orphaning';
-  if (isWaiting(object)) return 'waiting';
+  if (isInForegroundDeletion(object)) return 'waiting';
   return isBeingDeleted(object) ? 'deleted' : 'alive';
 }

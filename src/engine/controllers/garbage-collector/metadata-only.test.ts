@@ -12,20 +12,20 @@ const metadata = {
 const managedFields = [{ manager: 'm', operation: 'Update' }];
 
 const lines: Record<string, { object: object; isCut: boolean }> = {
-  'with owners at the end of its metadata': {
+  'with managedFields at the end of its metadata': {
     object: { ...head, metadata: { ...metadata, managedFields }, spec: { a: 1 } },
     isCut: true,
   },
-  'without owners': { object: { ...head, metadata, spec: { a: 1 } }, isCut: false },
-  'without owners, whose spec has some': {
+  'without managedFields': { object: { ...head, metadata, spec: { a: 1 } }, isCut: false },
+  'without managedFields, whose spec contains some': {
     object: { ...head, metadata, spec: { a: 1, managedFields: [1], b: 2 } },
     isCut: true,
   },
-  'without owners, whose spec has some deep inside': {
+  'without managedFields, whose spec contains some at a deeper level': {
     object: { ...head, metadata, spec: { list: [{ a: 1, managedFields: [1] }] } },
     isCut: false,
   },
-  'with owners before its metadata': {
+  'with managedFields before its metadata': {
     object: { ...head, status: { a: 1, managedFields: [] }, metadata },
     isCut: false,
   },
@@ -46,6 +46,6 @@ for (const [title, { object, isCut }] of Object.entries(lines)) {
   });
 }
 
-test('what is not JSON is not read', () => {
+test('rejects invalid JSON', () => {
   assert.throws(() => readMetadata('{"type":"ADDED","object":'), SyntaxError);
 });

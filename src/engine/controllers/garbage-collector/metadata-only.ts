@@ -1,9 +1,9 @@
 /**
- * Objects as the collector keeps them: who they are, who owns them, what holds them. Nothing else of them stays in
- * memory, least of all what is in Secrets.
+ * Reduces objects to the metadata that the collector needs: identity, owners and finalizers. Other data, such as the
+ * content of Secrets, is not kept in memory.
  *
- * The API is asked for whole objects all the same: inside this process their stored bytes are shared by all watchers,
- * while PartialObjectMetadata would be decoded and encoded for this one. Of each event only the beginning is parsed.
+ * The collector nevertheless requests whole objects: within this process all watchers share their stored bytes, while
+ * PartialObjectMetadata would have to be decoded and encoded for the collector. Only the beginning of each event is parsed.
  */
 import type { ListOptions, Reader, WatchOptions } from '#client/client.ts';
 import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from '#engine/registry/metadata.ts';
@@ -18,7 +18,7 @@ export function metadataOnly({ apiVersion, kind, metadata }: Stored): Stored {
   return { apiVersion, kind, metadata: { ...identity, deletionTimestamp, ownerReferences, finalizers } };
 }
 
-/** The same reader, which forgets all but the metadata as soon as it has read an object. */
+/** Wraps a reader so that it returns only the metadata of objects. */
 export function metadataReader(reader: MetadataReader): MetadataReader {
   return {
     async list<T extends KubeObject>(type: ResourceType<T>, options?: ListOptions) {
@@ -33,18 +33,18 @@ export function metadataReader(reader: MetadataReader): MetadataReader {
   };
 }
 
-/** An event whose object begins with its metadata, as stored ones do. */
-const EVENT = /^\{"type":"[A-Z]+","object":\{"apiVersion":"[^"\\]*","kind":"[^"\\]*","metadata":\{/;
-/** The last of the metadata, and the larger part of most. In a string its quotes would be escaped. */
-const OWNERS = ',"managedFields":[';
+/** Matches an event whose object begins with its metadata, as stored objects do. */
+const EVENT_START = /^\{"type":"[A-Z]+","object":\{"apiVersion":"[^"\\]*","kind":"[^"\\]*","metadata":\{/;
+/** The start of managedFields, the last and usually largest part of the metadata. Inside a string its quotes are escaped. */
+const MANAGED_FIELDS = ',"managedFields":[';
 
 /**
- * A watch event without the owners of fields and whatever follows them. Where these words stand in the spec, it is cut
- * there: the metadata come before in any case.
+ * Parses a watch event without managedFields and everything after them. If only the spec contains that text, the event is
+ * cut there, which is correct as well, because the metadata comes before the spec.
  */
 export function readMetadata(line: string): unknown {
-  const end = line.indexOf(OWNERS);
-  if (end < 0 || !EVENT.test(line)) return JSON.parse(line);
+  const end = line.indexOf(MANAGED_FIELDS);
+  if (end < 0 || !EVENT_START.test(line)) return JSON.parse(line);
   try {
     return JSON.parse(`${line.slice(0, end)}}}}`);
   } catch {
@@ -54,10 +54,10 @@ export function readMetadata(line: string): unknown {
 
 export const isBeingDeleted = ({ metadata }: KubeObject) => metadata.deletionTimestamp !== undefined;
 
-/** In foreground deletion: it stays until those of its dependents are gone that block it. */
-export const isWaiting = (object: KubeObject) => isDeletedWith(object, FOREGROUND_FINALIZER);
+/** Reports whether the object is in foreground deletion: it is removed after the dependents that block it. */
+export const isInForegroundDeletion = (object: KubeObject) => isDeletedWith(object, FOREGROUND_FINALIZER);
 
-/** Its dependents are to be let go before it goes. */
+/** Reports whether the object is under deletion and its dependents are to be orphaned first. */
 export const isOrphaning = (object: KubeObject) => isDeletedWith(object, ORPHAN_FINALIZER);
 
 function isDeletedWith(object: KubeObject, finalizer: string): boolean {

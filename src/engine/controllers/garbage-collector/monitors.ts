@@ -1,9 +1,9 @@
 /**
- * One informer of metadata for each kind that is served, following the registry as kinds come and go.
+ * Runs one metadata informer for each served kind, and follows the registry as kinds are added and removed.
  *
- *   served ──► listing ──► synced ──► no longer served, or in another version ──► its last events are read ──► ended
+ *   served ──► listing ──► synced ──► no longer served, or in another version ──► last events read ──► removed
  *                │
- *                └── not within 30 s: passed over, so that one broken kind does not hold up all others
+ *                └── not within 30 s: skipped, so that one broken kind does not block all others
  */
 import type { Reader } from '#client/client.ts';
 import { Informer } from '#client/informer.ts';
@@ -21,11 +21,11 @@ export interface MonitorsOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly signal: AbortSignal;
-  changed(type: ResourceType, change: ObjectChange<KubeObject>): void;
-  /** The kind is not followed any more; what is known of its objects is worth nothing. */
-  ended(type: ResourceType): void;
-  /** Everything that is served has been listed. Called again when kinds have changed. */
-  completed(): void;
+  onChange(type: ResourceType, change: ObjectChange<KubeObject>): void;
+  /** Called when the informer of a kind has stopped. Its objects must be removed from the graph. */
+  onKindRemoved(type: ResourceType): void;
+  /** Called when all served kinds are listed, and again after each change of the kinds. */
+  onComplete(): void;
 }
 
 interface Monitor {
@@ -33,19 +33,19 @@ interface Monitor {
   readonly informer: Informer<KubeObject>;
   readonly stopping: AbortController;
   readonly stopped: Promise<void>;
-  /** Synced, or passed over. */
-  settled: boolean;
-  watching: boolean;
-  leaving: boolean;
+  /** True if it is synced or was skipped. */
+  isSettled: boolean;
+  isWatching: boolean;
+  isStopping: boolean;
 }
 
 const SYNC_TIMEOUT_MS = 30_000;
-/** The server ends the watches of a kind that goes; this long it may take for that. */
-const LEAVE_TIMEOUT_MS = 5_000;
+/** The time within which the server closes the watches of a removed kind. */
+const STOP_TIMEOUT_MS = 5_000;
 
 export class Monitors {
   readonly #options: MonitorsOptions;
-  /** By collection: versions of a kind are the same objects. */
+  /** By collection, because all versions of a kind are the same objects. */
   readonly #monitors = new Map<string, Monitor>();
   readonly #waiting = new Set<() => void>();
   #generation = -1;
@@ -54,14 +54,14 @@ export class Monitors {
     this.#options = options;
     options.signal.addEventListener('abort', () => {
       for (const { stopping } of this.#monitors.values()) stopping.abort();
-      this.#wake();
+      this.#resolveWaiting();
     });
   }
 
-  /** Whether the informers show all that was there when they began. */
-  get complete(): boolean {
+  /** True if the informers have listed all served kinds. */
+  get isComplete(): boolean {
     if (this.#generation !== this.#options.kinds.generation) return false;
-    for (const { settled, leaving } of this.#monitors.values()) if (!settled || leaving) return false;
+    for (const { isSettled, isStopping } of this.#monitors.values()) if (!isSettled || isStopping) return false;
     return true;
   }
 
@@ -69,9 +69,9 @@ export class Monitors {
     return [...this.#monitors.values()].map(({ informer }) => informer);
   }
 
-  /** Resolves when complete, or when everything has stopped. */
+  /** Resolves when complete or stopped. */
   async whenComplete(): Promise<void> {
-    while (!this.complete && !this.#options.signal.aborted) {
+    while (!this.isComplete && !this.#options.signal.aborted) {
       await new Promise<void>((resolve) => this.#waiting.add(resolve));
     }
   }
@@ -80,82 +80,91 @@ export class Monitors {
     await Promise.all([...this.#monitors.values()].map(({ stopped }) => stopped));
   }
 
-  /** Compares with what is served now. Cheap when nothing has changed. */
+  /** Starts and stops informers to match the served kinds. Cheap if nothing has changed. */
   refresh(): void {
     const { kinds, signal } = this.#options;
     if (signal.aborted || this.#generation === kinds.generation) return;
     this.#generation = kinds.generation;
-    const wanted = new Map(kinds.collected().map((resource) => [resource.collection, resource]));
+    const wanted = new Map(kinds.collectable().map((resource) => [resource.collection, resource]));
     for (const monitor of this.#monitors.values()) {
-      if (wanted.get(monitor.resource.collection)?.version !== monitor.resource.version) void this.#leave(monitor);
+      if (wanted.get(monitor.resource.collection)?.version !== monitor.resource.version)
+        void this.#stopMonitor(monitor);
     }
     for (const resource of wanted.values()) if (!this.#monitors.has(resource.collection)) this.#start(resource);
-    this.#announce();
+    this.#notifyIfComplete();
   }
 
   #start(resource: Resource): void {
-    const { clock, log, changed } = this.#options;
+    const { clock, log, onChange } = this.#options;
     const stopping = new AbortController();
     const { signal } = stopping;
-    const reader = this.#followed(() => monitor);
+    const reader = this.#trackedReader(() => monitor);
     const informer = new Informer<KubeObject>({ reader, type: resource, clock, log });
     const stopped = informer.start({ signal });
-    const monitor: Monitor = { resource, informer, stopping, stopped, settled: false, watching: false, leaving: false };
+    const monitor: Monitor = {
+      resource,
+      informer,
+      stopping,
+      stopped,
+      isSettled: false,
+      isWatching: false,
+      isStopping: false,
+    };
     this.#monitors.set(resource.collection, monitor);
-    informer.onChange((_, change) => changed(resource, change));
+    informer.onChange((_, change) => onChange(resource, change));
     const settle = (): void => {
       cancel();
-      if (monitor.settled) return;
-      monitor.settled = true;
-      this.#announce();
+      if (monitor.isSettled) return;
+      monitor.isSettled = true;
+      this.#notifyIfComplete();
     };
     const cancel = clock.after(SYNC_TIMEOUT_MS, () => {
-      log.warn({ kind: resource.collection }, 'Cannot list a kind in time; garbage is collected without it');
+      log.warn({ kind: resource.collection }, 'Cannot list a kind within 30 s; collecting garbage without it');
       settle();
     });
     informer.synced().then(settle, cancel);
   }
 
-  /** Knows whether a watch is open; a kind that leaves is over as soon as its last watch has been read to the end. */
-  #followed(monitor: () => Monitor): MetadataReader {
+  /** Tracks whether a watch is open. A monitor that is stopping ends when its last watch has been read to the end. */
+  #trackedReader(monitor: () => Monitor): MetadataReader {
     const reader = metadataReader(this.#options.reader);
     return {
       list: (type, options) => reader.list(type, options),
       async *watch(type, options) {
-        monitor().watching = true;
+        monitor().isWatching = true;
         try {
           yield* reader.watch(type, options);
         } finally {
-          monitor().watching = false;
-          if (monitor().leaving) monitor().stopping.abort();
+          monitor().isWatching = false;
+          if (monitor().isStopping) monitor().stopping.abort();
         }
       },
     };
   }
 
-  async #leave(monitor: Monitor): Promise<void> {
-    if (monitor.leaving) return;
-    monitor.leaving = true;
-    const { clock, ended, signal } = this.#options;
-    const cancel = clock.after(LEAVE_TIMEOUT_MS, () => monitor.stopping.abort());
-    if (!monitor.watching) monitor.stopping.abort();
+  async #stopMonitor(monitor: Monitor): Promise<void> {
+    if (monitor.isStopping) return;
+    monitor.isStopping = true;
+    const { clock, onKindRemoved, signal } = this.#options;
+    const cancel = clock.after(STOP_TIMEOUT_MS, () => monitor.stopping.abort());
+    if (!monitor.isWatching) monitor.stopping.abort();
     await monitor.stopped;
     cancel();
     this.#monitors.delete(monitor.resource.collection);
     if (signal.aborted) return;
-    ended(monitor.resource);
-    // It may be served again, or in another version.
+    onKindRemoved(monitor.resource);
+    // The kind may be served again, or in another version.
     this.#generation = -1;
     this.refresh();
   }
 
-  #announce(): void {
-    if (!this.complete) return;
-    this.#options.completed();
-    this.#wake();
+  #notifyIfComplete(): void {
+    if (!this.isComplete) return;
+    this.#options.onComplete();
+    this.#resolveWaiting();
   }
 
-  #wake(): void {
+  #resolveWaiting(): void {
     for (const resolve of this.#waiting) resolve();
     this.#waiting.clear();
   }

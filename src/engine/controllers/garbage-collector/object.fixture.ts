@@ -1,5 +1,5 @@
-/** Objects and references for the tests of the collector; uids are made of names. */
-import type { Found } from '#engine/controllers/garbage-collector/owner-patches.ts';
+/** Objects and references for the tests of the collector. Uids are derived from names. */
+import type { CollectedObject } from '#engine/controllers/garbage-collector/owner-patches.ts';
 import type { ObjectMeta, OwnerReference, ResourceType, Stored } from '#kube/meta.ts';
 
 export const THINGS: ResourceType = {
@@ -27,6 +27,6 @@ export function anObject(name: string, metadata: ObjectMeta = {}): Stored {
   return { apiVersion: 'test.local/v1', kind: 'Thing', metadata: { ...identity, ...metadata } };
 }
 
-export function aThing(name: string, metadata: ObjectMeta = {}, type: ResourceType = THINGS): Found {
+export function aThing(name: string, metadata: ObjectMeta = {}, type: ResourceType = THINGS): CollectedObject {
   return { type, object: anObject(name, metadata) };
 }

@@ -1,9 +1,9 @@
-/** Plans in a few words, for tables. */
+/** Describes plans in a few words, for test tables. */
 import type { ObjectMeta } from '#kube/meta.ts';
 import type { Change, Plan } from '#runtime/plan.ts';
 
-/** `patch thing owners=[a!]`: the references that stay, with a mark where they block. */
-export function described({ changes, requeueAfterMs }: Plan): string[] {
+/** Describes a patch as `patch thing owners=[a!]`: the remaining references, with `!` if they block. */
+export function describePlan({ changes, requeueAfterMs }: Plan): string[] {
   return [...changes.map(describeChange), ...(requeueAfterMs === 0 ? ['again'] : [])];
 }
 
@@ -11,13 +11,13 @@ function describeChange(change: Change): string {
   if (change.do === 'create') return 'create';
   if (change.do === 'delete') return `delete ${change.name.name} ${change.propagationPolicy}`;
   const { metadata } = change.patch.body as { metadata: ObjectMeta };
-  const said: string[] = [];
+  const fields: string[] = [];
   if ('ownerReferences' in metadata) {
     const kept = (metadata.ownerReferences ?? []).map(({ name, blockOwnerDeletion }) =>
       blockOwnerDeletion ? `${name}!` : name,
     );
-    said.push(`owners=[${kept.join(' ')}]`);
+    fields.push(`owners=[${kept.join(' ')}]`);
   }
-  if ('finalizers' in metadata) said.push(`finalizers=[${(metadata.finalizers ?? []).join(' ')}]`);
-  return `patch ${change.name.name} ${said.join(' ')}`;
+  if ('finalizers' in metadata) fields.push(`finalizers=[${(metadata.finalizers ?? []).join(' ')}]`);
+  return `patch ${change.name.name} ${fields.join(' ')}`;
 }

@@ -1,20 +1,24 @@
-/** How it is told that an object could not be collected. It is tried again in any case, later each time. */
+/** Logs that an object could not be collected. It is retried with increasing delay in any case. */
 import { ApiError } from '#kube/api-error.ts';
 import type { Log } from '#lib/log.ts';
 
-/** `about` names the object and says when its turn comes again. */
+/** `about` contains the object and the delay before the next attempt. */
 export function reportFailure(log: Log, error: unknown, about: object): void {
   if (isRefusedByAdmission(error)) {
-    // As somebody wants it: a protected VM outlives its owner. Where in our code that was found out helps nobody.
-    log.warn({ ...about, refusal: error.message }, 'Cannot collect: admission refuses it; trying again later');
+    // Expected, for example for a protected VM that outlives its owner. A stack trace would not help.
+    log.warn(
+      { ...about, refusal: error.message },
+      'Cannot collect the object: admission refuses the change; retrying later',
+    );
   } else {
-    log.error({ ...about, err: error }, 'Cannot collect; trying again later');
+    log.error({ ...about, err: error }, 'Cannot collect the object; retrying later');
   }
 }
 
 /**
- * Policies and built-in checks say that it is forbidden, whatever their reason and code are; webhooks name themselves.
- * What RBAC forbids is no wish of anybody: the collector's own rights are not what they should be.
+ * Reports whether admission refused the request. Messages of policies and built-in checks contain "is forbidden",
+ * regardless of reason and code; those of webhooks contain the webhook's name. A refusal by RBAC (`User "..."`) is an
+ * error instead: the collector lacks permissions.
  */
 function isRefusedByAdmission(error: unknown): error is ApiError {
   if (!(error instanceof ApiError)) return false;

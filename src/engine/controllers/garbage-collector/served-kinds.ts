@@ -1,9 +1,9 @@
-/** Which kinds the collector follows, and which kind a reference means; looked up anew when the registry changes. */
+/** The kinds that the collector watches, and the lookup of kinds by reference. Follows changes of the registry. */
 import type { Registry } from '#engine/registry/registry.ts';
-import type { Resource, Verb } from '#engine/registry/resource.ts';
+import type { Resource, ApiVerb } from '#engine/registry/resource.ts';
 import { apiVersionOf, type OwnerReference } from '#kube/meta.ts';
 
-const NEEDED: readonly Verb[] = ['delete', 'get', 'list', 'patch', 'watch'];
+const REQUIRED_VERBS: readonly ApiVerb[] = ['delete', 'get', 'list', 'patch', 'watch'];
 
 export class ServedKinds {
   readonly #registry: Pick<Registry, 'generation' | 'resources' | 'collections'>;
@@ -18,14 +18,14 @@ export class ServedKinds {
     return this.#registry.generation;
   }
 
-  /** One version of each kind that can own or be owned. Events own nothing, and there are too many of them. */
-  collected(): readonly Resource[] {
+  /** Returns one version of each kind that can be collected. Events are excluded: they own nothing and there are many. */
+  collectable(): readonly Resource[] {
     return this.#registry
       .collections()
-      .filter(({ plural, verbs }) => plural !== 'events' && NEEDED.every((verb) => verbs.includes(verb)));
+      .filter(({ plural, verbs }) => plural !== 'events' && REQUIRED_VERBS.every((verb) => verbs.includes(verb)));
   }
 
-  /** Undefined where that kind is not served in that version. */
+  /** Returns undefined if the kind is not served in this version. */
   find({ apiVersion, kind }: Pick<OwnerReference, 'apiVersion' | 'kind'>): Resource | undefined {
     if (this.#generation !== this.#registry.generation) this.#index();
     return this.#byReference.get(`${apiVersion} ${kind}`);

@@ -1,51 +1,51 @@
 /**
- * A pod as a Job makes it. Its name ends in five characters as everywhere in Kubernetes, but they are drawn from the
- * Job's uid and the number of its turn: who decides twice on the same state names the same pod, and the second create
- * finds it there.
+ * Builds the pods of a Job. As in Kubernetes, the name ends with five characters, but they are a hash of the Job's uid and
+ * an attempt number: two decisions on the same state choose the same name, and the second create fails with
+ * AlreadyExists.
  */
-import { type Pod } from '#engine/controllers/kinds.ts';
-import { isIndexed, type Job, TRACKING_FINALIZER } from '#engine/controllers/job/kinds.ts';
+import { type EnginePod } from '#engine/controllers/kinds.ts';
+import { isIndexed, type BatchJob, TRACKING_FINALIZER } from '#engine/controllers/job/kinds.ts';
 import { INDEX_KEY } from '#engine/controllers/job/pod-state.ts';
 import type { Stored } from '#kube/meta.ts';
 
-/** So that the whole fits into a label. */
-const BASE_MAX = 58;
+/** Limits the name to the length of a label value. */
+const MAX_BASE_LENGTH = 58;
 const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 const SUFFIX_LENGTH = 5;
 const INDEX_VARIABLE = 'JOB_COMPLETION_INDEX';
 
 export interface NewPod {
   readonly name: string;
-  /** With completionMode Indexed. */
+  /** Set with completionMode Indexed. */
   readonly index?: number;
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** Free names, beginning with that turn. */
+/** Yields unused pod names, starting with the given attempt number. */
 export function* freeNames(
-  job: Stored<Job>,
+  job: Stored<BatchJob>,
   index: number | undefined,
-  firstTurn: number,
+  firstAttempt: number,
   isTaken: (name: string) => boolean,
 ): Generator<string, never> {
   const base = nameBase(job, index);
-  const given = new Set<string>();
-  for (let turn = firstTurn; ; turn++) {
-    const name = base + suffixOf(`${job.metadata.uid}/${index ?? ''}/${turn}`);
-    if (given.has(name) || isTaken(name)) continue;
-    given.add(name);
+  const yielded = new Set<string>();
+  for (let attempt = firstAttempt; ; attempt++) {
+    const name = base + hashSuffix(`${job.metadata.uid}/${index ?? ''}/${attempt}`);
+    if (yielded.has(name) || isTaken(name)) continue;
+    yielded.add(name);
     yield name;
   }
 }
 
-function nameBase({ metadata }: Stored<Job>, index: number | undefined): string {
-  if (index === undefined) return `${metadata.name}-`.slice(0, BASE_MAX);
+function nameBase({ metadata }: Stored<BatchJob>, index: number | undefined): string {
+  if (index === undefined) return `${metadata.name}-`.slice(0, MAX_BASE_LENGTH);
   const end = `-${index}-`;
-  return metadata.name.slice(0, BASE_MAX - end.length) + end;
+  return metadata.name.slice(0, MAX_BASE_LENGTH - end.length) + end;
 }
 
-/** FNV-1a, with the last mix of MurmurHash3, so that turns that differ in a digit share nothing. */
-function suffixOf(text: string): string {
+/** FNV-1a with the finalizer of MurmurHash3, so that attempt numbers that differ in one digit give unrelated suffixes. */
+function hashSuffix(text: string): string {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
@@ -59,10 +59,10 @@ function suffixOf(text: string): string {
   return suffix;
 }
 
-export function buildPod(job: Stored<Job>, { name, index, annotations }: NewPod): Pod {
+export function buildPod(job: Stored<BatchJob>, { name, index, annotations }: NewPod): EnginePod {
   const { template } = job.spec;
   const own = template.metadata ?? {};
-  const ofIndex: Record<string, string> = index === undefined ? {} : { [INDEX_KEY]: String(index) };
+  const indexEntry: Record<string, string> = index === undefined ? {} : { [INDEX_KEY]: String(index) };
   const finalizers = new Set([...(own.finalizers ?? []), TRACKING_FINALIZER]);
   return {
     apiVersion: 'v1',
@@ -71,29 +71,29 @@ export function buildPod(job: Stored<Job>, { name, index, annotations }: NewPod)
       name,
       generateName: nameBase(job, index),
       namespace: job.metadata.namespace,
-      labels: { ...own.labels, ...ofIndex },
-      annotations: { ...own.annotations, ...ofIndex, ...annotations },
+      labels: { ...own.labels, ...indexEntry },
+      annotations: { ...own.annotations, ...indexEntry, ...annotations },
       finalizers: [...finalizers],
       ownerReferences: [ownerReference(job)],
     },
-    spec: podSpecFor(job, index),
+    spec: buildPodSpec(job, index),
   };
 }
 
-export function ownerReference({ metadata: { name, uid } }: Stored<Job>) {
+export function ownerReference({ metadata: { name, uid } }: Stored<BatchJob>) {
   return { apiVersion: 'batch/v1', kind: 'Job', name, uid, controller: true, blockOwnerDeletion: true };
 }
 
-type Container = Pod['spec']['containers'][number];
+type Container = EnginePod['spec']['containers'][number];
 
-function podSpecFor({ metadata, spec }: Stored<Job>, index: number | undefined): Pod['spec'] {
-  const made: Pod['spec'] = { containers: [], ...spec.template.spec };
-  if (!isIndexed(spec) || index === undefined) return made;
+function buildPodSpec({ metadata, spec }: Stored<BatchJob>, index: number | undefined): EnginePod['spec'] {
+  const podSpec: EnginePod['spec'] = { containers: [], ...spec.template.spec };
+  if (!isIndexed(spec) || index === undefined) return podSpec;
   return {
-    ...made,
+    ...podSpec,
     hostname: `${metadata.name}-${index}`,
-    containers: made.containers.map(withIndexVariable),
-    ...(made.initContainers === undefined ? {} : { initContainers: made.initContainers.map(withIndexVariable) }),
+    containers: podSpec.containers.map(withIndexVariable),
+    ...(podSpec.initContainers === undefined ? {} : { initContainers: podSpec.initContainers.map(withIndexVariable) }),
   };
 }
 

@@ -1,26 +1,26 @@
 /**
- * Whether a Job ends, and how. What was said once stands: a Job that has met its criteria does not fail any more, and
- * one that is to fail does not succeed.
+ * Decides whether and how a Job ends. A recorded decision is final: a Job with SuccessCriteriaMet cannot fail, and one
+ * with FailureTarget cannot succeed.
  *
- *   running ──► SuccessCriteriaMet ──► pods gone and counted ──► Complete
- *      └──────► FailureTarget ───────► pods gone and counted ──► Failed
+ *   running ──► SuccessCriteriaMet ──► all pods ended and counted ──► Complete
+ *      └──────► FailureTarget ───────► all pods ended and counted ──► Failed
  */
-import { judgeFailure } from '#engine/controllers/job/failure-policy.ts';
+import { matchFailurePolicy } from '#engine/controllers/job/failure-policy.ts';
 import { countIndexes, countShared, parseIndexes } from '#engine/controllers/job/indexes.ts';
 import type { JobWorld } from '#engine/controllers/job/job-world.ts';
 import { hasFailed } from '#engine/controllers/job/pod-state.ts';
 import type { Tally } from '#engine/controllers/job/tally.ts';
 import { findCondition } from '#kube/conditions.ts';
 
-export interface Ending {
+export interface JobEnding {
   readonly type: 'SuccessCriteriaMet' | 'FailureTarget';
   readonly reason: string;
   readonly message: string;
-  /** It is in the status already. */
-  readonly standing?: boolean;
+  /** True if the status already contains it. */
+  readonly isRecorded?: boolean;
 }
 
-export function decideEnding(world: JobWorld, tally: Tally): Ending | undefined {
+export function decideEnding(world: JobWorld, tally: Tally): JobEnding | undefined {
   for (const rule of rules) {
     const ending = rule(world, tally);
     if (ending !== undefined) return ending;
@@ -28,13 +28,13 @@ export function decideEnding(world: JobWorld, tally: Tally): Ending | undefined 
   return undefined;
 }
 
-type EndingRule = (world: JobWorld, tally: Tally) => Ending | undefined;
+type EndingRule = (world: JobWorld, tally: Tally) => JobEnding | undefined;
 
-const failed = (reason: string, message: string): Ending => ({ type: 'FailureTarget', reason, message });
-const met = (reason: string, message: string): Ending => ({ type: 'SuccessCriteriaMet', reason, message });
+const failJob = (reason: string, message: string): JobEnding => ({ type: 'FailureTarget', reason, message });
+const completeJob = (reason: string, message: string): JobEnding => ({ type: 'SuccessCriteriaMet', reason, message });
 
 const rules: readonly EndingRule[] = [
-  asDecidedBefore,
+  keepRecordedEnding,
   failByPolicy,
   failByBackoffLimit,
   failByDeadline,
@@ -43,31 +43,31 @@ const rules: readonly EndingRule[] = [
   succeedByCompletions,
 ];
 
-function asDecidedBefore({ job }: JobWorld): Ending | undefined {
+function keepRecordedEnding({ job }: JobWorld): JobEnding | undefined {
   for (const type of ['SuccessCriteriaMet', 'FailureTarget'] as const) {
     const found = findCondition(job.status?.conditions, type);
     if (found?.status !== 'True') continue;
-    return { type, reason: found.reason ?? '', message: found.message ?? '', standing: true };
+    return { type, reason: found.reason ?? '', message: found.message ?? '', isRecorded: true };
   }
   return undefined;
 }
 
-function failByPolicy({ job: { spec }, pods }: JobWorld): Ending | undefined {
+function failByPolicy({ job: { spec }, pods }: JobWorld): JobEnding | undefined {
   if (spec.podFailurePolicy === undefined) return undefined;
   for (const pod of pods) {
-    const { message } = hasFailed(pod, spec) ? judgeFailure(spec.podFailurePolicy, pod) : {};
-    if (message !== undefined) return failed('PodFailurePolicy', message);
+    const { message } = hasFailed(pod, spec) ? matchFailurePolicy(spec.podFailurePolicy, pod) : {};
+    if (message !== undefined) return failJob('PodFailurePolicy', message);
   }
   return undefined;
 }
 
-function failByBackoffLimit(world: JobWorld, tally: Tally): Ending | undefined {
+function failByBackoffLimit(world: JobWorld, tally: Tally): JobEnding | undefined {
   const { backoffLimit = 0 } = world.job.spec;
   if (tally.failed <= backoffLimit && !restartedTooOften(world, backoffLimit)) return undefined;
-  return failed('BackoffLimitExceeded', 'Job has reached the specified backoff limit');
+  return failJob('BackoffLimitExceeded', 'Job has reached the specified backoff limit');
 }
 
-/** With OnFailure the node starts the containers again, and their restarts are the failures. */
+/** With restartPolicy OnFailure the node restarts the containers. Restarts then count as failures. */
 function restartedTooOften({ job: { spec }, pods }: JobWorld, limit: number): boolean {
   if (spec.template.spec?.restartPolicy !== 'OnFailure') return false;
   let restarts = 0;
@@ -79,32 +79,32 @@ function restartedTooOften({ job: { spec }, pods }: JobWorld, limit: number): bo
   return restarts > 0 && restarts >= limit;
 }
 
-function failByDeadline(world: JobWorld): Ending | undefined {
+function failByDeadline(world: JobWorld): JobEnding | undefined {
   if (deadlineMs(world) > 0) return undefined;
-  return failed('DeadlineExceeded', 'Job was active longer than specified deadline');
+  return failJob('DeadlineExceeded', 'Job was active longer than specified deadline');
 }
 
-/** How long the Job may still be active; without end if nobody says. */
+/** Returns how long the Job may still be active; Infinity without a deadline. */
 export function deadlineMs({ job: { spec, status }, nowMs }: JobWorld): number {
   if (spec.activeDeadlineSeconds === undefined || spec.suspend === true) return Infinity;
-  // Who resumes starts the time anew.
+  // The deadline starts again when a Job is resumed.
   const resumed = findCondition(status?.conditions, 'Suspended')?.status === 'True';
   const startMs = status?.startTime === undefined || resumed ? nowMs : Date.parse(status.startTime);
   return startMs + spec.activeDeadlineSeconds * 1000 - nowMs;
 }
 
-function failByIndexes({ job: { spec } }: JobWorld, tally: Tally): Ending | undefined {
+function failByIndexes({ job: { spec } }: JobWorld, tally: Tally): JobEnding | undefined {
   const failedCount = countIndexes(tally.failedIndexes ?? []);
   if (failedCount === 0) return undefined;
   if (spec.maxFailedIndexes !== undefined && failedCount > spec.maxFailedIndexes) {
     const message = 'Job has exceeded the specified maximal number of failed indexes';
-    return failed('MaxFailedIndexesExceeded', message);
+    return failJob('MaxFailedIndexesExceeded', message);
   }
   if (failedCount + countIndexes(tally.completedIndexes) < (spec.completions ?? 0)) return undefined;
-  return failed('FailedIndexes', 'Job has failed indexes');
+  return failJob('FailedIndexes', 'Job has failed indexes');
 }
 
-function succeedByPolicy({ job: { spec } }: JobWorld, { completedIndexes }: Tally): Ending | undefined {
+function succeedByPolicy({ job: { spec } }: JobWorld, { completedIndexes }: Tally): JobEnding | undefined {
   const { successPolicy, completions = 0 } = spec;
   if (successPolicy === undefined || completedIndexes.length === 0) return undefined;
   const index = successPolicy.rules.findIndex(({ succeededIndexes, succeededCount }) => {
@@ -114,11 +114,11 @@ function succeedByPolicy({ job: { spec } }: JobWorld, { completedIndexes }: Tall
     const wanted = parseIndexes(succeededIndexes, completions);
     return wanted.length > 0 && countShared(wanted, completedIndexes) >= (succeededCount ?? countIndexes(wanted));
   });
-  return index < 0 ? undefined : met('SuccessPolicy', `Matched rules at index ${index}`);
+  return index < 0 ? undefined : completeJob('SuccessPolicy', `Matched rules at index ${index}`);
 }
 
-/** Without a wanted number the first success is the sign for all, and those who run may finish. */
-function succeedByCompletions({ job: { spec } }: JobWorld, { succeeded, active }: Tally): Ending | undefined {
+/** Without `completions`, one success is enough. Pods that still run may finish. */
+function succeedByCompletions({ job: { spec } }: JobWorld, { succeeded, active }: Tally): JobEnding | undefined {
   if (active.length > 0 || succeeded < (spec.completions ?? 1)) return undefined;
-  return met('CompletionsReached', 'Reached expected number of succeeded pods');
+  return completeJob('CompletionsReached', 'Reached expected number of succeeded pods');
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { judgeFailure, type Verdict } from '#engine/controllers/job/failure-policy.ts';
+import { matchFailurePolicy, type FailurePolicyMatch } from '#engine/controllers/job/failure-policy.ts';
 import { aPod, type PodOptions } from '#engine/controllers/job/job-world.fixture.ts';
 import type { JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
 
@@ -15,23 +15,27 @@ const onDisruption = (action: Rules[number]['action'], status = 'True'): Rules[n
   onPodConditions: [{ type: 'DisruptionTarget', status }],
 });
 
-const cases: Record<string, [rules: Rules, pod: PodOptions, want: Verdict]> = {
-  'no rule at all': [[], { exitCode: 1 }, {}],
-  'a code that is listed': [[onCodes('Ignore', 'In', 1, 42)], { exitCode: 42 }, { action: 'Ignore' }],
-  'a code that is not listed': [[onCodes('Ignore', 'In', 1)], { exitCode: 42 }, {}],
-  'any code but these': [[onCodes('Count', 'NotIn', 1)], { exitCode: 42 }, { action: 'Count' }],
-  'success is no failure, whatever is listed': [[onCodes('FailJob', 'NotIn', 1)], { exitCode: 0 }, {}],
+const cases: Record<string, [rules: Rules, pod: PodOptions, want: FailurePolicyMatch]> = {
+  'no rule matches without rules': [[], { exitCode: 1 }, {}],
+  'In matches a listed exit code': [[onCodes('Ignore', 'In', 1, 42)], { exitCode: 42 }, { action: 'Ignore' }],
+  'In does not match another exit code': [[onCodes('Ignore', 'In', 1)], { exitCode: 42 }, {}],
+  'NotIn matches an exit code that is not listed': [
+    [onCodes('Count', 'NotIn', 1)],
+    { exitCode: 42 },
+    { action: 'Count' },
+  ],
+  'exit code 0 never matches': [[onCodes('FailJob', 'NotIn', 1)], { exitCode: 0 }, {}],
   'the first rule that matches decides': [
     [onCodes('FailIndex', 'In', 7), onCodes('FailJob', 'In', 7)],
     { exitCode: 7 },
     { action: 'FailIndex' },
   ],
-  'a rule for one container': [
+  'a rule may name a container': [
     [{ action: 'Ignore', onExitCodes: { containerName: 'other', operator: 'In', values: [1] } }],
     { exitCode: 1 },
     {},
   ],
-  'a code that fails the Job': [
+  'FailJob reports the exit code': [
     [onCodes('Ignore', 'In', 1), onCodes('FailJob', 'In', 42)],
     { exitCode: 42 },
     {
@@ -39,9 +43,9 @@ const cases: Record<string, [rules: Rules, pod: PodOptions, want: Verdict]> = {
       message: 'Container main for pod ns/a failed with exit code 42 matching FailJob rule at index 1',
     },
   ],
-  'a condition': [[onDisruption('Ignore')], { status: disrupted }, { action: 'Ignore' }],
-  'a condition that does not hold': [[onDisruption('Ignore', 'False')], { status: disrupted }, {}],
-  'a condition that fails the Job': [
+  'matches a condition of the pod': [[onDisruption('Ignore')], { status: disrupted }, { action: 'Ignore' }],
+  'does not match a condition with another status': [[onDisruption('Ignore', 'False')], { status: disrupted }, {}],
+  'FailJob reports the condition': [
     [onDisruption('FailJob')],
     { status: disrupted },
     { action: 'FailJob', message: 'Pod ns/a has condition DisruptionTarget matching FailJob rule at index 0' },
@@ -49,6 +53,6 @@ const cases: Record<string, [rules: Rules, pod: PodOptions, want: Verdict]> = {
 };
 for (const [name, [rules, pod, want]] of Object.entries(cases)) {
   test(`podFailurePolicy: ${name}`, () => {
-    assert.deepEqual(judgeFailure({ rules }, aPod('a', { phase: 'Failed', ...pod })), want);
+    assert.deepEqual(matchFailurePolicy({ rules }, aPod('a', { phase: 'Failed', ...pod })), want);
   });
 }

@@ -1,22 +1,22 @@
-/** What a Job's podFailurePolicy says of a failed pod. Pure. */
-import type { Pod } from '#engine/controllers/kinds.ts';
+/** Evaluates the podFailurePolicy of a Job for a failed pod. Pure. */
+import type { EnginePod } from '#engine/controllers/kinds.ts';
 import type { JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
 
 type Policy = NonNullable<JobSpec['podFailurePolicy']>;
 type Rule = Policy['rules'][number];
-type ContainerStatus = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number];
+type ContainerStatus = NonNullable<NonNullable<EnginePod['status']>['containerStatuses']>[number];
 
-export interface Verdict {
-  /** Absent where no rule matches: then the failure counts. */
+export interface FailurePolicyMatch {
+  /** undefined if no rule matches. The failure then counts. */
   readonly action?: Rule['action'];
-  /** Why the whole Job fails; with FailJob only. */
+  /** Why the whole Job fails. Set with FailJob only. */
   readonly message?: string;
 }
 
-const NO_RULE: Verdict = {};
+const NO_RULE: FailurePolicyMatch = {};
 
-/** The first rule that matches decides. */
-export function judgeFailure(policy: Policy | undefined, pod: Pod): Verdict {
+/** Returns the result of the first rule that matches. */
+export function matchFailurePolicy(policy: Policy | undefined, pod: EnginePod): FailurePolicyMatch {
   for (const [index, rule] of (policy?.rules ?? []).entries()) {
     const found = matchRule(rule, pod);
     if (found === undefined) continue;
@@ -26,13 +26,13 @@ export function judgeFailure(policy: Policy | undefined, pod: Pod): Verdict {
   return NO_RULE;
 }
 
-/** Whether it adds to the failures that the backoffLimit bounds. */
-export function countsAsFailure(policy: Policy | undefined, pod: Pod): boolean {
-  return judgeFailure(policy, pod).action !== 'Ignore';
+/** Reports whether the failure counts towards the backoffLimit. */
+export function countsAsFailure(policy: Policy | undefined, pod: EnginePod): boolean {
+  return matchFailurePolicy(policy, pod).action !== 'Ignore';
 }
 
-/** What of the pod fits the rule, in words; undefined if nothing. */
-function matchRule({ onExitCodes, onPodConditions }: Rule, pod: Pod): string | undefined {
+/** Returns why the rule matches the pod, as text for a message, or undefined. */
+function matchRule({ onExitCodes, onPodConditions }: Rule, pod: EnginePod): string | undefined {
   const { namespace, name } = pod.metadata;
   if (onExitCodes !== undefined) {
     const container = findContainer(onExitCodes, pod);
@@ -46,11 +46,11 @@ function matchRule({ onExitCodes, onPodConditions }: Rule, pod: Pod): string | u
   return condition && `Pod ${namespace}/${name} has condition ${condition.type}`;
 }
 
-function findContainer(wanted: NonNullable<Rule['onExitCodes']>, { status }: Pod): ContainerStatus | undefined {
-  const fits = ({ name, state }: ContainerStatus): boolean => {
+function findContainer(wanted: NonNullable<Rule['onExitCodes']>, { status }: EnginePod): ContainerStatus | undefined {
+  const matches = ({ name, state }: ContainerStatus): boolean => {
     const code = state?.terminated?.exitCode ?? 0;
     if (code === 0 || (wanted.containerName !== undefined && wanted.containerName !== name)) return false;
     return wanted.values.includes(code) === (wanted.operator === 'In');
   };
-  return status?.containerStatuses?.find(fits) ?? status?.initContainerStatuses?.find(fits);
+  return status?.containerStatuses?.find(matches) ?? status?.initContainerStatuses?.find(matches);
 }

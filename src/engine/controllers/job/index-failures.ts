@@ -1,40 +1,40 @@
 /**
- * backoffLimitPerIndex: each pod carries in annotations how often its index failed before it. The last failed pod of an
- * index is therefore kept until its replacement, which takes the count over, is there.
+ * backoffLimitPerIndex: annotations of a pod contain how often its index failed before. The last failed pod of an index is
+ * kept until its replacement exists, which takes over the count.
  */
 import { countsAsFailure } from '#engine/controllers/job/failure-policy.ts';
 import { hasIndex } from '#engine/controllers/job/indexes.ts';
 import type { JobWorld } from '#engine/controllers/job/job-world.ts';
-import type { Pod } from '#engine/controllers/kinds.ts';
+import type { EnginePod } from '#engine/controllers/kinds.ts';
 import { completionIndex, finishedAtMs, hasFailed, indexesIn, isTracked } from '#engine/controllers/job/pod-state.ts';
-import { remainingAfter } from '#engine/controllers/job/backoff.ts';
+import { backoffRemainingMs } from '#engine/controllers/job/backoff.ts';
 import type { Tally } from '#engine/controllers/job/tally.ts';
 import type { JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
 import { INT32_MAX } from '#engine/registry/kinds/shared/formats.ts';
 import type { Stored } from '#kube/meta.ts';
 
-const COUNTED = 'batch.kubernetes.io/job-index-failure-count';
-const IGNORED = 'batch.kubernetes.io/job-index-ignored-failure-count';
+const COUNT_KEY = 'batch.kubernetes.io/job-index-failure-count';
+const IGNORED_COUNT_KEY = 'batch.kubernetes.io/job-index-ignored-failure-count';
 
-export function failureCount(pod: Pod): number {
-  return numberIn(pod, COUNTED);
+export function failureCount(pod: EnginePod): number {
+  return readCount(pod, COUNT_KEY);
 }
 
-function allFailures(pod: Pod): number {
-  return numberIn(pod, COUNTED) + numberIn(pod, IGNORED);
+function allFailures(pod: EnginePod): number {
+  return readCount(pod, COUNT_KEY) + readCount(pod, IGNORED_COUNT_KEY);
 }
 
-/** Anybody may write annotations: what is no count is none. */
-function numberIn({ metadata }: Pod, key: string): number {
+/** Returns 0 for an invalid annotation. Users can write annotations. */
+function readCount({ metadata }: EnginePod, key: string): number {
   const text = metadata.annotations?.[key] ?? '';
   const value = /^[0-9]{1,10}$/.test(text) ? Number(text) : 0;
   return value <= INT32_MAX ? value : 0;
 }
 
-/** For each index that is to be tried again, the pod to take over from. */
-export function lastFailedPods({ job, pods }: JobWorld, tally: Tally): ReadonlyMap<number, Stored<Pod>> {
+/** Returns the last failed pod of each index that is to be tried again. */
+export function lastFailedPods({ job, pods }: JobWorld, tally: Tally): ReadonlyMap<number, Stored<EnginePod>> {
   const { spec } = job;
-  const last = new Map<number, Stored<Pod>>();
+  const last = new Map<number, Stored<EnginePod>>();
   if (tally.failedIndexes === undefined) return last;
   const activeIndexes = indexesIn(tally.active, spec);
   for (const pod of pods) {
@@ -47,23 +47,23 @@ export function lastFailedPods({ job, pods }: JobWorld, tally: Tally): ReadonlyM
   return last;
 }
 
-function isLater(pod: Pod, before: Pod): boolean {
+function isLater(pod: EnginePod, before: EnginePod): boolean {
   return allFailures(before) <= allFailures(pod) && finishedAtMs(before) <= finishedAtMs(pod);
 }
 
-export function indexWaitMs(replaced: Pod | undefined, nowMs: number): number {
+export function indexWaitMs(replaced: EnginePod | undefined, nowMs: number): number {
   if (replaced === undefined) return 0;
-  return remainingAfter(allFailures(replaced) + 1, finishedAtMs(replaced), nowMs);
+  return backoffRemainingMs(allFailures(replaced) + 1, finishedAtMs(replaced), nowMs);
 }
 
-/** The annotations of the pod that takes over. */
-export function inheritedFailures(spec: JobSpec, replaced: Pod | undefined): Record<string, string> {
+/** Returns the failure count annotations of a new pod. */
+export function inheritedFailures(spec: JobSpec, replaced: EnginePod | undefined): Record<string, string> {
   if (spec.backoffLimitPerIndex === undefined) return {};
-  if (replaced === undefined) return { [COUNTED]: '0' };
+  if (replaced === undefined) return { [COUNT_KEY]: '0' };
   const counts = countsAsFailure(spec.podFailurePolicy, replaced);
-  const ignored = numberIn(replaced, IGNORED) + (counts ? 0 : 1);
+  const ignored = readCount(replaced, IGNORED_COUNT_KEY) + (counts ? 0 : 1);
   return {
-    [COUNTED]: String(failureCount(replaced) + (counts ? 1 : 0)),
-    ...(ignored > 0 ? { [IGNORED]: String(ignored) } : {}),
+    [COUNT_KEY]: String(failureCount(replaced) + (counts ? 1 : 0)),
+    ...(ignored > 0 ? { [IGNORED_COUNT_KEY]: String(ignored) } : {}),
   };
 }

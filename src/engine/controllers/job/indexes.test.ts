@@ -12,12 +12,12 @@ import {
 } from '#engine/controllers/job/indexes.ts';
 
 const texts: Record<string, [text: string, completions: number, want: string]> = {
-  'nothing at all': ['', 5, ''],
-  'single ones and ranges': ['0,3-5,7', 10, '0,3-5,7'],
-  'two neighbours are no range': ['1-2', 5, '1,2'],
-  'neighbours are joined': ['1,2,3', 5, '1-3'],
-  'what is too large is left out': ['0,3-9,12', 5, '0,3,4'],
-  'what cannot be read is left out': ['0,x,-3,2-', 5, '0'],
+  'an empty set': ['', 5, ''],
+  'single indexes and ranges': ['0,3-5,7', 10, '0,3-5,7'],
+  'two neighbours are not written as a range': ['1-2', 5, '1,2'],
+  'neighbours are merged': ['1,2,3', 5, '1-3'],
+  'indexes that are too large are skipped': ['0,3-9,12', 5, '0,3,4'],
+  'invalid parts are skipped': ['0,x,-3,2-', 5, '0'],
 };
 for (const [name, [text, completions, want]] of Object.entries(texts)) {
   test(`indexes: ${name}`, () => assert.equal(formatIndexes(parseIndexes(text, completions)), want));
@@ -34,8 +34,8 @@ test('sets of indexes', () => {
 
 const missing: Record<string, [present: string, completions: number, count: number, want: number[]]> = {
   'all are missing': ['', 3, 9, [0, 1, 2]],
-  'the gaps, in order': ['1,3', 6, 9, [0, 2, 4, 5]],
-  'no more than asked for': ['0', 9, 2, [1, 2]],
+  'the gaps in order': ['1,3', 6, 9, [0, 2, 4, 5]],
+  'no more than requested': ['0', 9, 2, [1, 2]],
   'none is missing': ['0-2', 3, 9, []],
 };
 for (const [name, [present, completions, count, want]] of Object.entries(missing)) {

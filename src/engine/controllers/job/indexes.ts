@@ -1,6 +1,6 @@
 /**
- * Sets of completion indexes, as they stand in a Job's status: `0,3-5,7`. Kept as ranges in order, which neither touch
- * nor overlap, so that a hundred thousand finished indexes in a row cost as much as one. Pure.
+ * Sets of completion indexes, as in a Job's status: `0,3-5,7`. Stored as sorted ranges that neither touch nor overlap, so
+ * that 100,000 consecutive indexes cost as much as one. Pure.
  */
 
 interface Range {
@@ -12,7 +12,7 @@ export type Indexes = readonly Range[];
 
 export const NO_INDEXES: Indexes = [];
 
-/** What cannot be read is left out, and so is what is not below `completions`. */
+/** Parses a set. Skips invalid parts and indexes that are not below `completions`. */
 export function parseIndexes(text: string | undefined, completions: number): Indexes {
   const ranges: Range[] = [];
   for (const part of (text ?? '').split(',')) {
@@ -22,10 +22,10 @@ export function parseIndexes(text: string | undefined, completions: number): Ind
     const last = Math.min(Number(match[2] ?? first), completions - 1);
     if (first <= last) ranges.push({ first, last });
   }
-  return joined(ranges);
+  return mergeRanges(ranges);
 }
 
-/** Two neighbours are written as `1,2`, more as `1-3`. */
+/** Renders a set. Two neighbours are written as `1,2`, more as `1-3`. */
 export function formatIndexes(indexes: Indexes): string {
   const written = indexes.map(({ first, last }) => {
     if (first === last) return `${first}`;
@@ -35,11 +35,11 @@ export function formatIndexes(indexes: Indexes): string {
 }
 
 export function indexesOf(numbers: Iterable<number>): Indexes {
-  return joined([...numbers].map((index) => ({ first: index, last: index })));
+  return mergeRanges([...numbers].map((index) => ({ first: index, last: index })));
 }
 
 export function unionOf(...sets: readonly Indexes[]): Indexes {
-  return joined(sets.flat());
+  return mergeRanges(sets.flat());
 }
 
 export function countIndexes(indexes: Indexes): number {
@@ -54,7 +54,7 @@ export function countShared(a: Indexes, b: Indexes): number {
   return countIndexes(a) + countIndexes(b) - countIndexes(unionOf(a, b));
 }
 
-/** The smallest indexes below `completions` that are not in the set, at most `count`. */
+/** Returns the smallest indexes below `completions` that are not in the set, at most `count`. */
 export function firstMissing(indexes: Indexes, completions: number, count: number): number[] {
   const missing: number[] = [];
   let candidate = 0;
@@ -65,7 +65,7 @@ export function firstMissing(indexes: Indexes, completions: number, count: numbe
   return missing;
 }
 
-function joined(ranges: readonly Range[]): Indexes {
+function mergeRanges(ranges: readonly Range[]): Indexes {
   const result: Range[] = [];
   for (const { first, last } of ranges.toSorted((a, b) => a.first - b.first)) {
     const before = result.at(-1);

@@ -1,22 +1,22 @@
 /**
- * batch/v1 Jobs: observes a Job and its pods, decides (decide-job.ts), and remembers how pods ended while it must wait.
- * Pods are run by others, who report in their status; Jobs with a `managedBy` of somebody else are left alone.
+ * The controller of batch/v1 Jobs: observes a Job and its pods, decides (decide-job.ts), and remembers failures for the
+ * backoff. Node agents run the pods. Jobs with the `managedBy` of another controller are ignored.
  */
 import type { Reader } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf } from '#client/object-key.ts';
-import type { ControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
+import type { EngineControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
 import { type FailureRecord, learnFailures } from '#engine/controllers/job/backoff.ts';
-import { selects, wouldAdopt } from '#engine/controllers/job/claim.ts';
+import { selects, wouldAdopt } from '#engine/controllers/job/adoption.ts';
 import { decideJob } from '#engine/controllers/job/decide-job.ts';
 import type { JobWorld } from '#engine/controllers/job/job-world.ts';
-import { type Pod, PODS } from '#engine/controllers/kinds.ts';
-import { isFinished, isForeign, type Job, JOBS } from '#engine/controllers/job/kinds.ts';
-import { controllerOf, ownerKey, PodIndex } from '#engine/controllers/job/pod-index.ts';
+import { type EnginePod, ENGINE_PODS } from '#engine/controllers/kinds.ts';
+import { isJobFinished, isManagedElsewhere, type BatchJob, BATCH_JOBS } from '#engine/controllers/job/kinds.ts';
+import { jobKeyOf, PodIndex } from '#engine/controllers/job/pod-index.ts';
 import { strayPodController } from '#engine/controllers/job/stray-pods.ts';
 import { NAME_LABEL } from '#engine/registry/kinds/job/job-labels.ts';
 import { isApiError } from '#kube/api-error.ts';
-import type { Stored } from '#kube/meta.ts';
+import { controllerOf, type Stored } from '#kube/meta.ts';
 import { type ControllerDefinition, source, startController } from '#runtime/controller.ts';
 
 const CONCURRENCY = 5;
@@ -24,43 +24,43 @@ const CONCURRENCY = 5;
 export const jobController: EngineController = {
   account: 'job-controller',
   start(parts) {
-    const jobs = parts.informer(JOBS);
-    const pods = parts.informer(PODS);
+    const jobs = parts.informer(BATCH_JOBS);
+    const pods = parts.informer(ENGINE_PODS);
     const index = new PodIndex(pods, parts);
     const strays = strayPodController({ reader: parts.client, jobs, pods, index });
-    return [startController(definition(parts, index), parts), startController(strays, parts)];
+    return [startController(jobDefinition(parts, index), parts), startController(strays, parts)];
   },
 };
 
-function definition(
-  { client, informer, clock, signal }: ControllerParts,
+function jobDefinition(
+  { client, informer, clock, signal }: EngineControllerParts,
   index: PodIndex,
 ): ControllerDefinition<JobWorld> {
-  const jobs = informer(JOBS);
-  const pods = informer(PODS);
-  /** By key; a Job made anew under the name of another starts without a past. */
-  const memory = new Map<string, { readonly uid: string; readonly failures: FailureRecord }>();
-  const selfSelecting = keysOfSelfSelecting(jobs, signal);
+  const jobs = informer(BATCH_JOBS);
+  const pods = informer(ENGINE_PODS);
+  /** By key. A Job with another uid of the same name starts with an empty record. */
+  const failureRecords = new Map<string, { readonly uid: string; readonly failures: FailureRecord }>();
+  const manualSelectorJobs = indexManualSelectorJobs(jobs, signal);
 
   return {
     name: 'job-controller',
-    type: JOBS,
+    type: BATCH_JOBS,
     concurrency: CONCURRENCY,
-    sources: [source(jobs), source(pods, (pod) => keysFor(pod, selfSelecting))],
+    sources: [source(jobs), source(pods, (pod) => jobKeysFor(pod, manualSelectorJobs))],
     async observe(key, options) {
       const job = jobs.get(key);
-      if (job === undefined || isFinished(job) || isForeign(job)) {
-        memory.delete(key);
+      if (job === undefined || isJobFinished(job) || isManagedElsewhere(job)) {
+        failureRecords.delete(key);
         return undefined;
       }
       const orphans = orphansOf(job, index);
-      // The cache is behind; what it will show makes the Job be looked at again.
-      if (wouldAdopt(job, orphans) && !(await isAlive(client, job, options))) return undefined;
+      // The cache is behind. The next watch event enqueues the Job again.
+      if (wouldAdopt(job, orphans) && !(await isJobAlive(client, job, options))) return undefined;
       const { uid, namespace = '' } = job.metadata;
       const own = index.ownedBy(uid);
-      const past = memory.get(key);
-      const failures = learnFailures(past?.uid === uid ? past.failures : undefined, own, job.spec);
-      memory.set(key, { uid, failures });
+      const record = failureRecords.get(key);
+      const failures = learnFailures(record?.uid === uid ? record.failures : undefined, own, job.spec);
+      failureRecords.set(key, { uid, failures });
       return {
         job,
         pods: own,
@@ -75,22 +75,22 @@ function definition(
   };
 }
 
-function orphansOf(job: Stored<Job>, index: PodIndex): readonly Stored<Pod>[] {
-  return index.looseFor(job).filter((pod) => selects(job, pod));
+function orphansOf(job: Stored<BatchJob>, index: PodIndex): readonly Stored<EnginePod>[] {
+  return index.uncontrolledFor(job).filter((pod) => selects(job, pod));
 }
 
 /**
- * Asked of the API before pods are taken over: those of a Job that was deleted with `Orphan` are nobody's on purpose,
- * and would be collected with it if they got their owner back.
+ * Asks the API whether the Job exists and is not under deletion. Required before pods are adopted: if the Job was deleted
+ * with `Orphan`, its pods must stay orphans, or the garbage collector would delete them.
  */
-async function isAlive(
+async function isJobAlive(
   reader: Pick<Reader, 'get'>,
-  job: Stored<Job>,
+  job: Stored<BatchJob>,
   options: { signal: AbortSignal },
 ): Promise<boolean> {
   const { namespace, name, uid } = job.metadata;
   try {
-    const { metadata } = await reader.get(JOBS, { namespace, name }, options);
+    const { metadata } = await reader.get(BATCH_JOBS, { namespace, name }, options);
     return metadata.uid === uid && metadata.deletionTimestamp === undefined;
   } catch (error) {
     if (isApiError(error, 'NotFound') && error.details?.name === name) return false;
@@ -98,25 +98,28 @@ async function isAlive(
   }
 }
 
-/** Jobs whose selector is the wish of their maker: any pod without a controller may be theirs. */
-function keysOfSelfSelecting(jobs: Informer<Job>, signal: AbortSignal): ReadonlyMap<string, ReadonlySet<string>> {
+/** Returns the keys of Jobs with manualSelector by namespace, kept up to date. They may select any pod. */
+function indexManualSelectorJobs(
+  jobs: Informer<BatchJob>,
+  signal: AbortSignal,
+): ReadonlyMap<string, ReadonlySet<string>> {
   const keys = new Map<string, Set<string>>();
-  const leave = jobs.onChange((key, change) => {
+  const unsubscribe = jobs.onChange((key, change) => {
     const { namespace = '' } = (change.new ?? change.old)!.metadata;
-    const held = keys.get(namespace) ?? new Set();
-    if (change.new?.spec.manualSelector === true) keys.set(namespace, held.add(key));
-    else if (held.delete(key) && held.size === 0) keys.delete(namespace);
+    const jobKeys = keys.get(namespace) ?? new Set();
+    if (change.new?.spec.manualSelector === true) keys.set(namespace, jobKeys.add(key));
+    else if (jobKeys.delete(key) && jobKeys.size === 0) keys.delete(namespace);
   });
-  signal.addEventListener('abort', leave, { once: true });
+  signal.addEventListener('abort', unsubscribe, { once: true });
   return keys;
 }
 
-function keysFor(pod: Stored<Pod>, selfSelecting: ReadonlyMap<string, ReadonlySet<string>>): string[] {
-  const owner = ownerKey(pod);
+function jobKeysFor(pod: Stored<EnginePod>, manualSelectorJobs: ReadonlyMap<string, ReadonlySet<string>>): string[] {
+  const owner = jobKeyOf(pod);
   if (owner !== undefined) return [owner];
   if (controllerOf(pod) !== undefined) return [];
   const { namespace = '', labels } = pod.metadata;
   const name = labels?.[NAME_LABEL];
   const named = name === undefined ? [] : [keyOf({ namespace, name })];
-  return [...named, ...(selfSelecting.get(namespace) ?? [])];
+  return [...named, ...(manualSelectorJobs.get(namespace) ?? [])];
 }

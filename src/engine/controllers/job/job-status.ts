@@ -1,10 +1,10 @@
-/** A Job's whole status, from the state of its pods and what was decided about them. */
-import type { Ending } from '#engine/controllers/job/ending.ts';
+/** Computes the whole status of a Job from the state of its pods and the decisions about them. */
+import type { JobEnding } from '#engine/controllers/job/ending.ts';
 import { formatIndexes } from '#engine/controllers/job/indexes.ts';
 import type { JobWorld } from '#engine/controllers/job/job-world.ts';
 import { isIndexed } from '#engine/controllers/job/kinds.ts';
 import { isTracked } from '#engine/controllers/job/pod-state.ts';
-import type { Books, Tally } from '#engine/controllers/job/tally.ts';
+import type { UncountedPods, Tally } from '#engine/controllers/job/tally.ts';
 import type { JobStatus } from '#engine/registry/kinds/job/job-schema.ts';
 import { timestamp } from '#lib/clock.ts';
 import type { EventNote } from '#runtime/events.ts';
@@ -13,13 +13,13 @@ type Condition = NonNullable<JobStatus['conditions']>[number];
 
 export interface StatusParts {
   readonly tally: Tally;
-  readonly ending: Ending | undefined;
-  readonly uncounted: Books;
+  readonly ending: JobEnding | undefined;
+  readonly uncounted: UncountedPods;
 }
 
 export interface NextStatus {
   readonly status: JobStatus & Record<string, unknown>;
-  /** What people are to hear of it. */
+  /** The Events of this change. */
   readonly events: readonly EventNote[];
 }
 
@@ -30,41 +30,41 @@ export function decideStatus(world: JobWorld, parts: StatusParts): NextStatus {
   let conditions: readonly Condition[] = job.status?.conditions ?? [];
   let startTime = job.status?.startTime;
   const now = timestamp(world.nowMs);
-  const say = (next: Omit<Condition, 'lastProbeTime' | 'lastTransitionTime'>): void => {
+  const setJobCondition = (next: Omit<Condition, 'lastProbeTime' | 'lastTransitionTime'>): void => {
     conditions = ensureCondition(conditions, { ...next, lastProbeTime: now, lastTransitionTime: now });
   };
   if (job.spec.suspend !== true) startTime ??= now;
 
-  const turn = suspension(world);
-  // A Job that ends is not suspended any more, but it may still have been.
-  if (turn !== undefined && (parts.ending === undefined || turn.event === 'Resumed')) {
-    say(turn.condition);
-    events.push({ type: 'Normal', reason: turn.event, message: turn.condition.message });
-    if (turn.event === 'Resumed') startTime = now;
+  const change = suspensionChange(world);
+  // A Job that ends can no longer be suspended, but a resume before the end is still reported.
+  if (change !== undefined && (parts.ending === undefined || change.event === 'Resumed')) {
+    setJobCondition(change.condition);
+    events.push({ type: 'Normal', reason: change.event, message: change.condition.message });
+    if (change.event === 'Resumed') startTime = now;
   }
   if (parts.ending !== undefined) {
     const { type, reason, message } = parts.ending;
-    say({ type, status: 'True', reason, message });
+    setJobCondition({ type, status: 'True', reason, message });
   }
   const final = parts.ending && finalCondition(world, parts);
   if (final !== undefined) {
-    say({ ...final, status: 'True' });
+    setJobCondition({ ...final, status: 'True' });
     events.push(...finalEvents(world, tally, final));
-    // Nothing ends that never began, except what had nothing to do.
+    // A Job that ends has a start time, except a suspended Job with 0 completions.
     if (job.spec.suspend !== true || job.spec.completions !== 0) startTime ??= now;
   }
   const complete = final?.type === 'Complete';
   return {
     events,
     status: {
-      ...counts(tally),
+      ...podCounts(tally),
       ...(isIndexed(job.spec) && tally.completedIndexes.length > 0
         ? { completedIndexes: formatIndexes(tally.completedIndexes) }
         : {}),
       ...(tally.failedIndexes === undefined ? {} : { failedIndexes: formatIndexes(tally.failedIndexes) }),
       ...(conditions.length > 0 ? { conditions: [...conditions] } : {}),
       ...(startTime === undefined ? {} : { startTime }),
-      // A clock that was set back does not end a Job before its start.
+      // The completion time is never before the start time, even if the clock was set back.
       ...(complete ? { completionTime: startTime !== undefined && startTime > now ? startTime : now } : {}),
       uncountedTerminatedPods: {
         ...(uncounted.succeeded.length > 0 ? { succeeded: [...uncounted.succeeded] } : {}),
@@ -74,8 +74,8 @@ export function decideStatus(world: JobWorld, parts: StatusParts): NextStatus {
   };
 }
 
-/** Zero is left out where Kubernetes leaves it out. */
-function counts({ active, ready, terminating, counted }: Tally): JobStatus {
+/** Omits zero counts as Kubernetes does. */
+function podCounts({ active, ready, terminating, counted }: Tally): JobStatus {
   return {
     ...(active.length > 0 ? { active: active.length } : {}),
     ready,
@@ -85,22 +85,22 @@ function counts({ active, ready, terminating, counted }: Tally): JobStatus {
   };
 }
 
-interface Final {
+interface FinalCondition {
   readonly type: 'Complete' | 'Failed';
   readonly reason: string;
   readonly message: string;
 }
 
-/** Only when the ending was written before, and no pod is left that could still change anything. */
-function finalCondition({ pods }: JobWorld, { tally, ending, uncounted }: StatusParts): Final | undefined {
-  if (ending?.standing !== true) return undefined;
+/** Returns the final condition once the ending is recorded in the status and no pod remains that could affect it. */
+function finalCondition({ pods }: JobWorld, { tally, ending, uncounted }: StatusParts): FinalCondition | undefined {
+  if (ending?.isRecorded !== true) return undefined;
   if (uncounted.succeeded.length + uncounted.failed.length > 0) return undefined;
   if (tally.active.length + tally.terminating > 0 || pods.some(isTracked)) return undefined;
   const { reason, message } = ending;
   return { type: ending.type === 'FailureTarget' ? 'Failed' : 'Complete', reason, message };
 }
 
-function finalEvents({ job }: JobWorld, { counted }: Tally, { type, reason, message }: Final): EventNote[] {
+function finalEvents({ job }: JobWorld, { counted }: Tally, { type, reason, message }: FinalCondition): EventNote[] {
   if (type === 'Failed') return [{ type: 'Warning', reason, message }];
   const completed: EventNote = { type: 'Normal', reason: 'Completed', message: 'Job completed' };
   if (job.spec.completions === undefined || counted.succeeded <= job.spec.completions) return [completed];
@@ -108,13 +108,13 @@ function finalEvents({ job }: JobWorld, { counted }: Tally, { type, reason, mess
   return [{ type: 'Warning', reason: 'TooManySucceededPods', message: tooMany }, completed];
 }
 
-interface Turn {
+interface SuspensionChange {
   readonly condition: { type: 'Suspended'; status: string; reason: string; message: string };
   readonly event: 'Suspended' | 'Resumed';
 }
 
-/** What changed; a Job that never was suspended does not say that it is not. */
-function suspension({ job: { metadata, spec, status } }: JobWorld): Turn | undefined {
+/** Returns the change of condition Suspended, or undefined. A Job that was never suspended has no such condition. */
+function suspensionChange({ job: { metadata, spec, status } }: JobWorld): SuspensionChange | undefined {
   if (metadata.deletionTimestamp !== undefined) return undefined;
   const before = status?.conditions?.find(({ type }) => type === 'Suspended')?.status === 'True';
   if (before === (spec.suspend === true)) return undefined;

@@ -1,8 +1,8 @@
 /** Builders for tests of Job decisions: valid values that take overrides. */
 import { NO_FAILURES } from '#engine/controllers/job/backoff.ts';
 import type { JobWorld } from '#engine/controllers/job/job-world.ts';
-import { type Pod } from '#engine/controllers/kinds.ts';
-import { type Job, TRACKING_FINALIZER } from '#engine/controllers/job/kinds.ts';
+import { type EnginePod } from '#engine/controllers/kinds.ts';
+import { type BatchJob, TRACKING_FINALIZER } from '#engine/controllers/job/kinds.ts';
 import { INDEX_KEY } from '#engine/controllers/job/pod-state.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 
@@ -11,10 +11,10 @@ export const NOW_MS = Date.parse(NOW);
 export const ago = (seconds: number): string => new Date(NOW_MS - seconds * 1000).toISOString().replace('.000', '');
 
 export function aJob(
-  spec: Partial<Job['spec']> = {},
-  status: Job['status'] = {},
+  spec: Partial<BatchJob['spec']> = {},
+  status: BatchJob['status'] = {},
   metadata: ObjectMeta = {},
-): Stored<Job> {
+): Stored<BatchJob> {
   const template = {
     metadata: { labels: { app: 'x' } },
     spec: { restartPolicy: 'Never' as const, containers: [{ name: 'main', image: 'i' }] },
@@ -40,19 +40,19 @@ type Phase = 'Pending' | 'Running' | 'Succeeded' | 'Failed';
 
 export interface PodOptions {
   readonly phase?: Phase;
-  /** Was told to go. */
-  readonly leaving?: boolean;
-  /** Has lost its finalizer. */
+  /** True for a pod under deletion. */
+  readonly deleting?: boolean;
+  /** True for a pod without the tracking finalizer. */
   readonly counted?: boolean;
   readonly index?: number;
   readonly exitCode?: number;
   readonly endedAgo?: number;
   readonly annotations?: Record<string, string>;
-  readonly status?: Pod['status'];
+  readonly status?: EnginePod['status'];
 }
 
-export function aPod(name: string, options: PodOptions = {}): Stored<Pod> {
-  const { phase = 'Running', leaving, counted, index, exitCode = phase === 'Failed' ? 1 : 0, endedAgo = 0 } = options;
+export function aPod(name: string, options: PodOptions = {}): Stored<EnginePod> {
+  const { phase = 'Running', deleting, counted, index, exitCode = phase === 'Failed' ? 1 : 0, endedAgo = 0 } = options;
   const ended = phase === 'Succeeded' || phase === 'Failed';
   const state = ended ? { terminated: { exitCode, finishedAt: ago(endedAgo) } } : {};
   return {
@@ -67,7 +67,7 @@ export function aPod(name: string, options: PodOptions = {}): Stored<Pod> {
       labels: { app: 'x' },
       annotations: { ...(index === undefined ? {} : { [INDEX_KEY]: String(index) }), ...options.annotations },
       ...(counted ? {} : { finalizers: [TRACKING_FINALIZER] }),
-      ...(leaving ? { deletionTimestamp: ago(endedAgo) } : {}),
+      ...(deleting ? { deletionTimestamp: ago(endedAgo) } : {}),
     },
     spec: { containers: [{ name: 'main', image: 'i' }] },
     status: {
@@ -78,7 +78,11 @@ export function aPod(name: string, options: PodOptions = {}): Stored<Pod> {
   };
 }
 
-export function aWorld(job: Stored<Job>, pods: readonly Stored<Pod>[] = [], world: Partial<JobWorld> = {}): JobWorld {
+export function aWorld(
+  job: Stored<BatchJob>,
+  pods: readonly Stored<EnginePod>[] = [],
+  world: Partial<JobWorld> = {},
+): JobWorld {
   const names = new Set(pods.map(({ metadata }) => metadata.name));
   const isTaken = (name: string): boolean => names.has(name);
   return { job, pods, orphans: [], failures: NO_FAILURES, isTaken, nowMs: NOW_MS, ...world };

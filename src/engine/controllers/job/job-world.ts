@@ -1,17 +1,17 @@
-/** All that a decision about a Job may know. */
+/** The input of a decision about a Job. */
 import type { FailureRecord } from '#engine/controllers/job/backoff.ts';
-import type { Pod } from '#engine/controllers/kinds.ts';
-import type { Job } from '#engine/controllers/job/kinds.ts';
+import type { EnginePod } from '#engine/controllers/kinds.ts';
+import type { BatchJob } from '#engine/controllers/job/kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
 export interface JobWorld {
-  readonly job: Stored<Job>;
-  /** Those that the Job controls. */
-  readonly pods: readonly Stored<Pod>[];
-  /** Controlled by nobody, and selected by the Job, which the API knows to be alive if it may take them. */
-  readonly orphans: readonly Stored<Pod>[];
+  readonly job: Stored<BatchJob>;
+  /** The pods that the Job controls. */
+  readonly pods: readonly Stored<EnginePod>[];
+  /** Pods that the Job selects and that have no controller. If the Job may adopt them, the API confirmed that it exists. */
+  readonly orphans: readonly Stored<EnginePod>[];
   readonly failures: FailureRecord;
-  /** Whether a pod of that name, of whomever, is in the namespace. */
+  /** Reports whether any pod in the namespace has this name. */
   isTaken(name: string): boolean;
   readonly nowMs: number;
 }

@@ -1,11 +1,11 @@
-/** Jobs and their pods as the Job controllers see them. */
+/** Jobs with the fields of the engine's schema. */
 import type { JobSpec, JobStatus } from '#engine/registry/kinds/job/job-schema.ts';
 import { isTrue } from '#kube/conditions.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 
-export type Job = KubeObject & { spec: JobSpec; status?: JobStatus };
+export type BatchJob = KubeObject & { spec: JobSpec; status?: JobStatus };
 
-export const JOBS: ResourceType<Job> = {
+export const BATCH_JOBS: ResourceType<BatchJob> = {
   group: 'batch',
   version: 'v1',
   kind: 'Job',
@@ -13,25 +13,25 @@ export const JOBS: ResourceType<Job> = {
   namespaced: true,
 };
 
-/** Holds a pod until it stands in its Job's status, so that none is lost; every pod that a Job makes carries it. */
+/** Holds a pod until it is counted in the status of its Job. Every pod of a Job is created with it. */
 export const TRACKING_FINALIZER = 'batch.kubernetes.io/job-tracking';
 
-const OURS = 'kubernetes.io/job-controller';
+const OWN_NAME = 'kubernetes.io/job-controller';
 
-export function isFinished({ status }: Job): boolean {
+export function isJobFinished({ status }: BatchJob): boolean {
   return isTrue(status?.conditions, 'Complete') || isTrue(status?.conditions, 'Failed');
 }
 
-/** Somebody else's controller takes care of it. */
-export function isForeign({ spec }: Job): boolean {
-  return spec.managedBy !== undefined && spec.managedBy !== OURS;
+/** Reports whether another controller manages the Job. */
+export function isManagedElsewhere({ spec }: BatchJob): boolean {
+  return spec.managedBy !== undefined && spec.managedBy !== OWN_NAME;
 }
 
 export function isIndexed({ completionMode }: JobSpec): boolean {
   return completionMode === 'Indexed';
 }
 
-/** A pod is replaced only when it has ended, not as soon as it is asked to. */
-export function waitsForEnd({ podReplacementPolicy, podFailurePolicy }: JobSpec): boolean {
+/** Reports whether a pod under deletion is replaced only after it has ended. */
+export function replacesEndedPodsOnly({ podReplacementPolicy, podFailurePolicy }: JobSpec): boolean {
   return podReplacementPolicy === 'Failed' || podFailurePolicy !== undefined;
 }

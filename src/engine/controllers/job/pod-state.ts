@@ -1,58 +1,61 @@
-/** What a Job wants to know of a pod. Pure. */
+/** Properties of pods that the Job controller uses. Pure. */
 import { hasEnded } from '#kube/pod-phase.ts';
 import { type Indexes, indexesOf } from '#engine/controllers/job/indexes.ts';
-import { type Pod } from '#engine/controllers/kinds.ts';
-import { TRACKING_FINALIZER, waitsForEnd } from '#engine/controllers/job/kinds.ts';
+import { type EnginePod } from '#engine/controllers/kinds.ts';
+import { TRACKING_FINALIZER, replacesEndedPodsOnly } from '#engine/controllers/job/kinds.ts';
 import type { JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
 import { findCondition, isTrue } from '#kube/conditions.ts';
 
 export const INDEX_KEY = 'batch.kubernetes.io/job-completion-index';
 
-/** Not yet in the Job's counters. */
-export function isTracked({ metadata }: Pod): boolean {
+/** Reports whether the pod is not counted in the Job's status yet. */
+export function isTracked({ metadata }: EnginePod): boolean {
   return metadata.finalizers?.includes(TRACKING_FINALIZER) ?? false;
 }
 
-export function hasSucceeded({ status }: Pod): boolean {
+export function hasSucceeded({ status }: EnginePod): boolean {
   return status?.phase === 'Succeeded';
 }
 
-function isLeaving({ metadata }: Pod): boolean {
+function isDeleting({ metadata }: EnginePod): boolean {
   return metadata.deletionTimestamp !== undefined;
 }
 
-export function isActive(pod: Pod): boolean {
-  return !hasEnded(pod) && !isLeaving(pod);
+export function isActiveJobPod(pod: EnginePod): boolean {
+  return !hasEnded(pod) && !isDeleting(pod);
 }
 
-export function isTerminating(pod: Pod): boolean {
-  return !hasEnded(pod) && isLeaving(pod);
+export function isTerminatingJobPod(pod: EnginePod): boolean {
+  return !hasEnded(pod) && isDeleting(pod);
 }
 
-export function isReady({ status }: Pod): boolean {
+export function isReadyJobPod({ status }: EnginePod): boolean {
   return isTrue(status?.conditions, 'Ready');
 }
 
-/** A pod that was told to go may have nobody left who could report its end, unless the Job says to wait for it. */
-export function hasFailed(pod: Pod, spec: JobSpec): boolean {
+/**
+ * Reports whether the pod counts as failed. A pod under deletion does, because its node may never report the end, unless
+ * the Job waits for the end.
+ */
+export function hasFailed(pod: EnginePod, spec: JobSpec): boolean {
   if (pod.status?.phase === 'Failed') return true;
-  return isTerminating(pod) && !waitsForEnd(spec);
+  return isTerminatingJobPod(pod) && !replacesEndedPodsOnly(spec);
 }
 
-/** undefined for none, or one that is out of range. */
-export function completionIndex({ metadata }: Pod, { completions = 0 }: JobSpec): number | undefined {
+/** Returns undefined if the pod has no index or one that is out of range. */
+export function completionIndex({ metadata }: EnginePod, { completions = 0 }: JobSpec): number | undefined {
   const text = metadata.annotations?.[INDEX_KEY];
   if (text === undefined || !/^[0-9]{1,10}$/.test(text)) return undefined;
   const index = Number(text);
   return index < completions ? index : undefined;
 }
 
-export function indexesIn(pods: readonly Pod[], spec: JobSpec): Indexes {
+export function indexesIn(pods: readonly EnginePod[], spec: JobSpec): Indexes {
   return indexesOf(pods.map((pod) => completionIndex(pod, spec)).filter((index) => index !== undefined));
 }
 
-/** The best guess at when the pod ended: its containers, else its readiness, else its deletion, else its creation. */
-export function finishedAtMs(pod: Pod): number {
+/** Estimates when the pod ended: from its containers, else readiness, else deletion, else creation. */
+export function finishedAtMs(pod: EnginePod): number {
   const { metadata, status } = pod;
   const byContainers = lastContainerEndMs(pod);
   if (byContainers !== undefined) return byContainers;
@@ -64,7 +67,7 @@ export function finishedAtMs(pod: Pod): number {
   return Date.parse(metadata.creationTimestamp ?? '') || 0;
 }
 
-function lastContainerEndMs({ spec, status }: Pod): number | undefined {
+function lastContainerEndMs({ spec, status }: EnginePod): number | undefined {
   const sidecars = new Set(
     (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always').map(({ name }) => name),
   );

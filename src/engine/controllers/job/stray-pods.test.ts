@@ -2,23 +2,31 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ownerReference } from '#engine/controllers/job/build-pod.ts';
 import { aJob, aPod, type PodOptions } from '#engine/controllers/job/job-world.fixture.ts';
-import { type Job } from '#engine/controllers/job/kinds.ts';
+import { type BatchJob } from '#engine/controllers/job/kinds.ts';
 import { decideStray } from '#engine/controllers/job/stray-pods.ts';
 import type { OwnerReference, Stored } from '#kube/meta.ts';
 
 const running = aJob();
 const finished = aJob({}, { conditions: [{ type: 'Complete', status: 'True' }] });
-const foreign = aJob({ managedBy: 'example.com/x' }, finished.status);
+const managedElsewhere = aJob({ managedBy: 'example.com/x' }, finished.status);
 const other: OwnerReference = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'r', uid: 'r', controller: true };
 
-const cases: Record<string, [owner: OwnerReference | undefined, job: Stored<Job> | undefined, PodOptions, string[]]> = {
-  'is left to a Job that goes on': [ownerReference(running), running, {}, []],
-  'of nobody is let go': [undefined, undefined, {}, ['patch']],
-  'whose Job is gone is let go': [ownerReference(running), undefined, {}, ['patch']],
-  'of a finished Job is let go': [ownerReference(finished), finished, { phase: 'Succeeded' }, ['patch']],
-  'that a finished Job still runs is one too many': [ownerReference(finished), finished, {}, ['patch', 'delete']],
-  "of somebody else's Job is left alone": [ownerReference(foreign), foreign, {}, []],
-  'of another controller is left alone': [other, undefined, {}, []],
+const cases: Record<
+  string,
+  [owner: OwnerReference | undefined, job: Stored<BatchJob> | undefined, PodOptions, string[]]
+> = {
+  'is kept while its Job runs': [ownerReference(running), running, {}, []],
+  'is released if it has no controller': [undefined, undefined, {}, ['patch']],
+  'is released if its Job does not exist': [ownerReference(running), undefined, {}, ['patch']],
+  'is released if its Job has finished': [ownerReference(finished), finished, { phase: 'Succeeded' }, ['patch']],
+  'is released and deleted if it is active and its Job has finished': [
+    ownerReference(finished),
+    finished,
+    {},
+    ['patch', 'delete'],
+  ],
+  'is kept if another controller manages its Job': [ownerReference(managedElsewhere), managedElsewhere, {}, []],
+  'is kept if it has another controller': [other, undefined, {}, []],
 };
 for (const [name, [owner, job, options, want]] of Object.entries(cases)) {
   test(`a pod with the finalizer ${name}`, () => {

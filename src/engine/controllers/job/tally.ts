@@ -1,67 +1,70 @@
 /**
- * A Job's pods, counted. A pod goes through the books in four steps, so that a crash between any two of them neither
- * loses it nor counts it twice:
+ * Counts the pods of a Job. A pod is counted in four steps, so that a crash between two of them neither loses it nor
+ * counts it twice:
  *
- *   ended, tracked ──► its uid in status.uncounted ──► its finalizer removed ──► uid out, counter up (one write)
+ *   ended, tracked ──► uid in uncountedTerminatedPods ──► finalizer removed ──► uid removed, counter + 1 (one write)
  *
- * For succeeded indexes the index itself in status.completedIndexes does what the uid does for others.
+ * For succeeded indexes, the index in status.completedIndexes takes the role of the uid.
  */
-import { countsAsFailure, judgeFailure } from '#engine/controllers/job/failure-policy.ts';
+import { countsAsFailure, matchFailurePolicy } from '#engine/controllers/job/failure-policy.ts';
 import { failureCount } from '#engine/controllers/job/index-failures.ts';
 import { countIndexes, type Indexes, parseIndexes, unionOf } from '#engine/controllers/job/indexes.ts';
 import type { JobWorld } from '#engine/controllers/job/job-world.ts';
-import { type Pod } from '#engine/controllers/kinds.ts';
+import { type EnginePod } from '#engine/controllers/kinds.ts';
 import { isIndexed } from '#engine/controllers/job/kinds.ts';
 import {
   completionIndex,
   hasFailed,
   hasSucceeded,
   indexesIn,
-  isActive,
-  isReady,
-  isTerminating,
+  isActiveJobPod,
+  isReadyJobPod,
+  isTerminatingJobPod,
   isTracked,
 } from '#engine/controllers/job/pod-state.ts';
 import type { JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
 import type { Stored } from '#kube/meta.ts';
 
-export interface Books {
+export interface UncountedPods {
   readonly succeeded: readonly string[];
   readonly failed: readonly string[];
 }
 
 export interface Tally {
-  readonly active: readonly Stored<Pod>[];
+  readonly active: readonly Stored<EnginePod>[];
   readonly ready: number;
   readonly terminating: number;
-  /** How many pods have ended so, whether they are in the counters yet or not. */
+  /** The number of pods that succeeded or failed, including those that are not in the counters yet. */
   readonly succeeded: number;
   readonly failed: number;
-  /** The counters as they should stand now: pods whose finalizer went are in. */
+  /** The counters to write to the status. They include pods whose finalizer is removed. */
   readonly counted: { readonly succeeded: number; readonly failed: number };
-  /** The uids that are still to be counted. */
-  readonly uncounted: Books;
-  /** With completionMode Indexed. */
+  /** The uids of ended pods that still have their finalizer. */
+  readonly uncounted: UncountedPods;
+  /** Empty unless completionMode is Indexed. */
   readonly completedIndexes: Indexes;
-  /** With backoffLimitPerIndex. */
+  /** Set with backoffLimitPerIndex. */
   readonly failedIndexes: Indexes | undefined;
 }
 
 export function tallyPods({ job, pods }: JobWorld): Tally {
   const { spec, status } = job;
-  const active = pods.filter(isActive);
+  const active = pods.filter(isActiveJobPod);
   const tracked = pods.filter(isTracked);
-  const held = new Set(tracked.map(({ metadata }) => metadata.uid));
-  const [succeededWaiting, succeededDone] = divide(status?.uncountedTerminatedPods?.succeeded, held);
-  const [failedWaiting, failedDone] = divide(status?.uncountedTerminatedPods?.failed, held);
+  const trackedUids = new Set(tracked.map(({ metadata }) => metadata.uid));
+  const [succeededWaiting, succeededDone] = partitionByTracking(
+    status?.uncountedTerminatedPods?.succeeded,
+    trackedUids,
+  );
+  const [failedWaiting, failedDone] = partitionByTracking(status?.uncountedTerminatedPods?.failed, trackedUids);
   const uncounted = { succeeded: succeededWaiting, failed: failedWaiting };
 
   const known = new Set([...succeededWaiting, ...failedWaiting]);
-  const fresh = tracked.filter((pod) => !known.has(pod.metadata.uid) && isValid(pod, spec));
-  const newFailed = fresh.filter((pod) => hasFailed(pod, spec) && countsAsFailure(spec.podFailurePolicy, pod));
-  const newSucceeded = fresh.filter(hasSucceeded);
+  const newPods = tracked.filter((pod) => !known.has(pod.metadata.uid) && isValid(pod, spec));
+  const newFailed = newPods.filter((pod) => hasFailed(pod, spec) && countsAsFailure(spec.podFailurePolicy, pod));
+  const newSucceeded = newPods.filter(hasSucceeded);
 
-  const completedIndexes = completedOf(spec, status?.completedIndexes, newSucceeded);
+  const completedIndexes = collectCompleted(spec, status?.completedIndexes, newSucceeded);
   const counted = {
     succeeded: isIndexed(spec) ? countIndexes(completedIndexes) : (status?.succeeded ?? 0) + succeededDone.length,
     failed: (status?.failed ?? 0) + failedDone.length,
@@ -69,41 +72,44 @@ export function tallyPods({ job, pods }: JobWorld): Tally {
   const unlisted = isIndexed(spec) ? 0 : succeededWaiting.length + newSucceeded.length;
   return {
     active,
-    ready: active.filter(isReady).length,
-    terminating: pods.filter(isTerminating).length,
+    ready: active.filter(isReadyJobPod).length,
+    terminating: pods.filter(isTerminatingJobPod).length,
     succeeded: counted.succeeded + unlisted,
     failed: counted.failed + failedWaiting.length + newFailed.length,
     counted,
     uncounted,
     completedIndexes,
-    failedIndexes: failedOf(spec, status?.failedIndexes, tracked),
+    failedIndexes: collectFailed(spec, status?.failedIndexes, tracked),
   };
 }
 
-/** A pod of an Indexed Job without a usable index is no part of the work. */
-export function isValid(pod: Pod, spec: JobSpec): boolean {
+/** Reports whether the pod counts. In an Indexed Job, a pod without a valid index does not. */
+export function isValid(pod: EnginePod, spec: JobSpec): boolean {
   return !isIndexed(spec) || completionIndex(pod, spec) !== undefined;
 }
 
-function divide(uids: readonly string[] | undefined, held: ReadonlySet<string>): [waiting: string[], done: string[]] {
+function partitionByTracking(
+  uids: readonly string[] | undefined,
+  trackedUids: ReadonlySet<string>,
+): [waiting: string[], done: string[]] {
   const waiting: string[] = [];
   const done: string[] = [];
-  for (const uid of uids ?? []) (held.has(uid) ? waiting : done).push(uid);
+  for (const uid of uids ?? []) (trackedUids.has(uid) ? waiting : done).push(uid);
   return [waiting, done];
 }
 
-function completedOf(spec: JobSpec, before: string | undefined, succeeded: readonly Pod[]): Indexes {
+function collectCompleted(spec: JobSpec, before: string | undefined, succeeded: readonly EnginePod[]): Indexes {
   const { completions = 0 } = spec;
   if (!isIndexed(spec)) return [];
   return unionOf(parseIndexes(before, completions), indexesIn(succeeded, spec));
 }
 
-function failedOf(spec: JobSpec, before: string | undefined, tracked: readonly Pod[]): Indexes | undefined {
+function collectFailed(spec: JobSpec, before: string | undefined, tracked: readonly EnginePod[]): Indexes | undefined {
   const { completions = 0, backoffLimitPerIndex } = spec;
   if (!isIndexed(spec) || backoffLimitPerIndex === undefined) return undefined;
   const givenUp = tracked.filter((pod) => {
     if (!hasFailed(pod, spec)) return false;
-    const { action } = judgeFailure(spec.podFailurePolicy, pod);
+    const { action } = matchFailurePolicy(spec.podFailurePolicy, pod);
     if (action === 'FailIndex') return true;
     return action !== 'Ignore' && failureCount(pod) >= backoffLimitPerIndex;
   });

@@ -1,28 +1,28 @@
-/** Which ended pods go into the books and may lose their finalizer (tally.ts tells the whole way). */
-import type { Ending } from '#engine/controllers/job/ending.ts';
+/** Decides which ended pods are recorded in the status and lose their finalizer. tally.ts describes all steps. */
+import type { JobEnding } from '#engine/controllers/job/ending.ts';
 import { countsAsFailure } from '#engine/controllers/job/failure-policy.ts';
 import type { JobWorld } from '#engine/controllers/job/job-world.ts';
-import { type Pod } from '#engine/controllers/kinds.ts';
+import { type EnginePod } from '#engine/controllers/kinds.ts';
 import { isIndexed } from '#engine/controllers/job/kinds.ts';
 import { hasFailed, hasSucceeded, isTracked } from '#engine/controllers/job/pod-state.ts';
-import { type Books, isValid, type Tally } from '#engine/controllers/job/tally.ts';
+import { type UncountedPods, isValid, type Tally } from '#engine/controllers/job/tally.ts';
 import type { Stored } from '#kube/meta.ts';
 
-/** How many finalizers one plan removes. */
+/** The maximum number of finalizers that one plan removes. */
 export const MAX_RELEASED = 40;
 
 export interface Tracking {
-  /** Their finalizers go, once the books are written. */
-  readonly release: readonly Stored<Pod>[];
-  readonly uncounted: Books;
+  /** Pods whose finalizers are removed after the status is written. */
+  readonly release: readonly Stored<EnginePod>[];
+  readonly uncounted: UncountedPods;
 }
 
 export interface TrackingParts {
-  readonly ending: Ending | undefined;
-  /** Pods whose index is to be tried again: they hand their count over first. */
-  readonly kept: ReadonlySet<Pod>;
-  /** Pods of a Job that ends, still active: deleted by the same plan. */
-  readonly doomed: ReadonlySet<Pod>;
+  readonly ending: JobEnding | undefined;
+  /** Failed pods whose index is to be tried again. They are kept until the new pod has their failure count. */
+  readonly kept: ReadonlySet<EnginePod>;
+  /** Active pods of a Job that ends. The same plan deletes them. */
+  readonly deleted: ReadonlySet<EnginePod>;
 }
 
 export function decideTracking(world: JobWorld, tally: Tally, parts: TrackingParts): Tracking {
@@ -30,10 +30,10 @@ export function decideTracking(world: JobWorld, tally: Tally, parts: TrackingPar
   const { spec } = job;
   const succeeded = new Set(tally.uncounted.succeeded);
   const failed = new Set(tally.uncounted.failed);
-  const release: Stored<Pod>[] = [];
+  const release: Stored<EnginePod>[] = [];
   for (const pod of pods) {
     if (release.length >= MAX_RELEASED) break;
-    if (!isTracked(pod) || !mayGo(world, pod, parts)) continue;
+    if (!isTracked(pod) || !mayRelease(world, pod, parts)) continue;
     release.push(pod);
     const { uid } = pod.metadata;
     if (succeeded.has(uid) || failed.has(uid) || !isValid(pod, spec)) continue;
@@ -46,10 +46,10 @@ export function decideTracking(world: JobWorld, tally: Tally, parts: TrackingPar
   return { release, uncounted: { succeeded: [...succeeded], failed: [...failed] } };
 }
 
-function mayGo({ job }: JobWorld, pod: Pod, { ending, kept, doomed }: TrackingParts): boolean {
+function mayRelease({ job }: JobWorld, pod: EnginePod, { ending, kept, deleted }: TrackingParts): boolean {
   if (job.metadata.deletionTimestamp !== undefined || hasSucceeded(pod)) return true;
   const failed = hasFailed(pod, job.spec);
-  // Of those that still run only the ones that are told to go now; the rest has its turn later.
-  if (ending !== undefined) return failed || doomed.has(pod) || pod.metadata.deletionTimestamp !== undefined;
+  // Active pods lose their finalizer only if they are being deleted. A later plan deletes the others.
+  if (ending !== undefined) return failed || deleted.has(pod) || pod.metadata.deletionTimestamp !== undefined;
   return failed && !kept.has(pod);
 }

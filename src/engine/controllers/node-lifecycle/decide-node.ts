@@ -1,7 +1,13 @@
-/** What is done about one node: declared lost after its grace, and tainted as its conditions say. Pure. */
-import { graceMs, leftMs, type NodeHealth, type Outage, readyOf } from '#engine/controllers/node-lifecycle/health.ts';
-import { isLifecycleTaint, isSame, wantedTaints } from '#engine/controllers/node-lifecycle/node-taints.ts';
-import { type Node, NODES } from '#engine/controllers/kinds.ts';
+/** Decides the next step for one node: sets its conditions to Unknown after the grace period, and updates its taints. Pure. */
+import {
+  graceMs,
+  remainingGraceMs,
+  type NodeHealth,
+  type Outage,
+  readyCondition,
+} from '#engine/controllers/node-lifecycle/health.ts';
+import { isLifecycleTaint, isSameTaint, wantedTaints } from '#engine/controllers/node-lifecycle/node-taints.ts';
+import { type EngineNode, ENGINE_NODES } from '#engine/controllers/kinds.ts';
 import { findCondition } from '#kube/conditions.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -9,31 +15,31 @@ import { timestamp } from '#lib/clock.ts';
 import type { Change, PatchChange, Plan } from '#runtime/plan.ts';
 
 export interface NodeWorld {
-  readonly node: Stored<Node>;
+  readonly node: Stored<EngineNode>;
   readonly health: NodeHealth;
   readonly outage: Outage;
   readonly nowMs: number;
 }
 
-/** Network is not the node's to report. */
+/** The conditions that a node reports. NetworkUnavailable is set by the network plugin. */
 const REPORTED = ['Ready', 'MemoryPressure', 'DiskPressure', 'PIDPressure'] as const;
-/** While others seem lost, too, it is looked at again soon: Kubernetes' node-monitor-period. */
-const MONITOR_MS = 5000;
+/** During an outage a node is checked again after this time: Kubernetes' node-monitor-period. */
+const OUTAGE_RECHECK_MS = 5000;
 
 export function decideNode(world: NodeWorld): Plan {
   const { node, health, nowMs } = world;
-  const left = leftMs(node, health, nowMs);
+  const left = remainingGraceMs(node, health, nowMs);
   const lost = left > 0 ? [] : lostConditions(node, nowMs);
-  // Its taints follow when the conditions are written: both at once would hang on one revision.
+  // Taints follow in the next reconcile. Both patches contain the resourceVersion, so the second one would conflict.
   const changes = lost.length > 0 ? [declareLost(node, lost)] : adjustTaints(world);
-  const withheld = world.outage !== 'none' && readyOf(node)?.status !== 'True';
+  const withheld = world.outage !== 'none' && readyCondition(node)?.status !== 'True';
   const next = left > 0 ? left : undefined;
-  return { changes, requeueAfterMs: withheld ? Math.min(next ?? MONITOR_MS, MONITOR_MS) : next };
+  return { changes, requeueAfterMs: withheld ? Math.min(next ?? OUTAGE_RECHECK_MS, OUTAGE_RECHECK_MS) : next };
 }
 
-type NodeCondition = NonNullable<NonNullable<Node['status']>['conditions']>[number];
+type NodeCondition = NonNullable<NonNullable<EngineNode['status']>['conditions']>[number];
 
-function lostConditions({ metadata, status }: Stored<Node>, nowMs: number): NodeCondition[] {
+function lostConditions({ metadata, status }: Stored<EngineNode>, nowMs: number): NodeCondition[] {
   const unknown = { status: 'Unknown', lastTransitionTime: timestamp(nowMs) } as const;
   return REPORTED.flatMap((type): NodeCondition[] => {
     const condition = findCondition(status?.conditions, type);
@@ -47,38 +53,41 @@ function lostConditions({ metadata, status }: Stored<Node>, nowMs: number): Node
   });
 }
 
-function declareLost(node: Stored<Node>, conditions: NodeCondition[]): Change {
-  const wasReady = readyOf(node)?.status === 'True';
+function declareLost(node: Stored<EngineNode>, conditions: NodeCondition[]): Change {
+  const wasReady = readyCondition(node)?.status === 'True';
   const seconds = graceMs(node) / 1000;
-  const told = wasReady ? becomes(node, 'NodeNotReady') : { why: `it gave no sign of life for ${seconds} s` };
-  return { ...patchOf(node, { status: { conditions } }), subresource: 'status', ...told };
+  const explanation = wasReady
+    ? readinessChange(node, 'NodeNotReady')
+    : { why: `the node has not reported for ${seconds} s` };
+  return { ...patchNode(node, { status: { conditions } }), subresource: 'status', ...explanation };
 }
 
 function adjustTaints({ node, outage, nowMs }: NodeWorld): Change[] {
   const present = node.spec?.taints ?? [];
   const taints = wantedTaints(node, outage, timestamp(nowMs));
   if (deepEqual(taints, present)) return [];
-  const ready = readyOf(node)?.status;
-  const freed = present.some((taint) => isLifecycleTaint(taint) && !taints.some((one) => isSame(one, taint)));
-  const fell = taints.some(
-    (taint) => isLifecycleTaint(taint) && taint.effect === 'NoSchedule' && !present.some((one) => isSame(one, taint)),
+  const ready = readyCondition(node)?.status;
+  const untainted = present.some((taint) => isLifecycleTaint(taint) && !taints.some((one) => isSameTaint(one, taint)));
+  const tainted = taints.some(
+    (taint) =>
+      isLifecycleTaint(taint) && taint.effect === 'NoSchedule' && !present.some((one) => isSameTaint(one, taint)),
   );
-  const told =
-    ready === 'True' && freed
-      ? becomes(node, 'NodeReady')
-      : ready === 'False' && fell
-        ? becomes(node, 'NodeNotReady')
-        : { why: 'taints follow the conditions' };
-  return [{ ...patchOf(node, { spec: { taints: taints.length === 0 ? null : taints } }), ...told }];
+  const explanation =
+    ready === 'True' && untainted
+      ? readinessChange(node, 'NodeReady')
+      : ready === 'False' && tainted
+        ? readinessChange(node, 'NodeNotReady')
+        : { why: 'the taints do not match the conditions of the node' };
+  return [{ ...patchNode(node, { spec: { taints: taints.length === 0 ? null : taints } }), ...explanation }];
 }
 
-/** Only in the state that was looked at: the node may have reported, or somebody have tainted it, meanwhile. */
-function patchOf({ metadata }: Stored<Node>, body: object): Omit<PatchChange, 'why'> {
+/** Patches a node in the observed version only, because it may have reported or may have been tainted since. */
+function patchNode({ metadata }: Stored<EngineNode>, body: object): Omit<PatchChange, 'why'> {
   const { name, uid, resourceVersion } = metadata;
   const patch = { type: 'strategic' as const, body: { ...body, metadata: { resourceVersion } } };
-  return { do: 'patch', type: NODES, name: { name }, uid, patch };
+  return { do: 'patch', type: ENGINE_NODES, name: { name }, uid, patch };
 }
 
-function becomes({ metadata }: Stored<Node>, reason: 'NodeReady' | 'NodeNotReady') {
+function readinessChange({ metadata }: Stored<EngineNode>, reason: 'NodeReady' | 'NodeNotReady') {
   return { reason, why: `Node ${metadata.name} status is now: ${reason}` };
 }

@@ -1,52 +1,41 @@
 /**
- * When a node last gave a sign of life: its Lease was renewed or its Ready condition was reported anew. Only our own clock
- * counts, and only what we saw change ourselves: whoever starts to watch gives every node a full grace period. Pure.
+ * Records when a node last reported: by renewing its Lease or its Ready condition. Times are those of the local clock, at
+ * which this process saw the change, so a controller that starts gives every node a full grace period. Pure.
  */
-import type { Node } from '#engine/controllers/kinds.ts';
+import type { EngineNode } from '#engine/controllers/kinds.ts';
 import { findCondition } from '#kube/conditions.ts';
-import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import type { Lease } from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
 
-export interface Lease extends KubeObject {
-  spec?: { renewTime?: string };
-}
-
-export const LEASES: ResourceType<Lease> = {
-  group: 'coordination.k8s.io',
-  version: 'v1',
-  kind: 'Lease',
-  plural: 'leases',
-  namespaced: true,
-};
-
-/** A node's Lease is here, under the node's name. */
+/** The namespace of the nodes' Leases. Each Lease has the name of its node. */
 export const LEASE_NAMESPACE = 'kube-node-lease';
 
 /** Kubernetes' node-monitor-grace-period. */
 export const GRACE_MS = 40_000;
-/** For nodes that never reported anything: node-startup-grace-period. */
+/** Kubernetes' node-startup-grace-period, for nodes that have never reported. */
 export const STARTUP_GRACE_MS = 60_000;
-/** How often nodes renew their Leases. */
+/** The interval at which nodes renew their Leases. */
 const RENEWAL_MS = 10_000;
 
 export interface NodeHealth {
   readonly uid: string;
-  /** Since when we watch this node. */
+  /** The time since which this process watches the node. */
   readonly sinceMs: number;
   readonly lastSignMs: number;
-  /** What the node said last; anything else is a sign of life. */
+  /** The last heartbeat time that the node reported. Any other value counts as a new report. */
   readonly heartbeat: string | undefined;
   readonly renewTime: string | undefined;
 }
 
-/** A node made anew under the same name starts anew. */
-export function learnHealth(
+/** Returns the updated health. A node with another uid of the same name starts with a full grace period. */
+export function updateHealth(
   past: NodeHealth | undefined,
-  node: Stored<Node>,
+  node: Stored<EngineNode>,
   lease: Lease | undefined,
   nowMs: number,
 ): NodeHealth {
   const { uid } = node.metadata;
-  const heartbeat = readyOf(node)?.lastHeartbeatTime;
+  const heartbeat = readyCondition(node)?.lastHeartbeatTime;
   const renewTime = lease?.spec?.renewTime;
   if (past === undefined || past.uid !== uid) return { uid, sinceMs: nowMs, lastSignMs: nowMs, heartbeat, renewTime };
   const renewed = renewTime !== undefined && (past.renewTime === undefined || renewTime > past.renewTime);
@@ -54,46 +43,46 @@ export function learnHealth(
   return { ...past, lastSignMs: nowMs, heartbeat, renewTime: renewTime ?? past.renewTime };
 }
 
-export function readyOf({ status }: Node) {
+export function readyCondition({ status }: EngineNode) {
   return findCondition(status?.conditions, 'Ready');
 }
 
-export function graceMs(node: Node): number {
-  return readyOf(node) === undefined ? STARTUP_GRACE_MS : GRACE_MS;
+export function graceMs(node: EngineNode): number {
+  return readyCondition(node) === undefined ? STARTUP_GRACE_MS : GRACE_MS;
 }
 
-/** How long the node may still be silent; nothing or less: it counts as lost. */
-export function leftMs(node: Node, { lastSignMs }: NodeHealth, nowMs: number): number {
+/** Returns the remaining grace period. The node counts as lost if it is 0 or less. */
+export function remainingGraceMs(node: EngineNode, { lastSignMs }: NodeHealth, nowMs: number): number {
   return lastSignMs + graceMs(node) - nowMs;
 }
 
-/** Whether we know enough to act on its silence. */
+/** Reports whether this process has watched the node long enough to conclude that it is lost. */
 export function isWatchedLongEnough({ sinceMs }: NodeHealth, nowMs: number): boolean {
   return nowMs - sinceMs >= GRACE_MS;
 }
 
 /**
- * `full`: no node seems alive, so that most likely it is us who are cut off: nothing is evicted. `partial`: most are
- * lost; no more nodes are emptied.
+ * `full`: no node reports, so most likely this process is disconnected; no pod is evicted. `partial`: most nodes are lost;
+ * pods are evicted only from nodes where eviction had already begun.
  */
 export type Outage = 'none' | 'partial' | 'full';
 
 const EXCLUDED = 'node.kubernetes.io/exclude-disruption';
 /** Kubernetes' unhealthy-zone-threshold. */
 const PARTIAL_SHARE = 0.55;
-const PARTIAL_LEAST = 3;
+const PARTIAL_MIN_NODES = 3;
 
-export function outageOf(nodes: readonly (readonly [Node, NodeHealth])[], nowMs: number): Outage {
+export function detectOutage(nodes: readonly (readonly [EngineNode, NodeHealth])[], nowMs: number): Outage {
   let alive = 0;
   let lost = 0;
   for (const [node, { lastSignMs }] of nodes) {
     if (Object.hasOwn(node.metadata.labels ?? {}, EXCLUDED)) continue;
-    // One that missed renewals already, when another one is lost, most likely fell silent with it.
-    const heard = nowMs - lastSignMs < GRACE_MS - RENEWAL_MS;
-    if (readyOf(node)?.status === 'True' && heard) alive++;
+    // A node that has missed renewals by the time another one is lost most likely failed with it.
+    const hasReported = nowMs - lastSignMs < GRACE_MS - RENEWAL_MS;
+    if (readyCondition(node)?.status === 'True' && hasReported) alive++;
     else lost++;
   }
   if (lost === 0) return 'none';
   if (alive === 0) return 'full';
-  return lost >= PARTIAL_LEAST && lost / (lost + alive) >= PARTIAL_SHARE ? 'partial' : 'none';
+  return lost >= PARTIAL_MIN_NODES && lost / (lost + alive) >= PARTIAL_SHARE ? 'partial' : 'none';
 }

@@ -1,19 +1,24 @@
 /**
- * Nodes by their signs of life. One controller looks at nodes (decide-node.ts), one at the pods on them (decide-pod.ts);
- * both share what was seen (node-book.ts). Nodes are never deleted here.
+ * Detects lost nodes. One controller handles nodes (decide-node.ts), another one the pods on them (decide-pod-on-node.ts).
+ * Both share the records of nodes (node-records.ts). Nodes are never deleted here.
  *
- *   Ready ──no sign for 40 s──► Unknown, tainted unreachable ──► its pods leave as far as they do not tolerate it
+ *   Ready ──no report for 40 s──► Unknown, tainted unreachable ──► pods that do not tolerate the taint are evicted
  *     ▲                                    │
- *     └────────── a sign of life ◄─────────┘
+ *     └────────────── a report ◄───────────┘
  */
 import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';
-import type { ControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
+import type { EngineControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
 import { decideNode, type NodeWorld } from '#engine/controllers/node-lifecycle/decide-node.ts';
-import { decidePodOnNode, evictionMs, type PodOnNodeWorld } from '#engine/controllers/node-lifecycle/decide-pod.ts';
-import { LEASE_NAMESPACE, type Lease, LEASES, readyOf } from '#engine/controllers/node-lifecycle/health.ts';
-import { NodeBook } from '#engine/controllers/node-lifecycle/node-book.ts';
-import { type Node, NODES, type Pod, PODS } from '#engine/controllers/kinds.ts';
+import {
+  decidePodOnNode,
+  evictionTimeMs,
+  type PodOnNodeWorld,
+} from '#engine/controllers/node-lifecycle/decide-pod-on-node.ts';
+import { LEASE_NAMESPACE, readyCondition } from '#engine/controllers/node-lifecycle/health.ts';
+import { NodeRecords } from '#engine/controllers/node-lifecycle/node-records.ts';
+import { type EngineNode, ENGINE_NODES, type EnginePod, ENGINE_PODS } from '#engine/controllers/kinds.ts';
+import { LEASES, type Lease } from '#kube/core-kinds.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -22,43 +27,43 @@ import { type ControllerDefinition, rechecked, type Source, source, startControl
 export const nodeLifecycleController: EngineController = {
   account: 'node-controller',
   start(parts) {
-    const shared = sharedOf(parts);
+    const shared = sharedParts(parts);
     return [startController(nodeDefinition(shared), parts), startController(podDefinition(shared), parts)];
   },
 };
 
 export interface LifecycleParts {
-  readonly nodes: Informer<Node>;
-  readonly pods: Informer<Pod>;
+  readonly nodes: Informer<EngineNode>;
+  readonly pods: Informer<EnginePod>;
   readonly leases: Informer<Lease>;
-  readonly book: NodeBook;
+  readonly records: NodeRecords;
   readonly clock: Clock;
 }
 
-function sharedOf({ informer, clock }: Pick<ControllerParts, 'informer' | 'clock'>): LifecycleParts {
-  const nodes = informer(NODES);
+function sharedParts({ informer, clock }: Pick<EngineControllerParts, 'informer' | 'clock'>): LifecycleParts {
+  const nodes = informer(ENGINE_NODES);
   const leases = informer(LEASES);
-  return { nodes, leases, pods: informer(PODS), book: new NodeBook({ nodes, leases }), clock };
+  return { nodes, leases, pods: informer(ENGINE_PODS), records: new NodeRecords({ nodes, leases }), clock };
 }
 
-export function nodeDefinition({ nodes, leases, book, clock }: LifecycleParts): ControllerDefinition<NodeWorld> {
+export function nodeDefinition({ nodes, leases, records, clock }: LifecycleParts): ControllerDefinition<NodeWorld> {
   return {
     name: 'node-lifecycle',
-    type: NODES,
+    type: ENGINE_NODES,
     sources: [
-      nodesAndWhatTheyMean(nodes),
+      nodeSource(nodes),
       source(leases, ({ metadata }) => (metadata.namespace === LEASE_NAMESPACE ? [metadata.name] : [])),
     ],
     observe(name) {
       const node = nodes.get(name);
       if (node === undefined) {
-        book.forget(name);
+        records.delete(name);
         return undefined;
       }
       const nowMs = clock.now();
-      const health = book.learn(node, nowMs);
-      // Of no interest while it is well.
-      const outage = readyOf(node)?.status === 'True' ? 'none' : book.outage(nowMs);
+      const health = records.update(node, nowMs);
+      // An outage matters only for nodes that are not ready.
+      const outage = readyCondition(node)?.status === 'True' ? 'none' : records.outage(nowMs);
       return { node, health, outage, nowMs };
     },
     decide: decideNode,
@@ -66,81 +71,82 @@ export function nodeDefinition({ nodes, leases, book, clock }: LifecycleParts): 
   };
 }
 
-/** Whether others are ready decides what is done about one that is not. */
-function nodesAndWhatTheyMean(nodes: Informer<Node>): Source {
+/** A source that enqueues all nodes when one becomes ready or not ready, because an outage affects all decisions. */
+function nodeSource(nodes: Informer<EngineNode>): Source {
   return {
     cache: nodes,
     subscribe: (add) =>
       nodes.onChange((name, { old, new: next }) => {
         add(name);
-        const before = old && readyOf(old)?.status;
-        if (before === (next && readyOf(next)?.status)) return;
+        const before = old && readyCondition(old)?.status;
+        if (before === (next && readyCondition(next)?.status)) return;
         for (const { metadata } of nodes.list()) add(metadata.name);
       }),
   };
 }
 
-/** Read only for pods on nodes that are not well. */
+/** Leases are read only for pods on nodes that are not ready or have NoExecute taints. */
 const LEASE_RECHECK = {
   everyMs: 60_000,
   because:
-    'leases are renewed every few seconds; what they mean for pods shows in the state of the node, which is followed',
+    'leases are renewed every few seconds; their effect on pods is visible in the state of the node, which is watched',
 };
 
 export function podDefinition({
   nodes,
   pods,
   leases,
-  book,
+  records,
   clock,
 }: LifecycleParts): ControllerDefinition<PodOnNodeWorld> {
-  /** Pods whose time is running. */
-  const doomed = new Set<string>();
+  /** The keys of pods whose eviction is scheduled. */
+  const pendingEvictions = new Set<string>();
   const byNode = new Map<string, Set<string>>();
   return {
     name: 'taint-eviction',
-    type: PODS,
-    sources: [podsOnNodes(pods, byNode), nodesThatMatter(nodes, byNode), rechecked(leases, LEASE_RECHECK)],
+    type: ENGINE_PODS,
+    sources: [podSource(pods, byNode), nodeSourceForPods(nodes, byNode), rechecked(leases, LEASE_RECHECK)],
     observe(key) {
       const pod = pods.get(key);
       const name = pod?.spec.nodeName ?? '';
       const node = nodes.get(name);
       if (pod === undefined || node === undefined) {
-        doomed.delete(key);
+        pendingEvictions.delete(key);
         return undefined;
       }
-      const wasDoomed = doomed.has(key);
-      if (!wasDoomed && !concernsPods(node)) return undefined;
+      const wasEvictionPending = pendingEvictions.has(key);
+      if (!wasEvictionPending && !affectsPods(node)) return undefined;
       const nowMs = clock.now();
-      const health = book.learn(node, nowMs);
-      const outage = concernsPods(node) ? book.outage(nowMs) : 'none';
-      const taintedSinceMs: PodOnNodeWorld['taintedSinceMs'] = (taint) => book.taintedSinceMs(name, taint, nowMs);
-      return { pod, node, health, outage, taintedSinceMs, wasDoomed, nowMs };
+      const health = records.update(node, nowMs);
+      const outage = affectsPods(node) ? records.outage(nowMs) : 'none';
+      const taintedSinceMs: PodOnNodeWorld['taintedSinceMs'] = (taint) => records.taintedSinceMs(name, taint, nowMs);
+      return { pod, node, health, outage, taintedSinceMs, wasEvictionPending, nowMs };
     },
     decide(world) {
       const plan = decidePodOnNode(world);
       const key = objectKey(world.pod);
-      if (evictionMs(world) === undefined || world.pod.metadata.deletionTimestamp !== undefined) doomed.delete(key);
-      else doomed.add(key);
+      if (evictionTimeMs(world) === undefined || world.pod.metadata.deletionTimestamp !== undefined)
+        pendingEvictions.delete(key);
+      else pendingEvictions.add(key);
       return plan;
     },
     subject: ({ pod }) => pod,
   };
 }
 
-function concernsPods(node: Node): boolean {
-  const ready = readyOf(node)?.status;
+function affectsPods(node: EngineNode): boolean {
+  const ready = readyCondition(node)?.status;
   if (ready !== undefined && ready !== 'True') return true;
   return (node.spec?.taints ?? []).some(({ effect }) => effect === 'NoExecute');
 }
 
-function podsOnNodes(pods: Informer<Pod>, byNode: Map<string, Set<string>>): Source {
-  const placeOf = (pod: Stored<Pod> | undefined) => pod?.spec.nodeName ?? '';
+function podSource(pods: Informer<EnginePod>, byNode: Map<string, Set<string>>): Source {
+  const nodeNameOf = (pod: Stored<EnginePod> | undefined) => pod?.spec.nodeName ?? '';
   return {
     cache: pods,
     subscribe: (add) =>
       pods.onChange((key, { old, new: next }) => {
-        const [from, to] = [placeOf(old), placeOf(next)];
+        const [from, to] = [nodeNameOf(old), nodeNameOf(next)];
         if (from !== to && byNode.get(from)?.delete(key) && byNode.get(from)?.size === 0) byNode.delete(from);
         if (to !== '') byNode.set(to, (byNode.get(to) ?? new Set()).add(key));
         if (from !== '' || to !== '') add(key);
@@ -148,10 +154,10 @@ function podsOnNodes(pods: Informer<Pod>, byNode: Map<string, Set<string>>): Sou
   };
 }
 
-/** Heartbeats come every few seconds; only what concerns pods makes them be looked at. */
-function nodesThatMatter(nodes: Informer<Node>, byNode: ReadonlyMap<string, ReadonlySet<string>>): Source {
-  const view = (node: Node | undefined) =>
-    node && [readyOf(node)?.status, (node.spec?.taints ?? []).filter(({ effect }) => effect === 'NoExecute')];
+/** A source that enqueues the pods of a node when its readiness or NoExecute taints change. Heartbeats are ignored. */
+function nodeSourceForPods(nodes: Informer<EngineNode>, byNode: ReadonlyMap<string, ReadonlySet<string>>): Source {
+  const view = (node: EngineNode | undefined) =>
+    node && [readyCondition(node)?.status, (node.spec?.taints ?? []).filter(({ effect }) => effect === 'NoExecute')];
   return {
     cache: nodes,
     subscribe: (add) =>

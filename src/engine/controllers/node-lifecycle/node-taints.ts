@@ -1,7 +1,7 @@
-/** The taints that follow from a node's conditions and from being cordoned. Pure. */
+/** Computes the taints that follow from a node's conditions and from being cordoned. Pure. */
 import type { Outage } from '#engine/controllers/node-lifecycle/health.ts';
-import { readyOf } from '#engine/controllers/node-lifecycle/health.ts';
-import type { Node } from '#engine/controllers/kinds.ts';
+import { readyCondition } from '#engine/controllers/node-lifecycle/health.ts';
+import type { EngineNode } from '#engine/controllers/kinds.ts';
 import type { Taint } from '#engine/controllers/scheduler/kinds.ts';
 import { NOT_READY, UNREACHABLE, UNSCHEDULABLE } from '#engine/controllers/scheduler/tolerations.ts';
 import { findCondition } from '#kube/conditions.ts';
@@ -13,22 +13,22 @@ const PRESSURES: Readonly<Record<string, string>> = {
   PIDPressure: 'node.kubernetes.io/pid-pressure',
 };
 
-const OWN_KEYS: ReadonlySet<string> = new Set([UNSCHEDULABLE, NOT_READY, UNREACHABLE, ...Object.values(PRESSURES)]);
+const MANAGED_KEYS: ReadonlySet<string> = new Set([UNSCHEDULABLE, NOT_READY, UNREACHABLE, ...Object.values(PRESSURES)]);
 
 export function isLifecycleTaint({ key }: Taint): boolean {
   return key === NOT_READY || key === UNREACHABLE;
 }
 
-/** All taints that the node should have: those of others stay as they are. */
-export function wantedTaints(node: Node, outage: Outage, now: string): Taint[] {
+/** Returns all taints that the node should have. Taints that this controller does not manage are kept. */
+export function wantedTaints(node: EngineNode, outage: Outage, now: string): Taint[] {
   const present = node.spec?.taints ?? [];
-  const wanted = ownTaints(node, outage);
-  const kept = present.filter((taint) => !isOurs(taint) || wanted.some((one) => isSame(one, taint)));
-  const added = wanted.filter((one) => !present.some((taint) => isSame(one, taint)));
+  const wanted = managedTaints(node, outage);
+  const kept = present.filter((taint) => !isManagedTaint(taint) || wanted.some((one) => isSameTaint(one, taint)));
+  const added = wanted.filter((one) => !present.some((taint) => isSameTaint(one, taint)));
   return [...kept, ...added.map((taint) => ({ ...taint, timeAdded: now }))];
 }
 
-function ownTaints(node: Node, outage: Outage): Taint[] {
+function managedTaints(node: EngineNode, outage: Outage): Taint[] {
   const present = node.spec?.taints ?? [];
   const keys: string[] = [];
   const conditions = node.status?.conditions;
@@ -37,23 +37,23 @@ function ownTaints(node: Node, outage: Outage): Taint[] {
   }
   if (node.spec?.unschedulable === true) keys.push(UNSCHEDULABLE);
   const taints = keys.map((key): Taint => ({ key, effect: 'NoSchedule' }));
-  const ready = readyOf(node)?.status;
-  // A node that has not reported yet keeps what it was given when it was made.
+  const ready = readyCondition(node)?.status;
+  // A node that has not reported yet keeps the taint that it was created with.
   if (ready === undefined) return [...taints, ...present.filter(isLifecycleTaint)];
   if (ready === 'True') return taints;
   const key = ready === 'False' ? NOT_READY : UNREACHABLE;
   taints.push({ key, effect: 'NoSchedule' });
-  const emptying = present.some((taint) => taint.effect === 'NoExecute' && isLifecycleTaint(taint));
-  if (outage === 'none' || (outage === 'partial' && emptying)) taints.push({ key, effect: 'NoExecute' });
+  const isEvicting = present.some((taint) => taint.effect === 'NoExecute' && isLifecycleTaint(taint));
+  if (outage === 'none' || (outage === 'partial' && isEvicting)) taints.push({ key, effect: 'NoExecute' });
   return taints;
 }
 
-/** Of the others people use NoExecute and PreferNoSchedule as they like. */
-function isOurs(taint: Taint): boolean {
+/** Reports whether this controller manages the taint. Users may set its keys with NoExecute and PreferNoSchedule themselves. */
+function isManagedTaint(taint: Taint): boolean {
   if (taint.effect === 'NoExecute') return isLifecycleTaint(taint);
-  return taint.effect === 'NoSchedule' && OWN_KEYS.has(taint.key);
+  return taint.effect === 'NoSchedule' && MANAGED_KEYS.has(taint.key);
 }
 
-export function isSame(a: Taint, b: Taint): boolean {
+export function isSameTaint(a: Taint, b: Taint): boolean {
   return a.key === b.key && a.effect === b.effect;
 }

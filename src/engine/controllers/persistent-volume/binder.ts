@@ -1,17 +1,20 @@
 /**
- * Binds claims and volumes to each other, as Kubernetes' persistentvolume controller does. A volume is taken only in the
- * state in which it was found free, so that no two claims get the same. Volumes are made, grown and deleted by
- * provisioners, which are clients like any other.
+ * Binds claims and volumes to each other, like Kubernetes' persistentvolume controller. A volume is bound only in the
+ * observed version, so that two claims cannot get the same volume. Provisioners create, expand and delete volumes; they
+ * are ordinary clients.
  */
 import type { Reader } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import type { ControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
-import { NODES } from '#engine/controllers/kinds.ts';
-import { type ClaimWorld, decideClaim } from '#engine/controllers/persistent-volume/decide-claim.ts';
-import { decideVolume, type VolumeWorld } from '#engine/controllers/persistent-volume/decide-volume.ts';
+import type { EngineControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
+import { ENGINE_NODES } from '#engine/controllers/kinds.ts';
 import {
-  annotationOf,
+  type ClaimBindingWorld,
+  decideClaimBinding,
+} from '#engine/controllers/persistent-volume/decide-claim-binding.ts';
+import { decideVolumePhase, type VolumePhaseWorld } from '#engine/controllers/persistent-volume/decide-volume-phase.ts';
+import {
+  storageAnnotationOf,
   classNameOf,
   defaultClassOf,
   lacksClass,
@@ -35,13 +38,13 @@ import {
   startController,
 } from '#runtime/controller.ts';
 
-/** Volumes that nobody claims by class, those that are claimed by the key of the claim. */
+/** Volumes by the key of their claim, or by class if they have none. */
 const BY_CLAIM = 'claim-or-class';
-/** Claims that have no volume yet, by the class that they name. */
+/** Claims without a volume, by class. */
 const WAITING = 'waiting-by-class';
-/** Claims by the volume that they name. */
+/** Claims by the volume in their spec. */
 const BY_VOLUME = 'volume';
-/** Claims that have no volume yet, by the node that was selected for their first consumer. */
+/** Claims without a volume, by the node that was selected for their first consumer. */
 const BY_SELECTED_NODE = 'selected-node';
 const CONCURRENCY = 10;
 
@@ -51,7 +54,7 @@ export const persistentVolumeBinder: EngineController = {
   start(parts) {
     const claims = parts.informer(PERSISTENT_VOLUME_CLAIMS);
     const volumes = parts.informer(PERSISTENT_VOLUMES);
-    volumes.addIndex(BY_CLAIM, (volume) => [claimPlace(volume)]);
+    volumes.addIndex(BY_CLAIM, (volume) => [volumeIndexKey(volume)]);
     claims.addIndex(WAITING, (claim) => (claim.spec.volumeName ? [] : [classNameOf(claim)]));
     claims.addIndex(BY_SELECTED_NODE, selectedNodeOf);
     claims.addIndex(BY_VOLUME, ({ spec }) => (spec.volumeName ? [spec.volumeName] : []));
@@ -60,35 +63,35 @@ export const persistentVolumeBinder: EngineController = {
 };
 
 function selectedNodeOf(claim: Stored<PersistentVolumeClaim>): string[] {
-  const node = annotationOf(claim, SELECTED_NODE);
+  const node = storageAnnotationOf(claim, SELECTED_NODE);
   return claim.spec.volumeName || node === undefined ? [] : [node];
 }
 
-function claimPlace(volume: Stored<PersistentVolume>): string {
+function volumeIndexKey(volume: Stored<PersistentVolume>): string {
   const { claimRef } = volume.spec;
-  if (claimRef === undefined) return classPlace(classNameOf(volume));
+  if (claimRef === undefined) return classIndexKey(classNameOf(volume));
   return keyOf({ namespace: claimRef.namespace, name: claimRef.name ?? '' });
 }
 
-/** No key of a claim begins with a slash. */
-function classPlace(name: string): string {
+/** Cannot collide with the key of a claim, which never begins with a slash. */
+function classIndexKey(name: string): string {
   return `/${name}`;
 }
 
-function claimDefinition({ informer }: ControllerParts): ControllerDefinition<ClaimWorld> {
+function claimDefinition({ informer }: EngineControllerParts): ControllerDefinition<ClaimBindingWorld> {
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
   const volumes = informer(PERSISTENT_VOLUMES);
   const classes = informer(STORAGE_CLASSES);
-  const nodes = informer(NODES);
+  const nodes = informer(ENGINE_NODES);
   const waitingFor = (className: string): string[] => claims.byIndex(WAITING, className).map(objectKey);
 
-  return defineController<ClaimWorld>({
+  return defineController<ClaimBindingWorld>({
     name: 'persistent-volume-binder',
     type: PERSISTENT_VOLUME_CLAIMS,
     concurrency: CONCURRENCY,
     sources: [
       source(claims),
-      freeOrClaimed(volumes, claims),
+      volumeSource(volumes, claims),
       source(classes, ({ metadata }) => [...waitingFor(metadata.name), ...waitingFor('')]),
       source(nodes, ({ metadata }) => claims.byIndex(BY_SELECTED_NODE, metadata.name).map(objectKey), {
         part: ({ metadata }) => metadata.labels,
@@ -101,8 +104,8 @@ function claimDefinition({ informer }: ControllerParts): ControllerDefinition<Cl
       if (volumeName) return { claim, volume: volumes.get(volumeName), candidates: [] };
       const className = classNameOf(claim);
       const reserved = volumes.byIndex(BY_CLAIM, key);
-      const free = volumes.byIndex(BY_CLAIM, classPlace(className));
-      const node = annotationOf(claim, SELECTED_NODE);
+      const free = volumes.byIndex(BY_CLAIM, classIndexKey(className));
+      const node = storageAnnotationOf(claim, SELECTED_NODE);
       return {
         claim,
         candidates: [...reserved, ...free],
@@ -111,29 +114,29 @@ function claimDefinition({ informer }: ControllerParts): ControllerDefinition<Cl
         node: node === undefined ? undefined : nodes.get(node),
       };
     },
-    decide: decideClaim,
+    decide: decideClaimBinding,
     subject: ({ claim }) => claim,
   });
 }
 
-/** A volume that is free helps any claim of its class; one that is not, only those that it and they speak of. */
-function freeOrClaimed(volumes: Informer<PersistentVolume>, claims: Informer<PersistentVolumeClaim>): Source {
+/** A source that enqueues claims: all of the class for an unclaimed volume, otherwise only those that refer to the volume. */
+function volumeSource(volumes: Informer<PersistentVolume>, claims: Informer<PersistentVolumeClaim>): Source {
   return {
     cache: volumes,
     subscribe: (add) =>
       volumes.onChange((name, { old, new: next }) => {
         for (const claim of claims.byIndex(BY_VOLUME, name)) add(objectKey(claim));
-        for (const volume of [old, next]) if (volume?.spec.claimRef !== undefined) add(claimPlace(volume));
+        for (const volume of [old, next]) if (volume?.spec.claimRef !== undefined) add(volumeIndexKey(volume));
         if (next === undefined || next.spec.claimRef !== undefined || next.status?.phase !== 'Available') return;
         for (const claim of claims.byIndex(WAITING, classNameOf(next))) add(objectKey(claim));
       }),
   };
 }
 
-function volumeDefinition({ client, informer, clock }: ControllerParts): ControllerDefinition<VolumeWorld> {
+function volumeDefinition({ client, informer, clock }: EngineControllerParts): ControllerDefinition<VolumePhaseWorld> {
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
   const volumes = informer(PERSISTENT_VOLUMES);
-  return defineController<VolumeWorld>({
+  return defineController<VolumePhaseWorld>({
     name: 'persistent-volume-phases',
     type: PERSISTENT_VOLUMES,
     concurrency: CONCURRENCY,
@@ -144,15 +147,15 @@ function volumeDefinition({ client, informer, clock }: ControllerParts): Control
     async observe(key, options) {
       const volume = volumes.get(key);
       if (volume === undefined) return undefined;
-      return { volume, claim: await claimOf(volume, claims, client, options), now: timestamp(clock.now()) };
+      return { volume, claim: await findBoundClaim(volume, claims, client, options), now: timestamp(clock.now()) };
     },
-    decide: decideVolume,
+    decide: decideVolumePhase,
     subject: ({ volume }) => volume,
   });
 }
 
-/** Before a volume is let go the API is asked: the cache of claims may be behind that of volumes. */
-async function claimOf(
+/** Returns the claim of a volume. The API is asked before a claim counts as deleted, because the cache may be behind. */
+async function findBoundClaim(
   { spec, status }: Stored<PersistentVolume>,
   claims: Informer<PersistentVolumeClaim>,
   reader: Pick<Reader, 'get'>,

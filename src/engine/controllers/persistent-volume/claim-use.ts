@@ -1,13 +1,14 @@
 /**
- * Whether a pod uses a claim. The cache may be behind; before a claim goes, the API is asked. One answer serves all
- * claims of its namespace whose deletion it has seen, so that deleting many claims does not list all pods for each.
+ * Determines whether a pod uses a claim. Before a claim is deleted, the API is asked, because the cache may be behind. One
+ * list of pods serves all claims of the namespace that were deleted before the list, so that deleting many claims does not
+ * list all pods for each of them.
  */
 import type { Reader } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { listAll } from '#client/paged-list.ts';
 import { compareRevisions } from '#client/revision.ts';
-import { type Pod, PODS } from '#engine/controllers/kinds.ts';
+import { type EnginePod, ENGINE_PODS } from '#engine/controllers/kinds.ts';
 import { claimsOf } from '#engine/controllers/scheduler/filters/volumes.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -15,20 +16,20 @@ import type { Stored } from '#kube/meta.ts';
 /** Pods by the keys of the claims that they use. */
 const BY_CLAIM = 'claim';
 
-interface Answer {
+interface UsedClaims {
   readonly namespace: string | undefined;
   readonly resourceVersion: string;
-  /** Names of claims. */
+  /** The names of the claims. */
   readonly used: ReadonlySet<string>;
 }
 
 export class ClaimUse {
-  readonly #pods: Informer<Pod>;
+  readonly #pods: Informer<EnginePod>;
   readonly #reader: Pick<Reader, 'list'>;
-  /** The newest one, of whatever namespace. */
-  #answer: Answer | undefined;
+  /** The newest list, of one namespace. */
+  #latest: UsedClaims | undefined;
 
-  constructor(pods: Informer<Pod>, reader: Pick<Reader, 'list'>) {
+  constructor(pods: Informer<EnginePod>, reader: Pick<Reader, 'list'>) {
     this.#pods = pods;
     this.#reader = reader;
     pods.addIndex(BY_CLAIM, claimKeysOf);
@@ -36,31 +37,30 @@ export class ClaimUse {
 
   async isUsed(claim: Stored<PersistentVolumeClaim>, options: { signal: AbortSignal }): Promise<boolean> {
     const { namespace, name, resourceVersion } = claim.metadata;
-    if (this.#pods.byIndex(BY_CLAIM, objectKey(claim)).some(isPlaced)) return true;
-    const known = this.#answer;
+    if (this.#pods.byIndex(BY_CLAIM, objectKey(claim)).some(hasNode)) return true;
+    const known = this.#latest;
     const fresh =
       known !== undefined &&
       known.namespace === namespace &&
       compareRevisions(known.resourceVersion, resourceVersion) >= 0;
-    const answer = fresh ? known : await this.#ask(namespace, options);
-    return answer.used.has(name);
+    const { used } = fresh ? known : await this.#listUsed(namespace, options);
+    return used.has(name);
   }
 
-  async #ask(namespace: string | undefined, { signal }: { signal: AbortSignal }): Promise<Answer> {
-    const { items, resourceVersion } = await listAll(this.#reader, PODS, { namespace, signal });
-    const used = new Set(items.filter(isPlaced).flatMap((pod) => claimsOf(pod).map(({ name }) => name)));
-    const answer = { namespace, resourceVersion, used };
-    this.#answer = answer;
-    return answer;
+  async #listUsed(namespace: string | undefined, { signal }: { signal: AbortSignal }): Promise<UsedClaims> {
+    const { items, resourceVersion } = await listAll(this.#reader, ENGINE_PODS, { namespace, signal });
+    const used = new Set(items.filter(hasNode).flatMap((pod) => claimsOf(pod).map(({ name }) => name)));
+    this.#latest = { namespace, resourceVersion, used };
+    return this.#latest;
   }
 }
 
-export function claimKeysOf(pod: Stored<Pod>): string[] {
+export function claimKeysOf(pod: Stored<EnginePod>): string[] {
   const { namespace } = pod.metadata;
   return claimsOf(pod).map(({ name }) => keyOf({ namespace, name }));
 }
 
-/** No node starts a pod whose claim is to go; so one that has no node yet uses nothing. */
-function isPlaced({ spec }: Pod): boolean {
+/** A pod without a node does not use its claims: no node starts a pod whose claim is under deletion. */
+function hasNode({ spec }: EnginePod): boolean {
   return Boolean(spec.nodeName);
 }

@@ -1,10 +1,10 @@
 /**
- * Claims that a pod uses, and volumes that are bound, do not go while they are needed: finalizers of Kubernetes' own
- * hold them. In Kubernetes admission sets them; here the controllers do, which Kubernetes' do as well.
+ * Protects claims that a pod uses, and volumes that are bound, from removal. They have the same finalizers as in
+ * Kubernetes. Kubernetes sets them in admission and in controllers; here only the controllers do.
  */
 import { VOLUME_PROTECTION } from '#kube/volume-keys.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
-import { PODS } from '#engine/controllers/kinds.ts';
+import { ENGINE_PODS } from '#engine/controllers/kinds.ts';
 import { claimKeysOf, ClaimUse } from '#engine/controllers/persistent-volume/claim-use.ts';
 import { removeListItem } from '#engine/controllers/remove-list-item.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type PersistentVolume } from '#kube/core-kinds.ts';
@@ -19,11 +19,11 @@ export interface ProtectedWorld {
   readonly object: Stored;
   readonly type: ResourceType;
   readonly finalizer: string;
-  /** Only asked for what is to go. */
+  /** Determined only for objects under deletion; otherwise false. */
   readonly used: boolean;
 }
 
-/** Pure. */
+/** Decides whether the finalizer is added or removed. Pure. */
 export function decideProtection({ object, type, finalizer, used }: ProtectedWorld): Plan {
   const { namespace, name, uid, finalizers = [], deletionTimestamp } = object.metadata;
   const index = finalizers.indexOf(finalizer);
@@ -31,29 +31,29 @@ export function decideProtection({ object, type, finalizer, used }: ProtectedWor
   if (deletionTimestamp !== undefined) {
     if (index < 0 || used) return NOTHING;
     const patch = { type: 'json' as const, body: removeListItem('/metadata/finalizers', index, finalizer) };
-    return { changes: [{ ...target, patch, why: 'nobody uses it any more' }] };
+    return { changes: [{ ...target, patch, why: 'it is no longer in use' }] };
   }
   if (index >= 0) return NOTHING;
-  // The list is a set, which a strategic merge adds to.
+  // A strategic merge patch adds to the list.
   const patch = { type: 'strategic' as const, body: { metadata: { finalizers: [finalizer] } } };
-  return { changes: [{ ...target, patch, why: 'it may not go while it is used' }] };
+  return { changes: [{ ...target, patch, why: 'it must not be removed while it is in use' }] };
 }
 
 export const claimProtection: EngineController = {
   account: 'pvc-protection-controller',
   start(parts) {
     const claims = parts.informer(PERSISTENT_VOLUME_CLAIMS);
-    const pods = parts.informer(PODS);
+    const pods = parts.informer(ENGINE_PODS);
     const use = new ClaimUse(pods, parts.client);
     const definition = defineController<ProtectedWorld>({
       name: 'pvc-protection-controller',
       type: PERSISTENT_VOLUME_CLAIMS,
       concurrency: CONCURRENCY,
-      sources: [source(claims), source(pods, (pod) => claimKeysOf(pod).filter((key) => isGoing(claims.get(key))))],
+      sources: [source(claims), source(pods, (pod) => claimKeysOf(pod).filter((key) => isDeleting(claims.get(key))))],
       async observe(key, options) {
         const object = claims.get(key);
         if (object === undefined) return undefined;
-        const used = isGoing(object) && (await use.isUsed(object, options));
+        const used = isDeleting(object) && (await use.isUsed(object, options));
         return { object, type: PERSISTENT_VOLUME_CLAIMS, finalizer: CLAIM_FINALIZER, used };
       },
       decide: decideProtection,
@@ -88,6 +88,6 @@ function isBound({ status }: PersistentVolume): boolean {
   return status?.phase === 'Bound';
 }
 
-function isGoing(object: KubeObject | undefined): boolean {
+function isDeleting(object: KubeObject | undefined): boolean {
   return object?.metadata.deletionTimestamp !== undefined;
 }

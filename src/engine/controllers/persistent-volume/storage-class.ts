@@ -1,41 +1,41 @@
-/** Which StorageClass a claim means, and the one that stands in where none is named. Pure. */
+/** Determines the StorageClass of a claim, and the default class for claims that name none. Pure. */
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 
-/** How the class was named before there was a field for it; it still wins. */
+/** The annotation that named the class before the field existed. It takes precedence. */
 const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
 const DEFAULT_ANNOTATIONS = [
   'storageclass.kubernetes.io/is-default-class',
   'storageclass.beta.kubernetes.io/is-default-class',
 ];
 
-/** `''`: none. */
+/** Returns '' if there is no class. */
 export function classNameOf({ metadata, spec }: PersistentVolume | PersistentVolumeClaim): string {
-  return annotationOf({ metadata }, CLASS_ANNOTATION) ?? spec.storageClassName ?? '';
+  return storageAnnotationOf({ metadata }, CLASS_ANNOTATION) ?? spec.storageClassName ?? '';
 }
 
-/** Says neither a class nor that it wants none. */
+/** Reports whether the claim neither names a class nor requests to have none. */
 export function lacksClass({ metadata, spec }: PersistentVolumeClaim): boolean {
-  return annotationOf({ metadata }, CLASS_ANNOTATION) === undefined && spec.storageClassName === undefined;
+  return storageAnnotationOf({ metadata }, CLASS_ANNOTATION) === undefined && spec.storageClassName === undefined;
 }
 
-/** Of several the newest, then the first by name. */
+/** Returns the default class. Of several, the newest one is used, then the first by name. */
 export function defaultClassOf(classes: readonly Stored<StorageClass>[]): Stored<StorageClass> | undefined {
   let best: Stored<StorageClass> | undefined;
   for (const one of classes) {
-    if (!DEFAULT_ANNOTATIONS.some((key) => annotationOf(one, key) === 'true')) continue;
-    if (best === undefined || isBefore(one, best)) best = one;
+    if (!DEFAULT_ANNOTATIONS.some((key) => storageAnnotationOf(one, key) === 'true')) continue;
+    if (best === undefined || isPreferred(one, best)) best = one;
   }
   return best;
 }
 
-function isBefore({ metadata: a }: Stored<StorageClass>, { metadata: b }: Stored<StorageClass>): boolean {
+function isPreferred({ metadata: a }: Stored<StorageClass>, { metadata: b }: Stored<StorageClass>): boolean {
   if (a.creationTimestamp !== b.creationTimestamp) return a.creationTimestamp > b.creationTimestamp;
   return a.name < b.name;
 }
 
-/** Keys are known words, but what every object inherits is no annotation. */
-export function annotationOf({ metadata }: Pick<KubeObject, 'metadata'>, key: string): string | undefined {
+/** Returns an annotation, or undefined. Properties of Object.prototype are not annotations. */
+export function storageAnnotationOf({ metadata }: Pick<KubeObject, 'metadata'>, key: string): string | undefined {
   const { annotations } = metadata;
   return annotations !== undefined && Object.hasOwn(annotations, key) ? annotations[key] : undefined;
 }

@@ -1,17 +1,17 @@
-/** Claims, volumes and classes for tests: valid, and with what a case wants otherwise. */
+/** Builders of valid claims, volumes and classes for tests. They take overrides. */
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 
 export const NOW = '2030-01-01T00:00:00Z';
 const stored = (name: string) => ({ name, uid: `${name}-uid`, resourceVersion: '1', creationTimestamp: NOW });
 
-export interface ClaimWish {
+export interface ClaimOptions {
   readonly meta?: ObjectMeta;
   readonly spec?: Partial<PersistentVolumeClaim['spec']>;
   readonly phase?: 'Pending' | 'Bound' | 'Lost';
 }
 
-export function aClaim({ meta, spec, phase = 'Pending' }: ClaimWish = {}): Stored<PersistentVolumeClaim> {
+export function aClaim({ meta, spec, phase = 'Pending' }: ClaimOptions = {}): Stored<PersistentVolumeClaim> {
   const resources = { requests: { storage: '1Gi' } };
   return {
     apiVersion: 'v1',
@@ -22,13 +22,16 @@ export function aClaim({ meta, spec, phase = 'Pending' }: ClaimWish = {}): Store
   };
 }
 
-export interface VolumeWish {
+export interface VolumeOptions {
   readonly meta?: ObjectMeta;
   readonly spec?: Partial<PersistentVolume['spec']>;
   readonly phase?: NonNullable<NonNullable<PersistentVolume['status']>['phase']>;
 }
 
-export function aVolume(name: string, { meta, spec, phase = 'Available' }: VolumeWish = {}): Stored<PersistentVolume> {
+export function aVolume(
+  name: string,
+  { meta, spec, phase = 'Available' }: VolumeOptions = {},
+): Stored<PersistentVolume> {
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolume',
@@ -42,7 +45,7 @@ export function aClass(name: string, more: Partial<StorageClass> = {}): Stored<S
   return {
     apiVersion: 'storage.k8s.io/v1',
     kind: 'StorageClass',
-    provisioner: 'example.com/maker',
+    provisioner: 'example.com/provisioner',
     ...more,
     metadata: { ...stored(name), ...more.metadata },
   };

@@ -1,66 +1,67 @@
 /**
- * Nodes with their pods, kept up to date by what informers tell, so that a decision need not walk over all pods. Pods that
- * were given a node a moment ago count at once (`assume`): also while their volumes are awaited.
+ * Nodes with their pods. Informers keep the state up to date, so that a decision need not iterate over all pods. A pod
+ * counts on its node as soon as it is assigned (`assume`), before the binding is written and while its volumes are
+ * created.
  */
 import { hasEnded } from '#kube/pod-phase.ts';
-import type { Node, Pod } from '#engine/controllers/kinds.ts';
-import { NodeRoom, type NodeView } from '#engine/controllers/scheduler/node-room.ts';
-import { type PodFacts, podFacts } from '#engine/controllers/scheduler/pod-facts.ts';
+import type { EngineNode, EnginePod } from '#engine/controllers/kinds.ts';
+import { NodeUsage, type NodeView } from '#engine/controllers/scheduler/node-usage.ts';
+import { type PodFacts, readPodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import type { Stored } from '#kube/meta.ts';
 
-/** Where a pod stands: bound to the node, or only meant for it. */
-interface Place {
+/** The node of a pod: bound to it, or only assumed to run there. */
+interface PodPlace {
   readonly node: string;
   readonly uid: string;
   readonly assumed: boolean;
 }
 
 export class ClusterState {
-  readonly #rooms = new Map<string, NodeRoom>();
-  readonly #places = new Map<string, Place>();
+  readonly #usages = new Map<string, NodeUsage>();
+  readonly #places = new Map<string, PodPlace>();
   #nodes: readonly NodeView[] | undefined;
   #generation = 0;
 
-  /** Changes with everything that a decision may depend on here. */
+  /** Increases with each change that a decision may depend on. */
   get generation(): number {
     return this.#generation;
   }
 
-  /** In the order of their names. */
+  /** The nodes in the order of their names. */
   get nodes(): readonly NodeView[] {
-    this.#nodes ??= [...this.#rooms.values()]
-      .filter((room): room is NodeRoom & { node: Stored<Node> } => room.node !== undefined)
+    this.#nodes ??= [...this.#usages.values()]
+      .filter((usage): usage is NodeUsage & { node: Stored<EngineNode> } => usage.node !== undefined)
       .sort((a, b) => (a.name < b.name ? -1 : 1));
     return this.#nodes;
   }
 
-  room(name: string): Readonly<NodeRoom> | undefined {
-    return this.#rooms.get(name);
+  usage(name: string): Readonly<NodeUsage> | undefined {
+    return this.#usages.get(name);
   }
 
-  /** Something outside of this state, but of the cluster, is different now. */
+  /** Records that something else in the cluster changed which decisions depend on. */
   touch(): void {
     this.#generation++;
   }
 
-  setNode(name: string, node: Stored<Node> | undefined): void {
-    const room = this.#roomOf(name);
-    room.setNode(node);
+  setNode(name: string, node: Stored<EngineNode> | undefined): void {
+    const usage = this.#usageOf(name);
+    usage.setNode(node);
     this.#nodes = undefined;
-    this.#tidy(room);
+    this.#removeIfUnused(usage);
     this.#generation++;
   }
 
-  /** Takes over what the API says of a pod (undefined: it is gone). Gives the node that it left, where it left one. */
-  setPod(key: string, pod: Stored<Pod> | undefined): string | undefined {
+  /** Records the state of a pod; undefined = it was deleted. Returns the node that the pod left, if it left one. */
+  setPod(key: string, pod: Stored<EnginePod> | undefined): string | undefined {
     const place = this.#places.get(key);
     const node = pod === undefined || hasEnded(pod) ? '' : (pod.spec.nodeName ?? '');
-    // Not bound yet, but meant for a node: it stays counted there.
+    // An assumed pod that is not bound yet still counts on its node.
     if (node === '' && place?.assumed && pod !== undefined && pod.metadata.uid === place.uid && !hasEnded(pod))
       return undefined;
     if (place === undefined && node === '') return undefined;
     this.#remove(key);
-    if (pod !== undefined && node !== '') this.#place(key, podFacts(pod), { node, assumed: false });
+    if (pod !== undefined && node !== '') this.#place(key, readPodFacts(pod), { node, assumed: false });
     this.#generation++;
     return place?.node === node ? undefined : place?.node;
   }
@@ -71,8 +72,8 @@ export class ClusterState {
     this.#generation++;
   }
 
-  /** The node that the pod was meant for, which it gives up now; bound pods stay. */
-  release(key: string): string | undefined {
+  /** Removes an assumed pod from its node and returns that node. Does nothing for a bound pod. */
+  forgetAssumed(key: string): string | undefined {
     const place = this.#places.get(key);
     if (place === undefined || !place.assumed) return undefined;
     this.#remove(key);
@@ -80,27 +81,27 @@ export class ClusterState {
     return place.node;
   }
 
-  #place(key: string, facts: PodFacts, place: Omit<Place, 'uid'>): void {
+  #place(key: string, facts: PodFacts, place: Omit<PodPlace, 'uid'>): void {
     this.#places.set(key, { ...place, uid: facts.pod.metadata.uid });
-    this.#roomOf(place.node).put(key, facts);
+    this.#usageOf(place.node).put(key, facts);
   }
 
   #remove(key: string): void {
     const place = this.#places.get(key);
     if (place === undefined) return;
     this.#places.delete(key);
-    const room = this.#roomOf(place.node);
-    room.remove(key);
-    this.#tidy(room);
+    const usage = this.#usageOf(place.node);
+    usage.remove(key);
+    this.#removeIfUnused(usage);
   }
 
-  #roomOf(name: string): NodeRoom {
-    let room = this.#rooms.get(name);
-    if (room === undefined) this.#rooms.set(name, (room = new NodeRoom(name)));
-    return room;
+  #usageOf(name: string): NodeUsage {
+    let usage = this.#usages.get(name);
+    if (usage === undefined) this.#usages.set(name, (usage = new NodeUsage(name)));
+    return usage;
   }
 
-  #tidy(room: NodeRoom): void {
-    if (room.node === undefined && room.pods.size === 0) this.#rooms.delete(room.name);
+  #removeIfUnused(usage: NodeUsage): void {
+    if (usage.node === undefined && usage.pods.size === 0) this.#usages.delete(usage.name);
   }
 }

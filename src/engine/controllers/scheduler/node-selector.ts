@@ -1,6 +1,6 @@
-/** Node selectors of affinity and volumes, compiled once: terms of which one must hold. Pure. */
-import type { Node } from '#engine/controllers/kinds.ts';
-import type { Labels } from '#engine/controllers/scheduler/kinds.ts';
+/** Compiles the node selectors of affinity and volumes. A node matches if one of the terms matches. Pure. */
+import type { EngineNode } from '#engine/controllers/kinds.ts';
+import type { OptionalLabels } from '#engine/controllers/scheduler/kinds.ts';
 import type { nodeSelector } from '#engine/registry/kinds/shared/node-affinity.ts';
 import { type LabelOperator, type LabelRequirement, matchesLabels } from '#kube/label-selector.ts';
 import type { Infer } from '#kube/schema-dsl.ts';
@@ -9,7 +9,7 @@ export type NodeSelector = Infer<typeof nodeSelector>;
 export type NodeSelectorTerm = NonNullable<NodeSelector['nodeSelectorTerms']>[number];
 type Expression = NonNullable<NodeSelectorTerm['matchExpressions']>[number];
 
-export type NodeMatch = (node: Node) => boolean;
+export type NodeMatch = (node: EngineNode) => boolean;
 
 const NAME_FIELD = 'metadata.name';
 
@@ -39,7 +39,7 @@ export function compileTerm({ matchExpressions = [], matchFields = [] }: NodeSel
     (byField.length === 0 || matchesLabels(byField, { [NAME_FIELD]: metadata.name ?? '' }));
 }
 
-/** undefined where an operator is none that we know: nothing can match then. */
+/** Returns undefined if an operator is unknown. The term then matches nothing. */
 function requirementsOf(expressions: readonly Expression[]): LabelRequirement[] | undefined {
   const requirements: LabelRequirement[] = [];
   for (const { key, operator, values = [] } of expressions) {
@@ -50,7 +50,7 @@ function requirementsOf(expressions: readonly Expression[]): LabelRequirement[] 
   return requirements;
 }
 
-/** The nodes that the selector names by metadata.name, where each of its terms does; undefined where any node may do. */
+/** Returns the names of the nodes that can match, if every term selects by metadata.name; otherwise undefined. */
 export function namedNodes({ nodeSelectorTerms }: NodeSelector): ReadonlySet<string> | undefined {
   if (nodeSelectorTerms.length === 0) return undefined;
   const names = new Set<string>();
@@ -63,7 +63,7 @@ export function namedNodes({ nodeSelectorTerms }: NodeSelector): ReadonlySet<str
   return names;
 }
 
-export function matchesNodeSelector(selector: Labels, labels: Labels): boolean {
+export function matchesNodeSelector(selector: OptionalLabels, labels: OptionalLabels): boolean {
   if (selector === undefined) return true;
   const requirements = Object.entries(selector).map(([key, value]) => ({
     key,

@@ -1,13 +1,13 @@
-/** What scheduling knows of a pod, read out of it once. */
-import type { Pod } from '#engine/controllers/kinds.ts';
-import type { Labels, Toleration } from '#engine/controllers/scheduler/kinds.ts';
+/** The properties of a pod that the scheduler uses, computed once per pod. */
+import type { EnginePod } from '#engine/controllers/kinds.ts';
+import type { OptionalLabels, Toleration } from '#engine/controllers/scheduler/kinds.ts';
 import {
   type PodTerm,
   preferredTerms,
   requiredTerms,
   type WeightedPodTerm,
 } from '#engine/controllers/scheduler/pod-terms.ts';
-import { type Amounts, podRequests, scoredRequests } from '#engine/controllers/scheduler/requests.ts';
+import { type ResourceAmounts, podRequests, scoredRequests } from '#engine/controllers/scheduler/requests.ts';
 import type { Stored } from '#kube/meta.ts';
 
 export interface HostPort {
@@ -17,24 +17,24 @@ export interface HostPort {
 }
 
 export interface PodFacts {
-  readonly pod: Stored<Pod>;
+  readonly pod: Stored<EnginePod>;
   readonly namespace: string;
-  readonly labels: Labels;
-  readonly requests: Amounts;
-  readonly scored: Amounts;
+  readonly labels: OptionalLabels;
+  readonly requests: ResourceAmounts;
+  readonly scored: ResourceAmounts;
   readonly hostPorts: readonly HostPort[];
   readonly tolerations: readonly Toleration[];
-  /** The uid of its controller: pods of one owner are spread. */
+  /** The uid of its controller. Pods of one owner are spread over nodes. */
   readonly owner: string | undefined;
-  readonly near: readonly PodTerm[];
-  readonly apart: readonly PodTerm[];
-  readonly ratherNear: readonly WeightedPodTerm[];
-  readonly ratherApart: readonly WeightedPodTerm[];
-  /** It will be gone soon: where it is does not count for spreading. */
-  readonly leaving: boolean;
+  readonly requiredAffinity: readonly PodTerm[];
+  readonly requiredAntiAffinity: readonly PodTerm[];
+  readonly preferredAffinity: readonly WeightedPodTerm[];
+  readonly preferredAntiAffinity: readonly WeightedPodTerm[];
+  /** True for a pod under deletion. It does not count for spreading. */
+  readonly isDeleting: boolean;
 }
 
-export function podFacts(pod: Stored<Pod>): PodFacts {
+export function readPodFacts(pod: Stored<EnginePod>): PodFacts {
   const { metadata, spec } = pod;
   const { podAffinity, podAntiAffinity } = spec.affinity ?? {};
   return {
@@ -46,15 +46,15 @@ export function podFacts(pod: Stored<Pod>): PodFacts {
     hostPorts: hostPortsOf(pod),
     tolerations: spec.tolerations ?? [],
     owner: metadata.ownerReferences?.find(({ controller }) => controller)?.uid,
-    near: requiredTerms(pod, podAffinity),
-    apart: requiredTerms(pod, podAntiAffinity),
-    ratherNear: preferredTerms(pod, podAffinity),
-    ratherApart: preferredTerms(pod, podAntiAffinity),
-    leaving: metadata.deletionTimestamp !== undefined,
+    requiredAffinity: requiredTerms(pod, podAffinity),
+    requiredAntiAffinity: requiredTerms(pod, podAntiAffinity),
+    preferredAffinity: preferredTerms(pod, podAffinity),
+    preferredAntiAffinity: preferredTerms(pod, podAntiAffinity),
+    isDeleting: metadata.deletionTimestamp !== undefined,
   };
 }
 
-function hostPortsOf({ spec }: Pod): HostPort[] {
+function hostPortsOf({ spec }: EnginePod): HostPort[] {
   const sidecars = (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');
   return [...(spec.containers ?? []), ...sidecars].flatMap(({ ports = [] }) =>
     ports.flatMap(({ hostPort = 0, hostIP = '', protocol = 'TCP' }) =>

@@ -1,89 +1,93 @@
 /**
- * What a pod asks for and a node has, as plain numbers: thousandths of a CPU, whole units of everything else. Rounded up,
- * as Kubernetes does; exact up to 2^53. Pure.
+ * The requests of pods and the capacity of nodes as plain numbers: thousandths of a CPU, whole units of everything else.
+ * Rounded up as in Kubernetes, exact up to 2^53. Pure.
  */
-import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { parseQuantity } from '#kube/quantity.ts';
 
-export type Amounts = ReadonlyMap<string, number>;
+export type ResourceAmounts = ReadonlyMap<string, number>;
 
 export const CPU = 'cpu';
 export const MEMORY = 'memory';
-export const PODS = 'pods';
+export const POD_COUNT = 'pods';
 
-/** What a container counts for when the least used node is looked for, if it asks for nothing. */
-const LEAST: Amounts = new Map([
+/** The assumed requests, for scoring only, of a container that requests nothing. */
+const SCORED_DEFAULTS: ResourceAmounts = new Map([
   [CPU, 100],
   [MEMORY, 200 * 1024 * 1024],
 ]);
-const NOTHING: Amounts = new Map();
+const NO_DEFAULTS: ResourceAmounts = new Map();
 
 type Quantities = Readonly<Record<string, string | number>> | undefined;
 
-export function amountsOf(quantities: Quantities): Map<string, number> {
+export function parseAmounts(quantities: Quantities): Map<string, number> {
   const amounts = new Map<string, number>();
-  for (const [name, quantity] of Object.entries(quantities ?? {})) amounts.set(name, amountOf(name, quantity));
+  for (const [name, quantity] of Object.entries(quantities ?? {})) amounts.set(name, parseAmount(name, quantity));
   return amounts;
 }
 
 const MILLI_NANOS = 10n ** 6n;
 const UNIT_NANOS = 10n ** 9n;
 
-function amountOf(name: string, quantity: string | number): number {
+function parseAmount(name: string, quantity: string | number): number {
   const { nanos } = parseQuantity(String(quantity));
   const unit = name === CPU ? MILLI_NANOS : UNIT_NANOS;
   const rounded = nanos <= 0n ? nanos / unit : (nanos + unit - 1n) / unit;
   return Math.min(Number(rounded), Number.MAX_SAFE_INTEGER);
 }
 
-/** What must be free on a node. */
-export function podRequests(spec: PodSpec): Amounts {
-  return sumOf(spec, NOTHING);
+/** Returns the resources that must be free on a node. */
+export function podRequests(spec: EnginePodSpec): ResourceAmounts {
+  return sumRequests(spec, NO_DEFAULTS);
 }
 
-/** The same for scoring: also pods that ask for nothing take something. */
-export function scoredRequests(spec: PodSpec): Amounts {
-  return sumOf(spec, LEAST);
+/** Returns the resources that count for scoring. Containers without requests count with defaults. */
+export function scoredRequests(spec: EnginePodSpec): ResourceAmounts {
+  return sumRequests(spec, SCORED_DEFAULTS);
 }
 
 /**
- * All containers run at once, and with them the sidecars (init containers that restart always). Other init containers
- * run one by one before, beside the sidecars that were started by then: the pod needs whichever is more.
+ * All containers and sidecars (init containers with restartPolicy Always) run at the same time. Other init containers run
+ * before them, one by one, next to the sidecars that were started by then. The pod needs the larger of the two amounts.
  */
-function sumOf({ containers, initContainers = [], overhead }: PodSpec, least: Amounts): Amounts {
+function sumRequests(
+  { containers, initContainers = [], overhead }: EnginePodSpec,
+  defaults: ResourceAmounts,
+): ResourceAmounts {
   const total = new Map<string, number>();
   const sidecars = new Map<string, number>();
   const starting = new Map<string, number>();
-  for (const container of containers ?? []) add(total, requestsOf(container, least));
+  for (const container of containers ?? []) addResourceAmounts(total, containerRequests(container, defaults));
   for (const container of initContainers) {
-    const own = requestsOf(container, least);
+    const own = containerRequests(container, defaults);
     if (container.restartPolicy === 'Always') {
-      add(total, own);
-      add(sidecars, own);
-      raise(starting, sidecars);
+      addResourceAmounts(total, own);
+      addResourceAmounts(sidecars, own);
+      raiseResourceAmounts(starting, sidecars);
     } else {
       const together = new Map(sidecars);
-      add(together, own);
-      raise(starting, together);
+      addResourceAmounts(together, own);
+      raiseResourceAmounts(starting, together);
     }
   }
-  raise(total, starting);
-  add(total, amountsOf(overhead));
+  raiseResourceAmounts(total, starting);
+  addResourceAmounts(total, parseAmounts(overhead));
   return total;
 }
 
-type Container = NonNullable<PodSpec['containers']>[number];
+type Container = NonNullable<EnginePodSpec['containers']>[number];
 
-function requestsOf({ resources }: Container, least: Amounts): Amounts {
-  const amounts = amountsOf(resources?.requests);
-  for (const [name, amount] of least) if (!amounts.has(name)) amounts.set(name, amount);
+function containerRequests({ resources }: Container, defaults: ResourceAmounts): ResourceAmounts {
+  const amounts = parseAmounts(resources?.requests);
+  for (const [name, amount] of defaults) if (!amounts.has(name)) amounts.set(name, amount);
   return amounts;
 }
 
-export function add(to: Map<string, number>, amounts: Amounts, times: 1 | -1 = 1): void {
+export function addResourceAmounts(to: Map<string, number>, amounts: ResourceAmounts, times: 1 | -1 = 1): void {
   for (const [name, amount] of amounts) to.set(name, (to.get(name) ?? 0) + times * amount);
 }
 
-function raise(to: Map<string, number>, amounts: Amounts): void {
+/** Raises each amount to at least the given one. */
+function raiseResourceAmounts(to: Map<string, number>, amounts: ResourceAmounts): void {
   for (const [name, amount] of amounts) to.set(name, Math.max(to.get(name) ?? 0, amount));
 }

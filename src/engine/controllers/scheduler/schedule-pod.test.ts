@@ -1,31 +1,31 @@
-/** Which node is chosen, and what is said where there is none. */
+/** Tests of the choice of a node, and of the message if there is none. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fitErrorMessage } from '#engine/controllers/scheduler/fit-error.ts';
-import { resolvable, unresolvable } from '#engine/controllers/scheduler/filters/filter.ts';
-import { podFacts } from '#engine/controllers/scheduler/pod-facts.ts';
+import { resolvableRefusal, unresolvableRefusal } from '#engine/controllers/scheduler/filters/node-filter.ts';
+import { readPodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import { podRequests, scoredRequests } from '#engine/controllers/scheduler/requests.ts';
 import { schedulePod } from '#engine/controllers/scheduler/schedule-pod.ts';
 import {
   aCluster,
   aNode,
   aPod,
-  type ClusterWish,
-  type PodWish,
+  type ClusterOptions,
+  type PodOptions,
 } from '#engine/controllers/scheduler/testing/builders.ts';
 
-interface Case extends ClusterWish {
-  readonly pod?: PodWish;
+interface Case extends ClusterOptions {
+  readonly pod?: PodOptions;
   readonly before?: string;
   /** A node, or the message. */
   readonly want: string;
 }
 
-const on = (node: string, name: string, wish: PodWish = {}) => aPod(name, { nodeName: node, ...wish });
+const on = (node: string, name: string, options: PodOptions = {}) => aPod(name, { nodeName: node, ...options });
 const A = aNode('a');
 const B = aNode('b');
 const inZone = (name: string, zone: string) => aNode(name, { labels: { zone } });
-const preferring = (key: string, weight = 10): PodWish => ({
+const preferring = (key: string, weight = 10): PodOptions => ({
   affinity: {
     nodeAffinity: {
       preferredDuringSchedulingIgnoredDuringExecution: [
@@ -34,7 +34,7 @@ const preferring = (key: string, weight = 10): PodWish => ({
     },
   },
 });
-const liking = (kind: 'podAffinity' | 'podAntiAffinity', app: string): PodWish => ({
+const preferringPods = (kind: 'podAffinity' | 'podAntiAffinity', app: string): PodOptions => ({
   affinity: {
     [kind]: {
       preferredDuringSchedulingIgnoredDuringExecution: [
@@ -45,10 +45,14 @@ const liking = (kind: 'podAffinity' | 'podAntiAffinity', app: string): PodWish =
 });
 
 const cases: Record<string, Case> = {
-  'of equal nodes the first by name': { nodes: [B, A], want: 'a' },
-  'the least used': { nodes: [A, B], pods: [on('a', 'x', { requests: { cpu: '1', memory: '1Gi' } })], want: 'b' },
-  'pods that ask for nothing count, too': { nodes: [A, B], pods: [on('a', 'x')], want: 'b' },
-  'used by share, not by amount': {
+  'chooses the first of equal nodes by name': { nodes: [B, A], want: 'a' },
+  'chooses the least used node': {
+    nodes: [A, B],
+    pods: [on('a', 'x', { requests: { cpu: '1', memory: '1Gi' } })],
+    want: 'b',
+  },
+  'counts pods without requests': { nodes: [A, B], pods: [on('a', 'x')], want: 'b' },
+  'compares usage by share, not by amount': {
     nodes: [aNode('a', { allocatable: { cpu: '16', memory: '64Gi' } }), B],
     pods: [
       on('a', 'x', { requests: { cpu: '2', memory: '4Gi' } }),
@@ -56,7 +60,7 @@ const cases: Record<string, Case> = {
     ],
     want: 'a',
   },
-  'of equally used ones that with fewer pods': {
+  'chooses the node with fewer pods if usage is equal': {
     nodes: [A, B],
     pods: [
       on('a', 'x', { requests: { cpu: '50m', memory: '50Mi' } }),
@@ -65,40 +69,40 @@ const cases: Record<string, Case> = {
     ],
     want: 'b',
   },
-  'what it would like of a node': {
+  'honours preferred node affinity': {
     pod: preferring('disk'),
     nodes: [A, aNode('b', { labels: { disk: 'ssd' } })],
     pods: [on('b', 'x', { requests: { cpu: '1' } })],
     want: 'b',
   },
-  'away from a taint that it does not tolerate': {
+  'avoids an untolerated PreferNoSchedule taint': {
     nodes: [aNode('a', { taints: [{ key: 't', effect: 'PreferNoSchedule' }] }), B],
     want: 'b',
   },
-  'no matter, if it tolerates the taint': {
+  'ignores a tolerated PreferNoSchedule taint': {
     pod: { tolerations: [{ operator: 'Exists' }] },
     nodes: [aNode('a', { taints: [{ key: 't', effect: 'PreferNoSchedule' }] }), B],
     want: 'a',
   },
-  'rather near others': {
-    pod: liking('podAffinity', 'web'),
+  'honours preferred pod affinity': {
+    pod: preferringPods('podAffinity', 'web'),
     nodes: [inZone('a', 'x'), inZone('b', 'y')],
     pods: [on('b', 'x', { labels: { app: 'web' } })],
     want: 'b',
   },
-  'rather apart from others': {
-    pod: liking('podAntiAffinity', 'web'),
+  'honours preferred pod anti-affinity': {
+    pod: preferringPods('podAntiAffinity', 'web'),
     nodes: [inZone('a', 'x'), inZone('b', 'y')],
     pods: [on('a', 'x', { labels: { app: 'web' } }), on('b', 'y', { requests: { cpu: '2' } })],
     want: 'b',
   },
-  'where others would like it': {
+  'honours the preferred affinity of existing pods': {
     pod: { labels: { app: 'web' } },
     nodes: [inZone('a', 'x'), inZone('b', 'y')],
-    pods: [on('b', 'x', liking('podAffinity', 'web'))],
+    pods: [on('b', 'x', preferringPods('podAffinity', 'web'))],
     want: 'b',
   },
-  'pods of one owner are spread': {
+  'spreads the pods of one owner': {
     pod: { owner: 'set' },
     nodes: [A, B],
     pods: [
@@ -107,7 +111,7 @@ const cases: Record<string, Case> = {
     ],
     want: 'b',
   },
-  'spread where it should be': {
+  'honours ScheduleAnyway constraints': {
     pod: {
       labels: { app: 'web' },
       topologySpreadConstraints: [
@@ -126,21 +130,21 @@ const cases: Record<string, Case> = {
     ],
     want: 'c',
   },
-  'it stays where its volumes are made': {
+  'keeps the node that its volumes are created for': {
     nodes: [A, B],
     pods: [on('b', 'x', { requests: { cpu: '1' } })],
     before: 'b',
     want: 'b',
   },
-  'unless it does not fit there any more': {
+  'chooses another node if the pod no longer fits there': {
     pod: { requests: { cpu: '4' } },
     nodes: [A, B],
     pods: [on('b', 'x', { requests: { cpu: '1' } })],
     before: 'b',
     want: 'a',
   },
-  'no nodes at all': { nodes: [], want: 'no nodes available to schedule pods' },
-  'each node for its first reason, sorted': {
+  'reports that there are no nodes': { nodes: [], want: 'no nodes available to schedule pods' },
+  'reports the first reason of each node, sorted': {
     pod: { requests: { memory: '32Gi' } },
     nodes: [
       aNode('a', { taints: [{ key: 'key', value: 'value', effect: 'NoSchedule' }] }),
@@ -149,23 +153,23 @@ const cases: Record<string, Case> = {
     ],
     want: '0/3 nodes are available: 1 Insufficient memory, 2 node(s) had untolerated taint {key: value}. preemption: 0/3 nodes are available: 1 No preemption victims found for incoming pod, 2 Preemption is not helpful for scheduling.',
   },
-  'two reasons of one node': {
+  'reports several reasons of one node': {
     pod: { requests: { cpu: '32', memory: '32Gi' } },
     nodes: [A],
     want: '0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.',
   },
-  'a cordoned node': {
+  'reports a cordoned node': {
     nodes: [
       aNode('a', { unschedulable: true, taints: [{ key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }] }),
     ],
     want: '0/1 nodes are available: 1 node(s) were unschedulable. preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.',
   },
-  'a claim that is missing': {
+  'reports a missing claim': {
     pod: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'data' } }] },
     nodes: [A, B],
     want: '0/2 nodes are available: persistentvolumeclaim "data" not found. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.',
   },
-  'a pod that never preempts': {
+  'reports preemptionPolicy Never': {
     pod: { requests: { cpu: '32' }, preemptionPolicy: 'Never' },
     nodes: [A],
     want: '0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible due to preemptionPolicy=Never.',
@@ -174,13 +178,17 @@ const cases: Record<string, Case> = {
 
 for (const [sentence, { pod = {}, before, want, ...cluster }] of Object.entries(cases)) {
   test(`schedule: ${sentence}`, () => {
-    const outcome = schedulePod(podFacts(aPod('new', pod)), aCluster(cluster), before);
+    const outcome = schedulePod(readPodFacts(aPod('new', pod)), aCluster(cluster), before);
     assert.equal(outcome.node ?? outcome.message, want);
   });
 }
 
-test('reasons are sorted as texts, counts included', () => {
-  const refusals = [...Array.from({ length: 10 }, () => resolvable('b')), unresolvable('a'), unresolvable('a')];
+test('sorts reasons as strings, including their counts', () => {
+  const refusals = [
+    ...Array.from({ length: 10 }, () => resolvableRefusal('b')),
+    unresolvableRefusal('a'),
+    unresolvableRefusal('a'),
+  ];
   const message = fitErrorMessage({ total: 12, refusals, preemptionPolicy: 'Never' });
   assert.equal(message, '0/12 nodes are available: 10 b, 2 a. preemption: not eligible due to preemptionPolicy=Never.');
 });
@@ -193,21 +201,27 @@ const wants = (cpu: string, restartPolicy?: 'Always') => ({
 
 const requests: Record<string, { spec: object; want: number }> = {
   'containers add up': { spec: { containers: [wants('1'), wants('250m')] }, want: 1250 },
-  'init containers count where they need more': {
+  'init containers count if they need more': {
     spec: { containers: [wants('1')], initContainers: [wants('3'), wants('2')] },
     want: 3000,
   },
-  'and not where they need less': { spec: { containers: [wants('1')], initContainers: [wants('500m')] }, want: 1000 },
-  'sidecars run beside': { spec: { containers: [wants('1')], initContainers: [wants('2', 'Always')] }, want: 3000 },
-  'sidecars run beside init containers that come later': {
+  'init containers do not count if they need less': {
+    spec: { containers: [wants('1')], initContainers: [wants('500m')] },
+    want: 1000,
+  },
+  'sidecars add to the containers': {
+    spec: { containers: [wants('1')], initContainers: [wants('2', 'Always')] },
+    want: 3000,
+  },
+  'sidecars add to later init containers': {
     spec: { containers: [wants('1')], initContainers: [wants('2', 'Always'), wants('3')] },
     want: 5000,
   },
-  'but not beside earlier ones': {
+  'sidecars do not add to earlier init containers': {
     spec: { containers: [wants('1')], initContainers: [wants('3'), wants('1', 'Always')] },
     want: 3000,
   },
-  'overhead comes on top': { spec: { containers: [wants('1')], overhead: { cpu: '100m' } }, want: 1100 },
+  'overhead is added': { spec: { containers: [wants('1')], overhead: { cpu: '100m' } }, want: 1100 },
   'fractions are rounded up': { spec: { containers: [wants('100u')] }, want: 1 },
 };
 
@@ -217,7 +231,7 @@ for (const [sentence, { spec, want }] of Object.entries(requests)) {
   });
 }
 
-test('requests: for scoring a container takes something at least', () => {
+test('requests: a container without requests counts with defaults for scoring', () => {
   const scored = scoredRequests({ containers: [{ name: 'c', image: 'x' }] });
   assert.deepEqual(
     [...scored],

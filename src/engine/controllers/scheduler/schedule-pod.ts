@@ -1,5 +1,11 @@
-/** Which node a pod goes to: those that no filter refuses, the best of them by score. Pure and deterministic. */
-import type { Cause, ClusterView, Filter, NodeCheck, Refusal } from '#engine/controllers/scheduler/filters/filter.ts';
+/** Chooses the node of a pod: of the nodes that no filter refuses, the one with the best score. Pure and deterministic. */
+import type {
+  RefusalCause,
+  ClusterView,
+  NodeFilter,
+  NodeCheck,
+  NodeRefusal,
+} from '#engine/controllers/scheduler/filters/node-filter.ts';
 import { namedNodeFilter, nodeAffinityFilter } from '#engine/controllers/scheduler/filters/node-affinity.ts';
 import { taintFilter, unschedulableFilter } from '#engine/controllers/scheduler/filters/node-state.ts';
 import { podAffinityFilter } from '#engine/controllers/scheduler/filters/pod-affinity.ts';
@@ -7,18 +13,18 @@ import { portFilter, resourceFilter } from '#engine/controllers/scheduler/filter
 import { spreadFilter } from '#engine/controllers/scheduler/filters/spread.ts';
 import { volumeFilter } from '#engine/controllers/scheduler/filters/volumes.ts';
 import { fitErrorMessage } from '#engine/controllers/scheduler/fit-error.ts';
-import type { NodeView } from '#engine/controllers/scheduler/node-room.ts';
+import type { NodeView } from '#engine/controllers/scheduler/node-usage.ts';
 import type { PodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import { leastUsedScore, nodeAffinityScore, taintScore } from '#engine/controllers/scheduler/scores/node-scores.ts';
 import { podAffinityScore, spreadScore } from '#engine/controllers/scheduler/scores/pod-scores.ts';
-import type { Score } from '#engine/controllers/scheduler/scores/score.ts';
+import type { NodeScore } from '#engine/controllers/scheduler/scores/node-score.ts';
 
-export type Outcome =
+export type ScheduleOutcome =
   | { readonly node: string }
-  | { readonly node?: undefined; readonly message: string; readonly causes: ReadonlySet<Cause> };
+  | { readonly node?: undefined; readonly message: string; readonly causes: ReadonlySet<RefusalCause> };
 
-/** Kubernetes' order of plugins. */
-const FILTERS: readonly (readonly [Cause, Filter])[] = [
+/** In the order of Kubernetes' plugins. */
+const FILTERS: readonly (readonly [RefusalCause, NodeFilter])[] = [
   ['named', namedNodeFilter],
   ['unschedulable', unschedulableFilter],
   ['taints', taintFilter],
@@ -31,7 +37,7 @@ const FILTERS: readonly (readonly [Cause, Filter])[] = [
 ];
 
 /** With Kubernetes' weights. */
-const SCORES: readonly (readonly [weight: number, Score])[] = [
+const SCORES: readonly (readonly [weight: number, NodeScore])[] = [
   [3, taintScore],
   [2, nodeAffinityScore],
   [1, leastUsedScore],
@@ -39,20 +45,20 @@ const SCORES: readonly (readonly [weight: number, Score])[] = [
   [2, podAffinityScore],
 ];
 
-/** `before`: the node that the pod's claims were made for; it stays there if it still fits. */
-export function schedulePod(facts: PodFacts, cluster: ClusterView, before?: string): Outcome {
+/** `previousNode` is the node that the pod's claims were created for. It is chosen again if the pod still fits there. */
+export function schedulePod(facts: PodFacts, cluster: ClusterView, previousNode?: string): ScheduleOutcome {
   const { nodes } = cluster;
   const { preemptionPolicy } = facts.pod.spec;
   const unfit = { total: nodes.length, preemptionPolicy };
-  const checks: [Cause, NodeCheck][] = [];
+  const checks: [RefusalCause, NodeCheck][] = [];
   for (const [cause, filter] of FILTERS) {
     const check = filter(facts, cluster);
     if (check === undefined) continue;
     if (typeof check === 'function') checks.push([cause, check]);
     else return { message: fitErrorMessage({ ...unfit, ...check, refusals: [] }), causes: new Set([cause]) };
   }
-  const refusals: Refusal[] = [];
-  const causes = new Set<Cause>(['nodes']);
+  const refusals: NodeRefusal[] = [];
+  const causes = new Set<RefusalCause>(['nodes']);
   const fitting: NodeView[] = [];
   for (const view of nodes) {
     const refused = firstRefusal(checks, view);
@@ -64,11 +70,11 @@ export function schedulePod(facts: PodFacts, cluster: ClusterView, before?: stri
     refusals.push(refused.refusal);
   }
   if (fitting.length === 0) return { message: fitErrorMessage({ ...unfit, refusals }), causes };
-  const settled = fitting.find(({ name }) => name === before);
-  return { node: (settled ?? bestOf(fitting, facts, cluster)).name };
+  const previous = fitting.find(({ name }) => name === previousNode);
+  return { node: (previous ?? pickBestNode(fitting, facts, cluster)).name };
 }
 
-function firstRefusal(checks: readonly [Cause, NodeCheck][], view: NodeView) {
+function firstRefusal(checks: readonly [RefusalCause, NodeCheck][], view: NodeView) {
   for (const [cause, check] of checks) {
     const refusal = check(view);
     if (refusal !== undefined) return { cause, refusal };
@@ -76,8 +82,8 @@ function firstRefusal(checks: readonly [Cause, NodeCheck][], view: NodeView) {
   return undefined;
 }
 
-/** Of equally good ones the one with the fewest pods, then the first by name. */
-function bestOf(fitting: readonly NodeView[], facts: PodFacts, cluster: ClusterView): NodeView {
+/** Returns the node with the best score. Ties are decided by the number of pods, then by name. */
+function pickBestNode(fitting: readonly NodeView[], facts: PodFacts, cluster: ClusterView): NodeView {
   const totals = totalScores(fitting, facts, cluster);
   let best = 0;
   for (let i = 1; i < fitting.length; i++) {

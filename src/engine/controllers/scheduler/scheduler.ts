@@ -1,38 +1,51 @@
 /**
- * The scheduler: gives each pod without a node the best one that it fits on, one pod at a time, or says why there is none.
- * Bindings are written side by side: a decision takes the room at once (ClusterState.assume), the next one sees it.
- * Nothing is preempted; pods of other schedulers (spec.schedulerName) and behind gates are left alone.
+ * The scheduler: assigns each pod without a node to the best node that it fits on, or reports why it fits on none. It
+ * decides one pod at a time; bindings are written concurrently. An assigned pod counts on its node at once
+ * (ClusterState.assume), so that the next decision sees it. The scheduler preempts no pods, and ignores pods of other
+ * schedulers (spec.schedulerName) and pods with scheduling gates.
  *
  *   waiting ──fits──► bound (pods/binding)
- *     │  ▲  └─fits, volumes wait for their first consumer──► claims are told the node ──bound──► looked at again
- *     ▼  └── something changed that may help (wake.ts), or five minutes went by
+ *     │  ▲  └─fits, volumes wait for their first consumer──► claims get the node ──claims bound──► decided again
+ *     ▼  └── a change that may help (wake.ts), or five minutes passed
  *   fits nowhere: PodScheduled=False, FailedScheduling
  */
 import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';
-import type { ControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
+import type { EngineControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
 import { SCHEDULER } from '#engine/auth/groups.ts';
-import { NAMESPACES, type Namespace, type Node, NODES, type Pod, PODS } from '#engine/controllers/kinds.ts';
+import {
+  ENGINE_NAMESPACES,
+  type Namespace,
+  type EngineNode,
+  ENGINE_NODES,
+  type EnginePod,
+  ENGINE_PODS,
+} from '#engine/controllers/kinds.ts';
 import { ClusterState } from '#engine/controllers/scheduler/cluster-state.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
-import { decidePod, isWaiting, LOOK_AGAIN_MS, type PodWorld } from '#engine/controllers/scheduler/decide-pod.ts';
-import type { ClusterView } from '#engine/controllers/scheduler/filters/filter.ts';
 import {
-  type Claim,
-  CLAIMS,
-  STORAGE_CLASSES,
-  type StorageClass,
-  type Volume,
-  VOLUMES,
+  decideUnboundPod,
+  needsScheduling,
+  RETRY_INTERVAL_MS,
+  type UnboundPodWorld,
+} from '#engine/controllers/scheduler/decide-unbound-pod.ts';
+import type { ClusterView } from '#engine/controllers/scheduler/filters/node-filter.ts';
+import {
+  type SchedulerClaim,
+  SCHEDULER_CLAIMS,
+  SCHEDULER_STORAGE_CLASSES,
+  type SchedulerStorageClass,
+  type SchedulerVolume,
+  SCHEDULER_VOLUMES,
 } from '#engine/controllers/scheduler/kinds.ts';
-import { podFacts } from '#engine/controllers/scheduler/pod-facts.ts';
-import { RememberedRefusals } from '#engine/controllers/scheduler/remembered-refusals.ts';
-import { inOrder, WaitingPods } from '#engine/controllers/scheduler/waiting-pods.ts';
+import { readPodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
+import { RefusalCache } from '#engine/controllers/scheduler/refusal-cache.ts';
+import { sortByPriority, WaitingPods } from '#engine/controllers/scheduler/waiting-pods.ts';
 import {
-  type Happening,
+  type ClusterEvent,
   NAMESPACE_CHANGED,
-  ofNode,
-  ofPlacedPod,
+  nodeEvent,
+  placedPodEvent,
   STORAGE_CHANGED,
 } from '#engine/controllers/scheduler/wake.ts';
 import { deepEqual } from '#kube/deep.ts';
@@ -49,36 +62,36 @@ export const schedulerController: EngineController = {
 };
 
 export interface SchedulerParts {
-  readonly pods: Informer<Pod>;
-  readonly nodes: Informer<Node>;
-  readonly claims: Informer<Claim>;
-  readonly volumes: Informer<Volume>;
-  readonly storageClasses: Informer<StorageClass>;
+  readonly pods: Informer<EnginePod>;
+  readonly nodes: Informer<EngineNode>;
+  readonly claims: Informer<SchedulerClaim>;
+  readonly volumes: Informer<SchedulerVolume>;
+  readonly storageClasses: Informer<SchedulerStorageClass>;
   readonly namespaces: Informer<Namespace>;
   readonly clock: Clock;
 }
 
-function informersOf({ informer }: Pick<ControllerParts, 'informer'>): Omit<SchedulerParts, 'clock'> {
+function informersOf({ informer }: Pick<EngineControllerParts, 'informer'>): Omit<SchedulerParts, 'clock'> {
   return {
-    pods: informer(PODS),
-    nodes: informer(NODES),
-    claims: informer(CLAIMS),
-    volumes: informer(VOLUMES),
-    storageClasses: informer(STORAGE_CLASSES),
-    namespaces: informer(NAMESPACES),
+    pods: informer(ENGINE_PODS),
+    nodes: informer(ENGINE_NODES),
+    claims: informer(SCHEDULER_CLAIMS),
+    volumes: informer(SCHEDULER_VOLUMES),
+    storageClasses: informer(SCHEDULER_STORAGE_CLASSES),
+    namespaces: informer(ENGINE_NAMESPACES),
   };
 }
 
 type Add = (key: string) => void;
 
-/** Bindings on their way to the disk. */
+/** The number of bindings that are written at the same time. */
 const CONCURRENCY = 32;
 
-export function schedulerDefinition(parts: SchedulerParts): ControllerDefinition<PodWorld> {
+export function schedulerDefinition(parts: SchedulerParts): ControllerDefinition<UnboundPodWorld> {
   const { pods, nodes, claims, volumes, storageClasses, namespaces, clock } = parts;
   const state = new ClusterState();
   const waiting = new WaitingPods();
-  const refusals = new RememberedRefusals(() => state.generation);
+  const refusals = new RefusalCache(() => state.generation);
   const cluster: ClusterView = {
     get nodes() {
       return state.nodes;
@@ -89,45 +102,52 @@ export function schedulerDefinition(parts: SchedulerParts): ControllerDefinition
     storageClass: (name) => storageClasses.get(name),
   };
 
-  function wake(happening: Happening | undefined, add: Add): void {
-    if (happening !== undefined) for (const key of waiting.helpedBy(happening)) add(key);
+  function wake(event: ClusterEvent | undefined, add: Add): void {
+    if (event !== undefined) for (const key of waiting.podsHelpedBy(event)) add(key);
   }
 
-  function learnPod(key: string, old: Stored<Pod> | undefined, next: Stored<Pod> | undefined, add: Add): void {
+  function updatePod(
+    key: string,
+    old: Stored<EnginePod> | undefined,
+    next: Stored<EnginePod> | undefined,
+    add: Add,
+  ): void {
     const left = state.setPod(key, next);
-    const mine = next !== undefined && isWaiting(next);
-    if (!mine) waiting.delete(key);
-    if (next !== undefined && !mine && !next.spec.nodeName) state.release(key);
-    if (mine && (old === undefined || !sameWish(old, next))) add(key);
-    const room = left === undefined ? undefined : state.room(left);
-    if (room !== undefined) wake({ roomOn: room }, add);
-    if (next?.spec.nodeName && !hasEnded(next)) wake(ofPlacedPod(old, next), add);
+    const needsNode = next !== undefined && needsScheduling(next);
+    if (!needsNode) waiting.delete(key);
+    if (next !== undefined && !needsNode && !next.spec.nodeName) state.forgetAssumed(key);
+    if (needsNode && (old === undefined || !hasSameRequirements(old, next))) add(key);
+    const freedNode = left === undefined ? undefined : state.usage(left);
+    if (freedNode !== undefined) wake({ freedNode }, add);
+    if (next?.spec.nodeName && !hasEnded(next)) wake(placedPodEvent(old, next), add);
   }
 
   const podSource: Source = {
     cache: pods,
     subscribe(add) {
-      // What waits already is taken in order of importance.
-      const first: [string, Pod][] = [];
-      let enqueue: Add = (key) => first.push([key, pods.get(key)!]);
-      const leave = pods.onChange((key, change) => learnPod(key, change.old, change.new, (again) => enqueue(again)));
+      // Pods that already wait are enqueued in the order of their priority.
+      const initial: [string, EnginePod][] = [];
+      let enqueue: Add = (key) => initial.push([key, pods.get(key)!]);
+      const unsubscribe = pods.onChange((key, change) =>
+        updatePod(key, change.old, change.new, (again) => enqueue(again)),
+      );
       enqueue = add;
-      for (const key of inOrder(first)) add(key);
-      return leave;
+      for (const key of sortByPriority(initial)) add(key);
+      return unsubscribe;
     },
   };
 
-  /** Changes of a kind that decisions look up directly. */
-  function lookedUp<T extends KubeObject>(
+  /** A source for a kind that decisions read directly from its informer. */
+  function changesOf<T extends KubeObject>(
     informer: Informer<T>,
-    happening: (object: Stored<T>, old: Stored<T> | undefined, next: Stored<T> | undefined) => Happening | undefined,
+    toEvent: (object: Stored<T>, old: Stored<T> | undefined, next: Stored<T> | undefined) => ClusterEvent | undefined,
   ): Source {
     return {
       cache: informer,
       subscribe: (add) =>
         informer.onChange((_, { old, new: next }) => {
           state.touch();
-          wake(happening((next ?? old)!, old, next), add);
+          wake(toEvent((next ?? old)!, old, next), add);
         }),
     };
   }
@@ -136,45 +156,55 @@ export function schedulerDefinition(parts: SchedulerParts): ControllerDefinition
     cache: nodes,
     subscribe: (add) =>
       nodes.onChange((name, { old, new: next }) => {
-        const happening = ofNode(old, next);
-        // Heartbeats change nothing that is looked at.
-        if (happening === undefined) return;
+        const event = nodeEvent(old, next);
+        // Heartbeats do not affect decisions.
+        if (event === undefined) return;
         state.setNode(name, next);
-        wake(happening, add);
+        wake(event, add);
       }),
   };
 
   return {
     name: 'scheduler',
-    type: PODS,
+    type: ENGINE_PODS,
     sources: [
       nodeSource,
       podSource,
-      lookedUp(claims, ({ metadata: { namespace = '', name } }) => ({ claim: { namespace, name } })),
-      lookedUp(volumes, () => STORAGE_CHANGED),
-      lookedUp(storageClasses, () => STORAGE_CHANGED),
-      lookedUp(namespaces, (_, old, next) =>
+      changesOf(claims, ({ metadata: { namespace = '', name } }) => ({ claim: { namespace, name } })),
+      changesOf(volumes, () => STORAGE_CHANGED),
+      changesOf(storageClasses, () => STORAGE_CHANGED),
+      changesOf(namespaces, (_, old, next) =>
         deepEqual(old?.metadata.labels, next?.metadata.labels) ? undefined : NAMESPACE_CHANGED,
       ),
     ],
     observe(key) {
-      const before = state.release(key);
+      const previousNode = state.forgetAssumed(key);
       const pod = pods.get(key);
-      if (pod === undefined || !isWaiting(pod)) return undefined;
+      if (pod === undefined || !needsScheduling(pod)) return undefined;
       const nowMs = clock.now();
-      const toldMs = waiting.toldMs(key) ?? nowMs;
-      const tellAgain = nowMs - toldMs >= LOOK_AGAIN_MS;
-      return { facts: podFacts(pod), cluster, before, tellAgain, now: timestamp(nowMs) };
+      const reportedMs = waiting.reportedMs(key) ?? nowMs;
+      const reportAgain = nowMs - reportedMs >= RETRY_INTERVAL_MS;
+      return {
+        facts: readPodFacts(pod),
+        cluster,
+        previousNode,
+        reportAgain,
+        now: timestamp(nowMs),
+      };
     },
     decide(world) {
       const { facts } = world;
       const key = objectKey(facts.pod);
-      const { plan, node, waitsFor } = decidePod(world, refusals.schedule);
+      const { plan, node, waitsFor } = decideUnboundPod(world, refusals.schedule);
       if (node !== undefined) state.assume(key, facts, node);
       if (waitsFor === undefined) waiting.delete(key);
       else {
-        const told = (plan.events ?? []).length > 0;
-        waiting.put(key, { facts, causes: waitsFor }, told ? clock.now() : (waiting.toldMs(key) ?? clock.now()));
+        const isReported = (plan.events ?? []).length > 0;
+        waiting.put(
+          key,
+          { facts, causes: waitsFor },
+          isReported ? clock.now() : (waiting.reportedMs(key) ?? clock.now()),
+        );
       }
       return plan;
     },
@@ -183,8 +213,8 @@ export function schedulerDefinition(parts: SchedulerParts): ControllerDefinition
   };
 }
 
-/** What we ourselves say of a pod, and others report, changes nothing of where it may go. */
-function sameWish(old: Stored<Pod>, next: Stored<Pod>): boolean {
+/** Reports whether a pod fits on the same nodes as before. Changes of its status do not matter. */
+function hasSameRequirements(old: Stored<EnginePod>, next: Stored<EnginePod>): boolean {
   return (
     old.metadata.uid === next.metadata.uid &&
     deepEqual(old.spec, next.spec) &&

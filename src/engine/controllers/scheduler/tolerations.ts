@@ -1,4 +1,4 @@
-/** Taints and who tolerates them, as core/v1 defines it. Pure. */
+/** Taints and tolerations as defined by core/v1. Pure. */
 import type { Taint, Toleration } from '#engine/controllers/scheduler/kinds.ts';
 
 export const NOT_READY = 'node.kubernetes.io/not-ready';
@@ -12,8 +12,8 @@ export function tolerates(toleration: Toleration, taint: Taint): boolean {
   return operator === 'Exists' || value === (taint.value ?? '');
 }
 
-/** The first taint of these effects that nothing tolerates. */
-export function untolerated(
+/** Returns the first taint with one of these effects that no toleration tolerates. */
+export function findUntoleratedTaint(
   taints: readonly Taint[] | undefined,
   tolerations: readonly Toleration[],
   effects: readonly Taint['effect'][],

@@ -1,38 +1,38 @@
-/** Pods that fit nowhere, or wait for their volumes, and what for. */
-import type { Pod } from '#engine/controllers/kinds.ts';
-import { type Happening, mayHelp, type WaitingPod } from '#engine/controllers/scheduler/wake.ts';
+/** Pods that fit on no node or wait for their volumes, with the causes. */
+import type { EnginePod } from '#engine/controllers/kinds.ts';
+import { type ClusterEvent, mayHelp, type WaitingPod } from '#engine/controllers/scheduler/wake.ts';
 
-interface Kept extends WaitingPod {
-  /** When people were last told why. */
-  readonly toldMs: number;
+interface WaitingEntry extends WaitingPod {
+  /** The time of the last Event that reported the causes. */
+  readonly reportedMs: number;
 }
 
 export class WaitingPods {
-  readonly #pods = new Map<string, Kept>();
+  readonly #pods = new Map<string, WaitingEntry>();
 
-  put(key: string, pod: WaitingPod, toldMs: number): void {
-    this.#pods.set(key, { ...pod, toldMs });
+  put(key: string, pod: WaitingPod, reportedMs: number): void {
+    this.#pods.set(key, { ...pod, reportedMs });
   }
 
-  toldMs(key: string): number | undefined {
-    return this.#pods.get(key)?.toldMs;
+  reportedMs(key: string): number | undefined {
+    return this.#pods.get(key)?.reportedMs;
   }
 
   delete(key: string): void {
     this.#pods.delete(key);
   }
 
-  /** Those that may fit now, the most important first. */
-  helpedBy(happening: Happening): string[] {
-    const helped: [string, Pod][] = [];
-    for (const [key, waiting] of this.#pods) if (mayHelp(happening, waiting)) helped.push([key, waiting.facts.pod]);
-    return inOrder(helped);
+  /** Returns the keys of pods that may fit after this event, in the order of their priority. */
+  podsHelpedBy(event: ClusterEvent): string[] {
+    const helped: [string, EnginePod][] = [];
+    for (const [key, waiting] of this.#pods) if (mayHelp(event, waiting)) helped.push([key, waiting.facts.pod]);
+    return sortByPriority(helped);
   }
 }
 
-/** By priority, then by age: the queue behind is worked off in this order. */
-export function inOrder(pods: readonly (readonly [key: string, pod: Pod])[]): string[] {
-  const age = ({ metadata }: Pod) => metadata.creationTimestamp ?? '';
+/** Sorts by priority, then by age. The work queue keeps this order. */
+export function sortByPriority(pods: readonly (readonly [key: string, pod: EnginePod])[]): string[] {
+  const age = ({ metadata }: EnginePod) => metadata.creationTimestamp ?? '';
   const sorted = pods.toSorted(([, a], [, b]) => {
     const difference = (b.spec.priority ?? 0) - (a.spec.priority ?? 0);
     return difference !== 0 ? difference : age(a) < age(b) ? -1 : age(a) > age(b) ? 1 : 0;

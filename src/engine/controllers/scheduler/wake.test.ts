@@ -1,111 +1,123 @@
-/** What is kept of the cluster, and what wakes pods that wait. */
+/** Tests of the cluster state, and of the events that may help waiting pods. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ClusterState } from '#engine/controllers/scheduler/cluster-state.ts';
-import type { Cause, ClusterView } from '#engine/controllers/scheduler/filters/filter.ts';
-import { podFacts } from '#engine/controllers/scheduler/pod-facts.ts';
-import { RememberedRefusals } from '#engine/controllers/scheduler/remembered-refusals.ts';
-import { aCluster, aNode, aPod, type NodeWish } from '#engine/controllers/scheduler/testing/builders.ts';
+import type { RefusalCause, ClusterView } from '#engine/controllers/scheduler/filters/node-filter.ts';
+import { readPodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
+import { RefusalCache } from '#engine/controllers/scheduler/refusal-cache.ts';
+import { aCluster, aNode, aPod, type NodeOptions } from '#engine/controllers/scheduler/testing/builders.ts';
 import {
-  type Happening,
+  type ClusterEvent,
   mayHelp,
   NAMESPACE_CHANGED,
-  ofNode,
-  ofPlacedPod,
+  nodeEvent,
+  placedPodEvent,
   STORAGE_CHANGED,
 } from '#engine/controllers/scheduler/wake.ts';
 
-const room = (cpu: string): Happening => {
+const freed = (cpu: string): ClusterEvent => {
   const [view] = aCluster({ nodes: [aNode('a', { allocatable: { cpu } })] }).nodes;
-  return { roomOn: view! };
+  return { freedNode: view! };
 };
-const changed = (old: NodeWish, next: NodeWish) => ofNode(aNode('a', old), aNode('a', next));
+const changed = (old: NodeOptions, next: NodeOptions) => nodeEvent(aNode('a', old), aNode('a', next));
 const TAINT = { key: 't', effect: 'NoSchedule' } as const;
 
-const cases: Record<string, { waits: Cause[]; happening: Happening | undefined; want: boolean }> = {
-  'room, for who lacks it': { waits: ['resources'], happening: room('2'), want: true },
-  'room that is too little': { waits: ['resources'], happening: room('1'), want: false },
-  'room, for who lacks none': { waits: ['taints'], happening: room('2'), want: false },
-  'a pod that leaves, for who keeps apart': { waits: ['pod-affinity'], happening: room('1'), want: true },
-  'a new node': { waits: ['nodes', 'taints'], happening: ofNode(undefined, aNode('a')), want: true },
-  'a heartbeat': { waits: ['nodes', 'taints'], happening: changed({}, {}), want: false },
-  'a taint that goes': { waits: ['taints'], happening: changed({ taints: [TAINT] }, {}), want: true },
-  'a taint that goes, for who lacks room': {
+const cases: Record<string, { waits: RefusalCause[]; event: ClusterEvent | undefined; want: boolean }> = {
+  'enough freed resources help a pod that lacks them': { waits: ['resources'], event: freed('2'), want: true },
+  'too few freed resources do not help': { waits: ['resources'], event: freed('1'), want: false },
+  'freed resources do not help a pod that waits for a taint': { waits: ['taints'], event: freed('2'), want: false },
+  'a pod that leaves helps a pod with anti-affinity': { waits: ['pod-affinity'], event: freed('1'), want: true },
+  'a new node helps': { waits: ['nodes', 'taints'], event: nodeEvent(undefined, aNode('a')), want: true },
+  'a heartbeat does not help': { waits: ['nodes', 'taints'], event: changed({}, {}), want: false },
+  'a removed taint helps': { waits: ['taints'], event: changed({ taints: [TAINT] }, {}), want: true },
+  'a removed taint does not help a pod that lacks resources': {
     waits: ['resources'],
-    happening: changed({ taints: [TAINT] }, {}),
+    event: changed({ taints: [TAINT] }, {}),
     want: false,
   },
-  uncordoned: { waits: ['unschedulable'], happening: changed({ unschedulable: true }, {}), want: true },
-  'a label': { waits: ['node-affinity'], happening: changed({}, { labels: { disk: 'ssd' } }), want: true },
-  'a bigger node': { waits: ['resources'], happening: changed({}, { allocatable: { cpu: '64' } }), want: true },
-  'a node that goes, for who is to be spread': {
+  uncordoned: { waits: ['unschedulable'], event: changed({ unschedulable: true }, {}), want: true },
+  'a new node label helps': { waits: ['node-affinity'], event: changed({}, { labels: { disk: 'ssd' } }), want: true },
+  'more allocatable resources help': {
+    waits: ['resources'],
+    event: changed({}, { allocatable: { cpu: '64' } }),
+    want: true,
+  },
+  'a deleted node helps a pod with spread constraints': {
     waits: ['spread'],
-    happening: ofNode(aNode('a'), undefined),
+    event: nodeEvent(aNode('a'), undefined),
     want: true,
   },
-  'a pod that comes, for who wants it near': {
+  'a placed pod helps a pod with affinity': {
     waits: ['pod-affinity'],
-    happening: ofPlacedPod(aPod('x'), aPod('x', { nodeName: 'a' })),
+    event: placedPodEvent(aPod('x'), aPod('x', { nodeName: 'a' })),
     want: true,
   },
-  'a pod that only reports': {
+  'a status update of a pod does not help': {
     waits: ['pod-affinity'],
-    happening: ofPlacedPod(aPod('x', { nodeName: 'a' }), aPod('x', { nodeName: 'a', status: { phase: 'Running' } })),
+    event: placedPodEvent(aPod('x', { nodeName: 'a' }), aPod('x', { nodeName: 'a', status: { phase: 'Running' } })),
     want: false,
   },
-  'its claim': { waits: ['volumes'], happening: { claim: { namespace: 'default', name: 'data' } }, want: true },
-  'a claim of the same name elsewhere': {
+  'a change of its claim helps': {
     waits: ['volumes'],
-    happening: { claim: { namespace: 'x', name: 'data' } },
+    event: { claim: { namespace: 'default', name: 'data' } },
+    want: true,
+  },
+  'a claim of the same name in another namespace does not help': {
+    waits: ['volumes'],
+    event: { claim: { namespace: 'x', name: 'data' } },
     want: false,
   },
-  'a volume': { waits: ['volumes'], happening: STORAGE_CHANGED, want: true },
-  'a namespace, for who lacks room': { waits: ['resources'], happening: NAMESPACE_CHANGED, want: false },
+  'a change of a volume helps': { waits: ['volumes'], event: STORAGE_CHANGED, want: true },
+  'a change of a namespace does not help a pod that lacks resources': {
+    waits: ['resources'],
+    event: NAMESPACE_CHANGED,
+    want: false,
+  },
 };
 
-for (const [sentence, { waits, happening, want }] of Object.entries(cases)) {
+for (const [sentence, { waits, event, want }] of Object.entries(cases)) {
   test(`wake: ${sentence}`, () => {
     const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }];
-    const facts = podFacts(aPod('new', { requests: { cpu: '1500m' }, volumes }));
-    assert.equal(happening !== undefined && mayHelp(happening, { facts, causes: new Set(waits) }), want);
+    const facts = readPodFacts(aPod('new', { requests: { cpu: '1500m' }, volumes }));
+    assert.equal(event !== undefined && mayHelp(event, { facts, causes: new Set(waits) }), want);
   });
 }
 
-const cpuOn = (state: ClusterState, node: string) => state.room(node)?.requested.get('cpu') ?? 0;
+const cpuOn = (state: ClusterState, node: string) => state.usage(node)?.requested.get('cpu') ?? 0;
 const key = 'default/p';
-const wish = { requests: { cpu: '1' } };
+const options = { requests: { cpu: '1' } };
 
-test('state: a pod counts from the moment it was meant for a node, and once', () => {
+test('state: an assumed pod counts at once, and only once', () => {
   const state = new ClusterState();
   state.setNode('a', aNode('a'));
-  const waiting = aPod('p', wish);
-  state.assume(key, podFacts(waiting), 'a');
+  const waiting = aPod('p', options);
+  state.assume(key, readPodFacts(waiting), 'a');
   assert.equal(cpuOn(state, 'a'), 1000);
   state.setPod(key, { ...waiting, status: { phase: 'Pending' } });
-  assert.equal(cpuOn(state, 'a'), 1000, 'the API does not show it yet');
-  assert.equal(state.setPod(key, aPod('p', { ...wish, nodeName: 'a' })), undefined);
+  assert.equal(cpuOn(state, 'a'), 1000, 'the cache does not contain the binding yet');
+  assert.equal(state.setPod(key, aPod('p', { ...options, nodeName: 'a' })), undefined);
   assert.equal(cpuOn(state, 'a'), 1000);
-  assert.equal(state.release(key), undefined, 'bound is bound');
-  assert.equal(state.setPod(key, aPod('p', { ...wish, nodeName: 'a', status: { phase: 'Failed' } })), 'a');
+  assert.equal(state.forgetAssumed(key), undefined, 'bound is bound');
+  assert.equal(state.setPod(key, aPod('p', { ...options, nodeName: 'a', status: { phase: 'Failed' } })), 'a');
   assert.equal(cpuOn(state, 'a'), 0);
 });
 
-test('state: what a pod was meant for is free again when it goes, or another takes its name', () => {
+test('state: an assumed pod no longer counts when it is deleted or replaced', () => {
   const state = new ClusterState();
   state.setNode('a', aNode('a'));
-  const facts = podFacts(aPod('p', wish));
+  const facts = readPodFacts(aPod('p', options));
   state.assume(key, facts, 'a');
   assert.equal(state.setPod(key, undefined), 'a');
   state.assume(key, facts, 'a');
   assert.equal(state.setPod(key, aPod('p', { metadata: { uid: 'another' } })), 'a');
   state.assume(key, facts, 'a');
-  assert.equal(state.release(key), 'a');
+  assert.equal(state.forgetAssumed(key), 'a');
   assert.equal(cpuOn(state, 'a'), 0);
 });
 
-test('state: pods on a node that is not there yet count when it comes', () => {
+test('state: pods on a missing node count when the node appears', () => {
   const state = new ClusterState();
-  state.setPod(key, aPod('p', { ...wish, nodeName: 'a' }));
+  state.setPod(key, aPod('p', { ...options, nodeName: 'a' }));
   assert.equal(state.nodes.length, 0);
   state.setNode('a', aNode('a'));
   assert.deepEqual(
@@ -114,28 +126,28 @@ test('state: pods on a node that is not there yet count when it comes', () => {
   );
   state.setNode('a', undefined);
   state.setPod(key, undefined);
-  assert.equal(state.room('a'), undefined, 'nothing is left of it');
+  assert.equal(state.usage('a'), undefined, 'the unused entry is removed');
 });
 
-test('thousands of pods alike that fit nowhere are looked at once, until something changes', () => {
+test('equal pods that fit nowhere are evaluated once, until the cluster changes', () => {
   let generation = 1;
-  let looks = 0;
+  let evaluations = 0;
   const { nodes, ...rest } = aCluster({ nodes: [aNode('a')] });
   const cluster: ClusterView = {
     ...rest,
     get nodes() {
-      looks++;
+      evaluations++;
       return nodes;
     },
   };
-  const refusals = new RememberedRefusals(() => generation);
-  const look = (name: string, cpu: string) =>
-    refusals.schedule(podFacts(aPod(name, { requests: { cpu } })), cluster).node;
-  for (let i = 0; i < 1000; i++) assert.equal(look(`p-${i}`, '64'), undefined);
-  const once = looks;
-  assert.equal(look('other', '65'), undefined);
-  assert.equal(looks, 2 * once, 'another one is another matter');
+  const refusals = new RefusalCache(() => generation);
+  const schedule = (name: string, cpu: string) =>
+    refusals.schedule(readPodFacts(aPod(name, { requests: { cpu } })), cluster).node;
+  for (let i = 0; i < 1000; i++) assert.equal(schedule(`p-${i}`, '64'), undefined);
+  const once = evaluations;
+  assert.equal(schedule('other', '65'), undefined);
+  assert.equal(evaluations, 2 * once, 'a different pod is evaluated again');
   generation++;
-  assert.equal(look('again', '64'), undefined);
-  assert.equal(looks, 3 * once);
+  assert.equal(schedule('again', '64'), undefined);
+  assert.equal(evaluations, 3 * once);
 });

@@ -1,38 +1,38 @@
-/** Which changes may help a pod that fits nowhere: only then it is looked at again. Pure. */
-import type { Cause } from '#engine/controllers/scheduler/filters/filter.ts';
-import { missingOn } from '#engine/controllers/scheduler/filters/resources.ts';
+/** Decides which changes of the cluster may help an unschedulable pod. Only these cause another attempt. Pure. */
+import type { RefusalCause } from '#engine/controllers/scheduler/filters/node-filter.ts';
+import { findInsufficient } from '#engine/controllers/scheduler/filters/resources.ts';
 import { claimsOf } from '#engine/controllers/scheduler/filters/volumes.ts';
-import type { Node, Pod } from '#engine/controllers/kinds.ts';
-import type { NodeView } from '#engine/controllers/scheduler/node-room.ts';
+import type { EngineNode, EnginePod } from '#engine/controllers/kinds.ts';
+import type { NodeView } from '#engine/controllers/scheduler/node-usage.ts';
 import type { PodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import { deepEqual } from '#kube/deep.ts';
 
 export interface WaitingPod {
   readonly facts: PodFacts;
-  readonly causes: ReadonlySet<Cause>;
+  readonly causes: ReadonlySet<RefusalCause>;
 }
 
-/** What happened, as far as pods may wait for it. */
-export type Happening =
-  /** Pods that any of these kept away may fit now. */
-  | { readonly eases: ReadonlySet<Cause> }
+/** A change of the cluster that pods may wait for. */
+export type ClusterEvent =
+  /** Pods that were refused for one of these causes may fit now. */
+  | { readonly unblocks: ReadonlySet<RefusalCause> }
   /** A pod left this node. */
-  | { readonly roomOn: Pick<NodeView, 'allocatable' | 'requested' | 'pods'> }
+  | { readonly freedNode: Pick<NodeView, 'allocatable' | 'requested' | 'pods'> }
   | { readonly claim: { readonly namespace: string; readonly name: string } };
 
-export function mayHelp(happening: Happening, { facts, causes }: WaitingPod): boolean {
-  if ('eases' in happening) return intersects(causes, happening.eases);
-  if ('claim' in happening) {
-    const { namespace, name } = happening.claim;
+export function mayHelp(event: ClusterEvent, { facts, causes }: WaitingPod): boolean {
+  if ('unblocks' in event) return intersects(causes, event.unblocks);
+  if ('claim' in event) {
+    const { namespace, name } = event.claim;
     return facts.namespace === namespace && claimsOf(facts.pod).some((claim) => claim.name === name);
   }
-  if (intersects(causes, LEAVING)) return true;
-  return causes.has('resources') && missingOn(facts, happening.roomOn).length === 0;
+  if (intersects(causes, UNBLOCKED_BY_LEAVING_POD)) return true;
+  return causes.has('resources') && findInsufficient(facts, event.freedNode).length === 0;
 }
 
-/** Besides room, of which the amount is known. */
-const LEAVING: ReadonlySet<Cause> = new Set<Cause>(['ports', 'spread', 'pod-affinity']);
-const ANY: ReadonlySet<Cause> = new Set<Cause>([
+/** Causes that a pod that leaves may resolve. Resources are checked separately, because their amounts are known. */
+const UNBLOCKED_BY_LEAVING_POD: ReadonlySet<RefusalCause> = new Set<RefusalCause>(['ports', 'spread', 'pod-affinity']);
+const ALL_CAUSES: ReadonlySet<RefusalCause> = new Set<RefusalCause>([
   'nodes',
   'named',
   'unschedulable',
@@ -45,37 +45,40 @@ const ANY: ReadonlySet<Cause> = new Set<Cause>([
   'pod-affinity',
 ]);
 
-const COMING: Happening = { eases: new Set<Cause>(['spread', 'pod-affinity']) };
-export const STORAGE_CHANGED: Happening = { eases: new Set<Cause>(['volumes']) };
-export const NAMESPACE_CHANGED: Happening = { eases: new Set<Cause>(['pod-affinity']) };
+const POD_PLACED: ClusterEvent = { unblocks: new Set<RefusalCause>(['spread', 'pod-affinity']) };
+export const STORAGE_CHANGED: ClusterEvent = { unblocks: new Set<RefusalCause>(['volumes']) };
+export const NAMESPACE_CHANGED: ClusterEvent = { unblocks: new Set<RefusalCause>(['pod-affinity']) };
 
-/** undefined: it helps nobody. Nodes report every few seconds; most of that changes nothing here. */
-export function ofNode(old: Node | undefined, next: Node | undefined): Happening | undefined {
-  if (next === undefined) return { eases: new Set<Cause>(['spread', 'nodes']) };
-  if (old === undefined) return { eases: ANY };
-  const eases = new Set<Cause>();
+/** Returns the event for a change of a node, or undefined if it helps no pod. Heartbeats are the usual case. */
+export function nodeEvent(old: EngineNode | undefined, next: EngineNode | undefined): ClusterEvent | undefined {
+  if (next === undefined) return { unblocks: new Set<RefusalCause>(['spread', 'nodes']) };
+  if (old === undefined) return { unblocks: ALL_CAUSES };
+  const unblocks = new Set<RefusalCause>();
   const { spec: before = {}, status: oldStatus = {} } = old;
   const { spec: after = {}, status = {} } = next;
-  if (!deepEqual(before.taints, after.taints)) eases.add('taints').add('spread');
-  if ((before.unschedulable ?? false) !== (after.unschedulable ?? false)) eases.add('unschedulable');
-  if (!deepEqual(oldStatus.allocatable, status.allocatable)) eases.add('resources');
+  if (!deepEqual(before.taints, after.taints)) unblocks.add('taints').add('spread');
+  if ((before.unschedulable ?? false) !== (after.unschedulable ?? false)) unblocks.add('unschedulable');
+  if (!deepEqual(oldStatus.allocatable, status.allocatable)) unblocks.add('resources');
   if (!deepEqual(old.metadata.labels, next.metadata.labels)) {
-    for (const cause of ['node-affinity', 'volumes', 'spread', 'pod-affinity'] as const) eases.add(cause);
+    for (const cause of ['node-affinity', 'volumes', 'spread', 'pod-affinity'] as const) unblocks.add(cause);
   }
-  return eases.size === 0 ? undefined : { eases };
+  return unblocks.size === 0 ? undefined : { unblocks };
 }
 
-/** Of a pod that is on a node now; undefined: it helps nobody. Those that leave make room (`roomOn`). */
-export function ofPlacedPod(old: Pod | undefined, next: Pod): Happening | undefined {
+/**
+ * Returns the event for a pod that is on a node, or undefined if the change helps no pod. Pods that leave a node cause
+ * a `freedNode` event instead.
+ */
+export function placedPodEvent(old: EnginePod | undefined, next: EnginePod): ClusterEvent | undefined {
   const same =
     old !== undefined &&
     old.spec.nodeName === next.spec.nodeName &&
     deepEqual(old.metadata.labels, next.metadata.labels) &&
     old.metadata.deletionTimestamp === next.metadata.deletionTimestamp;
-  return same ? undefined : COMING;
+  return same ? undefined : POD_PLACED;
 }
 
-function intersects(a: ReadonlySet<Cause>, b: ReadonlySet<Cause>): boolean {
+function intersects(a: ReadonlySet<RefusalCause>, b: ReadonlySet<RefusalCause>): boolean {
   for (const cause of a) if (b.has(cause)) return true;
   return false;
 }

@@ -1,7 +1,7 @@
 /** ControllerRevision: a state of an object that its controller can restore. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
-import { age, NONE } from '#engine/registry/kinds/shared/columns.ts';
-import { checkImmutable, checkNotNegative } from '#engine/registry/kinds/shared/formats.ts';
+import { age, NONE_TEXT } from '#engine/registry/kinds/shared/columns.ts';
+import { checkImmutableValue, checkNotNegative } from '#engine/registry/kinds/shared/formats.ts';
 import { requiredValue } from '#kube/field-error.ts';
 import { groupKind, type ObjectMeta, parseApiVersion } from '#kube/meta.ts';
 import { anything, int64, obj } from '#kube/schema-dsl.ts';
@@ -29,13 +29,13 @@ export const controllerRevisions = defineKind({
     ...(data === undefined || data === null ? [requiredValue('data', 'data is mandatory')] : []),
     ...checkNotNegative('revision', revision),
   ],
-  validateUpdate: ({ data }, old) => checkImmutable('data', data, old.data),
+  validateUpdate: ({ data }, old) => checkImmutableValue('data', data, old.data),
 });
 
 /** Formats the controller of a revision: `statefulset.apps/web`. */
 function controllerOf({ ownerReferences }: ObjectMeta): string {
   const owner = ownerReferences?.find(({ controller }) => controller === true);
-  if (owner === undefined) return NONE;
+  if (owner === undefined) return NONE_TEXT;
   const { group } = parseApiVersion(owner.apiVersion);
   return `${groupKind({ group, kind: owner.kind }).toLowerCase()}/${owner.name}`;
 }

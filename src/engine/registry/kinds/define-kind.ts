@@ -4,7 +4,7 @@
  * zero values in their place.
  */
 import { withZeroValues } from '#engine/registry/kinds/shared/missing-fields.ts';
-import { ALL_VERBS, type Column, type Resource, type Strategy } from '#engine/registry/resource.ts';
+import { ALL_VERBS, type TableColumn, type Resource, type Strategy } from '#engine/registry/resource.ts';
 import { compileDefaults } from '#engine/registry/structural/defaults.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import { groupResource, type KubeObject } from '#kube/meta.ts';
@@ -14,10 +14,10 @@ import type { Schema } from '#kube/schema.ts';
 /** An object of the kind that a schema describes. */
 export type ObjectOf<S extends Schema> = KubeObject & Infer<S>;
 
-export interface KindColumn<T> extends Omit<Column, 'value' | 'type'> {
+export interface KindColumn<T> extends Omit<TableColumn, 'value' | 'type'> {
   /** Defaults to string, as most built-in columns do. */
-  readonly type?: Column['type'];
-  value(object: T, now: number): ReturnType<Column['value']>;
+  readonly type?: TableColumn['type'];
+  value(object: T, now: number): ReturnType<TableColumn['value']>;
 }
 
 /** The properties of a built-in kind, as far as they differ from the defaults. */

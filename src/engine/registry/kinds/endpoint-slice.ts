@@ -1,8 +1,8 @@
 /** EndpointSlice: the endpoints of a Service. Written by the owners of the endpoints; used to resolve services. */
 import { isIP } from 'node:net';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
-import { age, NONE } from '#engine/registry/kinds/shared/columns.ts';
-import { checkImmutable, checkPort } from '#engine/registry/kinds/shared/formats.ts';
+import { age, NONE_TEXT } from '#engine/registry/kinds/shared/columns.ts';
+import { checkImmutableValue, checkPort } from '#engine/registry/kinds/shared/formats.ts';
 import { objectReference } from '#engine/registry/kinds/shared/references.ts';
 import { type FieldError, invalidValue, requiredValue, tooMany } from '#kube/field-error.ts';
 import { bool, type Infer, int32, list, map, obj, oneOf, str } from '#kube/schema-dsl.ts';
@@ -63,12 +63,12 @@ export const endpointSlices = defineKind({
     }
   },
   validate: checkSlice,
-  validateUpdate: ({ addressType }, old) => checkImmutable('addressType', addressType, old.addressType),
+  validateUpdate: ({ addressType }, old) => checkImmutableValue('addressType', addressType, old.addressType),
 });
 
 /** Formats values like kubectl, which truncates long lists. */
 function shown(values: readonly string[]): string {
-  if (values.length === 0) return NONE;
+  if (values.length === 0) return NONE_TEXT;
   const more = values.length - MAX_SHOWN;
   return values.slice(0, MAX_SHOWN).join(',') + (more > 0 ? ` + ${more} more...` : '');
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { protobufKinds } from '#engine/protobuf/decode-protobuf.ts';
-import { type Field, messageNamed } from '#engine/protobuf/message-table.ts';
+import { type MessageField, messageNamed } from '#engine/protobuf/message-table.ts';
 import { specialTypes } from '#engine/protobuf/special-types.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
 import { apiVersionOf } from '#kube/meta.ts';
@@ -11,11 +11,11 @@ import type { Schema } from '#kube/schema.ts';
 const COMMON: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
 
 /** Returns the fields of a message, including those of inlined messages. */
-function fieldsOf(message: string): Field[] {
+function fieldsOf(message: string): MessageField[] {
   return messageNamed(message).fields.flatMap((field) => (field.name === '' ? fieldsOf(field.message) : [field]));
 }
 
-function inner(schema: Schema, { shape }: Field): Schema {
+function inner(schema: Schema, { shape }: MessageField): Schema {
   if (shape === 'list') return schema.items ?? {};
   if (shape === 'one') return schema;
   return typeof schema.additionalProperties === 'object' ? schema.additionalProperties : {};

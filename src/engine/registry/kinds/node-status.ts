@@ -104,7 +104,7 @@ const attachedVolume = obj(
   { required: ['name', 'devicePath'] },
 );
 
-export const nodeStatus = obj({
+export const nodeStatusSchema = obj({
   addresses: list(nodeAddress, { mergeKey: 'type' }),
   allocatable: map(quantity()),
   capacity: map(quantity()),

@@ -1,7 +1,7 @@
 /** Node: a machine that runs pods. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
-import { nodeConfigSource, nodeStatus } from '#engine/registry/kinds/node-status.ts';
-import { age, NONE, UNKNOWN } from '#engine/registry/kinds/shared/columns.ts';
+import { nodeConfigSource, nodeStatusSchema } from '#engine/registry/kinds/node-status.ts';
+import { age, NONE_TEXT, UNKNOWN_TEXT } from '#engine/registry/kinds/shared/columns.ts';
 import { checkLabelKey, checkLabelValue } from '#engine/registry/kinds/shared/formats.ts';
 import { canonicalAmounts, checkAmount } from '#engine/registry/kinds/shared/quantities.ts';
 import { sameValue } from '#engine/registry/kinds/shared/reading.ts';
@@ -21,7 +21,7 @@ const nodeSpec = obj({
   unschedulable: bool(),
 });
 
-const node = obj({ spec: noted(nodeSpec, { default: {} }), status: noted(nodeStatus, { default: {} }) });
+const node = obj({ spec: noted(nodeSpec, { default: {} }), status: noted(nodeStatusSchema, { default: {} }) });
 
 type Node = KubeObject & Infer<typeof node>;
 
@@ -38,12 +38,12 @@ export const nodes = defineKind({
     { name: 'Version', value: ({ status }) => status?.nodeInfo?.kubeletVersion ?? '' },
     { name: 'Internal-IP', priority: 1, value: (object) => addressOf(object, 'InternalIP') },
     { name: 'External-IP', priority: 1, value: (object) => addressOf(object, 'ExternalIP') },
-    { name: 'OS-Image', priority: 1, value: ({ status }) => status?.nodeInfo?.osImage || UNKNOWN },
-    { name: 'Kernel-Version', priority: 1, value: ({ status }) => status?.nodeInfo?.kernelVersion || UNKNOWN },
+    { name: 'OS-Image', priority: 1, value: ({ status }) => status?.nodeInfo?.osImage || UNKNOWN_TEXT },
+    { name: 'Kernel-Version', priority: 1, value: ({ status }) => status?.nodeInfo?.kernelVersion || UNKNOWN_TEXT },
     {
       name: 'Container-Runtime',
       priority: 1,
-      value: ({ status }) => status?.nodeInfo?.containerRuntimeVersion || UNKNOWN,
+      value: ({ status }) => status?.nodeInfo?.containerRuntimeVersion || UNKNOWN_TEXT,
     },
   ],
   status: true,
@@ -79,11 +79,11 @@ function rolesOf({ metadata }: Node): string {
     else if (key === ROLE_LABEL) roles.add(value);
   }
   roles.delete('');
-  return roles.size === 0 ? NONE : [...roles].sort().join(',');
+  return roles.size === 0 ? NONE_TEXT : [...roles].sort().join(',');
 }
 
 function addressOf({ status }: Node, type: string): string {
-  return status?.addresses?.find((address) => address.type === type)?.address ?? NONE;
+  return status?.addresses?.find((address) => address.type === type)?.address ?? NONE_TEXT;
 }
 
 function checkAmounts(field: string, amounts: Readonly<Record<string, string | number>> | undefined): FieldError[] {

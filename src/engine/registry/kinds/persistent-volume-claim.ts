@@ -4,11 +4,11 @@ import { checkClaimSpec } from '#engine/registry/kinds/shared/claim-rules.ts';
 import { type ClaimSpec, persistentVolumeClaimSpec } from '#engine/registry/kinds/shared/claim-spec.ts';
 import { accessModesText, age } from '#engine/registry/kinds/shared/columns.ts';
 import { probedCondition } from '#engine/registry/kinds/shared/condition.ts';
-import { checkImmutable } from '#engine/registry/kinds/shared/formats.ts';
+import { checkImmutableValue } from '#engine/registry/kinds/shared/formats.ts';
 import {
   canonicalAmounts,
   canonicalResources,
-  compareQuantities,
+  compareAmounts,
   quantityText,
 } from '#engine/registry/kinds/shared/quantities.ts';
 import { sameValue } from '#engine/registry/kinds/shared/reading.ts';
@@ -122,10 +122,10 @@ function checkClaimUpdate(object: Claim, old: Claim): FieldError[] {
   const oldSize = oldSpec.resources?.requests?.['storage'] ?? '0';
   const capacity = oldStatus?.capacity?.['storage'] ?? '0';
   // A failed expansion may be reverted, down to just above the current capacity.
-  if (compareQuantities(size, oldSize) < 0 && compareQuantities(size, capacity) <= 0) {
+  if (compareAmounts(size, oldSize) < 0 && compareAmounts(size, capacity) <= 0) {
     errors.push(forbiddenField('spec.resources.requests.storage', 'field can not be less than status.capacity'));
   }
-  errors.push(...checkImmutable('volumeMode', spec.volumeMode, oldSpec.volumeMode));
+  errors.push(...checkImmutableValue('volumeMode', spec.volumeMode, oldSpec.volumeMode));
   return errors;
 }
 

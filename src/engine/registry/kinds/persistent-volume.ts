@@ -3,7 +3,7 @@ import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { persistentVolumeSources } from '#engine/registry/kinds/persistent-volume-source.ts';
 import { accessModes, checkAccessModes, volumeMode } from '#engine/registry/kinds/shared/access-modes.ts';
 import { accessModesText, age } from '#engine/registry/kinds/shared/columns.ts';
-import { checkImmutable, checkName, checkOneSource } from '#engine/registry/kinds/shared/formats.ts';
+import { checkImmutableValue, checkName, checkOneSource } from '#engine/registry/kinds/shared/formats.ts';
 import { checkNodeSelectorTerms } from '#engine/registry/kinds/shared/node-affinity-rules.ts';
 import { volumeNodeAffinity } from '#engine/registry/kinds/shared/node-affinity.ts';
 import { plainVolumeSources } from '#engine/registry/kinds/shared/plain-volume-source.ts';
@@ -90,7 +90,7 @@ export const persistentVolumes = defineKind({
       const text = 'spec.persistentvolumesource is immutable after creation';
       errors.push(forbiddenField('spec.persistentvolumesource', text));
     }
-    errors.push(...checkImmutable('volumeMode', spec.volumeMode, old.volumeMode));
+    errors.push(...checkImmutableValue('volumeMode', spec.volumeMode, old.volumeMode));
     if (old.nodeAffinity !== undefined && !sameValue(spec.nodeAffinity, old.nodeAffinity)) {
       errors.push(invalidValue('nodeAffinity', spec.nodeAffinity, AFFINITY_FIXED));
     }

@@ -1,7 +1,7 @@
 /** PodDisruptionBudget: limits the evictions of a set of pods. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
-import { condition } from '#engine/registry/kinds/shared/condition.ts';
+import { coreConditionSchema } from '#engine/registry/kinds/shared/condition.ts';
 import { checkNotNegative } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { type FieldError, invalidValue } from '#kube/field-error.ts';
@@ -16,7 +16,7 @@ const podDisruptionBudgetSpec = obj({
 });
 
 const podDisruptionBudgetStatus = obj({
-  conditions: list(condition, { mergeKey: 'type' }),
+  conditions: list(coreConditionSchema, { mergeKey: 'type' }),
   currentHealthy: int32({ default: 0 }),
   desiredHealthy: int32({ default: 0 }),
   disruptedPods: map(time()),

@@ -1,7 +1,7 @@
 /** PriorityClass. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
-import { checkImmutable } from '#engine/registry/kinds/shared/formats.ts';
+import { checkImmutableValue } from '#engine/registry/kinds/shared/formats.ts';
 import { type FieldError, forbiddenField } from '#kube/field-error.ts';
 import { bool, int32, obj, oneOf, str } from '#kube/schema-dsl.ts';
 
@@ -39,7 +39,7 @@ export const priorityClasses = defineKind({
   validate: ({ metadata, value, globalDefault }) => checkValue(metadata.name ?? '', value, globalDefault === true),
   validateUpdate: (object, old) => [
     ...(object.value === old.value ? [] : [forbiddenField('value', 'may not be changed in an update.')]),
-    ...checkImmutable('preemptionPolicy', object.preemptionPolicy, old.preemptionPolicy),
+    ...checkImmutableValue('preemptionPolicy', object.preemptionPolicy, old.preemptionPolicy),
   ],
 });
 

@@ -1,7 +1,7 @@
 /** Roles and role bindings. engine/auth evaluates them. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age, createdAt } from '#engine/registry/kinds/shared/columns.ts';
-import { checkImmutable, checkName, checkRequiredName } from '#engine/registry/kinds/shared/formats.ts';
+import { checkImmutableValue, checkName, checkRequiredName } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { type FieldError, requiredValue, unsupportedValue } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
@@ -129,7 +129,7 @@ function defaultSubjects({ subjects }: Binding): void {
 
 /** roleRef is immutable. Kubernetes prints the value in Go syntax. */
 function checkSameRole(ref: RoleRef, old: RoleRef): FieldError[] {
-  if (checkImmutable('roleRef', ref, old).length === 0) return [];
+  if (checkImmutableValue('roleRef', ref, old).length === 0) return [];
   const { apiGroup, kind, name } = ref;
   const shown = `rbac.RoleRef{APIGroup:${JSON.stringify(apiGroup)}, Kind:${JSON.stringify(kind)}, Name:${JSON.stringify(name)}}`;
   return [{ reason: 'FieldValueInvalid', field: 'roleRef', message: `Invalid value: ${shown}: cannot change roleRef` }];

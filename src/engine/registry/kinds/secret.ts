@@ -1,7 +1,7 @@
 /** Secret. `stringData` is write-only: it is merged into `data` and never stored. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
-import { checkConfigKey, checkImmutable, MAX_DATA_BYTES } from '#engine/registry/kinds/shared/formats.ts';
+import { checkConfigKey, checkImmutableValue, MAX_DATA_BYTES } from '#engine/registry/kinds/shared/formats.ts';
 import { checkFrozen } from '#engine/registry/kinds/shared/frozen.ts';
 import { type FieldError, invalidValue, requiredValue, tooLong } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
@@ -47,7 +47,7 @@ export const secrets = defineKind({
     return [...errors, ...checkType(type ?? 'Opaque', data, metadata.annotations ?? {})];
   },
   validateUpdate: (object, old) => [
-    ...checkImmutable('type', object.type, old.type),
+    ...checkImmutableValue('type', object.type, old.type),
     ...checkFrozen(object, old, ['data']),
   ],
 });

@@ -1,9 +1,9 @@
 /** Service. Stored, defaulted and validated, but not routed: there is no service network. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
-import { age, labelsText, NONE } from '#engine/registry/kinds/shared/columns.ts';
-import { condition } from '#engine/registry/kinds/shared/condition.ts';
+import { age, labelsText, NONE_TEXT } from '#engine/registry/kinds/shared/columns.ts';
+import { coreConditionSchema } from '#engine/registry/kinds/shared/condition.ts';
 import {
-  checkImmutable,
+  checkImmutableValue,
   checkPort,
   checkPortOrName,
   checkName,
@@ -78,7 +78,7 @@ const loadBalancerStatus = obj({
 });
 
 const serviceStatus = obj({
-  conditions: list(condition, { mergeKey: 'type' }),
+  conditions: list(coreConditionSchema, { mergeKey: 'type' }),
   loadBalancer: noted(loadBalancerStatus, { default: {} }),
 });
 
@@ -105,7 +105,7 @@ export const services = defineKind({
   schema: service,
   columns: [
     { name: 'Type', value: ({ spec }) => spec.type ?? '' },
-    { name: 'Cluster-IP', value: ({ spec }) => spec.clusterIPs?.[0] ?? spec.clusterIP ?? NONE },
+    { name: 'Cluster-IP', value: ({ spec }) => spec.clusterIPs?.[0] ?? spec.clusterIP ?? NONE_TEXT },
     { name: 'External-IP', value: externalIp },
     { name: 'Port(s)', value: ({ spec }) => portsText(spec) },
     age,
@@ -133,13 +133,13 @@ export const services = defineKind({
   validateUpdate: ({ spec }, old) =>
     old.spec.type === 'ExternalName' || spec.type === 'ExternalName' || !old.spec.clusterIP
       ? []
-      : checkImmutable('spec.clusterIPs[0]', spec.clusterIP, old.spec.clusterIP),
+      : checkImmutableValue('spec.clusterIPs[0]', spec.clusterIP, old.spec.clusterIP),
 });
 
 function externalIp({ spec, status }: Service): string {
   const { type, externalName, externalIPs = [] } = spec;
   if (type === 'ExternalName') return externalName ?? '';
-  if (type !== 'LoadBalancer') return externalIPs.length === 0 ? NONE : externalIPs.join(',');
+  if (type !== 'LoadBalancer') return externalIPs.length === 0 ? NONE_TEXT : externalIPs.join(',');
   const ingress = (status?.loadBalancer?.ingress ?? []).map(({ ip, hostname }) => ip || hostname || '');
   const given = [...new Set(ingress)].filter((address) => address !== '').sort();
   return [...given, ...externalIPs].join(',') || '<pending>';
@@ -149,7 +149,7 @@ function portsText({ ports = [] }: ServiceSpec): string {
   const texts = ports.map(({ port, nodePort, protocol = 'TCP' }) =>
     nodePort ? `${port}:${nodePort}/${protocol}` : `${port}/${protocol}`,
   );
-  return texts.join(',') || NONE;
+  return texts.join(',') || NONE_TEXT;
 }
 
 function checkService(spec: ServiceSpec): FieldError[] {

@@ -1,7 +1,7 @@
 /** StorageClass: parameters for provisioning volumes. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
-import { checkImmutable, checkQualifiedName } from '#engine/registry/kinds/shared/formats.ts';
+import { checkImmutableValue, checkQualifiedName } from '#engine/registry/kinds/shared/formats.ts';
 import { topologySelectorTerm } from '#engine/registry/kinds/shared/node-affinity.ts';
 import { type FieldError, invalidValue, requiredValue, tooLong } from '#kube/field-error.ts';
 import { type KubeObject } from '#kube/meta.ts';
@@ -50,7 +50,7 @@ export const storageClasses = defineKind({
   ],
   validateUpdate: (object, old) =>
     (['parameters', 'provisioner', 'reclaimPolicy', 'volumeBindingMode'] as const).flatMap((field) =>
-      checkImmutable(field, object[field], old[field]),
+      checkImmutableValue(field, object[field], old[field]),
     ),
 });
 

@@ -1,7 +1,7 @@
 /**
  * Checks anyOf, oneOf, allOf and not. If no alternative matches, the errors of the one that got furthest are reported.
  */
-import type { Check, Report } from '#engine/registry/structural/report.ts';
+import type { Check, ValidationReport } from '#engine/registry/structural/report.ts';
 import type { CompileNode } from '#engine/registry/structural/validate.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import type { Schema } from '#kube/schema.ts';
@@ -19,7 +19,7 @@ export function alternativesCheck(schema: Schema, compile: CompileNode): Check |
   };
 }
 
-const quotedPath = (report: Report) => JSON.stringify(report.path());
+const quotedPath = (report: ValidationReport) => JSON.stringify(report.path());
 
 interface AlternativeResult {
   readonly errors: FieldError[];

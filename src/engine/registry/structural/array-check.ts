@@ -1,6 +1,6 @@
 /** Checks items, their number, and the uniqueness of lists of type set and map. */
 import { canonicalJson } from '#engine/registry/structural/json-value.ts';
-import type { Check, Report } from '#engine/registry/structural/report.ts';
+import type { Check, ValidationReport } from '#engine/registry/structural/report.ts';
 import type { CompileNode } from '#engine/registry/structural/validate.ts';
 import { duplicateValue, invalidValue, tooMany } from '#kube/field-error.ts';
 import { goSyntax } from '#kube/go-text.ts';
@@ -84,7 +84,7 @@ function keyOf(item: unknown, names: readonly string[]): Record<string, unknown>
 }
 
 /** Maps and lists are printed in Go syntax. */
-function duplicate(report: Report, index: number, value: unknown): void {
+function duplicate(report: ValidationReport, index: number, value: unknown): void {
   const field = `${report.path()}[${index}]`;
   if (isScalar(value)) report.addOfList(duplicateValue(field, value));
   else report.addOfList({ reason: 'FieldValueDuplicate', field, message: `Duplicate value: ${goSyntax(value)}` });

@@ -31,7 +31,7 @@ export interface CompiledSchema {
   readonly rules: RuleValidator | undefined;
 }
 
-export interface CompileOptions {
+export interface SchemaCompileOptions {
   /** False for a part of an object: then apiVersion, kind and metadata at the top are ordinary fields. */
   readonly root?: boolean;
   /**
@@ -43,7 +43,7 @@ export interface CompileOptions {
   readonly dropEmpty?: boolean;
 }
 
-export function compileSchema(schema: Schema, options: CompileOptions = {}): CompiledSchema {
+export function compileSchema(schema: Schema, options: SchemaCompileOptions = {}): CompiledSchema {
   const { root = true, builtIn = false, dropEmpty = builtIn } = options;
   const validator = compileValidator(schema, { uniqueLists: !builtIn });
   let ofStatus: Validator | undefined;

@@ -2,7 +2,7 @@
 import { metadataSchema, validateMetadata } from '#engine/registry/metadata.ts';
 import { decodeTypeError } from '#engine/registry/structural/decode-type-error.ts';
 import { compileDecodes } from '#engine/registry/structural/decode.ts';
-import type { Check, Report } from '#engine/registry/structural/report.ts';
+import type { Check, ValidationReport } from '#engine/registry/structural/report.ts';
 import { invalidValue, requiredValue } from '#kube/field-error.ts';
 import { isRecord, type KubeObject, type ObjectMeta } from '#kube/meta.ts';
 import { nameErrors } from '#kube/names.ts';
@@ -41,7 +41,7 @@ function findKindError(kind: string): string | undefined {
   return errors.length === 0 ? undefined : `may have mixed case, but should otherwise match: ${errors.join(',')}`;
 }
 
-function checkMetadata(metadata: unknown, path: string, report: Report): void {
+function checkMetadata(metadata: unknown, path: string, report: ValidationReport): void {
   if (!isRecord(metadata)) {
     const got = Array.isArray(metadata) ? 'array' : typeof metadata === 'boolean' ? 'bool' : typeof metadata;
     const why = `json: cannot unmarshal ${got} into Go value of type v1.ObjectMeta`;

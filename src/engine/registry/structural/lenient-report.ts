@@ -4,7 +4,7 @@
  * together with the value.
  */
 import type { Correlation } from '#engine/registry/structural/correlation.ts';
-import { Report } from '#engine/registry/structural/report.ts';
+import { ValidationReport } from '#engine/registry/structural/report.ts';
 import type { FieldError } from '#kube/field-error.ts';
 
 interface Step {
@@ -17,7 +17,7 @@ interface Step {
 /** Both versions of an object were converted to the same apiVersion and kind, so these never count as changed. */
 const TYPE_FIELDS: ReadonlySet<string | number> = new Set(['apiVersion', 'kind']);
 
-export class LenientReport extends Report {
+export class LenientReport extends ValidationReport {
   readonly #root: Correlation;
   readonly #steps: Step[] = [];
   #apart = 0;

@@ -1,7 +1,7 @@
 /** Checks fields, their number, required fields, and embedded resources. */
 import { embeddedCheck } from '#engine/registry/structural/embedded-check.ts';
 import { propertiesOf, valueSchema } from '#engine/registry/structural/keywords.ts';
-import type { Check, Report } from '#engine/registry/structural/report.ts';
+import type { Check, ValidationReport } from '#engine/registry/structural/report.ts';
 import type { CompileNode } from '#engine/registry/structural/validate.ts';
 import { invalidValue, requiredValue, tooMany } from '#kube/field-error.ts';
 import type { Schema } from '#kube/schema.ts';
@@ -40,7 +40,7 @@ function fieldsCheck(schema: Schema, compile: CompileNode): Check<Fields> | unde
   };
 }
 
-const forbiddenProperty = (report: Report, key: string) =>
+const forbiddenProperty = (report: ValidationReport, key: string) =>
   invalidValue(report.path(), key, `${below(report, key)} in body is a forbidden property`);
 
 function countCheck({ minProperties, maxProperties }: Schema): Check<Fields> | undefined {
@@ -63,7 +63,7 @@ function requiredCheck(required: readonly string[]): Check<Fields> | undefined {
   };
 }
 
-const below = (report: Report, name: string) => {
+const below = (report: ValidationReport, name: string) => {
   const path = report.path();
   return path === '' ? name : `${path}.${name}`;
 };

@@ -5,7 +5,7 @@ import type { FieldError } from '#kube/field-error.ts';
 /** Enough for any reader; a body of 3 MiB could have a million errors. */
 const MAX_ERRORS = 256;
 
-export class Report extends Trail {
+export class ValidationReport extends Trail {
   #errors: FieldError[] = [];
   /** Errors that also apply to unchanged values. */
   readonly #firm = new Set<FieldError>();
@@ -104,4 +104,4 @@ export class Report extends Trail {
   }
 }
 
-export type Check<T = unknown> = (value: T, report: Report) => void;
+export type Check<T = unknown> = (value: T, report: ValidationReport) => void;

@@ -13,7 +13,7 @@ import { typesOf } from '#engine/registry/structural/keywords.ts';
 import { LenientReport } from '#engine/registry/structural/lenient-report.ts';
 import { numberCheck } from '#engine/registry/structural/number-check.ts';
 import { objectCheck } from '#engine/registry/structural/object-check.ts';
-import { type Check, Report } from '#engine/registry/structural/report.ts';
+import { type Check, ValidationReport } from '#engine/registry/structural/report.ts';
 import { stringCheck } from '#engine/registry/structural/string-check.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import type { Schema } from '#kube/schema.ts';
@@ -35,20 +35,20 @@ export interface Validator {
 export function compileValidator(schema: Schema, options: ValidateOptions): Validator {
   const compileNode: CompileNode = (inner) => nodeCheck(inner, options, compileNode);
   const check = nodeCheck({ ...schema, 'x-kubernetes-embedded-resource': false }, options, compileNode);
-  const run = <R extends Report>(value: unknown, report: R): R => {
+  const run = <R extends ValidationReport>(value: unknown, report: R): R => {
     check(value, report);
     return report;
   };
   return {
-    validate: (value) => run(value, new Report()).result(),
+    validate: (value) => run(value, new ValidationReport()).result(),
     validateUpdate(value, old) {
-      const plain = run(value, new Report());
+      const plain = run(value, new ValidationReport());
       if (!plain.failed) return [];
       // Old values are examined only if there are errors.
       const lenient = run(value, new LenientReport(new Correlation(value, old, schema)));
       const found = lenient.result();
       if (!found.some((error) => lenient.isOfList(error))) return found;
-      const before = run(old, new Report());
+      const before = run(old, new ValidationReport());
       const hadOnes = before.result().some((error) => before.isOfList(error));
       return hadOnes ? found.filter((error) => !lenient.isOfList(error)) : found;
     },

@@ -1,20 +1,20 @@
 /** Builds default roles and bindings, with the labels and annotations of Kubernetes' own. */
 import {
-  type Binding,
-  CLUSTER_ROLE_BINDINGS,
-  CLUSTER_ROLES,
-  type ClusterRole,
-  type PolicyRule,
+  type RbacBinding,
+  RBAC_CLUSTER_ROLE_BINDINGS,
+  RBAC_CLUSTER_ROLES,
+  type RbacClusterRole,
+  type RbacRule,
   RBAC_GROUP,
-  ROLE_BINDINGS,
-  ROLES,
-  type Role,
-  type Subject,
+  RBAC_ROLE_BINDINGS,
+  RBAC_ROLES,
+  type RbacRole,
+  type RbacSubject,
 } from '#engine/auth/rbac/policy.ts';
 import { apiVersionOf } from '#kube/meta.ts';
 
-export const READ = ['get', 'list', 'watch'] as const;
-export const WRITE = ['create', 'delete', 'deletecollection', 'patch', 'update'] as const;
+export const DEFAULT_READ_VERBS = ['get', 'list', 'watch'] as const;
+export const DEFAULT_WRITE_VERBS = ['create', 'delete', 'deletecollection', 'patch', 'update'] as const;
 
 const BOOTSTRAPPED = { 'kubernetes.io/bootstrapping': 'rbac-defaults' };
 /** Setting it to "false" keeps an object of ours unchanged. */
@@ -26,16 +26,16 @@ export const BATCH = 'batch';
 export const POLICY = 'policy';
 
 /** `group` applies to all resources; '' is the core group. */
-export function rule(verbs: readonly string[], group: string, ...resources: readonly string[]): PolicyRule {
+export function resourceRule(verbs: readonly string[], group: string, ...resources: readonly string[]): RbacRule {
   return { apiGroups: [group], resources, verbs };
 }
 
-export function pathRule(verbs: readonly string[], ...paths: readonly string[]): PolicyRule {
+export function pathRule(verbs: readonly string[], ...paths: readonly string[]): RbacRule {
   return { nonResourceURLs: paths, verbs };
 }
 
 /** Recording Events includes counting repetitions. */
-export const RECORD_EVENTS = rule(['create', 'patch', 'update'], CORE_GROUP, 'events');
+export const DEFAULT_RECORD_EVENTS_RULE = resourceRule(['create', 'patch', 'update'], CORE_GROUP, 'events');
 
 export interface RoleOptions {
   readonly labels?: Readonly<Record<string, string>>;
@@ -43,52 +43,65 @@ export interface RoleOptions {
   readonly aggregates?: string;
 }
 
-export function clusterRole(name: string, rules: readonly PolicyRule[], options: RoleOptions = {}): ClusterRole {
+export function defaultClusterRole(
+  name: string,
+  rules: readonly RbacRule[],
+  options: RoleOptions = {},
+): RbacClusterRole {
   const { labels, aggregates } = options;
   const aggregationRule =
     aggregates === undefined ? undefined : { clusterRoleSelectors: [{ matchLabels: { [aggregates]: 'true' } }] };
   return {
-    apiVersion: apiVersionOf(CLUSTER_ROLES),
-    kind: CLUSTER_ROLES.kind,
+    apiVersion: apiVersionOf(RBAC_CLUSTER_ROLES),
+    kind: RBAC_CLUSTER_ROLES.kind,
     metadata: { name, ...bootstrapMeta(labels) },
     ...(aggregationRule && { aggregationRule }),
     rules,
   };
 }
 
-export function role(namespace: string, name: string, rules: readonly PolicyRule[]): Role {
+export function defaultRole(namespace: string, name: string, rules: readonly RbacRule[]): RbacRole {
   return {
-    apiVersion: apiVersionOf(ROLES),
-    kind: ROLES.kind,
+    apiVersion: apiVersionOf(RBAC_ROLES),
+    kind: RBAC_ROLES.kind,
     metadata: { name, namespace, ...bootstrapMeta() },
     rules,
   };
 }
 
 /** Binds the role of the same name. */
-export function clusterRoleBinding(name: string, ...subjects: readonly Subject[]): Binding {
+export function defaultClusterRoleBinding(name: string, ...subjects: readonly RbacSubject[]): RbacBinding {
   return {
-    apiVersion: apiVersionOf(CLUSTER_ROLE_BINDINGS),
-    kind: CLUSTER_ROLE_BINDINGS.kind,
+    apiVersion: apiVersionOf(RBAC_CLUSTER_ROLE_BINDINGS),
+    kind: RBAC_CLUSTER_ROLE_BINDINGS.kind,
     metadata: { name, ...bootstrapMeta() },
-    roleRef: { apiGroup: RBAC_GROUP, kind: CLUSTER_ROLES.kind, name },
+    roleRef: { apiGroup: RBAC_GROUP, kind: RBAC_CLUSTER_ROLES.kind, name },
     subjects,
   };
 }
 
-export function roleBinding(namespace: string, name: string, of: string, ...subjects: readonly Subject[]): Binding {
+export function defaultRoleBinding(
+  namespace: string,
+  name: string,
+  of: string,
+  ...subjects: readonly RbacSubject[]
+): RbacBinding {
   return {
-    apiVersion: apiVersionOf(ROLE_BINDINGS),
-    kind: ROLE_BINDINGS.kind,
+    apiVersion: apiVersionOf(RBAC_ROLE_BINDINGS),
+    kind: RBAC_ROLE_BINDINGS.kind,
     metadata: { name, namespace, ...bootstrapMeta() },
-    roleRef: { apiGroup: RBAC_GROUP, kind: ROLES.kind, name: of },
+    roleRef: { apiGroup: RBAC_GROUP, kind: RBAC_ROLES.kind, name: of },
     subjects,
   };
 }
 
-export const group = (name: string): Subject => ({ kind: 'Group', apiGroup: RBAC_GROUP, name });
-export const user = (name: string): Subject => ({ kind: 'User', apiGroup: RBAC_GROUP, name });
-export const account = (namespace: string, name: string): Subject => ({ kind: 'ServiceAccount', name, namespace });
+export const rbacGroupSubject = (name: string): RbacSubject => ({ kind: 'Group', apiGroup: RBAC_GROUP, name });
+export const rbacUserSubject = (name: string): RbacSubject => ({ kind: 'User', apiGroup: RBAC_GROUP, name });
+export const rbacAccountSubject = (namespace: string, name: string): RbacSubject => ({
+  kind: 'ServiceAccount',
+  name,
+  namespace,
+});
 
 function bootstrapMeta(labels: Readonly<Record<string, string>> = {}) {
   return { labels: { ...labels, ...BOOTSTRAPPED }, annotations: { [AUTOUPDATE]: 'true' } };

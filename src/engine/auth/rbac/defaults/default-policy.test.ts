@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test';
 import { ANONYMOUS_USER } from '#engine/auth/groups.ts';
 import { CONTROLLER_ACCOUNTS } from '#engine/auth/rbac/defaults/controller-roles.ts';
 import { DEFAULT_POLICY } from '#engine/auth/rbac/defaults/default-policy.ts';
-import type { ClusterRole } from '#engine/auth/rbac/policy.ts';
+import type { RbacClusterRole } from '#engine/auth/rbac/policy.ts';
 import { rbacAuthorizer, type RbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
 import { aBinding, parseAttributes, storeOf } from '#engine/auth/rbac/testing/policy-store.ts';
 import { serviceAccountUser } from '#engine/auth/service-accounts/user.ts';
@@ -134,7 +134,7 @@ test('every default binding refers to a default role', () => {
 });
 
 test('an aggregated role starts with the rules that it will collect', () => {
-  const all = clusterRoles as readonly Stored<ClusterRole>[];
+  const all = clusterRoles as readonly Stored<RbacClusterRole>[];
   assert.equal(all.filter(({ aggregationRule }) => aggregationRule !== undefined).length, 3);
   for (const role of all) assert.deepEqual(decideAggregation({ role, all }).changes, [], role.metadata.name);
 });

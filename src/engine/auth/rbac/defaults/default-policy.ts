@@ -3,13 +3,13 @@ import { CONTROLLER_BINDINGS, CONTROLLER_ROLES } from '#engine/auth/rbac/default
 import { NAMESPACED_BINDINGS, NAMESPACED_ROLES } from '#engine/auth/rbac/defaults/namespaced-roles.ts';
 import { SYSTEM_BINDINGS, SYSTEM_ROLES } from '#engine/auth/rbac/defaults/system-roles.ts';
 import { USER_ROLES } from '#engine/auth/rbac/defaults/user-roles.ts';
-import type { Binding, ClusterRole, Role } from '#engine/auth/rbac/policy.ts';
+import type { RbacBinding, RbacClusterRole, RbacRole } from '#engine/auth/rbac/policy.ts';
 
 export interface DefaultPolicy {
-  readonly clusterRoles: readonly ClusterRole[];
-  readonly clusterRoleBindings: readonly Binding[];
-  readonly roles: readonly Role[];
-  readonly roleBindings: readonly Binding[];
+  readonly clusterRoles: readonly RbacClusterRole[];
+  readonly clusterRoleBindings: readonly RbacBinding[];
+  readonly roles: readonly RbacRole[];
+  readonly roleBindings: readonly RbacBinding[];
 }
 
 export const DEFAULT_POLICY: DefaultPolicy = {

@@ -1,36 +1,39 @@
 /** Default roles for a single namespace. */
-import type { Binding, Role } from '#engine/auth/rbac/policy.ts';
+import type { RbacBinding, RbacRole } from '#engine/auth/rbac/policy.ts';
 import {
   COORDINATION,
   CORE_GROUP,
-  READ,
-  group,
-  role,
-  roleBinding,
-  rule,
-  user,
+  DEFAULT_READ_VERBS,
+  rbacGroupSubject,
+  defaultRole,
+  defaultRoleBinding,
+  resourceRule,
+  rbacUserSubject,
 } from '#engine/auth/rbac/defaults/build-policy.ts';
 import { CONTROLLER_MANAGER, NODES, SCHEDULER } from '#engine/auth/groups.ts';
 
 const AUTHENTICATION_READER = 'extension-apiserver-authentication-reader';
 
-export const NAMESPACED_ROLES: readonly Role[] = [
+export const NAMESPACED_ROLES: readonly RbacRole[] = [
   // For aggregated API servers: how to trust the identity that we pass to them.
-  role('kube-system', AUTHENTICATION_READER, [
-    { ...rule(READ, CORE_GROUP, 'configmaps'), resourceNames: ['extension-apiserver-authentication'] },
+  defaultRole('kube-system', AUTHENTICATION_READER, [
+    {
+      ...resourceRule(DEFAULT_READ_VERBS, CORE_GROUP, 'configmaps'),
+      resourceNames: ['extension-apiserver-authentication'],
+    },
   ]),
-  role('kube-node-lease', 'system:node', [
-    rule([...READ, 'create', 'delete', 'patch', 'update'], COORDINATION, 'leases'),
+  defaultRole('kube-node-lease', 'system:node', [
+    resourceRule([...DEFAULT_READ_VERBS, 'create', 'delete', 'patch', 'update'], COORDINATION, 'leases'),
   ]),
 ];
 
-export const NAMESPACED_BINDINGS: readonly Binding[] = [
-  roleBinding(
+export const NAMESPACED_BINDINGS: readonly RbacBinding[] = [
+  defaultRoleBinding(
     'kube-system',
     `system::${AUTHENTICATION_READER}`,
     AUTHENTICATION_READER,
-    user(CONTROLLER_MANAGER),
-    user(SCHEDULER),
+    rbacUserSubject(CONTROLLER_MANAGER),
+    rbacUserSubject(SCHEDULER),
   ),
-  roleBinding('kube-node-lease', 'system:node', 'system:node', group(NODES)),
+  defaultRoleBinding('kube-node-lease', 'system:node', 'system:node', rbacGroupSubject(NODES)),
 ];

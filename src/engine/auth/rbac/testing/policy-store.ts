@@ -1,23 +1,23 @@
 /** Roles and bindings for tests: short builders, a memory store, and requests written as sentences. */
 import type { Attributes } from '#engine/auth/authorize.ts';
-import { account, group, user } from '#engine/auth/rbac/defaults/build-policy.ts';
+import { rbacAccountSubject, rbacGroupSubject, rbacUserSubject } from '#engine/auth/rbac/defaults/build-policy.ts';
 import {
-  type Binding,
-  CLUSTER_ROLE_BINDINGS,
-  CLUSTER_ROLES,
-  type ClusterRole,
-  type PolicyRule,
+  type RbacBinding,
+  RBAC_CLUSTER_ROLE_BINDINGS,
+  RBAC_CLUSTER_ROLES,
+  type RbacClusterRole,
+  type RbacRule,
   RBAC_GROUP,
-  ROLE_BINDINGS,
-  ROLES,
-  type Subject,
+  RBAC_ROLE_BINDINGS,
+  RBAC_ROLES,
+  type RbacSubject,
 } from '#engine/auth/rbac/policy.ts';
 import { encodeStored } from '#engine/codec.ts';
 import { openMemoryStore } from '#engine/store/open-store.ts';
 import type { Store } from '#engine/store/store.ts';
 import { apiVersionOf, groupResource, type KubeObject, type ResourceType } from '#kube/meta.ts';
 
-const TYPES = [ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS];
+const TYPES = [RBAC_ROLES, RBAC_CLUSTER_ROLES, RBAC_ROLE_BINDINGS, RBAC_CLUSTER_ROLE_BINDINGS];
 
 /** `place` is the name, or namespace/name. */
 function object(namespaced: ResourceType, global: ResourceType, place: string): KubeObject {
@@ -27,26 +27,26 @@ function object(namespaced: ResourceType, global: ResourceType, place: string): 
 }
 
 /** Returns a Role if `place` has a namespace, else a ClusterRole. */
-export function aRole(place: string, ...rules: PolicyRule[]): ClusterRole {
-  return { ...object(ROLES, CLUSTER_ROLES, place), rules };
+export function aRole(place: string, ...rules: RbacRule[]): RbacClusterRole {
+  return { ...object(RBAC_ROLES, RBAC_CLUSTER_ROLES, place), rules };
 }
 
 /** `role` is `Role/x` or `ClusterRole/x`; subjects are `User x`, `Group x`, `ServiceAccount ns/x`. */
-export function aBinding(place: string, role: string, ...subjects: string[]): Binding {
+export function aBinding(place: string, role: string, ...subjects: string[]): RbacBinding {
   const [kind = '', name = ''] = role.split('/');
   return {
-    ...object(ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS, place),
+    ...object(RBAC_ROLE_BINDINGS, RBAC_CLUSTER_ROLE_BINDINGS, place),
     roleRef: { apiGroup: RBAC_GROUP, kind, name },
     subjects: subjects.map(subjectOf),
   };
 }
 
-function subjectOf(text: string): Subject {
+function subjectOf(text: string): RbacSubject {
   const [kind = '', who = ''] = text.split(' ');
   const [name = '', namespace = ''] = who.split('/').toReversed();
-  if (kind === 'User') return user(name);
-  if (kind === 'Group') return group(name);
-  return namespace === '' ? { kind, name } : account(namespace, name);
+  if (kind === 'User') return rbacUserSubject(name);
+  if (kind === 'Group') return rbacGroupSubject(name);
+  return namespace === '' ? { kind, name } : rbacAccountSubject(namespace, name);
 }
 
 export async function storeOf(...objects: KubeObject[]): Promise<Store> {

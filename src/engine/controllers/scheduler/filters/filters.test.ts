@@ -1,38 +1,38 @@
-/** Which nodes each filter refuses, and in which words. */
+/** Tests of the filters: the nodes that each one refuses, and its messages. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Filter } from '#engine/controllers/scheduler/filters/filter.ts';
+import type { NodeFilter } from '#engine/controllers/scheduler/filters/node-filter.ts';
 import { namedNodeFilter, nodeAffinityFilter } from '#engine/controllers/scheduler/filters/node-affinity.ts';
 import { taintFilter, unschedulableFilter } from '#engine/controllers/scheduler/filters/node-state.ts';
 import { portFilter, resourceFilter } from '#engine/controllers/scheduler/filters/resources.ts';
 import { volumeFilter } from '#engine/controllers/scheduler/filters/volumes.ts';
-import { podFacts } from '#engine/controllers/scheduler/pod-facts.ts';
+import { readPodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import {
   aClaim,
   aCluster,
   aNode,
   aPod,
-  type ClusterWish,
-  type NodeWish,
-  type PodWish,
+  type ClusterOptions,
+  type NodeOptions,
+  type PodOptions,
   stored,
 } from '#engine/controllers/scheduler/testing/builders.ts';
 
 interface Case {
-  readonly pod?: PodWish;
+  readonly pod?: PodOptions;
   /** The node `a`. */
-  readonly node?: NodeWish;
-  readonly cluster?: ClusterWish;
-  /** Why it does not fit on `a`; nothing: it fits. */
+  readonly node?: NodeOptions;
+  readonly cluster?: ClusterOptions;
+  /** The reason why the pod does not fit on `a`; undefined = it fits. */
   readonly want?: string | string[];
 }
 
-function run(name: string, filter: Filter, cases: Record<string, Case>): void {
+function run(name: string, filter: NodeFilter, cases: Record<string, Case>): void {
   for (const [sentence, { pod = {}, node = {}, cluster = {}, want }] of Object.entries(cases)) {
     test(`${name}: ${sentence}`, () => {
       const view = aCluster({ ...cluster, nodes: [aNode('a', node), ...(cluster.nodes ?? [])] });
-      const check = filter(podFacts(aPod('new', pod)), view);
-      if (typeof check === 'object') return assert.equal(check.nowhere, want);
+      const check = filter(readPodFacts(aPod('new', pod)), view);
+      if (typeof check === 'object') return assert.equal(check.noNodeReason, want);
       const refusal = check?.(view.nodes[0]!);
       assert.deepEqual(refusal?.reasons, want === undefined ? undefined : [want].flat());
     });
@@ -42,14 +42,17 @@ function run(name: string, filter: Filter, cases: Record<string, Case>): void {
 const UNSCHEDULABLE = 'node(s) were unschedulable';
 
 run('cordon', unschedulableFilter, {
-  'an open node': {},
-  'a cordoned node': { node: { unschedulable: true }, want: UNSCHEDULABLE },
-  'tolerated by its taint': {
+  'accepts a schedulable node': {},
+  'refuses a cordoned node': { node: { unschedulable: true }, want: UNSCHEDULABLE },
+  'accepts a cordoned node if the taint is tolerated': {
     node: { unschedulable: true },
     pod: { tolerations: [{ key: 'node.kubernetes.io/unschedulable', operator: 'Exists' }] },
   },
-  'tolerated like everything': { node: { unschedulable: true }, pod: { tolerations: [{ operator: 'Exists' }] } },
-  'not by a toleration of another effect': {
+  'accepts a cordoned node if everything is tolerated': {
+    node: { unschedulable: true },
+    pod: { tolerations: [{ operator: 'Exists' }] },
+  },
+  'refuses a cordoned node if only another effect is tolerated': {
     node: { unschedulable: true },
     pod: { tolerations: [{ operator: 'Exists', effect: 'NoExecute' }] },
     want: UNSCHEDULABLE,
@@ -60,28 +63,31 @@ const GPU = { key: 'gpu', value: 'yes', effect: 'NoSchedule' } as const;
 
 run('taints', taintFilter, {
   none: {},
-  'NoSchedule keeps away': { node: { taints: [GPU] }, want: 'node(s) had untolerated taint {gpu: yes}' },
-  'NoExecute keeps away, without a value': {
+  'refuses NoSchedule': { node: { taints: [GPU] }, want: 'node(s) had untolerated taint {gpu: yes}' },
+  'refuses NoExecute without a value': {
     node: { taints: [{ key: 'down', effect: 'NoExecute' }] },
     want: 'node(s) had untolerated taint {down: }',
   },
-  'PreferNoSchedule does not': { node: { taints: [{ ...GPU, effect: 'PreferNoSchedule' }] } },
-  'tolerated by value': { node: { taints: [GPU] }, pod: { tolerations: [{ key: 'gpu', value: 'yes' }] } },
+  'accepts PreferNoSchedule': { node: { taints: [{ ...GPU, effect: 'PreferNoSchedule' }] } },
+  'accepts a taint that is tolerated by value': {
+    node: { taints: [GPU] },
+    pod: { tolerations: [{ key: 'gpu', value: 'yes' }] },
+  },
   'another value': {
     node: { taints: [GPU] },
     pod: { tolerations: [{ key: 'gpu', operator: 'Equal', value: 'no' }] },
     want: 'node(s) had untolerated taint {gpu: yes}',
   },
-  'tolerated whatever its value': {
+  'accepts a taint that is tolerated with any value': {
     node: { taints: [GPU] },
     pod: { tolerations: [{ key: 'gpu', operator: 'Exists' }] },
   },
-  'the effect must fit': {
+  'refuses a taint that is tolerated with another effect only': {
     node: { taints: [GPU] },
     pod: { tolerations: [{ key: 'gpu', operator: 'Exists', effect: 'NoExecute' }] },
     want: 'node(s) had untolerated taint {gpu: yes}',
   },
-  'only the first that is not tolerated is told': {
+  'reports only the first taint that is not tolerated': {
     node: { taints: [GPU, { key: 'b', effect: 'NoSchedule' }, { key: 'c', effect: 'NoSchedule' }] },
     pod: { tolerations: [{ key: 'gpu', operator: 'Exists' }] },
     want: 'node(s) had untolerated taint {b: }',
@@ -89,7 +95,7 @@ run('taints', taintFilter, {
 });
 
 const AFFINITY = "node(s) didn't match Pod's node affinity/selector";
-const required = (...terms: object[]): PodWish => ({
+const required = (...terms: object[]): PodOptions => ({
   affinity: {
     nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } },
   },
@@ -100,14 +106,14 @@ const expression = (key: string, operator: string, ...values: string[]) => ({
 
 run('node affinity', nodeAffinityFilter, {
   'nothing asked for': {},
-  'a label that is there': { pod: { nodeSelector: { disk: 'ssd' } }, node: { labels: { disk: 'ssd' } } },
+  'accepts a node with the label': { pod: { nodeSelector: { disk: 'ssd' } }, node: { labels: { disk: 'ssd' } } },
   'another value': { pod: { nodeSelector: { disk: 'ssd' } }, node: { labels: { disk: 'hdd' } }, want: AFFINITY },
-  'all labels are needed': {
+  'refuses a node that lacks one of the labels': {
     pod: { nodeSelector: { disk: 'ssd', zone: 'x' } },
     node: { labels: { disk: 'ssd' } },
     want: AFFINITY,
   },
-  'a name that every object inherits is no label': { pod: { nodeSelector: { constructor: 'x' } }, want: AFFINITY },
+  'does not treat inherited properties as labels': { pod: { nodeSelector: { constructor: 'x' } }, want: AFFINITY },
   In: { pod: required(expression('disk', 'In', 'ssd', 'nvme')), node: { labels: { disk: 'nvme' } } },
   'In, not there': { pod: required(expression('disk', 'In', 'ssd')), want: AFFINITY },
   'NotIn, not there': { pod: required(expression('disk', 'NotIn', 'hdd')) },
@@ -122,11 +128,11 @@ run('node affinity', nodeAffinityFilter, {
   'Gt, equal': { pod: required(expression('gen', 'Gt', '7')), node: { labels: { gen: '7' } }, want: AFFINITY },
   'Gt, no number': { pod: required(expression('gen', 'Gt', '6')), node: { labels: { gen: 'new' } }, want: AFFINITY },
   Lt: { pod: required(expression('gen', 'Lt', '8')), node: { labels: { gen: '7' } } },
-  'terms are alternatives': {
+  'accepts a node if one term matches': {
     pod: required(expression('disk', 'In', 'ssd'), expression('gen', 'Exists')),
     node: { labels: { gen: '1' } },
   },
-  'expressions of a term must all hold': {
+  'refuses a node if one expression of a term does not match': {
     pod: required({
       matchExpressions: [
         ...expression('disk', 'Exists').matchExpressions,
@@ -136,13 +142,15 @@ run('node affinity', nodeAffinityFilter, {
     node: { labels: { gen: '1' } },
     want: AFFINITY,
   },
-  'an empty term matches nothing': { pod: required({}), want: AFFINITY },
-  'by name': { pod: required({ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['a'] }] }) },
-  'not by name': {
+  'refuses every node for an empty term': { pod: required({}), want: AFFINITY },
+  'accepts a node by name': {
+    pod: required({ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['a'] }] }),
+  },
+  'refuses a node by name': {
     pod: required({ matchFields: [{ key: 'metadata.name', operator: 'NotIn', values: ['a'] }] }),
     want: AFFINITY,
   },
-  'selector and affinity must both hold': {
+  'refuses a node if only nodeSelector or affinity matches': {
     pod: { ...required(expression('gen', 'Exists')), nodeSelector: { disk: 'ssd' } },
     node: { labels: { gen: '1' } },
     want: AFFINITY,
@@ -152,36 +160,38 @@ run('node affinity', nodeAffinityFilter, {
 const named = (...values: string[]) => ({ key: 'metadata.name', operator: 'In', values });
 
 run('named nodes', namedNodeFilter, {
-  'nobody is named': { pod: required(expression('disk', 'Exists')) },
-  'this one': { pod: required({ matchFields: [named('a', 'b')] }) },
-  'another one': {
+  'does not apply if no node is named': { pod: required(expression('disk', 'Exists')) },
+  'accepts a named node': { pod: required({ matchFields: [named('a', 'b')] }) },
+  'refuses a node that is not named': {
     pod: required({ matchFields: [named('b')] }),
     want: "node(s) didn't satisfy plugin(s) [NodeAffinity]",
   },
-  'one of the terms names none': { pod: required({ matchFields: [named('b')] }, expression('disk', 'Exists')) },
-  'names that exclude each other': {
+  'does not apply if a term names no node': {
+    pod: required({ matchFields: [named('b')] }, expression('disk', 'Exists')),
+  },
+  'fits nowhere if the names exclude each other': {
     pod: required({ matchFields: [named('b'), named('c')] }),
     want: 'pod affinity terms conflict',
   },
 });
 
-const on = (name: string, wish: PodWish = {}) => aPod(name, { nodeName: 'a', ...wish });
+const on = (name: string, options: PodOptions = {}) => aPod(name, { nodeName: 'a', ...options });
 const KVM = 'devices.kubevirt.io/kvm';
 
 run('resources', resourceFilter, {
   'nothing asked for': {},
-  'all that there is': { pod: { requests: { cpu: '4', memory: '8Gi' } } },
-  'a bit more': { pod: { requests: { cpu: '4001m' } }, want: 'Insufficient cpu' },
-  'what others left': {
+  'accepts a request for everything that the node has': { pod: { requests: { cpu: '4', memory: '8Gi' } } },
+  'refuses a request for more than the node has': { pod: { requests: { cpu: '4001m' } }, want: 'Insufficient cpu' },
+  'considers the requests of other pods': {
     pod: { requests: { cpu: '2' } },
     cluster: { pods: [on('x', { requests: { cpu: '2500m' } })] },
     want: 'Insufficient cpu',
   },
-  'pods that ended need nothing': {
+  'ignores pods that have ended': {
     pod: { requests: { cpu: '4' } },
     cluster: { pods: [on('x', { requests: { cpu: '2' }, status: { phase: 'Succeeded' } })] },
   },
-  'everything that is short is told': {
+  'reports every resource that is insufficient': {
     pod: { requests: { cpu: '5', memory: '9Gi' } },
     want: ['Insufficient cpu', 'Insufficient memory'],
   },
@@ -190,15 +200,15 @@ run('resources', resourceFilter, {
     node: { allocatable: { 'ephemeral-storage': '100Mi' } },
     want: 'Insufficient ephemeral-storage',
   },
-  'a device that the node has': { pod: { requests: { [KVM]: '1' } }, node: { allocatable: { [KVM]: '1k' } } },
-  'a device that it does not have': { pod: { requests: { [KVM]: '1' } }, want: `Insufficient ${KVM}` },
-  'a request for none of it': { pod: { requests: { [KVM]: '0' } } },
+  'accepts a device that the node has': { pod: { requests: { [KVM]: '1' } }, node: { allocatable: { [KVM]: '1k' } } },
+  'refuses a device that the node does not have': { pod: { requests: { [KVM]: '1' } }, want: `Insufficient ${KVM}` },
+  'accepts a request for 0 devices': { pod: { requests: { [KVM]: '0' } } },
   'too many pods': { node: { allocatable: { pods: '1' } }, cluster: { pods: [on('x')] }, want: 'Too many pods' },
-  'a node that says nothing takes none': { node: { status: { allocatable: {} } }, want: 'Too many pods' },
+  'refuses a node without allocatable pods': { node: { status: { allocatable: {} } }, want: 'Too many pods' },
 });
 
 run('ports', portFilter, {
-  'none wanted': { cluster: { pods: [on('x', { hostPort: 80 })] } },
+  'accepts a pod without host ports': { cluster: { pods: [on('x', { hostPort: 80 })] } },
   free: { pod: { hostPort: 81 }, cluster: { pods: [on('x', { hostPort: 80 })] } },
   taken: {
     pod: { hostPort: 80 },
@@ -207,7 +217,7 @@ run('ports', portFilter, {
   },
 });
 
-const uses = (...names: string[]): PodWish => ({
+const uses = (...names: string[]): PodOptions => ({
   volumes: names.map((claimName) => ({ name: claimName, persistentVolumeClaim: { claimName } })),
 });
 const WAITING = stored(
@@ -221,55 +231,58 @@ const volume = (name: string, spec: object) => stored({ apiVersion: 'v1', kind: 
 const BOUND = aClaim('data', { volumeName: 'pv-1' }, { phase: 'Bound' });
 
 run('volumes', volumeFilter, {
-  'no claim': { pod: { volumes: [{ name: 'tmp', emptyDir: {} }] } },
-  'a claim that is not there': { pod: uses('data'), want: 'persistentvolumeclaim "data" not found' },
-  'one that is going': {
+  'accepts a pod without claims': { pod: { volumes: [{ name: 'tmp', emptyDir: {} }] } },
+  'fits nowhere if a claim does not exist': { pod: uses('data'), want: 'persistentvolumeclaim "data" not found' },
+  'fits nowhere if a claim is under deletion': {
     pod: uses('data'),
     cluster: { claims: [aClaim('data', {}, { metadata: { deletionTimestamp: 'now' } })] },
     want: 'persistentvolumeclaim "data" is being deleted',
   },
-  'one that lost its volume': {
+  'fits nowhere if a claim has lost its volume': {
     pod: uses('data'),
     cluster: { claims: [aClaim('data', { volumeName: 'pv-1' }, { phase: 'Lost' })] },
     want: 'persistentvolumeclaim "data" bound to non-existent persistentvolume "pv-1"',
   },
-  'not bound': {
+  'fits nowhere if an immediate claim is not bound': {
     pod: uses('data'),
     cluster: { claims: [aClaim('data', {})] },
     want: 'pod has unbound immediate PersistentVolumeClaims',
   },
-  'one of two not bound': {
+  'fits nowhere if one of two claims is not bound': {
     pod: uses('data', 'log'),
     cluster: { claims: [BOUND, aClaim('log', {})], volumes: [volume('pv-1', {})] },
     want: 'pod has unbound immediate PersistentVolumeClaims',
   },
-  'bound, anywhere': { pod: uses('data'), cluster: { claims: [BOUND], volumes: [volume('pv-1', {})] } },
-  'bound to a volume that is gone': {
+  'accepts any node for a volume without node affinity': {
+    pod: uses('data'),
+    cluster: { claims: [BOUND], volumes: [volume('pv-1', {})] },
+  },
+  'refuses if the volume does not exist': {
     pod: uses('data'),
     cluster: { claims: [BOUND] },
     want: 'node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)',
   },
-  'within reach': {
+  'accepts a node that matches the volume': {
     pod: uses('data'),
     node: { labels: { zone: 'x' } },
     cluster: { claims: [BOUND], volumes: [volume('pv-1', { nodeAffinity: inZone('x') })] },
   },
-  'out of reach': {
+  'refuses a node that does not match the volume': {
     pod: uses('data'),
     node: { labels: { zone: 'y' } },
     cluster: { claims: [BOUND], volumes: [volume('pv-1', { nodeAffinity: inZone('x') })] },
     want: 'node(s) had volume node affinity conflict',
   },
-  'waits for its consumer': {
+  'accepts any node for a claim that waits for its first consumer': {
     pod: uses('data'),
     cluster: { claims: [aClaim('data', { storageClassName: 'late' })], classes: [WAITING] },
   },
-  'waits, but asked for a volume by name': {
+  'fits nowhere if a waiting claim names a volume': {
     pod: uses('data'),
     cluster: { claims: [aClaim('data', { storageClassName: 'late', volumeName: 'pv-1' })], classes: [WAITING] },
     want: 'pod has unbound immediate PersistentVolumeClaims',
   },
-  'waits on this node': {
+  'accepts the selected node of a waiting claim': {
     pod: uses('data'),
     cluster: {
       claims: [
@@ -282,7 +295,7 @@ run('volumes', volumeFilter, {
       classes: [WAITING],
     },
   },
-  'waits on another node': {
+  'refuses a node other than the selected one': {
     pod: uses('data'),
     cluster: {
       claims: [
@@ -296,7 +309,7 @@ run('volumes', volumeFilter, {
     },
     want: "node(s) didn't find available persistent volumes to bind",
   },
-  'its class is for other zones': {
+  'refuses a node outside the allowed topologies': {
     pod: uses('data'),
     node: { labels: { zone: 'y' } },
     cluster: {
@@ -305,7 +318,7 @@ run('volumes', volumeFilter, {
     },
     want: "node(s) didn't find available persistent volumes to bind",
   },
-  'an ephemeral one that is still to be made': {
+  'fits nowhere until an ephemeral claim is created': {
     pod: { volumes: [{ name: 'scratch', ephemeral: { volumeClaimTemplate: { spec: {} } } }] },
     want: 'waiting for ephemeral volume controller to create the persistentvolumeclaim "new-scratch"',
   },

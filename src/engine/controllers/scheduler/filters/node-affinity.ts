@@ -1,6 +1,6 @@
-/** Which nodes the pod asks for: by name, by nodeSelector, by required node affinity. */
-import { type Filter, unresolvable } from '#engine/controllers/scheduler/filters/filter.ts';
-import type { Node, Pod } from '#engine/controllers/kinds.ts';
+/** Filters nodes by the pod's nodeSelector and required node affinity. */
+import { type NodeFilter, unresolvableRefusal } from '#engine/controllers/scheduler/filters/node-filter.ts';
+import type { EngineNode, EnginePod } from '#engine/controllers/kinds.ts';
 import {
   compileNodeSelector,
   matchesNodeSelector,
@@ -9,33 +9,33 @@ import {
   type NodeSelector,
 } from '#engine/controllers/scheduler/node-selector.ts';
 
-function requiredSelector({ spec }: Pod): NodeSelector | undefined {
+function requiredSelector({ spec }: EnginePod): NodeSelector | undefined {
   return spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
 }
 
-/** Stands first: nodes that are not named are not even looked at. */
-export const namedNodeFilter: Filter = ({ pod }) => {
+/** Runs first: nodes that the pod does not name need no other check. */
+export const namedNodeFilter: NodeFilter = ({ pod }) => {
   const selector = requiredSelector(pod);
   const names = selector && namedNodes(selector);
   if (names === undefined) return undefined;
-  if (names.size === 0) return { nowhere: 'pod affinity terms conflict' };
-  const refusal = unresolvable("node(s) didn't satisfy plugin(s) [NodeAffinity]");
+  if (names.size === 0) return { noNodeReason: 'pod affinity terms conflict' };
+  const refusal = unresolvableRefusal("node(s) didn't satisfy plugin(s) [NodeAffinity]");
   return ({ name }) => (names.has(name) ? undefined : refusal);
 };
 
-export const nodeAffinityFilter: Filter = ({ pod }) => {
+export const nodeAffinityFilter: NodeFilter = ({ pod }) => {
   const matches = requiredNodeMatch(pod);
   if (matches === undefined) return undefined;
-  const refusal = unresolvable("node(s) didn't match Pod's node affinity/selector");
+  const refusal = unresolvableRefusal("node(s) didn't match Pod's node affinity/selector");
   return ({ node }) => (matches(node) ? undefined : refusal);
 };
 
-/** undefined: any node will do. */
-export function requiredNodeMatch(pod: Pod): NodeMatch | undefined {
+/** Returns undefined if the pod accepts any node. */
+export function requiredNodeMatch(pod: EnginePod): NodeMatch | undefined {
   const { nodeSelector } = pod.spec;
   const required = requiredSelector(pod);
   if (nodeSelector === undefined && required === undefined) return undefined;
   const matches = required && compileNodeSelector(required);
-  return (node: Node) =>
+  return (node: EngineNode) =>
     matchesNodeSelector(nodeSelector, node.metadata.labels) && (matches === undefined || matches(node));
 }

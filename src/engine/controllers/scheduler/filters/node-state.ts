@@ -1,20 +1,20 @@
-/** Cordoned nodes, and taints. */
-import { type Filter, unresolvable } from '#engine/controllers/scheduler/filters/filter.ts';
+/** Filters cordoned nodes and nodes with taints that the pod does not tolerate. */
+import { type NodeFilter, unresolvableRefusal } from '#engine/controllers/scheduler/filters/node-filter.ts';
 import type { Taint } from '#engine/controllers/scheduler/kinds.ts';
-import { UNSCHEDULABLE, untolerated } from '#engine/controllers/scheduler/tolerations.ts';
+import { UNSCHEDULABLE, findUntoleratedTaint } from '#engine/controllers/scheduler/tolerations.ts';
 
-const CORDON: Taint[] = [{ key: UNSCHEDULABLE, effect: 'NoSchedule' }];
-const KEEPS_AWAY: Taint['effect'][] = ['NoSchedule', 'NoExecute'];
+const CORDON_TAINTS: Taint[] = [{ key: UNSCHEDULABLE, effect: 'NoSchedule' }];
+const BLOCKING_EFFECTS: Taint['effect'][] = ['NoSchedule', 'NoExecute'];
 
-export const unschedulableFilter: Filter = ({ tolerations }) => {
-  if (untolerated(CORDON, tolerations, KEEPS_AWAY) === undefined) return undefined;
-  const refusal = unresolvable('node(s) were unschedulable');
+export const unschedulableFilter: NodeFilter = ({ tolerations }) => {
+  if (findUntoleratedTaint(CORDON_TAINTS, tolerations, BLOCKING_EFFECTS) === undefined) return undefined;
+  const refusal = unresolvableRefusal('node(s) were unschedulable');
   return ({ node }) => (node.spec?.unschedulable === true ? refusal : undefined);
 };
 
-export const taintFilter: Filter = ({ tolerations }) => {
+export const taintFilter: NodeFilter = ({ tolerations }) => {
   return ({ node }) => {
-    const taint = untolerated(node.spec?.taints, tolerations, KEEPS_AWAY);
-    return taint && unresolvable(`node(s) had untolerated taint {${taint.key}: ${taint.value ?? ''}}`);
+    const taint = findUntoleratedTaint(node.spec?.taints, tolerations, BLOCKING_EFFECTS);
+    return taint && unresolvableRefusal(`node(s) had untolerated taint {${taint.key}: ${taint.value ?? ''}}`);
   };
 };

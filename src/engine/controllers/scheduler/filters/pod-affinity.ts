@@ -1,43 +1,47 @@
-/** Required affinity and anti-affinity between pods: of the new pod, and of those that are there already. */
+/** Required affinity and anti-affinity between pods: that of the new pod, and that of pods that already run. */
 import {
   type ClusterView,
-  type Filter,
-  resolvable,
-  unresolvable,
-} from '#engine/controllers/scheduler/filters/filter.ts';
-import { type Labels, labelOf } from '#engine/controllers/scheduler/kinds.ts';
+  type NodeFilter,
+  resolvableRefusal,
+  unresolvableRefusal,
+} from '#engine/controllers/scheduler/filters/node-filter.ts';
+import { type OptionalLabels, labelOf } from '#engine/controllers/scheduler/kinds.ts';
 import type { PodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import { type PodTerm, termSelects } from '#engine/controllers/scheduler/pod-terms.ts';
 
-const NOT_NEAR = unresolvable("node(s) didn't match pod affinity rules");
-const NOT_APART = resolvable("node(s) didn't match pod anti-affinity rules");
-const KEPT_AWAY = resolvable("node(s) didn't satisfy existing pods anti-affinity rules");
+const AFFINITY_REFUSAL = unresolvableRefusal("node(s) didn't match pod affinity rules");
+const ANTI_AFFINITY_REFUSAL = resolvableRefusal("node(s) didn't match pod anti-affinity rules");
+const EXISTING_ANTI_AFFINITY_REFUSAL = resolvableRefusal("node(s) didn't satisfy existing pods anti-affinity rules");
 
-export const podAffinityFilter: Filter = (facts, cluster) => {
-  const { near, apart } = facts;
-  const guarded = guardedDomains(facts, cluster);
-  if (near.length + apart.length + guarded.size === 0) return undefined;
-  const { company, rivals } = othersOf(facts, cluster);
-  // The first of a series that wants to be together has nobody to join yet.
-  const isFirst = company.size === 0 && near.every((term) => termSelects(term, facts.pod, cluster.namespaceLabels));
+export const podAffinityFilter: NodeFilter = (facts, cluster) => {
+  const { requiredAffinity, requiredAntiAffinity } = facts;
+  const repelling = findRepellingDomains(facts, cluster);
+  if (requiredAffinity.length + requiredAntiAffinity.length + repelling.size === 0) return undefined;
+  const { affine, antiAffine } = findRelatedDomains(facts, cluster);
+  // The first pod of a group with affinity to itself has no pod to join yet.
+  const isFirst =
+    affine.size === 0 && requiredAffinity.every((term) => termSelects(term, facts.pod, cluster.namespaceLabels));
   return ({ node }) => {
     const { labels } = node.metadata;
-    if (!near.every((term) => labelOf(labels, term.topologyKey) !== undefined)) return NOT_NEAR;
-    if (!isFirst && !near.every((term) => company.has(domainOf(term, labels)))) return NOT_NEAR;
-    if (apart.some((term) => rivals.has(domainOf(term, labels)))) return NOT_APART;
-    if (guarded.size > 0 && Object.entries(labels ?? {}).some(([key, value]) => guarded.has(pair(key, value)))) {
-      return KEPT_AWAY;
+    if (!requiredAffinity.every((term) => labelOf(labels, term.topologyKey) !== undefined)) return AFFINITY_REFUSAL;
+    if (!isFirst && !requiredAffinity.every((term) => affine.has(domainOf(term, labels)))) return AFFINITY_REFUSAL;
+    if (requiredAntiAffinity.some((term) => antiAffine.has(domainOf(term, labels)))) return ANTI_AFFINITY_REFUSAL;
+    if (
+      repelling.size > 0 &&
+      Object.entries(labels ?? {}).some(([key, value]) => repelling.has(domainKey(key, value)))
+    ) {
+      return EXISTING_ANTI_AFFINITY_REFUSAL;
     }
     return undefined;
   };
 };
 
-/** Domains in which pods are that do not want this one near. */
-function guardedDomains({ pod }: PodFacts, { nodes, namespaceLabels }: ClusterView): Set<string> {
+/** Returns the domains with pods whose anti-affinity excludes this pod. */
+function findRepellingDomains({ pod }: PodFacts, { nodes, namespaceLabels }: ClusterView): Set<string> {
   const domains = new Set<string>();
-  for (const { node, guarded } of nodes) {
-    for (const { apart } of guarded) {
-      for (const term of apart) {
+  for (const { node, antiAffinityPods } of nodes) {
+    for (const { requiredAntiAffinity } of antiAffinityPods) {
+      for (const term of requiredAntiAffinity) {
         if (termSelects(term, pod, namespaceLabels)) domains.add(domainOf(term, node.metadata.labels));
       }
     }
@@ -46,33 +50,40 @@ function guardedDomains({ pod }: PodFacts, { nodes, namespaceLabels }: ClusterVi
   return domains;
 }
 
-/** Domains with pods that this one wants near (selected by all terms at once), and with such that it does not. */
-function othersOf({ near, apart }: PodFacts, { nodes, namespaceLabels }: ClusterView) {
-  const company = new Set<string>();
-  const rivals = new Set<string>();
-  if (near.length + apart.length === 0) return { company, rivals };
+/**
+ * Returns the domains with pods that this pod's affinity selects (with all terms at once), and those with pods that its
+ * anti-affinity selects.
+ */
+function findRelatedDomains(
+  { requiredAffinity, requiredAntiAffinity }: PodFacts,
+  { nodes, namespaceLabels }: ClusterView,
+) {
+  const affine = new Set<string>();
+  const antiAffine = new Set<string>();
+  if (requiredAffinity.length + requiredAntiAffinity.length === 0) return { affine, antiAffine };
   for (const { node, pods } of nodes) {
     const { labels } = node.metadata;
     for (const { pod } of pods.values()) {
-      if (near.length > 0 && near.every((term) => termSelects(term, pod, namespaceLabels))) {
-        for (const term of near) company.add(domainOf(term, labels));
+      if (requiredAffinity.length > 0 && requiredAffinity.every((term) => termSelects(term, pod, namespaceLabels))) {
+        for (const term of requiredAffinity) affine.add(domainOf(term, labels));
       }
-      for (const term of apart) if (termSelects(term, pod, namespaceLabels)) rivals.add(domainOf(term, labels));
+      for (const term of requiredAntiAffinity)
+        if (termSelects(term, pod, namespaceLabels)) antiAffine.add(domainOf(term, labels));
     }
   }
-  company.delete(NO_DOMAIN);
-  rivals.delete(NO_DOMAIN);
-  return { company, rivals };
+  affine.delete(NO_DOMAIN);
+  antiAffine.delete(NO_DOMAIN);
+  return { affine, antiAffine };
 }
 
 const NO_DOMAIN = '';
 
-function domainOf({ topologyKey }: PodTerm, labels: Labels): string {
+function domainOf({ topologyKey }: PodTerm, labels: OptionalLabels): string {
   const value = labelOf(labels, topologyKey);
-  return value === undefined ? NO_DOMAIN : pair(topologyKey, value);
+  return value === undefined ? NO_DOMAIN : domainKey(topologyKey, value);
 }
 
-/** Neither keys nor values hold it. */
-function pair(key: string, value: string): string {
+/** Unambiguous, because neither keys nor values contain `=`. */
+function domainKey(key: string, value: string): string {
   return `${key}=${value}`;
 }

@@ -1,34 +1,37 @@
-/** Affinity between pods and spreading: which nodes are left. */
+/** Tests of pod affinity and spreading: the nodes that remain. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Filter } from '#engine/controllers/scheduler/filters/filter.ts';
+import type { NodeFilter } from '#engine/controllers/scheduler/filters/node-filter.ts';
 import { podAffinityFilter } from '#engine/controllers/scheduler/filters/pod-affinity.ts';
 import { spreadFilter } from '#engine/controllers/scheduler/filters/spread.ts';
-import { podFacts } from '#engine/controllers/scheduler/pod-facts.ts';
+import { readPodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import {
   aCluster,
   aNode,
   aPod,
-  type ClusterWish,
-  type NodeWish,
-  type PodWish,
+  type ClusterOptions,
+  type NodeOptions,
+  type PodOptions,
 } from '#engine/controllers/scheduler/testing/builders.ts';
 
 /** Nodes a and b in zone x, c in zone y. */
-const zone = (value: string, wish: NodeWish = {}): NodeWish => ({ ...wish, labels: { zone: value, ...wish.labels } });
+const zone = (value: string, options: NodeOptions = {}): NodeOptions => ({
+  ...options,
+  labels: { zone: value, ...options.labels },
+});
 const NODES = [aNode('a', zone('x')), aNode('b', zone('x')), aNode('c', zone('y'))];
 
-interface Case extends ClusterWish {
-  readonly pod: PodWish;
-  /** What the pod may go to, and why not to the rest, in the order of nodes. */
+interface Case extends ClusterOptions {
+  readonly pod: PodOptions;
+  /** For each node in order: its name if the pod fits, otherwise the short form of the reason. */
   readonly want: string[];
 }
 
-function run(name: string, filter: Filter, words: Record<string, string>, cases: Record<string, Case>): void {
+function run(name: string, filter: NodeFilter, words: Record<string, string>, cases: Record<string, Case>): void {
   for (const [sentence, { pod, want, nodes = NODES, ...cluster }] of Object.entries(cases)) {
     test(`${name}: ${sentence}`, () => {
       const view = aCluster({ nodes, ...cluster });
-      const check = filter(podFacts(aPod('new', pod)), view);
+      const check = filter(readPodFacts(aPod('new', pod)), view);
       assert.ok(check === undefined || typeof check === 'function');
       const found = view.nodes.map((node) => {
         const reason = check?.(node)?.reasons[0];
@@ -40,16 +43,20 @@ function run(name: string, filter: Filter, words: Record<string, string>, cases:
 }
 
 const web = { labelSelector: { matchLabels: { app: 'web' } } };
-const near = (...terms: object[]): PodWish => ({
+const near = (...terms: object[]): PodOptions => ({
   affinity: { podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: terms as never } },
 });
-const apart = (...terms: object[]): PodWish => ({
+const apart = (...terms: object[]): PodOptions => ({
   affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: terms as never } },
 });
 const BY_NODE = { topologyKey: 'kubernetes.io/hostname' };
 const BY_ZONE = { topologyKey: 'zone' };
-const on = (node: string, wish: PodWish = {}) =>
-  aPod(`on-${node}-${Object.values(wish.labels ?? {}).join('-')}`, { labels: { app: 'web' }, nodeName: node, ...wish });
+const on = (node: string, options: PodOptions = {}) =>
+  aPod(`on-${node}-${Object.values(options.labels ?? {}).join('-')}`, {
+    labels: { app: 'web' },
+    nodeName: node,
+    ...options,
+  });
 
 run(
   'pod affinity',
@@ -63,12 +70,12 @@ run(
     'nothing asked for': { pod: {}, pods: [on('a')], want: ['a', 'b', 'c'] },
     'near a pod, by node': { pod: near({ ...web, ...BY_NODE }), pods: [on('a')], want: ['a', 'far', 'far'] },
     'near a pod, by zone': { pod: near({ ...web, ...BY_ZONE }), pods: [on('a')], want: ['a', 'b', 'far'] },
-    'nobody to be near': { pod: near({ ...web, ...BY_ZONE }), want: ['far', 'far', 'far'] },
-    'the first of its kind': {
+    'no pod matches the affinity': { pod: near({ ...web, ...BY_ZONE }), want: ['far', 'far', 'far'] },
+    'the first pod of a group that selects itself': {
       pod: { ...near({ ...web, ...BY_ZONE }), labels: { app: 'web' } },
       want: ['a', 'b', 'c'],
     },
-    'the first of its kind needs the topology': {
+    'the first pod of a group still needs the topology label': {
       pod: { ...near({ ...web, ...BY_ZONE }), labels: { app: 'web' } },
       nodes: [aNode('a', zone('x')), aNode('b')],
       want: ['a', 'far'],
@@ -83,12 +90,12 @@ run(
       pods: [on('a', { namespace: 'other' })],
       want: ['far', 'far', 'far'],
     },
-    'unless it is named': {
+    'pods of a named namespace count': {
       pod: near({ ...web, ...BY_ZONE, namespaces: ['other'] }),
       pods: [on('a', { namespace: 'other' })],
       want: ['a', 'b', 'far'],
     },
-    'or selected': {
+    'pods of a selected namespace count': {
       pod: near({ ...web, ...BY_ZONE, namespaceSelector: { matchLabels: { team: 'one' } } }),
       pods: [on('a', { namespace: 'other' }), on('c', { namespace: 'third' })],
       namespaces: { other: { team: 'one' }, third: { team: 'two' } },
@@ -101,23 +108,23 @@ run(
     },
     'apart from a pod, by node': { pod: apart({ ...web, ...BY_NODE }), pods: [on('a')], want: ['near', 'b', 'c'] },
     'apart from a pod, by zone': { pod: apart({ ...web, ...BY_ZONE }), pods: [on('a')], want: ['near', 'near', 'c'] },
-    'apart where the topology is missing': {
+    'anti-affinity ignores nodes without the topology label': {
       pod: apart({ ...web, ...BY_ZONE }),
       pods: [on('a')],
       nodes: [aNode('a'), aNode('b', zone('x'))],
       want: ['a', 'b'],
     },
-    'a pod that is there keeps others away': {
+    'the anti-affinity of an existing pod excludes a new pod': {
       pod: { labels: { app: 'web' } },
       pods: [on('a', { labels: { app: 'db' }, ...apart({ ...web, ...BY_ZONE }) })],
       want: ['kept away', 'kept away', 'c'],
     },
-    'but not those that it does not mean': {
+    'the anti-affinity of an existing pod ignores pods that it does not select': {
       pod: { labels: { app: 'cache' } },
       pods: [on('a', { labels: { app: 'db' }, ...apart({ ...web, ...BY_ZONE }) })],
       want: ['a', 'b', 'c'],
     },
-    'nor those of another namespace': {
+    'the anti-affinity of an existing pod ignores other namespaces': {
       pod: { labels: { app: 'web' }, namespace: 'other' },
       pods: [on('a', { labels: { app: 'db' }, ...apart({ ...web, ...BY_ZONE }) })],
       want: ['a', 'b', 'c'],
@@ -130,7 +137,7 @@ run(
   },
 );
 
-const spread = (constraint: object = {}, labels: Record<string, string> = { app: 'web' }): PodWish => ({
+const spread = (constraint: object = {}, labels: Record<string, string> = { app: 'web' }): PodOptions => ({
   labels,
   topologySpreadConstraints: [
     { maxSkew: 1, topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule', ...web, ...constraint },
@@ -148,14 +155,18 @@ run(
   {
     'nothing asked for': { pod: {}, pods: TWO_ON_X, want: ['a', 'b', 'c'] },
     'an empty cluster': { pod: spread(), want: ['a', 'b', 'c'] },
-    'one more is within the skew': { pod: spread({ maxSkew: 3 }), pods: TWO_ON_X, want: ['a', 'b', 'c'] },
-    'two more are not': { pod: spread(), pods: TWO_ON_X, want: ['skewed', 'skewed', 'c'] },
+    'accepts nodes within the skew': { pod: spread({ maxSkew: 3 }), pods: TWO_ON_X, want: ['a', 'b', 'c'] },
+    'refuses nodes beyond the skew': { pod: spread(), pods: TWO_ON_X, want: ['skewed', 'skewed', 'c'] },
     'by node': {
       pod: spread({ topologyKey: 'kubernetes.io/hostname' }),
       pods: TWO_ON_X,
       want: ['skewed', 'skewed', 'c'],
     },
-    'a pod that it does not select itself': { pod: spread({}, {}), pods: [on('a')], want: ['a', 'b', 'c'] },
+    'a pod that does not select itself does not add to the skew': {
+      pod: spread({}, {}),
+      pods: [on('a')],
+      want: ['a', 'b', 'c'],
+    },
     'pods under deletion do not count': {
       pod: spread(),
       pods: [on('a', { metadata: { deletionTimestamp: 'now' } })],
@@ -166,22 +177,22 @@ run(
       pods: [on('a', { namespace: 'other' }), on('b', { namespace: 'other' })],
       want: ['a', 'b', 'c'],
     },
-    'nodes without the label': {
+    'refuses nodes without the topology label': {
       pod: spread(),
       nodes: [aNode('a', zone('x')), aNode('b')],
       want: ['a', 'no label'],
     },
-    'fewer domains than there should be': {
+    'minDomains counts missing domains as empty': {
       pod: spread({ minDomains: 3 }),
       pods: [on('a'), on('c')],
       want: ['skewed', 'skewed', 'skewed'],
     },
-    'nodes that the pod may not go to do not count': {
+    "nodes that the pod's affinity excludes do not count": {
       pod: { ...spread(), nodeSelector: { zone: 'x' } },
       pods: [on('a')],
       want: ['a', 'b', 'c'],
     },
-    'unless they are said to': {
+    'excluded nodes count with nodeAffinityPolicy Ignore': {
       pod: { ...spread({ nodeAffinityPolicy: 'Ignore' }), nodeSelector: { zone: 'x' } },
       pods: [on('a')],
       want: ['skewed', 'skewed', 'c'],
@@ -192,13 +203,13 @@ run(
       pods: [on('a')],
       want: ['skewed', 'c'],
     },
-    'unless they are not to': {
+    'tainted nodes do not count with nodeTaintsPolicy Honor': {
       pod: spread({ nodeTaintsPolicy: 'Honor' }),
       nodes: [aNode('a', zone('x')), aNode('c', zone('y', { taints: [{ key: 't', effect: 'NoSchedule' }] }))],
       pods: [on('a')],
       want: ['a', 'c'],
     },
-    'matchLabelKeys: each version for itself': {
+    'matchLabelKeys: each version is spread separately': {
       pod: spread({ matchLabelKeys: ['version'] }, { app: 'web', version: '2' }),
       pods: [on('a', { labels: { app: 'web', version: '1' } })],
       want: ['a', 'b', 'c'],

@@ -1,14 +1,18 @@
-/** Topology spread constraints that must hold (whenUnsatisfiable: DoNotSchedule). */
-import { type Filter, resolvable, unresolvable } from '#engine/controllers/scheduler/filters/filter.ts';
+/** Filters nodes that would violate a topology spread constraint with whenUnsatisfiable: DoNotSchedule. */
+import {
+  type NodeFilter,
+  resolvableRefusal,
+  unresolvableRefusal,
+} from '#engine/controllers/scheduler/filters/node-filter.ts';
 import { labelOf } from '#engine/controllers/scheduler/kinds.ts';
 import { countByDomain, hasAllKeys, spreadConstraints } from '#engine/controllers/scheduler/spread-constraints.ts';
 import { matchesLabels } from '#kube/label-selector.ts';
 
 const REASON = "node(s) didn't match pod topology spread constraints";
-const NO_KEY = unresolvable(`${REASON} (missing required label)`);
-const TOO_SKEWED = resolvable(REASON);
+const MISSING_LABEL = unresolvableRefusal(`${REASON} (missing required label)`);
+const TOO_SKEWED = resolvableRefusal(REASON);
 
-export const spreadFilter: Filter = (facts, { nodes }) => {
+export const spreadFilter: NodeFilter = (facts, { nodes }) => {
   const constraints = spreadConstraints(facts, 'DoNotSchedule');
   if (constraints.length === 0) return undefined;
   const state = constraints.map((constraint) => {
@@ -20,7 +24,7 @@ export const spreadFilter: Filter = (facts, { nodes }) => {
   return ({ node }) => {
     for (const { topologyKey, maxSkew, counts, fewest, itself } of state) {
       const domain = labelOf(node.metadata.labels, topologyKey);
-      if (domain === undefined) return NO_KEY;
+      if (domain === undefined) return MISSING_LABEL;
       if ((counts.get(domain) ?? 0) + itself - fewest > maxSkew) return TOO_SKEWED;
     }
     return undefined;

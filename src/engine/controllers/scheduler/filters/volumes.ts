@@ -1,30 +1,33 @@
 /**
- * The pod's claims: they must be there, bound where their class binds at once, and their volumes reachable from the node.
- * Claims of classes that wait for their first consumer are told which node it is (pendingClaims), and awaited.
+ * Filters nodes by the pod's claims. Each claim must exist, must be bound if its class binds immediately, and its volume
+ * must be reachable from the node. Claims of classes that wait for the first consumer are annotated with the chosen node
+ * (pendingClaims); the pod waits until they are bound.
  */
 import { SELECTED_NODE } from '#kube/volume-keys.ts';
-import type { ClusterView, Filter, Nowhere } from '#engine/controllers/scheduler/filters/filter.ts';
-import { unresolvable } from '#engine/controllers/scheduler/filters/filter.ts';
-import { type Node, type Pod } from '#engine/controllers/kinds.ts';
-import { type Claim, labelOf, type StorageClass } from '#engine/controllers/scheduler/kinds.ts';
+import type { ClusterView, NodeFilter, NoNodeFits } from '#engine/controllers/scheduler/filters/node-filter.ts';
+import { unresolvableRefusal } from '#engine/controllers/scheduler/filters/node-filter.ts';
+import { type EngineNode, type EnginePod } from '#engine/controllers/kinds.ts';
+import { type SchedulerClaim, labelOf, type SchedulerStorageClass } from '#engine/controllers/scheduler/kinds.ts';
 import { compileNodeSelector } from '#engine/controllers/scheduler/node-selector.ts';
-import type { NodeView } from '#engine/controllers/scheduler/node-room.ts';
+import type { NodeView } from '#engine/controllers/scheduler/node-usage.ts';
 
 const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
 const BIND_COMPLETED = 'pv.kubernetes.io/bind-completed';
 
-const NOT_FOUND = unresolvable('node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)');
-const OUT_OF_REACH = unresolvable('node(s) had volume node affinity conflict');
-const NO_VOLUME = unresolvable("node(s) didn't find available persistent volumes to bind");
+const VOLUME_NOT_FOUND = unresolvableRefusal(
+  'node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)',
+);
+const NODE_AFFINITY_CONFLICT = unresolvableRefusal('node(s) had volume node affinity conflict');
+const NO_VOLUME_TO_BIND = unresolvableRefusal("node(s) didn't find available persistent volumes to bind");
 
-interface WantedClaim {
+interface PodClaim {
   readonly name: string;
-  /** Made for this pod, by the ephemeral volume controller. */
+  /** True if the ephemeral volume controller creates the claim for this pod. */
   readonly ephemeral: boolean;
 }
 
-export function claimsOf({ metadata, spec }: Pod): WantedClaim[] {
-  return (spec.volumes ?? []).flatMap((volume): WantedClaim[] => {
+export function claimsOf({ metadata, spec }: EnginePod): PodClaim[] {
+  return (spec.volumes ?? []).flatMap((volume): PodClaim[] => {
     if (volume.persistentVolumeClaim !== undefined) {
       return [{ name: volume.persistentVolumeClaim.claimName, ephemeral: false }];
     }
@@ -32,20 +35,22 @@ export function claimsOf({ metadata, spec }: Pod): WantedClaim[] {
   });
 }
 
-export const volumeFilter: Filter = ({ pod, namespace }, cluster) => {
+export const volumeFilter: NodeFilter = ({ pod, namespace }, cluster) => {
   const wanted = claimsOf(pod);
   if (wanted.length === 0) return undefined;
-  const claims: Claim[] = [];
+  const claims: SchedulerClaim[] = [];
   for (const { name, ephemeral } of wanted) {
     const claim = cluster.claim(`${namespace}/${name}`);
-    const fault = claimFault(pod, name, claim, ephemeral);
-    if (fault !== undefined) return fault;
+    const refusal = refuseClaim(pod, name, claim, ephemeral);
+    if (refusal !== undefined) return refusal;
     claims.push(claim!);
   }
-  if (claims.some((claim) => !isBound(claim) && !waitsForConsumer(claim, cluster))) {
-    return { nowhere: 'pod has unbound immediate PersistentVolumeClaims' };
+  if (claims.some((claim) => !isClaimBound(claim) && !waitsForConsumer(claim, cluster))) {
+    return { noNodeReason: 'pod has unbound immediate PersistentVolumeClaims' };
   }
-  const checks = claims.map((claim) => (isBound(claim) ? reachable(claim, cluster) : bindable(claim, cluster)));
+  const checks = claims.map((claim) =>
+    isClaimBound(claim) ? checkBoundClaim(claim, cluster) : checkUnboundClaim(claim, cluster),
+  );
   return (view) => {
     for (const check of checks) {
       const refusal = check(view);
@@ -55,71 +60,79 @@ export const volumeFilter: Filter = ({ pod, namespace }, cluster) => {
   };
 };
 
-function claimFault(pod: Pod, name: string, claim: Claim | undefined, ephemeral: boolean): Nowhere | undefined {
+function refuseClaim(
+  pod: EnginePod,
+  name: string,
+  claim: SchedulerClaim | undefined,
+  ephemeral: boolean,
+): NoNodeFits | undefined {
   if (claim === undefined) {
     const awaited = `waiting for ephemeral volume controller to create the persistentvolumeclaim ${JSON.stringify(name)}`;
-    return { nowhere: ephemeral ? awaited : `persistentvolumeclaim ${JSON.stringify(name)} not found` };
+    return { noNodeReason: ephemeral ? awaited : `persistentvolumeclaim ${JSON.stringify(name)} not found` };
   }
   const { metadata, spec, status } = claim;
   const quoted = JSON.stringify(metadata.name);
   if (status?.phase === 'Lost') {
     const volume = JSON.stringify(spec?.volumeName ?? '');
-    return { nowhere: `persistentvolumeclaim ${quoted} bound to non-existent persistentvolume ${volume}` };
+    return { noNodeReason: `persistentvolumeclaim ${quoted} bound to non-existent persistentvolume ${volume}` };
   }
-  if (metadata.deletionTimestamp !== undefined) return { nowhere: `persistentvolumeclaim ${quoted} is being deleted` };
+  if (metadata.deletionTimestamp !== undefined)
+    return { noNodeReason: `persistentvolumeclaim ${quoted} is being deleted` };
   const owned = metadata.ownerReferences?.some(({ uid, controller }) => controller && uid === pod.metadata.uid);
   if (ephemeral && owned !== true) {
     const { namespace, name: podName } = pod.metadata;
-    const whose = `PVC ${metadata.namespace}/${metadata.name} was not created for pod ${namespace}/${podName}`;
-    return { nowhere: `${whose} (pod is not owner)` };
+    const notCreated = `PVC ${metadata.namespace}/${metadata.name} was not created for pod ${namespace}/${podName}`;
+    return { noNodeReason: `${notCreated} (pod is not owner)` };
   }
   return undefined;
 }
 
-export function isBound({ metadata, spec, status }: Claim): boolean {
+export function isClaimBound({ metadata, spec, status }: SchedulerClaim): boolean {
   if (!spec?.volumeName) return false;
   return status?.phase === 'Bound' || labelOf(metadata.annotations, BIND_COMPLETED) !== undefined;
 }
 
-function classOf({ metadata, spec }: Claim, cluster: ClusterView): StorageClass | undefined {
+function classOf({ metadata, spec }: SchedulerClaim, cluster: ClusterView): SchedulerStorageClass | undefined {
   const name = labelOf(metadata.annotations, CLASS_ANNOTATION) ?? spec?.storageClassName ?? '';
   return name === '' ? undefined : cluster.storageClass(name);
 }
 
-/** Whoever named a volume does not wait for a node. */
-function waitsForConsumer(claim: Claim, cluster: ClusterView): boolean {
+/** Reports whether a claim waits for the node of its first consumer. A claim that names a volume does not. */
+function waitsForConsumer(claim: SchedulerClaim, cluster: ClusterView): boolean {
   return !claim.spec?.volumeName && classOf(claim, cluster)?.volumeBindingMode === 'WaitForFirstConsumer';
 }
 
-function reachable({ spec }: Claim, cluster: ClusterView) {
+function checkBoundClaim({ spec }: SchedulerClaim, cluster: ClusterView) {
   const volume = cluster.volume(spec?.volumeName ?? '');
-  if (volume === undefined) return () => NOT_FOUND;
+  if (volume === undefined) return () => VOLUME_NOT_FOUND;
   const required = volume.spec?.nodeAffinity?.required;
   if (required === undefined) return () => undefined;
   const matches = compileNodeSelector(required);
-  return ({ node }: NodeView) => (matches(node) ? undefined : OUT_OF_REACH);
+  return ({ node }: NodeView) => (matches(node) ? undefined : NODE_AFFINITY_CONFLICT);
 }
 
-/** Once a node was selected, whoever makes the volume may be at it: no other node will do. */
-function bindable(claim: Claim, cluster: ClusterView) {
+/** Once a node is selected, only that node fits, because the provisioner may already be creating the volume there. */
+function checkUnboundClaim(claim: SchedulerClaim, cluster: ClusterView) {
   const selected = labelOf(claim.metadata.annotations, SELECTED_NODE);
   const topologies = classOf(claim, cluster)?.allowedTopologies ?? [];
   return ({ name, node }: NodeView) => {
-    if (selected !== undefined) return selected === name ? undefined : NO_VOLUME;
-    return topologies.length === 0 || topologies.some((term) => inTopology(term, node)) ? undefined : NO_VOLUME;
+    if (selected !== undefined) return selected === name ? undefined : NO_VOLUME_TO_BIND;
+    return topologies.length === 0 || topologies.some((term) => matchesTopology(term, node))
+      ? undefined
+      : NO_VOLUME_TO_BIND;
   };
 }
 
-type Topology = NonNullable<StorageClass['allowedTopologies']>[number];
+type Topology = NonNullable<SchedulerStorageClass['allowedTopologies']>[number];
 
-function inTopology({ matchLabelExpressions = [] }: Topology, { metadata }: Node): boolean {
+function matchesTopology({ matchLabelExpressions = [] }: Topology, { metadata }: EngineNode): boolean {
   return matchLabelExpressions.every(({ key, values }) => values.includes(labelOf(metadata.labels, key) ?? ''));
 }
 
-/** Claims that wait for the pod's node: before they are bound the pod cannot start. */
-export function pendingClaims(pod: Pod, cluster: ClusterView): Claim[] {
+/** Returns the claims of the pod that are not bound yet. The pod is bound to its node after they are. */
+export function pendingClaims(pod: EnginePod, cluster: ClusterView): SchedulerClaim[] {
   return claimsOf(pod).flatMap(({ name }) => {
     const claim = cluster.claim(`${pod.metadata.namespace}/${name}`);
-    return claim === undefined || isBound(claim) ? [] : [claim];
+    return claim === undefined || isClaimBound(claim) ? [] : [claim];
   });
 }

@@ -1,33 +1,33 @@
-/** Where other pods are: preferred (anti-)affinity both ways, spreading by constraint and by owner. */
-import { type Pod } from '#engine/controllers/kinds.ts';
-import { type Labels, labelOf } from '#engine/controllers/scheduler/kinds.ts';
-import type { NodeView } from '#engine/controllers/scheduler/node-room.ts';
+/** Scores by other pods: preferred affinity and anti-affinity in both directions, and spreading by constraint or owner. */
+import { type EnginePod } from '#engine/controllers/kinds.ts';
+import { type OptionalLabels, labelOf } from '#engine/controllers/scheduler/kinds.ts';
+import type { NodeView } from '#engine/controllers/scheduler/node-usage.ts';
 import type { PodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import { type PodTerm, termSelects } from '#engine/controllers/scheduler/pod-terms.ts';
-import { BEST, reversed, type Score } from '#engine/controllers/scheduler/scores/score.ts';
+import { MAX_SCORE, invertScores, type NodeScore } from '#engine/controllers/scheduler/scores/node-score.ts';
 import { countByDomain, hasAllKeys, spreadConstraints } from '#engine/controllers/scheduler/spread-constraints.ts';
 
-/** That a pod requires company counts a little for those that it requires, too. */
+/** The weight of an existing pod's required affinity that selects the new pod, as in Kubernetes. */
 const REQUIRED_WEIGHT = 1;
 
-export const podAffinityScore: Score = (facts, { nodes, namespaceLabels }, fitting) => {
-  const { pod, ratherNear, ratherApart } = facts;
+export const podAffinityScore: NodeScore = (facts, { nodes, namespaceLabels }, fitting) => {
+  const { pod, preferredAffinity, preferredAntiAffinity } = facts;
   const weights = new Map<string, Map<string, number>>();
-  const weigh = (term: PodTerm, weight: number, selected: Pod, labels: Labels) => {
+  const addWeight = (term: PodTerm, weight: number, selected: EnginePod, labels: OptionalLabels) => {
     const domain = labelOf(labels, term.topologyKey);
     if (domain === undefined || !termSelects(term, selected, namespaceLabels)) return;
     const byDomain = weights.get(term.topologyKey) ?? new Map<string, number>();
     weights.set(term.topologyKey, byDomain.set(domain, (byDomain.get(domain) ?? 0) + weight));
   };
-  const particular = ratherNear.length + ratherApart.length > 0;
+  const hasPreferences = preferredAffinity.length + preferredAntiAffinity.length > 0;
   for (const view of nodes) {
     const { labels } = view.node.metadata;
-    for (const other of particular ? view.pods.values() : view.choosy) {
-      for (const term of ratherNear) weigh(term, term.weight, other.pod, labels);
-      for (const term of ratherApart) weigh(term, -term.weight, other.pod, labels);
-      for (const term of other.near) weigh(term, REQUIRED_WEIGHT, pod, labels);
-      for (const term of other.ratherNear) weigh(term, term.weight, pod, labels);
-      for (const term of other.ratherApart) weigh(term, -term.weight, pod, labels);
+    for (const other of hasPreferences ? view.pods.values() : view.affinityPods) {
+      for (const term of preferredAffinity) addWeight(term, term.weight, other.pod, labels);
+      for (const term of preferredAntiAffinity) addWeight(term, -term.weight, other.pod, labels);
+      for (const term of other.requiredAffinity) addWeight(term, REQUIRED_WEIGHT, pod, labels);
+      for (const term of other.preferredAffinity) addWeight(term, term.weight, pod, labels);
+      for (const term of other.preferredAntiAffinity) addWeight(term, -term.weight, pod, labels);
     }
   }
   if (weights.size === 0) return undefined;
@@ -38,22 +38,22 @@ export const podAffinityScore: Score = (facts, { nodes, namespaceLabels }, fitti
   });
   const least = Math.min(...raw);
   const range = Math.max(...raw) - least;
-  return range === 0 ? undefined : raw.map((value) => Math.floor((BEST * (value - least)) / range));
+  return range === 0 ? undefined : raw.map((value) => Math.floor((MAX_SCORE * (value - least)) / range));
 };
 
-/** Topology spread constraints that should hold (whenUnsatisfiable: ScheduleAnyway), or else the pods of one owner. */
-export const spreadScore: Score = (facts, { nodes }, fitting) => {
+/** Spreads by the constraints with whenUnsatisfiable: ScheduleAnyway, or by owner if there are none. */
+export const spreadScore: NodeScore = (facts, { nodes }, fitting) => {
   const constraints = spreadConstraints(facts, 'ScheduleAnyway');
-  if (constraints.length === 0) return byOwner(facts, fitting);
-  const taking = fitting.filter(({ node }) => hasAllKeys(node, constraints));
-  if (taking.length === 0) return undefined;
-  const raw = new Map(taking.map(({ name }) => [name, 0]));
+  if (constraints.length === 0) return scoreByOwner(facts, fitting);
+  const eligible = fitting.filter(({ node }) => hasAllKeys(node, constraints));
+  if (eligible.length === 0) return undefined;
+  const raw = new Map(eligible.map(({ name }) => [name, 0]));
   for (const constraint of constraints) {
     const { topologyKey, maxSkew } = constraint;
     const counts = countByDomain(nodes, constraint, facts, (node) => hasAllKeys(node, constraints));
-    const domains = new Set(taking.map(({ node }) => labelOf(node.metadata.labels, topologyKey)));
+    const domains = new Set(eligible.map(({ node }) => labelOf(node.metadata.labels, topologyKey)));
     const weight = Math.log(domains.size + 2);
-    for (const { name, node } of taking) {
+    for (const { name, node } of eligible) {
       const count = counts.get(labelOf(node.metadata.labels, topologyKey) ?? '') ?? 0;
       raw.set(name, (raw.get(name) ?? 0) + count * weight + maxSkew - 1);
     }
@@ -63,11 +63,11 @@ export const spreadScore: Score = (facts, { nodes }, fitting) => {
   return fitting.map(({ name }) => {
     const value = raw.get(name);
     if (value === undefined) return 0;
-    return most === 0 ? BEST : Math.floor((BEST * (most + least - Math.round(value))) / most);
+    return most === 0 ? MAX_SCORE : Math.floor((MAX_SCORE * (most + least - Math.round(value))) / most);
   });
 };
 
-function byOwner({ owner }: PodFacts, fitting: readonly NodeView[]): number[] | undefined {
+function scoreByOwner({ owner }: PodFacts, fitting: readonly NodeView[]): number[] | undefined {
   if (owner === undefined) return undefined;
-  return reversed(fitting.map(({ owners }) => owners.get(owner) ?? 0));
+  return invertScores(fitting.map(({ owners }) => owners.get(owner) ?? 0));
 }

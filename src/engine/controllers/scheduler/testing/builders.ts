@@ -1,8 +1,14 @@
-/** Nodes, pods and clusters of them for tests. */
+/** Builders of nodes, pods, claims and clusters for tests. */
 import { ClusterState } from '#engine/controllers/scheduler/cluster-state.ts';
-import type { ClusterView } from '#engine/controllers/scheduler/filters/filter.ts';
-import type { Node, Pod } from '#engine/controllers/kinds.ts';
-import type { Claim, Labels, StorageClass, Taint, Volume } from '#engine/controllers/scheduler/kinds.ts';
+import type { ClusterView } from '#engine/controllers/scheduler/filters/node-filter.ts';
+import type { EngineNode, EnginePod } from '#engine/controllers/kinds.ts';
+import type {
+  SchedulerClaim,
+  OptionalLabels,
+  SchedulerStorageClass,
+  Taint,
+  SchedulerVolume,
+} from '#engine/controllers/scheduler/kinds.ts';
 import { objectKey } from '#client/object-key.ts';
 import type { KubeObject, ObjectMeta, Stored } from '#kube/meta.ts';
 
@@ -14,16 +20,16 @@ export function stored<T extends Omit<KubeObject, 'metadata'>>(object: T, metada
   return { ...object, metadata: { ...identity, ...metadata } };
 }
 
-export interface NodeWish {
+export interface NodeOptions {
   readonly labels?: Record<string, string>;
   readonly taints?: Taint[];
   readonly unschedulable?: boolean;
   readonly allocatable?: Record<string, string>;
-  readonly status?: Node['status'];
+  readonly status?: EngineNode['status'];
 }
 
-export function aNode(name: string, wish: NodeWish = {}): Stored<Node> {
-  const { labels = {}, taints, unschedulable, allocatable = {}, status } = wish;
+export function aNode(name: string, options: NodeOptions = {}): Stored<EngineNode> {
+  const { labels = {}, taints, unschedulable, allocatable = {}, status } = options;
   return stored(
     {
       apiVersion: 'v1',
@@ -35,38 +41,38 @@ export function aNode(name: string, wish: NodeWish = {}): Stored<Node> {
   );
 }
 
-export interface PodWish extends Partial<Pod['spec']> {
+export interface PodOptions extends Partial<EnginePod['spec']> {
   readonly namespace?: string;
   readonly labels?: Record<string, string>;
-  /** Of its only container. */
+  /** The requests of the only container. */
   readonly requests?: Record<string, string>;
   readonly hostPort?: number;
   readonly owner?: string;
   readonly metadata?: ObjectMeta;
-  readonly status?: Pod['status'];
+  readonly status?: EnginePod['status'];
 }
 
-export function aPod(name: string, wish: PodWish = {}): Stored<Pod> {
-  const { namespace = 'default', labels, requests, hostPort, owner, metadata, status, ...spec } = wish;
+export function aPod(name: string, options: PodOptions = {}): Stored<EnginePod> {
+  const { namespace = 'default', labels, requests, hostPort, owner, metadata, status, ...spec } = options;
   const ports = hostPort === undefined ? undefined : [{ containerPort: hostPort, hostPort }];
   const containers = [{ name: 'main', image: 'x', resources: { requests }, ports }];
   const reference = { apiVersion: 'x/v1', kind: 'Owner', name: owner ?? '', uid: `uid-${owner}`, controller: true };
   const ownerReferences = owner === undefined ? undefined : [reference];
-  const pod = { apiVersion: 'v1', kind: 'Pod', spec: { containers, ...spec } as Pod['spec'], status };
+  const pod = { apiVersion: 'v1', kind: 'Pod', spec: { containers, ...spec } as EnginePod['spec'], status };
   return stored(pod, { name, namespace, labels, ownerReferences, ...metadata });
 }
 
-export interface ClusterWish {
-  readonly nodes?: readonly Stored<Node>[];
-  readonly pods?: readonly Stored<Pod>[];
-  readonly claims?: readonly Claim[];
-  readonly volumes?: readonly Volume[];
-  readonly classes?: readonly StorageClass[];
-  readonly namespaces?: Readonly<Record<string, Labels>>;
+export interface ClusterOptions {
+  readonly nodes?: readonly Stored<EngineNode>[];
+  readonly pods?: readonly Stored<EnginePod>[];
+  readonly claims?: readonly SchedulerClaim[];
+  readonly volumes?: readonly SchedulerVolume[];
+  readonly classes?: readonly SchedulerStorageClass[];
+  readonly namespaces?: Readonly<Record<string, OptionalLabels>>;
 }
 
-export function aCluster(wish: ClusterWish = {}): ClusterView {
-  const { nodes = [], pods = [], claims = [], volumes = [], classes = [], namespaces = {} } = wish;
+export function aCluster(options: ClusterOptions = {}): ClusterView {
+  const { nodes = [], pods = [], claims = [], volumes = [], classes = [], namespaces = {} } = options;
   const state = new ClusterState();
   for (const node of nodes) state.setNode(node.metadata.name, node);
   for (const pod of pods) state.setPod(objectKey(pod), pod);
@@ -79,7 +85,11 @@ export function aCluster(wish: ClusterWish = {}): ClusterView {
   };
 }
 
-export function aClaim(name: string, spec: Claim['spec'], rest: { phase?: string; metadata?: ObjectMeta } = {}): Claim {
+export function aClaim(
+  name: string,
+  spec: SchedulerClaim['spec'],
+  rest: { phase?: string; metadata?: ObjectMeta } = {},
+): SchedulerClaim {
   const claim = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', spec, status: { phase: rest.phase ?? 'Pending' } };
   return stored(claim, { name, namespace: 'default', ...rest.metadata });
 }

@@ -1,4 +1,4 @@
-/** A cluster without machines: the API with pods/binding and pods/eviction, our three controllers and a fake clock. */
+/** A cluster without machines: the API with pods/binding and pods/eviction, the controllers under test, a fake clock. */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { createInProcessTransport } from '#client/in-process.ts';
@@ -45,22 +45,22 @@ export interface ClusterScene {
   readonly clock: FakeClock;
   readonly revision: number;
   call(method: string, url: string, body?: unknown): Promise<SceneAnswer>;
-  /** Like call, for requests that must work. */
+  /** Like call, but fails the test if the request fails. */
   ok(method: string, url: string, body?: unknown): Promise<Loose>;
   settle(): Promise<void>;
-  /** Nodes that are alive renew their Leases every ten seconds meanwhile. */
+  /** Advances the clock. Nodes that are alive renew their Leases every ten seconds. */
   advance(seconds: number): Promise<void>;
-  /** A node that reports that it is ready, and lives on until `die`. */
-  node(name: string, wish?: { labels?: Loose; allocatable?: Loose }): Promise<void>;
+  /** Creates a node that is ready and renews its Lease until `die`. */
+  node(name: string, options?: { labels?: Loose; allocatable?: Loose }): Promise<void>;
   die(name: string): void;
   revive(name: string): Promise<void>;
-  pod(name: string, wish?: Loose): Promise<Loose>;
-  /** The node agent reports it running and ready. */
+  pod(name: string, options?: Loose): Promise<Loose>;
+  /** Sets a pod to running and ready, as its node agent would. */
   run(name: string): Promise<void>;
   /** `name@node` for each pod. */
   places(): Promise<string[]>;
   events(about: string): Promise<string[]>;
-  /** Others take over from the controllers, as after a restart. */
+  /** Stops the controllers and starts new ones. */
   restart(): Promise<void>;
 }
 
@@ -152,9 +152,9 @@ export async function startClusterScene(t: TestContext): Promise<ClusterScene> {
   });
 
   const rest = async (): Promise<void> => {
-    // More rounds than changes, so that a controller that fights itself is found out.
+    // More rounds than any test needs, so that controllers that revert each other's changes fail the test.
     for (let round = 0, quiet = 0; quiet < 3; round++) {
-      assert.ok(round < 500, 'the controllers do not come to rest');
+      assert.ok(round < 500, 'the controllers do not settle');
       const before = store.revision;
       await settle();
       await running.idle();

@@ -1,7 +1,7 @@
 /** ValidatingAdmissionPolicyBinding: binds a policy to resources, parameters and actions. */
 import { checkMatchResources, matchResources } from '#engine/registry/kinds/admission/match.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
-import { age, selectorText, UNSET } from '#engine/registry/kinds/shared/columns.ts';
+import { age, selectorText, UNSET_TEXT } from '#engine/registry/kinds/shared/columns.ts';
 import { checkName, checkRequiredName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
@@ -59,7 +59,7 @@ export const validatingAdmissionPolicyBindings = defineKind({
 /** Shows `*` for the namespace, because it is unknown here whether the parameters are namespaced. */
 function paramText(ref: ParamRef | undefined): string {
   if (ref?.name) return `${ref.namespace || '*'}/${ref.name}`;
-  return ref?.selector === undefined ? UNSET : selectorText(ref.selector);
+  return ref?.selector === undefined ? UNSET_TEXT : selectorText(ref.selector);
 }
 
 function checkParamRef(ref: ParamRef | undefined): FieldError[] {

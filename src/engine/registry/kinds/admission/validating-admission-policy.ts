@@ -7,8 +7,8 @@ import {
   matchResources,
 } from '#engine/registry/kinds/admission/match.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
-import { age, UNSET } from '#engine/registry/kinds/shared/columns.ts';
-import { condition } from '#engine/registry/kinds/shared/condition.ts';
+import { age, UNSET_TEXT } from '#engine/registry/kinds/shared/columns.ts';
+import { coreConditionSchema } from '#engine/registry/kinds/shared/condition.ts';
 import { checkQualifiedName, checkName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
 import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
 import { parseApiVersion } from '#kube/meta.ts';
@@ -71,7 +71,7 @@ const typeChecking = obj({
 });
 
 const validatingAdmissionPolicyStatus = obj({
-  conditions: list(condition, { mapKeys: ['type'] }),
+  conditions: list(coreConditionSchema, { mapKeys: ['type'] }),
   observedGeneration: int64(),
   typeChecking,
 });
@@ -96,7 +96,7 @@ export const validatingAdmissionPolicies = defineKind({
     {
       name: 'ParamKind',
       value: ({ spec }) =>
-        spec?.paramKind === undefined ? UNSET : `${spec.paramKind.apiVersion ?? ''}/${spec.paramKind.kind ?? ''}`,
+        spec?.paramKind === undefined ? UNSET_TEXT : `${spec.paramKind.apiVersion ?? ''}/${spec.paramKind.kind ?? ''}`,
     },
     age,
   ],

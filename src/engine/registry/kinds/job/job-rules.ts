@@ -2,7 +2,7 @@
 import { jobLabels } from '#engine/registry/kinds/job/job-labels.ts';
 import { checkPolicies } from '#engine/registry/kinds/job/job-policy-rules.ts';
 import { type JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
-import { checkImmutable, checkName, checkNotNegative } from '#engine/registry/kinds/shared/formats.ts';
+import { checkImmutableValue, checkName, checkNotNegative } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { checkPodTemplate } from '#engine/registry/kinds/shared/pod-rules.ts';
 import { type FieldError, invalidValue, requiredValue, tooLong, unsupportedValue } from '#kube/field-error.ts';
@@ -162,14 +162,14 @@ const FIXED = [
 export function checkJobUpdate(spec: JobSpec, old: JobSpec, neverStarted: boolean): FieldError[] {
   return [
     ...checkCompletions(spec, old),
-    ...FIXED.flatMap((field) => checkImmutable(`spec.${field}`, spec[field], old[field])),
+    ...FIXED.flatMap((field) => checkImmutableValue(`spec.${field}`, spec[field], old[field])),
     ...checkTemplateUpdate(spec, old, neverStarted),
   ];
 }
 
 function checkCompletions(spec: JobSpec, old: JobSpec): FieldError[] {
   const field = 'spec.completions';
-  if (spec.completionMode !== 'Indexed') return checkImmutable(field, spec.completions, old.completions);
+  if (spec.completionMode !== 'Indexed') return checkImmutableValue(field, spec.completions, old.completions);
   const changed = spec.completions !== undefined && spec.completions !== old.completions;
   if (!changed || spec.completions === spec.parallelism) return [];
   return [invalidValue(field, spec.completions, 'can only be modified in tandem with spec.parallelism')];
@@ -180,7 +180,7 @@ function checkTemplateUpdate(spec: JobSpec, old: JobSpec, neverStarted: boolean)
   const movable = old.suspend === true && neverStarted;
   const next = movable ? withoutPlacement(spec.template) : spec.template;
   const before = movable ? withoutPlacement(old.template) : old.template;
-  return checkImmutable('spec.template', next, before);
+  return checkImmutableValue('spec.template', next, before);
 }
 
 function withoutPlacement({ metadata, spec }: JobSpec['template']): unknown {

@@ -1,15 +1,15 @@
 /** The columns of `kubectl get pods`. */
 import type { KindColumn } from '#engine/registry/kinds/define-kind.ts';
 import { podStateOf } from '#engine/registry/kinds/pod/pod-state.ts';
-import type { podStatus } from '#engine/registry/kinds/pod/pod-status.ts';
-import { age, NONE } from '#engine/registry/kinds/shared/columns.ts';
-import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { podStatusSchema } from '#engine/registry/kinds/pod/pod-status.ts';
+import { age, NONE_TEXT } from '#engine/registry/kinds/shared/columns.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { isTrue } from '#kube/conditions.ts';
 import { humanDuration } from '#kube/human-duration.ts';
 import type { KubeObject } from '#kube/meta.ts';
 import type { Infer } from '#kube/schema-dsl.ts';
 
-type Pod = KubeObject & { spec: PodSpec; status?: Infer<typeof podStatus> };
+type Pod = KubeObject & { spec: EnginePodSpec; status?: Infer<typeof podStatusSchema> };
 
 /** Falls back to the older field, because a node may report only that. */
 export function podIpOf(status: Pod['status']): string {
@@ -40,15 +40,15 @@ export const podColumns: readonly KindColumn<Pod>[] = [
     },
   },
   age,
-  { name: 'IP', priority: 1, value: ({ status }) => podIpOf(status) || NONE },
-  { name: 'Node', priority: 1, value: ({ spec }) => spec.nodeName || NONE },
-  { name: 'Nominated Node', priority: 1, value: ({ status }) => status?.nominatedNodeName || NONE },
+  { name: 'IP', priority: 1, value: ({ status }) => podIpOf(status) || NONE_TEXT },
+  { name: 'Node', priority: 1, value: ({ spec }) => spec.nodeName || NONE_TEXT },
+  { name: 'Nominated Node', priority: 1, value: ({ status }) => status?.nominatedNodeName || NONE_TEXT },
   {
     name: 'Readiness Gates',
     priority: 1,
     value: ({ spec, status }) => {
       const gates = spec.readinessGates ?? [];
-      if (gates.length === 0) return NONE;
+      if (gates.length === 0) return NONE_TEXT;
       const open = gates.filter(({ conditionType }) => isTrue(status?.conditions, conditionType));
       return `${open.length}/${gates.length}`;
     },

@@ -1,10 +1,10 @@
 /** Defaults that apply to pods but not to pod templates. */
 import { defaultPodSpec } from '#engine/registry/kinds/shared/pod-defaults.ts';
-import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import { isRecord } from '#kube/meta.ts';
 
-export function defaultPod(spec: PodSpec | undefined): void {
+export function defaultPod(spec: EnginePodSpec | undefined): void {
   if (!isRecord(spec)) return;
   defaultPodSpec(spec);
   spec.enableServiceLinks ??= true;
@@ -20,14 +20,14 @@ export function defaultPod(spec: PodSpec | undefined): void {
 }
 
 /** Sets missing requests to the limits. */
-function defaultRequestsToLimits(resources: NonNullable<PodSpec['resources']>): void {
+function defaultRequestsToLimits(resources: NonNullable<EnginePodSpec['resources']>): void {
   const { limits } = resources;
   if (!isRecord(limits)) return;
   resources.requests = { ...limits, ...resources.requests };
 }
 
 /** Keeps the fields that admission set, if an update omits them. */
-export function keepAdmittedFields(spec: PodSpec | undefined, old: PodSpec): void {
+export function keepAdmittedFields(spec: EnginePodSpec | undefined, old: EnginePodSpec): void {
   if (!isRecord(spec)) return;
   if (old.priority !== undefined) spec.priority ??= old.priority;
   if (old.preemptionPolicy !== undefined) spec.preemptionPolicy ??= old.preemptionPolicy;

@@ -1,11 +1,11 @@
 /** Validates pods, beyond the rules that templates share: creation, and the few changes that an update may make. */
 import { checkQualifiedName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
 import { checkPodSpec } from '#engine/registry/kinds/shared/pod-rules.ts';
-import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { records, sameValue } from '#engine/registry/kinds/shared/reading.ts';
 import { type FieldError, forbiddenField, invalidValue } from '#kube/field-error.ts';
 
-export function checkPod(spec: PodSpec): FieldError[] {
+export function checkPod(spec: EnginePodSpec): FieldError[] {
   const errors = checkPodSpec('spec', spec);
   errors.push(...checkGates(spec));
   for (const sort of ['containers', 'initContainers'] as const) {
@@ -26,7 +26,7 @@ const CHANGEABLE = [
 ].join(',');
 
 /** Binding and ephemeral containers have subresources of their own, which this does not validate. */
-export function checkPodUpdate(spec: PodSpec, old: PodSpec): FieldError[] {
+export function checkPodUpdate(spec: EnginePodSpec, old: EnginePodSpec): FieldError[] {
   const errors: FieldError[] = [];
   for (const sort of ['containers', 'initContainers'] as const) {
     if ((spec[sort]?.length ?? 0) === (old[sort]?.length ?? 0)) continue;
@@ -52,7 +52,7 @@ function checkDeadline(next: number | undefined, old: number | undefined): Field
 }
 
 /** Returns the immutable fields. The placement of a gated pod may still change. */
-function fixedPart(spec: PodSpec, old: PodSpec): unknown {
+function fixedPart(spec: EnginePodSpec, old: EnginePodSpec): unknown {
   const withoutImage = <T extends { image?: string }>(container: T) => ({ ...container, image: undefined });
   const gated = (old.schedulingGates?.length ?? 0) > 0;
   return {
@@ -66,13 +66,13 @@ function fixedPart(spec: PodSpec, old: PodSpec): unknown {
   };
 }
 
-function onlyAdded(next: PodSpec['tolerations'] = [], old: PodSpec['tolerations'] = []): boolean {
+function onlyAdded(next: EnginePodSpec['tolerations'] = [], old: EnginePodSpec['tolerations'] = []): boolean {
   return old.every((kept) =>
     next.some((one) => sameValue({ ...one, tolerationSeconds: undefined }, { ...kept, tolerationSeconds: undefined })),
   );
 }
 
-function checkGates({ schedulingGates = [], nodeName }: PodSpec): FieldError[] {
+function checkGates({ schedulingGates = [], nodeName }: EnginePodSpec): FieldError[] {
   const names = schedulingGates.map(({ name }, i) => [`spec.schedulingGates[${i}]`, name] as const);
   const errors = [...names.flatMap(([field, name]) => checkQualifiedName(field, name)), ...checkUnique(names)];
   if (nodeName && names.length > 0) {
@@ -81,7 +81,10 @@ function checkGates({ schedulingGates = [], nodeName }: PodSpec): FieldError[] {
   return errors;
 }
 
-function checkGatesUpdate(next: PodSpec['schedulingGates'] = [], old: PodSpec['schedulingGates'] = []): FieldError[] {
+function checkGatesUpdate(
+  next: EnginePodSpec['schedulingGates'] = [],
+  old: EnginePodSpec['schedulingGates'] = [],
+): FieldError[] {
   const before = new Set(old.map(({ name }) => name));
   return next.flatMap(({ name }, i) => {
     const text = `only deletion is allowed, but found new scheduling gate '${name}'`;

@@ -1,11 +1,11 @@
 /** Summarizes the state of a pod for `kubectl get pods`: READY, STATUS and RESTARTS. */
-import type { containerStatus, podStatus } from '#engine/registry/kinds/pod/pod-status.ts';
-import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { containerStatus, podStatusSchema } from '#engine/registry/kinds/pod/pod-status.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { isTrue } from '#kube/conditions.ts';
 import type { ObjectMeta } from '#kube/meta.ts';
 import type { Infer } from '#kube/schema-dsl.ts';
 
-type PodStatus = Infer<typeof podStatus>;
+type PodStatus = Infer<typeof podStatusSchema>;
 type ContainerStatus = Infer<typeof containerStatus>;
 type Terminated = NonNullable<NonNullable<ContainerStatus['state']>['terminated']>;
 
@@ -20,7 +20,7 @@ export interface PodState {
 
 interface PodView {
   readonly metadata: ObjectMeta;
-  readonly spec?: PodSpec;
+  readonly spec?: EnginePodSpec;
   readonly status?: PodStatus;
 }
 
@@ -67,7 +67,7 @@ interface InitState extends Counts {
   sidecars: Counts;
 }
 
-function initState(spec: PodSpec | undefined, status: PodStatus): InitState {
+function initState(spec: EnginePodSpec | undefined, status: PodStatus): InitState {
   const state: InitState = { ...nothing(), reason: undefined, sidecars: nothing() };
   const containers = spec?.initContainers ?? [];
   for (const [i, container] of (status.initContainerStatuses ?? []).entries()) {

@@ -105,7 +105,7 @@ export const podResourceClaimStatus = obj(
   { required: ['name'] },
 );
 
-export const podStatus = obj({
+export const podStatusSchema = obj({
   conditions: list(probedCondition, { mergeKey: 'type' }),
   containerStatuses: list(containerStatus, { atomic: true }),
   ephemeralContainerStatuses: list(containerStatus, { atomic: true }),

@@ -3,7 +3,7 @@ import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { podColumns, podIpOf } from '#engine/registry/kinds/pod/pod-columns.ts';
 import { defaultPod, keepAdmittedFields } from '#engine/registry/kinds/pod/pod-defaults.ts';
 import { checkPod, checkPodUpdate } from '#engine/registry/kinds/pod/pod-rules.ts';
-import { podStatus } from '#engine/registry/kinds/pod/pod-status.ts';
+import { podStatusSchema } from '#engine/registry/kinds/pod/pod-status.ts';
 import { qosClassOf } from '#engine/registry/kinds/pod/qos-class.ts';
 import { podSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
@@ -11,7 +11,7 @@ import { type FieldError, forbiddenField } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
 import { noted, obj } from '#kube/schema-dsl.ts';
 
-const pod = obj({ spec: noted(podSpec, { default: {} }), status: podStatus }, { required: ['spec'] });
+const pod = obj({ spec: noted(podSpec, { default: {} }), status: podStatusSchema }, { required: ['spec'] });
 
 const DEFAULT_GRACE_SECONDS = 30;
 

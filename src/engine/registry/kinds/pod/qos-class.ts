@@ -1,8 +1,8 @@
 /** Computes the quality of service class of a pod from its requests and limits. */
-import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { isRecord } from '#kube/meta.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
-import { compareQuantities, isPositiveQuantity } from '#engine/registry/kinds/shared/quantities.ts';
+import { compareAmounts, isPositiveQuantity } from '#engine/registry/kinds/shared/quantities.ts';
 
 export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
 
@@ -12,7 +12,7 @@ const COUNTED = ['cpu', 'memory'] as const;
  * BestEffort requests nothing. Guaranteed has limits for cpu and memory in every container and equal requests. All
  * others are Burstable.
  */
-export function qosClassOf(spec: PodSpec): QosClass {
+export function qosClassOf(spec: EnginePodSpec): QosClass {
   const containers = [...records(spec.containers), ...records(spec.initContainers)];
   let asksForAnything = false;
   let guaranteed = containers.length > 0;
@@ -22,7 +22,7 @@ export function qosClassOf(spec: PodSpec): QosClass {
       const limit = amountOf(resources?.limits, name);
       if (request !== undefined || limit !== undefined) asksForAnything = true;
       // Missing requests have already been set to the limits; a zero request counts as none.
-      if (limit === undefined || request === undefined || compareQuantities(request, limit) !== 0) guaranteed = false;
+      if (limit === undefined || request === undefined || compareAmounts(request, limit) !== 0) guaranteed = false;
     }
   }
   if (!asksForAnything) return 'BestEffort';

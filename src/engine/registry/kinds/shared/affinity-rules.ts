@@ -2,11 +2,11 @@
 import { checkLabelKey, checkName } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { checkNodeSelectorTerm, checkNodeSelectorTerms } from '#engine/registry/kinds/shared/node-affinity-rules.ts';
-import type { affinity } from '#engine/registry/kinds/shared/scheduling.ts';
+import type { podSpecAffinitySchema } from '#engine/registry/kinds/shared/scheduling.ts';
 import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
 import type { Infer } from '#kube/schema-dsl.ts';
 
-type Affinity = Infer<typeof affinity>;
+type Affinity = Infer<typeof podSpecAffinitySchema>;
 type PodAffinity = NonNullable<Affinity['podAffinity']>;
 type PodTerm = NonNullable<PodAffinity['requiredDuringSchedulingIgnoredDuringExecution']>[number];
 

@@ -4,14 +4,14 @@ import { humanDuration } from '#kube/human-duration.ts';
 import { formatLabelSelector, labelRequirementsOf, type LabelSelector } from '#kube/label-selector.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
-export const UNKNOWN = '<unknown>';
-export const NONE = '<none>';
-export const UNSET = '<unset>';
+export const UNKNOWN_TEXT = '<unknown>';
+export const NONE_TEXT = '<none>';
+export const UNSET_TEXT = '<unset>';
 
 /** Formats the time since `time`, like the ages of `kubectl get`. */
 export function formatAge(time: string | undefined, now: number): string {
   const at = time === undefined ? NaN : Date.parse(time);
-  return Number.isNaN(at) ? UNKNOWN : humanDuration(now - at);
+  return Number.isNaN(at) ? UNKNOWN_TEXT : humanDuration(now - at);
 }
 
 export const age: KindColumn<KubeObject> = {
@@ -24,19 +24,19 @@ export const age: KindColumn<KubeObject> = {
 export const createdAt: KindColumn<KubeObject> = {
   name: 'Created At',
   description: 'Time when the object was created.',
-  value: ({ metadata }) => metadata.creationTimestamp ?? UNKNOWN,
+  value: ({ metadata }) => metadata.creationTimestamp ?? UNKNOWN_TEXT,
 };
 
 /** Formats labels as `a=b,c=d`, sorted by key. */
 export function labelsText(labels: Readonly<Record<string, string>> | undefined): string {
   const pairs = Object.entries(labels ?? {}).map(([key, value]) => `${key}=${value}`);
-  return pairs.length === 0 ? NONE : pairs.sort().join(',');
+  return pairs.length === 0 ? NONE_TEXT : pairs.sort().join(',');
 }
 
 /** Formats a selector in the syntax of `kubectl -l`. */
 export function selectorText(selector: LabelSelector | undefined): string {
   const text = selector === undefined ? '' : formatLabelSelector(labelRequirementsOf(selector));
-  return text === '' ? NONE : text;
+  return text === '' ? NONE_TEXT : text;
 }
 
 const MODE_TEXT: readonly (readonly [string, string])[] = [

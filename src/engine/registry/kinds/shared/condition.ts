@@ -1,7 +1,7 @@
 /** The schemas of conditions: metav1.Condition of newer kinds, and the variants of older kinds. */
 import { int64, obj, oneOf, str, time } from '#kube/schema-dsl.ts';
 
-export const condition = obj(
+export const coreConditionSchema = obj(
   {
     lastTransitionTime: time(),
     message: str(),

@@ -4,13 +4,13 @@ import { checkEnv, checkEnvFrom } from '#engine/registry/kinds/shared/env-rules.
 import { checkPort, checkPortName, checkRequiredName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
 import { checkDescendingPath, hasBackstep } from '#engine/registry/kinds/shared/path-rules.ts';
 import { checkResources } from '#engine/registry/kinds/shared/quantities.ts';
-import type { Volume } from '#engine/registry/kinds/shared/volume.ts';
+import type { EnginePodVolume } from '#engine/registry/kinds/shared/volume.ts';
 import { type FieldError, invalidValue, quoteValue, requiredValue } from '#kube/field-error.ts';
 
 type Mount = NonNullable<Container['volumeMounts']>[number];
 type Device = NonNullable<Container['volumeDevices']>[number];
 type Port = NonNullable<Container['ports']>[number];
-type Volumes = ReadonlyMap<string, Volume>;
+type Volumes = ReadonlyMap<string, EnginePodVolume>;
 
 export function checkContainer(field: string, container: Container, volumes: Volumes): FieldError[] {
   const { name, image, ports = [], env = [], envFrom = [], volumeMounts = [], volumeDevices = [] } = container;

@@ -1,6 +1,6 @@
 /** The schemas of containers, init containers and ephemeral containers. */
 import { envFromSource, envVar } from '#engine/registry/kinds/shared/env.ts';
-import { lifecycle, probe } from '#engine/registry/kinds/shared/probe.ts';
+import { lifecycle, containerProbeSchema } from '#engine/registry/kinds/shared/probe.ts';
 import { resourceRequirements } from '#engine/registry/kinds/shared/resource-requirements.ts';
 import { securityContext } from '#engine/registry/kinds/shared/security-context.ts';
 import { bool, int32, list, noted, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
@@ -54,18 +54,18 @@ export const container = obj(
     image: str(),
     imagePullPolicy: oneOf(['Always', 'IfNotPresent', 'Never']),
     lifecycle,
-    livenessProbe: probe,
+    livenessProbe: containerProbeSchema,
     name: str(),
     ports: list(containerPort, {
       mergeKey: 'containerPort',
       mapKeys: ['containerPort', 'protocol'],
     }),
-    readinessProbe: probe,
+    readinessProbe: containerProbeSchema,
     resizePolicy: list(containerResizePolicy, { atomic: true }),
     resources: noted(resourceRequirements, { default: {} }),
     restartPolicy: oneOf(['Always']),
     securityContext,
-    startupProbe: probe,
+    startupProbe: containerProbeSchema,
     stdin: bool(),
     stdinOnce: bool(),
     terminationMessagePath: str({ default: '/dev/termination-log' }),

@@ -28,7 +28,7 @@ export function checkLabelValue(field: string, value: string): FieldError[] {
 }
 
 /** Checks labels or a node selector. Errors refer to the map itself. */
-export function checkLabels(field: string, labels: Readonly<Record<string, string>> | undefined): FieldError[] {
+export function checkLabelEntries(field: string, labels: Readonly<Record<string, string>> | undefined): FieldError[] {
   return Object.entries(labels ?? {}).flatMap(([key, value]) => [
     ...checkLabelKey(field, key),
     ...checkLabelValue(field, value),
@@ -90,7 +90,7 @@ export function checkNotNegative(field: string, value: number | undefined): Fiel
   return value === undefined || value >= 0 ? [] : [invalidValue(field, value, NOT_NEGATIVE)];
 }
 
-export function checkImmutable(field: string, value: unknown, old: unknown): FieldError[] {
+export function checkImmutableValue(field: string, value: unknown, old: unknown): FieldError[] {
   return sameValue(value, old) ? [] : [invalidValue(field, value, 'field is immutable')];
 }
 

@@ -1,7 +1,8 @@
 /** Schema and validation of label selectors. #kube/label-selector.ts evaluates them. */
-import { checkLabelKey, checkLabels, checkLabelValue } from '#engine/registry/kinds/shared/formats.ts';
+import { checkLabelKey, checkLabelEntries, checkLabelValue } from '#engine/registry/kinds/shared/formats.ts';
 import { type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
-import { type Infer, list, map, obj, str } from '#kube/schema-dsl.ts';
+import type { LabelSelector } from '#kube/label-selector.ts';
+import { list, map, obj, str } from '#kube/schema-dsl.ts';
 
 export const selectorRequirement = obj(
   {
@@ -20,13 +21,12 @@ export const labelSelector = obj(
   { atomic: true },
 );
 
-export type LabelSelector = Infer<typeof labelSelector>;
-type Requirement = Infer<typeof selectorRequirement>;
+type Requirement = NonNullable<LabelSelector['matchExpressions']>[number];
 
 export function checkLabelSelector(field: string, selector: LabelSelector | undefined): FieldError[] {
   if (selector === undefined) return [];
   return [
-    ...checkLabels(`${field}.matchLabels`, selector.matchLabels),
+    ...checkLabelEntries(`${field}.matchLabels`, selector.matchLabels),
     ...(selector.matchExpressions ?? []).flatMap((requirement, i) =>
       checkRequirement(`${field}.matchExpressions[${i}]`, requirement),
     ),

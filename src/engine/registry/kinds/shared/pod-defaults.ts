@@ -1,11 +1,11 @@
 /** Defaults of a pod spec, in pods and templates. Constant defaults are in the schema. */
 import type { Container } from '#engine/registry/kinds/shared/container.ts';
-import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { EnginePodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { canonicalAmounts, canonicalResources, quantityText } from '#engine/registry/kinds/shared/quantities.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import { isRecord } from '#kube/meta.ts';
 
-export function defaultPodSpec(spec: PodSpec | undefined): void {
+export function defaultPodSpec(spec: EnginePodSpec | undefined): void {
   if (!isRecord(spec)) return;
   for (const container of containersOf(spec)) defaultContainer(container);
   for (const volume of records(spec.volumes)) {
@@ -26,7 +26,7 @@ export function defaultPodSpec(spec: PodSpec | undefined): void {
 }
 
 /** Returns the containers of all types. */
-export function containersOf(spec: PodSpec): Container[] {
+export function containersOf(spec: EnginePodSpec): Container[] {
   return [...records(spec.initContainers), ...records(spec.containers), ...records(spec.ephemeralContainers)];
 }
 

@@ -4,22 +4,22 @@ import { checkContainer } from '#engine/registry/kinds/shared/container-rules.ts
 import type { Container } from '#engine/registry/kinds/shared/container.ts';
 import {
   checkLabelKey,
-  checkLabels,
+  checkLabelEntries,
   checkLabelValue,
   checkName,
   checkUnique,
   INT32_MAX,
 } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
-import type { PodSpec, PodTemplateSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import type { EnginePodSpec, PodTemplateSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { checkHooks, forbidHooks } from '#engine/registry/kinds/shared/probe-rules.ts';
-import { checkVolumes } from '#engine/registry/kinds/shared/volume-rules.ts';
+import { checkPodVolumes } from '#engine/registry/kinds/shared/volume-rules.ts';
 import { duplicateValue, type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
 import { annotationKeyErrors } from '#kube/names.ts';
 
-type Toleration = NonNullable<PodSpec['tolerations']>[number];
+type Toleration = NonNullable<EnginePodSpec['tolerations']>[number];
 
-export function checkPodSpec(field: string, spec: PodSpec): FieldError[] {
+export function checkPodSpec(field: string, spec: EnginePodSpec): FieldError[] {
   const { containers, initContainers = [], ephemeralContainers = [], volumes = [] } = spec;
   const byName = new Map(volumes.map((volume) => [volume.name, volume]));
   const errors: FieldError[] = [];
@@ -39,7 +39,7 @@ export function checkPodSpec(field: string, spec: PodSpec): FieldError[] {
     ...containers.flatMap((container, i) => checkMain(`${field}.containers[${i}]`, container)),
     ...initContainers.flatMap((container, i) => checkInit(`${field}.initContainers[${i}]`, container)),
     ...checkHostPorts(field, spec),
-    ...checkVolumes(`${field}.volumes`, volumes),
+    ...checkPodVolumes(`${field}.volumes`, volumes),
     ...checkPlacement(field, spec),
     ...checkIdentity(field, spec),
   ];
@@ -57,7 +57,7 @@ function checkInit(field: string, container: Container): FieldError[] {
 }
 
 export function checkPodTemplate(field: string, { metadata, spec }: PodTemplateSpec): FieldError[] {
-  const errors = checkLabels(`${field}.labels`, metadata?.labels);
+  const errors = checkLabelEntries(`${field}.labels`, metadata?.labels);
   for (const key of Object.keys(metadata?.annotations ?? {})) {
     errors.push(...annotationKeyErrors(key).map((text) => invalidValue(`${field}.annotations`, key, text)));
   }
@@ -65,7 +65,7 @@ export function checkPodTemplate(field: string, { metadata, spec }: PodTemplateS
 }
 
 /** With hostNetwork, the host port must equal the container port. Host ports must be unique. */
-function checkHostPorts(field: string, { containers, hostNetwork }: PodSpec): FieldError[] {
+function checkHostPorts(field: string, { containers, hostNetwork }: EnginePodSpec): FieldError[] {
   const errors: FieldError[] = [];
   const taken = new Set<string>();
   for (const [i, { ports = [] }] of containers.entries()) {
@@ -83,10 +83,10 @@ function checkHostPorts(field: string, { containers, hostNetwork }: PodSpec): Fi
 }
 
 /** Checks scheduling constraints. */
-function checkPlacement(field: string, spec: PodSpec): FieldError[] {
+function checkPlacement(field: string, spec: EnginePodSpec): FieldError[] {
   const { nodeSelector, nodeName, tolerations = [], topologySpreadConstraints = [], affinity } = spec;
   return [
-    ...checkLabels(`${field}.nodeSelector`, nodeSelector),
+    ...checkLabelEntries(`${field}.nodeSelector`, nodeSelector),
     ...(nodeName ? checkName(`${field}.nodeName`, nodeName, 'subdomain') : []),
     ...tolerations.flatMap((toleration, i) => checkToleration(`${field}.tolerations[${i}]`, toleration)),
     ...(affinity === undefined ? [] : checkAffinity(`${field}.affinity`, affinity)),
@@ -119,7 +119,7 @@ function checkToleration(field: string, toleration: Toleration): FieldError[] {
   return errors;
 }
 
-function checkIdentity(field: string, spec: PodSpec): FieldError[] {
+function checkIdentity(field: string, spec: EnginePodSpec): FieldError[] {
   const { hostname, subdomain, serviceAccountName, priorityClassName, activeDeadlineSeconds } = spec;
   const errors: FieldError[] = [];
   if (hostname) errors.push(...checkName(`${field}.hostname`, hostname, 'label'));

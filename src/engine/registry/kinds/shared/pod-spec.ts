@@ -2,10 +2,14 @@
 import { container, ephemeralContainer } from '#engine/registry/kinds/shared/container.ts';
 import { localObjectReference } from '#engine/registry/kinds/shared/references.ts';
 import { resourceRequirements } from '#engine/registry/kinds/shared/resource-requirements.ts';
-import { affinity, toleration, topologySpreadConstraint } from '#engine/registry/kinds/shared/scheduling.ts';
+import {
+  podSpecAffinitySchema,
+  podTolerationSchema,
+  topologySpreadConstraint,
+} from '#engine/registry/kinds/shared/scheduling.ts';
 import { podSecurityContext } from '#engine/registry/kinds/shared/security-context.ts';
 import { templateMeta } from '#engine/registry/kinds/shared/template-meta.ts';
-import { volume } from '#engine/registry/kinds/shared/volume.ts';
+import { podVolumeSchema } from '#engine/registry/kinds/shared/volume.ts';
 import { bool, type Infer, int32, int64, list, map, noted, obj, oneOf, quantity, str } from '#kube/schema-dsl.ts';
 
 export const podDNSConfigOption = obj({
@@ -60,7 +64,7 @@ export const podSchedulingGate = obj(
 export const podSpec = obj(
   {
     activeDeadlineSeconds: int64(),
-    affinity,
+    affinity: podSpecAffinitySchema,
     automountServiceAccountToken: bool(),
     containers: list(container, { mergeKey: 'name' }),
     dnsConfig: podDNSConfig,
@@ -98,12 +102,12 @@ export const podSpec = obj(
     shareProcessNamespace: bool(),
     subdomain: str(),
     terminationGracePeriodSeconds: int64({ default: 30 }),
-    tolerations: list(toleration, { atomic: true }),
+    tolerations: list(podTolerationSchema, { atomic: true }),
     topologySpreadConstraints: list(topologySpreadConstraint, {
       mergeKey: 'topologyKey',
       mapKeys: ['topologyKey', 'whenUnsatisfiable'],
     }),
-    volumes: list(volume, { mergeKey: 'name', retainKeys: true }),
+    volumes: list(podVolumeSchema, { mergeKey: 'name', retainKeys: true }),
   },
   { required: ['containers'] },
 );
@@ -113,5 +117,5 @@ export const podTemplateSpec = obj({
   spec: noted(podSpec, { default: {} }),
 });
 
-export type PodSpec = Infer<typeof podSpec>;
+export type EnginePodSpec = Infer<typeof podSpec>;
 export type PodTemplateSpec = Infer<typeof podTemplateSpec>;

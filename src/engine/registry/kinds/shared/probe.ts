@@ -47,7 +47,7 @@ export const sleepAction = obj(
   { required: ['seconds'] },
 );
 
-export const probe = obj({
+export const containerProbeSchema = obj({
   exec: execAction,
   failureThreshold: int32({ default: 3 }),
   grpc: grpcAction,

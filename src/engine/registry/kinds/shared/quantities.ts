@@ -26,7 +26,7 @@ function nanosOf(amount: Amount): bigint {
   return typeof parsed === 'string' ? 0n : parsed.nanos;
 }
 
-export function compareQuantities(a: Amount, b: Amount): number {
+export function compareAmounts(a: Amount, b: Amount): number {
   const difference = nanosOf(a) - nanosOf(b);
   return difference < 0n ? -1 : difference > 0n ? 1 : 0;
 }
@@ -115,7 +115,7 @@ function checkAgainstLimit(field: string, name: string, request: Amount, limit: 
     if (shared) return [];
     return [requiredValue(`${field}.limits`, 'Limit must be set for non overcommitable resources')];
   }
-  const order = compareQuantities(request, limit);
+  const order = compareAmounts(request, limit);
   const text = quantityText(request);
   if (order !== 0 && !shared) {
     return [invalidValue(`${field}.requests`, text, `must be equal to ${name} limit of ${quantityText(limit)}`)];

@@ -29,7 +29,7 @@ export const podAffinity = obj({
   requiredDuringSchedulingIgnoredDuringExecution: list(podAffinityTerm, { atomic: true }),
 });
 
-export const affinity = obj({
+export const podSpecAffinitySchema = obj({
   nodeAffinity,
   podAffinity,
   podAntiAffinity: podAffinity,
@@ -48,7 +48,7 @@ export const taint = obj(
   { required: ['key', 'effect'] },
 );
 
-export const toleration = obj({
+export const podTolerationSchema = obj({
   effect: taintEffect,
   key: str(),
   operator: oneOf(['Equal', 'Exists']),

@@ -1,6 +1,6 @@
 /** Columns that claims and volumes share. */
 import type { KindColumn } from '#engine/registry/kinds/define-kind.ts';
-import { UNSET } from '#engine/registry/kinds/shared/columns.ts';
+import { UNSET_TEXT } from '#engine/registry/kinds/shared/columns.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 type Storage = KubeObject & {
@@ -24,11 +24,11 @@ export const storageClassColumn: StorageColumn = {
 
 export const attributesClassColumn: StorageColumn = {
   name: 'VolumeAttributesClass',
-  value: ({ spec }) => spec?.volumeAttributesClassName ?? UNSET,
+  value: ({ spec }) => spec?.volumeAttributesClassName ?? UNSET_TEXT,
 };
 
 export const volumeModeColumn: StorageColumn = {
   name: 'VolumeMode',
   priority: 1,
-  value: ({ spec }) => spec?.volumeMode ?? UNSET,
+  value: ({ spec }) => spec?.volumeMode ?? UNSET_TEXT,
 };

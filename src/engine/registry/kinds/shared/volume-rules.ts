@@ -2,13 +2,13 @@
 import { checkClaimSpec } from '#engine/registry/kinds/shared/claim-rules.ts';
 import { checkName, checkOneSource, checkRequiredName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
 import { checkDescendingPath, checkNoBackstep } from '#engine/registry/kinds/shared/path-rules.ts';
-import { type Volume, VOLUME_SOURCES } from '#engine/registry/kinds/shared/volume.ts';
+import { type EnginePodVolume, VOLUME_SOURCES } from '#engine/registry/kinds/shared/volume.ts';
 import { type FieldError, invalidValue, requiredValue, tooLong } from '#kube/field-error.ts';
 
-type KeyToPath = NonNullable<NonNullable<Volume['configMap']>['items']>[number];
-type Projection = NonNullable<NonNullable<Volume['projected']>['sources']>[number];
+type KeyToPath = NonNullable<NonNullable<EnginePodVolume['configMap']>['items']>[number];
+type Projection = NonNullable<NonNullable<EnginePodVolume['projected']>['sources']>[number];
 
-export function checkVolumes(field: string, volumes: readonly Volume[]): FieldError[] {
+export function checkPodVolumes(field: string, volumes: readonly EnginePodVolume[]): FieldError[] {
   return [
     ...volumes.flatMap((volume, i) => [
       ...checkOneSource(`${field}[${i}]`, volume, VOLUME_SOURCES, 'volume'),
@@ -19,7 +19,7 @@ export function checkVolumes(field: string, volumes: readonly Volume[]): FieldEr
   ];
 }
 
-function checkSource(field: string, volume: Volume): FieldError[] {
+function checkSource(field: string, volume: EnginePodVolume): FieldError[] {
   const { configMap, secret, downwardAPI, projected, persistentVolumeClaim, ephemeral, hostPath, nfs, csi } = volume;
   const errors: FieldError[] = [];
   const require = (value: string | undefined, path: string) => {
@@ -84,7 +84,7 @@ export function checkHostPath(field: string, { path }: { readonly path: string }
   return path === '' ? [requiredValue(`${field}.path`)] : checkNoBackstep(`${field}.path`, path);
 }
 
-export function checkNfs(field: string, { server, path }: NonNullable<Volume['nfs']>): FieldError[] {
+export function checkNfs(field: string, { server, path }: NonNullable<EnginePodVolume['nfs']>): FieldError[] {
   const errors: FieldError[] = [];
   if (server === '') errors.push(requiredValue(`${field}.server`));
   if (path === '') errors.push(requiredValue(`${field}.path`));

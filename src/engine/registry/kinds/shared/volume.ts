@@ -8,6 +8,6 @@ const sources = { ...plainVolumeSources, ...podVolumeSources, ...projectedVolume
 
 export const VOLUME_SOURCES: readonly string[] = Object.keys(sources).sort();
 
-export const volume = obj({ ...sources, name: str() }, { required: ['name'] });
+export const podVolumeSchema = obj({ ...sources, name: str() }, { required: ['name'] });
 
-export type Volume = Infer<typeof volume>;
+export type EnginePodVolume = Infer<typeof podVolumeSchema>;

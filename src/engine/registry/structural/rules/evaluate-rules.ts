@@ -11,7 +11,12 @@ import { CostBudget, OUT_OF_BUDGET, SPENT } from '#engine/admission/expressions/
 import type { Units } from '#engine/admission/expressions/slices.ts';
 import { Correlation, OldItems } from '#engine/registry/structural/correlation.ts';
 import type { CompiledRule } from '#engine/registry/structural/rules/compile-rule.ts';
-import { isCostLimitExceeded, messageOf, ruleError, ruleText } from '#engine/registry/structural/rules/rule-message.ts';
+import {
+  isCostLimitExceeded,
+  buildRuleMessage,
+  ruleError,
+  ruleText,
+} from '#engine/registry/structural/rules/rule-message.ts';
 import type { RuleNode } from '#engine/registry/structural/rules/rule-tree.ts';
 import { type FieldError, invalidValue } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
@@ -136,7 +141,7 @@ class Walk {
       const error = invalidValue(at, type, describeEvaluationError(result, ruleText(rule)));
       return isCostLimitExceeded(result) ? this.#end(error) : this.#addError(error);
     }
-    const outcome = messageOf(compiled, (message) =>
+    const outcome = buildRuleMessage(compiled, (message) =>
       this.#costBudget.run((budget) => message.evaluate(activation, budget)),
     );
     const where = compiled.fieldPath === '' ? at : joinPath(place.path, compiled.fieldPath);

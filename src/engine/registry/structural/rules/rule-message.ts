@@ -23,7 +23,10 @@ interface RuleMessage {
   readonly spent: boolean;
 }
 
-export function messageOf({ rule, message }: CompiledRule, run: (message: Program) => EvaluationResult): RuleMessage {
+export function buildRuleMessage(
+  { rule, message }: CompiledRule,
+  run: (message: Program) => EvaluationResult,
+): RuleMessage {
   const fallback = { text: rule.message ? rule.message.trim() : `failed rule: ${ruleText(rule)}`, spent: false };
   if (message === undefined) return fallback;
   const result = run(message);

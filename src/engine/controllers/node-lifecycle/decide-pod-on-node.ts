@@ -1,8 +1,8 @@
 /**
- * What happens to a pod on a node that is lost or has NoExecute taints. Pure.
+ * Decides the next step for a pod on a node that is lost or has NoExecute taints. Pure.
  *
- *   node lost: Ready=False at once ──tolerated for tolerationSeconds──► DisruptionTarget, deleted
- *                                  └─node is back before: nothing more
+ *   node lost: Ready=False at once ──after tolerationSeconds──► DisruptionTarget, deleted
+ *                                  └─node reports again before: the deletion is cancelled
  */
 import { hasEnded } from '#kube/pod-phase.ts';
 import {
@@ -10,10 +10,10 @@ import {
   GRACE_MS,
   type NodeHealth,
   type Outage,
-  readyOf,
+  readyCondition,
 } from '#engine/controllers/node-lifecycle/health.ts';
 import { isLifecycleTaint } from '#engine/controllers/node-lifecycle/node-taints.ts';
-import { type Node, type Pod, PODS } from '#engine/controllers/kinds.ts';
+import { type EngineNode, type EnginePod, ENGINE_PODS } from '#engine/controllers/kinds.ts';
 import { type Taint, type Toleration } from '#engine/controllers/scheduler/kinds.ts';
 import { tolerates } from '#engine/controllers/scheduler/tolerations.ts';
 import { findCondition } from '#kube/conditions.ts';
@@ -23,64 +23,68 @@ import type { EventNote } from '#runtime/events.ts';
 import type { Change, Plan } from '#runtime/plan.ts';
 
 export interface PodOnNodeWorld {
-  readonly pod: Stored<Pod>;
-  readonly node: Stored<Node>;
+  readonly pod: Stored<EnginePod>;
+  readonly node: Stored<EngineNode>;
   readonly health: NodeHealth;
   readonly outage: Outage;
-  /** Since when the node has the taint. */
+  /** Returns the time at which the taint was added to the node. */
   taintedSinceMs(taint: Taint): number;
-  /** Whether its deletion was a matter of time when it was last looked at. */
-  readonly wasDoomed: boolean;
+  /** True if the last decision scheduled the pod's eviction. */
+  readonly wasEvictionPending: boolean;
   readonly nowMs: number;
 }
 
 const EVICTION = 'TaintManagerEviction';
-const LOOK_AGAIN_MS = 5000;
+const OUTAGE_RECHECK_MS = 5000;
 
 export function decidePodOnNode(world: PodOnNodeWorld): Plan {
   const { pod, nowMs, outage } = world;
   const { deletionTimestamp } = pod.metadata;
-  const dueMs = deletionTimestamp === undefined && !hasEnded(pod) ? evictionMs(world) : undefined;
+  const dueMs = deletionTimestamp === undefined && !hasEnded(pod) ? evictionTimeMs(world) : undefined;
   const unready = markNotReady(world);
-  const events = told(unready);
+  const events = notReadyEvents(unready);
   if (dueMs === undefined) {
-    return { changes: unready, events: [...events, ...cancelled(world)], requeueAfterMs: trustedInMs(world) };
+    return {
+      changes: unready,
+      events: [...events, ...cancellationEvents(world)],
+      requeueAfterMs: untilTrustedMs(world),
+    };
   }
-  if (outage === 'full') return { changes: unready, events, requeueAfterMs: LOOK_AGAIN_MS };
+  if (outage === 'full') return { changes: unready, events, requeueAfterMs: OUTAGE_RECHECK_MS };
   if (dueMs > nowMs)
-    return { changes: unready, events, requeueAfterMs: Math.min(dueMs - nowMs, trustedInMs(world) ?? Infinity) };
-  return { changes: [...unready, ...eviction(pod, nowMs)], events };
+    return { changes: unready, events, requeueAfterMs: Math.min(dueMs - nowMs, untilTrustedMs(world) ?? Infinity) };
+  return { changes: [...unready, ...evictPod(pod, nowMs)], events };
 }
 
-/** When we may believe what is said of the node; undefined: now. */
-function trustedInMs({ health, nowMs }: PodOnNodeWorld): number | undefined {
+/** Returns the time until this controller has watched the node long enough to trust its state; undefined = long enough. */
+function untilTrustedMs({ health, nowMs }: PodOnNodeWorld): number | undefined {
   return isWatchedLongEnough(health, nowMs) ? undefined : health.sinceMs + GRACE_MS - nowMs;
 }
 
-/** When it has to go; undefined: never. */
-export function evictionMs({ pod, node, health, taintedSinceMs }: PodOnNodeWorld): number | undefined {
+/** Returns the time at which the pod is evicted; undefined = never. */
+export function evictionTimeMs({ pod, node, health, taintedSinceMs }: PodOnNodeWorld): number | undefined {
   let dueMs: number | undefined;
   for (const taint of node.spec?.taints ?? []) {
     if (taint.effect !== 'NoExecute') continue;
     const seconds = toleratedSeconds(pod.spec.tolerations ?? [], taint);
     if (seconds === undefined) continue;
     const tolerated = taintedSinceMs(taint) + Math.max(0, seconds) * 1000;
-    // What we say of nodes may date from a time when we were away ourselves.
+    // The taint may be outdated if this controller has just started, so the grace period is waited for first.
     const ownDue = isLifecycleTaint(taint) ? Math.max(tolerated, health.sinceMs + GRACE_MS) : tolerated;
     dueMs = Math.min(dueMs ?? ownDue, ownDue);
   }
   return dueMs;
 }
 
-/** undefined: for ever. */
+/** Returns how long the taint is tolerated; undefined = forever. */
 function toleratedSeconds(tolerations: readonly Toleration[], taint: Taint): number | undefined {
   const toleration = tolerations.find((one) => tolerates(one, taint));
   return toleration === undefined ? 0 : toleration.tolerationSeconds;
 }
 
-function eviction({ metadata }: Stored<Pod>, nowMs: number): Change[] {
+function evictPod({ metadata }: Stored<EnginePod>, nowMs: number): Change[] {
   const { namespace, name, uid } = metadata;
-  const target = { type: PODS, name: { namespace, name }, uid };
+  const target = { type: ENGINE_PODS, name: { namespace, name }, uid };
   const condition = {
     type: 'DisruptionTarget',
     status: 'True',
@@ -96,28 +100,31 @@ function eviction({ metadata }: Stored<Pod>, nowMs: number): Change[] {
   ];
 }
 
-/** Who is cut off may still run, but nobody should rely on it. A node that only says so itself may differ later. */
+/**
+ * Sets condition Ready of a pod to False if its node is not ready. A pod on an unreachable node may still run, but must
+ * not receive traffic. If the node itself reports NotReady, a pod that became ready later is left alone.
+ */
 function markNotReady({ pod, node, health, nowMs }: PodOnNodeWorld): Change[] {
   const ready = findCondition(pod.status?.conditions, 'Ready');
-  const nodeReady = readyOf(node);
+  const nodeReady = readyCondition(node);
   if (ready?.status !== 'True' || nodeReady === undefined || nodeReady.status === 'True') return [];
   const since = ready.lastTransitionTime ?? '';
-  const meant =
+  const isConclusive =
     nodeReady.status === 'Unknown' ? isWatchedLongEnough(health, nowMs) : since <= (nodeReady.lastTransitionTime ?? '');
-  if (!meant) return [];
+  if (!isConclusive) return [];
   const { namespace, name, uid } = pod.metadata;
   const condition = { type: 'Ready', status: 'False', lastTransitionTime: timestamp(nowMs) };
   const patch = { type: 'strategic' as const, body: { status: { conditions: [condition] } } };
-  const why = 'its node is not ready';
-  return [{ do: 'patch', type: PODS, name: { namespace, name }, uid, subresource: 'status', patch, why }];
+  const why = 'the node of the pod is not ready';
+  return [{ do: 'patch', type: ENGINE_PODS, name: { namespace, name }, uid, subresource: 'status', patch, why }];
 }
 
-function told(marks: readonly Change[]): EventNote[] {
+function notReadyEvents(marks: readonly Change[]): EventNote[] {
   return marks.map(() => ({ type: 'Warning', reason: 'NodeNotReady', message: 'Node is not ready' }));
 }
 
-function cancelled({ pod, wasDoomed }: PodOnNodeWorld): EventNote[] {
+function cancellationEvents({ pod, wasEvictionPending }: PodOnNodeWorld): EventNote[] {
   const { namespace, name, deletionTimestamp } = pod.metadata;
-  if (!wasDoomed || deletionTimestamp !== undefined) return [];
+  if (!wasEvictionPending || deletionTimestamp !== undefined) return [];
   return [{ type: 'Normal', reason: EVICTION, message: `Cancelling deletion of Pod ${namespace}/${name}` }];
 }

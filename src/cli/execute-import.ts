@@ -9,7 +9,7 @@ import { CommandError } from '#cli/flags.ts';
 import type { ImportPlan, Upload } from '#cli/import-plan.ts';
 import type { ImportSource } from '#cli/import-source.ts';
 import { messageOf } from '#cli/message-of.ts';
-import { withProgress, type ProgressOptions } from '#cli/progress.ts';
+import { reportProgress, type ProgressOptions } from '#cli/progress.ts';
 import { collectionPath, objectPath } from '#client/resource-path.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
@@ -17,39 +17,39 @@ import { isRecord, type KubeObject, type ResourceType } from '#kube/meta.ts';
 
 type Api = Pick<ApiConnection, 'get' | 'post' | 'patch' | 'remove' | 'openWebSocket' | 'namespace'>;
 
-interface Made {
+interface CreatedObject {
   readonly what: string;
   readonly path: string;
   readonly uid: string;
 }
 
-/** Executes the plan. Throws CommandError, which names everything that is left behind. */
-export async function carryOutImport(
+/** Executes the plan. Throws CommandError, whose message lists all objects that could not be deleted again. */
+export async function executeImport(
   api: Api,
   plan: ImportPlan,
   files: ImportSource['files'],
   options: ProgressOptions,
 ): Promise<void> {
-  const made: Made[] = [];
+  const created: CreatedObject[] = [];
   try {
-    const vmUid = await create(api, plan, made);
-    await fill(api, plan, files, { ...options, vmUid });
+    const vmUid = await createObjects(api, plan, created);
+    await uploadContent(api, plan, files, { ...options, vmUid });
   } catch (cause) {
-    throw await takenBack(api, made, cause);
+    throw await rollBack(api, created, cause);
   }
 }
 
-/** Creates claims and VM. A dry run of the VM comes first, because it finds most faults. */
-async function create(api: Api, { vm, claims }: ImportPlan, made: Made[]): Promise<string> {
+/** Creates claims and VM. A dry run of the VM comes first, because it finds most errors. */
+async function createObjects(api: Api, { vm, claims }: ImportPlan, created: CreatedObject[]): Promise<string> {
   const at = (type: ResourceType) => collectionPath(type, api.namespace);
   await api.post(`${at(VIRTUAL_MACHINES)}?dryRun=All`, vm);
-  for (const claim of claims) made.push(await createOne(api, PERSISTENT_VOLUME_CLAIMS, claim));
-  const own = await createOne(api, VIRTUAL_MACHINES, vm);
-  made.push(own);
+  for (const claim of claims) created.push(await createObject(api, PERSISTENT_VOLUME_CLAIMS, claim));
+  const own = await createObject(api, VIRTUAL_MACHINES, vm);
+  created.push(own);
   return own.uid;
 }
 
-async function createOne(api: Api, type: ResourceType, object: KubeObject): Promise<Made> {
+async function createObject(api: Api, type: ResourceType, object: KubeObject): Promise<CreatedObject> {
   const created = await api.post(collectionPath(type, api.namespace), object);
   const { name = '' } = object.metadata;
   const uid = isRecord(created) && isRecord(created['metadata']) ? created['metadata']['uid'] : undefined;
@@ -57,7 +57,7 @@ async function createOne(api: Api, type: ResourceType, object: KubeObject): Prom
   return { what: `${type.kind} ${name}`, path: objectPath(type, { namespace: api.namespace, name }), uid };
 }
 
-async function fill(
+async function uploadContent(
   api: Api,
   { vm, uploads }: ImportPlan,
   files: ImportSource['files'],
@@ -70,17 +70,17 @@ async function fill(
     if (upload === undefined) continue;
     byFile.delete(name);
     const what = upload.volume === STATE_VOLUME ? 'persistent state' : `disk ${upload.volume}`;
-    const told = withProgress(what, size, content, options);
-    await uploadDisk(api, { vm: vm.metadata.name, volume: upload.volume }, { size, format: upload.format }, told);
+    const reported = reportProgress(what, size, content, options);
+    await uploadDisk(api, { vm: vm.metadata.name, volume: upload.volume }, { size, format: upload.format }, reported);
   }
   if (byFile.size > 0) throw new CommandError(`the file ${[...byFile.keys()].join(', ')} no longer exists`);
   // Released together at the end: a VM needs all of its disks.
   const owner = { name: vm.metadata.name, uid: options.vmUid };
-  for (const upload of uploads) await release(api, upload, owner);
+  for (const upload of uploads) await releaseUploadClaim(api, upload, owner);
 }
 
 /** Allows guests to use the claim. A claim with state is owned by the VM and deleted with it. */
-async function release(
+async function releaseUploadClaim(
   api: Api,
   { claim, volume }: Upload,
   owner: { readonly name: string; readonly uid: string },
@@ -91,9 +91,9 @@ async function release(
 }
 
 /** Deletes created objects in reverse order: the VM before its claims. */
-async function takenBack(api: Api, made: readonly Made[], cause: unknown): Promise<CommandError> {
+async function rollBack(api: Api, created: readonly CreatedObject[], cause: unknown): Promise<CommandError> {
   const [removed, left]: [string[], string[]] = [[], []];
-  for (const { what, path, uid } of made.toReversed()) {
+  for (const { what, path, uid } of created.toReversed()) {
     try {
       await api.remove(path, uid);
       removed.push(what);
@@ -104,9 +104,9 @@ async function takenBack(api: Api, made: readonly Made[], cause: unknown): Promi
   }
   const lines = [
     messageOf(cause),
-    ...(made.length === 0 ? ['Nothing was created.'] : []),
+    ...(created.length === 0 ? ['Nothing was created.'] : []),
     ...(removed.length === 0 ? [] : [`Deleted again: ${removed.join(', ')}`]),
-    ...(left.length === 0 ? [] : [`Cannot delete, delete it yourself: ${left.join(', ')}`]),
+    ...(left.length === 0 ? [] : [`Cannot delete; delete manually: ${left.join(', ')}`]),
   ];
   return new CommandError(lines.join('\n'), { cause });
 }

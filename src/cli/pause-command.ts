@@ -1,10 +1,13 @@
-/** What pause and unpause are: the same command with another word. */
+/** Defines pause and unpause, which differ only in the verb. */
 import { defineCommand, type Command } from '#cli/command.ts';
 import { dryRunFlag, dryRunOption } from '#cli/dry-run.ts';
-import { askInstance, askInstanceOfVm, namedKind, type InstanceVerb } from '#cli/instance-verb.ts';
+import { sendInstanceVerb, sendInstanceVerbOfVm, parseKindWord, type InstanceCommandVerb } from '#cli/instance-verb.ts';
 
-export function pausingCommand(verb: InstanceVerb & { readonly said: 'pause' | 'unpause' }, title: string): Command {
-  const name = verb.said;
+export function definePauseCommand(
+  verb: InstanceCommandVerb & { readonly word: 'pause' | 'unpause' },
+  title: string,
+): Command {
+  const name = verb.word;
   return defineCommand({
     name,
     usage: 'vm|vmi (VM)|(VMI)',
@@ -14,7 +17,7 @@ export function pausingCommand(verb: InstanceVerb & { readonly said: 'pause' | '
     args: 2,
     completes: [['vm', 'vmi'], 'vm'],
     async run({ args: [kind = '', target = ''], flags, connect, print }) {
-      const ask = namedKind(kind) === 'vm' ? askInstanceOfVm : askInstance;
+      const ask = parseKindWord(kind) === 'vm' ? sendInstanceVerbOfVm : sendInstanceVerb;
       const api = await connect();
       print(await ask(api, verb, target, dryRunOption(flags.dryRun, print)));
     },

@@ -1,13 +1,13 @@
 import type { ApiConnection } from '#cli/api-connection.ts';
-import { listAll } from '#cli/list-all.ts';
+import { listCollection } from '#cli/list-collection.ts';
 import { collectionPath } from '#client/resource-path.ts';
 import { NODES, type Node } from '#kube/core-kinds.ts';
 
-/** Only what machine types are told by. Throws as `api.get` does. */
-export function readNodes(
+/** Lists the metadata of nodes, which contains their machine types. Throws like `api.get`. */
+export function listNodeMetadata(
   api: Pick<ApiConnection, 'get'>,
-  say: (line: string) => void,
+  report: (line: string) => void,
 ): Promise<Pick<Node, 'metadata'>[]> {
   const pick = (object: unknown) => ({ metadata: (object as Node).metadata });
-  return listAll(api, { path: collectionPath(NODES) }, pick, say);
+  return listCollection(api, { path: collectionPath(NODES) }, pick, report);
 }

@@ -1,28 +1,28 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { decideVolume } from '#engine/controllers/persistent-volume/decide-volume.ts';
+import { decideVolumePhase } from '#engine/controllers/persistent-volume/decide-volume-phase.ts';
 import { decideProtection } from '#engine/controllers/persistent-volume/protection.ts';
-import { aClaim, aVolume, NOW, type VolumeWish } from '#engine/controllers/persistent-volume/storage.fixture.ts';
+import { aClaim, aVolume, NOW, type VolumeOptions } from '#engine/controllers/persistent-volume/storage.fixture.ts';
 import { PERSISTENT_VOLUMES, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 
 const claimRef = { namespace: 'default', name: 'disk', uid: 'disk-uid' };
-const MADE = { annotations: { 'pv.kubernetes.io/provisioned-by': 'x' } };
-const OURS = { annotations: { 'pv.kubernetes.io/bound-by-controller': 'yes' } };
+const PROVISIONED = { annotations: { 'pv.kubernetes.io/provisioned-by': 'x' } };
+const BOUND_BY_CONTROLLER = { annotations: { 'pv.kubernetes.io/bound-by-controller': 'yes' } };
 const status = (phase: string, message: string | null = null) => ({
   status: { phase, message, lastPhaseTransitionTime: NOW },
 });
 
 interface Case {
-  readonly volume: VolumeWish;
+  readonly volume: VolumeOptions;
   readonly claim?: Stored<PersistentVolumeClaim>;
-  /** The body of the patch; none: nothing is written. */
+  /** The body of the patch; undefined = nothing is written. */
   readonly want?: object;
 }
 
-const elsewhere = aClaim({ spec: { volumeName: 'other' } });
+const boundElsewhere = aClaim({ spec: { volumeName: 'other' } });
 const cases: Record<string, Case> = {
-  'that nobody claims is Available': { volume: { phase: 'Pending' }, want: status('Available') },
+  'that no claim refers to is Available': { volume: { phase: 'Pending' }, want: status('Available') },
   'that is only reserved is Available': {
     volume: { phase: 'Pending', spec: { claimRef: { namespace: 'default', name: 'disk' } } },
     want: status('Available'),
@@ -32,30 +32,36 @@ const cases: Record<string, Case> = {
     claim: aClaim({ spec: { volumeName: 'a' } }),
     want: status('Bound'),
   },
-  'is written once': { volume: { phase: 'Bound', spec: { claimRef } }, claim: aClaim({ spec: { volumeName: 'a' } }) },
-  'is left to its claim, which will find it': { volume: { phase: 'Pending', spec: { claimRef } }, claim: aClaim() },
-  'is Released when its claim is gone': { volume: { phase: 'Bound', spec: { claimRef } }, want: status('Released') },
+  'is not written again': {
+    volume: { phase: 'Bound', spec: { claimRef } },
+    claim: aClaim({ spec: { volumeName: 'a' } }),
+  },
+  'is not changed while its claim has no volume yet': {
+    volume: { phase: 'Pending', spec: { claimRef } },
+    claim: aClaim(),
+  },
+  'is Released when its claim is deleted': { volume: { phase: 'Bound', spec: { claimRef } }, want: status('Released') },
   'cannot be recycled': {
     volume: { phase: 'Bound', spec: { claimRef, persistentVolumeReclaimPolicy: 'Recycle' } },
     want: status('Failed', 'No recycler plugin found for the volume!'),
   },
-  'that failed stays so': { volume: { phase: 'Failed', spec: { claimRef } } },
-  'that was made for a claim that has another is Released': {
-    volume: { phase: 'Bound', meta: MADE, spec: { claimRef, persistentVolumeReclaimPolicy: 'Delete' } },
-    claim: elsewhere,
+  'that is Failed stays Failed': { volume: { phase: 'Failed', spec: { claimRef } } },
+  'that was provisioned for a claim with another volume is Released': {
+    volume: { phase: 'Bound', meta: PROVISIONED, spec: { claimRef, persistentVolumeReclaimPolicy: 'Delete' } },
+    claim: boundElsewhere,
     want: status('Released'),
   },
-  'that we gave to a claim that has another is free again': {
-    volume: { phase: 'Bound', meta: OURS, spec: { claimRef } },
-    claim: elsewhere,
+  'that the binder reserved for a claim with another volume is unbound': {
+    volume: { phase: 'Bound', meta: BOUND_BY_CONTROLLER, spec: { claimRef } },
+    claim: boundElsewhere,
     want: {
       metadata: { annotations: { 'pv.kubernetes.io/bound-by-controller': null } },
       spec: { claimRef: null },
     },
   },
-  'that somebody reserved stays reserved': {
+  'that an administrator reserved stays reserved': {
     volume: { phase: 'Bound', spec: { claimRef } },
-    claim: elsewhere,
+    claim: boundElsewhere,
     want: { spec: { claimRef: { uid: null, resourceVersion: null } } },
   },
 };
@@ -63,7 +69,7 @@ const cases: Record<string, Case> = {
 describe('a volume', () => {
   for (const [name, { volume, claim, want }] of Object.entries(cases)) {
     it(name, () => {
-      const { changes } = decideVolume({ volume: aVolume('a', volume), claim, now: NOW });
+      const { changes } = decideVolumePhase({ volume: aVolume('a', volume), claim, now: NOW });
       const bodies = changes.map((change) => (change.do === 'patch' ? change.patch.body : change.do));
       assert.deepEqual(bodies, want === undefined ? [] : [want]);
     });
@@ -77,15 +83,15 @@ describe('protection', () => {
     const { changes } = decideProtection({ object, type: PERSISTENT_VOLUMES, finalizer, used });
     return changes.map((change) => (change.do === 'patch' ? change.patch.body : change.do));
   };
-  const going = { deletionTimestamp: NOW, finalizers: ['other', finalizer] };
+  const deleting = { deletionTimestamp: NOW, finalizers: ['other', finalizer] };
   it('is given to what has none', () => {
     assert.deepEqual(bodies({ finalizers: ['other'] }), [{ metadata: { finalizers: [finalizer] } }]);
     assert.deepEqual(bodies({ finalizers: [finalizer] }), []);
   });
-  it('holds what is used', () => assert.deepEqual(bodies(going, true), []));
+  it('holds what is used', () => assert.deepEqual(bodies(deleting, true), []));
   it('lets go of what is not', () => {
     const path = '/metadata/finalizers/1';
-    assert.deepEqual(bodies(going), [
+    assert.deepEqual(bodies(deleting), [
       [
         { op: 'test', path, value: finalizer },
         { op: 'remove', path },

@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type ClaimWorld, decideClaim } from '#engine/controllers/persistent-volume/decide-claim.ts';
+import {
+  type ClaimBindingWorld,
+  decideClaimBinding,
+} from '#engine/controllers/persistent-volume/decide-claim-binding.ts';
 import { defaultClassOf } from '#engine/controllers/persistent-volume/storage-class.ts';
-import { aClaim, aClass, aVolume, type ClaimWish } from '#engine/controllers/persistent-volume/storage.fixture.ts';
+import { aClaim, aClass, aVolume, type ClaimOptions } from '#engine/controllers/persistent-volume/storage.fixture.ts';
 import type { Plan } from '#runtime/plan.ts';
 
 const BOUND = { 'pv.kubernetes.io/bind-completed': 'yes' };
-const MAKER = 'example.com/maker';
-const WAITS = aClass('manual', { volumeBindingMode: 'WaitForFirstConsumer' });
+const PROVISIONER = 'example.com/provisioner';
+const WAITING_CLASS = aClass('manual', { volumeBindingMode: 'WaitForFirstConsumer' });
 const selected = { annotations: { 'volume.kubernetes.io/selected-node': 'node-1' } };
 const theClaim = { namespace: 'default', name: 'disk' };
 const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'node-1', labels: { zone: 'a' } } };
@@ -15,7 +18,7 @@ const inZone = (zone: string) => ({
   required: { nodeSelectorTerms: [{ matchExpressions: [{ key: 'zone', operator: 'In', values: [zone] }] }] },
 });
 
-function deeds({ changes, events = [] }: Plan): string[] {
+function describePlan({ changes, events = [] }: Plan): string[] {
   const written = changes.map((change) => {
     assert.ok(change.do === 'patch');
     return `${change.type.plural}/${change.name.name}${change.subresource === undefined ? '' : `/${change.subresource}`}`;
@@ -29,13 +32,13 @@ const binds = (volume: string) => [
   'persistentvolumeclaims/disk/status',
 ];
 
-interface Case extends Partial<Omit<ClaimWorld, 'claim'>> {
-  readonly claim?: ClaimWish;
+interface Case extends Partial<Omit<ClaimBindingWorld, 'claim'>> {
+  readonly claim?: ClaimOptions;
   readonly want: string[];
 }
 
 const cases: Record<string, Case> = {
-  'gets the smallest that fits, the first by name of equal ones': {
+  'gets the smallest volume that fits, the first by name if equal': {
     candidates: [
       aVolume('large', { spec: { capacity: { storage: '10Gi' } } }),
       aVolume('b', { spec: { capacity: { storage: '2Gi' } } }),
@@ -44,20 +47,20 @@ const cases: Record<string, Case> = {
     ],
     want: binds('a'),
   },
-  'gets the one that is reserved for it, whatever its size': {
+  'gets the volume that is reserved for it, regardless of its size': {
     candidates: [aVolume('a'), aVolume('mine', { spec: { capacity: { storage: '9Gi' }, claimRef: { ...theClaim } } })],
     want: binds('mine'),
   },
-  'gets the one that was made for it without writing to it': {
+  'gets the volume that was provisioned for it, without a patch of the volume': {
     candidates: [aVolume('mine', { spec: { claimRef: { ...theClaim, uid: 'disk-uid' } } })],
     want: binds('mine').slice(1),
   },
-  'gets none that was made for its predecessor': {
+  'does not get a volume that was provisioned for an earlier claim of the same name': {
     candidates: [aVolume('old', { spec: { claimRef: { ...theClaim, uid: 'another' } } })],
     storageClass: aClass('manual'),
     want: ['persistentvolumeclaims/disk', 'ExternalProvisioning'],
   },
-  'gets none of another class, mode, access or label, nor one that is to go or not ready': {
+  'gets no volume that differs in class, mode, access or labels, is under deletion or not available': {
     claim: { spec: { selector: { matchLabels: { tier: 'fast' } } } },
     candidates: [
       aVolume('class', { meta: { labels: { tier: 'fast' } }, spec: { storageClassName: 'other' } }),
@@ -69,53 +72,53 @@ const cases: Record<string, Case> = {
     ],
     want: ['ProvisioningFailed'],
   },
-  'waits for its first consumer though a volume is there': {
+  'waits for its first consumer even if a volume fits': {
     candidates: [aVolume('a')],
-    storageClass: WAITS,
+    storageClass: WAITING_CLASS,
     want: ['WaitForFirstConsumer'],
   },
-  'gets a volume that its consumer reaches': {
+  'gets a volume that is reachable from its consumer': {
     claim: { meta: selected },
     candidates: [
       aVolume('far', { spec: { nodeAffinity: inZone('b') } }),
       aVolume('near', { spec: { nodeAffinity: inZone('a') } }),
     ],
-    storageClass: WAITS,
+    storageClass: WAITING_CLASS,
     node,
     want: binds('near'),
   },
-  'asks for a volume when its consumer has a node': {
+  'requests a volume when its consumer has a node': {
     claim: { meta: selected },
-    storageClass: WAITS,
+    storageClass: WAITING_CLASS,
     want: ['persistentvolumeclaims/disk', 'ExternalProvisioning'],
   },
-  'is marked once for those who make volumes': {
+  'is annotated once for the provisioner': {
     claim: {
       meta: {
         annotations: {
-          'volume.kubernetes.io/storage-provisioner': MAKER,
-          'volume.beta.kubernetes.io/storage-provisioner': MAKER,
+          'volume.kubernetes.io/storage-provisioner': PROVISIONER,
+          'volume.beta.kubernetes.io/storage-provisioner': PROVISIONER,
         },
       },
     },
     storageClass: aClass('manual'),
     want: ['ExternalProvisioning'],
   },
-  'is told when its class makes none': {
+  'reports that its class has no provisioner': {
     storageClass: aClass('manual', { provisioner: 'kubernetes.io/no-provisioner' }),
     want: ['ProvisioningFailed'],
   },
-  'gets the default class when it names none': {
+  'gets the default class if it names none': {
     claim: { spec: { storageClassName: undefined } },
     defaultClass: aClass('standard'),
     want: ['persistentvolumeclaims/disk'],
   },
-  'gets no class when it wants none': {
+  'gets no class if it requests none': {
     claim: { spec: { storageClassName: '' } },
     defaultClass: aClass('standard'),
     want: ['FailedBinding'],
   },
-  'is not bound when it is to go': {
+  'is not bound while it is under deletion': {
     claim: { meta: { deletionTimestamp: 'x' } },
     candidates: [aVolume('a')],
     want: [],
@@ -126,30 +129,30 @@ const cases: Record<string, Case> = {
     want: binds('a'),
   },
   'waits for the volume that it names': { claim: { spec: { volumeName: 'a' } }, want: [] },
-  'is told why it cannot have the one that it names': {
+  'reports why it cannot use the volume that it names': {
     claim: { spec: { volumeName: 'a', volumeMode: 'Block' } },
     volume: aVolume('a'),
     want: ['VolumeMismatch'],
   },
-  'cannot have the one of another': {
+  'cannot use the volume of another claim': {
     claim: { spec: { volumeName: 'a' } },
     volume: aVolume('a', { spec: { claimRef: { namespace: 'default', name: 'other', uid: 'x' } } }),
     want: ['FailedBinding'],
   },
-  'is lost with its volume': {
+  'is Lost if its volume does not exist': {
     claim: { meta: { annotations: BOUND }, spec: { volumeName: 'a' }, phase: 'Bound' },
     want: ['persistentvolumeclaims/disk/status', 'ClaimLost'],
   },
-  'is lost once': {
+  'is set to Lost only once': {
     claim: { meta: { annotations: BOUND }, spec: { volumeName: 'a' }, phase: 'Lost' },
     want: [],
   },
-  'is lost when another has its volume': {
+  'is Lost if another claim has its volume': {
     claim: { meta: { annotations: BOUND }, spec: { volumeName: 'a' }, phase: 'Bound' },
     volume: aVolume('a', { spec: { claimRef: { ...theClaim, uid: 'another' } } }),
     want: ['persistentvolumeclaims/disk/status', 'ClaimMisbound'],
   },
-  'is bound, and that is all': {
+  'does not change when it is bound': {
     claim: { meta: { annotations: BOUND }, spec: { volumeName: 'a' }, phase: 'Bound' },
     volume: aVolume('a', { spec: { claimRef: { ...theClaim, uid: 'disk-uid' } } }),
     want: [],
@@ -158,10 +161,12 @@ const cases: Record<string, Case> = {
 
 describe('a claim', () => {
   for (const [name, { claim, want, ...world }] of Object.entries(cases)) {
-    it(name, () => assert.deepEqual(deeds(decideClaim({ candidates: [], ...world, claim: aClaim(claim) })), want));
+    it(name, () =>
+      assert.deepEqual(describePlan(decideClaimBinding({ candidates: [], ...world, claim: aClaim(claim) })), want),
+    );
   }
-  it('takes a volume only in the state in which it was free', () => {
-    const [change] = decideClaim({ claim: aClaim(), candidates: [aVolume('a')] }).changes;
+  it('binds a volume only in the observed version', () => {
+    const [change] = decideClaimBinding({ claim: aClaim(), candidates: [aVolume('a')] }).changes;
     assert.ok(change?.do === 'patch');
     assert.deepEqual(change.patch.body, {
       metadata: { resourceVersion: '1', annotations: { 'pv.kubernetes.io/bound-by-controller': 'yes' } },
@@ -181,17 +186,20 @@ describe('a claim', () => {
 
 describe('the default class', () => {
   const isDefault = { 'storageclass.kubernetes.io/is-default-class': 'true' };
-  const made = (name: string, at: string, annotations: Record<string, string> = isDefault) =>
+  const createdAt = (name: string, at: string, annotations: Record<string, string> = isDefault) =>
     aClass(name, { metadata: { creationTimestamp: at, annotations } });
   it('is the newest, then the first by name', () => {
     const classes = [
-      made('c', '2030-01-01T00:00:00Z'),
-      made('b', '2030-01-02T00:00:00Z'),
-      made('a', '2030-01-02T00:00:00Z'),
+      createdAt('c', '2030-01-01T00:00:00Z'),
+      createdAt('b', '2030-01-02T00:00:00Z'),
+      createdAt('a', '2030-01-02T00:00:00Z'),
     ];
     assert.equal(defaultClassOf(classes)?.metadata.name, 'a');
   });
   it('is none where none says so', () => {
-    assert.equal(defaultClassOf([made('a', 'x', { ...isDefault, [Object.keys(isDefault)[0]!]: 'yes' })]), undefined);
+    assert.equal(
+      defaultClassOf([createdAt('a', 'x', { ...isDefault, [Object.keys(isDefault)[0]!]: 'yes' })]),
+      undefined,
+    );
   });
 });

@@ -1,41 +1,41 @@
-/** Reads a whole collection in pages. What is kept of each object is the caller's to pick: a fleet is large. */
-import { AnswerTooLong, type ApiConnection } from '#cli/api-connection.ts';
+/** Lists a whole collection in pages. The caller picks what to keep of each object, because a fleet may be large. */
+import { ResponseTooLargeError, type ApiConnection } from '#cli/api-connection.ts';
 import { CommandError } from '#cli/flags.ts';
 import { ApiError } from '#kube/api-error.ts';
 import { isRecord } from '#kube/meta.ts';
 
 const PAGE_SIZE = 500;
-/** Objects have 1.5 MiB at most: so few fit into any answer. */
-const SMALLEST_PAGE = 8;
+/** Objects have at most 1.5 MiB, so a response can always hold this many. */
+const MIN_PAGE_SIZE = 8;
 const MAX_PAGES = 100_000;
 
-export interface Collection {
+export interface ListedCollection {
   readonly path: string;
   readonly labelSelector?: string;
 }
 
 /**
- * What `pick` makes of each object, undefined left out. All are of one revision: where the server has forgotten it
- * half-way, the list starts again once, and `say` is told. Throws as `api.get` does.
+ * Returns the results of `pick`, without undefined. All objects are of one revision. If the server drops that revision
+ * during the list, the list starts again once, with a message to `report`. Throws like `api.get`.
  */
-export async function listAll<T>(
+export async function listCollection<T>(
   api: Pick<ApiConnection, 'get'>,
-  collection: Collection,
+  collection: ListedCollection,
   pick: (object: unknown) => T | undefined,
-  say: (line: string) => void,
+  report: (line: string) => void,
 ): Promise<T[]> {
   try {
     return await listPages(api, collection, pick);
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 410) throw error;
-    say(`The list expired while it was read (${error.message}); reading it again from the beginning.`);
+    report(`The list expired while it was read (${error.message}); reading it again from the beginning.`);
     return await listPages(api, collection, pick);
   }
 }
 
 async function listPages<T>(
   api: Pick<ApiConnection, 'get'>,
-  collection: Collection,
+  collection: ListedCollection,
   pick: (object: unknown) => T | undefined,
 ): Promise<T[]> {
   const picked: T[] = [];
@@ -43,7 +43,7 @@ async function listPages<T>(
   for (let pages = 0; pages < MAX_PAGES; pages++) {
     const page = await readPage(api, collection, { limit, token });
     if (page === undefined) {
-      limit = Math.max(SMALLEST_PAGE, Math.floor(limit / 4));
+      limit = Math.max(MIN_PAGE_SIZE, Math.floor(limit / 4));
       continue;
     }
     for (const object of page.items) {
@@ -56,10 +56,10 @@ async function listPages<T>(
   throw new CommandError(`Cannot list ${collection.path}: it has more than ${MAX_PAGES} pages`);
 }
 
-/** Undefined where the page is too long and a shorter one may be had. */
+/** Returns undefined if the page is too large and a smaller one is possible. */
 async function readPage(
   api: Pick<ApiConnection, 'get'>,
-  { path, labelSelector }: Collection,
+  { path, labelSelector }: ListedCollection,
   { limit, token }: { limit: number; token: string },
 ) {
   const query = new URLSearchParams({
@@ -68,18 +68,18 @@ async function readPage(
     ...(token === '' ? {} : { continue: token }),
   });
   try {
-    return pageOf(await api.get(`${path}?${query.toString()}`), path);
+    return parsePage(await api.get(`${path}?${query.toString()}`), path);
   } catch (error) {
-    if (error instanceof AnswerTooLong && limit > SMALLEST_PAGE) return undefined;
+    if (error instanceof ResponseTooLargeError && limit > MIN_PAGE_SIZE) return undefined;
     throw error;
   }
 }
 
-function pageOf(answer: unknown, path: string): { readonly items: readonly unknown[]; readonly token: string } {
-  if (!isRecord(answer) || !Array.isArray(answer['items'])) {
+function parsePage(response: unknown, path: string): { readonly items: readonly unknown[]; readonly token: string } {
+  if (!isRecord(response) || !Array.isArray(response['items'])) {
     throw new CommandError(`Cannot list ${path}: the response is not a list`);
   }
-  const metadata = isRecord(answer['metadata']) ? answer['metadata'] : {};
+  const metadata = isRecord(response['metadata']) ? response['metadata'] : {};
   const token = metadata['continue'];
-  return { items: answer['items'], token: typeof token === 'string' ? token : '' };
+  return { items: response['items'], token: typeof token === 'string' ? token : '' };
 }
