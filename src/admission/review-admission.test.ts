@@ -183,7 +183,7 @@ test('a VM is refused with everything that is wrong, and warned of', async () =>
   assert.equal(status.reason, 'Invalid');
   assert.equal(
     status.message,
-    'spec.instancetype: Forbidden: is not supported yet; write cpu and memory into spec.template.spec.domain, spec.running: Forbidden: Running and RunStrategy are mutually exclusive. Note that Running is deprecated, please use RunStrategy instead',
+    'spec.instancetype: Forbidden: is not supported yet; set cpu and memory in spec.template.spec.domain, spec.running: Forbidden: Running and RunStrategy are mutually exclusive. Note that Running is deprecated, please use RunStrategy instead',
   );
   assert.equal(status.details.causes.length, 2);
 });

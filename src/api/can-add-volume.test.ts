@@ -19,7 +19,7 @@ import {
   BY_SNAPSHOT,
   BY_RESTORE,
   worldOf,
-  proveVolumeVerbs,
+  testVolumeVerbs,
 } from '#api/testing/volume-verb-cases.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { applyJsonPatch, JsonPatchError } from '#kube/json-patch.ts';
@@ -146,7 +146,7 @@ const cases: Record<string, Case> = {
   },
 };
 
-proveVolumeVerbs(cases);
+testVolumeVerbs(cases);
 
 test('what is added stands in the spec as it was given', () => {
   const answer = can('addvolume', worldOf({ ...ADD, ...VM, options: adds('data', 'pvc'), want: '' }), 'virtualmachine');

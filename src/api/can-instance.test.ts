@@ -1,6 +1,6 @@
 /** What is asked of a guest that runs: pausing, its agent, console, display, ports, migration. */
 import type { MigrationState } from '#api/migration-state.ts';
-import { aVmi, aStranger, type Case, proveVerbs } from '#api/testing/verb-cases.ts';
+import { aVmi, aForeignVmi, type Case, testVerbs } from '#api/testing/verb-cases.ts';
 
 const running = aVmi('Running');
 const withAgent = {
@@ -111,8 +111,8 @@ const cases: Record<string, Case> = {
   },
   'whoever may reach the VM may not reach an instance that only has its name': {
     verb: 'portforward',
-    vmi: aStranger(),
-    want: '500 unable to retrieve vmi [db] for vm: it is not of this VM',
+    vmi: aForeignVmi(),
+    want: '500 unable to retrieve vmi [db] for vm: it belongs to another owner',
   },
   'a running VM gets a migration of its name': {
     verb: 'migrate',
@@ -126,23 +126,27 @@ const cases: Record<string, Case> = {
     want: '202 kubevirt-migrate-vm-* {"vmiName":"db","addedNodeSelector":{"zone":"b"}}',
   },
   'a VM without an instance goes nowhere': { verb: 'migrate', want: '404 not found' },
-  'nor does an instance that only has the name': { verb: 'migrate', vmi: aStranger(), want: '404 not found' },
+  'nor does an instance that only has the name': { verb: 'migrate', vmi: aForeignVmi(), want: '404 not found' },
   'nor one that does not run yet': { verb: 'migrate', vmi: aVmi('Scheduled'), want: OFF },
-  'a guest on its way is not paused': { verb: 'pause', vmi: aVmi('Running', { moves: MOVES }), want: AWAY },
-  'nor unpaused': { verb: 'unpause', vmi: aVmi('Running', { paused: true, moves: MOVES }), want: AWAY },
-  'nor rebooted': { verb: 'softreboot', vmi: aVmi('Running', { moves: MOVES }), want: AWAY },
-  'nor reset': { verb: 'reset', vmi: aVmi('Running', { moves: MOVES }), want: AWAY },
-  'but its console is there': { verb: 'console', vmi: aVmi('Running', { moves: MOVES }), want: '200 node-1 console' },
+  'a guest on its way is not paused': { verb: 'pause', vmi: aVmi('Running', { migration: MOVES }), want: AWAY },
+  'nor unpaused': { verb: 'unpause', vmi: aVmi('Running', { paused: true, migration: MOVES }), want: AWAY },
+  'nor rebooted': { verb: 'softreboot', vmi: aVmi('Running', { migration: MOVES }), want: AWAY },
+  'nor reset': { verb: 'reset', vmi: aVmi('Running', { migration: MOVES }), want: AWAY },
+  'but its console is there': {
+    verb: 'console',
+    vmi: aVmi('Running', { migration: MOVES }),
+    want: '200 node-1 console',
+  },
   'and it can be stopped': {
     verb: 'stop',
-    vmi: aVmi('Running', { moves: MOVES }),
+    vmi: aVmi('Running', { migration: MOVES }),
     want: '202 ->Halted',
   },
   'a guest that has arrived is paused': {
     verb: 'pause',
-    vmi: aVmi('Running', { moves: { ...MOVES, completed: true } }),
+    vmi: aVmi('Running', { migration: { ...MOVES, completed: true } }),
     want: '200 node-1 pause',
   },
 };
 
-proveVerbs(cases);
+testVerbs(cases);

@@ -1,22 +1,22 @@
-/** When the verbs of an instance that its node carries out are refused. Part of the table in can.ts. Pure. */
+/** Decides when verbs that the node carries out on an instance are refused. Part of the table in decide-verb.ts. Pure. */
 import type { Denial } from '#api/can.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { findCondition, isTrue } from '#kube/conditions.ts';
 
-/** Undefined where nothing is against it. */
+/** Undefined if the verb is allowed. */
 export type Refusal = Pick<Denial, 'code' | 'message'> | undefined;
 
 export function pause({ status, spec }: VirtualMachineInstance): Refusal {
   if (status?.phase !== 'Running') return { code: 409, message: 'VM is not running' };
   if (isPaused(status)) return { code: 409, message: 'VMI is already paused' };
-  // It would be stopped for not answering; an agent that cannot answer because of the pause is not asked.
+  // The probe would fail during the pause and stop the guest. Agent pings are suspended while a guest is paused.
   if (spec.livenessProbe !== undefined && spec.livenessProbe.guestAgentPing === undefined) {
     return { code: 403, message: 'Pausing VMIs with LivenessProbe is currently not supported' };
   }
   return undefined;
 }
 
-/** By its agent: freeze and unfreeze, and what is read of the guest. */
+/** Returns why verbs that need the guest agent are refused: freeze, unfreeze and the guest information. */
 export function askAgent({ status }: VirtualMachineInstance): Refusal {
   if (status?.phase !== 'Running') return { code: 409, message: 'VMI is not running' };
   if (isPaused(status)) return { code: 409, message: 'VMI is paused' };
@@ -42,10 +42,10 @@ export function softreboot({ status, spec }: VirtualMachineInstance): Refusal {
 
 export function reset({ status }: VirtualMachineInstance): Refusal {
   const phase = status?.phase;
-  // A guest that is about to run is the node's business, which knows better.
+  // The node decides for a guest that is about to run: it knows whether QEMU is up.
   if (phase === 'Running' || phase === 'Scheduled') return undefined;
-  const why = `Unable to connect to VirtualMachineInstance because phase is ${phase ?? ''} instead of Running or Scheduled`;
-  return { code: 400, message: `Failed to reset non-running VMI with phase ${phase ?? ''}: ${why}` };
+  const cause = `Unable to connect to VirtualMachineInstance because phase is ${phase ?? ''} instead of Running or Scheduled`;
+  return { code: 400, message: `Failed to reset non-running VMI with phase ${phase ?? ''}: ${cause}` };
 }
 
 export function console({ status, spec }: VirtualMachineInstance): Refusal {

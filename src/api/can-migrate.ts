@@ -1,12 +1,12 @@
-/** migrate: the wish that the instance of a VM goes to another node. Part of the table in can.ts. Pure. */
+/** Decides the verb migrate, which moves the instance of a VM to another node. Part of the table in decide-verb.ts. Pure. */
 import type { Answer, CanWorld, Denial, Denied, Target } from '#api/can.ts';
 import { controllerUid } from '#kube/meta.ts';
 
-/** Whether the instance can go at all, and whether it is on its way already, is for admission to say. */
+/** Admission decides whether the instance is migratable and whether another migration is running. */
 export function migrate(world: CanWorld): Answer {
   const { name, vm, vmi, options } = world;
   if (vm === undefined) return denied(world, 'virtualmachine', 404, 'not found');
-  // One that only has the VM's name: whoever may migrate the VM may not migrate that.
+  // An instance that only shares the VM's name: permission to migrate the VM does not cover it.
   if (vmi === undefined || controllerUid(vmi) !== vm.metadata.uid) {
     return denied(world, 'virtualmachineinstance', 404, 'not found');
   }

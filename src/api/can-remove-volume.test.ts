@@ -15,7 +15,7 @@ import {
   REMOVE,
   SNAPSHOT,
   BY_SNAPSHOT,
-  proveVolumeVerbs,
+  testVolumeVerbs,
 } from '#api/testing/volume-verb-cases.ts';
 
 const cases: Record<string, Case> = {
@@ -91,7 +91,7 @@ const cases: Record<string, Case> = {
     options: { removed: 'data' },
     vm: [hot('data')],
     vmi: [hot('data')],
-    want: '409 Unable to remove volume [data] because the VirtualMachine has it; remove it from there',
+    want: '409 Unable to remove volume [data] because the VirtualMachine has it; remove it from the VirtualMachine',
   },
   'an instance that is not that VM’s loses what the VM has, too': {
     ...REMOVE,
@@ -116,7 +116,7 @@ const cases: Record<string, Case> = {
   },
 };
 
-proveVolumeVerbs(cases);
+testVolumeVerbs(cases);
 
 for (const [on, owned, want] of [
   ['virtualmachineinstance', true, '409 VM has an active migration'],

@@ -166,7 +166,7 @@ const cases: Record<string, Case> = {
   'somebody owns a claim of the legacy name': { claim: aClaim(LEGACY, BACKUP) },
   'a migration fills it': {
     claim: aClaim('taken', { ...BACKUP, labels: { ...MARKED.labels, 'kubevirt.io/migrationName': 'm1' } }),
-    adopt: /the migration "m1" is filling it$/,
+    adopt: /migration "m1" is copying data into it$/,
   },
   'a restore has it': {
     claim: aClaim('taken', {
@@ -194,7 +194,7 @@ const cases: Record<string, Case> = {
   'nobody owns it, and it is marked for this VM alone': {
     claim: aClaim('taken', MARKED),
     adopt: /the VM has its state in PersistentVolumeClaim "taken"$/,
-    release: /nobody else has it, so that the VM can use it$/,
+    release: /it has no other owner, so the VM can use it already$/,
   },
   'it has no mark': { claim: aClaim('root', BACKUP), ...noWay(/it is not marked as the state of this VM$/) },
   'it has the name of another VM’s state': {

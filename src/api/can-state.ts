@@ -1,9 +1,9 @@
 /**
- * adoptstate and releasestate: the two ways out where a claim is marked as the persistent state of a VM and belongs to
- * somebody else (state-conflict.ts). Part of the table in can.ts; docs/persistent-state.md has it in words. Pure.
+ * Decides the verbs adoptstate and releasestate, which resolve a state conflict: a claim is marked as the persistent state
+ * of a VM and has another owner (state-conflict.ts). Part of the table in decide-verb.ts; see docs/persistent-state.md. Pure.
  *
- * Adopting takes the claim from whoever owns it, but never from a VM, an instance or a pod that uses it. Releasing takes
- * off the marks of this VM and nothing else.
+ * Adopting takes the claim from its owner, but never from a VM, an instance or a pod that uses it. Releasing removes the
+ * marks of this VM and nothing else.
  */
 import type { Answer, CanWorld, Denied, JsonPatchOperation } from '#api/can.ts';
 import { claimNamesOf } from '#api/claim-names.ts';
@@ -34,13 +34,13 @@ type Claim = Stored<PersistentVolumeClaim>;
 type Vm = Stored<VirtualMachine>;
 type Vmi = Stored<VirtualMachineInstance>;
 
-/** The claim that a verb is about: both must fit, so that nobody changes another claim than the one he looked at. */
+/** The claim that a verb is about. Name and uid must both match, so that users change the very claim that they inspected. */
 export interface NamedClaim {
   readonly name: string;
   readonly uid: string;
 }
 
-/** Everything in the namespace of the VM that may use its claims. */
+/** All objects in the namespace of the VM that may use its claims. */
 export interface StateWorld {
   readonly claims: readonly Claim[];
   readonly pods: readonly Stored<Pod>[];
@@ -56,29 +56,29 @@ interface Asked {
   readonly vmi: Vmi | undefined;
 }
 
-/** A repeated call changes nothing. */
+/** Decides adoptstate. A repeated call changes nothing. */
 export function adoptState(world: CanWorld): Answer {
   const asked = findAsked(world);
   if ('denied' in asked) return asked;
   const { vm, owner, claim, state } = asked;
-  const cannot = (why: string) =>
-    denied(world, `cannot hand over PersistentVolumeClaim "${claim.metadata.name}": ${why}`);
+  const cannot = (reason: string) =>
+    denied(world, `cannot hand over PersistentVolumeClaim "${claim.metadata.name}": ${reason}`);
   if (isDeleting(vm)) return cannot('VM is being deleted');
   const own = findState(state.claims, owner);
   if (own?.metadata.uid === claim.metadata.uid && controllerUid(own) === owner.ownerUid)
     return { code: 200, allowed: [] };
   if (own !== undefined) return cannot(`the VM has its state in PersistentVolumeClaim "${own.metadata.name}"`);
-  const why = explainNoConflict(asked) ?? findUser(asked);
-  return why === undefined ? patchClaim(claim, buildAdoption(asked)) : cannot(why);
+  const reason = explainNoConflict(asked) ?? findUser(asked);
+  return reason === undefined ? patchClaim(claim, buildAdoption(asked)) : cannot(reason);
 }
 
 export function releaseState(world: CanWorld): Answer {
   const asked = findAsked(world);
   if ('denied' in asked) return asked;
   const { claim } = asked;
-  const why = explainNoConflict(asked);
-  if (why === undefined) return patchClaim(claim, buildRelease(asked));
-  return denied(world, `cannot release PersistentVolumeClaim "${claim.metadata.name}": ${why}`);
+  const reason = explainNoConflict(asked);
+  if (reason === undefined) return patchClaim(claim, buildRelease(asked));
+  return denied(world, `cannot release PersistentVolumeClaim "${claim.metadata.name}": ${reason}`);
 }
 
 function findAsked(world: CanWorld): Asked | Denied {
@@ -95,7 +95,7 @@ function findAsked(world: CanWorld): Asked | Denied {
   return { vm, owner: stateOwnerOf(vm), claim, state, vmi };
 }
 
-/** Returns why the VM is not kept from starting by this claim, or undefined if it is. */
+/** Returns why the claim does not prevent the VM from starting, or undefined if it does. */
 function explainNoConflict({ owner, claim, state }: Asked): string | undefined {
   const { vmName, ownerUid } = owner;
   const { uid } = claim.metadata;
@@ -107,13 +107,13 @@ function explainNoConflict({ owner, claim, state }: Asked): string | undefined {
   }
   if (listConflictingClaims(state.claims, owner).some(({ metadata }) => metadata.uid === uid)) return undefined;
   const isMarkedForOthers = listOtherMarks(claim, vmName).length > 0;
-  if (hasNoOwner(claim) && !isMarkedForOthers) return 'nobody else has it, so that the VM can use it';
+  if (hasNoOwner(claim) && !isMarkedForOthers) return 'it has no other owner, so the VM can use it already';
   return isMarkedForOthers || !isMarkedFor(claim, vmName)
     ? 'it is the state of another VM'
     : 'another claim has taken its place';
 }
 
-/** Returns who would lose the claim, or undefined if nobody uses it. Owning it is no use. */
+/** Describes the object that uses the claim, or returns undefined if none does. Owning the claim does not count as use. */
 function findUser(asked: Asked): string | undefined {
   return (
     findMigration(asked) ??
@@ -126,17 +126,17 @@ function findUser(asked: Asked): string | undefined {
 
 function findMigration({ claim }: Asked): string | undefined {
   const migration = claim.metadata.labels?.[MIGRATION_NAME_LABEL];
-  return migration === undefined ? undefined : `the migration "${migration}" is filling it`;
+  return migration === undefined ? undefined : `migration "${migration}" is copying data into it`;
 }
 
-/** Marks of VMs that are gone do not count. */
+/** Describes another machine that the claim is marked for. Marks of deleted VMs do not count. */
 function findMarkedMachine({ owner, claim, state }: Asked): string | undefined {
   const keys = listOtherMarks(claim, owner.vmName);
   const other = [...state.vms, ...state.vmis].find(({ metadata }) => keys.includes(stateKeyOf(metadata.name)));
   return other && `it is marked for ${other.kind} "${other.metadata.name}", too; release it there first`;
 }
 
-/** A VM whose persistence is switched off keeps its state. */
+/** Describes another machine whose state is in the claim, also one whose persistence is switched off. */
 function findStateUser({ vm, claim, state }: Asked): string | undefined {
   const { uid, name } = claim.metadata;
   const keys = stateKeysOfClaim(claim);
@@ -166,7 +166,7 @@ function isFinal(phase: string | undefined): boolean {
   return phase === 'Succeeded' || phase === 'Failed';
 }
 
-/** The guest of this VM may have it: somebody has put it under another owner since. */
+/** Describes a pod that mounts the claim. The launcher pod of this VM does not count: it may use the claim already. */
 function findPodUser({ vm, vmi, claim, state }: Asked): string | undefined {
   const own = vmi !== undefined && controllerUid(vmi) === vm.metadata.uid ? vmi.metadata.uid : undefined;
   const pod = state.pods.find(
@@ -181,13 +181,13 @@ function mounts({ spec }: Pod, claimName: string): boolean {
 
 type Metadata = Pick<PersistentVolumeClaim['metadata'], 'labels' | 'annotations' | 'ownerReferences'>;
 
-/** The marks of VMs that are gone go: the claim is this VM's alone. */
+/** Returns the metadata of the adopted claim. Marks of deleted VMs are removed, so that the claim is this VM's alone. */
 function buildAdoption({ vm, owner, claim }: Asked): Metadata {
-  const gone = listOtherMarks(claim, owner.vmName).map((key) => `${STATE_LABEL}-${key}`);
+  const outdated = listOtherMarks(claim, owner.vmName).map((key) => `${STATE_LABEL}-${key}`);
   const { labels = {}, annotations = {} } = claim.metadata;
   return {
     labels: { ...labels, [STATE_LABEL]: stateKeyOf(owner.vmName) },
-    annotations: { ...without(annotations, gone), [stateAnnotationOf(owner.vmName)]: 'true' },
+    annotations: { ...without(annotations, outdated), [stateAnnotationOf(owner.vmName)]: 'true' },
     ownerReferences: [ownedByVm(vm)],
   };
 }
@@ -196,18 +196,18 @@ function buildRelease({ owner, claim }: Asked): Metadata {
   const { vmName } = owner;
   const { labels = {}, annotations = {} } = claim.metadata;
   const annotation = stateAnnotationOf(vmName);
-  const note = hasLegacyNameOf(claim, vmName) ? { [annotation]: RELEASED } : {};
+  const releaseMark = hasLegacyNameOf(claim, vmName) ? { [annotation]: RELEASED } : {};
   return {
     labels: labels[STATE_LABEL] === stateKeyOf(vmName) ? without(labels, [STATE_LABEL]) : labels,
-    annotations: { ...without(annotations, [annotation]), ...note },
+    annotations: { ...without(annotations, [annotation]), ...releaseMark },
   };
 }
 
-function without(notes: Readonly<Record<string, string>>, keys: readonly string[]): Record<string, string> {
-  return Object.fromEntries(Object.entries(notes).filter(([key]) => !keys.includes(key)));
+function without(map: Readonly<Record<string, string>>, keys: readonly string[]): Record<string, string> {
+  return Object.fromEntries(Object.entries(map).filter(([key]) => !keys.includes(key)));
 }
 
-/** Whole fields are written, on the very revision that was decided on. */
+/** Replaces whole fields, and only on the revision that the decision is based on. */
 function patchClaim({ metadata }: Claim, changed: Metadata): Answer {
   const { name, uid, resourceVersion } = metadata;
   const patch: JsonPatchOperation[] = [

@@ -1,6 +1,6 @@
 /**
- * addvolume and removevolume: of a VM, whose template then has the volume or has it no more, and of an instance, which
- * has it for this run only. Part of the table in can.ts, which also knows who holds the VM. Pure.
+ * Decides the verbs addvolume and removevolume. On a VM they change its template; on an instance they last for this run
+ * only. Part of the table in decide-verb.ts, which also checks for a snapshot or restore that holds the VM. Pure.
  */
 import type { AddedVolume, Allowed, Answer, CanWorld, Denial, Denied, JsonPatchOperation, Target } from '#api/can.ts';
 import type { Volume } from '#api/domain/volume.ts';
@@ -35,7 +35,7 @@ export function addVolumeToInstance(world: CanWorld): Answer {
     const { name } = added.volume;
     const changed = addFault(vmi.spec, added) ?? withVolume(vmi.spec, added);
     if ('message' in changed) return changed;
-    // Its controller would take it for that one, and put that one in its place.
+    // The VM controller would mistake it for the VM's volume of that name and replace it.
     if (isOfVm(world, name)) {
       return conflict(`Unable to add volume [${name}] because the VirtualMachine has a volume with that name`);
     }
@@ -48,16 +48,18 @@ export function removeVolumeFromInstance(world: CanWorld): Answer {
     const found = removable(vmi.spec, world.options?.removed);
     if ('message' in found) return found;
     const { name } = found;
-    // Whatever the VM has, its controller would plug in again at once.
+    // The VM controller would plug a volume of the VM in again at once.
     if (isOfVm(world, name)) {
-      return conflict(`Unable to remove volume [${name}] because the VirtualMachine has it; remove it from there`);
+      return conflict(
+        `Unable to remove volume [${name}] because the VirtualMachine has it; remove it from the VirtualMachine`,
+      );
     }
     return { ...withoutVolume(vmi.spec, name), ephemeral: ephemeralNames(world, vmi).filter((one) => one !== name) };
   });
 }
 
 type Fault = Pick<Denial, 'code' | 'message'>;
-/** The lists as they are to be. */
+/** The new lists. */
 type Changed = Required<Pick<VmiSpec, 'volumes'>> & {
   readonly disks: NonNullable<VmiSpec['domain']['devices']>['disks'];
 };
@@ -109,7 +111,7 @@ function addFault({ volumes = [] }: VmiSpec, { volume }: AddedVolume): Fault | u
   return conflict(`Unable to add volume source [${source}] because it already exists`);
 }
 
-/** By its name, or else by that of its claim, which is all that some people know. */
+/** Finds a volume by its name, or else by the name of its claim. */
 function removable({ volumes = [] }: VmiSpec, name: string | undefined): Volume | Fault {
   if (name === undefined) return NO_NAME;
   const found =
@@ -134,7 +136,10 @@ function isOfVm({ vm, vmi }: CanWorld, name: string): boolean {
   return vm.spec.template?.spec?.volumes?.some((one) => one.name === name) === true;
 }
 
-/** Where the annotation cannot be read it is written anew, with all that would otherwise be taken away. */
+/**
+ * Lists the volumes that were plugged in for this run only. If the annotation is unreadable, these are all hotplugged
+ * volumes that the VM does not have: otherwise they would be unplugged.
+ */
 function ephemeralNames(world: CanWorld, vmi: Stored<VirtualMachineInstance>): readonly string[] {
   const noted = readEphemeralVolumes(vmi);
   if (noted !== undefined) return noted;
@@ -142,7 +147,7 @@ function ephemeralNames(world: CanWorld, vmi: Stored<VirtualMachineInstance>): r
   return mobile.map(({ name }) => name).filter((name) => !isOfVm(world, name));
 }
 
-/** Written only over the lists that were seen. */
+/** Builds the patch of the two lists. It fails if a list has changed since it was read. */
 function listPatches(path: readonly string[], spec: VmiSpec, { volumes, disks }: Changed): JsonPatchOperation[] {
   const { devices } = spec.domain;
   const atDevices = [...path, 'domain', 'devices'];
@@ -154,7 +159,7 @@ function listPatches(path: readonly string[], spec: VmiSpec, { volumes, disks }:
   ];
 }
 
-/** An annotation that names nobody goes. */
+/** Builds the patch of the annotation. An empty annotation is removed. */
 function ephemeralPatch(vmi: Stored<VirtualMachineInstance>, names: readonly string[]): JsonPatchOperation[] {
   const { annotations } = vmi.metadata;
   const now = annotations?.[EPHEMERAL_HOTPLUG_ANNOTATION];

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { can, denialError } from '#api/can.ts';
-import { aVm, aVmi, aStranger, outcome, type Case, proveVerbs } from '#api/testing/verb-cases.ts';
+import { aVm, aVmi, aForeignVmi, renderDecision, type Case, testVerbs } from '#api/testing/verb-cases.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';
 import { applyJsonPatch } from '#kube/json-patch.ts';
@@ -59,7 +59,7 @@ for (const [verb, strategies] of Object.entries(TABLE) as [keyof typeof TABLE, (
     for (const [runStrategy, cells] of Object.entries(strategies)) {
       for (const [index, instance] of (Object.keys(INSTANCES) as Instance[]).entries()) {
         const world = { name: 'db', vm: aVm({ runStrategy }), vmi: INSTANCES[instance] };
-        assert.equal(outcome(verb, world), cells[index], `${runStrategy}, ${instance}`);
+        assert.equal(renderDecision(verb, world), cells[index], `${runStrategy}, ${instance}`);
       }
     }
   });
@@ -82,8 +82,8 @@ for (const [verb, bySnapshot, byRestore] of [
           vm: aVm({ runStrategy }, status),
           vmi: INSTANCES[instance],
         });
-        assert.equal(outcome(verb, world({ snapshotInProgress: 's1' })), bySnapshot);
-        assert.equal(outcome(verb, world({ restoreInProgress: 'r1' })), byRestore ?? cells[index]);
+        assert.equal(renderDecision(verb, world({ snapshotInProgress: 's1' })), bySnapshot);
+        assert.equal(renderDecision(verb, world({ restoreInProgress: 'r1' })), byRestore ?? cells[index]);
       }
     }
   });
@@ -111,14 +111,14 @@ const cases: Record<string, Case> = {
   'a stop leaves an instance alone that only has the name': {
     verb: 'stop',
     spec: { runStrategy: 'Always' },
-    vmi: aStranger(),
+    vmi: aForeignVmi(),
     options: { gracePeriod: 0 },
     want: '202 ->Halted',
   },
   'a restart leaves an instance alone that only has the name': {
     verb: 'restart',
     spec: { runStrategy: 'Always' },
-    vmi: aStranger(),
+    vmi: aForeignVmi(),
     options: { gracePeriodSeconds: 0 },
     want: '409 VM is not running: Halted',
   },
@@ -204,7 +204,7 @@ const cases: Record<string, Case> = {
   },
 };
 
-proveVerbs(cases);
+testVerbs(cases);
 
 test('a request is written only over the queue that was seen', () => {
   const vm = aVm({ runStrategy: 'Manual' });

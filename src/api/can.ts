@@ -1,7 +1,7 @@
 /**
- * Which verb is allowed when, and what it then does, as data: the subresources execute it, and whoever only wants to know
- * (a CLI, a dashboard) asks the same table. Codes and messages are KubeVirt's own, because its clients look for them.
- * Pure; reading the objects and writing are left to the caller.
+ * The table of all verbs: when each is allowed, and the steps that it consists of, as data. The subresources execute the
+ * steps; a CLI or a dashboard can ask the same table beforehand. Codes and messages are KubeVirt's own, because its
+ * clients match them. Pure: the caller reads the objects and writes the changes.
  */
 import { display, instanceToForwardTo, portForward } from '#api/can-access.ts';
 import { askAgent, console, pause, reset, softreboot, unpause, type Refusal } from '#api/can-instance.ts';
@@ -33,13 +33,13 @@ export const VMI_VERBS = [
 export type VmVerb = (typeof VM_VERBS)[number];
 export type VmiVerb = (typeof VMI_VERBS)[number];
 export type Verb = VmVerb | VmiVerb;
-/** Whose verb it is; some are of both. */
+/** The kind that a verb is called on. Some verbs exist on both. */
 export type Target = 'virtualmachine' | 'virtualmachineinstance';
 
 export interface CanWorld {
-  /** Of the VM and of its instance. */
+  /** Name of the VM and of its instance. */
   readonly name: string;
-  /** Absent where there is none of that name. Most verbs of instances look at the instance only. */
+  /** Absent if there is no VM of that name. Most verbs of instances depend on the instance only. */
   readonly vm?: Stored<VirtualMachine>;
   readonly vmi?: Stored<VirtualMachineInstance>;
   /** For STATE_VERBS only. */
@@ -47,7 +47,7 @@ export interface CanWorld {
   readonly options?: VerbOptions;
 }
 
-/** What the bodies of all verbs may say; each verb looks at its own. dryRun is the caller's. */
+/** The options of all verbs; each verb reads its own. The caller handles dryRun. */
 export interface VerbOptions {
   /** start */
   readonly paused?: boolean;
@@ -55,11 +55,11 @@ export interface VerbOptions {
   readonly gracePeriod?: number;
   /** restart */
   readonly gracePeriodSeconds?: number;
-  /** migrate: what the next node must have. */
+  /** migrate: labels that the target node must have. */
   readonly addedNodeSelector?: Readonly<Record<string, string>>;
   /** addvolume */
   readonly added?: AddedVolume;
-  /** freeze: when it thaws by itself. */
+  /** freeze: time after which the guest thaws by itself. */
   readonly unfreezeSeconds?: number;
   /** removevolume: the name of the volume, or of its claim. */
   readonly removed?: string;
@@ -67,7 +67,7 @@ export interface VerbOptions {
   readonly stateClaim?: NamedClaim;
 }
 
-/** A volume with the disk of its name, as they are to stand in the spec. */
+/** A volume and the disk of the same name, as they are added to the spec. */
 export interface AddedVolume {
   readonly volume: Volume & { readonly persistentVolumeClaim: NonNullable<Volume['persistentVolumeClaim']> };
   readonly disk: Disk;
@@ -79,7 +79,10 @@ export interface JsonPatchOperation {
   readonly value?: unknown;
 }
 
-/** Done in this order. A JSON patch whose test fails is a conflict (409) for the client. With dryRun, nodes are not called. */
+/**
+ * One step of an allowed verb; steps are executed in order. A JSON patch whose test fails is a conflict (409) for the
+ * client. With dryRun, nodes are not called.
+ */
 export type Step =
   | { readonly do: 'patchVm'; readonly uid: string; readonly patch: readonly JsonPatchOperation[] }
   | { readonly do: 'patchVmStatus'; readonly uid: string; readonly patch: readonly JsonPatchOperation[] }
@@ -90,20 +93,20 @@ export type Step =
       readonly uid: string;
       readonly patch: readonly JsonPatchOperation[];
     }
-  /** The running launcher pod of the instance (label CREATED_BY_LABEL); none is fine. */
+  /** Deletes the running launcher pod of the instance (label CREATED_BY_LABEL), if there is one. */
   | { readonly do: 'deletePod'; readonly vmiUid: string; readonly gracePeriodSeconds: number }
-  /** With a name that the server makes. */
+  /** The server generates the name. */
   | {
       readonly do: 'createMigration';
       readonly generateName: string;
       readonly spec: VirtualMachineInstanceMigration['spec'];
     }
-  /** The agent of the node that `vmi.status.nodeName` names. */
+  /** Calls the agent of the node in `vmi.status.nodeName`. */
   | { readonly do: 'callNode'; readonly verb: VmiVerb; readonly nodeName: string };
 
 export interface Allowed {
   readonly allowed: readonly Step[];
-  /** The HTTP code of the answer, whose body is empty. */
+  /** HTTP code of the response, whose body is empty. */
   readonly code: 200 | 202;
 }
 
@@ -113,7 +116,7 @@ export interface Denied {
 
 export interface Denial {
   readonly code: 400 | 403 | 404 | 409 | 500;
-  /** As KubeVirt says it, without the words that Kubernetes puts around it. */
+  /** KubeVirt's message, without the prefix that Kubernetes adds. */
   readonly message: string;
   readonly on: Target;
   readonly name: string;
@@ -121,11 +124,11 @@ export interface Denial {
 
 export type Answer = Allowed | Denied;
 
-/** `on` has to be told for verbs that both have; without it they are the VM's. */
+/** Decides whether a verb is allowed. `on` selects the kind for verbs that exist on both; the default is the VM. */
 export function can(verb: Verb, world: CanWorld, on?: Target): Answer {
   const ofVm = isVmVerb(verb) && on !== 'virtualmachineinstance' ? OF_VMS[verb] : undefined;
   const decide = ofVm ?? (isVmiVerb(verb) ? OF_INSTANCES[verb] : undefined);
-  invariant(decide !== undefined, `${verb} is a verb of ${on ?? 'somebody'}`);
+  invariant(decide !== undefined, `${verb} is a verb of ${on ?? 'a VM or an instance'}`);
   return decide(world);
 }
 
@@ -133,7 +136,7 @@ export const isStateVerb = (verb: Verb): boolean => (STATE_VERBS as readonly Ver
 const isVmVerb = (verb: Verb): verb is VmVerb => (VM_VERBS as readonly Verb[]).includes(verb);
 const isVmiVerb = (verb: Verb): verb is VmiVerb => (VMI_VERBS as readonly Verb[]).includes(verb);
 
-/** The refusal as the API answers it. */
+/** Returns the ApiError for a refusal. */
 export function denialError({ code, message, on, name }: Denial): ApiError {
   // KubeVirt names the resources in the singular here.
   const resource = { group: KUBEVIRT_GROUP, plural: on };
@@ -151,7 +154,10 @@ export function denialError({ code, message, on, name }: Denial): ApiError {
   }
 }
 
-/** What the VM wants; undefined where it says nothing, both at once, or a word that is none. An empty word says nothing. */
+/**
+ * Returns the run strategy of the VM. Undefined if neither field is set, if both are, or if the strategy is unknown. An
+ * empty strategy counts as unset.
+ */
 export function runStrategyOf({ spec }: Pick<VirtualMachine, 'spec'>): RunStrategy | undefined {
   const { running, runStrategy } = spec;
   if (running !== undefined && runStrategy) return undefined;
@@ -159,12 +165,12 @@ export function runStrategyOf({ spec }: Pick<VirtualMachine, 'spec'>): RunStrate
   return RUN_STRATEGIES.find((strategy) => strategy === runStrategy);
 }
 
-/** The instance has come to its end and will not run again. */
+/** Reports whether the instance has ended and will not run again. */
 export function isFinal(vmi: Pick<VirtualMachineInstance, 'status'>): boolean {
   return vmi.status?.phase === 'Succeeded' || vmi.status?.phase === 'Failed';
 }
 
-/** Why something cannot be done to a VM now, given the snapshot or restore that holds it. */
+/** Messages that refuse a change because a snapshot or restore holds the VM. */
 export const HELD = {
   runStateBySnapshot: (name: string) => `Cannot update vm running state until snapshot "${name}" completes`,
   disks: (name: string) => `Cannot update vm disks or volumes until snapshot "${name}" completes`,
@@ -172,7 +178,7 @@ export const HELD = {
   template: (name: string) => `Cannot update VM template until restore "${name}" completes`,
 } as const;
 
-/** Makes the VM want to run, or not to, in the field in which it says so today. */
+/** Builds the patch that starts or stops the VM, in the field that it uses: `running` or `runStrategy`. */
 function runPatch({ spec }: Pick<VirtualMachine, 'spec'>, run: boolean): JsonPatchOperation[] {
   const [path, from, to] = !spec.runStrategy
     ? ['/spec/running', spec.running, run]
@@ -228,7 +234,7 @@ function onVm(world: CanWorld, decide: (world: VmWorld) => Answer): Answer {
   return decide({ ...world, vm, strategy });
 }
 
-/** A snapshot holds the VM as it is; a restore keeps it from running, for it may wait until somebody stops it. */
+/** Refuses changes of the running state. A restore still allows stopping: it may be waiting until the user stops the VM. */
 function held(world: CanWorld, { stops }: { readonly stops: boolean }): Denied | undefined {
   const { snapshotInProgress, restoreInProgress } = world.vm?.status ?? {};
   if (snapshotInProgress) return vmDenied(world, 409, HELD.runStateBySnapshot(snapshotInProgress));
@@ -236,8 +242,8 @@ function held(world: CanWorld, { stops }: { readonly stops: boolean }): Denied |
 }
 
 /**
- * The disks that a snapshot takes stay as they are, also those that only the instance has; and those of a guest on its
- * way, for both sides must have the same.
+ * Refuses changes of disks during a snapshot, including disks that only the instance has, and during a migration, because
+ * source and target must have the same disks.
  */
 function heldDisks({ name, vm, vmi }: CanWorld, on: Target): Denied | undefined {
   const related = vmi !== undefined && vm?.metadata.uid === controllerUid(vmi);
@@ -261,7 +267,7 @@ function start(world: VmWorld): Answer {
     options?.paused === true ? { action: 'Start', data: { paused: 'true' } } : { action: 'Start' };
   switch (strategy) {
     case 'Halted':
-      // A paused start needs a place to be remembered; the VM controller changes the strategy then.
+      // Only a request can record that the start is paused; the VM controller then changes the strategy.
       return options?.paused === true ? ask(world, [request]) : flip(vm, true);
     case 'Always':
     case 'Once':
@@ -274,12 +280,12 @@ function start(world: VmWorld): Answer {
   }
 }
 
-/** A finished instance has the name: it goes first. */
+/** Requests the removal of a finished instance first: it has the name that the new instance needs. */
 function restartOf(vmi: CanWorld['vmi'], request: StateChangeRequest): StateChangeRequest[] {
   return vmi !== undefined && isFinal(vmi) ? [{ action: 'Stop', uid: vmi.metadata.uid }, request] : [request];
 }
 
-/** Undefined for one that only has the VM's name: whoever may stop the VM may not stop that. */
+/** Returns the VM's own instance. Undefined for one that only shares the name: permission to stop the VM does not cover it. */
 function ownInstance({ vm, vmi }: VmWorld): CanWorld['vmi'] {
   return vmi !== undefined && controllerUid(vmi) === vm.metadata.uid ? vmi : undefined;
 }
@@ -317,7 +323,7 @@ function badGrace(world: CanWorld): Denied | undefined {
   return seconds < 0 ? vmDenied(world, 400, 'gracePeriod has to be greater or equal to 0') : undefined;
 }
 
-/** KubeVirt's shortest restart: the pod is given one second. */
+/** KubeVirt's forced restart gives the pod one second. */
 const FORCED_RESTART_GRACE_SECONDS = 1;
 
 function restart(world: VmWorld): Answer {
@@ -331,7 +337,7 @@ function restart(world: VmWorld): Answer {
   if ('denied' in asked || options?.gracePeriodSeconds === undefined) return asked;
   const gracePeriodSeconds = FORCED_RESTART_GRACE_SECONDS;
   const force: Step = { do: 'deletePod', vmiUid: vmi.metadata.uid, gracePeriodSeconds };
-  // Our agent takes the guest's time from the instance, as it does for a stop.
+  // The node agent reads the grace period from the instance, as for a stop.
   return { code: 202, allowed: [gracePatch(vmi, 0), ...asked.allowed, force] };
 }
 
@@ -339,7 +345,10 @@ function flip(vm: Stored<VirtualMachine>, run: boolean): Allowed {
   return { code: 202, allowed: [{ do: 'patchVm', uid: vm.metadata.uid, patch: runPatch(vm, run) }] };
 }
 
-/** Queues requests; a stop takes the place of what is queued, anything else has to wait. Asking ends a backoff. */
+/**
+ * Queues requests. A stop replaces the queued requests; anything else is refused while there are any. A request also ends
+ * the backoff after failed starts.
+ */
 function ask(world: VmWorld, requests: readonly StateChangeRequest[]): Answer {
   const { vm } = world;
   const { status } = vm;
@@ -371,7 +380,7 @@ function vmDenied({ name }: CanWorld, code: Denial['code'], message: string): De
   return { denied: { code, message, on: 'virtualmachine', name } };
 }
 
-/** A guest on its way is left alone: what is done to it here might be lost there. */
+/** Adds the refusal during a migration: a change of the guest on the source might be lost on the target. */
 function inPlace(refuse: (vmi: VirtualMachineInstance) => Refusal): (vmi: VirtualMachineInstance) => Refusal {
   return (vmi) =>
     refuse(vmi) ?? (isMigrating(vmi.status?.migrationState) ? { code: 409, message: 'VMI is migrating' } : undefined);

@@ -1,4 +1,4 @@
-/** A kind of ours as one value, and the CustomResourceDefinition that tells any Kubernetes of it. */
+/** Defines a custom kind as one value, and builds its CustomResourceDefinition. */
 import { groupResource, type KubeObject, type ResourceType } from '#kube/meta.ts';
 import { isQuantity } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
@@ -18,9 +18,9 @@ export interface CustomKind<T extends KubeObject = KubeObject> {
   readonly shortNames: readonly string[];
   readonly categories?: readonly string[];
   readonly columns: readonly Column[];
-  /** What people write. Fields that it does not name are kept, for admission to refuse them by name: never pruned. */
+  /** Schema of the spec, which users write. Unknown fields are not pruned: admission refuses them by name. */
   readonly spec: Schema;
-  /** What our parts write, through the status subresource. */
+  /** Schema of the status, which our components write through the status subresource. */
   readonly status?: Schema;
   readonly specRequired?: boolean;
   readonly description: string;
@@ -30,7 +30,7 @@ export function crdNameOf({ type }: CustomKind): string {
   return groupResource(type);
 }
 
-/** The definition as the operator applies it; pure, so that tests and documents read the same. */
+/** Builds the definition that the operator applies. Tests and the API reference use it as well. */
 export function crdOf(kind: CustomKind): KubeObject {
   const { type, singular, shortNames, categories, columns } = kind;
   return {
@@ -78,8 +78,8 @@ function rootSchema({ description, spec, status, specRequired = true }: CustomKi
 }
 
 /**
- * The schema as a definition may have it. Quantities are strings or whole numbers there, without types in alternatives;
- * admission checks their grammar. With `open` no object loses fields that the schema does not know.
+ * Converts to a structural schema, as definitions require. Quantities become int-or-string, because alternatives may not
+ * have types; admission checks their syntax. With `open`, objects keep fields that the schema does not know.
  */
 function structural(schema: Schema, how: { readonly open: boolean }): Schema {
   if (isQuantity(schema)) {

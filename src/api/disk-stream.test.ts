@@ -33,17 +33,17 @@ const sha256 = createHash('sha256').update('abc').digest('hex');
 const broken: Record<string, { sent: (string | Buffer)[]; message: RegExp }> = {
   'nothing at all': { sent: [], message: /ended too early/ },
   'a header that is none': { sent: ['raw\n'], message: /no JSON object/ },
-  'a header without a size': { sent: ['{"format":"raw"}\n'], message: /no size/ },
-  'a size below zero': { sent: ['{"format":"raw","size":-1}\n'], message: /no size/ },
-  'a size that is not whole': { sent: ['{"format":"raw","size":1.5}\n'], message: /no size/ },
-  'a format of others': { sent: ['{"format":"vmdk","size":3}\n'], message: /no format/ },
-  'a line without an end': { sent: ['x'.repeat(5000)], message: /too long/ },
+  'a header without a size': { sent: ['{"format":"raw"}\n'], message: /no valid size/ },
+  'a size below zero': { sent: ['{"format":"raw","size":-1}\n'], message: /no valid size/ },
+  'a size that is not whole': { sent: ['{"format":"raw","size":1.5}\n'], message: /no valid size/ },
+  'a format of others': { sent: ['{"format":"vmdk","size":3}\n'], message: /no valid size and format/ },
+  'a line without an end': { sent: ['x'.repeat(5000)], message: /longer than 4096 bytes/ },
   'fewer bytes than promised': { sent: ['{"format":"raw","size":3}\n', 'ab'], message: /ended too early/ },
   'no trailer': { sent: ['{"format":"raw","size":3}\n', 'abc'], message: /ended too early/ },
-  'a trailer without a digest': { sent: ['{"format":"raw","size":3}\n', 'abc{}\n'], message: /no sha256/ },
+  'a trailer without a digest': { sent: ['{"format":"raw","size":3}\n', 'abc{}\n'], message: /no valid sha256/ },
   'other bytes': {
     sent: ['{"format":"raw","size":3}\n', 'abd', diskLine({ sha256 })],
-    message: /not those that were sent/,
+    message: /do not match the sha256/,
   },
   'a fault of who sends': {
     sent: ['{"format":"raw","size":3}\n', 'abc', diskLine({ error: 'the disk broke' })],
@@ -63,7 +63,10 @@ for (const [title, { sent, message }] of Object.entries(broken)) {
 test('who sends other than promised is stopped', async () => {
   const chunks = () => inPieces(Buffer.from('abcd'), 2);
   await assert.rejects(collected(diskStream({ size: 3, format: 'raw' }, chunks())), /more than 3 bytes/);
-  await assert.rejects(collected(diskStream({ size: 5, format: 'raw' }, chunks())), /there are 4 bytes; expected 5/);
+  await assert.rejects(
+    collected(diskStream({ size: 5, format: 'raw' }, chunks())),
+    /the content has 4 bytes; expected 5/,
+  );
 });
 
 test('a long fault is cut', () => {

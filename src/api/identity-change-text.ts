@@ -1,4 +1,4 @@
-/** Changes of an identity record as text: sentences for its history, and rows for a table of it. Pure. */
+/** Renders changes of an identity record: sentences for its history, and rows for a table. Pure. */
 import { chipsetOf } from '#api/chipset.ts';
 import { addressText } from '#api/device-address.ts';
 import { devicePartOf } from '#api/identity-changes.ts';
@@ -7,9 +7,9 @@ import type { HistoryEntry, IdentityChange } from '#api/virtual-machine-identity
 
 const NO_ADDRESS = 'no address';
 const NONE = '<none>';
-/** Values of any length stand in the changes; a table shows the beginning. */
+/** Changes hold values of any length; a table shows the beginning. */
 const MAX_VALUE = 80;
-/** A table shows more devices of one entry as a number. */
+/** If one entry has more devices, a table shows only their number. */
 const MAX_DEVICE_ROWS = 12;
 
 const NAMES: Readonly<Record<string, string>> = {
@@ -32,7 +32,7 @@ export function changeTexts(changes: readonly IdentityChange[]): string[] {
   });
 }
 
-/** Returns the number of devices of which changeTexts says nothing. */
+/** Returns the number of devices whose changes have no sentence in changeTexts. */
 export function silentDevices(changes: readonly IdentityChange[]): number {
   const groups = Map.groupBy(changes, (change) => devicePartOf(change)?.id);
   return [...groups].filter(([id, group]) => id !== undefined && deviceTexts(id, group).length === 0).length;
@@ -116,7 +116,7 @@ export interface ChangeRow {
   readonly to: string;
 }
 
-/** Returns what a table shows of an entry. Entries of older versions have no changes, only their text. */
+/** Returns the table rows of an entry. Entries of older versions have no changes, only their text. */
 export function changeRows({ what = '', changes = [] }: HistoryEntry): ChangeRow[] {
   if (changes.length === 0) return [{ what, from: '', to: '' }];
   const smbios = changes.filter(({ field }) => field.startsWith(SMBIOS));
@@ -142,10 +142,10 @@ function deviceRows(devices: ReadonlyMap<string, readonly IdentityChange[]>): Ch
   const all = [...devices];
   const listed = all.filter(([id, changes]) => deviceTexts(id, changes).length > 0);
   const silent = all.filter((device) => !listed.includes(device)).map(([, changes]) => changes);
-  const isCame = listed.every(([, changes]) => changes.every(({ from }) => from === undefined));
+  const isAdded = listed.every(([, changes]) => changes.every(({ from }) => from === undefined));
   const rows =
     listed.length > MAX_DEVICE_ROWS
-      ? [countRow(`${listed.length} devices`, isCame)]
+      ? [countRow(`${listed.length} devices`, isAdded)]
       : listed.flatMap(([id, changes]) => changes.flatMap((change) => deviceRow(id, change)));
   const whole = silent.flat().filter((change) => devicePartOf(change)?.name === undefined);
   const minor = silent.filter((changes) => !changes.some((change) => whole.includes(change))).length;
@@ -157,12 +157,12 @@ function deviceRows(devices: ReadonlyMap<string, readonly IdentityChange[]>): Ch
   ];
 }
 
-/** Whole devices without a sentence of their own are root ports: places for what comes later. */
+/** Added or removed devices without a sentence are root ports, which are spares for hotplug. */
 const portsRow = (count: number, from: string, to: string): ChangeRow[] =>
   count === 0 ? [] : [{ what: counted(count, 'root port'), from, to }];
 
 const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
-const countRow = (what: string, isCame: boolean): ChangeRow => ({ what, from: isCame ? NONE : '', to: '' });
+const countRow = (what: string, isAdded: boolean): ChangeRow => ({ what, from: isAdded ? NONE : '', to: '' });
 
 function deviceRow(id: string, change: IdentityChange): ChangeRow[] {
   const { from, to } = change;

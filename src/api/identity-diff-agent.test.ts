@@ -4,10 +4,10 @@ import { test } from 'node:test';
 import { identityDiff } from '#api/identity-diff.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
-import { aRecord, aSpec, aVm, pci, proveDiffs, rows, type Case } from '#api/testing/diff-cases.ts';
+import { aRecord, aSpec, aVm, pci, testDiffs, rows, type Case } from '#api/testing/diff-cases.ts';
 
-const ASKED = 'the template asks for the guest agent, by a probe or its annotation';
-const PORT = 'agent0: not there -> port org.qemu.guest_agent.0';
+const ASKED = 'the template asks for the guest agent, by a probe or an annotation';
+const PORT = 'agent0: not present -> port org.qemu.guest_agent.0';
 const serialRow: LearnedDevice = {
   ...{ id: 'virtio-serial0', type: 'controller', device: 'virtio-serial', address: pci('0x00', '0x07') },
 };
@@ -18,7 +18,10 @@ const channelRow: LearnedDevice = {
 const cases: Record<string, Case> = {
   'the line to a guest agent that a probe asks for, with its controller': {
     spec: { ...aSpec(), readinessProbe: { guestAgentPing: {} } },
-    want: [`virtio-serial0: not there -> virtio-serial, address given at the start (${ASKED})`, `${PORT} (${ASKED})`],
+    want: [
+      `virtio-serial0: not present -> virtio-serial, address assigned at the start (${ASKED})`,
+      `${PORT} (${ASKED})`,
+    ],
   },
   'only the port, where the controller is there': {
     spec: { ...aSpec(), livenessProbe: { exec: { command: ['true'] } } },
@@ -36,11 +39,11 @@ const cases: Record<string, Case> = {
   },
   'the port that a VM of another manager gets at its first start here': {
     record: aRecord({ devices: [...rows, serialRow], learnedAt: undefined }),
-    want: [`${PORT} (a VM of another manager that has the controller gets the port at its first start here)`],
+    want: [`${PORT} (an imported VM that has the controller gets the port at its first start here)`],
   },
 };
 
-proveDiffs(cases);
+testDiffs(cases);
 
 test('an annotation of the template asks for the guest agent, too', () => {
   const vm = aVm(aSpec());

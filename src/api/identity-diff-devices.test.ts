@@ -18,8 +18,8 @@ import {
   replaced,
   aVmi,
   type Case,
-  SAYS_SO,
-  proveDiffs,
+  TEMPLATE_CHANGED,
+  testDiffs,
 } from '#api/testing/diff-cases.ts';
 
 const cases: Record<string, Case> = {
@@ -31,10 +31,10 @@ const cases: Record<string, Case> = {
       inputs: [{ name: 'pen', type: 'tablet' }],
     }),
     want: [
-      'xhci0: not there -> usb, address given at the start (what is on the bus usb needs it)',
-      `display0: not there -> vga, address given at the start (${SAYS_SO})`,
-      `audio0: not there -> ac97, address given at the start (${SAYS_SO})`,
-      `input-pen: not there -> tablet, address given at the start (${SAYS_SO})`,
+      'xhci0: not present -> usb, address assigned at the start (a device on the usb bus needs it)',
+      `display0: not present -> vga, address assigned at the start (${TEMPLATE_CHANGED})`,
+      `audio0: not present -> ac97, address assigned at the start (${TEMPLATE_CHANGED})`,
+      `input-pen: not present -> tablet, address assigned at the start (${TEMPLATE_CHANGED})`,
     ],
   },
   'a video card that is refused, and sound of another model': {
@@ -47,8 +47,8 @@ const cases: Record<string, Case> = {
       ],
     }),
     want: [
-      `audio0: ich9, address 0000:00:1b.0 -> ac97, address 0000:00:1b.0 (${SAYS_SO})`,
-      'display0: vga, address 0000:00:01.0 -> not there (the template no longer has it)',
+      `audio0: ich9, address 0000:00:1b.0 -> ac97, address 0000:00:1b.0 (${TEMPLATE_CHANGED})`,
+      'display0: vga, address 0000:00:01.0 -> not present (the template no longer has it)',
     ],
   },
   'a new disk, a new interface': {
@@ -60,24 +60,24 @@ const cases: Record<string, Case> = {
       ],
     }),
     want: [
-      'nic-lan: not there -> e1000e, address given at the start (new in the template)',
-      'disk-more: not there -> disk on virtio, address given at the start (new in the template)',
+      'nic-lan: not present -> e1000e, address assigned at the start (new in the template)',
+      'disk-more: not present -> disk on virtio, address assigned at the start (new in the template)',
     ],
   },
   'a new disk at an address of its own': {
     spec: aSpec({ disks: [root, data, { name: 'more', disk: { pciAddress: '0000:09:00.0' } }] }),
-    want: ['disk-more: not there -> disk on virtio, address 0000:09:00.0 (new in the template)'],
+    want: ['disk-more: not present -> disk on virtio, address 0000:09:00.0 (new in the template)'],
   },
   'a new disk that is to be booted first': {
     spec: aSpec({ disks: [{ name: 'more', disk: {} }, root, data] }),
     want: [
-      'disk-more: not there -> disk on virtio, address given at the start (new in the template)',
-      'boot order: disk-root, disk-data -> disk-more, disk-root, disk-data (disks boot in the order in which the template has them)',
+      'disk-more: not present -> disk on virtio, address assigned at the start (new in the template)',
+      'boot order: disk-root, disk-data -> disk-more, disk-root, disk-data (disks boot in the order of the template)',
     ],
   },
   'a disk that the template has no more': {
     spec: aSpec({ disks: [root] }),
-    want: ['disk-data: disk on scsi, address scsi 0:0:0:0 -> not there (the template no longer has it)'],
+    want: ['disk-data: disk on scsi, address scsi 0:0:0:0 -> not present (the template no longer has it)'],
   },
   'a disk that the record has forgotten already': {
     spec: aSpec({ disks: [root] }),
@@ -85,7 +85,7 @@ const cases: Record<string, Case> = {
       devices: without('disk-data'),
       history: [{ at: LATER, changes: [{ field: 'devices.disk-data', from: dataRow }] }],
     }),
-    want: ['disk-data: disk on scsi, address scsi 0:0:0:0 -> not there (the template no longer has it)'],
+    want: ['disk-data: disk on scsi, address scsi 0:0:0:0 -> not present (the template no longer has it)'],
   },
   'nothing that had gone before the guest was looked at': {
     spec: aSpec({ disks: [root] }),
@@ -116,18 +116,18 @@ const cases: Record<string, Case> = {
       ],
     }),
     want: [
-      'disk-root: 0000:02:00.0 -> given at the start (it was detached or unplugged meanwhile, and its place was released)',
+      'disk-root: 0000:02:00.0 -> assigned at the start (it was detached or unplugged in the meantime, and its address was released)',
     ],
   },
   'a disk that is unplugged': {
     spec: aSpec({ disks: [root, { ...data, plugged: false }] }),
     want: [
-      'disk-data: disk on scsi, address scsi 0:0:0:0 -> unplugged (the template has it unplugged; its place is released)',
+      'disk-data: disk on scsi, address scsi 0:0:0:0 -> unplugged (the template unplugs it; its address is released)',
     ],
   },
   'an interface that is absent': {
     spec: aSpec({ interfaces: [{ name: 'default', masquerade: {}, state: 'absent' }] }),
-    want: ['nic-default: virtio, address 0000:01:00.0 -> unplugged (the template has it absent)'],
+    want: ['nic-default: virtio, address 0000:01:00.0 -> unplugged (the template sets its state to absent)'],
   },
   'nothing of one that was absent before': {
     spec: aSpec({ interfaces: [{ name: 'default', masquerade: {}, state: 'absent' }] }),
@@ -136,11 +136,11 @@ const cases: Record<string, Case> = {
   },
   'an interface that comes back to its place': {
     record: aRecord({ devices: replaced({ ...nicRow, plugged: false }) }),
-    want: ['nic-default: unplugged -> virtio, address 0000:01:00.0 (the template has it plugged in)'],
+    want: ['nic-default: unplugged -> virtio, address 0000:01:00.0 (the template plugs it in)'],
   },
   'a device that is pinned elsewhere': {
     spec: aSpec({ interfaces: [{ name: 'default', masquerade: {}, pciAddress: '0000:07:00.0' }] }),
-    want: ['nic-default: 0000:01:00.0 -> 0000:07:00.0 (the template names this address)'],
+    want: ['nic-default: 0000:01:00.0 -> 0000:07:00.0 (the template sets this address)'],
   },
   'nothing of one that is pinned where it is': {
     spec: aSpec({ interfaces: [{ name: 'default', masquerade: {}, pciAddress: '0000:01:00.0' }] }),
@@ -148,30 +148,32 @@ const cases: Record<string, Case> = {
   },
   'another bus': {
     spec: aSpec({ disks: [root, { name: 'data', disk: { bus: 'sata' } }] }),
-    want: [`disk-data: disk on scsi, address scsi 0:0:0:0 -> disk on sata, address given at the start (${SAYS_SO})`],
+    want: [
+      `disk-data: disk on scsi, address scsi 0:0:0:0 -> disk on sata, address assigned at the start (${TEMPLATE_CHANGED})`,
+    ],
   },
   'another model': {
     spec: aSpec({ interfaces: [{ name: 'default', masquerade: {}, model: 'e1000e' }] }),
-    want: [`nic-default: virtio, address 0000:01:00.0 -> e1000e, address 0000:01:00.0 (${SAYS_SO})`],
+    want: [`nic-default: virtio, address 0000:01:00.0 -> e1000e, address 0000:01:00.0 (${TEMPLATE_CHANGED})`],
   },
   'a first SCSI disk, with its controller': {
     record: aRecord({ devices: without('scsi0', 'disk-data') }),
     want: [
-      'disk-data: not there -> disk on scsi, address given at the start (new in the template)',
-      'scsi0: not there -> virtio-scsi, address given at the start (a disk on the bus scsi needs it)',
+      'disk-data: not present -> disk on scsi, address assigned at the start (new in the template)',
+      'scsi0: not present -> virtio-scsi, address assigned at the start (a disk on the scsi bus needs it)',
     ],
   },
   'a TPM, and no balloon': {
     spec: aSpec({ tpm: {}, autoattachMemBalloon: false }),
     want: [
-      `tpm0: not there -> crb (${SAYS_SO})`,
-      'balloon0: memballoon, address 0000:00:08.0 -> not there (the template no longer has it)',
+      `tpm0: not present -> crb (${TEMPLATE_CHANGED})`,
+      'balloon0: memballoon, address 0000:00:08.0 -> not present (the template no longer has it)',
     ],
   },
   'a TPM that goes, of which only the instance tells': {
     vmi: aVmi(aSpec({ tpm: {} })),
     record: aRecord({ devices: [...rows, { id: 'tpm0', type: 'tpm', device: 'crb' }] }),
-    want: [`tpm0: crb -> not there (${SAYS_SO})`],
+    want: [`tpm0: crb -> not present (${TEMPLATE_CHANGED})`],
   },
   'nothing of the row of a TPM that went long ago': {
     record: aRecord({ devices: [...rows, { id: 'tpm0', type: 'tpm', device: 'crb' }] }),
@@ -185,7 +187,7 @@ const cases: Record<string, Case> = {
         { id: 'disk-late', type: 'disk', device: 'disk', address: drive('1'), specParams: { bus: 'scsi' } },
       ],
     }),
-    want: ['disk-late: disk on scsi, address scsi 0:0:0:1 -> not there (it was plugged in for this run only)'],
+    want: ['disk-late: disk on scsi, address scsi 0:0:0:1 -> not present (it was plugged in for this run only)'],
   },
   'no boot order of what was plugged in while it ran': {
     spec: aSpec({ disks: [root, data, { name: 'late', disk: { bus: 'scsi' } }] }),
@@ -202,7 +204,7 @@ const cases: Record<string, Case> = {
       disks: [root, { ...data, bootOrder: 2 }],
       interfaces: [{ name: 'default', masquerade: {}, bootOrder: 1 }],
     }),
-    want: ['boot order: disk-root, disk-data -> nic-default, disk-data (the template names this order)'],
+    want: ['boot order: disk-root, disk-data -> nic-default, disk-data (the template sets this order)'],
   },
   'what is in a disk, its serial, and whether it can be written': {
     vmi: aVmi(aSpec({ disks: [root, { name: 'data', disk: { bus: 'scsi' }, serial: 'a' }] })),
@@ -211,20 +213,20 @@ const cases: Record<string, Case> = {
       volumes: [claim('root'), { name: 'data', persistentVolumeClaim: { claimName: 'other' } }],
     },
     want: [
-      `serial of disk-data: a -> b (${SAYS_SO})`,
-      `access of disk-data: read-write -> read-only (${SAYS_SO})`,
-      `content of disk-data: claim data -> claim other (${SAYS_SO})`,
+      `serial of disk-data: a -> b (${TEMPLATE_CHANGED})`,
+      `access of disk-data: read-write -> read-only (${TEMPLATE_CHANGED})`,
+      `content of disk-data: claim data -> claim other (${TEMPLATE_CHANGED})`,
     ],
   },
   'a new disk of a guest whose devices nobody has read yet': {
     vmi: aVmi(aSpec({ disks: [root] })),
     record: aRecord({ devices: undefined, learnedAt: undefined }),
-    want: ['disk-data: not there -> disk on scsi, address given at the start (new in the template)'],
+    want: ['disk-data: not present -> disk on scsi, address assigned at the start (new in the template)'],
   },
   'what an imported machine will have besides': {
     record: aRecord({ devices: without('serial0'), learnedAt: undefined }),
-    want: [`serial0: not there -> serial (${SAYS_SO})`],
+    want: [`serial0: not present -> serial (${TEMPLATE_CHANGED})`],
   },
 };
 
-proveDiffs(cases);
+testDiffs(cases);

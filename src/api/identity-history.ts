@@ -1,14 +1,14 @@
 /**
- * Builds and bounds the history of an identity record. One entry holds the changes of one write that have one cause; one
- * that would be too large is split. The oldest entries are dropped first, and never the newest. Pure.
+ * Builds and bounds the history of an identity record. One entry holds the changes of one write with the same cause; an
+ * entry that would be too large is split. The oldest entries are dropped first; the newest is always kept. Pure.
  */
 import { changeTexts, silentDevices } from '#api/identity-change-text.ts';
 import { MAX_HISTORY, type HistoryEntry, type IdentityChange } from '#api/virtual-machine-identity/kind.ts';
 
-/** Of an entry that has more than one change. The largest single change is one row of a device, which is bounded by itself. */
+/** Limit of an entry with more than one change. A single change is at most one device row, whose size is bounded. */
 export const MAX_ENTRY_BYTES = 48 * 1024;
 export const MAX_HISTORY_BYTES = 256 * 1024;
-/** An entry lists more sentences only as changes. */
+/** Further sentences are not listed; the changes are. */
 const MAX_TEXTS = 10;
 const MAX_TEXT = 1024;
 

@@ -119,7 +119,7 @@ const trees: Record<string, { machine: string; devices: LearnedDevice[]; want: s
       disk('a', 'scsi', drive(0)),
       { id: 'x', type: 'odd', device: 'thing', address: { type: 'isa', irq: '4' } },
     ],
-    want: ['SCSI', '└─ 0:0:0:0 disk-a (disk)', 'elsewhere', '└─ isa irq=4 x (odd, thing)'],
+    want: ['SCSI', '└─ 0:0:0:0 disk-a (disk)', 'on other buses', '└─ isa irq=4 x (odd, thing)'],
   },
   'USB and virtio-serial below their controllers': {
     machine: 'pc-q35-7.2',
@@ -142,7 +142,7 @@ const trees: Record<string, { machine: string; devices: LearnedDevice[]; want: s
   'USB without a controller': {
     machine: '',
     devices: [{ id: 'pen', type: 'input', device: 'tablet', address: onBus('usb', '2') }],
-    want: ['elsewhere', '└─ usb 0:2 pen (input, tablet)'],
+    want: ['on other buses', '└─ usb 0:2 pen (input, tablet)'],
   },
   nothing: { machine: '', devices: [], want: [] },
 };

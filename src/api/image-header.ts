@@ -1,6 +1,7 @@
 /**
- * What an image is, by its first bytes. We read them ourselves: programs that open an image to tell about it follow what
- * it names. An image may not name other files, because these would be opened with the rights of the hypervisor. Pure.
+ * Detects the format of an image by its first bytes. We parse them ourselves, because tools that inspect an image open the
+ * files that it refers to. An image that refers to other files is refused: the hypervisor would open these with its own
+ * rights. Pure.
  */
 export const HEADER_BYTES = 104;
 
@@ -14,11 +15,11 @@ const MIN_LENGTH = 72;
 
 export type ImageHeader =
   | { readonly is: 'raw' }
-  /** As large as the guest sees it. */
+  /** `virtualBytes` is the size that the guest sees. */
   | { readonly is: 'qcow2'; readonly virtualBytes: number }
   | { readonly is: 'refused'; readonly why: string };
 
-/** What is nothing else is raw: a guest may write anything to its disk. */
+/** Everything that is not qcow2 is raw: a guest may write anything to its disk. */
 export function readImageHeader(header: Buffer): ImageHeader {
   if (header.length < 4 || header.readUInt32BE(0) !== QCOW2_MAGIC) return { is: 'raw' };
   if (header.length < MIN_LENGTH) return refused('its qcow2 header is cut off');
@@ -32,7 +33,7 @@ export function readImageHeader(header: Buffer): ImageHeader {
   return { is: 'qcow2', virtualBytes: Number(header.readBigUInt64BE(VIRTUAL_SIZE)) };
 }
 
-/** `magic` stands at `at`. Luks is not among them: a raw disk that its guest has encrypted begins so. */
+/** Formats with `magic` at offset `at`. LUKS is not listed: a raw disk that its guest has encrypted begins the same way. */
 const FOREIGN: readonly { readonly name: string; readonly at: number; readonly magic: Buffer }[] = [
   { name: 'vmdk', at: 0, magic: Buffer.from('KDMV') },
   { name: 'vmdk', at: 0, magic: Buffer.from('COWD') },
@@ -49,8 +50,8 @@ const FOREIGN: readonly { readonly name: string; readonly at: number; readonly m
 ];
 
 /**
- * The format of others that it is in, if any. Only for what somebody brings as an image: as the disk of a guest it would
- * be raw, and of no use.
+ * Returns the name of an unsupported image format or compression, or undefined. Only for images that users upload: as a
+ * disk, such an image would be treated as raw and be of no use.
  */
 export function foreignFormat(header: Buffer): string | undefined {
   return FOREIGN.find(({ at, magic }) => header.subarray(at, at + magic.length).equals(magic))?.name;

@@ -57,50 +57,50 @@ let deep: object = { a: 'x' };
 for (let i = 0; i < 20; i++) deep = { a: deep };
 
 const bad: Record<string, { text: string; fault: string }> = {
-  'no JSON': { text: '{', fault: 'is no JSON' },
-  'a list': { text: '[]', fault: 'is no object' },
-  nothing: { text: 'null', fault: 'is no object' },
+  'no JSON': { text: '{', fault: 'is not JSON' },
+  'a list': { text: '[]', fault: 'is not an object' },
+  nothing: { text: 'null', fault: 'is not an object' },
   'no source': { text: '{"devices":[]}', fault: 'from is missing' },
   'a source of two lines': {
     text: JSON.stringify({ from: 'a\nb', devices: [] }),
-    fault: 'from is no short text of one line',
+    fault: 'from is not a single line of at most 256 characters',
   },
   'no devices': { text: '{"from":"x"}', fault: 'devices is missing' },
-  'devices by name': { text: '{"from":"x","devices":{}}', fault: 'devices is no list' },
+  'devices by name': { text: '{"from":"x","devices":{}}', fault: 'devices is not a list' },
   'a machine type that says more than its name': {
     text: '{"from":"x","machine":"q35,smm=off","devices":[]}',
-    fault: 'machine is no machine type',
+    fault: 'machine is not a valid machine type',
   },
   'a field that nobody knows': {
     text: '{"from":"x","devices":[],"uuid":"y"}',
-    fault: '"uuid" is no field that we know',
+    fault: '"uuid" is not a known field',
   },
-  'a device that is none': { text: devices('disk'), fault: 'devices[0] is no object' },
+  'a device that is none': { text: devices('disk'), fault: 'devices[0] is not an object' },
   'a device without an id': { text: devices({ type: 'disk', device: 'disk' }), fault: 'devices[0].id is missing' },
   'an id that is none': {
     text: devices(aDevice('a,b')),
-    fault: 'devices[0].id is no id: it must consist of letters, digits, ".", "_", ":" and "-"',
+    fault: 'devices[0].id is not a valid id: it must consist of letters, digits, ".", "_", ":" and "-"',
   },
   'a device of no type': { text: devices(aDevice('a', { type: '' })), fault: 'devices[0].type is empty' },
   'a device with more': {
     text: devices(aDevice('a'), aDevice('b', { alias: 'ua-b' })),
-    fault: 'devices[1]."alias" is no field that we know',
+    fault: 'devices[1]."alias" is not a known field',
   },
   'an address that is a text': {
     text: devices(aDevice('a', { address: '0000:05:00.0' })),
-    fault: 'devices[0].address is no map',
+    fault: 'devices[0].address is not a map',
   },
   'an address with a number': {
     text: devices(aDevice('a', { address: { type: 'pci', slot: 5 } })),
-    fault: 'devices[0].address.slot is no text',
+    fault: 'devices[0].address.slot is not a string',
   },
   'an address that never ends': {
     text: devices(aDevice('a', { address: { type: 'x'.repeat(257) } })),
-    fault: 'devices[0].address.type is no short text of one line',
+    fault: 'devices[0].address.type is not a single line of at most 256 characters',
   },
   'a place in the boot order that is none': {
     text: devices(aDevice('a', { bootOrder: 0.5 })),
-    fault: 'devices[0].bootOrder is no place in a boot order',
+    fault: 'devices[0].bootOrder is not a valid boot order',
   },
   'a flag that is a text': {
     text: devices(aDevice('a', { plugged: 'true' })),
@@ -108,15 +108,15 @@ const bad: Record<string, { text: string; fault: string }> = {
   },
   'parameters that are a list': {
     text: devices(aDevice('a', { specParams: { a: [] } })),
-    fault: 'devices[0].specParams.a is no text',
+    fault: 'devices[0].specParams.a is not a string',
   },
   'parameters that are too deep': {
     text: devices(aDevice('a', { specParams: deep })),
-    fault: `devices[0].specParams${'.a'.repeat(9)} is too deep`,
+    fault: `devices[0].specParams${'.a'.repeat(9)} is nested too deeply`,
   },
   'a prototype': {
     text: '{"from":"x","devices":[{"id":"a","type":"t","device":"d","specParams":{"__proto__":{"b":"c"}}}]}',
-    fault: 'devices[0].specParams has a key that is none: "__proto__"',
+    fault: 'devices[0].specParams has an invalid key: "__proto__"',
   },
   'two of one id': { text: devices(aDevice('a'), aDevice('b'), aDevice('a')), fault: 'two devices have the id a' },
   'two at one address': {
@@ -124,21 +124,21 @@ const bad: Record<string, { text: string; fault: string }> = {
       aDevice('a', { address: pci('0x05') }),
       aDevice('b', { address: pci('0x5', { domain: '0', multifunction: 'on' }) }),
     ),
-    fault: 'the devices a and b have one address: pci 0:0:5:0',
+    fault: 'the devices a and b have the same address: pci 0:0:5:0',
   },
   'two at one unit of one bus': {
     text: devices(
       aDevice('a', { address: drive('1'), specParams: { bus: 'scsi' } }),
       aDevice('b', { address: drive('0x1'), specParams: { bus: 'scsi' } }),
     ),
-    fault: 'the devices a and b have one address: drive scsi bus=0 controller=0 target=0 unit=1',
+    fault: 'the devices a and b have the same address: drive scsi bus=0 controller=0 target=0 unit=1',
   },
   'too many': {
     text: devices(...Array.from({ length: 201 }, (_, i) => aDevice(`d${i}`))),
-    fault: 'devices are 201, more than 200',
+    fault: 'devices has 201 entries, more than 200',
   },
   'too much': { text: `"${'x'.repeat(102_400)}"`, fault: 'has 102402 bytes, more than 102400' },
-  'too deep for anybody': { text: '['.repeat(100_000), fault: 'is no JSON' },
+  'too deep for anybody': { text: '['.repeat(100_000), fault: 'is not JSON' },
 };
 for (const [name, { text, fault }] of Object.entries(bad)) {
   test(`refuses ${name}`, () => assert.deepEqual(parseImportedDevices(text), { fault }));

@@ -1,16 +1,16 @@
 /**
- * What an import knows of the machine that it brings: written on the VM when it is created (as JSON, in the annotation
- * IMPORTED_DEVICES_ANNOTATION), taken into its identity record before its first start. Whoever writes it may be anybody:
- * it is read strictly, and whole or not at all. Pure.
+ * The machine type and devices of an imported machine: written to the VM at creation as JSON (IMPORTED_DEVICES_ANNOTATION),
+ * and copied into its identity record before the first start. Any user can write the annotation, so it is parsed strictly,
+ * and either completely or not at all. Pure.
  */
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
 export interface ImportedDevices {
-  /** Where it comes from, for the history: `OVF of oVirt 4.1`. */
+  /** Origin, for the history: `OVF of oVirt 4.1`. */
   readonly from: string;
-  /** The machine type that it ran on, where that is known. */
+  /** The machine type that it ran on, if known. */
   readonly machine?: string;
   readonly devices: readonly LearnedDevice[];
 }
@@ -26,7 +26,7 @@ const DEVICE_ID = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$/;
 // oxlint-disable-next-line no-control-regex
 const TEXT = /^[^\u0000-\u001f\u007f]*$/;
 
-/** Undefined where nothing was imported. Admission has looked at it, but was perhaps not asked. */
+/** Returns undefined if nothing was imported. Parses again, because the VM may have been stored without admission. */
 export function importedDevicesOf({
   metadata,
 }: Pick<KubeObject, 'metadata'>): ReturnType<typeof parseImportedDevices> | undefined {
@@ -34,7 +34,7 @@ export function importedDevicesOf({
   return text === undefined ? undefined : parseImportedDevices(text);
 }
 
-/** What is wrong says which device and which field: `devices[3].address.slot is no text`. */
+/** The error names the device and the field: `devices[3].address.slot is not a string`. */
 export function parseImportedDevices(text: string): ImportedDevices | { readonly fault: string } {
   const bytes = Buffer.byteLength(text);
   if (bytes > MAX_IMPORTED_BYTES) return { fault: `has ${bytes} bytes, more than ${MAX_IMPORTED_BYTES}` };
@@ -42,17 +42,17 @@ export function parseImportedDevices(text: string): ImportedDevices | { readonly
   try {
     value = JSON.parse(text);
   } catch {
-    return { fault: 'is no JSON' };
+    return { fault: 'is not JSON' };
   }
   const fault = faultOf(value);
   return fault === undefined ? (value as ImportedDevices) : { fault };
 }
 
-/** What is wrong with one value, given where it stands; undefined where nothing is. */
+/** Returns the error of a value at a path, or undefined if it is valid. */
 type Check = (value: unknown, path: string) => string | undefined;
 
 function faultOf(value: unknown): string | undefined {
-  if (!isRecord(value)) return 'is no object';
+  if (!isRecord(value)) return 'is not an object';
   const { devices } = value;
   return (
     fieldFault(value, '', { from: required(text), machine: optional(machineType), devices: required(list) }) ??
@@ -62,7 +62,7 @@ function faultOf(value: unknown): string | undefined {
 }
 
 const deviceFault: Check = (device, path) =>
-  isRecord(device) ? fieldFault(device, `${path}.`, DEVICE_FIELDS) : `${path} is no object`;
+  isRecord(device) ? fieldFault(device, `${path}.`, DEVICE_FIELDS) : `${path} is not an object`;
 
 function fieldFault(
   object: Record<string, unknown>,
@@ -70,7 +70,7 @@ function fieldFault(
   fields: Readonly<Record<string, Check>>,
 ): string | undefined {
   const unknown = Object.keys(object).find((key) => !Object.hasOwn(fields, key));
-  if (unknown !== undefined) return `${prefix}${shown(unknown)} is no field that we know`;
+  if (unknown !== undefined) return `${prefix}${shown(unknown)} is not a known field`;
   return Object.entries(fields)
     .map(([key, check]) => check(object[key], `${prefix}${key}`))
     .find(isFault);
@@ -87,35 +87,37 @@ const required =
     value === undefined ? `${path} is missing` : check(value, path);
 
 const text: Check = (value, path) => {
-  if (typeof value !== 'string') return `${path} is no text`;
-  return value.length <= MAX_TEXT && TEXT.test(value) ? undefined : `${path} is no short text of one line`;
+  if (typeof value !== 'string') return `${path} is not a string`;
+  return value.length <= MAX_TEXT && TEXT.test(value)
+    ? undefined
+    : `${path} is not a single line of at most ${MAX_TEXT} characters`;
 };
 const word: Check = (value, path) => text(value, path) ?? (value === '' ? `${path} is empty` : undefined);
 const matching =
   (pattern: RegExp, what: string): Check =>
   (value, path) =>
-    typeof value === 'string' && pattern.test(value) ? undefined : `${path} is no ${what}`;
+    typeof value === 'string' && pattern.test(value) ? undefined : `${path} is not a valid ${what}`;
 const machineType = matching(MACHINE_TYPE, 'machine type');
 const flag: Check = (value, path) => (typeof value === 'boolean' ? undefined : `${path} is neither true nor false`);
 const order: Check = (value, path) =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 1_000_000
     ? undefined
-    : `${path} is no place in a boot order`;
+    : `${path} is not a valid boot order`;
 
 const list: Check = (value, path) => {
-  if (!Array.isArray(value)) return `${path} is no list`;
+  if (!Array.isArray(value)) return `${path} is not a list`;
   if (value.length <= MAX_IMPORTED_DEVICES) return undefined;
-  return `${path} are ${value.length}, more than ${MAX_IMPORTED_DEVICES}`;
+  return `${path} has ${value.length} entries, more than ${MAX_IMPORTED_DEVICES}`;
 };
 
 const mapOf =
   (check: Check): Check =>
   (value, path) => {
-    if (!isRecord(value)) return `${path} is no map`;
+    if (!isRecord(value)) return `${path} is not a map`;
     const entries = Object.entries(value);
     if (entries.length > MAX_KEYS) return `${path} has more than ${MAX_KEYS} keys`;
-    const strange = entries.find(([key]) => key === '__proto__' || word(key, '') !== undefined);
-    if (strange !== undefined) return `${path} has a key that is none: ${shown(strange[0])}`;
+    const invalid = entries.find(([key]) => key === '__proto__' || word(key, '') !== undefined);
+    if (invalid !== undefined) return `${path} has an invalid key: ${shown(invalid[0])}`;
     return entries.map(([key, child]) => check(child, `${path}.${key}`)).find(isFault);
   };
 
@@ -123,7 +125,7 @@ const params =
   (depth: number): Check =>
   (value, path) => {
     if (!isRecord(value)) return text(value, path);
-    return depth > MAX_DEPTH ? `${path} is too deep` : mapOf(params(depth + 1))(value, path);
+    return depth > MAX_DEPTH ? `${path} is nested too deeply` : mapOf(params(depth + 1))(value, path);
   };
 
 const DEVICE_FIELDS: Readonly<Record<string, Check>> = {
@@ -151,15 +153,15 @@ function duplicateFault(devices: readonly LearnedDevice[]): string | undefined {
     const place = placeOf(device);
     if (place === undefined) continue;
     const other = places.get(place);
-    if (other !== undefined) return `the devices ${other} and ${id} have one address: ${place}`;
+    if (other !== undefined) return `the devices ${other} and ${id} have the same address: ${place}`;
     places.set(place, id);
   }
   return undefined;
 }
 
 /**
- * One word for the address; undefined where there is none. The address of a drive does not say on which controller: the
- * bus does, and where that is unknown only drives of one kind are compared.
+ * Returns the address as text for comparison; undefined if there is none. The address of a drive does not identify its
+ * controller; the bus does. If the bus is unknown, only drives of the same kind are compared.
  */
 function placeOf({ address = {}, specParams = {}, device }: LearnedDevice): string | undefined {
   const { type, ...parts } = address;
@@ -173,7 +175,7 @@ function placeOf({ address = {}, specParams = {}, device }: LearnedDevice): stri
   return [type, ...on, ...rest.toSorted()].join(' ');
 }
 
-/** `0x01`, `0x1` and `1` are one. */
+/** Normalizes numbers: `0x01`, `0x1` and `1` are equal. */
 function plainNumber(value: string): string {
   const number = value.trim() === '' ? Number.NaN : Number(value);
   return Number.isSafeInteger(number) ? number.toString(16) : value;

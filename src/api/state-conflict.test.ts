@@ -209,7 +209,7 @@ test('the message names the claim, its owner and both ways out, and further clai
     'ConfigMap "backup"; hand it over to this VM with "virtctl state adopt db --claim a -n prod", or remove the mark ' +
     'with "virtctl state release db --claim a -n prod"';
   assert.equal(describeConflicts(claims.slice(0, 1), subject), one);
-  assert.equal(describeConflicts(claims, subject), `${one}; the same holds for "b", "c", "d" and others`);
+  assert.equal(describeConflicts(claims, subject), `${one}; the same applies to "b", "c", "d" and others`);
   assert.match(
     describeConflicts(claims.slice(0, 1), { ...subject, isAlone: true }),
     /^Cannot start VirtualMachineInstance "db": .*; remove the ownerReferences of the claim/,

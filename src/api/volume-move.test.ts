@@ -66,18 +66,18 @@ const cases: Record<string, Case> = {
     volume: CLAIM,
     disk: CDROM,
     bound: ours('node-1'),
-    want: 'stays: it is only read, and lies on its node',
+    want: 'stays: it is read-only and on one node only',
   },
   'a claim on the node that is a disk to read only stays': {
     volume: CLAIM,
     disk: READ_ONLY_DISK,
     bound: ours('node-1'),
-    want: 'stays: it is only read, and lies on its node',
+    want: 'stays: it is read-only and on one node only',
   },
   'a claim on the node that its volume lets be read only stays': {
     volume: { persistentVolumeClaim: { claimName: 'data', readOnly: true } },
     bound: ours('node-1'),
-    want: 'stays: it is only read, and lies on its node',
+    want: 'stays: it is read-only and on one node only',
   },
   'a medium that every node reaches is shared': { volume: CLAIM, disk: CDROM, bound: ours(undefined), want: 'shared' },
   'a foreign volume that many write is shared': { volume: CLAIM, bound: foreign('ReadWriteMany'), want: 'shared' },
@@ -97,12 +97,12 @@ const cases: Record<string, Case> = {
   'what is above a base on the node stays': {
     volume: EPHEMERAL,
     bound: ours('node-1'),
-    want: 'stays: the volume below it lies on its node',
+    want: 'stays: the volume below it is on one node only',
   },
   'what is above a foreign base of one node stays': {
     volume: EPHEMERAL,
     bound: foreign('ReadWriteOnce'),
-    want: 'stays: the volume below it lies on its node',
+    want: 'stays: the volume below it is on one node only',
   },
   'a volume without a disk is not in the guest': { volume: CLAIM, disk: 'none', want: undefined },
 };

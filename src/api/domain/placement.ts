@@ -1,4 +1,4 @@
-/** Where an instance may run, as in a Pod; handed on to the launcher pod. A word that a Pod does not know is refused. */
+/** Schemas of scheduling constraints, as in a Pod. They are copied to the launcher pod; unknown values are refused. */
 import { int32, int64, list, map, obj, oneOf, str } from '#kube/schema-dsl.ts';
 
 const nodeRequirement = obj(

@@ -26,7 +26,7 @@ const restarting: EntryNote = { state: 'restarting', at: '2026-01-01T12:00:00Z' 
 const required: EntryNote = { state: 'restartRequired', at: '2026-01-01T12:00:00Z' };
 const skipped = (type: string): EntryNote => ({
   state: 'skipped',
-  reason: `its machine type was changed to "${type}" meanwhile`,
+  reason: `its machine type was changed to "${type}" in the meantime`,
 });
 
 const cases: Record<string, Case> = {

@@ -69,7 +69,7 @@ const faulty: Record<string, [env: Record<string, string>, want: RegExp]> = {
   'a target that is no type': [{ JOB_TARGET: 'q35,accel=kvm' }, /^JOB_TARGET: "q35,accel=kvm" is not a machine type$/],
   'no restart at all': [{ JOB_MAX_RESTARTS: '0' }, /^JOB_MAX_RESTARTS: must be between 1 and 1000$/],
   'too many restarts': [{ JOB_MAX_RESTARTS: '1001' }, /^JOB_MAX_RESTARTS: must be between 1 and 1000$/],
-  'a limit that is no number': [{ JOB_MAX_FAILURES: '-1' }, /^JOB_MAX_FAILURES: "-1" is not a count$/],
+  'a limit that is no number': [{ JOB_MAX_FAILURES: '-1' }, /^JOB_MAX_FAILURES: "-1" is not a number$/],
 };
 
 for (const [name, [env, want]] of Object.entries(faulty)) {

@@ -1,4 +1,4 @@
-/** VMs and instances with volumes, and what addvolume and removevolume do with them. */
+/** Builders of VMs and instances with volumes, and a test driver for addvolume and removevolume. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { can, type AddedVolume, type CanWorld, type Target, type Verb, type VerbOptions } from '#api/can.ts';
@@ -25,7 +25,7 @@ export const adds = (name: string, claimName = name): VerbOptions => {
 const metadata = { name: 'db', namespace: 'golden', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
 const OWNER = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name: 'db', uid: 'vm-uid', controller: true };
 
-/** A spec with these volumes beside `root` and `seed`. */
+/** Returns a spec with these volumes in addition to `root` and `seed`. */
 export function specOf(patch: unknown, extra: readonly Volume[]): VmiSpec {
   const { spec } = aVmi({ spec: patch });
   const { disks = [] } = spec.domain.devices ?? {};
@@ -72,7 +72,7 @@ export interface Case {
   readonly verb: 'addvolume' | 'removevolume';
   readonly on: Target;
   readonly options: VerbOptions;
-  /** What the VM, or the instance, has beside `root` and `seed`. */
+  /** Volumes of the VM, or of the instance, in addition to `root` and `seed`. */
   readonly vm?: readonly Volume[] | 'none';
   readonly vmi?: readonly Volume[] | 'none';
   /** A merge patch of the spec of the instance, or of the template. */
@@ -115,7 +115,7 @@ export function worldOf({
 const namesOf = (list: readonly { readonly name: string }[] | undefined) => (list ?? []).map(({ name }) => name).join();
 const listed = ({ volumes, domain }: VmiSpec) => `${namesOf(volumes)} ${namesOf(domain.devices?.disks)}`;
 
-function outcome(verb: Verb, world: CanWorld, on: Target): string {
+function renderDecision(verb: Verb, world: CanWorld, on: Target): string {
   const answer = can(verb, world, on);
   if ('denied' in answer) {
     assert.equal(answer.denied.on, on);
@@ -133,8 +133,8 @@ function outcome(verb: Verb, world: CanWorld, on: Target): string {
   return `${answer.code} ${listed(vmi.spec)}${noted === undefined ? '' : ` ${noted}`}`;
 }
 
-export function proveVolumeVerbs(cases: Readonly<Record<string, Case>>): void {
+export function testVolumeVerbs(cases: Readonly<Record<string, Case>>): void {
   for (const [name, one] of Object.entries(cases)) {
-    test(`${one.verb}: ${name}`, () => assert.equal(outcome(one.verb, worldOf(one), one.on), one.want));
+    test(`${one.verb}: ${name}`, () => assert.equal(renderDecision(one.verb, worldOf(one), one.on), one.want));
   }
 }

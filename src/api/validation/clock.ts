@@ -1,4 +1,4 @@
-/** The clock and its timers: what a PC always has cannot be taken away, and QEMU does not know every policy. */
+/** Checks the clock and its timers. Timers that every PC has cannot be removed, and QEMU does not support every tick policy. */
 import type { Clock } from '#api/domain/clock.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { forbiddenField, invalidValue, unsupportedValue, type FieldError } from '#kube/field-error.ts';
@@ -12,7 +12,9 @@ export function checkClock({ domain }: VmiSpec, path: string): FieldError[] {
     errors.push(forbiddenField(field, 'only one of utc, timezone may be set'));
   }
   if (clock.timezone !== undefined && !isTimezone(clock.timezone)) {
-    errors.push(invalidValue(`${field}.timezone`, clock.timezone, 'must be the name of a time zone, as Europe/Vienna'));
+    errors.push(
+      invalidValue(`${field}.timezone`, clock.timezone, 'must be the name of a time zone (e.g. Europe/Vienna)'),
+    );
   }
   return [...errors, ...checkTimers(clock.timer ?? {}, `${field}.timer`)];
 }
@@ -31,7 +33,7 @@ function checkTimers({ hpet, pit, rtc }: NonNullable<Clock['timer']>, path: stri
   return errors;
 }
 
-/** As the data base of time zones has them; neither an offset nor a path. */
+/** Reports whether the name is in the time zone database. Offsets and paths are not. */
 export function isTimezone(name: string): boolean {
   if (!/^[A-Za-z][A-Za-z0-9_+/-]*$/.test(name)) return false;
   try {

@@ -42,8 +42,8 @@ const cases: Record<string, Case> = {
   'an address for a conventional interface on q35, and more of them than it has room for': {
     nics: [{ model: 'e1000', pciAddress: '0000:01:00.0' }, ...Array.from({ length: 8 }, () => ({ model: 'pcnet' }))],
     want: [
-      'interfaces[0].pciAddress: Forbidden: not for the model e1000 on q35, which stands on the root bus, where the machine decides',
-      'interfaces[8].model: Invalid value: "pcnet": a q35 guest has room for 8 interfaces of the models e1000, rtl8139, ne2k_pci and pcnet',
+      'interfaces[0].pciAddress: Forbidden: not supported for the model e1000 on q35, which is on the root bus; its address is assigned automatically',
+      'interfaces[8].model: Invalid value: "pcnet": a q35 guest can have at most 8 interfaces of the models e1000, rtl8139, ne2k_pci and pcnet',
     ],
   },
   'the same on q35': {
@@ -96,7 +96,7 @@ const cases: Record<string, Case> = {
   'five on ide, a CD-ROM among them': {
     machine: I440FX,
     disks: [...ide('a', 'b', 'c', 'd'), { name: 'e', cdrom: {} }],
-    want: ['disks: Too many: 5: must have at most 4 items on the bus ide'],
+    want: ['disks: Too many: 5: must have at most 4 items on the ide bus'],
   },
   'five on ide, one of them not plugged': {
     machine: I440FX,
@@ -117,7 +117,7 @@ const cases: Record<string, Case> = {
     machine: I440FX,
     disks: [{ name: 'a', disk: { bus: 'ide', readonly: true } }],
     want: [
-      'disks[0].disk.bus: Invalid value: "ide": ide disks can always be written; take virtio, scsi or a cdrom for what is read-only',
+      'disks[0].disk.bus: Invalid value: "ide": ide disks are always writable; use virtio, scsi or a cdrom for read-only content',
     ],
   },
   'a disk that is three things': {
@@ -126,7 +126,7 @@ const cases: Record<string, Case> = {
     contents: { a: { directLun: { guid: 'x' } } },
     want: [
       'disks[0].lun: Forbidden: only one of disk and floppy and lun may be set',
-      'disks[0].floppy: Forbidden: a directLun volume is only possible as lun or disk',
+      'disks[0].floppy: Forbidden: a directLun volume must be a lun or a disk',
     ],
   },
 
@@ -161,7 +161,7 @@ const cases: Record<string, Case> = {
   'a LUN in a CD-ROM drive': {
     disks: [{ name: 'a', cdrom: {} }],
     contents: { a: { directLun: { guid: 'x' } } },
-    want: ['disks[0].cdrom: Forbidden: a directLun volume is only possible as lun or disk'],
+    want: ['disks[0].cdrom: Forbidden: a directLun volume must be a lun or a disk'],
   },
   'a claim passed through': {
     disks: [{ name: 'a', lun: { bus: 'scsi' } }],
@@ -169,12 +169,12 @@ const cases: Record<string, Case> = {
   },
   'a file passed through': {
     disks: [{ name: 'a', lun: {} }],
-    want: ['disks[0].lun: Forbidden: only for a directLun volume, or for a claim of the volume mode Block'],
+    want: ['disks[0].lun: Forbidden: requires a directLun volume, or a claim of volume mode Block'],
   },
   'a LUN with a serial': {
     disks: [{ name: 'a', lun: {}, serial: '1' }],
     contents: { a: { directLun: { guid: 'x' } } },
-    want: ['disks[0].serial: Forbidden: a LUN has the serial of the device that it is'],
+    want: ['disks[0].serial: Forbidden: a LUN has the serial of its device'],
   },
 
   'hotpluggable volumes on scsi and virtio, as disks and as LUN': {
@@ -197,12 +197,12 @@ const cases: Record<string, Case> = {
   'a hotpluggable volume in a drive that stays': {
     disks: [{ name: 'a', cdrom: { bus: 'scsi' } }],
     contents: { a: HOT },
-    want: ['disks[0].cdrom: Forbidden: a hotpluggable volume is only possible as disk or lun'],
+    want: ['disks[0].cdrom: Forbidden: a hotpluggable volume must be a disk or a lun'],
   },
   'a hotpluggable volume to boot from': {
     disks: [{ name: 'a', disk: { bus: 'scsi' }, bootOrder: 1 }],
     contents: { a: HOT },
-    want: ['disks[0].bootOrder: Forbidden: a disk with a hotpluggable volume is not booted from'],
+    want: ['disks[0].bootOrder: Forbidden: a disk with a hotpluggable volume cannot be a boot device'],
   },
 
   'devices that are not in the guest': {
@@ -223,7 +223,7 @@ const cases: Record<string, Case> = {
   'an interface that is absent keeps its port': {
     disks: many(28),
     nics: [{ state: 'absent' }],
-    want: ['domain.devices: Forbidden: interfaces and disks on the bus virtio are 29, more than 28; use the bus scsi'],
+    want: ['domain.devices: Forbidden: there are 29 interfaces and virtio disks; at most 28 are possible; use the scsi bus for disks'],
   },
 
   'PCI addresses on i440fx': {
@@ -247,7 +247,7 @@ const cases: Record<string, Case> = {
   'one more than there are slots': {
     machine: I440FX,
     disks: many(27),
-    want: ['domain.devices: Forbidden: interfaces and disks on the bus virtio are 27, more than 26; use the bus scsi'],
+    want: ['domain.devices: Forbidden: there are 27 interfaces and virtio disks; at most 26 are possible; use the scsi bus for disks'],
   },
 };
 

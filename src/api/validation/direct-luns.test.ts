@@ -7,7 +7,7 @@ import { validateVirtualMachineInstance } from '#api/validation/validate-virtual
 import { validateVirtualMachine } from '#api/validation/validate-virtual-machine.ts';
 
 const refused = (field: string, name: string) =>
-  `${field}: Forbidden: VMs may not have the block device "${name}"; whoever runs this cluster allows it by spec.configuration.directLuns of the KubeVirt object selfsame-system/kubevirt`;
+  `${field}: Forbidden: VMs may not use the block device "${name}"; a cluster administrator can allow it in spec.configuration.directLuns of the KubeVirt object selfsame-system/kubevirt`;
 const kubevirt = (directLuns: string[]) => ({
   apiVersion: 'kubevirt.io/v1',
   kind: 'KubeVirt',

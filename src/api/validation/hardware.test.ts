@@ -30,7 +30,7 @@ const cases: Record<string, { domain?: Domain; spec?: Partial<VmiSpec>; want?: r
   },
   'a watchdog without a model': {
     domain: { devices: { watchdog: { name: 'w' } } },
-    want: ['domain.devices.watchdog.i6300esb: Required value: it is the one that there is'],
+    want: ['domain.devices.watchdog.i6300esb: Required value: it is the only supported watchdog'],
   },
   'a thread for a disk that can have none': {
     domain: { devices: { disks: [{ name: 'a', dedicatedIOThread: true, disk: { bus: 'sata' } }] } },
@@ -50,7 +50,7 @@ const cases: Record<string, { domain?: Domain; spec?: Partial<VmiSpec>; want?: r
         disks: Array.from({ length: 12 }, (_, i) => ({ name: `d${i}`, disk: { bus: 'usb' as const } })),
       },
     },
-    want: ['domain.devices: Forbidden: disks, inputs and redirection slots on the bus usb are 16, more than 15'],
+    want: ['domain.devices: Forbidden: there are 16 disks, inputs and redirection slots on the usb bus; at most 15 are possible'],
   },
   'two interfaces with one number': {
     domain: {
@@ -65,7 +65,7 @@ const cases: Record<string, { domain?: Domain; spec?: Partial<VmiSpec>; want?: r
     domain: { clock: { utc: {}, timezone: '../etc/passwd' } },
     want: [
       'domain.clock: Forbidden: only one of utc, timezone may be set',
-      'domain.clock.timezone: Invalid value: "../etc/passwd": must be the name of a time zone, as Europe/Vienna',
+      'domain.clock.timezone: Invalid value: "../etc/passwd": must be the name of a time zone (e.g. Europe/Vienna)',
     ],
   },
   'timers that QEMU does not know so': {
@@ -105,7 +105,7 @@ const cases: Record<string, { domain?: Domain; spec?: Partial<VmiSpec>; want?: r
     want: [
       'volumes[0].downwardAPI.fields[1].path: Duplicate value: "x"',
       'volumes[0].downwardAPI.fields[1].fieldRef.apiVersion: Unsupported value: "v2": supported values: "v1"',
-      'volumes[0].downwardAPI.fields[2].fieldRef: Required value: what the file says',
+      'volumes[0].downwardAPI.fields[2].fieldRef: Required value: the source of the file',
     ],
   },
   'two accounts, and what instances do not say': {

@@ -138,7 +138,7 @@ const cases: Record<string, Case> = {
   },
   'the volume without its disk': {
     change: ({ volumes }) => ({ volumes: [...volumes, hot('data')] }),
-    want: ['spec.volumes[2].name: Invalid value: "data": there is no disk of this name in spec.domain.devices.disks'],
+    want: ['spec.volumes[2].name: Invalid value: "data": there is no disk with this name in spec.domain.devices.disks'],
   },
   'a disk on a bus that takes none while the guest runs': {
     change: ({ disks, volumes }) => ({
@@ -154,7 +154,9 @@ const cases: Record<string, Case> = {
       disks: [...disks, { ...scsi('data'), bootOrder: 7 }],
       volumes: [...volumes, hot('data')],
     }),
-    want: ['spec.domain.devices.disks[2].bootOrder: Forbidden: a disk with a hotpluggable volume is not booted from'],
+    want: [
+      'spec.domain.devices.disks[2].bootOrder: Forbidden: a disk with a hotpluggable volume cannot be a boot device',
+    ],
   },
   'a disk with a field that we do not have': {
     change: ({ disks, volumes }) => ({

@@ -1,5 +1,5 @@
 /** The rules for disks and volumes, one sentence each. */
-import { type Case, devices, volumes, proveRules } from '#api/validation/testing/instance-spec-cases.ts';
+import { type Case, devices, volumes, testRules } from '#api/validation/testing/instance-spec-cases.ts';
 
 const many = (count: number, disk: object) => {
   const names = Array.from({ length: count }, (_, i) => `d${i}`);
@@ -10,7 +10,7 @@ const many = (count: number, disk: object) => {
   };
 };
 
-const WRITTEN = 'sata disks can always be written; take virtio, scsi or a cdrom for what is read-only';
+const WRITTEN = 'sata disks are always writable; use virtio, scsi or a cdrom for read-only content';
 
 const cases: Record<string, Case> = {
   'no disks and no interfaces': {
@@ -19,8 +19,8 @@ const cases: Record<string, Case> = {
   'a disk without a volume, and the other way round': {
     spec: { ...devices({ disks: [{ name: 'a' }] }), volumes: [{ name: 'b', emptyDisk: { capacity: '1Gi' } }] },
     want: [
-      'devices.disks[0].name: Invalid value: "a": there is no volume of this name in spec.volumes',
-      'volumes[0].name: Invalid value: "b": there is no disk of this name in spec.domain.devices.disks',
+      'devices.disks[0].name: Invalid value: "a": there is no volume with this name in spec.volumes',
+      'volumes[0].name: Invalid value: "b": there is no disk with this name in spec.domain.devices.disks',
     ],
   },
   'two disks of one name': {
@@ -81,16 +81,16 @@ const cases: Record<string, Case> = {
   'six disks on sata': { spec: many(6, { bus: 'sata' }) },
   'seven disks on sata': {
     spec: many(7, { bus: 'sata' }),
-    want: ['devices.disks: Too many: 7: must have at most 6 items on the bus sata'],
+    want: ['devices.disks: Too many: 7: must have at most 6 items on the sata bus'],
   },
   'as many disks on virtio as there are ports': { spec: many(28, {}) },
   'one disk on virtio too many': {
     spec: many(29, {}),
-    want: ['devices: Forbidden: interfaces and disks on the bus virtio are 29, more than 28; use the bus scsi'],
+    want: ['devices: Forbidden: there are 29 interfaces and virtio disks; at most 28 are possible; use the scsi bus for disks'],
   },
   'one disk on virtio too many, as an interface comes of itself': {
     spec: { ...many(28, {}), ...devices({ ...many(28, {}).domain.devices, autoattachPodInterface: null }) },
-    want: ['devices: Forbidden: interfaces and disks on the bus virtio are 29, more than 28; use the bus scsi'],
+    want: ['devices: Forbidden: there are 29 interfaces and virtio disks; at most 28 are possible; use the scsi bus for disks'],
   },
   'many disks on scsi': { spec: many(100, { bus: 'scsi' }) },
 
@@ -141,7 +141,7 @@ const cases: Record<string, Case> = {
     spec: volumes({ name: 'a', hostDisk: { path: 'a.img', type: 'DiskOrCreate' } }),
     want: [
       'volumes[0].hostDisk.path: Invalid value: "a.img": must be the absolute path of a file',
-      'volumes[0].hostDisk.capacity: Required value: how large the file is made if it is not there',
+      'volumes[0].hostDisk.capacity: Required value: the size of the file if it is created',
     ],
   },
   'a disk of the host that climbs': {
@@ -162,4 +162,4 @@ const cases: Record<string, Case> = {
   },
 };
 
-proveRules(cases);
+testRules(cases);

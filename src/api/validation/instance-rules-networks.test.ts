@@ -1,5 +1,5 @@
 /** The rules for interfaces, networks and PCI addresses, one sentence each. */
-import { type Case, devices, nics, proveRules } from '#api/validation/testing/instance-spec-cases.ts';
+import { type Case, devices, nics, testRules } from '#api/validation/testing/instance-spec-cases.ts';
 
 const e1000e = (count: number) => {
   const names = Array.from({ length: count }, (_, i) => `n${i}`);
@@ -21,8 +21,8 @@ const cases: Record<string, Case> = {
   'an interface without a network, and the other way round': {
     spec: nics([MASQUERADE], [{ name: 'lan', pod: {} }]),
     want: [
-      'devices.interfaces[0].name: Invalid value: "default": there is no network of this name in spec.networks',
-      'networks[0].name: Invalid value: "lan": there is no interface of this name in spec.domain.devices.interfaces',
+      'devices.interfaces[0].name: Invalid value: "default": there is no network with this name in spec.networks',
+      'networks[0].name: Invalid value: "lan": there is no interface with this name in spec.domain.devices.interfaces',
     ],
   },
   'an interface that is plugged in nowhere': {
@@ -36,7 +36,7 @@ const cases: Record<string, Case> = {
   'a bridge to the pod network': {
     spec: nics([{ name: 'default', bridge: {} }], [POD]),
     want: [
-      'devices.interfaces[0].bridge: Forbidden: only possible with a multus network, which names a bridge of the node; use masquerade',
+      'devices.interfaces[0].bridge: Forbidden: only possible with a multus network, which names a bridge on the node; use masquerade',
     ],
   },
   'masquerade to a bridge': {
@@ -53,7 +53,7 @@ const cases: Record<string, Case> = {
   },
   'a bridge that says more than its name': {
     spec: nics([{ name: 'lan', bridge: {} }], [{ name: 'lan', multus: { networkName: 'br0,x=y' } }]),
-    want: ['networks[0].multus.networkName: Invalid value: "br0,x=y": must be the name of a bridge of the node'],
+    want: ['networks[0].multus.networkName: Invalid value: "br0,x=y": must be the name of a bridge on the node'],
   },
   'a MAC that is none': {
     spec: nics([{ ...MASQUERADE, macAddress: '02:00' }], [POD]),
@@ -104,12 +104,12 @@ const cases: Record<string, Case> = {
   'eight interfaces of model e1000e': { spec: e1000e(8) },
   'nine interfaces of model e1000e': {
     spec: e1000e(9),
-    want: ['devices.interfaces[8].model: Invalid value: "e1000e": a guest has room for 8 of this model'],
+    want: ['devices.interfaces[8].model: Invalid value: "e1000e": a guest can have at most 8 interfaces of this model'],
   },
   'ports of an interface': {
     spec: nics([{ ...MASQUERADE, ports: [{ port: 80 }] }], [POD]),
     want: [
-      'devices.interfaces[0].ports: Forbidden: is not supported yet: no port of the guest can be reached from outside',
+      'devices.interfaces[0].ports: Forbidden: is not supported yet: ports of the guest cannot be reached from outside',
     ],
   },
   'a MAC address with dashes, and the same with colons': {
@@ -141,10 +141,8 @@ const cases: Record<string, Case> = {
       ...devices({ disks: [{ name: 'a', disk: { bus: 'sata', pciAddress: '0000:05:00.0' } }] }),
       volumes: [{ name: 'a', emptyDisk: { capacity: '1Gi' } }],
     },
-    want: [
-      'devices.disks[0].disk.pciAddress: Forbidden: setting a PCI address is only possible for disks on the bus virtio',
-    ],
+    want: ['devices.disks[0].disk.pciAddress: Forbidden: a PCI address is only possible for disks on the virtio bus'],
   },
 };
 
-proveRules(cases);
+testRules(cases);

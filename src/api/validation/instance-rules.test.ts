@@ -1,5 +1,5 @@
 /** The rules for the spec of an instance, one sentence each: processors, memory, machine, firmware, where it runs. */
-import { type Case, devices, bootloader, proveRules } from '#api/validation/testing/instance-spec-cases.ts';
+import { type Case, devices, bootloader, testRules } from '#api/validation/testing/instance-spec-cases.ts';
 
 const MODEL = 'must be host-model, host-passthrough or the name of a CPU model';
 const UUID = 'must be a UUID as of RFC 4122, other than the nil UUID (e.g. 5d307ca9-b3ef-428c-8861-06e72d69f223), but';
@@ -28,9 +28,7 @@ const cases: Record<string, Case> = {
   },
   'no memory at all': {
     spec: { domain: { memory: null } },
-    want: [
-      'memory.guest: Required value: memory.guest or resources.requests.memory says how much memory the guest has',
-    ],
+    want: ['memory.guest: Required value: set memory.guest or resources.requests.memory'],
   },
   'so little memory that the BIOS cannot boot': {
     spec: { domain: { memory: { guest: '64Mi' } } },
@@ -81,12 +79,14 @@ const cases: Record<string, Case> = {
   'a uuid with a letter that is no digit': {
     spec: { domain: { firmware: { uuid: '5d307ca9-b3ef-428c-8861-06e72d69f22g' } } },
     want: [
-      `firmware.uuid: Invalid value: "5d307ca9-b3ef-428c-8861-06e72d69f22g": ${UUID} contains "g", which is no hexadecimal digit`,
+      `firmware.uuid: Invalid value: "5d307ca9-b3ef-428c-8861-06e72d69f22g": ${UUID} contains "g", which is not a hexadecimal digit`,
     ],
   },
   'a uuid without dashes': {
     spec: { domain: { firmware: { uuid: '5d307ca9b3ef428c886106e72d69f223' } } },
-    want: [`firmware.uuid: Invalid value: "5d307ca9b3ef428c886106e72d69f223": ${UUID} has its dashes elsewhere`],
+    want: [
+      `firmware.uuid: Invalid value: "5d307ca9b3ef428c886106e72d69f223": ${UUID} has its dashes in the wrong places`,
+    ],
   },
   'a uuid in capitals': { spec: { domain: { firmware: { uuid: '5D307CA9-B3EF-428C-8861-06E72D69F223' } } } },
   'the nil uuid': {
@@ -131,7 +131,7 @@ const cases: Record<string, Case> = {
 
   'a kernel of nothing': {
     spec: { domain: { firmware: { kernelBoot: {} } } },
-    want: ['firmware.kernelBoot.container: Required value: the image that has the kernel'],
+    want: ['firmware.kernelBoot.container: Required value: the image with the kernel'],
   },
 
   'a TPM': { spec: devices({ tpm: {} }) },
@@ -147,11 +147,11 @@ const cases: Record<string, Case> = {
   },
   'a video card without graphics': {
     spec: devices({ autoattachGraphicsDevice: false, video: { type: 'virtio' } }),
-    want: ['devices.video: Forbidden: may not be set where autoattachGraphicsDevice is false'],
+    want: ['devices.video: Forbidden: may not be set if autoattachGraphicsDevice is false'],
   },
   'graphics without a video card': {
     spec: devices({ autoattachGraphicsDevice: true, video: { type: 'none' } }),
-    want: ['devices.video.type: Invalid value: "none": may not be none where autoattachGraphicsDevice is true'],
+    want: ['devices.video.type: Invalid value: "none": may not be none if autoattachGraphicsDevice is true'],
   },
   'no APIC': {
     spec: { domain: { features: { apic: { enabled: false } } } },
@@ -170,4 +170,4 @@ const cases: Record<string, Case> = {
   },
 };
 
-proveRules(cases);
+testRules(cases);

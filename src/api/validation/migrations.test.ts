@@ -29,8 +29,8 @@ const objects: Record<string, { migration?: unknown; old?: unknown; want?: strin
   'to another cluster': {
     migration: { spec: { sendTo: {}, receive: {}, priority: 'system-critical' } },
     want: [
-      'spec.sendTo: Forbidden: is not supported: an instance goes to another node of its own cluster',
-      'spec.receive: Forbidden: is not supported: an instance goes to another node of its own cluster',
+      'spec.sendTo: Forbidden: is not supported: an instance can only be migrated within its cluster',
+      'spec.receive: Forbidden: is not supported: an instance can only be migrated within its cluster',
       'spec.priority: Forbidden: is not supported yet',
     ],
   },

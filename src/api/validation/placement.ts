@@ -1,4 +1,4 @@
-/** What is handed on to the launcher pod: wrong here, the pod could not be made. */
+/** Checks fields that are copied to the launcher pod, whose creation would fail otherwise. */
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
 import { annotationKeyErrors, labelKeyErrors, labelValueErrors, nameErrors } from '#kube/names.ts';
@@ -8,7 +8,7 @@ export function checkPlacement(spec: VmiSpec, path: string): FieldError[] {
   for (const part of ['hostname', 'subdomain'] as const) {
     const text = spec[part];
     if (text === undefined || text === '') continue;
-    errors.push(...nameErrors('label', text).map((fault) => invalidValue(`${path}.${part}`, text, fault)));
+    errors.push(...nameErrors('label', text).map((error) => invalidValue(`${path}.${part}`, text, error)));
   }
   return errors;
 }

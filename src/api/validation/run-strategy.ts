@@ -4,7 +4,7 @@ import { forbiddenField, invalidValue, requiredValue, type FieldError } from '#k
 const EXCLUSIVE =
   'Running and RunStrategy are mutually exclusive. Note that Running is deprecated, please use RunStrategy instead';
 
-/** In KubeVirt's words. */
+/** The messages are KubeVirt's. */
 export function checkRunStrategy({ running, runStrategy }: VmSpec): FieldError[] {
   const named = runStrategy !== undefined && runStrategy !== '';
   if (running !== undefined && named) return [forbiddenField('spec.running', EXCLUSIVE)];

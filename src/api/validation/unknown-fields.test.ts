@@ -8,7 +8,7 @@ import { vmSpec } from '#api/virtual-machine/schema.ts';
 const NOT_YET = 'Forbidden: is not supported yet';
 
 const ON_A_DISK =
-  'Forbidden: is not supported: the files are on a disk that can only be read; the guest mounts it with the mode that it likes';
+  'Forbidden: is not supported: the files are on a read-only disk, and the guest chooses the mode when it mounts the disk';
 
 /** What is set at a path of a VM's spec, and what is said of it. */
 const cases: Record<string, { spec: unknown; want: string[] }> = {
@@ -23,18 +23,18 @@ const cases: Record<string, { spec: unknown; want: string[] }> = {
   },
   'a field of the VM that comes later': {
     spec: { instancetype: { name: 'u1.small' } },
-    want: ['spec.instancetype: Forbidden: is not supported yet; write cpu and memory into spec.template.spec.domain'],
+    want: ['spec.instancetype: Forbidden: is not supported yet; set cpu and memory in spec.template.spec.domain'],
   },
   'a device that comes later': {
     spec: { template: { spec: { domain: { devices: { gpus: [{ name: 'a' }] } } } } },
     want: [
-      'spec.template.spec.domain.devices.gpus: Forbidden: is not supported: a device of a node would not be there on another one, and the VM would not be the same; use an emulated device, or a directLun volume for a disk',
+      'spec.template.spec.domain.devices.gpus: Forbidden: is not supported: a device of one node does not exist on another, so the VM would not stay the same; use an emulated device, or a directLun volume for a disk',
     ],
   },
   'a container disk names the alternatives': {
     spec: { template: { spec: { volumes: [{ name: 'root', containerDisk: { image: 'x' } }] } } },
     want: [
-      'spec.template.spec.volumes[0].containerDisk: Forbidden: is not supported: disks do not come from container images here. Use one of persistentVolumeClaim, ephemeral, emptyDisk, hostDisk, cloudInitNoCloud, configMap, secret, serviceAccount and downwardAPI, or firmware.kernelBoot with the image selfsame/guest for a guest to try things with',
+      'spec.template.spec.volumes[0].containerDisk: Forbidden: is not supported: disks cannot be container images. Use one of persistentVolumeClaim, ephemeral, emptyDisk, hostDisk, cloudInitNoCloud, configMap, secret, serviceAccount and downwardAPI, or firmware.kernelBoot with the image selfsame/guest for a test guest',
     ],
   },
   'files of a volume that are not as the object has them': {
@@ -56,11 +56,11 @@ const cases: Record<string, { spec: unknown; want: string[] }> = {
       },
     },
     want: [
-      'spec.template.spec.volumes[0].configMap.items: Forbidden: is not supported: each file is a key of the ConfigMap, under its name; make an object with the keys that the guest is to see',
+      'spec.template.spec.volumes[0].configMap.items: Forbidden: is not supported: there is one file for each key of the ConfigMap; create an object with only the keys that the guest needs',
       `spec.template.spec.volumes[0].configMap.defaultMode: ${ON_A_DISK}`,
-      'spec.template.spec.volumes[1].secret.items: Forbidden: is not supported: each file is a key of the Secret, under its name; make an object with the keys that the guest is to see',
-      'spec.template.spec.volumes[2].downwardAPI.items: Forbidden: is not supported: the files are named in fields',
-      'spec.template.spec.volumes[2].downwardAPI.fields[0].resourceFieldRef: Forbidden: is not supported: guests see their own processors and memory; use fieldRef for what is in the metadata',
+      'spec.template.spec.volumes[1].secret.items: Forbidden: is not supported: there is one file for each key of the Secret; create an object with only the keys that the guest needs',
+      'spec.template.spec.volumes[2].downwardAPI.items: Forbidden: is not supported: use fields',
+      'spec.template.spec.volumes[2].downwardAPI.fields[0].resourceFieldRef: Forbidden: is not supported: guests see their own CPUs and memory; use fieldRef for metadata',
       `spec.template.spec.volumes[2].downwardAPI.fields[0].mode: ${ON_A_DISK}`,
     ],
   },

@@ -1,6 +1,6 @@
 /**
- * Whether a VirtualMachineInstanceMigration may be stored. Pure; returns everything that is wrong with the object itself.
- * Whether its instance can go now is told by migrationObstacle: it is asked about objects that are right.
+ * Validates a VirtualMachineInstanceMigration. Pure; returns all errors of the object itself. findMigrationRefusal then decides
+ * whether its instance can be migrated now.
  */
 import { isFinal } from '#api/can.ts';
 import { checkRecovery } from '#api/migration-recovery.ts';
@@ -40,11 +40,11 @@ export function validateVirtualMachineInstanceMigration(
 
 export interface MigrationWorld {
   readonly vmi: Pick<VirtualMachineInstance, 'status'> | undefined;
-  /** Of that instance, not final. */
+  /** Unfinished migrations of the instance. */
   readonly active: readonly Stored<VirtualMachineInstanceMigration>[];
 }
 
-/** Why the instance cannot go, in KubeVirt's words; undefined where nothing is against it. */
+/** Returns why the instance cannot be migrated now, with KubeVirt's message, or undefined if it can. */
 export function migrationObstacle(
   { metadata, spec: { vmiName = '' } }: VirtualMachineInstanceMigration,
   { vmi, active }: MigrationWorld,

@@ -1,4 +1,4 @@
-/** Whether a VirtualMachineInstance may be stored. Pure; returns everything that is wrong. */
+/** Validates a VirtualMachineInstance. Pure; returns all errors. */
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { newlyWrong } from '#api/validation/already-wrong.ts';
 import { checkPermittedLuns } from '#api/validation/direct-luns.ts';
@@ -14,15 +14,15 @@ import { forbiddenField, invalidValue, requiredValue, type FieldError } from '#k
 import { labelValueErrors } from '#kube/names.ts';
 
 export interface InstanceContext extends ValidationContext<VirtualMachineInstance> {
-  /** One of our own parts asks: it may do what people may not. */
+  /** True if the request comes from one of our own components, which may make more changes than users. */
   readonly trusted: boolean;
-  /** One of those that plug devices into guests that run. */
+  /** True if the component may hotplug devices. */
   readonly hotplugs?: boolean;
 }
 
 /**
- * What an instance is does not change while it is, but for how long it may take to shut down and for what is plugged
- * into it; both only by our own parts.
+ * The spec of an instance is immutable except for its grace period and hotplugged devices, which only our own components may
+ * change.
  */
 export function validateVirtualMachineInstance(
   vmi: VirtualMachineInstance,
@@ -42,7 +42,7 @@ export function validateVirtualMachineInstance(
     ...labelValueErrors(name).map((text) => invalidValue('metadata.name', name, text)),
     ...labels,
     ...checkSpec(vmi.spec, configuration),
-    // What a VM has it was allowed to have when that was written.
+    // LUNs of a VM were checked when the VM was written.
     ...(trusted ? [] : checkPermittedLuns(vmi.spec ?? {}, 'spec', configuration)),
   ];
 }

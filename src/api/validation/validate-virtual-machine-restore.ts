@@ -1,4 +1,4 @@
-/** Whether a VirtualMachineRestore may be stored. Pure; returns everything that is wrong. */
+/** Validates a VirtualMachineRestore. Pure; returns all errors. */
 import { checkImmutable } from '#api/validation/immutable.ts';
 import { checkAnnotations, checkLabels } from '#api/validation/placement.ts';
 import { checkPatches } from '#api/validation/restore-patches.ts';
@@ -9,11 +9,11 @@ import { duplicateValue, forbiddenField, requiredValue, tooMany, type FieldError
 
 export interface RestoreContext {
   readonly old?: VirtualMachineRestore;
-  /** Those of the same target that are not finished. */
+  /** Unfinished restores of the same target. */
   readonly unfinished: readonly { readonly name: string }[];
 }
 
-/** More disks no VM has. */
+/** No VM has more disks. */
 const MAX_OVERRIDES = 100;
 
 export function validateVirtualMachineRestore(
@@ -34,7 +34,7 @@ export function validateVirtualMachineRestore(
   ];
 }
 
-/** Each volume once, and no two volumes in one claim. */
+/** Checks that volumes and claims are unique. */
 function checkOverrides(overrides: NonNullable<RestoreSpec['volumeRestoreOverrides']>, path: string): FieldError[] {
   if (overrides.length > MAX_OVERRIDES) return [tooMany(path, overrides.length, MAX_OVERRIDES)];
   const volumes = new Set<string>();

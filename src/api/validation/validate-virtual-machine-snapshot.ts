@@ -1,4 +1,4 @@
-/** Whether a VirtualMachineSnapshot may be stored. Pure; returns everything that is wrong. */
+/** Validates a VirtualMachineSnapshot. Pure; returns all errors. */
 import { checkImmutable } from '#api/validation/immutable.ts';
 import { unknownFields } from '#api/validation/unknown-fields.ts';
 import { checkVmReference } from '#api/validation/vm-reference.ts';

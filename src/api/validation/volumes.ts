@@ -1,4 +1,4 @@
-/** Volumes: the contents of disks, each from exactly one source. */
+/** Checks volumes, which are the contents of disks: each has exactly one source. */
 import type { CloudInitNoCloud, Volume } from '#api/domain/volume.ts';
 import { checkDirectLun, checkSharedLuns } from '#api/validation/direct-luns.ts';
 import { checkAccounts, checkFiles } from '#api/validation/file-volumes.ts';
@@ -37,13 +37,13 @@ export function checkVolumes({ volumes = [], domain }: VmiSpec, path: string): F
   for (const [i, volume] of volumes.entries()) {
     errors.push(...checkVolume(volume, `${field}[${i}]`));
     if (used.has(volume.name)) continue;
-    const text = `there is no disk of this name in ${path}.domain.devices.disks`;
+    const text = `there is no disk with this name in ${path}.domain.devices.disks`;
     errors.push(invalidValue(`${field}[${i}].name`, volume.name, text));
   }
   return errors;
 }
 
-/** A claim that two disks write would be two guests' worth of trouble in one; QEMU locks it and does not start. */
+/** Refuses a claim in two volumes if one of them is writable: QEMU locks the image and would not start. */
 function checkSharedClaims(volumes: readonly Volume[], path: string): FieldError[] {
   const seen = new Map<string, boolean>();
   return volumes.flatMap(({ persistentVolumeClaim: claim }, i) => {
@@ -74,7 +74,7 @@ function checkVolume(volume: Volume, path: string): FieldError[] {
   if (directLun !== undefined) return checkDirectLun(directLun, `${path}.directLun`);
   const files = checkFiles(volume, path);
   if (files !== undefined) return files;
-  // A source that we do not know has been refused by its name; to ask for another one would only confuse.
+  // An unknown source has been refused by its name already; a second error would only confuse.
   const named = Object.keys(volume).some((key) => key !== 'name');
   return named ? [] : [requiredValue(path, `one of ${SOURCES.join(', ')} must be set`)];
 }
@@ -97,7 +97,7 @@ function checkHostDisk({ path, type, capacity, shared }: NonNullable<Volume['hos
     errors.push(invalidValue(`${field}.path`, path, "must not contain '..'"));
   }
   if (type === 'DiskOrCreate' && capacity === undefined) {
-    errors.push(requiredValue(`${field}.capacity`, 'how large the file is made if it is not there'));
+    errors.push(requiredValue(`${field}.capacity`, 'the size of the file if it is created'));
   }
   if (capacity !== undefined) errors.push(...checkCapacity(capacity, `${field}.capacity`));
   return errors;
@@ -114,7 +114,7 @@ function checkCloudInit(source: CloudInitNoCloud, path: string): FieldError[] {
   }
   for (const field of ['userDataBase64', 'networkDataBase64'] as const) {
     const text = source[field];
-    // The value itself may be a secret: it is not said again.
+    // The value may be a secret, so the error does not repeat it.
     if (text !== undefined && !BASE64.test(text))
       errors.push(invalidValue(`${path}.${field}`, '', 'is not valid base64'));
   }

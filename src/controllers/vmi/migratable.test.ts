@@ -45,7 +45,7 @@ const cases: Record<string, Case> = {
     volume: CLAIM,
     claim: local(),
     disk: { cdrom: {} },
-    want: stays('it is only read, and lies on its node'),
+    want: stays('it is read-only and on one node only'),
   },
   'a volume of others that one node can use at a time keeps it': {
     volume: CLAIM,
