@@ -1,9 +1,9 @@
-/** Sets and removes annotations of an object that is under review, in one patch. */
+/** Builds the patch that sets and removes annotations of an object under review. */
 import type { PatchOperation } from '#admission/review.ts';
 import { formatPointer } from '#kube/json-pointer.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
-/** The value of each annotation after the patch; undefined where it is to be absent. */
+/** The value of each annotation after the patch; undefined if it is to be absent. */
 export type Notes = readonly (readonly [key: string, value: unknown])[];
 
 export function noteOf(object: KubeObject | undefined, key: string): unknown {
@@ -11,7 +11,7 @@ export function noteOf(object: KubeObject | undefined, key: string): unknown {
   return isRecord(annotations) ? annotations[key] : undefined;
 }
 
-/** Changes only what differs. Annotations of another type are left for the server to refuse. */
+/** Patches only annotations that differ. If the map has a wrong type, the server refuses it. */
 export function patchNotes({ metadata }: KubeObject, notes: Notes): PatchOperation[] {
   const present: unknown = metadata.annotations;
   if (present === undefined || present === null) {

@@ -1,7 +1,6 @@
 /**
- * Notes in every write of a VM who changed which identity-relevant part of its template (api/identity-edits.ts). What the
- * writer sends as notes does not count: they can be neither forged nor removed. A write that changes no such part leaves
- * them as they are.
+ * Records on a VM who changed which identity-relevant part of its template (api/identity-edits.ts). The annotation in the
+ * request is ignored, so that it can be neither forged nor removed. A write that changes no such part leaves it unchanged.
  */
 import { noteOf, type Notes } from '#admission/annotation-patch.ts';
 import type { AdmissionRequest } from '#admission/review.ts';
@@ -19,7 +18,7 @@ import { LAST_RESTORE_ANNOTATION } from '#api/names.ts';
 import { isOwnAccount } from '#api/own-accounts.ts';
 import { deepEqual } from '#kube/deep.ts';
 
-/** Never removed: a write without one keeps what there is, or is refused. */
+/** Parts that cannot be removed: a write without them keeps the stored value or is refused. */
 const KEPT: ReadonlySet<string> = new Set(['firmware.uuid', 'firmware.serial']);
 
 export function editNotes(request: AdmissionRequest, now: string): Notes {
@@ -31,15 +30,15 @@ export function editNotes(request: AdmissionRequest, now: string): Notes {
     edits.delete(part);
     edits.set(part, { at: now, ...authorOf(request, part) });
   }
-  const hasNews = oldObject === undefined || changed.length > 0;
-  const notes = hasNews ? printEdits(edits) : noteOf(oldObject, IDENTITY_EDITS_ANNOTATION);
+  const isChanged = oldObject === undefined || changed.length > 0;
+  const notes = isChanged ? printEdits(edits) : noteOf(oldObject, IDENTITY_EDITS_ANNOTATION);
   return [
     [IDENTITY_EDITS_ANNOTATION, notes],
     [ACTING_FOR_ANNOTATION, undefined],
   ];
 }
 
-/** The default machine type takes the place of one that is empty: whoever cleared it, if anybody, has changed it. */
+/** Reports whether our controller filled in the default machine type. The change was made by the user who cleared the type. */
 function isFilledIn({ user, oldObject }: AdmissionRequest, part: string): boolean {
   return part === 'machine.type' && isOwnAccount(user) && !identityParts(oldObject).has(part);
 }
@@ -53,7 +52,7 @@ function changedParts({ object, oldObject }: AdmissionRequest): string[] {
   );
 }
 
-/** People are named. Our own parts say for whom they write, or are known by what they write. */
+/** Returns the user. For our own components, returns the user on whose behalf they write, or the cause. */
 function authorOf({ user, object, oldObject, name }: AdmissionRequest, part: string): Pick<Edit, 'by' | 'cause'> {
   if (!isOwnAccount(user)) return { by: user };
   const actingFor = readActingFor(noteOf(object, ACTING_FOR_ANNOTATION));
@@ -65,5 +64,5 @@ function authorOf({ user, object, oldObject, name }: AdmissionRequest, part: str
   return { cause: `a write of ${user}` };
 }
 
-/** The mark of a restore is `<name>-<uid>`. */
+/** Returns the name of a restore from LAST_RESTORE_ANNOTATION, `<name>-<uid>`. */
 const restoreName = (mark: string) => mark.replace(/-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, '');

@@ -1,4 +1,4 @@
-/** What we write into objects ourselves. They come before their schema was asked: nothing about them is certain. */
+/** The mutating webhooks. Objects have not been validated by their schema yet, so nothing about their shape is certain. */
 import { patchNotes } from '#admission/annotation-patch.ts';
 import { fillFirmware } from '#admission/firmware-identity.ts';
 import { editNotes } from '#admission/identity-edits.ts';
@@ -13,9 +13,9 @@ import { isRecord, type KubeObject } from '#kube/meta.ts';
 import { labelValueErrors } from '#kube/names.ts';
 
 export interface MutationParts {
-  /** A random one (v4). */
+  /** Returns a random UUID (version 4). */
   newUuid(): string;
-  /** As in objects: `2026-01-01T00:00:00Z`. */
+  /** Returns the current time as in objects: `2026-01-01T00:00:00Z`. */
   now(): string;
   readonly lookup: { configuration(): Pick<Configuration, 'defaultMachineType'> };
 }
@@ -33,19 +33,19 @@ export function mutateVirtualMachine(request: AdmissionRequest, { newUuid, now }
   };
 }
 
-/** Returns the request with its object as it is after the patch: a replacement that omits a field does not change it. */
+/** Returns the request with its object after the patch, so that a field that a replacement omits does not count as changed. */
 function withPatch(request: AdmissionRequest, patch: readonly PatchOperation[]): AdmissionRequest {
   if (patch.length === 0) return request;
   return { ...request, object: applyJsonPatch(request.object, patch) as KubeObject };
 }
 
-/** One patch for all annotations: two that add the missing map would undo each other. */
+/** Builds one patch for all annotations: two patches that add a missing map would undo each other. */
 function annotate(request: AdmissionRequest, now: string): PatchOperation[] {
   if (request.object === undefined) return [];
   return patchNotes(request.object, [...protectionNotes(request, now), ...editNotes(request, now)]);
 }
 
-/** Those of VMs come with all of it. KubeVirt gives stand-alone instances no serial. */
+/** Fills in missing fields; instances of VMs have them already. As in KubeVirt, stand-alone instances get no serial. */
 export function mutateVirtualMachineInstance(request: AdmissionRequest, { newUuid, lookup }: MutationParts): Answer {
   const vmi = newObject(request);
   if (vmi === undefined) return {};
@@ -64,13 +64,13 @@ export function mutateVirtualMachineInstanceMigration(request: AdmissionRequest)
   return { patch: [...addFinalizer(migration, MIGRATION_FINALIZER), ...nameInstance(migration)] };
 }
 
-/** One that is being deleted, or changed, stays as it is. */
+/** Returns the object of a create request; undefined for updates and for objects that are being deleted. */
 function newObject({ operation, object }: AdmissionRequest): KubeObject | undefined {
   if (operation !== 'CREATE' || object?.metadata.deletionTimestamp !== undefined) return undefined;
   return object;
 }
 
-/** Null, "" and absent mean the same. What has another shape is left to its schema. */
+/** Fills in a type that is null, empty or absent. Values of a wrong type are left for the schema to refuse. */
 function fillMachineType(domain: unknown, type: string): PatchOperation[] {
   if (!isRecord(domain)) return [];
   const machine = domain['machine'] ?? undefined;
@@ -86,7 +86,7 @@ function addFinalizer({ metadata }: KubeObject, finalizer: string): PatchOperati
   return [{ op: 'add', path: '/metadata/finalizers/-', value: finalizer }];
 }
 
-/** Whoever asks for the migrations of an instance finds them by its name; names may be longer than labels. */
+/** Adds the label with the name of the instance, by which its migrations are found. Names may be too long for a label. */
 function nameInstance(migration: KubeObject): PatchOperation[] {
   const name = at(migration, 'spec', 'vmiName');
   if (typeof name !== 'string' || name === '' || labelValueErrors(name).length > 0) return [];
@@ -97,7 +97,7 @@ function nameInstance(migration: KubeObject): PatchOperation[] {
 }
 
 function at(value: unknown, ...path: readonly string[]): unknown {
-  let here = value;
-  for (const field of path) here = isRecord(here) ? here[field] : undefined;
-  return here;
+  let current = value;
+  for (const field of path) current = isRecord(current) ? current[field] : undefined;
+  return current;
 }

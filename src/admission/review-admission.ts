@@ -1,6 +1,6 @@
 /**
- * Our webhook as a function: (path, review, what it may look up) → answer. Whoever serves it, in this process or over
- * HTTPS, brings the lookup. The paths are those of the webhook configurations (operator/objects/).
+ * The webhook as a function of path, review and lookup. The server, in this process or over HTTPS, provides the lookup. The
+ * paths are those of the webhook configurations (operator/objects/).
  */
 import {
   mutateVirtualMachine,
@@ -40,13 +40,13 @@ const REVIEWERS: ReadonlyMap<string, Reviewer> = new Map<string, Reviewer>([
   ],
   ['/validate-virtualmachinesnapshots', reviewVirtualMachineSnapshot],
   ['/validate-virtualmachinerestores', (request, { lookup }) => reviewVirtualMachineRestore(request, lookup)],
-  // Webhook configurations of older versions name this path until the operator has replaced them; a policy validates now.
+  // Configurations of older versions use this path until the operator has replaced them; now a policy validates.
   ['/validate-kubevirts', () => ({})],
   ['/validate-protected-deletes', (request, { lookup }) => reviewProtectedDelete(request, lookup)],
   ['/validate-pod-evictions', reviewPodEviction],
 ]);
 
-/** Throws ApiError for what is no review, or a path that is none of ours. */
+/** Throws ApiError if the review is invalid or the path is unknown. */
 export async function reviewAdmission(path: string, review: unknown, parts: AdmissionParts): Promise<AdmissionReview> {
   const request = readRequest(review);
   if (request === undefined) throw badRequest('expected an AdmissionReview of admission.k8s.io/v1 with a request');

@@ -1,4 +1,4 @@
-/** AdmissionReview of admission.k8s.io/v1 as values, and the answers that we give. Pure. */
+/** Parses AdmissionReview requests of admission.k8s.io/v1 and builds the responses. Pure. */
 import type { FieldError } from '#kube/field-error.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
@@ -8,14 +8,14 @@ export interface AdmissionRequest {
   readonly uid: string;
   readonly operation: Operation;
   readonly user: string;
-  /** '' where the kind has none. */
+  /** '' if the kind is not namespaced. */
   readonly namespace: string;
-  /** '' where the server is yet to make one. */
+  /** '' if the server has yet to generate the name. */
   readonly name: string;
   readonly dryRun: boolean;
   /** True for a PUT, which sends the whole object; false for patches and server-side applies. */
   readonly isReplace: boolean;
-  /** As asked for; its kind has not been checked when it may still be changed. */
+  /** The object in the request. In mutating webhooks it has not been validated yet. */
   readonly object?: KubeObject;
   readonly oldObject?: KubeObject;
 }
@@ -25,11 +25,11 @@ export type PatchOperation =
   | { readonly op: 'remove'; readonly path: string };
 
 export interface Answer {
-  /** Why it may not be done at all, whatever the object says. */
+  /** The request is refused with 403 and this message. */
   readonly denied?: string;
-  /** Why it cannot be done, given what there is beside the object. */
+  /** The request is refused with 400 and this message, because of the state of other objects. */
   readonly impossible?: string;
-  /** Why it is to be tried again later. */
+  /** The request is refused with 429 and this message: the client should retry. */
   readonly notNow?: string;
   readonly errors?: readonly FieldError[];
   readonly patch?: readonly PatchOperation[];
@@ -42,7 +42,7 @@ export interface AdmissionReview {
   readonly response: Readonly<Record<string, unknown>>;
 }
 
-/** undefined where it is no review. */
+/** Returns undefined if the value is not a review. */
 export function readRequest(review: unknown): AdmissionRequest | undefined {
   const request = isRecord(review) ? review['request'] : undefined;
   if (!isRecord(request)) return undefined;
@@ -71,7 +71,7 @@ function asObject(value: unknown): KubeObject | undefined {
 
 export function reviewOf(uid: string, answer: Answer): AdmissionReview {
   const { errors = [], patch = [], warnings = [] } = answer;
-  const status = denial(answer) ?? refusal(errors);
+  const status = refusalStatus(answer) ?? invalidStatus(errors);
   return {
     apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',
@@ -85,15 +85,15 @@ export function reviewOf(uid: string, answer: Answer): AdmissionReview {
   };
 }
 
-function denial({ denied, impossible, notNow }: Answer) {
+function refusalStatus({ denied, impossible, notNow }: Answer) {
   const failure = (code: number, reason: string, message: string) => ({ status: 'Failure', code, reason, message });
   if (denied !== undefined) return failure(403, 'Forbidden', denied);
   if (impossible !== undefined) return failure(400, 'BadRequest', impossible);
   return notNow === undefined ? undefined : failure(429, 'TooManyRequests', notNow);
 }
 
-/** The texts of all, as KubeVirt joins them; the causes say the same to programs. */
-function refusal(errors: readonly FieldError[]) {
+/** Joins all messages as KubeVirt does; the causes have the same content for programs. */
+function invalidStatus(errors: readonly FieldError[]) {
   if (errors.length === 0) return undefined;
   return {
     status: 'Failure',

@@ -1,4 +1,4 @@
-/** What we refuse. Objects come after their schema was asked: they have the shape of their kind. */
+/** The validating webhooks. Objects have been validated by their schema. */
 import { duplicateWarnings, type VmName } from '#admission/duplicate-uuid.ts';
 import type { EvictionLookup } from '#admission/pod-evictions.ts';
 import type { ProtectionLookup } from '#admission/protected-deletes.ts';
@@ -20,24 +20,24 @@ import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts
 import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 
-/** What the answers depend on beside the review; the server reads it. */
+/** State that the decisions depend on besides the review; the server provides it. */
 export interface Lookup extends ProtectionLookup, EvictionLookup {
   configuration(): Configuration;
-  /** VMs of all namespaces that have this firmware uuid, in whatever case, and are not being deleted. */
+  /** Returns the VMs of all namespaces that have this firmware uuid, ignoring case, and are not being deleted. */
   vmsWithUuid(uuid: string): readonly VmName[];
-  /** The VirtualMachineRestores of that VM that are not finished. */
+  /** Returns the unfinished VirtualMachineRestores of the VM. */
   restoresOf(namespace: string, vmName: string): readonly { readonly name: string }[];
-  /** The migrations of that instance that are not final, as they are now. */
+  /** Returns the unfinished migrations of the instance, read from the API. */
   activeMigrationsOf(namespace: string, vmiName: string): Promise<readonly Stored<VirtualMachineInstanceMigration>[]>;
 }
 
-/** Who may do to instances what people may not. */
+/** Accounts that may make changes to instances which users may not. */
 const TRUSTED = new Set(['vm-controller', 'vmi-controller', 'selfsame-subresources'].map(accountOf));
 
-/** Who plugs devices into instances that run: what the VM says, and what somebody asked of the instance itself. */
+/** Accounts that may hotplug devices: for changes of the VM, and for the verbs of instances. */
 const HOTPLUGGERS = new Set(['vm-controller', 'selfsame-subresources'].map(accountOf));
 
-/** Who may do to VMs that are held what people may not. */
+/** Accounts that may change VMs that a snapshot or restore holds. */
 const WRITERS = ['vm-controller', 'restore-controller'] as const;
 
 export function reviewVirtualMachine(request: AdmissionRequest, lookup: Lookup): Answer {
@@ -89,13 +89,13 @@ export async function reviewVirtualMachineInstanceMigration(
   const { metadata, spec } = migration;
   const [namespace, vmiName] = [metadata.namespace ?? request.namespace, spec.vmiName ?? ''];
   const vmi = await lookup.instance(namespace, vmiName);
-  // Two at the same moment pass; their controller lets the older one go first.
+  // Two concurrent requests both pass; the controller starts the older migration first.
   const active = vmi === undefined ? [] : await lookup.activeMigrationsOf(namespace, vmiName);
   const impossible = migrationObstacle(migration, { vmi, active });
   return impossible === undefined ? {} : { impossible };
 }
 
-/** Nothing for a delete. */
+/** Returns the objects of a create or update; nothing for other operations. */
 function written<T extends KubeObject>({ operation, object, oldObject }: AdmissionRequest): { object?: T; old?: T } {
   if (operation !== 'CREATE' && operation !== 'UPDATE') return {};
   return { object: object as T | undefined, old: oldObject as T | undefined };

@@ -32,7 +32,7 @@ test('an empty disk is one, too', async () => {
 const sha256 = createHash('sha256').update('abc').digest('hex');
 const broken: Record<string, { sent: (string | Buffer)[]; message: RegExp }> = {
   'nothing at all': { sent: [], message: /ended too early/ },
-  'a header that is none': { sent: ['raw\n'], message: /no JSON object/ },
+  'a header that is none': { sent: ['raw\n'], message: /not a JSON object/ },
   'a header without a size': { sent: ['{"format":"raw"}\n'], message: /no valid size/ },
   'a size below zero': { sent: ['{"format":"raw","size":-1}\n'], message: /no valid size/ },
   'a size that is not whole': { sent: ['{"format":"raw","size":1.5}\n'], message: /no valid size/ },

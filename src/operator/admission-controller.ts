@@ -1,6 +1,6 @@
 /**
- * Puts in place what must stand before our kinds are served: accounts, policies and webhook configurations. It ends when
- * the kinds are served; from then on installation-controller.ts keeps these objects, too, and reports on them.
+ * Creates the objects that must exist before our kinds are served: accounts, policies and webhook configurations. It stops
+ * when the kinds are served; from then on installation-controller.ts maintains these objects as well and reports on them.
  */
 import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';
@@ -21,7 +21,7 @@ export interface AdmissionParts {
 
 const POLICY_TYPES: ReadonlySet<ResourceType> = new Set([POLICIES, POLICY_BINDINGS]);
 const WEBHOOK_TYPES: ReadonlySet<ResourceType> = new Set([MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS]);
-/** There is one thing to look at, which is no object: all of it. */
+/** The only key: all objects are reconciled together. */
 const KEY = 'admission';
 
 export function admissionController({ informer, policies, trust }: AdmissionParts): ControllerDefinition<Present> {
@@ -42,7 +42,7 @@ function presentOf(wanted: Desired, { informer, trust }: AdmissionParts): Presen
   return [withTrust(wanted, trust?.bundle()), informer(type).get(objectKey(object))];
 }
 
-/** Resolves to true as soon as all policies and webhook configurations are as they should be, to false on abort. */
+/** Resolves to true once all policies and webhook configurations match their desired state, to false on abort. */
 export async function admissionInPlace(parts: AdmissionParts, { signal }: { signal: AbortSignal }): Promise<boolean> {
   const awaited = [...WEBHOOK_TYPES, ...(parts.policies === 'served' ? POLICY_TYPES : [])];
   for (const type of awaited) {

@@ -1,7 +1,7 @@
 /**
- * Keeps everything but the definitions in place once our kinds are served, and reports on it in the status of the KubeVirt
- * object. There is one key, the whole installation: all of it is compared at each change of one of its objects, which are
- * few. What comes before the kinds is made by admission-controller.ts.
+ * Maintains all objects except the definitions once our kinds are served, and reports on them in the status of the KubeVirt
+ * object. There is one key, the whole installation: each change of one of its few objects reconciles all of them.
+ * admission-controller.ts creates the objects that come before the kinds.
  */
 import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';
@@ -32,7 +32,7 @@ export interface InstallationWorld {
 export interface InstallationParts {
   informer<T extends KubeObject>(type: ResourceType<T>): Informer<T>;
   readonly clock: Clock;
-  /** Where policies are not served nothing may look for them: it would never find out that there are none. */
+  /** If policies are not served, there must be no informer for them: it would never sync. */
   readonly policies: PolicySupport;
   readonly trust?: Trust | undefined;
 }
@@ -53,7 +53,7 @@ export function installationController({
     type: KUBEVIRTS,
     sources: [
       ...[...informers.values()].map((one) => watched(one, all, () => KEY)),
-      ...(trust === undefined ? [] : [newTrust(kubevirts, trust)]),
+      ...(trust === undefined ? [] : [trustSource(kubevirts, trust)]),
     ],
     observe: () => ({
       kubevirt: kubevirts.get(KEY),
@@ -70,12 +70,12 @@ export function installationController({
 const POLICY_TYPES: ReadonlySet<ResourceType> = new Set([POLICIES, POLICY_BINDINGS]);
 const kept = new Set(installation.map(idOf));
 
-/** Whoever serves them has other certificates from now on. */
-function newTrust(cache: Informer<KubeVirt>, trust: Trust): Source {
+/** Reconciles when the certificate authorities of our services change. */
+function trustSource(cache: Informer<KubeVirt>, trust: Trust): Source {
   return { cache, subscribe: (add) => trust.onChange(() => add(KEY)) };
 }
 
-/** The definitions have a controller of their own; here only their state counts. */
+/** Repairs all objects except the definitions, which have a controller of their own; here they only count for the status. */
 export function decideInstallation({ present }: InstallationWorld): Plan {
   const changes = present.flatMap(([wanted, object]) => (kept.has(idOf(wanted)) ? (repair(wanted, object) ?? []) : []));
   return { changes, goOn: true };

@@ -1,4 +1,4 @@
-/** The kinds of a cluster that the operator writes. */
+/** Kubernetes' kinds that the operator writes. */
 import type { Condition } from '#kube/conditions.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 
@@ -13,7 +13,7 @@ export interface Role extends KubeObject {
   readonly rules: readonly PolicyRule[];
 }
 
-/** As far as the state of what we made can be read from it: definitions, API services. */
+/** An object with conditions in its status: definitions, API services. */
 export interface Reporting extends KubeObject {
   readonly status?: { readonly conditions?: readonly Condition[]; readonly [field: string]: unknown };
 }
@@ -34,7 +34,6 @@ const namespaced = <T extends KubeObject = KubeObject>(
 const RBAC = 'rbac.authorization.k8s.io';
 export const ADMISSION_GROUP = 'admissionregistration.k8s.io';
 
-export const NAMESPACES = cluster('', 'Namespace', 'namespaces');
 export const SERVICE_ACCOUNTS = namespaced('', 'ServiceAccount', 'serviceaccounts');
 export const DEFINITIONS = cluster<Reporting>(
   'apiextensions.k8s.io',

@@ -58,22 +58,22 @@ const cases: Record<string, Case> = {
   'the binding only warns': {
     present: rules({ [BINDING]: { spec: { validationActions: ['Warn'] } } }),
     reason: 'PolicyChanged',
-    message: `${BINDING} is not as it should be`,
+    message: `${BINDING} differs from its desired state`,
   },
   'the binding looks away': {
     present: rules({ [BINDING]: { spec: { matchResources: { excludeResourceRules: [{ resources: ['*'] }] } } } }),
     reason: 'PolicyChanged',
-    message: `${BINDING} is not as it should be`,
+    message: `${BINDING} differs from its desired state`,
   },
   'the binding waits for a parameter': {
     present: rules({ [BINDING]: { spec: { paramRef: { name: 'x', parameterNotFoundAction: 'Allow' } } } }),
     reason: 'PolicyChanged',
-    message: `${BINDING} is not as it should be`,
+    message: `${BINDING} differs from its desired state`,
   },
   'the policy fails open': {
     present: rules({ [POLICY]: { spec: { failurePolicy: 'Ignore' } } }),
     reason: 'PolicyChanged',
-    message: `${POLICY} is not as it should be`,
+    message: `${POLICY} differs from its desired state`,
   },
   'the policy is being deleted': {
     present: rules({ [POLICY]: { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } } }),
@@ -90,7 +90,7 @@ const cases: Record<string, Case> = {
   'several are wrong': {
     present: rules({ [BINDING]: null, [OTHER]: { spec: { validations: [] } } }),
     reason: 'PolicyMissing',
-    message: `${BINDING} is missing; ${OTHER} is not as it should be`,
+    message: `${BINDING} is missing; ${OTHER} differs from its desired state`,
   },
 };
 

@@ -1,4 +1,4 @@
-/** Whether protected VMs are protected: the rules by which the API server does that, as they are right now. Pure. */
+/** Decides whether delete protection is in effect, from the current state of its policies. Pure. */
 import type { Stored } from '#kube/meta.ts';
 import { idOf, repair, type Desired, type Present } from '#operator/desired.ts';
 import type { Reporting } from '#operator/kinds.ts';
@@ -12,33 +12,33 @@ export interface ProtectionHealth {
   readonly message: string;
 }
 
-interface Fault {
+interface PolicyProblem {
   readonly reason: string;
   readonly message: string;
 }
 
-/** `present`: of all that the operator keeps, or of these rules alone. */
+/** `present` has at least the policies of the delete protection. */
 export function protectionHealth(policies: PolicySupport, present: Present): ProtectionHealth {
   if (policies === 'missing') {
     return { isAvailable: false, reason: 'KubernetesTooOld', message: missingWithoutPolicies };
   }
   const found = new Map(present);
-  const faults = deleteProtection.flatMap((wanted) => faultOf(wanted, found.get(wanted)) ?? []);
-  const [first] = faults;
+  const problems = deleteProtection.flatMap((wanted) => findProblem(wanted, found.get(wanted)) ?? []);
+  const [first] = problems;
   if (first === undefined) {
     return { isAvailable: true, reason: 'PoliciesInPlace', message: 'Protected VirtualMachines cannot be deleted.' };
   }
-  return { isAvailable: false, reason: first.reason, message: toldOf(faults.map(({ message }) => message)) };
+  return { isAvailable: false, reason: first.reason, message: toldOf(problems.map(({ message }) => message)) };
 }
 
-function faultOf(wanted: Desired, object: Stored<Reporting> | undefined): Fault | undefined {
+function findProblem(wanted: Desired, object: Stored<Reporting> | undefined): PolicyProblem | undefined {
   const name = idOf(wanted);
   if (object === undefined) return { reason: 'PolicyMissing', message: `${name} is missing` };
   if (object.metadata.deletionTimestamp !== undefined) {
     return { reason: 'PolicyBeingDeleted', message: `${name} is being deleted` };
   }
   if (repair(wanted, object) !== undefined) {
-    return { reason: 'PolicyChanged', message: `${name} is not as it should be` };
+    return { reason: 'PolicyChanged', message: `${name} differs from its desired state` };
   }
   if (hasTypeErrors(object)) {
     return { reason: 'PolicyHasTypeErrors', message: `${name} has expressions with type errors` };

@@ -89,7 +89,7 @@ const cases: Record<string, Case> = {
   'a type that somebody changed meanwhile is theirs, and so is the restart': {
     restartNow: true,
     vm: aVm({ type: NEW }),
-    want: `skipped: its machine type was changed to "${NEW}" meanwhile`,
+    want: `skipped: its machine type was changed to "${NEW}" in the meantime`,
   },
   'but one that we have marked is followed to its end': {
     vm: aVm({ type: NEW, status: { machineTypeRestartRequired: true } }),

@@ -223,7 +223,9 @@ const cases: Record<string, Case> = {
   'an interface that is absent keeps its port': {
     disks: many(28),
     nics: [{ state: 'absent' }],
-    want: ['domain.devices: Forbidden: there are 29 interfaces and virtio disks; at most 28 are possible; use the scsi bus for disks'],
+    want: [
+      'domain.devices: Forbidden: there are 29 interfaces and virtio disks; at most 28 are possible; use the scsi bus for disks',
+    ],
   },
 
   'PCI addresses on i440fx': {
@@ -247,7 +249,9 @@ const cases: Record<string, Case> = {
   'one more than there are slots': {
     machine: I440FX,
     disks: many(27),
-    want: ['domain.devices: Forbidden: there are 27 interfaces and virtio disks; at most 26 are possible; use the scsi bus for disks'],
+    want: [
+      'domain.devices: Forbidden: there are 27 interfaces and virtio disks; at most 26 are possible; use the scsi bus for disks',
+    ],
   },
 };
 

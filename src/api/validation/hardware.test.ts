@@ -50,7 +50,9 @@ const cases: Record<string, { domain?: Domain; spec?: Partial<VmiSpec>; want?: r
         disks: Array.from({ length: 12 }, (_, i) => ({ name: `d${i}`, disk: { bus: 'usb' as const } })),
       },
     },
-    want: ['domain.devices: Forbidden: there are 16 disks, inputs and redirection slots on the usb bus; at most 15 are possible'],
+    want: [
+      'domain.devices: Forbidden: there are 16 disks, inputs and redirection slots on the usb bus; at most 15 are possible',
+    ],
   },
   'two interfaces with one number': {
     domain: {

@@ -86,11 +86,15 @@ const cases: Record<string, Case> = {
   'as many disks on virtio as there are ports': { spec: many(28, {}) },
   'one disk on virtio too many': {
     spec: many(29, {}),
-    want: ['devices: Forbidden: there are 29 interfaces and virtio disks; at most 28 are possible; use the scsi bus for disks'],
+    want: [
+      'devices: Forbidden: there are 29 interfaces and virtio disks; at most 28 are possible; use the scsi bus for disks',
+    ],
   },
   'one disk on virtio too many, as an interface comes of itself': {
     spec: { ...many(28, {}), ...devices({ ...many(28, {}).domain.devices, autoattachPodInterface: null }) },
-    want: ['devices: Forbidden: there are 29 interfaces and virtio disks; at most 28 are possible; use the scsi bus for disks'],
+    want: [
+      'devices: Forbidden: there are 29 interfaces and virtio disks; at most 28 are possible; use the scsi bus for disks',
+    ],
   },
   'many disks on scsi': { spec: many(100, { bus: 'scsi' }) },
 

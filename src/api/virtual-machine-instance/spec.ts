@@ -13,7 +13,7 @@ export const vmiSpec = obj(
     networks: list(network, { maxItems: 256 }),
     terminationGracePeriodSeconds: int64({
       minimum: 0,
-      description: 'How long the guest may take to shut down before it is switched off; 30 unless set.',
+      description: 'Time that the guest has to shut down before it is switched off. Defaults to 30.',
     }),
     livenessProbe: probe,
     readinessProbe: probe,
@@ -28,7 +28,10 @@ export const vmiSpec = obj(
     hostname: str({ maxLength: 63 }),
     subdomain: str({ maxLength: 63 }),
   },
-  { required: ['domain'], description: 'The machine, what it is plugged into, and where it may run.' },
+  {
+    required: ['domain'],
+    description: 'The hardware of the machine, its volumes and networks, and its scheduling constraints.',
+  },
 );
 
 export type VmiSpec = Infer<typeof vmiSpec>;

@@ -1,4 +1,4 @@
-/** Our parts as users of the API: one account each, and a cluster role that gives it no more than it needs. */
+/** Accounts of our components: one each, with a role that grants no more than it needs. */
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { desired, type Desired } from '#operator/desired.ts';
 import {
@@ -21,7 +21,7 @@ interface Subject {
 
 export const group = (name: string): Subject => ({ kind: 'Group', name, apiGroup: RBAC });
 
-/** Roles are of the whole cluster: their names say whose they are. */
+/** Returns the name of the cluster role of an account, with a prefix because cluster roles are not namespaced. */
 export const roleNameOf = (account: string) => `selfsame:${account}`;
 
 export function serviceAccount(name: string): Desired {
@@ -40,14 +40,14 @@ export function clusterRoleBinding(role: string, ...subjects: readonly Subject[]
   );
 }
 
-/** An account, its role, and the binding of the two. */
+/** Returns an account, its cluster role and the binding. */
 export function account(name: string, rules: readonly PolicyRule[]): Desired[] {
   const role = roleNameOf(name);
   const subject: Subject = { kind: 'ServiceAccount', name, namespace: SYSTEM_NAMESPACE };
   return [serviceAccount(name), clusterRole(role, rules), clusterRoleBinding(role, subject)];
 }
 
-/** What an account may do in our own namespace alone. */
+/** Returns the role of an account in our own namespace, and the binding. */
 export function inSystemNamespace(name: string, rules: readonly PolicyRule[]): Desired[] {
   const namespace = SYSTEM_NAMESPACE;
   const subject: Subject = { kind: 'ServiceAccount', name, namespace };

@@ -1,4 +1,4 @@
-/** The API that is served by subresources/: start, stop, console ... v1alpha3 is what old virtctls ask for. */
+/** Registration of the aggregated API that subresources/ serves: start, stop, console ... Old virtctls use v1alpha3. */
 import { SUBRESOURCES_GROUP, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { desired, type Desired } from '#operator/desired.ts';
 import { API_SERVICES } from '#operator/kinds.ts';

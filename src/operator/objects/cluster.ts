@@ -1,7 +1,7 @@
 /**
- * What our parts need on a cluster beside what the operator keeps, because there they are processes of their own: the account
- * under which a controllers process starts, the services by which the API server reaches it, and the driver of our volumes.
- * An administrator applies it (selfsame install); nobody else writes it.
+ * Objects that only an existing cluster needs, where our components are separate processes: the account of the controllers
+ * process, the services through which the API server reaches it, and the driver of our volumes. An administrator applies
+ * them (selfsame install); the operator does not maintain them.
  */
 import { LOCAL_DRIVER, SYSTEM_NAMESPACE } from '#api/names.ts';
 import type { ResourceType } from '#kube/meta.ts';
@@ -17,7 +17,7 @@ import { CORE, RECORD_EVENTS, rule } from '#operator/roles/rules.ts';
 export const CONTROLLERS_ACCOUNT = 'selfsame-controllers';
 export const SERVICE_PORT_NAME = 'https';
 export const CLUSTER_SERVICES = [WEBHOOK_SERVICE, SUBRESOURCES_SERVICE] as const;
-/** Our authorities, as plane/cluster/ keeps them. */
+/** The secret in which plane/cluster/ stores our certificate authorities. */
 export const AUTHORITY_SECRET = 'selfsame-ca';
 const RBAC = 'rbac.authorization.k8s.io';
 
@@ -30,13 +30,13 @@ export const CSI_DRIVERS: ResourceType = {
   namespaced: false,
 };
 
-/** Under whose names a controllers process acts. */
+/** Returns the accounts that a controllers process uses. */
 function ownAccounts(): string[] {
   const all = [...bootstrapObjects(), ...installation].filter(({ type }) => type === SERVICE_ACCOUNTS);
   return [...all.map(({ object }) => object.metadata.name ?? ''), CONTROLLERS_ACCOUNT].toSorted();
 }
 
-/** In the order in which they are applied; the namespace must be there. */
+/** Returns the objects in the order of creation; the namespace must exist. */
 export function clusterObjects(): readonly Desired[] {
   const named = (verbs: readonly string[], resource: string, ...resourceNames: readonly string[]) => ({
     ...rule(verbs, CORE, resource),
@@ -46,19 +46,19 @@ export function clusterObjects(): readonly Desired[] {
     serviceAccount(CONTROLLERS_ACCOUNT),
     ...inSystemNamespace(CONTROLLERS_ACCOUNT, [
       RECORD_EVENTS,
-      // Each part acts under its own account.
+      // Each controller uses its own account.
       named(['create'], 'serviceaccounts/token', ...ownAccounts()),
-      // Who leads, and which processes there are.
+      // Leader election, and the list of processes.
       rule(['get', 'list', 'create', 'update', 'patch', 'delete'], 'coordination.k8s.io', 'leases'),
-      // Our authorities.
+      // Our certificate authorities.
       rule(['create'], CORE, 'secrets'),
       named(['get', 'update'], 'secrets', AUTHORITY_SECRET),
-      // Where our services are.
+      // The addresses of our services.
       rule(['get', 'create'], CORE, 'endpoints'),
       named(['update'], 'endpoints', ...CLUSTER_SERVICES),
       rule(['list', 'create', 'delete'], 'discovery.k8s.io', 'endpointslices'),
     ]),
-    // Whom the aggregated API may believe.
+    // The certificate authority of the API server's requests to the aggregated API.
     desired(
       ROLE_BINDINGS,
       { namespace: 'kube-system', name: CONTROLLERS_ACCOUNT },
@@ -71,11 +71,11 @@ export function clusterObjects(): readonly Desired[] {
       desired(
         SERVICES,
         { namespace: SYSTEM_NAMESPACE, name },
-        // Without a selector: the processes need not be pods.
+        // No selector: the processes need not be pods.
         { spec: { ports: [{ name: SERVICE_PORT_NAME, port: 443, protocol: 'TCP', targetPort: 443 }] } },
       ),
     ),
-    // Else the cluster would wait for somebody to attach our volumes.
+    // Otherwise the cluster would wait for our volumes to be attached.
     desired(
       CSI_DRIVERS,
       { name: LOCAL_DRIVER },

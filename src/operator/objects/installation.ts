@@ -1,8 +1,8 @@
 /**
- * All objects that the operator keeps in place beside the definitions of our kinds, in the order in which they are made:
- * admission first, so that no object of our kinds is ever stored without it.
+ * All objects that the operator maintains except the definitions of our kinds, in the order of creation: admission first, so
+ * that no object of our kinds is ever stored without it.
  *
- *   accounts, policies, webhooks ──► definitions (definitions.ts) ──► what needs our kinds, and services
+ *   accounts, policies, webhooks ──► definitions (definitions.ts) ──► objects of our kinds, classes and services
  */
 import type { Desired } from '#operator/desired.ts';
 import { apiServices } from '#operator/objects/api-services.ts';
@@ -18,7 +18,7 @@ import { storageProfiles } from '#operator/objects/storage-profiles.ts';
 import { volumeSnapshotClasses } from '#operator/objects/volume-snapshot-classes.ts';
 import { webhookObjects } from '#operator/objects/webhooks.ts';
 
-/** What stands before our kinds are served. The webhook has its rights before it is asked anything. */
+/** Objects that must exist before our kinds are served. The webhook gets its permissions before its first request. */
 export const beforeKinds: readonly Desired[] = [
   ...rbacObjects,
   ...nodePolicies,
@@ -30,7 +30,7 @@ export const beforeKinds: readonly Desired[] = [
 ];
 
 export const afterKinds: readonly Desired[] = [
-  // Before the classes: a claim of a class without a profile would get other modes.
+  // Before the classes: a state claim in a class without a profile would get the wrong modes.
   ...storageProfiles,
   ...storageClasses,
   ...volumeSnapshotClasses,

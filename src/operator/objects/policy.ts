@@ -1,4 +1,4 @@
-/** How a rule that the API server itself keeps is written: the policy, and the binding by which it holds everywhere. */
+/** Builds ValidatingAdmissionPolicies with their bindings. */
 import { desired, type Desired } from '#operator/desired.ts';
 import { POLICIES, POLICY_BINDINGS } from '#operator/kinds.ts';
 
@@ -10,13 +10,13 @@ interface Policy {
   readonly validations: readonly object[];
 }
 
-/** The policy, and that it holds for everything. */
+/** Returns the policy, and a binding that applies it to all objects. */
 export function policy(
   name: string,
   { labels, resourceRules, matchConditions = [], variables = [], validations }: Policy,
 ): Desired[] {
-  // As the server fills it in, or the operator would never find it as it should be; and nothing by which it could be
-  // made to look away.
+  // Spells out the server's defaults, so that the operator finds no difference, and restores them if a user adds an
+  // exemption.
   const everywhere = {
     namespaceSelector: {},
     objectSelector: {},

@@ -1,4 +1,4 @@
-/** Who may do what: our own parts, nodes, people. Roles stand before the bindings that refer to them. */
+/** Accounts and roles of our own components, nodes and users. Roles come before the bindings that refer to them. */
 import { account, clusterRole, clusterRoleBinding, group, inSystemNamespace } from '#operator/objects/accounts.ts';
 import { TRANSITION_ACCOUNT } from '#api/machine-types/names.ts';
 import { NODES_GROUP } from '#kube/node-user.ts';
@@ -10,7 +10,7 @@ import { serviceRoles } from '#operator/roles/services.ts';
 import { transitionRules } from '#operator/roles/transition.ts';
 
 const NODE_ROLE = 'selfsame:node';
-/** KubeVirt's names. */
+/** KubeVirt's name. */
 const EVERYBODY_ROLE = 'kubevirt.io:default';
 
 export const rbacObjects: readonly Desired[] = [

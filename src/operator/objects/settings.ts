@@ -1,4 +1,4 @@
-/** The KubeVirt object: made once with nothing in it, and then the administrator's. */
+/** The KubeVirt object: created empty, and owned by the administrator afterwards. */
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { desired, type Desired } from '#operator/desired.ts';

@@ -1,4 +1,4 @@
-/** The class of snapshots of our own volumes. Which class is the default is for the administrator to say, once it is there. */
+/** The VolumeSnapshotClass of our own volumes. Once it exists, the administrator decides which class is the default. */
 import { LOCAL_DRIVER } from '#api/names.ts';
 import { DEFAULT_SNAPSHOT_CLASS, VOLUME_SNAPSHOT_CLASSES } from '#kube/volume-snapshot-kinds.ts';
 import { desired, type Desired } from '#operator/desired.ts';

@@ -1,4 +1,4 @@
-/** What each controller may do, after the table of who writes what (ARCHITECTURE.md). */
+/** Permissions of each controller, according to the table of writers in ARCHITECTURE.md. */
 import { STORAGE_PROFILES } from '#api/storage-profile.ts';
 import type { PolicyRule } from '#operator/kinds.ts';
 import {
@@ -18,31 +18,31 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
   'vm-controller': [
     RECORD_EVENTS,
     READ_SETTINGS,
-    // The machine type of the first start, a firmware uuid where there is none, and its finalizer.
+    // Writes the machine type at the first start, a missing firmware uuid, and the finalizer.
     vms([...READ, 'patch'], 'virtualmachines'),
     vms(['update'], 'virtualmachines/status'),
-    // Owners that block their deletion may only be named by who may change their finalizers.
+    // An owner reference with blockOwnerDeletion requires permission to update the finalizers of the owner.
     vms(['update'], 'virtualmachines/finalizers'),
     vms([...READ, 'create', 'patch', 'delete'], 'virtualmachineinstances'),
     identities([...READ, 'create', 'patch'], 'virtualmachineidentities'),
     rule(READ, CORE, 'persistentvolumeclaims'),
-    // Who holds the VM, and what a lost record is rebuilt from.
+    // Snapshots and restores hold the VM; a lost record is rebuilt from contents.
     vmSnapshots(READ, 'virtualmachinesnapshots', 'virtualmachinerestores', 'virtualmachinesnapshotcontents'),
   ],
   'vmi-controller': [
     RECORD_EVENTS,
     READ_SETTINGS,
-    // The label that names the node, and its finalizers.
+    // Writes the label with the node, and finalizers.
     vms([...READ, 'patch'], 'virtualmachineinstances'),
     vms(['update'], 'virtualmachineinstances/status'),
-    // An instance does not start while the guest of an earlier one may be on its way.
+    // An instance does not start while the guest of an earlier one may be migrating.
     vms(READ, 'virtualmachineinstancemigrations'),
-    // Owners of pods and of persistent state, which block their deletion.
+    // Owners of pods and of persistent state, with blockOwnerDeletion.
     vms(['update'], 'virtualmachines/finalizers', 'virtualmachineinstances/finalizers'),
     rule([...READ, 'create', 'delete'], CORE, 'pods'),
     rule(READ, CORE, 'nodes', 'persistentvolumes'),
-    // Claims that no pod names, because they were plugged in later: held while they are, and bound to where they are.
-    // Made are those of persistent state.
+    // Holds hotplugged claims, which no pod uses, with a finalizer, and selects the node of their volume. Creates the claims
+    // of persistent state.
     rule([...READ, 'create', 'patch'], CORE, 'persistentvolumeclaims'),
     rule(READ, STORAGE, 'storageclasses'),
     rule(['get'], STORAGE_PROFILES.group, STORAGE_PROFILES.plural),
@@ -50,16 +50,16 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
   'migration-controller': [
     RECORD_EVENTS,
     READ_SETTINGS,
-    // Made are those that empty a node; of finished ones only the newest stay.
+    // Creates migrations that drain a node; deletes all but the newest finished ones.
     vms([...READ, 'create', 'patch', 'delete'], 'virtualmachineinstancemigrations'),
     vms(['update'], 'virtualmachineinstancemigrations/status'),
     vms(READ, 'virtualmachines', 'virtualmachineinstances'),
-    // Where the guest goes: by it the agents are told.
+    // Writes migrationState, which tells the node agents the source and the target.
     vms(['patch'], 'virtualmachineinstances/status'),
-    // Owners of the target's pod and of persistent state, which block their deletion.
+    // Owners of the target pod and of persistent state, with blockOwnerDeletion.
     vms(['update'], 'virtualmachines/finalizers', 'virtualmachineinstances/finalizers'),
     rule([...READ, 'create', 'patch', 'delete'], CORE, 'pods', 'persistentvolumeclaims'),
-    // Where their data is, and is to be.
+    // Writes the nodes of their data.
     rule([...READ, 'patch'], CORE, 'persistentvolumes'),
     rule(READ, CORE, 'nodes'),
   ],
@@ -70,7 +70,7 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     rule(['patch'], CORE, 'persistentvolumeclaims/status'),
     rule(READ, CORE, 'nodes', 'pods'),
     rule(READ, STORAGE, 'storageclasses'),
-    // What a claim is to be filled from.
+    // The sources of new claims.
     volumeSnapshots(READ, 'volumesnapshots', 'volumesnapshotcontents'),
   ],
   'snapshot-controller': [
@@ -79,9 +79,9 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     vmSnapshots([...READ, 'create', 'patch', 'delete'], 'virtualmachinesnapshotcontents'),
     vmSnapshots(['patch', 'update'], 'virtualmachinesnapshots/status', 'virtualmachinesnapshotcontents/status'),
     vmSnapshots(['update'], 'virtualmachinesnapshots/finalizers', 'virtualmachinesnapshotcontents/finalizers'),
-    // Contents that a restore still needs stay.
+    // Contents are kept while a restore needs them.
     vmSnapshots(READ, 'virtualmachinerestores'),
-    // They go with their content, by garbage collection.
+    // Garbage collection deletes them with their content.
     volumeSnapshots([...READ, 'create'], 'volumesnapshots'),
     volumeSnapshots(READ, 'volumesnapshotclasses'),
     vms(READ, 'virtualmachines', 'virtualmachineinstances'),
@@ -99,7 +99,7 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     vms([...READ, 'create', 'patch'], 'virtualmachines'),
     vms(['update'], 'virtualmachines/finalizers'),
     vms(READ, 'virtualmachineinstances'),
-    // Of a VM that is made, or held and does not run; what was made in vain goes.
+    // Writes the record of a new VM or of a held VM that does not run; deletes records after a failure.
     identities([...READ, 'create', 'patch', 'delete'], 'virtualmachineidentities'),
     identities(['patch', 'update'], 'virtualmachineidentities/status'),
     rule([...READ, 'create', 'patch', 'delete'], CORE, 'persistentvolumeclaims'),
@@ -118,21 +118,21 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
   'protection-controller': [
     RECORD_EVENTS,
     vms(READ, 'virtualmachines'),
-    // The mark that says which protected VMs would be lost with them.
+    // Writes the annotation with the protected VMs that depend on the object.
     rule([...READ, 'patch'], CORE, 'namespaces', 'persistentvolumeclaims', 'persistentvolumes'),
     rule([...READ, 'patch'], 'apiextensions.k8s.io', 'customresourcedefinitions'),
   ],
   'device-map-controller': [
     RECORD_EVENTS,
     READ_SETTINGS,
-    // Where their agents listen.
+    // The addresses of the node agents.
     rule(['get'], CORE, 'nodes'),
     vms(READ, 'virtualmachines', 'virtualmachineinstances'),
-    // The name of the migration that has handed the state of a VM over to another claim.
+    // The name of the migration that handed persistent state over to another claim.
     vms(['list'], 'virtualmachineinstancemigrations'),
     identities(READ, 'virtualmachineidentities'),
     identities(['update'], 'virtualmachineidentities/status'),
-    // A lost record is rebuilt from the newest.
+    // A lost record is rebuilt from the newest content.
     vmSnapshots(READ, 'virtualmachinesnapshotcontents'),
   ],
 };

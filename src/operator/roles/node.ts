@@ -1,6 +1,6 @@
 /**
- * What nodes may do with our kinds, beside what every node may. The role is one for all nodes; which instances,
- * volumes and snapshots are whose is told by the policies selfsame-node-… (objects/node-policies.ts).
+ * Permissions of our nodes in addition to those of every node. All nodes share one role; the policies selfsame-node-…
+ * (objects/node-policies.ts) restrict each node to its own instances, volumes and snapshots.
  */
 import { AGENT_CERTIFICATES } from '#api/agent-certificate.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
@@ -12,16 +12,16 @@ export const nodeRules: readonly PolicyRule[] = [
   vms(READ, 'virtualmachineinstances'),
   vms(['patch', 'update'], 'virtualmachineinstances/status'),
   identities(['get'], 'virtualmachineidentities'),
-  // Where the agents of other nodes listen, to which guests go.
+  // The addresses of other node agents, for migrations.
   rule(['get'], CORE, 'nodes'),
-  // By which our other parts know it.
+  // The certificate that identifies the node to our components.
   rule(['create'], SUBRESOURCES_GROUP, AGENT_CERTIFICATES),
-  // By which the API server knows it: the next one like its own, and only that, is approved by the cluster itself.
+  // Renewal of the certificate that identifies the node to the API server; the cluster approves it automatically.
   rule(['create', 'get'], 'certificates.k8s.io', 'certificatesigningrequests'),
   rule(['create'], 'certificates.k8s.io', 'certificatesigningrequests/selfnodeclient'),
-  // The finalizers that stand for the data.
+  // Removes the finalizers of deleted data.
   rule([...READ, 'patch'], CORE, 'persistentvolumes'),
-  // Also those that are plugged in later, which no pod names.
+  // Includes hotplugged claims, which no pod uses.
   rule(['get'], CORE, 'persistentvolumeclaims'),
   rule(['patch'], CORE, 'persistentvolumeclaims/status'),
   volumeSnapshots([...READ, 'patch'], 'volumesnapshotcontents'),

@@ -1,4 +1,4 @@
-/** A small vocabulary for roles. */
+/** Builders of policy rules for the API groups of our roles. */
 import { IDENTITY_GROUP, KUBEVIRT_GROUP, SNAPSHOT_GROUP } from '#api/names.ts';
 import { VOLUME_SNAPSHOT_GROUP } from '#kube/volume-snapshot-kinds.ts';
 import type { PolicyRule } from '#operator/kinds.ts';
@@ -15,10 +15,10 @@ export const vms = (verbs: readonly string[], ...resources: readonly string[]) =
   rule(verbs, KUBEVIRT_GROUP, ...resources);
 export const identities = (verbs: readonly string[], ...resources: readonly string[]) =>
   rule(verbs, IDENTITY_GROUP, ...resources);
-/** Of VMs. */
+/** Returns a rule for snapshots of VMs. */
 export const vmSnapshots = (verbs: readonly string[], ...resources: readonly string[]) =>
   rule(verbs, SNAPSHOT_GROUP, ...resources);
-/** Of volumes. */
+/** Returns a rule for snapshots of volumes. */
 export const volumeSnapshots = (verbs: readonly string[], ...resources: readonly string[]) =>
   rule(verbs, VOLUME_SNAPSHOT_GROUP, ...resources);
 

@@ -1,25 +1,25 @@
-/** What the Job may do that changes machine types: an account of its own, for the time of its pod. */
+/** Permissions of the Job that changes machine types. */
 import type { PolicyRule } from '#operator/kinds.ts';
 import { CORE, identities, READ, rule, vms } from '#operator/roles/rules.ts';
 
 export const transitionRules: Readonly<Record<'everywhere' | 'inSystemNamespace', readonly PolicyRule[]>> = {
   everywhere: [
-    // Which type is the default.
+    // The default machine type.
     vms(['get', 'list'], 'kubevirts'),
-    // The type itself.
+    // Writes the machine type.
     vms([...READ, 'patch'], 'virtualmachines'),
-    // The mark that a VM has to be restarted, machineTypeRestartRequired, and the request that does it.
+    // Writes machineTypeRestartRequired and the restart request.
     vms(['patch'], 'virtualmachines/status'),
     vms(READ, 'virtualmachineinstances'),
-    // Whether a guest sees after its restart what it saw before.
+    // Compares the devices of a guest before and after its restart.
     identities(READ, 'virtualmachineidentities'),
-    // What an alias stands for today.
+    // Resolves aliases of machine types.
     rule(['get', 'list'], CORE, 'nodes'),
   ],
   inSystemNamespace: [
-    // Its plan and its progress; they go with the Job, by garbage collection.
+    // Its plan and progress; garbage collection deletes them with the Job.
     rule(['get', 'list', 'create', 'update', 'patch'], CORE, 'configmaps'),
-    // Its own, which it ends where another try would be in vain.
+    // Ends its own Job if a retry would fail as well.
     rule(['get', 'patch'], 'batch', 'jobs'),
   ],
 };
