@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { patchNotes } from '#admission/annotation-patch.ts';
 import { reviewProtectedDelete, type ProtectionLookup } from '#admission/protected-deletes.ts';
-import { protectionNotes } from '#admission/protection-notes.ts';
+import { protectionNotes } from '#admission/protection-annotations.ts';
 import { aVm } from '#api/validation/testing/valid-objects.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { applyJsonPatch } from '#kube/json-patch.ts';

@@ -3,7 +3,7 @@ import { patchNotes } from '#admission/annotation-patch.ts';
 import { fillFirmware } from '#admission/firmware-identity.ts';
 import { editNotes } from '#admission/identity-edits.ts';
 import { keepIdentity } from '#admission/keep-identity.ts';
-import { protectionNotes } from '#admission/protection-notes.ts';
+import { protectionNotes } from '#admission/protection-annotations.ts';
 import type { AdmissionRequest, Answer, PatchOperation } from '#admission/review.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { MIGRATION_FINALIZER, VMI_FINALIZER, VMI_NAME_LABEL } from '#api/names.ts';

@@ -3,11 +3,11 @@
  * steps; a CLI or a dashboard can ask the same table beforehand. Codes and messages are KubeVirt's own, because its
  * clients match them. Pure: the caller reads the objects and writes the changes.
  */
-import { display, instanceToForwardTo, portForward } from '#api/can-access.ts';
-import { askAgent, console, pause, reset, softreboot, unpause, type Refusal } from '#api/can-instance.ts';
-import { migrate } from '#api/can-migrate.ts';
+import { display, instanceToForwardTo, portForward } from '#api/verbs/check-access.ts';
+import { askAgent, console, pause, reset, softreboot, unpause, type Refusal } from '#api/verbs/check-instance.ts';
+import { migrate } from '#api/verbs/decide-migrate.ts';
 import { adoptState, releaseState, type NamedClaim, type StateWorld } from '#api/can-state.ts';
-import { addVolume, addVolumeToInstance, removeVolume, removeVolumeFromInstance } from '#api/can-volumes.ts';
+import { addVolume, addVolumeToInstance, removeVolume, removeVolumeFromInstance } from '#api/verbs/decide-volumes.ts';
 import type { Disk } from '#api/domain/disk.ts';
 import type { Volume } from '#api/domain/volume.ts';
 import { GUEST_READS } from '#api/guest-info.ts';

@@ -10,7 +10,7 @@ import { MUTATING_WEBHOOKS, POLICIES, POLICY_BINDINGS, VALIDATING_WEBHOOKS } fro
 import { beforeKinds } from '#operator/objects/installation.ts';
 import type { PolicySupport } from '#operator/policy-support.ts';
 import { withTrust, type Trust } from '#operator/trust.ts';
-import { watched } from '#operator/watched.ts';
+import { watched } from '#operator/watch-desired.ts';
 import { defineController, type ControllerDefinition } from '#runtime/controller.ts';
 
 export interface AdmissionParts {

@@ -10,7 +10,7 @@ import { repair, type Desired } from '#operator/desired.ts';
 import { DEFINITIONS, type Reporting } from '#operator/kinds.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { MUTATING_CONFIGURATION, webhookObjects } from '#operator/objects/webhooks.ts';
-import { watched } from '#operator/watched.ts';
+import { watched } from '#operator/watch-desired.ts';
 import { defineController, type ControllerDefinition } from '#runtime/controller.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
 

@@ -16,7 +16,7 @@ import { POLICIES, POLICY_BINDINGS } from '#operator/kinds.ts';
 import type { PolicySupport } from '#operator/policy-support.ts';
 import { installationStatus } from '#operator/status.ts';
 import { withTrust, type Trust } from '#operator/trust.ts';
-import { watched } from '#operator/watched.ts';
+import { watched } from '#operator/watch-desired.ts';
 import { defineController, type ControllerDefinition, type Source } from '#runtime/controller.ts';
 import type { Plan } from '#runtime/plan.ts';
 

@@ -14,7 +14,7 @@ import { admissionController, admissionInPlace } from '#operator/admission-contr
 import { definitionsController, definitionsEstablished } from '#operator/definitions-controller.ts';
 import { installationController } from '#operator/installation-controller.ts';
 import { DEFINITIONS, MUTATING_WEBHOOKS } from '#operator/kinds.ts';
-import { startLate } from '#operator/late-controller.ts';
+import { startLate } from '#operator/start-when-ready.ts';
 import { deleteProtection } from '#operator/objects/delete-protection.ts';
 import { findPolicySupport, missingWithoutPolicies } from '#operator/policy-support.ts';
 import { protectionHealth } from '#operator/protection-health.ts';

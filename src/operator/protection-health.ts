@@ -4,7 +4,7 @@ import { idOf, repair, type Desired, type Present } from '#operator/desired.ts';
 import type { Reporting } from '#operator/kinds.ts';
 import { deleteProtection } from '#operator/objects/delete-protection.ts';
 import { missingWithoutPolicies, type PolicySupport } from '#operator/policy-support.ts';
-import { toldOf } from '#operator/told.ts';
+import { toldOf } from '#operator/join-problems.ts';
 
 export interface ProtectionHealth {
   readonly isAvailable: boolean;

@@ -8,7 +8,7 @@ import { idOf, type Desired, type Present } from '#operator/desired.ts';
 import type { Reporting } from '#operator/kinds.ts';
 import type { PolicySupport } from '#operator/policy-support.ts';
 import { hasTypeErrors, protectionHealth } from '#operator/protection-health.ts';
-import { toldOf } from '#operator/told.ts';
+import { toldOf } from '#operator/join-problems.ts';
 import type { Failure } from '#runtime/plan.ts';
 
 export interface InstallationState {

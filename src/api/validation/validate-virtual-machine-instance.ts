@@ -1,6 +1,6 @@
 /** Validates a VirtualMachineInstance. Pure; returns all errors. */
 import type { Configuration } from '#api/kubevirt/configuration.ts';
-import { newlyWrong } from '#api/validation/already-wrong.ts';
+import { newlyWrong } from '#api/validation/new-errors.ts';
 import { checkPermittedLuns } from '#api/validation/direct-luns.ts';
 import { checkHotplug, RESTRICTED } from '#api/validation/hotplug.ts';
 import { checkInstanceSpec } from '#api/validation/instance-rules.ts';

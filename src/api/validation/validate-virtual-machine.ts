@@ -1,10 +1,10 @@
 /** Validates a VirtualMachine. Pure; returns all errors. */
 import type { Configuration } from '#api/kubevirt/configuration.ts';
-import { newlyWrong } from '#api/validation/already-wrong.ts';
+import { newlyWrong } from '#api/validation/new-errors.ts';
 import { chipsetOfSpec } from '#api/validation/chipset-of-spec.ts';
 import { checkProtectionReason, protectionWarnings } from '#api/validation/delete-protection.ts';
 import { checkPermittedLuns } from '#api/validation/direct-luns.ts';
-import { checkHeld, type OwnWriter } from '#api/validation/held.ts';
+import { checkHeld, type OwnWriter } from '#api/validation/hold.ts';
 import { checkImportedDevices } from '#api/validation/imported-devices.ts';
 import { checkInstanceSpec } from '#api/validation/instance-rules.ts';
 import { checkAnnotations, checkLabels } from '#api/validation/placement.ts';

@@ -5,7 +5,7 @@ import { NODES_GROUP } from '#kube/node-user.ts';
 import type { Desired } from '#operator/desired.ts';
 import { controllerRoles } from '#operator/roles/controllers.ts';
 import { nodeRules } from '#operator/roles/node.ts';
-import { everybodyRules, peopleRules } from '#operator/roles/people.ts';
+import { everybodyRules, peopleRules } from '#operator/roles/users.ts';
 import { serviceRoles } from '#operator/roles/services.ts';
 import { transitionRules } from '#operator/roles/transition.ts';
 

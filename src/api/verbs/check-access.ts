@@ -1,6 +1,6 @@
 /** Decides when access to the display and the ports of a guest is refused. Part of the table in decide-verb.ts. Pure. */
 import type { CanWorld, Denied } from '#api/can.ts';
-import type { Refusal } from '#api/can-instance.ts';
+import type { Refusal } from '#api/verbs/check-instance.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { isTrue } from '#kube/conditions.ts';
 import { controllerUid } from '#kube/meta.ts';

@@ -16,7 +16,7 @@ import {
   SNAPSHOT,
   BY_SNAPSHOT,
   testVolumeVerbs,
-} from '#api/testing/volume-verb-cases.ts';
+} from '#api/verbs/testing/volume-verb-cases.ts';
 
 const cases: Record<string, Case> = {
   'a VM loses one': {

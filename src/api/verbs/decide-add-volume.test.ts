@@ -20,7 +20,7 @@ import {
   BY_RESTORE,
   worldOf,
   testVolumeVerbs,
-} from '#api/testing/volume-verb-cases.ts';
+} from '#api/verbs/testing/volume-verb-cases.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { applyJsonPatch, JsonPatchError } from '#kube/json-patch.ts';
 

@@ -1,7 +1,7 @@
 /** What cannot be changed on a VM that a snapshot or a restore holds, and by whom. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { OwnWriter } from '#api/validation/held.ts';
+import type { OwnWriter } from '#api/validation/hold.ts';
 import { aSpec, aVm, CONFIGURATION } from '#api/validation/testing/valid-objects.ts';
 import { validateVirtualMachine } from '#api/validation/validate-virtual-machine.ts';
 import { applyMergePatch } from '#kube/merge-patch.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { can, denialError } from '#api/can.ts';
-import { aVm, aVmi, aForeignVmi, renderDecision, type Case, testVerbs } from '#api/testing/verb-cases.ts';
+import { aVm, aVmi, aForeignVmi, renderDecision, type Case, testVerbs } from '#api/verbs/testing/verb-cases.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';
 import { applyJsonPatch } from '#kube/json-patch.ts';

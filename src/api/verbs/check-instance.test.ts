@@ -1,6 +1,6 @@
 /** What is asked of a guest that runs: pausing, its agent, console, display, ports, migration. */
 import type { MigrationState } from '#api/migration-state.ts';
-import { aVmi, aForeignVmi, type Case, testVerbs } from '#api/testing/verb-cases.ts';
+import { aVmi, aForeignVmi, type Case, testVerbs } from '#api/verbs/testing/verb-cases.ts';
 
 const running = aVmi('Running');
 const withAgent = {
