@@ -4,15 +4,15 @@ import { formatPointer } from '#kube/json-pointer.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
 /** The value of each annotation after the patch; undefined if it is to be absent. */
-export type Notes = readonly (readonly [key: string, value: unknown])[];
+export type AnnotationValues = readonly (readonly [key: string, value: unknown])[];
 
-export function noteOf(object: KubeObject | undefined, key: string): unknown {
+export function annotationOf(object: KubeObject | undefined, key: string): unknown {
   const annotations: unknown = object?.metadata.annotations;
   return isRecord(annotations) ? annotations[key] : undefined;
 }
 
 /** Patches only annotations that differ. If the map has a wrong type, the server refuses it. */
-export function patchNotes({ metadata }: KubeObject, notes: Notes): PatchOperation[] {
+export function patchAnnotations({ metadata }: KubeObject, notes: AnnotationValues): PatchOperation[] {
   const present: unknown = metadata.annotations;
   if (present === undefined || present === null) {
     const wanted = notes.filter(([, value]) => value !== undefined);

@@ -1,9 +1,9 @@
 /** The webhook about delete protection: who is noted, and what a live look refuses. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { patchNotes } from '#admission/annotation-patch.ts';
+import { patchAnnotations } from '#admission/annotation-patch.ts';
 import { reviewProtectedDelete, type ProtectionLookup } from '#admission/protected-deletes.ts';
-import { protectionNotes } from '#admission/protection-annotations.ts';
+import { recordProtection } from '#admission/protection-annotations.ts';
 import { aVm } from '#api/validation/testing/valid-objects.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { applyJsonPatch } from '#kube/json-patch.ts';
@@ -80,12 +80,12 @@ describe('who and when', () => {
     test(name, () => {
       const operation = old === undefined ? 'CREATE' : 'UPDATE';
       const request = { ...ASKED, operation, user: 'alice', object, oldObject: old } as const;
-      const patch = patchNotes(object, protectionNotes(request, NOW));
+      const patch = patchAnnotations(object, recordProtection(request, NOW));
       if (want === undefined) return assert.deepEqual(patch, []);
       const after = applyJsonPatch(object, patch) as KubeObject;
       assert.deepEqual(after.metadata.annotations, want);
       // Asked again about what it made, it has nothing to add.
-      const again = patchNotes(after, protectionNotes({ ...request, object: after, oldObject: old }, NOW));
+      const again = patchAnnotations(after, recordProtection({ ...request, object: after, oldObject: old }, NOW));
       assert.deepEqual(again, []);
     });
   }
@@ -201,7 +201,7 @@ describe('a live look before a delete', () => {
   for (const [name, { object, user = 'alice', want }] of Object.entries(looks)) {
     test(`${want === undefined ? 'allows' : 'refuses'}: ${name}`, async () => {
       const request = { ...ASKED, operation: 'DELETE', user, oldObject: object as KubeObject } as const;
-      assert.deepEqual(await reviewProtectedDelete(request, lookup), want === undefined ? {} : { denied: want });
+      assert.deepEqual(await reviewProtectedDelete(request, lookup), want === undefined ? {} : { forbidden: want });
     });
   }
 

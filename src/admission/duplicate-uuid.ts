@@ -4,17 +4,17 @@ import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 /** Maximum number of VMs in the warnings. */
 const MAX_NAMED = 3;
 
-export interface VmName {
+export interface UuidHolder {
   readonly namespace: string;
   readonly name: string;
 }
 
 export interface UuidLookup {
-  vmsWithUuid(uuid: string): readonly VmName[];
+  vmsWithUuid(uuid: string): readonly UuidHolder[];
 }
 
 /** Names VMs of the same namespace only: the user may not be allowed to see others. */
-export function duplicateWarnings({ metadata, spec }: VirtualMachine, lookup: UuidLookup): string[] {
+export function warnAboutDuplicates({ metadata, spec }: VirtualMachine, lookup: UuidLookup): string[] {
   const uuid = spec.template?.spec?.domain?.firmware?.uuid;
   if (!uuid || metadata.deletionTimestamp !== undefined) return [];
   const others = lookup

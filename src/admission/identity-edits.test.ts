@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { patchNotes } from '#admission/annotation-patch.ts';
-import { editNotes } from '#admission/identity-edits.ts';
+import { patchAnnotations } from '#admission/annotation-patch.ts';
+import { recordIdentityEdits } from '#admission/identity-edits.ts';
 import { ACTING_FOR_ANNOTATION, IDENTITY_EDITS_ANNOTATION, MAX_EDITS, readEdits } from '#api/identity-edits.ts';
 import { LEGACY_RULE, legacyUuid } from '#api/legacy-uuid.ts';
 import { LAST_RESTORE_ANNOTATION } from '#api/names.ts';
@@ -114,13 +114,13 @@ for (const [title, { user = 'bob', object, oldObject = aVm({}, noted(CREATED)), 
     const old = oldObject ?? undefined;
     const about = { uid: '1', namespace: 'ns', name: 'db', dryRun: false, isReplace: false, user };
     const request = { ...about, operation: old === undefined ? 'CREATE' : 'UPDATE', object, oldObject: old } as const;
-    const after = applyJsonPatch(object, patchNotes(object, editNotes(request, NOW))) as KubeObject;
+    const after = applyJsonPatch(object, patchAnnotations(object, recordIdentityEdits(request, NOW))) as KubeObject;
     const { annotations = {} } = after.metadata;
     const edits = Object.fromEntries(readEdits(annotations[IDENTITY_EDITS_ANNOTATION]));
     assert.deepEqual(edits, old === undefined ? want : { ...CREATED, ...want });
     assert.ok(!(ACTING_FOR_ANNOTATION in annotations));
-    const again = editNotes({ ...request, user: 'carol', object: after, oldObject: after }, 'later');
-    assert.deepEqual(patchNotes(after, again), [], 'the same again is no change');
+    const again = recordIdentityEdits({ ...request, user: 'carol', object: after, oldObject: after }, 'later');
+    assert.deepEqual(patchAnnotations(after, again), [], 'the same again is no change');
   });
 }
 
@@ -139,7 +139,7 @@ test('the notes are bounded: the oldest go first', () => {
     user: 'bob',
     operation: 'UPDATE',
   } as const;
-  const [[, text] = []] = editNotes({ ...about, object, oldObject: old }, NOW);
+  const [[, text] = []] = recordIdentityEdits({ ...about, object, oldObject: old }, NOW);
   const edits = readEdits(text);
   assert.deepEqual([edits.size, edits.has('disks.d0'), edits.has('machine.type')], [MAX_EDITS, false, true]);
 });

@@ -2,14 +2,14 @@
  * Records on a VM who changed which identity-relevant part of its template (api/identity-edits.ts). The annotation in the
  * request is ignored, so that it can be neither forged nor removed. A write that changes no such part leaves it unchanged.
  */
-import { noteOf, type Notes } from '#admission/annotation-patch.ts';
-import type { AdmissionRequest } from '#admission/review.ts';
+import { annotationOf, type AnnotationValues } from '#admission/annotation-patch.ts';
+import type { ReviewRequest } from '#admission/review.ts';
 import {
   ACTING_FOR_ANNOTATION,
   type Edit,
   IDENTITY_EDITS_ANNOTATION,
   identityParts,
-  printEdits,
+  formatEdits,
   readActingFor,
   readEdits,
 } from '#api/identity-edits.ts';
@@ -21,17 +21,17 @@ import { deepEqual } from '#kube/deep.ts';
 /** Parts that cannot be removed: a write without them keeps the stored value or is refused. */
 const KEPT: ReadonlySet<string> = new Set(['firmware.uuid', 'firmware.serial']);
 
-export function editNotes(request: AdmissionRequest, now: string): Notes {
+export function recordIdentityEdits(request: ReviewRequest, now: string): AnnotationValues {
   const { object, oldObject } = request;
   if (object === undefined) return [];
-  const edits = new Map<string, Edit>(readEdits(noteOf(oldObject, IDENTITY_EDITS_ANNOTATION)));
+  const edits = new Map<string, Edit>(readEdits(annotationOf(oldObject, IDENTITY_EDITS_ANNOTATION)));
   const changed = changedParts(request).filter((part) => !isFilledIn(request, part));
   for (const part of changed) {
     edits.delete(part);
     edits.set(part, { at: now, ...authorOf(request, part) });
   }
   const isChanged = oldObject === undefined || changed.length > 0;
-  const notes = isChanged ? printEdits(edits) : noteOf(oldObject, IDENTITY_EDITS_ANNOTATION);
+  const notes = isChanged ? formatEdits(edits) : annotationOf(oldObject, IDENTITY_EDITS_ANNOTATION);
   return [
     [IDENTITY_EDITS_ANNOTATION, notes],
     [ACTING_FOR_ANNOTATION, undefined],
@@ -39,11 +39,11 @@ export function editNotes(request: AdmissionRequest, now: string): Notes {
 }
 
 /** Reports whether our controller filled in the default machine type. The change was made by the user who cleared the type. */
-function isFilledIn({ user, oldObject }: AdmissionRequest, part: string): boolean {
+function isFilledIn({ user, oldObject }: ReviewRequest, part: string): boolean {
   return part === 'machine.type' && isOwnAccount(user) && !identityParts(oldObject).has(part);
 }
 
-function changedParts({ object, oldObject }: AdmissionRequest): string[] {
+function changedParts({ object, oldObject }: ReviewRequest): string[] {
   if (oldObject === undefined) return ['created'];
   const [before, after] = [identityParts(oldObject), identityParts(object)];
   const parts = new Set([...after.keys(), ...before.keys()]);
@@ -53,11 +53,11 @@ function changedParts({ object, oldObject }: AdmissionRequest): string[] {
 }
 
 /** Returns the user. For our own components, returns the user on whose behalf they write, or the cause. */
-function authorOf({ user, object, oldObject, name }: AdmissionRequest, part: string): Pick<Edit, 'by' | 'cause'> {
+function authorOf({ user, object, oldObject, name }: ReviewRequest, part: string): Pick<Edit, 'by' | 'cause'> {
   if (!isOwnAccount(user)) return { by: user };
-  const actingFor = readActingFor(noteOf(object, ACTING_FOR_ANNOTATION));
+  const actingFor = readActingFor(annotationOf(object, ACTING_FOR_ANNOTATION));
   if (actingFor !== undefined) return actingFor;
-  const [restore, earlier] = [object, oldObject].map((one) => noteOf(one, LAST_RESTORE_ANNOTATION));
+  const [restore, earlier] = [object, oldObject].map((one) => annotationOf(one, LAST_RESTORE_ANNOTATION));
   if (typeof restore === 'string' && restore !== earlier)
     return { cause: `VirtualMachineRestore ${restoreName(restore)}` };
   if (part === 'firmware.uuid' && identityParts(object).get(part) === legacyUuid(name)) return { cause: LEGACY_RULE };

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { keepIdentity } from '#admission/keep-identity.ts';
-import { readRequest } from '#admission/review.ts';
+import { parseReview } from '#admission/review.ts';
 import { aVm } from '#api/validation/testing/valid-objects.ts';
 import { applyJsonPatch } from '#kube/json-patch.ts';
 
@@ -69,7 +69,7 @@ for (const [name, { sent, stored = STORED, want = sent, warnings = [], ...rest }
   test(name, () => {
     const { operation = 'UPDATE', options = { kind: 'UpdateOptions', apiVersion: 'meta.k8s.io/v1' } } = rest;
     const [object, oldObject] = [vmOf(sent), vmOf(stored)];
-    const request = readRequest({ request: { uid: 'u1', operation, options, object, oldObject } });
+    const request = parseReview({ request: { uid: 'u1', operation, options, object, oldObject } });
     assert.ok(request !== undefined);
     const kept = keepIdentity(request);
     assert.deepEqual(applyJsonPatch(object, kept.patch), vmOf(want));

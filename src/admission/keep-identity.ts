@@ -4,7 +4,7 @@
  * and applies remove fields explicitly, so they are not changed: the policy of operator/objects/firmware-policy.ts refuses
  * those that remove uuid or serial, and empty values in any request.
  */
-import type { AdmissionRequest, PatchOperation } from '#admission/review.ts';
+import type { ReviewRequest, PatchOperation } from '#admission/review.ts';
 import { formatPointer } from '#kube/json-pointer.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
@@ -18,7 +18,7 @@ type Fields = Readonly<Record<string, unknown>>;
 const DOMAIN = ['spec', 'template', 'spec', 'domain'];
 
 /** Returns the patch that carries over the omitted fields, and warnings that name them. */
-export function keepIdentity({ isReplace, object, oldObject }: AdmissionRequest): KeptIdentity {
+export function keepIdentity({ isReplace, object, oldObject }: ReviewRequest): KeptIdentity {
   const domain = domainOf(object);
   const before = domainOf(oldObject);
   if (!isReplace || domain === undefined || before === undefined) return { patch: [], warnings: [] };

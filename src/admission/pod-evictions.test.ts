@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { reviewPodEviction, type EvictionLookup } from '#admission/pod-evictions.ts';
-import type { AdmissionRequest } from '#admission/review.ts';
+import type { ReviewRequest } from '#admission/review.ts';
 import type { EvictionStrategy } from '#api/kubevirt/kind.ts';
 import { aVmi, CONFIGURATION } from '#api/validation/testing/valid-objects.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -35,7 +35,7 @@ interface Case {
   readonly strategy?: EvictionStrategy;
   readonly pod?: object | 'none';
   readonly vmi?: object | 'none';
-  readonly request?: Partial<AdmissionRequest>;
+  readonly request?: Partial<ReviewRequest>;
   /** The refusal; undefined where it may be evicted. */
   readonly want?: string;
   /** The node that the instance is marked with. */
@@ -127,7 +127,7 @@ function lookupOf({ strategy = 'LiveMigrate', pod = {}, vmi = {} }: Case): Evict
   };
 }
 
-const REQUEST: AdmissionRequest = {
+const REQUEST: ReviewRequest = {
   uid: 'u',
   operation: 'CREATE',
   user: 'alice',
@@ -148,7 +148,7 @@ describe('an eviction', () => {
           markForEvacuation: async ({ metadata }, node) => void marks.push(`${metadata.uid} ${node}`),
         },
       );
-      assert.deepEqual(answer, one.want === undefined ? {} : { notNow: one.want });
+      assert.deepEqual(answer, one.want === undefined ? {} : { tooManyRequests: one.want });
       assert.deepEqual(marks, one.marked === undefined ? [] : [`vmi-uid ${one.marked}`]);
     });
   }
@@ -156,7 +156,7 @@ describe('an eviction', () => {
   test('waits where the instance cannot be marked', async () => {
     const markForEvacuation = () => Promise.reject(new Error('the store is full'));
     assert.deepEqual(await reviewPodEviction(REQUEST, { lookup: lookupOf({}), markForEvacuation }), {
-      notNow: 'kubevirt failed marking the vmi for eviction: the store is full',
+      tooManyRequests: 'kubevirt failed marking the vmi for eviction: the store is full',
     });
   });
 });

@@ -3,7 +3,7 @@
  * refused with 429, so that the client retries, and the instance is marked; a controller then migrates it. All other pods are
  * evicted as usual. The webhook is called for all evictions; without a response from it they proceed.
  */
-import type { AdmissionRequest, Answer } from '#admission/review.ts';
+import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
 import { isFinal } from '#api/can.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import type { EvictionStrategy } from '#api/kubevirt/kind.ts';
@@ -28,9 +28,9 @@ export interface EvictionParts {
 }
 
 export async function reviewPodEviction(
-  request: AdmissionRequest,
+  request: ReviewRequest,
   { lookup, markForEvacuation }: EvictionParts,
-): Promise<Answer> {
+): Promise<AdmissionDecision> {
   const { operation, namespace, name } = request;
   if (operation !== 'CREATE' || name === '') return {};
   const pod = await lookup.pod(namespace, name);
@@ -45,13 +45,13 @@ export async function reviewPodEviction(
       await markForEvacuation(vmi, decision.mark);
     } catch (error) {
       const cause = error instanceof Error ? error.message : String(error);
-      return { notNow: `kubevirt failed marking the vmi for eviction: ${cause}` };
+      return { tooManyRequests: `kubevirt failed marking the vmi for eviction: ${cause}` };
     }
   }
-  return { notNow: decision.refusal };
+  return { tooManyRequests: decision.refusal };
 }
 
-export interface Refused {
+export interface EvictionRefusal {
   readonly refusal: string;
   /** The node that the instance must leave, if that is not written yet. */
   readonly mark?: string;
@@ -62,7 +62,7 @@ export function decideEviction(
   pod: Stored<Pod>,
   vmi: Stored<VirtualMachineInstance>,
   strategy: EvictionStrategy,
-): Refused | undefined {
+): EvictionRefusal | undefined {
   const { nodeName } = pod.spec;
   if (strategy === 'None' || hasNoGuest(pod, vmi) || !nodeName) return undefined;
   const { namespace = '', name } = vmi.metadata;
@@ -92,7 +92,7 @@ function hasNoGuest(pod: Stored<Pod>, vmi: Stored<VirtualMachineInstance>): bool
 }
 
 /** Also checks the object: `kubectl drain --dry-run=server` sets dryRun there only. */
-function isDryRun({ dryRun, object }: AdmissionRequest): boolean {
+function isDryRun({ dryRun, object }: ReviewRequest): boolean {
   const options = object?.['deleteOptions'];
   const stages = isRecord(options) ? options['dryRun'] : undefined;
   return dryRun || (Array.isArray(stages) && stages.length > 0);

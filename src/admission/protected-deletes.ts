@@ -3,12 +3,12 @@
  * follow the labels of VMs with a delay; this webhook covers the delay by reading the VMs. Without a response from it, the
  * policies alone decide.
  */
-import type { AdmissionRequest, Answer } from '#admission/review.ts';
+import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
 import { claimNamesOf } from '#api/claim-names.ts';
 import { namesOfProtected } from '#api/delete-protection.ts';
 import { CLAIM_REPLACERS } from '#api/own-accounts.ts';
 import { isUnownedStateOf } from '#api/persistent-state.ts';
-import { bondOf, deleteRefusal, isGuardedDefinition, type GuardedKind } from '#api/protected-deletes.ts';
+import { relationOf, describeDeleteRefusal, isGuardedDefinition, type GuardedKind } from '#api/protected-deletes.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type KubeObject, type Stored } from '#kube/meta.ts';
@@ -23,7 +23,7 @@ const ANY_VM_LIMIT = 20;
 /** Limit of the search for the VM of a disk. If a namespace has more protected VMs, only the annotations count. */
 const DISK_SEARCH_LIMIT = 500;
 
-type FindVms = (object: KubeObject, request: AdmissionRequest, lookup: ProtectionLookup) => Promise<readonly string[]>;
+type FindVms = (object: KubeObject, request: ReviewRequest, lookup: ProtectionLookup) => Promise<readonly string[]>;
 
 /** By kind: finds the names of the VMs that would be lost. */
 const FINDERS: Readonly<Record<GuardedKind, FindVms>> = {
@@ -56,7 +56,10 @@ const FINDERS: Readonly<Record<GuardedKind, FindVms>> = {
   },
 };
 
-export async function reviewProtectedDelete(request: AdmissionRequest, lookup: ProtectionLookup): Promise<Answer> {
+export async function reviewProtectedDelete(
+  request: ReviewRequest,
+  lookup: ProtectionLookup,
+): Promise<AdmissionDecision> {
   const { operation, oldObject } = request;
   const kind = oldObject?.kind ?? '';
   if (operation !== 'DELETE' || oldObject === undefined || !isGuarded(kind)) return {};
@@ -64,7 +67,7 @@ export async function reviewProtectedDelete(request: AdmissionRequest, lookup: P
   if (names.length === 0) return {};
   const vms = namesOfProtected(names.toSorted());
   const { name = '' } = oldObject.metadata;
-  return { denied: deleteRefusal({ kind, name, bond: bondOf(kind, name), vms }) };
+  return { forbidden: describeDeleteRefusal({ kind, name, relation: relationOf(kind, name), vms }) };
 }
 
 function isGuarded(kind: string): kind is GuardedKind {

@@ -2,8 +2,8 @@
  * Records on a VM who protected it from deletion, or ended the protection, and when. Only admission writes these annotations.
  * The reason is written by the user and removed with the protection.
  */
-import { noteOf, type Notes } from '#admission/annotation-patch.ts';
-import type { AdmissionRequest } from '#admission/review.ts';
+import { annotationOf, type AnnotationValues } from '#admission/annotation-patch.ts';
+import type { ReviewRequest } from '#admission/review.ts';
 import {
   isProtected,
   PROTECTION_AT_ANNOTATION,
@@ -13,18 +13,18 @@ import {
 import type { KubeObject } from '#kube/meta.ts';
 
 /** Returns the annotations about the protection of a VM after the write. */
-export function protectionNotes({ object, oldObject, user }: AdmissionRequest, now: string): Notes {
+export function recordProtection({ object, oldObject, user }: ReviewRequest, now: string): AnnotationValues {
   if (object === undefined) return [];
   const wasProtected = oldObject !== undefined && isProtected(oldObject);
   const isNowProtected = isProtected(object);
   const reason = wasProtected && !isNowProtected ? removeReason(object, oldObject) : [];
   return wasProtected === isNowProtected
-    ? [PROTECTION_BY_ANNOTATION, PROTECTION_AT_ANNOTATION].map((key) => [key, noteOf(oldObject, key)] as const)
+    ? [PROTECTION_BY_ANNOTATION, PROTECTION_AT_ANNOTATION].map((key) => [key, annotationOf(oldObject, key)] as const)
     : [[PROTECTION_BY_ANNOTATION, user], [PROTECTION_AT_ANNOTATION, now], ...reason];
 }
 
 /** Removes the reason, unless the same write sets a new one. */
-function removeReason(object: KubeObject, oldObject: KubeObject): Notes {
-  const [before, after] = [oldObject, object].map((one) => noteOf(one, PROTECTION_REASON_ANNOTATION));
+function removeReason(object: KubeObject, oldObject: KubeObject): AnnotationValues {
+  const [before, after] = [oldObject, object].map((one) => annotationOf(one, PROTECTION_REASON_ANNOTATION));
   return before === after ? [[PROTECTION_REASON_ANNOTATION, undefined]] : [];
 }

@@ -10,8 +10,8 @@ import {
 } from '#admission/mutate.ts';
 import { reviewPodEviction, type EvictionParts } from '#admission/pod-evictions.ts';
 import { reviewProtectedDelete } from '#admission/protected-deletes.ts';
-import { readRequest, reviewOf } from '#admission/review.ts';
-import type { AdmissionRequest, AdmissionReview, Answer } from '#admission/review.ts';
+import { parseReview, buildReviewResponse } from '#admission/review.ts';
+import type { ReviewRequest, ReviewResponse, AdmissionDecision } from '#admission/review.ts';
 import {
   reviewVirtualMachine,
   reviewVirtualMachineInstance,
@@ -22,11 +22,11 @@ import {
 } from '#admission/validate.ts';
 import { badRequest } from '#kube/api-error.ts';
 
-export interface AdmissionParts extends MutationParts, EvictionParts {
+export interface ReviewParts extends MutationParts, EvictionParts {
   readonly lookup: Lookup;
 }
 
-type Reviewer = (request: AdmissionRequest, parts: AdmissionParts) => Answer | Promise<Answer>;
+type Reviewer = (request: ReviewRequest, parts: ReviewParts) => AdmissionDecision | Promise<AdmissionDecision>;
 
 const REVIEWERS: ReadonlyMap<string, Reviewer> = new Map<string, Reviewer>([
   ['/mutate-virtualmachines', mutateVirtualMachine],
@@ -47,10 +47,10 @@ const REVIEWERS: ReadonlyMap<string, Reviewer> = new Map<string, Reviewer>([
 ]);
 
 /** Throws ApiError if the review is invalid or the path is unknown. */
-export async function reviewAdmission(path: string, review: unknown, parts: AdmissionParts): Promise<AdmissionReview> {
-  const request = readRequest(review);
+export async function reviewAdmission(path: string, review: unknown, parts: ReviewParts): Promise<ReviewResponse> {
+  const request = parseReview(review);
   if (request === undefined) throw badRequest('expected an AdmissionReview of admission.k8s.io/v1 with a request');
   const reviewer = REVIEWERS.get(path.split('?', 1)[0] ?? '');
   if (reviewer === undefined) throw badRequest(`there is no webhook at ${path}`);
-  return reviewOf(request.uid, await reviewer(request, parts));
+  return buildReviewResponse(request.uid, await reviewer(request, parts));
 }

@@ -2,11 +2,11 @@
 import type { FieldError } from '#kube/field-error.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
-export type Operation = 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
+export type ReviewOperation = 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
 
-export interface AdmissionRequest {
+export interface ReviewRequest {
   readonly uid: string;
-  readonly operation: Operation;
+  readonly operation: ReviewOperation;
   readonly user: string;
   /** '' if the kind is not namespaced. */
   readonly namespace: string;
@@ -24,26 +24,26 @@ export type PatchOperation =
   | { readonly op: 'add'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };
 
-export interface Answer {
+export interface AdmissionDecision {
   /** The request is refused with 403 and this message. */
-  readonly denied?: string;
+  readonly forbidden?: string;
   /** The request is refused with 400 and this message, because of the state of other objects. */
-  readonly impossible?: string;
+  readonly badRequest?: string;
   /** The request is refused with 429 and this message: the client should retry. */
-  readonly notNow?: string;
+  readonly tooManyRequests?: string;
   readonly errors?: readonly FieldError[];
   readonly patch?: readonly PatchOperation[];
   readonly warnings?: readonly string[];
 }
 
-export interface AdmissionReview {
+export interface ReviewResponse {
   readonly apiVersion: 'admission.k8s.io/v1';
   readonly kind: 'AdmissionReview';
   readonly response: Readonly<Record<string, unknown>>;
 }
 
 /** Returns undefined if the value is not a review. */
-export function readRequest(review: unknown): AdmissionRequest | undefined {
+export function parseReview(review: unknown): ReviewRequest | undefined {
   const request = isRecord(review) ? review['request'] : undefined;
   if (!isRecord(request)) return undefined;
   const { uid, operation, userInfo, options, object, oldObject } = request;
@@ -61,7 +61,7 @@ export function readRequest(review: unknown): AdmissionRequest | undefined {
 
 const text = (value: unknown) => (typeof value === 'string' ? value : '');
 
-function isOperation(value: unknown): value is Operation {
+function isOperation(value: unknown): value is ReviewOperation {
   return value === 'CREATE' || value === 'UPDATE' || value === 'DELETE' || value === 'CONNECT';
 }
 
@@ -69,7 +69,7 @@ function asObject(value: unknown): KubeObject | undefined {
   return isRecord(value) && isRecord(value['metadata']) ? (value as KubeObject) : undefined;
 }
 
-export function reviewOf(uid: string, answer: Answer): AdmissionReview {
+export function buildReviewResponse(uid: string, answer: AdmissionDecision): ReviewResponse {
   const { errors = [], patch = [], warnings = [] } = answer;
   const status = refusalStatus(answer) ?? invalidStatus(errors);
   return {
@@ -85,11 +85,11 @@ export function reviewOf(uid: string, answer: Answer): AdmissionReview {
   };
 }
 
-function refusalStatus({ denied, impossible, notNow }: Answer) {
+function refusalStatus({ forbidden, badRequest, tooManyRequests }: AdmissionDecision) {
   const failure = (code: number, reason: string, message: string) => ({ status: 'Failure', code, reason, message });
-  if (denied !== undefined) return failure(403, 'Forbidden', denied);
-  if (impossible !== undefined) return failure(400, 'BadRequest', impossible);
-  return notNow === undefined ? undefined : failure(429, 'TooManyRequests', notNow);
+  if (forbidden !== undefined) return failure(403, 'Forbidden', forbidden);
+  if (badRequest !== undefined) return failure(400, 'BadRequest', badRequest);
+  return tooManyRequests === undefined ? undefined : failure(429, 'TooManyRequests', tooManyRequests);
 }
 
 /** Joins all messages as KubeVirt does; the causes have the same content for programs. */

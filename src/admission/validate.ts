@@ -1,12 +1,12 @@
 /** The validating webhooks. Objects have been validated by their schema. */
-import { duplicateWarnings, type VmName } from '#admission/duplicate-uuid.ts';
+import { warnAboutDuplicates, type UuidHolder } from '#admission/duplicate-uuid.ts';
 import type { EvictionLookup } from '#admission/pod-evictions.ts';
 import type { ProtectionLookup } from '#admission/protected-deletes.ts';
-import type { AdmissionRequest, Answer } from '#admission/review.ts';
+import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { accountOf } from '#api/own-accounts.ts';
 import {
-  migrationObstacle,
+  findMigrationRefusal,
   validateVirtualMachineInstanceMigration,
 } from '#api/validation/validate-virtual-machine-instance-migration.ts';
 import { validateVirtualMachineInstance } from '#api/validation/validate-virtual-machine-instance.ts';
@@ -24,7 +24,7 @@ import type { KubeObject, Stored } from '#kube/meta.ts';
 export interface Lookup extends ProtectionLookup, EvictionLookup {
   configuration(): Configuration;
   /** Returns the VMs of all namespaces that have this firmware uuid, ignoring case, and are not being deleted. */
-  vmsWithUuid(uuid: string): readonly VmName[];
+  vmsWithUuid(uuid: string): readonly UuidHolder[];
   /** Returns the unfinished VirtualMachineRestores of the VM. */
   restoresOf(namespace: string, vmName: string): readonly { readonly name: string }[];
   /** Returns the unfinished migrations of the instance, read from the API. */
@@ -40,33 +40,33 @@ const HOTPLUGGERS = new Set(['vm-controller', 'selfsame-subresources'].map(accou
 /** Accounts that may change VMs that a snapshot or restore holds. */
 const WRITERS = ['vm-controller', 'restore-controller'] as const;
 
-export function reviewVirtualMachine(request: AdmissionRequest, lookup: Lookup): Answer {
-  const { object: vm, old } = written<VirtualMachine>(request);
+export function reviewVirtualMachine(request: ReviewRequest, lookup: Lookup): AdmissionDecision {
+  const { object: vm, old } = writtenObjects<VirtualMachine>(request);
   if (vm === undefined) return {};
   const writer = WRITERS.find((account) => accountOf(account) === request.user);
   const configuration = lookup.configuration();
   const errors = validateVirtualMachine(vm, { old, configuration, writer });
   return {
     errors,
-    warnings: [...virtualMachineWarnings(vm, { old, configuration }), ...duplicateWarnings(vm, lookup)],
+    warnings: [...virtualMachineWarnings(vm, { old, configuration }), ...warnAboutDuplicates(vm, lookup)],
   };
 }
 
-export function reviewVirtualMachineSnapshot(request: AdmissionRequest): Answer {
-  const { object: snapshot, old } = written<VirtualMachineSnapshot>(request);
+export function reviewVirtualMachineSnapshot(request: ReviewRequest): AdmissionDecision {
+  const { object: snapshot, old } = writtenObjects<VirtualMachineSnapshot>(request);
   return snapshot === undefined ? {} : { errors: validateVirtualMachineSnapshot(snapshot, { old }) };
 }
 
-export function reviewVirtualMachineRestore(request: AdmissionRequest, lookup: Lookup): Answer {
-  const { object: restore, old } = written<VirtualMachineRestore>(request);
+export function reviewVirtualMachineRestore(request: ReviewRequest, lookup: Lookup): AdmissionDecision {
+  const { object: restore, old } = writtenObjects<VirtualMachineRestore>(request);
   if (restore === undefined) return {};
   const { metadata, spec } = restore;
   const unfinished = old === undefined ? lookup.restoresOf(metadata.namespace ?? '', spec.target.name) : [];
   return { errors: validateVirtualMachineRestore(restore, { old, unfinished }) };
 }
 
-export function reviewVirtualMachineInstance(request: AdmissionRequest, lookup: Lookup): Answer {
-  const { object: vmi, old } = written<VirtualMachineInstance>(request);
+export function reviewVirtualMachineInstance(request: ReviewRequest, lookup: Lookup): AdmissionDecision {
+  const { object: vmi, old } = writtenObjects<VirtualMachineInstance>(request);
   if (vmi === undefined) return {};
   const { user } = request;
   const context = {
@@ -79,10 +79,10 @@ export function reviewVirtualMachineInstance(request: AdmissionRequest, lookup: 
 }
 
 export async function reviewVirtualMachineInstanceMigration(
-  request: AdmissionRequest,
+  request: ReviewRequest,
   lookup: Lookup,
-): Promise<Answer> {
-  const { object: migration, old } = written<VirtualMachineInstanceMigration>(request);
+): Promise<AdmissionDecision> {
+  const { object: migration, old } = writtenObjects<VirtualMachineInstanceMigration>(request);
   if (migration === undefined) return {};
   const errors = validateVirtualMachineInstanceMigration(migration, { old });
   if (errors.length > 0 || old !== undefined) return { errors };
@@ -91,12 +91,16 @@ export async function reviewVirtualMachineInstanceMigration(
   const vmi = await lookup.instance(namespace, vmiName);
   // Two concurrent requests both pass; the controller starts the older migration first.
   const active = vmi === undefined ? [] : await lookup.activeMigrationsOf(namespace, vmiName);
-  const impossible = migrationObstacle(migration, { vmi, active });
-  return impossible === undefined ? {} : { impossible };
+  const refusal = findMigrationRefusal(migration, { vmi, active });
+  return refusal === undefined ? {} : { badRequest: refusal };
 }
 
 /** Returns the objects of a create or update; nothing for other operations. */
-function written<T extends KubeObject>({ operation, object, oldObject }: AdmissionRequest): { object?: T; old?: T } {
+function writtenObjects<T extends KubeObject>({
+  operation,
+  object,
+  oldObject,
+}: ReviewRequest): { object?: T; old?: T } {
   if (operation !== 'CREATE' && operation !== 'UPDATE') return {};
   return { object: object as T | undefined, old: oldObject as T | undefined };
 }

@@ -5,7 +5,7 @@
  * Adopting takes the claim from its owner, but never from a VM, an instance or a pod that uses it. Releasing removes the
  * marks of this VM and nothing else.
  */
-import type { Answer, CanWorld, Denied, JsonPatchOperation } from '#api/can.ts';
+import type { Answer, CanWorld, RefusedDecision, JsonPatchOperation } from '#api/can.ts';
 import { claimNamesOf } from '#api/claim-names.ts';
 import { MIGRATION_NAME_LABEL } from '#api/names.ts';
 import {
@@ -48,7 +48,7 @@ export interface StateWorld {
   readonly vmis: readonly Vmi[];
 }
 
-interface Asked {
+interface ClaimRequest {
   readonly vm: Vm;
   readonly owner: StateOwner;
   readonly claim: Claim;
@@ -57,46 +57,46 @@ interface Asked {
 }
 
 /** Decides adoptstate. A repeated call changes nothing. */
-export function adoptState(world: CanWorld): Answer {
-  const asked = findAsked(world);
-  if ('denied' in asked) return asked;
-  const { vm, owner, claim, state } = asked;
+export function decideAdoptState(world: CanWorld): Answer {
+  const request = findClaimRequest(world);
+  if ('denied' in request) return request;
+  const { vm, owner, claim, state } = request;
   const cannot = (reason: string) =>
-    denied(world, `cannot hand over PersistentVolumeClaim "${claim.metadata.name}": ${reason}`);
+    refuse(world, `cannot hand over PersistentVolumeClaim "${claim.metadata.name}": ${reason}`);
   if (isDeleting(vm)) return cannot('VM is being deleted');
   const own = findState(state.claims, owner);
   if (own?.metadata.uid === claim.metadata.uid && controllerUid(own) === owner.ownerUid)
     return { code: 200, allowed: [] };
   if (own !== undefined) return cannot(`the VM has its state in PersistentVolumeClaim "${own.metadata.name}"`);
-  const reason = explainNoConflict(asked) ?? findUser(asked);
-  return reason === undefined ? patchClaim(claim, buildAdoption(asked)) : cannot(reason);
+  const reason = explainNoConflict(request) ?? findClaimUser(request);
+  return reason === undefined ? patchClaim(claim, buildAdoption(request)) : cannot(reason);
 }
 
-export function releaseState(world: CanWorld): Answer {
-  const asked = findAsked(world);
-  if ('denied' in asked) return asked;
-  const { claim } = asked;
-  const reason = explainNoConflict(asked);
-  if (reason === undefined) return patchClaim(claim, buildRelease(asked));
-  return denied(world, `cannot release PersistentVolumeClaim "${claim.metadata.name}": ${reason}`);
+export function decideReleaseState(world: CanWorld): Answer {
+  const request = findClaimRequest(world);
+  if ('denied' in request) return request;
+  const { claim } = request;
+  const reason = explainNoConflict(request);
+  if (reason === undefined) return patchClaim(claim, buildRelease(request));
+  return refuse(world, `cannot release PersistentVolumeClaim "${claim.metadata.name}": ${reason}`);
 }
 
-function findAsked(world: CanWorld): Asked | Denied {
+function findClaimRequest(world: CanWorld): ClaimRequest | RefusedDecision {
   const { name, vm, vmi, state, options } = world;
   if (vm === undefined) return { denied: { code: 404, message: 'not found', on: 'virtualmachine', name } };
   const named = options?.stateClaim ?? { name: '', uid: '' };
   const claim = state?.claims.find(({ metadata }) => metadata.name === named.name);
   if (state === undefined || claim === undefined) {
-    return denied(world, `PersistentVolumeClaim "${named.name}" does not exist`);
+    return refuse(world, `PersistentVolumeClaim "${named.name}" does not exist`);
   }
   if (claim.metadata.uid !== named.uid) {
-    return denied(world, `PersistentVolumeClaim "${named.name}" has the uid ${claim.metadata.uid}, not ${named.uid}`);
+    return refuse(world, `PersistentVolumeClaim "${named.name}" has the uid ${claim.metadata.uid}, not ${named.uid}`);
   }
   return { vm, owner: stateOwnerOf(vm), claim, state, vmi };
 }
 
 /** Returns why the claim does not prevent the VM from starting, or undefined if it does. */
-function explainNoConflict({ owner, claim, state }: Asked): string | undefined {
+function explainNoConflict({ owner, claim, state }: ClaimRequest): string | undefined {
   const { vmName, ownerUid } = owner;
   const { uid } = claim.metadata;
   if (!isMarkedFor(claim, vmName) && !hasLegacyNameOf(claim, vmName)) return 'it is not marked as the state of this VM';
@@ -114,30 +114,30 @@ function explainNoConflict({ owner, claim, state }: Asked): string | undefined {
 }
 
 /** Describes the object that uses the claim, or returns undefined if none does. Owning the claim does not count as use. */
-function findUser(asked: Asked): string | undefined {
+function findClaimUser(request: ClaimRequest): string | undefined {
   return (
-    findMigration(asked) ??
-    findStateUser(asked) ??
-    findMarkedMachine(asked) ??
-    findDiskUser(asked) ??
-    findPodUser(asked)
+    findMigration(request) ??
+    findStateUser(request) ??
+    findMarkedMachine(request) ??
+    findDiskUser(request) ??
+    findPodUser(request)
   );
 }
 
-function findMigration({ claim }: Asked): string | undefined {
+function findMigration({ claim }: ClaimRequest): string | undefined {
   const migration = claim.metadata.labels?.[MIGRATION_NAME_LABEL];
   return migration === undefined ? undefined : `migration "${migration}" is copying data into it`;
 }
 
 /** Describes another machine that the claim is marked for. Marks of deleted VMs do not count. */
-function findMarkedMachine({ owner, claim, state }: Asked): string | undefined {
+function findMarkedMachine({ owner, claim, state }: ClaimRequest): string | undefined {
   const keys = listOtherMarks(claim, owner.vmName);
   const other = [...state.vms, ...state.vmis].find(({ metadata }) => keys.includes(stateKeyOf(metadata.name)));
   return other && `it is marked for ${other.kind} "${other.metadata.name}", too; release it there first`;
 }
 
 /** Describes another machine whose state is in the claim, also one whose persistence is switched off. */
-function findStateUser({ vm, claim, state }: Asked): string | undefined {
+function findStateUser({ vm, claim, state }: ClaimRequest): string | undefined {
   const { uid, name } = claim.metadata;
   const keys = stateKeysOfClaim(claim);
   const others = [...state.vms, ...state.vmis].filter((one) => stateOwnerOf(one).ownerUid !== vm.metadata.uid);
@@ -154,7 +154,7 @@ function stateClaimOf({ status }: Vm | Vmi): string | undefined {
   return volumes?.find(({ name }) => name === STATE_VOLUME)?.persistentVolumeClaimInfo?.claimName;
 }
 
-function findDiskUser({ claim, state }: Asked): string | undefined {
+function findDiskUser({ claim, state }: ClaimRequest): string | undefined {
   const { name } = claim.metadata;
   const vm = state.vms.find(({ spec }) => claimNamesOf(spec.template.spec ?? {}).includes(name));
   const user =
@@ -167,7 +167,7 @@ function isFinal(phase: string | undefined): boolean {
 }
 
 /** Describes a pod that mounts the claim. The launcher pod of this VM does not count: it may use the claim already. */
-function findPodUser({ vm, vmi, claim, state }: Asked): string | undefined {
+function findPodUser({ vm, vmi, claim, state }: ClaimRequest): string | undefined {
   const own = vmi !== undefined && controllerUid(vmi) === vm.metadata.uid ? vmi.metadata.uid : undefined;
   const pod = state.pods.find(
     (one) => !hasEnded(one) && (own === undefined || controllerUid(one) !== own) && mounts(one, claim.metadata.name),
@@ -182,7 +182,7 @@ function mounts({ spec }: Pod, claimName: string): boolean {
 type Metadata = Pick<PersistentVolumeClaim['metadata'], 'labels' | 'annotations' | 'ownerReferences'>;
 
 /** Returns the metadata of the adopted claim. Marks of deleted VMs are removed, so that the claim is this VM's alone. */
-function buildAdoption({ vm, owner, claim }: Asked): Metadata {
+function buildAdoption({ vm, owner, claim }: ClaimRequest): Metadata {
   const outdated = listOtherMarks(claim, owner.vmName).map((key) => `${STATE_LABEL}-${key}`);
   const { labels = {}, annotations = {} } = claim.metadata;
   return {
@@ -192,7 +192,7 @@ function buildAdoption({ vm, owner, claim }: Asked): Metadata {
   };
 }
 
-function buildRelease({ owner, claim }: Asked): Metadata {
+function buildRelease({ owner, claim }: ClaimRequest): Metadata {
   const { vmName } = owner;
   const { labels = {}, annotations = {} } = claim.metadata;
   const annotation = stateAnnotationOf(vmName);
@@ -217,6 +217,6 @@ function patchClaim({ metadata }: Claim, changed: Metadata): Answer {
   return { code: 200, allowed: [{ do: 'patchClaim', name, uid, patch }] };
 }
 
-function denied({ name }: CanWorld, message: string): Denied {
+function refuse({ name }: CanWorld, message: string): RefusedDecision {
   return { denied: { code: 409, message, on: 'virtualmachine', name } };
 }

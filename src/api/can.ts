@@ -3,11 +3,24 @@
  * steps; a CLI or a dashboard can ask the same table beforehand. Codes and messages are KubeVirt's own, because its
  * clients match them. Pure: the caller reads the objects and writes the changes.
  */
-import { display, instanceToForwardTo, portForward } from '#api/verbs/check-access.ts';
-import { askAgent, console, pause, reset, softreboot, unpause, type Refusal } from '#api/verbs/check-instance.ts';
-import { migrate } from '#api/verbs/decide-migrate.ts';
-import { adoptState, releaseState, type NamedClaim, type StateWorld } from '#api/can-state.ts';
-import { addVolume, addVolumeToInstance, removeVolume, removeVolumeFromInstance } from '#api/verbs/decide-volumes.ts';
+import { checkDisplay, checkForwardTarget, checkPortForward } from '#api/verbs/check-access.ts';
+import {
+  checkGuestAgent,
+  checkConsole,
+  checkPause,
+  checkReset,
+  checkSoftReboot,
+  checkUnpause,
+  type InstanceRefusal,
+} from '#api/verbs/check-instance.ts';
+import { decideMigrate } from '#api/verbs/decide-migrate.ts';
+import { decideAdoptState, decideReleaseState, type NamedClaim, type StateWorld } from '#api/can-state.ts';
+import {
+  decideAddVolume,
+  decideAddVolumeToInstance,
+  decideRemoveVolume,
+  decideRemoveVolumeFromInstance,
+} from '#api/verbs/decide-volumes.ts';
 import type { Disk } from '#api/domain/disk.ts';
 import type { Volume } from '#api/domain/volume.ts';
 import { GUEST_READS } from '#api/guest-info.ts';
@@ -34,7 +47,7 @@ export type VmVerb = (typeof VM_VERBS)[number];
 export type VmiVerb = (typeof VMI_VERBS)[number];
 export type Verb = VmVerb | VmiVerb;
 /** The kind that a verb is called on. Some verbs exist on both. */
-export type Target = 'virtualmachine' | 'virtualmachineinstance';
+export type VerbTarget = 'virtualmachine' | 'virtualmachineinstance';
 
 export interface CanWorld {
   /** Name of the VM and of its instance. */
@@ -104,30 +117,30 @@ export type Step =
   /** Calls the agent of the node in `vmi.status.nodeName`. */
   | { readonly do: 'callNode'; readonly verb: VmiVerb; readonly nodeName: string };
 
-export interface Allowed {
+export interface AllowedDecision {
   readonly allowed: readonly Step[];
   /** HTTP code of the response, whose body is empty. */
   readonly code: 200 | 202;
 }
 
-export interface Denied {
-  readonly denied: Denial;
+export interface RefusedDecision {
+  readonly denied: Refusal;
 }
 
-export interface Denial {
+export interface Refusal {
   readonly code: 400 | 403 | 404 | 409 | 500;
   /** KubeVirt's message, without the prefix that Kubernetes adds. */
   readonly message: string;
-  readonly on: Target;
+  readonly on: VerbTarget;
   readonly name: string;
 }
 
-export type Answer = Allowed | Denied;
+export type Answer = AllowedDecision | RefusedDecision;
 
 /** Decides whether a verb is allowed. `on` selects the kind for verbs that exist on both; the default is the VM. */
-export function can(verb: Verb, world: CanWorld, on?: Target): Answer {
-  const ofVm = isVmVerb(verb) && on !== 'virtualmachineinstance' ? OF_VMS[verb] : undefined;
-  const decide = ofVm ?? (isVmiVerb(verb) ? OF_INSTANCES[verb] : undefined);
+export function can(verb: Verb, world: CanWorld, on?: VerbTarget): Answer {
+  const ofVm = isVmVerb(verb) && on !== 'virtualmachineinstance' ? VM_DECISIONS[verb] : undefined;
+  const decide = ofVm ?? (isVmiVerb(verb) ? VMI_DECISIONS[verb] : undefined);
   invariant(decide !== undefined, `${verb} is a verb of ${on ?? 'a VM or an instance'}`);
   return decide(world);
 }
@@ -137,7 +150,7 @@ const isVmVerb = (verb: Verb): verb is VmVerb => (VM_VERBS as readonly Verb[]).i
 const isVmiVerb = (verb: Verb): verb is VmiVerb => (VMI_VERBS as readonly Verb[]).includes(verb);
 
 /** Returns the ApiError for a refusal. */
-export function denialError({ code, message, on, name }: Denial): ApiError {
+export function denialError({ code, message, on, name }: Refusal): ApiError {
   // KubeVirt names the resources in the singular here.
   const resource = { group: KUBEVIRT_GROUP, plural: on };
   switch (code) {
@@ -179,7 +192,7 @@ export const HELD = {
 } as const;
 
 /** Builds the patch that starts or stops the VM, in the field that it uses: `running` or `runStrategy`. */
-function runPatch({ spec }: Pick<VirtualMachine, 'spec'>, run: boolean): JsonPatchOperation[] {
+function buildRunPatch({ spec }: Pick<VirtualMachine, 'spec'>, run: boolean): JsonPatchOperation[] {
   const [path, from, to] = !spec.runStrategy
     ? ['/spec/running', spec.running, run]
     : ['/spec/runStrategy', spec.runStrategy, run ? 'Always' : 'Halted'];
@@ -191,34 +204,34 @@ function runPatch({ spec }: Pick<VirtualMachine, 'spec'>, run: boolean): JsonPat
 
 type Decide = (world: CanWorld) => Answer;
 
-const OF_VMS: Readonly<Record<VmVerb, Decide>> = {
-  start: (world) => held(world, { stops: false }) ?? onVm(world, start),
-  stop: (world) => held(world, { stops: true }) ?? onVm(world, stop),
-  restart: (world) => badGrace(world) ?? held(world, { stops: false }) ?? onVm(world, restart),
-  migrate,
-  addvolume: (world) => heldDisks(world, 'virtualmachine') ?? addVolume(world),
-  removevolume: (world) => heldDisks(world, 'virtualmachine') ?? removeVolume(world),
-  portforward: (world) => instanceToForwardTo(world) ?? onVmi(world, 'portforward', portForward),
-  adoptstate: (world) => heldDisks(world, 'virtualmachine') ?? adoptState(world),
-  releasestate: (world) => heldDisks(world, 'virtualmachine') ?? releaseState(world),
+const VM_DECISIONS: Readonly<Record<VmVerb, Decide>> = {
+  start: (world) => checkHold(world, { stops: false }) ?? decideOnVm(world, decideStart),
+  stop: (world) => checkHold(world, { stops: true }) ?? decideOnVm(world, decideStop),
+  restart: (world) => checkGracePeriod(world) ?? checkHold(world, { stops: false }) ?? decideOnVm(world, decideRestart),
+  migrate: decideMigrate,
+  addvolume: (world) => checkDiskHold(world, 'virtualmachine') ?? decideAddVolume(world),
+  removevolume: (world) => checkDiskHold(world, 'virtualmachine') ?? decideRemoveVolume(world),
+  portforward: (world) => checkForwardTarget(world) ?? decideOnVmi(world, 'portforward', checkPortForward),
+  adoptstate: (world) => checkDiskHold(world, 'virtualmachine') ?? decideAdoptState(world),
+  releasestate: (world) => checkDiskHold(world, 'virtualmachine') ?? decideReleaseState(world),
 };
 
-const OF_INSTANCES: Readonly<Record<VmiVerb, Decide>> = {
-  pause: (world) => onVmi(world, 'pause', inPlace(pause)),
-  unpause: (world) => onVmi(world, 'unpause', inPlace(unpause)),
-  freeze: (world) => onVmi(world, 'freeze', inPlace(askAgent)),
-  unfreeze: (world) => onVmi(world, 'unfreeze', inPlace(askAgent)),
-  guestosinfo: (world) => onVmi(world, 'guestosinfo', askAgent),
-  userlist: (world) => onVmi(world, 'userlist', askAgent),
-  filesystemlist: (world) => onVmi(world, 'filesystemlist', askAgent),
-  softreboot: (world) => onVmi(world, 'softreboot', inPlace(softreboot)),
-  reset: (world) => onVmi(world, 'reset', inPlace(reset)),
-  console: (world) => onVmi(world, 'console', console),
-  addvolume: (world) => heldDisks(world, 'virtualmachineinstance') ?? addVolumeToInstance(world),
-  removevolume: (world) => heldDisks(world, 'virtualmachineinstance') ?? removeVolumeFromInstance(world),
-  vnc: (world) => onVmi(world, 'vnc', display),
-  'vnc/screenshot': (world) => onVmi(world, 'vnc/screenshot', display),
-  portforward: (world) => onVmi(world, 'portforward', portForward),
+const VMI_DECISIONS: Readonly<Record<VmiVerb, Decide>> = {
+  pause: (world) => decideOnVmi(world, 'pause', unlessMigrating(checkPause)),
+  unpause: (world) => decideOnVmi(world, 'unpause', unlessMigrating(checkUnpause)),
+  freeze: (world) => decideOnVmi(world, 'freeze', unlessMigrating(checkGuestAgent)),
+  unfreeze: (world) => decideOnVmi(world, 'unfreeze', unlessMigrating(checkGuestAgent)),
+  guestosinfo: (world) => decideOnVmi(world, 'guestosinfo', checkGuestAgent),
+  userlist: (world) => decideOnVmi(world, 'userlist', checkGuestAgent),
+  filesystemlist: (world) => decideOnVmi(world, 'filesystemlist', checkGuestAgent),
+  softreboot: (world) => decideOnVmi(world, 'softreboot', unlessMigrating(checkSoftReboot)),
+  reset: (world) => decideOnVmi(world, 'reset', unlessMigrating(checkReset)),
+  console: (world) => decideOnVmi(world, 'console', checkConsole),
+  addvolume: (world) => checkDiskHold(world, 'virtualmachineinstance') ?? decideAddVolumeToInstance(world),
+  removevolume: (world) => checkDiskHold(world, 'virtualmachineinstance') ?? decideRemoveVolumeFromInstance(world),
+  vnc: (world) => decideOnVmi(world, 'vnc', checkDisplay),
+  'vnc/screenshot': (world) => decideOnVmi(world, 'vnc/screenshot', checkDisplay),
+  portforward: (world) => decideOnVmi(world, 'portforward', checkPortForward),
 };
 
 interface VmWorld extends CanWorld {
@@ -226,26 +239,26 @@ interface VmWorld extends CanWorld {
   readonly strategy: RunStrategy;
 }
 
-function onVm(world: CanWorld, decide: (world: VmWorld) => Answer): Answer {
+function decideOnVm(world: CanWorld, decide: (world: VmWorld) => Answer): Answer {
   const { vm, name } = world;
   if (vm === undefined) return { denied: { code: 404, message: 'not found', on: 'virtualmachine', name } };
   const strategy = runStrategyOf(vm);
-  if (strategy === undefined) return vmDenied(world, 500, `Invalid RunStrategy (${vm.spec.runStrategy ?? ''})`);
+  if (strategy === undefined) return refuseOnVm(world, 500, `Invalid RunStrategy (${vm.spec.runStrategy ?? ''})`);
   return decide({ ...world, vm, strategy });
 }
 
 /** Refuses changes of the running state. A restore still allows stopping: it may be waiting until the user stops the VM. */
-function held(world: CanWorld, { stops }: { readonly stops: boolean }): Denied | undefined {
+function checkHold(world: CanWorld, { stops }: { readonly stops: boolean }): RefusedDecision | undefined {
   const { snapshotInProgress, restoreInProgress } = world.vm?.status ?? {};
-  if (snapshotInProgress) return vmDenied(world, 409, HELD.runStateBySnapshot(snapshotInProgress));
-  return restoreInProgress && !stops ? vmDenied(world, 409, HELD.runStateByRestore(restoreInProgress)) : undefined;
+  if (snapshotInProgress) return refuseOnVm(world, 409, HELD.runStateBySnapshot(snapshotInProgress));
+  return restoreInProgress && !stops ? refuseOnVm(world, 409, HELD.runStateByRestore(restoreInProgress)) : undefined;
 }
 
 /**
  * Refuses changes of disks during a snapshot, including disks that only the instance has, and during a migration, because
  * source and target must have the same disks.
  */
-function heldDisks({ name, vm, vmi }: CanWorld, on: Target): Denied | undefined {
+function checkDiskHold({ name, vm, vmi }: CanWorld, on: VerbTarget): RefusedDecision | undefined {
   const related = vmi !== undefined && vm?.metadata.uid === controllerUid(vmi);
   const concerned = on === 'virtualmachine' || related;
   if (isMigrating(vmi?.status?.migrationState) && (on === 'virtualmachineinstance' || related)) {
@@ -257,50 +270,51 @@ function heldDisks({ name, vm, vmi }: CanWorld, on: Target): Denied | undefined 
   return { denied: { code: 409, message: HELD.template(restoreInProgress), on, name } };
 }
 
-function start(world: VmWorld): Answer {
+function decideStart(world: VmWorld): Answer {
   const { vm, vmi, strategy, options } = world;
   const phase = vmi?.status?.phase;
   if (vmi !== undefined && phase !== undefined && phase !== 'Unknown' && !isFinal(vmi)) {
-    return vmDenied(world, 409, 'VM is already running');
+    return refuseOnVm(world, 409, 'VM is already running');
   }
   const request: StateChangeRequest =
     options?.paused === true ? { action: 'Start', data: { paused: 'true' } } : { action: 'Start' };
   switch (strategy) {
     case 'Halted':
       // Only a request can record that the start is paused; the VM controller then changes the strategy.
-      return options?.paused === true ? ask(world, [request]) : flip(vm, true);
+      return options?.paused === true ? queueRequests(world, [request]) : switchRunState(vm, true);
     case 'Always':
     case 'Once':
-      return vmDenied(world, 409, `${strategy} does not support manual start requests`);
+      return refuseOnVm(world, 409, `${strategy} does not support manual start requests`);
     case 'RerunOnFailure':
-      if (phase === 'Failed') return vmDenied(world, 409, `${strategy} does not support starting VM from failed state`);
-      return ask(world, restartOf(vmi, request));
+      if (phase === 'Failed')
+        return refuseOnVm(world, 409, `${strategy} does not support starting VM from failed state`);
+      return queueRequests(world, startRequests(vmi, request));
     case 'Manual':
-      return ask(world, restartOf(vmi, request));
+      return queueRequests(world, startRequests(vmi, request));
   }
 }
 
 /** Requests the removal of a finished instance first: it has the name that the new instance needs. */
-function restartOf(vmi: CanWorld['vmi'], request: StateChangeRequest): StateChangeRequest[] {
+function startRequests(vmi: CanWorld['vmi'], request: StateChangeRequest): StateChangeRequest[] {
   return vmi !== undefined && isFinal(vmi) ? [{ action: 'Stop', uid: vmi.metadata.uid }, request] : [request];
 }
 
 /** Returns the VM's own instance. Undefined for one that only shares the name: permission to stop the VM does not cover it. */
-function ownInstance({ vm, vmi }: VmWorld): CanWorld['vmi'] {
+function findOwnInstance({ vm, vmi }: VmWorld): CanWorld['vmi'] {
   return vmi !== undefined && controllerUid(vmi) === vm.metadata.uid ? vmi : undefined;
 }
 
-function stop(world: VmWorld): Answer {
+function decideStop(world: VmWorld): Answer {
   const { vm, strategy, options } = world;
-  const vmi = ownInstance(world);
+  const vmi = findOwnInstance(world);
   const runs = vmi !== undefined && !isFinal(vmi);
-  const shorter = runs && options?.gracePeriod !== undefined ? [gracePatch(vmi, options.gracePeriod)] : [];
-  if (strategy === 'Always' || strategy === 'Once') return then(shorter, flip(vm, false));
-  if (!runs) return vmDenied(world, 409, 'VM is not running');
+  const shorter = runs && options?.gracePeriod !== undefined ? [buildGracePatch(vmi, options.gracePeriod)] : [];
+  if (strategy === 'Always' || strategy === 'Once') return prependSteps(shorter, switchRunState(vm, false));
+  if (!runs) return refuseOnVm(world, 409, 'VM is not running');
   if (strategy === 'Halted' && !isShorter(vmi, options?.gracePeriod)) {
-    return vmDenied(world, 409, `${strategy} only supports manual stop requests with a shorter graceperiod`);
+    return refuseOnVm(world, 409, `${strategy} only supports manual stop requests with a shorter graceperiod`);
   }
-  return then(shorter, ask(world, [{ action: 'Stop', uid: vmi.metadata.uid }]));
+  return prependSteps(shorter, queueRequests(world, [{ action: 'Stop', uid: vmi.metadata.uid }]));
 }
 
 function isShorter({ spec }: VirtualMachineInstance, seconds: number | undefined): boolean {
@@ -308,7 +322,7 @@ function isShorter({ spec }: VirtualMachineInstance, seconds: number | undefined
   return seconds !== undefined && (now === undefined || seconds < now);
 }
 
-function gracePatch(vmi: Stored<VirtualMachineInstance>, seconds: number): Step {
+function buildGracePatch(vmi: Stored<VirtualMachineInstance>, seconds: number): Step {
   const path = '/spec/terminationGracePeriodSeconds';
   const patch: JsonPatchOperation[] = [
     { op: 'test', path, value: vmi.spec.terminationGracePeriodSeconds ?? null },
@@ -317,45 +331,45 @@ function gracePatch(vmi: Stored<VirtualMachineInstance>, seconds: number): Step 
   return { do: 'patchVmi', uid: vmi.metadata.uid, patch };
 }
 
-function badGrace(world: CanWorld): Denied | undefined {
+function checkGracePeriod(world: CanWorld): RefusedDecision | undefined {
   const seconds = world.options?.gracePeriodSeconds ?? 0;
-  if (seconds > 0) return vmDenied(world, 400, 'For force restart, only gracePeriod=0 is supported for now');
-  return seconds < 0 ? vmDenied(world, 400, 'gracePeriod has to be greater or equal to 0') : undefined;
+  if (seconds > 0) return refuseOnVm(world, 400, 'For force restart, only gracePeriod=0 is supported for now');
+  return seconds < 0 ? refuseOnVm(world, 400, 'gracePeriod has to be greater or equal to 0') : undefined;
 }
 
 /** KubeVirt's forced restart gives the pod one second. */
 const FORCED_RESTART_GRACE_SECONDS = 1;
 
-function restart(world: VmWorld): Answer {
+function decideRestart(world: VmWorld): Answer {
   const { strategy, options } = world;
-  const vmi = ownInstance(world);
+  const vmi = findOwnInstance(world);
   if (strategy === 'Halted' || strategy === 'Once') {
-    return vmDenied(world, 409, `RunStategy ${strategy} does not support manual restart requests`);
+    return refuseOnVm(world, 409, `RunStategy ${strategy} does not support manual restart requests`);
   }
-  if (vmi === undefined) return vmDenied(world, 409, 'VM is not running: Halted');
-  const asked = ask(world, [{ action: 'Stop', uid: vmi.metadata.uid }, { action: 'Start' }]);
+  if (vmi === undefined) return refuseOnVm(world, 409, 'VM is not running: Halted');
+  const asked = queueRequests(world, [{ action: 'Stop', uid: vmi.metadata.uid }, { action: 'Start' }]);
   if ('denied' in asked || options?.gracePeriodSeconds === undefined) return asked;
   const gracePeriodSeconds = FORCED_RESTART_GRACE_SECONDS;
   const force: Step = { do: 'deletePod', vmiUid: vmi.metadata.uid, gracePeriodSeconds };
   // The node agent reads the grace period from the instance, as for a stop.
-  return { code: 202, allowed: [gracePatch(vmi, 0), ...asked.allowed, force] };
+  return { code: 202, allowed: [buildGracePatch(vmi, 0), ...asked.allowed, force] };
 }
 
-function flip(vm: Stored<VirtualMachine>, run: boolean): Allowed {
-  return { code: 202, allowed: [{ do: 'patchVm', uid: vm.metadata.uid, patch: runPatch(vm, run) }] };
+function switchRunState(vm: Stored<VirtualMachine>, run: boolean): AllowedDecision {
+  return { code: 202, allowed: [{ do: 'patchVm', uid: vm.metadata.uid, patch: buildRunPatch(vm, run) }] };
 }
 
 /**
  * Queues requests. A stop replaces the queued requests; anything else is refused while there are any. A request also ends
  * the backoff after failed starts.
  */
-function ask(world: VmWorld, requests: readonly StateChangeRequest[]): Answer {
+function queueRequests(world: VmWorld, requests: readonly StateChangeRequest[]): Answer {
   const { vm } = world;
   const { status } = vm;
   const queued = status?.stateChangeRequests ?? [];
   const stops = requests.length === 1 && requests[0]?.action === 'Stop';
   if (queued.length > 0 && !stops) {
-    return vmDenied(world, 500, 'unable to complete request: stop/start already underway');
+    return refuseOnVm(world, 500, 'unable to complete request: stop/start already underway');
   }
   const path = '/status/stateChangeRequests';
   const patch: JsonPatchOperation[] =
@@ -372,21 +386,23 @@ function ask(world: VmWorld, requests: readonly StateChangeRequest[]): Answer {
   return { code: 202, allowed: [{ do: 'patchVmStatus', uid: vm.metadata.uid, patch }] };
 }
 
-function then(first: readonly Step[], next: Answer): Answer {
+function prependSteps(first: readonly Step[], next: Answer): Answer {
   return 'denied' in next ? next : { ...next, allowed: [...first, ...next.allowed] };
 }
 
-function vmDenied({ name }: CanWorld, code: Denial['code'], message: string): Denied {
+function refuseOnVm({ name }: CanWorld, code: Refusal['code'], message: string): RefusedDecision {
   return { denied: { code, message, on: 'virtualmachine', name } };
 }
 
 /** Adds the refusal during a migration: a change of the guest on the source might be lost on the target. */
-function inPlace(refuse: (vmi: VirtualMachineInstance) => Refusal): (vmi: VirtualMachineInstance) => Refusal {
+function unlessMigrating(
+  refuse: (vmi: VirtualMachineInstance) => InstanceRefusal,
+): (vmi: VirtualMachineInstance) => InstanceRefusal {
   return (vmi) =>
     refuse(vmi) ?? (isMigrating(vmi.status?.migrationState) ? { code: 409, message: 'VMI is migrating' } : undefined);
 }
 
-function onVmi(world: CanWorld, verb: VmiVerb, refuse: (vmi: VirtualMachineInstance) => Refusal): Answer {
+function decideOnVmi(world: CanWorld, verb: VmiVerb, refuse: (vmi: VirtualMachineInstance) => InstanceRefusal): Answer {
   const { vmi, name } = world;
   const on = 'virtualmachineinstance';
   if (vmi === undefined) return { denied: { code: 404, message: 'not found', on, name } };

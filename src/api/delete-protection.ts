@@ -21,18 +21,18 @@ export const PROTECTED_VMS_ANNOTATION = 'selfsame.io/protected-vms';
 /** Admission refuses longer reasons. */
 export const MAX_REASON_LENGTH = 1024;
 
-const PROTECTING: ReadonlySet<string | undefined> = new Set(['true', 'True']);
+const PROTECTING_VALUES: ReadonlySet<string | undefined> = new Set(['true', 'True']);
 
 export function isProtected({ metadata }: Pick<KubeObject, 'metadata'>): boolean {
-  return PROTECTING.has(metadata.labels?.[PROTECTION_LABEL]);
+  return PROTECTING_VALUES.has(metadata.labels?.[PROTECTION_LABEL]);
 }
 
 /** Values that were probably meant to protect, limited to what a label can hold. */
-const MEANT = /^(true|t|yes|y|on|1|enabled?|protect(ed)?)$/i;
+const PROBABLY_PROTECTING = /^(true|t|yes|y|on|1|enabled?|protect(ed)?)$/i;
 
 /** Reports whether the value does not protect but was probably meant to. */
-export function looksMeant(value: string | undefined): boolean {
-  return value !== undefined && !PROTECTING.has(value) && MEANT.test(value);
+export function looksLikeProtection(value: string | undefined): boolean {
+  return value !== undefined && !PROTECTING_VALUES.has(value) && PROBABLY_PROTECTING.test(value);
 }
 
 const MAX_NAMES = 3;

@@ -9,7 +9,7 @@ export function driveBusOf({ specParams }: Pick<LearnedDevice, 'specParams'>): s
 }
 
 /** Returns controller, bus, target and unit: `0:0:0:3`. */
-export function printDrive(address: DeviceAddress): string {
+export function formatDrive(address: DeviceAddress): string {
   return ['controller', 'bus', 'target', 'unit'].map((key) => address[key] ?? '0').join(':');
 }
 
@@ -20,7 +20,7 @@ const NUMBERED: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Returns `0:0:1`, or undefined if the parts of the address are not known. */
-export function printNumbered({ type = '', ...parts }: DeviceAddress): string | undefined {
+export function formatNumbered({ type = '', ...parts }: DeviceAddress): string | undefined {
   const keys = Object.hasOwn(NUMBERED, type) ? NUMBERED[type] : undefined;
   return keys?.map((key) => parts[key] ?? '0').join(':');
 }
@@ -31,8 +31,8 @@ export function addressText(device: Pick<LearnedDevice, 'address' | 'specParams'
   const { type, ...parts } = address;
   const pci = pciAddressFromMap(address);
   if (pci !== undefined) return printPciAddress(pci);
-  if (type === 'drive') return [driveBusOf(device) || 'drive', printDrive(address)].join(' ');
-  const numbered = printNumbered(address);
+  if (type === 'drive') return [driveBusOf(device) || 'drive', formatDrive(address)].join(' ');
+  const numbered = formatNumbered(address);
   if (numbered !== undefined) return `${type} ${numbered}`;
   const fields = Object.entries(parts).sort(([a], [b]) => (a < b ? -1 : 1));
   return [...(type === undefined ? [] : [type]), ...fields.map(([key, value]) => `${key}=${value}`)].join(' ');

@@ -148,7 +148,7 @@ export class DiskReader {
       pieces.push(end < 0 ? piece : piece.subarray(0, end));
       if (end < 0) continue;
       this.#rest = Buffer.concat([piece.subarray(end + 1), this.#rest]);
-      return parsed(Buffer.concat(pieces).toString('utf8'));
+      return parseLine(Buffer.concat(pieces).toString('utf8'));
     }
   }
 
@@ -192,7 +192,7 @@ export async function* contentStream(
   return trailer;
 }
 
-function parsed(text: string): Record<string, unknown> {
+function parseLine(text: string): Record<string, unknown> {
   try {
     const line: unknown = JSON.parse(text);
     if (isRecord(line)) return line;

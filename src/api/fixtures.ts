@@ -18,7 +18,7 @@ export function isFixtureId(id: string): boolean {
   return IDS.test(id);
 }
 
-export type Fixed = Pick<LearnedDevice, 'id' | 'type' | 'device' | 'name' | 'specParams'>;
+export type FixedDevice = Pick<LearnedDevice, 'id' | 'type' | 'device' | 'name' | 'specParams'>;
 
 /** Reports whether the spec allows a video card. The guest has one if the spec asks for it, if it had one, or at its first start. */
 export function allowsVideo({
@@ -43,7 +43,7 @@ export function inputsOf({ inputs = [], autoattachInputDevice }: Devices): reado
 }
 
 /** Returns the devices that the spec asks for explicitly, as rows. Excludes the video card, which a guest may have by default. */
-export function fixedDevices(devices: Devices): Fixed[] {
+export function fixedDevices(devices: Devices): FixedDevice[] {
   const { sound, watchdog, clientPassthrough } = devices;
   return [
     ...(sound === undefined ? [] : [{ id: SOUND_ID, type: 'sound', device: sound.model ?? 'ich9', name: sound.name }]),

@@ -62,7 +62,7 @@ export function replayChanges(state: IdentityState, changes: readonly IdentityCh
     const { field, to } = change;
     const part = devicePartOf(change);
     if (part?.name === undefined) {
-      put(next, field, to);
+      setOrDelete(next, field, to);
       continue;
     }
     const key = `${DEVICE_PREFIX}${part.id}`;
@@ -111,7 +111,7 @@ function idOf(value: unknown): string | undefined {
   return typeof id === 'string' ? id : undefined;
 }
 
-function put(state: Map<string, unknown>, field: string, value: unknown): void {
+function setOrDelete(state: Map<string, unknown>, field: string, value: unknown): void {
   if (value === undefined) state.delete(field);
   else state.set(field, value);
 }

@@ -13,11 +13,11 @@ interface Bootable {
 
 export function bootDifference(next: VmiSpec, { devices }: LastSeen): Difference[] {
   if (devices === undefined) return [];
-  const present = bootables(next);
+  const present = listBootable(next);
   const isNamed = present.some(({ bootOrder }) => bootOrder !== undefined);
-  const after = isNamed ? inOrder(present) : present.filter(({ isDefault }) => isDefault).map(({ id }) => id);
+  const after = isNamed ? sortByBootOrder(present) : present.filter(({ isDefault }) => isDefault).map(({ id }) => id);
   const last = [...devices.values()].filter(({ plugged }) => plugged !== false);
-  const before = inOrder(last);
+  const before = sortByBootOrder(last);
   // If the last start had no boot order, there is nothing to compare.
   if (before.length === 0) return [];
   const ids = new Set(present.map(({ id }) => id));
@@ -31,7 +31,7 @@ export function bootDifference(next: VmiSpec, { devices }: LastSeen): Difference
   return [{ what: 'boot order', from: listText(before), to: listText(after), why }];
 }
 
-function bootables(spec: VmiSpec): Bootable[] {
+function listBootable(spec: VmiSpec): Bootable[] {
   const { disks = [] } = spec.domain.devices ?? {};
   return [
     ...disks
@@ -43,7 +43,9 @@ function bootables(spec: VmiSpec): Bootable[] {
   ];
 }
 
-function inOrder(devices: readonly { readonly id: string; readonly bootOrder?: number | undefined }[]): string[] {
+function sortByBootOrder(
+  devices: readonly { readonly id: string; readonly bootOrder?: number | undefined }[],
+): string[] {
   return devices
     .filter(({ bootOrder }) => bootOrder !== undefined && bootOrder > 0)
     .toSorted((a, b) => (a.bootOrder ?? 0) - (b.bootOrder ?? 0))

@@ -10,7 +10,7 @@ import { nextDevices, SCSI, USB, type NextDevice } from '#api/next-devices.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { deepEqual } from '#kube/deep.ts';
 
-export const GIVEN = 'assigned at the start';
+export const ASSIGNED_AT_START = 'assigned at the start';
 const ABSENT = 'not present';
 const UNPLUGGED = 'unplugged';
 const TEMPLATE = 'the template of the VM changed';
@@ -28,9 +28,9 @@ export function deviceDifferences(next: VmiSpec, seen: LastSeen, machine: string
   const last = seen.devices ?? rowsOf(seen.spec, before ?? after);
   const ids = new Set(devices.map(({ id }) => id));
   return [
-    ...devices.flatMap((device) => difference(device, { seen, last, moves })),
-    ...[...last.values()].flatMap((row) => (ids.has(row.id) ? [] : gone(row, seen))),
-    ...goneBesides(next, seen, after),
+    ...devices.flatMap((device) => deviceDifference(device, { seen, last, moves })),
+    ...[...last.values()].flatMap((row) => (ids.has(row.id) ? [] : removedDifference(row, seen))),
+    ...removedByInstance(next, seen, after),
     ...diskDifferences(next, seen.spec),
   ];
 }
@@ -42,17 +42,18 @@ interface Context {
   readonly moves: boolean;
 }
 
-function difference(device: NextDevice, { seen, last, moves }: Context): Difference[] {
+function deviceDifference(device: NextDevice, { seen, last, moves }: Context): Difference[] {
   const { id, plugged, pin, onlyKept } = device;
   const was = last.get(id);
   const wasPlugged = was !== undefined && was.plugged !== false;
-  if (!plugged) return wasPlugged ? [{ what: id, from: describeRow(was), to: UNPLUGGED, why: unplugWhy(device) }] : [];
+  if (!plugged)
+    return wasPlugged ? [{ what: id, from: describeRow(was), to: UNPLUGGED, why: unplugReason(device) }] : [];
   const isOther = was !== undefined && !isSameKind(was, device);
   const kept = moves || (was !== undefined && !isSameBus(was, device)) ? '' : addressText(seen.rows.get(id) ?? {});
-  const place = pin ?? (kept === '' ? GIVEN : kept);
+  const place = pin ?? (kept === '' ? ASSIGNED_AT_START : kept);
   const to = hasNoAddress(device) ? device.device : `${kindText(device)}, address ${place}`;
   if (was === undefined && onlyKept === true) return [];
-  if (was === undefined) return [{ what: id, from: ABSENT, to, why: newWhy(device) }];
+  if (was === undefined) return [{ what: id, from: ABSENT, to, why: addedReason(device) }];
   if (!wasPlugged) return [{ what: id, from: UNPLUGGED, to, why: 'the template plugs it in' }];
   if (isOther) return [{ what: id, from: describeRow(was), to, why: TEMPLATE }];
   const from = addressText(was);
@@ -68,17 +69,17 @@ function difference(device: NextDevice, { seen, last, moves }: Context): Differe
   return [];
 }
 
-function unplugWhy({ type }: NextDevice): string {
+function unplugReason({ type }: NextDevice): string {
   return type === 'disk' ? 'the template unplugs it; its address is released' : 'the template sets its state to absent';
 }
 
-function newWhy({ id, type }: NextDevice): string {
+function addedReason({ id, type }: NextDevice): string {
   if (id === SCSI.id) return 'a disk on the scsi bus needs it';
   if (id === USB.id) return 'a device on the usb bus needs it';
   return type === 'disk' || type === 'interface' ? 'new in the template' : TEMPLATE;
 }
 
-function gone(row: LearnedDevice, { ephemeral }: LastSeen): Difference[] {
+function removedDifference(row: LearnedDevice, { ephemeral }: LastSeen): Difference[] {
   if ((!REMOVABLE.has(row.type) && !isFixtureId(row.id)) || row.plugged === false) return [];
   const isForThisRun = row.type === 'disk' && ephemeral.has(row.id.replace(/^disk-/, ''));
   const why = isForThisRun ? 'it was plugged in for this run only' : 'the template no longer has it';
@@ -86,7 +87,7 @@ function gone(row: LearnedDevice, { ephemeral }: LastSeen): Difference[] {
 }
 
 /** Compares devices whose rows are never removed: only the instance shows whether the guest has them. */
-function goneBesides(next: VmiSpec, { spec, devices }: LastSeen, chipset: Chipset | undefined): Difference[] {
+function removedByInstance(next: VmiSpec, { spec, devices }: LastSeen, chipset: Chipset | undefined): Difference[] {
   if (spec === undefined || devices === undefined) return [];
   const ids = new Set(nextDevices(next, chipset).map(({ id }) => id));
   return nextDevices(spec, chipset)

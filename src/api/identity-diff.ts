@@ -48,7 +48,7 @@ export function identityDiff({ vm, record, vmi, configuration }: DiffInput): Dif
   const next: VmiSpec = vm.spec.template.spec ?? { domain: {} };
   const machine = next.domain.machine?.type || configuration.defaultMachineType;
   return [
-    ...firmwareIds(vm, next, seen),
+    ...firmwareDifferences(vm, next, seen),
     ...machineDifferences(machine, next.domain.machine?.type ? TEMPLATE : DEFAULT_MACHINE, seen),
     ...hardwareDifferences(next.domain, seen),
     ...macDifferences(vm, next, seen),
@@ -66,13 +66,13 @@ function isDeletingRecord(object: VirtualMachineIdentity | VirtualMachineInstanc
   return object.kind === 'VirtualMachineIdentity' && isDeleting(object);
 }
 
-function firmwareIds(vm: Stored<VirtualMachine>, { domain }: VmiSpec, { firmware }: LastSeen): Difference[] {
+function firmwareDifferences(vm: Stored<VirtualMachine>, { domain }: VmiSpec, { firmware }: LastSeen): Difference[] {
   const { uuid: from, serial: fromSerial = '' } = firmware;
   const uuid = domain.firmware?.uuid || from || legacyUuid(vm.metadata.name);
   const serial = domain.firmware?.serial || fromSerial;
   return [
     ...(from && uuid.toLowerCase() !== from.toLowerCase() ? [{ what: 'uuid', from, to: uuid, why: TEMPLATE }] : []),
-    ...(serial === fromSerial ? [] : [{ what: 'serial', from: orNone(fromSerial), to: serial, why: TEMPLATE }]),
+    ...(serial === fromSerial ? [] : [{ what: 'serial', from: textOrNone(fromSerial), to: serial, why: TEMPLATE }]),
   ];
 }
 
@@ -164,4 +164,4 @@ function macDifferences({ metadata }: Stored<VirtualMachine>, next: VmiSpec, { m
 }
 
 const plainMac = (text: string) => text.toLowerCase().replaceAll('-', ':');
-const orNone = (text: string) => (text === '' ? 'none' : text);
+const textOrNone = (text: string) => (text === '' ? 'none' : text);

@@ -46,12 +46,12 @@ export function readEdits(text: unknown): Edits {
 /** Returns the user on whose behalf a write is made, or undefined if the annotation is absent. */
 export function readActingFor(text: unknown): Pick<Edit, 'by' | 'cause'> | undefined {
   const value = parse(text);
-  return value === undefined ? undefined : partsOf(value);
+  return value === undefined ? undefined : readAuthor(value);
 }
 
 /** Builds the part of a VM patch by which one of our components names the user on whose behalf it writes. */
 export function actingForPatch({ metadata }: KubeObject, edit: Pick<Edit, 'by' | 'cause'>): JsonPatchOperation[] {
-  const text = JSON.stringify(partsOf({ ...edit }));
+  const text = JSON.stringify(readAuthor({ ...edit }));
   if (metadata.annotations !== undefined) {
     return [{ op: 'add', path: formatPointer(['metadata', 'annotations', ACTING_FOR_ANNOTATION]), value: text }];
   }
@@ -63,7 +63,7 @@ export function actingForPatch({ metadata }: KubeObject, edit: Pick<Edit, 'by' |
 }
 
 /** Returns the notes as text, without the oldest if there are too many; undefined if there are none. */
-export function printEdits(edits: Edits): string | undefined {
+export function formatEdits(edits: Edits): string | undefined {
   if (edits.size === 0) return undefined;
   const newest = [...edits].toSorted(([, a], [, b]) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0)).slice(0, MAX_EDITS);
   const kept = new Set(newest.map(([part]) => part));
@@ -72,10 +72,10 @@ export function printEdits(edits: Edits): string | undefined {
 
 function readEdit(value: unknown): Edit | undefined {
   if (!isRecord(value) || typeof value['at'] !== 'string') return undefined;
-  return { at: value['at'], ...partsOf(value) };
+  return { at: value['at'], ...readAuthor(value) };
 }
 
-function partsOf({ by, cause }: Record<string, unknown>): Pick<Edit, 'by' | 'cause'> {
+function readAuthor({ by, cause }: Record<string, unknown>): Pick<Edit, 'by' | 'cause'> {
   return {
     ...(typeof by === 'string' && by !== '' && { by: by.slice(0, MAX_TEXT) }),
     ...(typeof cause === 'string' && cause !== '' && { cause: cause.slice(0, MAX_TEXT) }),
@@ -94,16 +94,16 @@ function parse(text: unknown): Record<string, unknown> | undefined {
 
 /** Returns the values of the parts of a VM's template. The VM may not have been validated yet. */
 export function identityParts(vm: unknown): Map<string, unknown> {
-  const domain = at(vm, 'spec', 'template', 'spec', 'domain');
-  const { disks, interfaces, ...others } = recordOf(at(domain, 'devices'));
-  const { uuid, serial, ...firmware } = recordOf(at(domain, 'firmware'));
+  const domain = valueAt(vm, 'spec', 'template', 'spec', 'domain');
+  const { disks, interfaces, ...others } = recordOf(valueAt(domain, 'devices'));
+  const { uuid, serial, ...firmware } = recordOf(valueAt(domain, 'firmware'));
   const parts = new Map<string, unknown>();
   const set = (part: string, value: unknown) => {
     if (value !== undefined && value !== null && value !== '') parts.set(part, value);
   };
   set('firmware.uuid', uuid);
   set('firmware.serial', serial);
-  set('machine.type', at(domain, 'machine', 'type'));
+  set('machine.type', valueAt(domain, 'machine', 'type'));
   set('devices', { ...others, bootloader: firmware['bootloader'] });
   const order: unknown[] = [];
   for (const disk of namedIn(disks)) {
@@ -130,7 +130,7 @@ function namedIn(list: unknown): (Record<string, unknown> & { readonly name: str
 
 const recordOf = (value: unknown) => (isRecord(value) ? value : {});
 
-function at(value: unknown, ...path: readonly string[]): unknown {
+function valueAt(value: unknown, ...path: readonly string[]): unknown {
   let current = value;
   for (const field of path) current = isRecord(current) ? current[field] : undefined;
   return current;

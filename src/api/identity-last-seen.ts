@@ -47,7 +47,7 @@ export function lastSeen(
     ...(wanted && { wanted }),
     ...(vmi && { spec: vmi.spec }),
     macs: macsOf(record, vmi),
-    ...(devices && { devices: before(record?.status ?? {}) }),
+    ...(devices && { devices: revertTemplateChanges(record?.status ?? {}) }),
     rows,
     imported: record?.status?.learnedAt === undefined && (devices?.length ?? 0) > 0,
     ephemeral: new Set(vmi === undefined ? [] : ephemeralVolumesOf(vmi)),
@@ -66,7 +66,11 @@ function macsOf(record: VirtualMachineIdentity | undefined, vmi: VirtualMachineI
 }
 
 /** Reverts the changes that the template has made to the rows since the devices were last read. */
-function before({ history = [], learnedAt = '', devices }: IdentityStatus): ReadonlyMap<string, LearnedDevice> {
+function revertTemplateChanges({
+  history = [],
+  learnedAt = '',
+  devices,
+}: IdentityStatus): ReadonlyMap<string, LearnedDevice> {
   const since = history.filter(({ at = '' }) => at > learnedAt).flatMap(({ changes = [] }) => changes);
   return devicesIn(revertChanges(identityState({}, { devices }), since));
 }

@@ -1,6 +1,6 @@
 /** Renders the identity of a VM: a summary, its devices as a table, and as a tree of buses. Pure. */
 import { chipsetOf } from '#api/chipset.ts';
-import { addressText, driveBusOf, printDrive, printNumbered } from '#api/device-address.ts';
+import { addressText, driveBusOf, formatDrive, formatNumbered } from '#api/device-address.ts';
 import { pciAddressFromMap, printPciAddress, type PciAddress } from '#api/pci-address.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -75,7 +75,7 @@ export function busTree({ machine, devices = [] }: IdentityStatus): BusNode[] {
   );
   const scsi = root.find(({ device }) => device.device === 'virtio-scsi')?.device.id;
   const controllerOf = ({ address }: LearnedDevice) =>
-    root.find(({ device }) => BEHIND[address?.['type'] ?? '']?.(device) === true)?.device;
+    root.find(({ device }) => CONTROLLER_MATCHERS[address?.['type'] ?? '']?.(device) === true)?.device;
   const others = devices.filter(
     ({ address }) => address?.['type'] !== 'drive' && pciAddressFromMap(address ?? {}) === undefined,
   );
@@ -83,18 +83,18 @@ export function busTree({ machine, devices = [] }: IdentityStatus): BusNode[] {
   const name = chipsetOf(machine?.type) === 'i440fx' ? 'pci.0' : 'pcie.0';
   const nodes = root.map(({ device, pci }): BusNode => {
     const bus = isPort(device) ? busBehind(device) : undefined;
-    const plugged = bus === undefined ? [] : take(behind, bus);
+    const plugged = bus === undefined ? [] : takeDevicesOnBus(behind, bus);
     const disks = device.id === scsi ? drives.filter((drive) => driveBusOf(drive) === 'scsi').toSorted(byPlace) : [];
     const numbered = others.filter((other) => controllerOf(other) === device).toSorted(byPlace);
     const children = [...plugged.map(pciNode), ...disks.map(driveNode), ...numbered.map(numberedNode)];
-    return { text: `${shortPci(pci)} ${title(device)}`, children };
+    return { text: `${shortPci(pci)} ${describeDevice(device)}`, children };
   });
   const orphans = [...behind].map(([bus, onBus]): BusNode => ({ text: `bus ${bus}`, children: onBus.map(pciNode) }));
   return [
     ...(nodes.length + orphans.length > 0 ? [{ text: name, children: [...nodes, ...orphans] }] : []),
     ...driveBuses(scsi === undefined ? drives : drives.filter((drive) => driveBusOf(drive) !== 'scsi')),
-    ...heading('on other buses', rest.filter(hasAddress)),
-    ...heading(
+    ...groupNode('on other buses', rest.filter(hasAddress)),
+    ...groupNode(
       'without an address',
       rest.filter((device) => !hasAddress(device)),
     ),
@@ -102,25 +102,28 @@ export function busTree({ machine, devices = [] }: IdentityStatus): BusNode[] {
 }
 
 /** By type of an address: whether a controller has the bus of that address. A machine has one controller of each type. */
-const BEHIND: Readonly<Record<string, (controller: LearnedDevice) => boolean>> = {
+const CONTROLLER_MATCHERS: Readonly<Record<string, (controller: LearnedDevice) => boolean>> = {
   usb: ({ type, device }) => type === 'controller' && device === 'usb',
   'virtio-serial': ({ device }) => device === 'virtio-serial',
 };
 
 const hasAddress = (device: LearnedDevice) => addressText(device) !== '';
 
-const heading = (text: string, devices: readonly LearnedDevice[]): BusNode[] =>
+const groupNode = (text: string, devices: readonly LearnedDevice[]): BusNode[] =>
   devices.length === 0 ? [] : [{ text, children: devices.map(restNode) }];
 
 /** Returns one line for each node, with children below their parents. */
 export function treeLines(nodes: readonly BusNode[]): string[] {
-  return nodes.flatMap(({ text, children }) => [text, ...branches(children, '')]);
+  return nodes.flatMap(({ text, children }) => [text, ...renderBranches(children, '')]);
 }
 
-function branches(nodes: readonly BusNode[], indent: string): string[] {
+function renderBranches(nodes: readonly BusNode[], indent: string): string[] {
   return nodes.flatMap(({ text, children }, i) => {
     const isLast = i === nodes.length - 1;
-    return [`${indent}${isLast ? '└─' : '├─'} ${text}`, ...branches(children, `${indent}${isLast ? '   ' : '│  '}`)];
+    return [
+      `${indent}${isLast ? '└─' : '├─'} ${text}`,
+      ...renderBranches(children, `${indent}${isLast ? '   ' : '│  '}`),
+    ];
   });
 }
 
@@ -149,23 +152,26 @@ function busBehind({ id, specParams }: LearnedDevice): number | undefined {
   return port === undefined ? undefined : Number(port) + 1;
 }
 
-function take(behind: Map<number, Placed[]>, bus: number): Placed[] {
+function takeDevicesOnBus(behind: Map<number, Placed[]>, bus: number): Placed[] {
   const onBus = behind.get(bus) ?? [];
   behind.delete(bus);
   return onBus;
 }
 
-const pciNode = ({ device, pci }: Placed): BusNode => ({ text: `${shortPci(pci)} ${title(device)}`, children: [] });
+const pciNode = ({ device, pci }: Placed): BusNode => ({
+  text: `${shortPci(pci)} ${describeDevice(device)}`,
+  children: [],
+});
 const driveNode = (device: LearnedDevice): BusNode => ({
-  text: `${printDrive(device.address ?? {})} ${title(device)}`,
+  text: `${formatDrive(device.address ?? {})} ${describeDevice(device)}`,
   children: [],
 });
 const numberedNode = (device: LearnedDevice): BusNode => ({
-  text: `${printNumbered(device.address ?? {})} ${title(device)}`,
+  text: `${formatNumbered(device.address ?? {})} ${describeDevice(device)}`,
   children: [],
 });
 const restNode = (device: LearnedDevice): BusNode => ({
-  text: [addressText(device), title(device)].filter((part) => part !== '').join(' '),
+  text: [addressText(device), describeDevice(device)].filter((part) => part !== '').join(' '),
   children: [],
 });
 
@@ -173,7 +179,7 @@ const restNode = (device: LearnedDevice): BusNode => ({
 const shortPci = (pci: PciAddress) =>
   pci.domain === 0 ? printPciAddress(pci).slice('0000:'.length) : printPciAddress(pci);
 
-function title({ id, type, device, plugged }: LearnedDevice): string {
+function describeDevice({ id, type, device, plugged }: LearnedDevice): string {
   return `${id} (${type === device ? type : `${type}, ${device}`}${plugged === false ? ', unplugged' : ''})`;
 }
 

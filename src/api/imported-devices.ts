@@ -44,39 +44,43 @@ export function parseImportedDevices(text: string): ImportedDevices | { readonly
   } catch {
     return { fault: 'is not JSON' };
   }
-  const fault = faultOf(value);
+  const fault = checkImport(value);
   return fault === undefined ? (value as ImportedDevices) : { fault };
 }
 
 /** Returns the error of a value at a path, or undefined if it is valid. */
 type Check = (value: unknown, path: string) => string | undefined;
 
-function faultOf(value: unknown): string | undefined {
+function checkImport(value: unknown): string | undefined {
   if (!isRecord(value)) return 'is not an object';
   const { devices } = value;
   return (
-    fieldFault(value, '', { from: required(text), machine: optional(machineType), devices: required(list) }) ??
-    (devices as unknown[]).map((device, i) => deviceFault(device, `devices[${i}]`)).find(isFault) ??
-    duplicateFault(devices as LearnedDevice[])
+    checkFields(value, '', {
+      from: required(checkText),
+      machine: optional(checkMachineType),
+      devices: required(checkList),
+    }) ??
+    (devices as unknown[]).map((device, i) => checkDevice(device, `devices[${i}]`)).find(isError) ??
+    findDuplicate(devices as LearnedDevice[])
   );
 }
 
-const deviceFault: Check = (device, path) =>
-  isRecord(device) ? fieldFault(device, `${path}.`, DEVICE_FIELDS) : `${path} is not an object`;
+const checkDevice: Check = (device, path) =>
+  isRecord(device) ? checkFields(device, `${path}.`, DEVICE_FIELDS) : `${path} is not an object`;
 
-function fieldFault(
+function checkFields(
   object: Record<string, unknown>,
   prefix: string,
   fields: Readonly<Record<string, Check>>,
 ): string | undefined {
   const unknown = Object.keys(object).find((key) => !Object.hasOwn(fields, key));
-  if (unknown !== undefined) return `${prefix}${shown(unknown)} is not a known field`;
+  if (unknown !== undefined) return `${prefix}${quoteKey(unknown)} is not a known field`;
   return Object.entries(fields)
     .map(([key, check]) => check(object[key], `${prefix}${key}`))
-    .find(isFault);
+    .find(isError);
 }
 
-const isFault = (fault: string | undefined) => fault !== undefined;
+const isError = (fault: string | undefined) => fault !== undefined;
 const optional =
   (check: Check): Check =>
   (value, path) =>
@@ -86,64 +90,65 @@ const required =
   (value, path) =>
     value === undefined ? `${path} is missing` : check(value, path);
 
-const text: Check = (value, path) => {
+const checkText: Check = (value, path) => {
   if (typeof value !== 'string') return `${path} is not a string`;
   return value.length <= MAX_TEXT && TEXT.test(value)
     ? undefined
     : `${path} is not a single line of at most ${MAX_TEXT} characters`;
 };
-const word: Check = (value, path) => text(value, path) ?? (value === '' ? `${path} is empty` : undefined);
-const matching =
+const checkWord: Check = (value, path) => checkText(value, path) ?? (value === '' ? `${path} is empty` : undefined);
+const checkPattern =
   (pattern: RegExp, what: string): Check =>
   (value, path) =>
     typeof value === 'string' && pattern.test(value) ? undefined : `${path} is not a valid ${what}`;
-const machineType = matching(MACHINE_TYPE, 'machine type');
-const flag: Check = (value, path) => (typeof value === 'boolean' ? undefined : `${path} is neither true nor false`);
-const order: Check = (value, path) =>
+const checkMachineType = checkPattern(MACHINE_TYPE, 'machine type');
+const checkFlag: Check = (value, path) =>
+  typeof value === 'boolean' ? undefined : `${path} is neither true nor false`;
+const checkOrder: Check = (value, path) =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 1_000_000
     ? undefined
     : `${path} is not a valid boot order`;
 
-const list: Check = (value, path) => {
+const checkList: Check = (value, path) => {
   if (!Array.isArray(value)) return `${path} is not a list`;
   if (value.length <= MAX_IMPORTED_DEVICES) return undefined;
   return `${path} has ${value.length} entries, more than ${MAX_IMPORTED_DEVICES}`;
 };
 
-const mapOf =
+const checkMapOf =
   (check: Check): Check =>
   (value, path) => {
     if (!isRecord(value)) return `${path} is not a map`;
     const entries = Object.entries(value);
     if (entries.length > MAX_KEYS) return `${path} has more than ${MAX_KEYS} keys`;
-    const invalid = entries.find(([key]) => key === '__proto__' || word(key, '') !== undefined);
-    if (invalid !== undefined) return `${path} has an invalid key: ${shown(invalid[0])}`;
-    return entries.map(([key, child]) => check(child, `${path}.${key}`)).find(isFault);
+    const invalid = entries.find(([key]) => key === '__proto__' || checkWord(key, '') !== undefined);
+    if (invalid !== undefined) return `${path} has an invalid key: ${quoteKey(invalid[0])}`;
+    return entries.map(([key, child]) => check(child, `${path}.${key}`)).find(isError);
   };
 
-const params =
+const checkParams =
   (depth: number): Check =>
   (value, path) => {
-    if (!isRecord(value)) return text(value, path);
-    return depth > MAX_DEPTH ? `${path} is nested too deeply` : mapOf(params(depth + 1))(value, path);
+    if (!isRecord(value)) return checkText(value, path);
+    return depth > MAX_DEPTH ? `${path} is nested too deeply` : checkMapOf(checkParams(depth + 1))(value, path);
   };
 
 const DEVICE_FIELDS: Readonly<Record<string, Check>> = {
-  id: required(matching(DEVICE_ID, 'id: it must consist of letters, digits, ".", "_", ":" and "-"')),
-  type: required(word),
-  device: required(word),
-  name: optional(text),
-  address: optional(mapOf(text)),
-  bootOrder: optional(order),
-  managed: optional(flag),
-  plugged: optional(flag),
-  readonly: optional(flag),
-  specParams: optional(mapOf(params(1))),
+  id: required(checkPattern(DEVICE_ID, 'id: it must consist of letters, digits, ".", "_", ":" and "-"')),
+  type: required(checkWord),
+  device: required(checkWord),
+  name: optional(checkText),
+  address: optional(checkMapOf(checkText)),
+  bootOrder: optional(checkOrder),
+  managed: optional(checkFlag),
+  plugged: optional(checkFlag),
+  readonly: optional(checkFlag),
+  specParams: optional(checkMapOf(checkParams(1))),
 } satisfies Record<Exclude<keyof LearnedDevice, 'specialManaged'>, Check>;
 
-const shown = (key: string) => JSON.stringify(key.length > MAX_TEXT ? `${key.slice(0, MAX_TEXT)}…` : key);
+const quoteKey = (key: string) => JSON.stringify(key.length > MAX_TEXT ? `${key.slice(0, MAX_TEXT)}…` : key);
 
-function duplicateFault(devices: readonly LearnedDevice[]): string | undefined {
+function findDuplicate(devices: readonly LearnedDevice[]): string | undefined {
   const ids = new Set<string>();
   const places = new Map<string, string>();
   for (const device of devices) {

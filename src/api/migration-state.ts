@@ -15,7 +15,7 @@ export const migrationConfiguration = obj({
 });
 export type MigrationConfiguration = Infer<typeof migrationConfiguration>;
 
-export const migrationState = obj({
+export const migrationStateSchema = obj({
   migrationUid: str(),
   mode: oneOf(['PreCopy']),
   sourceNode: str(),
@@ -38,7 +38,7 @@ export const migrationState = obj({
   failed: bool(),
   failureReason: str(),
 });
-export type MigrationState = Infer<typeof migrationState>;
+export type MigrationState = Infer<typeof migrationStateSchema>;
 
 /**
  *   Connecting ─► Copying ─► Switching ─► Committed: the guest belongs to the target, whatever happens next
@@ -46,7 +46,7 @@ export type MigrationState = Infer<typeof migrationState>;
  */
 export const PROGRESS_PHASES = ['Connecting', 'Copying', 'Switching', 'Committed', 'Failed'] as const;
 
-export const migrationProgress = obj(
+export const migrationProgressSchema = obj(
   {
     migrationUid: str(),
     phase: oneOf(PROGRESS_PHASES),
@@ -62,7 +62,7 @@ export const migrationProgress = obj(
   },
   { required: ['migrationUid', 'phase'] },
 );
-export type MigrationProgress = Infer<typeof migrationProgress>;
+export type MigrationProgress = Infer<typeof migrationProgressSchema>;
 
 /** Reports whether a migration of the instance is running: from the first message to the node agents until the end. */
 export function isMigrating(state: MigrationState | undefined): boolean {

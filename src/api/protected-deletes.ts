@@ -7,7 +7,7 @@ import { groupResource } from '#kube/meta.ts';
 export type GuardedKind = 'Namespace' | 'PersistentVolumeClaim' | 'PersistentVolume' | 'CustomResourceDefinition';
 
 /** Describes the relation of an object of the kind to the VMs. */
-export const BONDS: Readonly<Record<GuardedKind, string>> = {
+export const RELATIONS: Readonly<Record<GuardedKind, string>> = {
   Namespace: 'it holds',
   PersistentVolumeClaim: 'it is a disk of',
   PersistentVolume: 'it holds a disk of',
@@ -16,7 +16,7 @@ export const BONDS: Readonly<Record<GuardedKind, string>> = {
 
 /** The definitions that protected VMs depend on, by name, with their relation to the VMs. */
 export const DEFINITION_BONDS: Readonly<Record<string, string>> = {
-  [groupResource(VIRTUAL_MACHINES)]: BONDS.CustomResourceDefinition,
+  [groupResource(VIRTUAL_MACHINES)]: RELATIONS.CustomResourceDefinition,
   [groupResource(VIRTUAL_MACHINE_IDENTITIES)]: 'it defines the identity record of',
 };
 
@@ -26,19 +26,19 @@ export function isGuardedDefinition(name: string): boolean {
 }
 
 /** Returns the relation of the object to the VMs. */
-export function bondOf(kind: GuardedKind, name: string): string {
+export function relationOf(kind: GuardedKind, name: string): string {
   const isDefinition = kind === 'CustomResourceDefinition' && isGuardedDefinition(name);
-  return (isDefinition ? DEFINITION_BONDS[name] : undefined) ?? BONDS[kind];
+  return (isDefinition ? DEFINITION_BONDS[name] : undefined) ?? RELATIONS[kind];
 }
 
 export interface ProtectedDelete {
   readonly kind: string;
   readonly name: string;
-  readonly bond: string;
+  readonly relation: string;
   /** Names of the VMs, as in PROTECTED_VMS_ANNOTATION. */
   readonly vms: string;
 }
 
-export function deleteRefusal({ kind, name, bond, vms }: ProtectedDelete): string {
-  return `${kind} "${name}" cannot be deleted: ${bond} the protected VirtualMachine ${vms}; remove the label ${PROTECTION_LABEL} from them first`;
+export function describeDeleteRefusal({ kind, name, relation, vms }: ProtectedDelete): string {
+  return `${kind} "${name}" cannot be deleted: ${relation} the protected VirtualMachine ${vms}; remove the label ${PROTECTION_LABEL} from them first`;
 }

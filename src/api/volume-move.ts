@@ -26,34 +26,38 @@ export function volumeMoves(
   const moves = new Map<string, VolumeMove>();
   for (const volume of spec.volumes ?? []) {
     const disk = disks.get(volume.name);
-    if (disk !== undefined && isPlugged(disk)) moves.set(volume.name, moveOf(volume, disk, volumeOf));
+    if (disk !== undefined && isPlugged(disk)) moves.set(volume.name, decideMove(volume, disk, volumeOf));
   }
   return moves;
 }
 
-function moveOf(volume: Volume, disk: Disk, volumeOf: (claimName: string) => PersistentVolume | undefined): VolumeMove {
+function decideMove(
+  volume: Volume,
+  disk: Disk,
+  volumeOf: (claimName: string) => PersistentVolume | undefined,
+): VolumeMove {
   // The guest may have written to a disk that is not read-only.
   if (isMadeOfFiles(volume)) {
     return isReadOnly(volume, disk) ? { is: 'content' } : { is: 'moves', overlay: false };
   }
   if (volume.emptyDisk !== undefined) return { is: 'moves', overlay: false };
-  if (volume.hostDisk !== undefined) return stays(volume, 'a hostDisk is a file of its node');
-  if (volume.directLun !== undefined) return stays(volume, 'a directLun is a device of its node');
+  if (volume.hostDisk !== undefined) return refuseMove(volume, 'a hostDisk is a file of its node');
+  if (volume.directLun !== undefined) return refuseMove(volume, 'a directLun is a device of its node');
   const claimName = claimNameOf(volume);
   const bound = claimName === undefined ? undefined : volumeOf(claimName);
-  if (bound === undefined) return stays(volume, `the claim ${claimName ?? ''} has no volume`);
-  const isShared = isReachedEverywhere(bound, volume, disk);
+  if (bound === undefined) return refuseMove(volume, `the claim ${claimName ?? ''} has no volume`);
+  const isShared = isAccessibleEverywhere(bound, volume, disk);
   if (volume.ephemeral !== undefined) {
-    return isShared ? { is: 'moves', overlay: true } : stays(volume, 'the volume below it is on one node only');
+    return isShared ? { is: 'moves', overlay: true } : refuseMove(volume, 'the volume below it is on one node only');
   }
   if (isShared) return { is: 'shared' };
-  if (!liesOnNode(bound)) return stays(volume, `its volume ${bound.metadata.name} cannot be used by two nodes`);
+  if (!liesOnNode(bound)) return refuseMove(volume, `its volume ${bound.metadata.name} cannot be used by two nodes`);
   // A read-only disk would have to be copied in advance; the hypervisor does not do that.
-  if (isReadOnly(volume, disk)) return stays(volume, 'it is read-only and on one node only');
+  if (isReadOnly(volume, disk)) return refuseMove(volume, 'it is read-only and on one node only');
   return { is: 'moves', overlay: false };
 }
 
-function stays({ name }: Volume, why: string): VolumeMove {
+function refuseMove({ name }: Volume, why: string): VolumeMove {
   return { is: 'stays', why: `cannot migrate VMI: volume ${name}: ${why}` };
 }
 
@@ -62,7 +66,7 @@ export function liesOnNode({ spec, metadata }: PersistentVolume): boolean {
   return spec.csi?.driver === LOCAL_DRIVER && metadata.annotations?.[VOLUME_NODE_ANNOTATION] !== undefined;
 }
 
-function isReachedEverywhere(bound: PersistentVolume, volume: Volume, disk: Disk): boolean {
+function isAccessibleEverywhere(bound: PersistentVolume, volume: Volume, disk: Disk): boolean {
   if (bound.spec.csi?.driver === LOCAL_DRIVER) return !liesOnNode(bound);
   const { accessModes } = bound.spec;
   const isSharedReadOnly = accessModes.includes('ReadOnlyMany') && isReadOnly(volume, disk);

@@ -5,15 +5,15 @@
 import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';
 import { groupResource, type KubeObject, type ResourceType } from '#kube/meta.ts';
-import { repair, type Desired, type Present } from '#operator/desired.ts';
+import { repair, type Desired, type PresentObjects } from '#operator/desired.ts';
 import { MUTATING_WEBHOOKS, POLICIES, POLICY_BINDINGS, VALIDATING_WEBHOOKS } from '#operator/kinds.ts';
-import { beforeKinds } from '#operator/objects/installation.ts';
+import { objectsBeforeKinds } from '#operator/objects/installation.ts';
 import type { PolicySupport } from '#operator/policy-support.ts';
 import { withTrust, type Trust } from '#operator/trust.ts';
-import { watched } from '#operator/watch-desired.ts';
+import { watchDesired } from '#operator/watch-desired.ts';
 import { defineController, type ControllerDefinition } from '#runtime/controller.ts';
 
-export interface AdmissionParts {
+export interface AdmissionControllerParts {
   informer<T extends KubeObject>(type: ResourceType<T>): Informer<T>;
   readonly policies: PolicySupport;
   readonly trust?: Trust | undefined;
@@ -24,29 +24,36 @@ const WEBHOOK_TYPES: ReadonlySet<ResourceType> = new Set([MUTATING_WEBHOOKS, VAL
 /** The only key: all objects are reconciled together. */
 const KEY = 'admission';
 
-export function admissionController({ informer, policies, trust }: AdmissionParts): ControllerDefinition<Present> {
-  const wanted = beforeKinds.filter(({ type }) => policies === 'served' || !POLICY_TYPES.has(type));
+export function admissionController({
+  informer,
+  policies,
+  trust,
+}: AdmissionControllerParts): ControllerDefinition<PresentObjects> {
+  const wanted = objectsBeforeKinds.filter(({ type }) => policies === 'served' || !POLICY_TYPES.has(type));
   const types = new Map(wanted.map(({ type }) => [groupResource(type), type]));
-  return defineController<Present>({
+  return defineController<PresentObjects>({
     name: 'operator-admission',
     type: MUTATING_WEBHOOKS,
-    sources: [...types.values()].map((type) => watched(informer(type), wanted, () => KEY)),
+    sources: [...types.values()].map((type) => watchDesired(informer(type), wanted, () => KEY)),
     observe: () => wanted.map((one) => presentOf(one, { informer, policies, trust })),
     decide: (present) => ({ changes: present.flatMap(([one, object]) => repair(one, object) ?? []), goOn: true }),
     subject: () => undefined,
   });
 }
 
-function presentOf(wanted: Desired, { informer, trust }: AdmissionParts): Present[number] {
+function presentOf(wanted: Desired, { informer, trust }: AdmissionControllerParts): PresentObjects[number] {
   const { type, object } = wanted;
   return [withTrust(wanted, trust?.bundle()), informer(type).get(objectKey(object))];
 }
 
 /** Resolves to true once all policies and webhook configurations match their desired state, to false on abort. */
-export async function admissionInPlace(parts: AdmissionParts, { signal }: { signal: AbortSignal }): Promise<boolean> {
+export async function admissionInPlace(
+  parts: AdmissionControllerParts,
+  { signal }: { signal: AbortSignal },
+): Promise<boolean> {
   const awaited = [...WEBHOOK_TYPES, ...(parts.policies === 'served' ? POLICY_TYPES : [])];
   for (const type of awaited) {
-    const wanted = beforeKinds.filter((one) => one.type === type);
+    const wanted = objectsBeforeKinds.filter((one) => one.type === type);
     const isInPlace = (one: Desired) => {
       const [desired, present] = presentOf(one, parts);
       return present !== undefined && repair(desired, present) === undefined;

@@ -9,13 +9,22 @@ import { IDENTITY_GROUP, KUBEVIRT_GROUP, SYSTEM_NAMESPACE } from '#api/names.ts'
 import { isApiError } from '#kube/api-error.ts';
 import { NAMESPACES } from '#kube/core-kinds.ts';
 import { groupResource, type Stored } from '#kube/meta.ts';
-import { desired, repair, type Desired } from '#operator/desired.ts';
+import { desiredObject, repair, type Desired } from '#operator/desired.ts';
 import { CLUSTER_ROLES, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, type PolicyRule } from '#operator/kinds.ts';
-import { account, inSystemNamespace } from '#operator/objects/accounts.ts';
+import { accountObjects, namespacedRoleObjects } from '#operator/objects/accounts.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { installation } from '#operator/objects/installation.ts';
 import { OPERATOR_ACCOUNT } from '#operator/operator-controller.ts';
-import { CORE, READ, RECORD_EVENTS, rule, STORAGE, vms, vmSnapshots, volumeSnapshots } from '#operator/roles/rules.ts';
+import {
+  CORE,
+  READ_VERBS,
+  RECORD_EVENTS_RULE,
+  policyRule,
+  STORAGE,
+  vmRule,
+  vmSnapshotRule,
+  volumeSnapshotRule,
+} from '#operator/roles/rules.ts';
 
 /** The account of the informers that all controllers of a process share, so that each kind is watched once. */
 export const INFORMERS_ACCOUNT = 'selfsame-informers';
@@ -26,20 +35,20 @@ const objects = [...definitions, ...installation];
 /** Returns the objects in the order of creation. */
 export function bootstrapObjects(): readonly Desired[] {
   return [
-    desired(NAMESPACES, { name: SYSTEM_NAMESPACE }),
-    ...account(OPERATOR_ACCOUNT, operatorRules()),
-    ...inSystemNamespace(OPERATOR_ACCOUNT, [
-      rule([...READ, 'create'], CORE, SERVICE_ACCOUNTS.plural),
-      rulesForPatch(SERVICE_ACCOUNTS),
+    desiredObject(NAMESPACES, { name: SYSTEM_NAMESPACE }),
+    ...accountObjects(OPERATOR_ACCOUNT, operatorRules()),
+    ...namespacedRoleObjects(OPERATOR_ACCOUNT, [
+      policyRule([...READ_VERBS, 'create'], CORE, SERVICE_ACCOUNTS.plural),
+      patchRule(SERVICE_ACCOUNTS),
       ...[ROLES, ROLE_BINDINGS].flatMap(({ group, plural }) => [
-        rule(['create'], group, plural),
-        rulesForPatch({ group, plural }),
+        policyRule(['create'], group, plural),
+        patchRule({ group, plural }),
       ]),
-      rule(['escalate'], RBAC, ROLES.plural),
-      { ...rule(['bind'], RBAC, ROLES.plural), resourceNames: namesOf(ROLES) },
-      vms(['create'], 'kubevirts'),
+      policyRule(['escalate'], RBAC, ROLES.plural),
+      { ...policyRule(['bind'], RBAC, ROLES.plural), resourceNames: namesOf(ROLES) },
+      vmRule(['create'], 'kubevirts'),
     ]),
-    ...account(INFORMERS_ACCOUNT, informerRules()),
+    ...accountObjects(INFORMERS_ACCOUNT, informerRules()),
   ];
 }
 
@@ -47,14 +56,14 @@ function operatorRules(): PolicyRule[] {
   const types = new Map(objects.map(({ type }) => [groupResource(type), type]));
   const global = [...types.values()].filter(({ namespaced }) => !namespaced);
   return [
-    RECORD_EVENTS,
-    ...global.flatMap((type) => [rule([...READ, 'create'], type.group, type.plural), rulesForPatch(type)]),
-    rule(['escalate'], RBAC, CLUSTER_ROLES.plural),
-    { ...rule(['bind'], RBAC, CLUSTER_ROLES.plural), resourceNames: namesOf(CLUSTER_ROLES) },
-    rule(READ, CORE, SERVICE_ACCOUNTS.plural),
-    rule(READ, RBAC, ROLES.plural, ROLE_BINDINGS.plural),
-    vms(READ, 'kubevirts'),
-    vms(['update'], 'kubevirts/status'),
+    RECORD_EVENTS_RULE,
+    ...global.flatMap((type) => [policyRule([...READ_VERBS, 'create'], type.group, type.plural), patchRule(type)]),
+    policyRule(['escalate'], RBAC, CLUSTER_ROLES.plural),
+    { ...policyRule(['bind'], RBAC, CLUSTER_ROLES.plural), resourceNames: namesOf(CLUSTER_ROLES) },
+    policyRule(READ_VERBS, CORE, SERVICE_ACCOUNTS.plural),
+    policyRule(READ_VERBS, RBAC, ROLES.plural, ROLE_BINDINGS.plural),
+    vmRule(READ_VERBS, 'kubevirts'),
+    vmRule(['update'], 'kubevirts/status'),
   ];
 }
 
@@ -64,18 +73,18 @@ function informerRules(): PolicyRule[] {
     ...operatorRules().flatMap(({ apiGroups = [], resources = [], verbs }) =>
       verbs.includes('watch') ? [{ apiGroups, resources, verbs: watch }] : [],
     ),
-    rule(watch, KUBEVIRT_GROUP, 'virtualmachines', 'virtualmachineinstances', 'virtualmachineinstancemigrations'),
-    rule(watch, IDENTITY_GROUP, 'virtualmachineidentities'),
-    rule(watch, CORE, 'pods', 'nodes', 'persistentvolumes', 'persistentvolumeclaims', 'namespaces'),
-    rule(watch, STORAGE, 'storageclasses'),
-    vmSnapshots(watch, 'virtualmachinesnapshots', 'virtualmachinesnapshotcontents', 'virtualmachinerestores'),
+    policyRule(watch, KUBEVIRT_GROUP, 'virtualmachines', 'virtualmachineinstances', 'virtualmachineinstancemigrations'),
+    policyRule(watch, IDENTITY_GROUP, 'virtualmachineidentities'),
+    policyRule(watch, CORE, 'pods', 'nodes', 'persistentvolumes', 'persistentvolumeclaims', 'namespaces'),
+    policyRule(watch, STORAGE, 'storageclasses'),
+    vmSnapshotRule(watch, 'virtualmachinesnapshots', 'virtualmachinesnapshotcontents', 'virtualmachinerestores'),
     // The operator's own rules cover their classes.
-    volumeSnapshots(watch, 'volumesnapshots', 'volumesnapshotcontents'),
+    volumeSnapshotRule(watch, 'volumesnapshots', 'volumesnapshotcontents'),
   ];
 }
 
-function rulesForPatch(type: { readonly group: string; readonly plural: string }): PolicyRule {
-  return { ...rule(['patch'], type.group, type.plural), resourceNames: namesOf(type) };
+function patchRule(type: { readonly group: string; readonly plural: string }): PolicyRule {
+  return { ...policyRule(['patch'], type.group, type.plural), resourceNames: namesOf(type) };
 }
 
 function namesOf(kind: { readonly group: string; readonly plural: string }): string[] {

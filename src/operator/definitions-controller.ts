@@ -7,10 +7,10 @@ import type { Informer } from '#client/informer.ts';
 import { isTrue } from '#kube/conditions.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 import { repair, type Desired } from '#operator/desired.ts';
-import { DEFINITIONS, type Reporting } from '#operator/kinds.ts';
+import { DEFINITIONS, type ConditionedObject } from '#operator/kinds.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { MUTATING_CONFIGURATION, webhookObjects } from '#operator/objects/webhooks.ts';
-import { watched } from '#operator/watch-desired.ts';
+import { watchDesired } from '#operator/watch-desired.ts';
 import { defineController, type ControllerDefinition } from '#runtime/controller.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
 
@@ -24,15 +24,15 @@ interface DefinitionWorld {
 const byName = new Map(definitions.map((wanted) => [wanted.object.metadata.name ?? '', wanted]));
 
 export function definitionsController(
-  present: Informer<Reporting>,
+  present: Informer<ConditionedObject>,
   mutatingWebhooks: Informer<KubeObject>,
 ): ControllerDefinition<DefinitionWorld> {
   return defineController<DefinitionWorld>({
     name: 'operator-definitions',
     type: DEFINITIONS,
     sources: [
-      watched(present, definitions, (name) => name),
-      watched(mutatingWebhooks, webhookObjects, () => VM_DEFINITION),
+      watchDesired(present, definitions, (name) => name),
+      watchDesired(mutatingWebhooks, webhookObjects, () => VM_DEFINITION),
     ],
     observe(name) {
       const wanted = byName.get(name);
@@ -58,6 +58,6 @@ function annotateSince(wanted: Desired, since: string): Desired {
 }
 
 /** Reports whether all of our kinds are served. Watching them earlier fails. */
-export function definitionsEstablished(present: Informer<Reporting>): boolean {
+export function definitionsEstablished(present: Informer<ConditionedObject>): boolean {
   return [...byName.keys()].every((name) => isTrue(present.get(name)?.status?.conditions, 'Established'));
 }

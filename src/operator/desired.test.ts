@@ -4,12 +4,12 @@ import { test } from 'node:test';
 import { applyJsonPatch } from '#kube/json-patch.ts';
 import { applyMergePatch } from '#kube/merge-patch.ts';
 import type { ResourceType, Stored } from '#kube/meta.ts';
-import { desired, idOf, repair, type Desired } from '#operator/desired.ts';
+import { desiredObject, idOf, repair, type Desired } from '#operator/desired.ts';
 
 const TYPE: ResourceType = { group: 'x.io', version: 'v1', kind: 'Thing', plural: 'things', namespaced: false };
 const HASH = 'operator.selfsame.io/hash';
 
-const wanted = desired(
+const wanted = desiredObject(
   TYPE,
   { name: 'a', labels: { ours: 'yes' } },
   { spec: { rules: [{ verb: 'get' }, { verb: 'list' }], selector: {}, conditions: [], mode: 'x', way: null } },
@@ -68,7 +68,12 @@ for (const [name, { present, wanted: asked = wanted, want }] of Object.entries(c
   });
 }
 
-const shared = desired(TYPE, { name: 'a' }, { spec: { sets: [{ mode: 'x' }], deep: { ours: 1 } } }, { isShared: true });
+const shared = desiredObject(
+  TYPE,
+  { name: 'a' },
+  { spec: { sets: [{ mode: 'x' }], deep: { ours: 1 } } },
+  { isShared: true },
+);
 
 test('an object that another controller writes, too, claims no label and no version', () => {
   assert.deepEqual(shared.object.metadata, { name: 'a' });
@@ -117,5 +122,8 @@ test('makes what is missing, with what is set only then', () => {
 
 test('an id names the kind, the namespace where there is one, and the object', () => {
   assert.equal(idOf(wanted), 'things.x.io/a');
-  assert.equal(idOf(desired({ ...TYPE, group: '', namespaced: true }, { namespace: 'n', name: 'a' })), 'things/n/a');
+  assert.equal(
+    idOf(desiredObject({ ...TYPE, group: '', namespaced: true }, { namespace: 'n', name: 'a' })),
+    'things/n/a',
+  );
 });

@@ -18,13 +18,13 @@ export interface Desired {
 }
 
 /** The desired objects with their stored state. */
-export type Present = readonly (readonly [Desired, Stored | undefined])[];
+export type PresentObjects = readonly (readonly [Desired, Stored | undefined])[];
 
 /** Hash of the desired state that an object was written from. If it differs, fields that we no longer want are removed. */
 const HASH_ANNOTATION = 'operator.selfsame.io/hash';
 const MANAGED_BY = { 'app.kubernetes.io/managed-by': 'selfsame-operator' };
 
-export function desired(
+export function desiredObject(
   type: ResourceType,
   metadata: ObjectMeta & { name: string },
   fields: Readonly<Record<string, unknown>> = {},
@@ -62,7 +62,7 @@ export function repair(wanted: Desired, present: Stored | undefined): Change | u
 }
 
 function buildOwnPatch(wanted: KubeObject, present: Stored): PatchChange['patch'] | undefined {
-  const body = difference(wanted, present);
+  const body = buildDifference(wanted, present);
   return body.length === 0 ? undefined : { type: 'json', body };
 }
 
@@ -74,7 +74,7 @@ function buildSharedPatch(wanted: KubeObject, present: Stored): PatchChange['pat
 }
 
 /** Replaces whole fields, so that additions of users are removed; other labels are kept. */
-function difference(wanted: KubeObject, present: Stored): unknown[] {
+function buildDifference(wanted: KubeObject, present: Stored): unknown[] {
   const outdated = present.metadata.annotations?.[HASH_ANNOTATION] !== wanted.metadata.annotations?.[HASH_ANNOTATION];
   const fields = Object.entries(wanted).filter(
     ([field, value]) => !IDENTIFYING_FIELDS.has(field) && (outdated || !isSatisfied(present[field], value)),

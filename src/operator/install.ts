@@ -18,8 +18,8 @@ import { idOf, type Desired } from '#operator/desired.ts';
 import { DEFINITIONS, POLICIES, POLICY_BINDINGS } from '#operator/kinds.ts';
 import { clusterObjects, CSI_DRIVERS } from '#operator/objects/cluster.ts';
 import { definitions } from '#operator/objects/definitions.ts';
-import { afterKinds, beforeKinds } from '#operator/objects/installation.ts';
-import { missingWithoutPolicies } from '#operator/policy-support.ts';
+import { objectsAfterKinds, objectsBeforeKinds } from '#operator/objects/installation.ts';
+import { POLICIES_MISSING_MESSAGE } from '#operator/policy-support.ts';
 
 export const INSTALL_MANAGER = 'selfsame-install';
 /** The field manager of values that are set at creation only. */
@@ -30,7 +30,7 @@ const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class';
 
 /** Returns all objects in the order of creation. */
 export function installObjects(): readonly Desired[] {
-  return [...bootstrapObjects(), ...clusterObjects(), ...beforeKinds, ...definitions, ...afterKinds];
+  return [...bootstrapObjects(), ...clusterObjects(), ...objectsBeforeKinds, ...definitions, ...objectsAfterKinds];
 }
 
 /**
@@ -40,7 +40,7 @@ export function installObjects(): readonly Desired[] {
 export function installYaml(): string {
   const documents = installObjects()
     .filter((wanted) => wanted.once !== true && !isOfForeignKind(wanted))
-    .map(({ object }) => stringify(said(object), { lineWidth: 0 }));
+    .map(({ object }) => stringify(dropEmptyFields(object), { lineWidth: 0 }));
   const head = [
     `# Selfsame ${VERSION}: apply with kubectl apply --server-side --force-conflicts -f -`,
     '# The controllers create the KubeVirt object and third-party kinds that the cluster lacks.',
@@ -64,14 +64,14 @@ export interface InstallParts {
   say(line: string): void;
 }
 
-export type Outcome = 'created' | 'configured' | 'unchanged';
+export type ApplyResult = 'created' | 'configured' | 'unchanged';
 
 /** Returns the number of changed objects. Throws ApiError at the first object that cannot be applied; a repeated call continues. */
 export async function applyInstallation(parts: InstallParts): Promise<number> {
   const { client, say } = parts;
   const hasPolicies = await isKindServed(client, POLICIES);
   const hasDrivers = await isKindServed(client, CSI_DRIVERS);
-  if (!hasPolicies) say(`warning: ${missingWithoutPolicies}`);
+  if (!hasPolicies) say(`warning: ${POLICIES_MISSING_MESSAGE}`);
   if (!hasDrivers)
     say(
       'note: this API server does not serve CSIDrivers; volumes of Selfsame need not be attached, so this has no effect',
@@ -86,11 +86,11 @@ export async function applyInstallation(parts: InstallParts): Promise<number> {
       say(`${idOf(wanted)} ${outcome}${parts.dryRun ? ' (dry run)' : ''}`);
     }
   };
-  await apply([...bootstrapObjects(), ...clusterObjects(), ...beforeKinds, ...definitions]);
+  await apply([...bootstrapObjects(), ...clusterObjects(), ...objectsBeforeKinds, ...definitions]);
   // Objects of a kind can be created only when it is served; in a dry run it may never be.
   if (!parts.dryRun) await waitUntilEstablished(parts);
   const isOfNewKind = ({ once }: Desired) => parts.dryRun && once === true;
-  await apply(afterKinds.filter((wanted) => !isOfNewKind(wanted)));
+  await apply(objectsAfterKinds.filter((wanted) => !isOfNewKind(wanted)));
   return changed;
 }
 
@@ -104,19 +104,19 @@ async function isKindServed(client: Pick<Client, 'list'>, type: Desired['type'])
   }
 }
 
-async function applyOne(wanted: Desired, { client, dryRun }: InstallParts): Promise<Outcome> {
+async function applyOne(wanted: Desired, { client, dryRun }: InstallParts): Promise<ApplyResult> {
   const { type, object, once = false } = wanted;
   const present = await find(client, wanted);
   const options = { fieldManager: INSTALL_MANAGER, dryRun };
   if (present !== undefined && once) return 'unchanged';
   try {
     if (present === undefined && (once || wanted.initialAnnotations !== undefined)) {
-      await client.create(type, await complete(wanted, client), { ...options, fieldManager: INITIAL_MANAGER });
+      await client.create(type, await completeObject(wanted, client), { ...options, fieldManager: INITIAL_MANAGER });
       // Initial values have another field manager, so that later applies do not remove them.
-      if (!once && !dryRun) await client.apply(type, said(object), { ...options, force: true });
+      if (!once && !dryRun) await client.apply(type, dropEmptyFields(object), { ...options, force: true });
       return 'created';
     }
-    const applied = await client.apply(type, said(object), { ...options, force: true });
+    const applied = await client.apply(type, dropEmptyFields(object), { ...options, force: true });
     if (present === undefined) return 'created';
     return deepEqual(contentOf(applied), contentOf(present)) ? 'unchanged' : 'configured';
   } catch (error) {
@@ -133,7 +133,7 @@ function contentOf(object: Stored): unknown {
 }
 
 /** Returns the object to create. Our StorageClass becomes the default if there is no default yet. */
-async function complete({ type, object, initialAnnotations }: Desired, client: Client): Promise<KubeObject> {
+async function completeObject({ type, object, initialAnnotations }: Desired, client: Client): Promise<KubeObject> {
   const isDefault = ({ metadata }: KubeObject) => metadata.annotations?.[DEFAULT_CLASS] === 'true';
   const hasDefault = type === STORAGE_CLASSES && (await client.list(STORAGE_CLASSES)).items.some(isDefault);
   const added = hasDefault ? {} : initialAnnotations;
@@ -144,7 +144,7 @@ async function complete({ type, object, initialAnnotations }: Desired, client: C
  * Removes empty fields: kube-apiserver drops them, so that each apply would find a change. The operator ensures that fields
  * which should be empty are.
  */
-export function said<T extends KubeObject>(object: T): T {
+export function dropEmptyFields<T extends KubeObject>(object: T): T {
   return withoutEmpty(object) as T;
 }
 

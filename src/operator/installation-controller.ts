@@ -9,14 +9,14 @@ import { KUBEVIRTS, type KubeVirt } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { groupResource, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
 import { timestamp, type Clock } from '#lib/clock.ts';
-import { idOf, repair, type Desired, type Present } from '#operator/desired.ts';
+import { idOf, repair, type Desired, type PresentObjects } from '#operator/desired.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { installation } from '#operator/objects/installation.ts';
 import { POLICIES, POLICY_BINDINGS } from '#operator/kinds.ts';
 import type { PolicySupport } from '#operator/policy-support.ts';
 import { installationStatus } from '#operator/status.ts';
 import { withTrust, type Trust } from '#operator/trust.ts';
-import { watched } from '#operator/watch-desired.ts';
+import { watchDesired } from '#operator/watch-desired.ts';
 import { defineController, type ControllerDefinition, type Source } from '#runtime/controller.ts';
 import type { Plan } from '#runtime/plan.ts';
 
@@ -24,7 +24,7 @@ const KEY = `${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`;
 
 export interface InstallationWorld {
   readonly kubevirt: Stored<KubeVirt> | undefined;
-  readonly present: Present;
+  readonly present: PresentObjects;
   readonly policies: PolicySupport;
   readonly now: string;
 }
@@ -52,7 +52,7 @@ export function installationController({
     name: 'operator',
     type: KUBEVIRTS,
     sources: [
-      ...[...informers.values()].map((one) => watched(one, all, () => KEY)),
+      ...[...informers.values()].map((one) => watchDesired(one, all, () => KEY)),
       ...(trust === undefined ? [] : [trustSource(kubevirts, trust)]),
     ],
     observe: () => ({

@@ -14,7 +14,7 @@ export interface Role extends KubeObject {
 }
 
 /** An object with conditions in its status: definitions, API services. */
-export interface Reporting extends KubeObject {
+export interface ConditionedObject extends KubeObject {
   readonly status?: { readonly conditions?: readonly Condition[]; readonly [field: string]: unknown };
 }
 
@@ -35,7 +35,7 @@ const RBAC = 'rbac.authorization.k8s.io';
 export const ADMISSION_GROUP = 'admissionregistration.k8s.io';
 
 export const SERVICE_ACCOUNTS = namespaced('', 'ServiceAccount', 'serviceaccounts');
-export const DEFINITIONS = cluster<Reporting>(
+export const DEFINITIONS = cluster<ConditionedObject>(
   'apiextensions.k8s.io',
   'CustomResourceDefinition',
   'customresourcedefinitions',
@@ -54,10 +54,14 @@ export const VALIDATING_WEBHOOKS = cluster(
   'ValidatingWebhookConfiguration',
   'validatingwebhookconfigurations',
 );
-export const POLICIES = cluster<Reporting>(ADMISSION_GROUP, 'ValidatingAdmissionPolicy', 'validatingadmissionpolicies');
+export const POLICIES = cluster<ConditionedObject>(
+  ADMISSION_GROUP,
+  'ValidatingAdmissionPolicy',
+  'validatingadmissionpolicies',
+);
 export const POLICY_BINDINGS = cluster(
   ADMISSION_GROUP,
   'ValidatingAdmissionPolicyBinding',
   'validatingadmissionpolicybindings',
 );
-export const API_SERVICES = cluster<Reporting>('apiregistration.k8s.io', 'APIService', 'apiservices');
+export const API_SERVICES = cluster<ConditionedObject>('apiregistration.k8s.io', 'APIService', 'apiservices');

@@ -9,14 +9,14 @@
  */
 import { uuidAdmissionSince, VM_DEFINITION } from '#api/uuid-admission.ts';
 import { objectKey } from '#client/object-key.ts';
-import type { Present } from '#operator/desired.ts';
+import type { PresentObjects } from '#operator/desired.ts';
 import { admissionController, admissionInPlace } from '#operator/admission-controller.ts';
 import { definitionsController, definitionsEstablished } from '#operator/definitions-controller.ts';
 import { installationController } from '#operator/installation-controller.ts';
 import { DEFINITIONS, MUTATING_WEBHOOKS } from '#operator/kinds.ts';
-import { startLate } from '#operator/start-when-ready.ts';
-import { deleteProtection } from '#operator/objects/delete-protection.ts';
-import { findPolicySupport, missingWithoutPolicies } from '#operator/policy-support.ts';
+import { startWhenReady } from '#operator/start-when-ready.ts';
+import { deleteProtectionPolicies } from '#operator/objects/delete-protection.ts';
+import { findPolicySupport, POLICIES_MISSING_MESSAGE } from '#operator/policy-support.ts';
 import { protectionHealth } from '#operator/protection-health.ts';
 import type { Trust } from '#operator/trust.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
@@ -34,7 +34,7 @@ export const operatorController = (trust?: Trust) => ({
     // Checked once: a cluster that is upgraded later gets the policies when the operator restarts.
     const support = findPolicySupport(parts);
     const handover = new AbortController();
-    const admission = startLate('operator-admission', support, (policies) =>
+    const admission = startWhenReady('operator-admission', support, (policies) =>
       startController(admissionController({ informer, policies, trust }), {
         ...parts,
         signal: AbortSignal.any([signal, handover.signal]),
@@ -54,12 +54,12 @@ export const operatorController = (trust?: Trust) => ({
     });
     return [
       admission,
-      startLate('operator-definitions', mayDefine, () =>
+      startWhenReady('operator-definitions', mayDefine, () =>
         startController(definitionsController(informer(DEFINITIONS), informer(MUTATING_WEBHOOKS)), parts),
       ),
-      startLate('operator', takenOver, (policies) => {
+      startWhenReady('operator', takenOver, (policies) => {
         const { log } = parts;
-        if (policies === 'missing') log.warn({}, missingWithoutPolicies);
+        if (policies === 'missing') log.warn({}, POLICIES_MISSING_MESSAGE);
         else exposeProtectionGauge(parts, () => protectionHealth(policies, presentPolicies(informer)).isAvailable);
         return startController(installationController({ ...parts, policies, trust }), parts);
       }),
@@ -74,8 +74,8 @@ function exposeProtectionGauge({ metrics }: ControllerParts, isAvailable: () => 
   metrics.gauge(PROTECTION_GAUGE, help, () => (isAvailable() ? 1 : 0));
 }
 
-function presentPolicies(informer: ControllerParts['informer']): Present {
-  return deleteProtection.map((wanted) => [wanted, informer(wanted.type).get(objectKey(wanted.object))]);
+function presentPolicies(informer: ControllerParts['informer']): PresentObjects {
+  return deleteProtectionPolicies.map((wanted) => [wanted, informer(wanted.type).get(objectKey(wanted.object))]);
 }
 
 /** Resolves to true once all of our kinds are served and can be watched, to false if `signal` aborts before. */

@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import type { KubeVirt } from '#api/kubevirt/kind.ts';
 import { applyMergePatch } from '#kube/merge-patch.ts';
 import type { Stored } from '#kube/meta.ts';
-import { idOf, type Present } from '#operator/desired.ts';
-import { deleteProtection } from '#operator/objects/delete-protection.ts';
+import { idOf, type PresentObjects } from '#operator/desired.ts';
+import { deleteProtectionPolicies } from '#operator/objects/delete-protection.ts';
 import { installation } from '#operator/objects/installation.ts';
 import { protectionHealth } from '#operator/protection-health.ts';
 import { installationStatus } from '#operator/status.ts';
@@ -15,7 +15,7 @@ const BINDING = 'validatingadmissionpolicybindings.admissionregistration.k8s.io/
 const OTHER = 'validatingadmissionpolicies.admissionregistration.k8s.io/selfsame-protected-vms';
 
 /** As the server stores what we wrote, changed by merge patches; null is what is not there. */
-function rules(patches: Readonly<Record<string, object | null>> = {}): Present {
+function rules(patches: Readonly<Record<string, object | null>> = {}): PresentObjects {
   return installation.map((wanted) => {
     const patch = patches[idOf(wanted)];
     if (patch === null) return [wanted, undefined];
@@ -26,7 +26,7 @@ function rules(patches: Readonly<Record<string, object | null>> = {}): Present {
 }
 
 interface Case {
-  readonly present: Present;
+  readonly present: PresentObjects;
   readonly reason: string;
   readonly message?: string;
 }
@@ -106,7 +106,7 @@ for (const [name, { present, reason, message = 'Protected VirtualMachines cannot
 test('nothing known is nothing in place', () => {
   const { isAvailable, reason, message } = protectionHealth('served', []);
   assert.deepEqual([isAvailable, reason], [false, 'PolicyMissing']);
-  assert.equal(deleteProtection.length, 8);
+  assert.equal(deleteProtectionPolicies.length, 8);
   assert.match(message, /and 3 more$/);
 });
 

@@ -1,10 +1,10 @@
 /** Decides whether delete protection is in effect, from the current state of its policies. Pure. */
 import type { Stored } from '#kube/meta.ts';
-import { idOf, repair, type Desired, type Present } from '#operator/desired.ts';
-import type { Reporting } from '#operator/kinds.ts';
-import { deleteProtection } from '#operator/objects/delete-protection.ts';
-import { missingWithoutPolicies, type PolicySupport } from '#operator/policy-support.ts';
-import { toldOf } from '#operator/join-problems.ts';
+import { idOf, repair, type Desired, type PresentObjects } from '#operator/desired.ts';
+import type { ConditionedObject } from '#operator/kinds.ts';
+import { deleteProtectionPolicies } from '#operator/objects/delete-protection.ts';
+import { POLICIES_MISSING_MESSAGE, type PolicySupport } from '#operator/policy-support.ts';
+import { joinProblems } from '#operator/join-problems.ts';
 
 export interface ProtectionHealth {
   readonly isAvailable: boolean;
@@ -18,20 +18,20 @@ interface PolicyProblem {
 }
 
 /** `present` has at least the policies of the delete protection. */
-export function protectionHealth(policies: PolicySupport, present: Present): ProtectionHealth {
+export function protectionHealth(policies: PolicySupport, present: PresentObjects): ProtectionHealth {
   if (policies === 'missing') {
-    return { isAvailable: false, reason: 'KubernetesTooOld', message: missingWithoutPolicies };
+    return { isAvailable: false, reason: 'KubernetesTooOld', message: POLICIES_MISSING_MESSAGE };
   }
   const found = new Map(present);
-  const problems = deleteProtection.flatMap((wanted) => findProblem(wanted, found.get(wanted)) ?? []);
+  const problems = deleteProtectionPolicies.flatMap((wanted) => findProblem(wanted, found.get(wanted)) ?? []);
   const [first] = problems;
   if (first === undefined) {
     return { isAvailable: true, reason: 'PoliciesInPlace', message: 'Protected VirtualMachines cannot be deleted.' };
   }
-  return { isAvailable: false, reason: first.reason, message: toldOf(problems.map(({ message }) => message)) };
+  return { isAvailable: false, reason: first.reason, message: joinProblems(problems.map(({ message }) => message)) };
 }
 
-function findProblem(wanted: Desired, object: Stored<Reporting> | undefined): PolicyProblem | undefined {
+function findProblem(wanted: Desired, object: Stored<ConditionedObject> | undefined): PolicyProblem | undefined {
   const name = idOf(wanted);
   if (object === undefined) return { reason: 'PolicyMissing', message: `${name} is missing` };
   if (object.metadata.deletionTimestamp !== undefined) {
@@ -46,7 +46,7 @@ function findProblem(wanted: Desired, object: Stored<Reporting> | undefined): Po
   return undefined;
 }
 
-export function hasTypeErrors(object: Stored<Reporting> | undefined): boolean {
+export function hasTypeErrors(object: Stored<ConditionedObject> | undefined): boolean {
   const { typeChecking } = object?.status ?? {};
   const warnings = (typeChecking as { expressionWarnings?: readonly unknown[] } | undefined)?.expressionWarnings ?? [];
   return warnings.length > 0;

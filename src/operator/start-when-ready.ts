@@ -2,7 +2,7 @@
 import type { RunningController } from '#runtime/controller.ts';
 
 /** Starts the controller with the result of `ready`; never if that is undefined, as after an abort. Idle until then. */
-export function startLate<T>(
+export function startWhenReady<T>(
   name: string,
   ready: Promise<T | undefined>,
   start: (required: T) => RunningController,

@@ -4,16 +4,16 @@ import type { KubeVirt } from '#api/kubevirt/kind.ts';
 import { findCondition, setCondition, type Condition } from '#kube/conditions.ts';
 import type { Stored } from '#kube/meta.ts';
 import { VERSION } from '#lib/version.ts';
-import { idOf, type Desired, type Present } from '#operator/desired.ts';
-import type { Reporting } from '#operator/kinds.ts';
+import { idOf, type Desired, type PresentObjects } from '#operator/desired.ts';
+import type { ConditionedObject } from '#operator/kinds.ts';
 import type { PolicySupport } from '#operator/policy-support.ts';
 import { hasTypeErrors, protectionHealth } from '#operator/protection-health.ts';
-import { toldOf } from '#operator/join-problems.ts';
+import { joinProblems } from '#operator/join-problems.ts';
 import type { Failure } from '#runtime/plan.ts';
 
 export interface InstallationState {
   readonly kubevirt: Stored<KubeVirt>;
-  readonly present: Present;
+  readonly present: PresentObjects;
   readonly policies: PolicySupport;
   readonly failures: readonly Failure[];
   readonly now: string;
@@ -29,7 +29,7 @@ export function installationStatus({
   const failed = failures.map(({ change, error }) => `cannot ${change.do}: ${change.why}: ${textOf(error)}`);
   const unhealthy = present.flatMap(([wanted, object]) => findUnhealthy(wanted, object));
   const problems = [...failed, ...unhealthy];
-  const message = toldOf(problems);
+  const message = joinProblems(problems);
   const inPlace = failed.length === 0;
   const protection = protectionHealth(policies, present);
   const wasDeployed = kubevirt.status?.phase === 'Deployed';
@@ -63,7 +63,7 @@ function buildCondition(type: string, isTrue: boolean, reason: string, message: 
 }
 
 /** Describes problems of an object that is in place but does not work. */
-function findUnhealthy(wanted: Desired, object: Stored<Reporting> | undefined): string[] {
+function findUnhealthy(wanted: Desired, object: Stored<ConditionedObject> | undefined): string[] {
   const { conditions } = object?.status ?? {};
   const name = idOf(wanted);
   if (object?.metadata.deletionTimestamp !== undefined) return [`${name} is being deleted`];

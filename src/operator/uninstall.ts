@@ -12,13 +12,13 @@ import { ADMISSION_GROUP } from '#operator/kinds.ts';
 
 const MAX_NAMED = 5;
 
-export type Uninstallation = { readonly refused: string } | { readonly commands: readonly string[] };
+export type UninstallPlan = { readonly refused: string } | { readonly commands: readonly string[] };
 
 /**
  * Returns the commands. Refuses while there are VMs, which would be deleted with their kind, and while there are identity
  * records, whose finalizer only our controllers remove.
  */
-export async function uninstallation(client: Client): Promise<Uninstallation> {
+export async function uninstallation(client: Client): Promise<UninstallPlan> {
   for (const type of [VIRTUAL_MACHINES, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINE_IDENTITIES]) {
     const names = await namesOf(client, type);
     if (names.length === 0) continue;

@@ -6,7 +6,7 @@ import type { Desired } from '#operator/desired.ts';
 import type { Source } from '#runtime/controller.ts';
 
 /** `nameOf` returns the key to reconcile for an object. Objects that are not desired are ignored. */
-export function watched<T extends KubeObject>(
+export function watchDesired<T extends KubeObject>(
   informer: Informer<T>,
   wanted: readonly Desired[],
   nameOf: (key: string) => string,

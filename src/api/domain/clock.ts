@@ -18,4 +18,4 @@ export const clock = obj({
   }),
 });
 
-export type Clock = Infer<typeof clock>;
+export type GuestClock = Infer<typeof clock>;

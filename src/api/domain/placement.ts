@@ -43,7 +43,7 @@ const podRules = obj({
   ),
 });
 
-export const affinity = obj(
+export const affinitySchema = obj(
   {
     nodeAffinity: obj({
       requiredDuringSchedulingIgnoredDuringExecution: obj(
@@ -60,7 +60,7 @@ export const affinity = obj(
   { description: 'As in a Pod.' },
 );
 
-export const toleration = obj({
+export const tolerationSchema = obj({
   key: str(),
   operator: oneOf(['Exists', 'Equal']),
   value: str(),

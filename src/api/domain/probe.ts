@@ -4,7 +4,7 @@ import { int32, intOrString, list, obj, oneOf, str, type Infer } from '#kube/sch
 const seconds = (description: string) => int32({ minimum: 0, maximum: 86_400, description });
 const count = (description: string) => int32({ minimum: 0, maximum: 10_000, description });
 
-export const probe = obj(
+export const probeSchema = obj(
   {
     exec: obj(
       { command: list(str({ maxLength: 4096 }), { maxItems: 64 }) },
@@ -31,4 +31,4 @@ export const probe = obj(
   { description: 'A probe of the guest.' },
 );
 
-export type Probe = Infer<typeof probe>;
+export type Probe = Infer<typeof probeSchema>;

@@ -1,5 +1,5 @@
 import { smbios } from '#api/domain/chassis.ts';
-import { condition } from '#api/condition.ts';
+import { conditionSchema } from '#api/condition.ts';
 import type { CustomKind } from '#api/custom-kind.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
@@ -58,7 +58,7 @@ export const kubevirtSpec = obj({
 
 export const kubevirtStatus = obj({
   phase: oneOf(['Deploying', 'Deployed', 'Deleting', 'Error']),
-  conditions: list(condition),
+  conditions: list(conditionSchema),
   operatorVersion: str(),
   observedKubeVirtVersion: str(),
   targetKubeVirtVersion: str(),

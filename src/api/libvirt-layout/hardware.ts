@@ -27,7 +27,7 @@ export function pciHardwareOf(row: LearnedDevice, chipset: Chipset): PciHardware
   return { class: deviceClass, slot: isExpress && chipset === 'q35' ? 'pcie' : 'pci' };
 }
 
-export function rankOf({ class: deviceClass }: PciHardware): number {
+export function classRankOf({ class: deviceClass }: PciHardware): number {
   return CLASSES.indexOf(deviceClass);
 }
 
@@ -36,12 +36,12 @@ const EXPRESS: Readonly<Record<DeviceClass, (row: LearnedDevice) => boolean | un
   filesystem: () => true,
   interface: ({ device }) => device === 'virtio' || device === 'e1000e',
   sound: ({ device }) => (['sb16', 'pcspk', 'usb'].includes(device) ? undefined : false),
-  controller: (row) => CONTROLLERS.get(row.device)?.(modelOf(row)),
+  controller: (row) => CONTROLLERS.get(row.device)?.(specModelOf(row)),
   disk: (row) => (textIn(row, 'bus') === 'virtio' ? true : undefined),
   hostdev: () => true,
-  balloon: (row) => (modelOf(row) === 'none' ? undefined : true),
+  balloon: (row) => (specModelOf(row) === 'none' ? undefined : true),
   rng: () => true,
-  watchdog: (row) => ((modelOf(row) ?? row.device) === 'ib700' ? undefined : false),
+  watchdog: (row) => ((specModelOf(row) ?? row.device) === 'ib700' ? undefined : false),
   video: ({ device }) => (['none', 'ramfb'].includes(device) ? undefined : ['virtio', 'bochs'].includes(device)),
   shmem: () => false,
   input: (row) => (textIn(row, 'bus') === 'virtio' ? true : undefined),
@@ -66,7 +66,7 @@ const USB2_FUNCTIONS: ReadonlyMap<string, number> = new Map([
 
 /** Returns undefined for devices that are not part of a USB 2 controller. */
 export function usb2FunctionOf(row: LearnedDevice): number | undefined {
-  return row.type === 'controller' && row.device === 'usb' ? USB2_FUNCTIONS.get(modelOf(row) ?? '') : undefined;
+  return row.type === 'controller' && row.device === 'usb' ? USB2_FUNCTIONS.get(specModelOf(row) ?? '') : undefined;
 }
 
 /** Returns the type of a controller; libvirt numbers controllers by type. */
@@ -80,7 +80,7 @@ export function controllerIndex(row: LearnedDevice): number {
   return Number.isSafeInteger(index) && index >= 0 ? index : 0;
 }
 
-export function modelOf(row: LearnedDevice): string | undefined {
+export function specModelOf(row: LearnedDevice): string | undefined {
   return textIn(row, 'model');
 }
 

@@ -24,7 +24,7 @@ export interface ImpliedOptions {
 }
 
 /** `drives` has the addresses of disks on their controllers, by id. */
-export function impliedDevices(
+export function listImpliedDevices(
   rows: readonly LearnedDevice[],
   drives: ReadonlyMap<string, DeviceAddress>,
   { chipset, defaults, hasAgentChannel = false }: ImpliedOptions,

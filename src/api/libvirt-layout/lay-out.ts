@@ -5,7 +5,7 @@
 import type { Chipset } from '#api/chipset.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 import { diskBusOf, targetIndexes, unitAddress } from '#api/libvirt-layout/drive-units.ts';
-import { impliedDevices, isPortUser, type ImpliedDevice } from '#api/libvirt-layout/implied-devices.ts';
+import { listImpliedDevices, isPortUser, type ImpliedDevice } from '#api/libvirt-layout/implied-devices.ts';
 import { placeOnPci, type PciPlacement } from '#api/libvirt-layout/place-on-pci.ts';
 import { pciAddressToMap, printPciAddress, type PciAddress } from '#api/pci-address.ts';
 
@@ -38,12 +38,12 @@ export function layOutAsLibvirt(rows: readonly LearnedDevice[], options: LayoutO
     options.targets,
   );
   const drives = drivePlaces(present, indexes);
-  const implied = impliedDevices(present, drives, options);
+  const implied = listImpliedDevices(present, drives, options);
   const pci = placeOnPci(
-    [...present.map((row) => ({ row, index: indexes.get(row.id) })), ...implied.map(itemOf)],
+    [...present.map((row) => ({ row, index: indexes.get(row.id) })), ...implied.map(toPciItem)],
     chipset,
   );
-  const ports = channelPorts(present);
+  const ports = assignChannelPorts(present);
   const notes: string[] = [];
   const placed = (row: LearnedDevice): LearnedDevice => {
     if (row.plugged === false || hasAddress(row)) return row;
@@ -59,7 +59,7 @@ export function layOutAsLibvirt(rows: readonly LearnedDevice[], options: LayoutO
   return { rows: [...rows.map(placed), ...added], notes };
 }
 
-function itemOf({ row, isConventional }: ImpliedDevice) {
+function toPciItem({ row, isConventional }: ImpliedDevice) {
   return { row, slot: isConventional === true ? ('pci' as const) : undefined, isImplied: true };
 }
 
@@ -102,7 +102,7 @@ function drivePlace(
 const FIRST_PORT_OF_CHANNELS = 1;
 
 /** Assigns ports of the virtio-serial controller. Consoles count from 0 and get no address; channels count from 1. */
-function channelPorts(rows: readonly LearnedDevice[]): ReadonlyMap<string, DeviceAddress> {
+function assignChannelPorts(rows: readonly LearnedDevice[]): ReadonlyMap<string, DeviceAddress> {
   const users = rows.filter(isPortUser);
   const taken = new Set(users.map(({ address }) => Number(address?.['port'] ?? -1)));
   const next = (from: number): number => {

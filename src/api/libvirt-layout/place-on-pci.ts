@@ -7,9 +7,9 @@ import type { LearnedDevice } from '#api/learned-device.ts';
 import {
   controllerIndex,
   controllerType,
-  modelOf,
+  specModelOf,
   pciHardwareOf,
-  rankOf,
+  classRankOf,
   usb2FunctionOf,
   type PciHardware,
 } from '#api/libvirt-layout/hardware.ts';
@@ -37,7 +37,7 @@ export interface PciPlacement {
 export function placeOnPci(items: readonly PciItem[], chipset: Chipset): PciPlacement {
   const rows = items.map(({ row }) => row);
   const known = rows.flatMap(({ address }) => (address && pciAddressFromMap(address)) ?? []);
-  const open = inOrder(items, chipset).filter(({ row }) => row.address === undefined);
+  const open = sortForPlacement(items, chipset).filter(({ row }) => row.address === undefined);
   // The buses are known only after all devices have been placed once.
   const trial = new PciBuses(chipset, knownBuses(rows));
   place(open, known, trial, chipset);
@@ -61,18 +61,18 @@ function place(
 ): ReadonlyMap<string, PciAddress> {
   const addresses = new Map<string, PciAddress>();
   for (const address of known) buses.take(address);
-  for (const [id, address] of chipsetPlaces(devices, buses, chipset)) addresses.set(id, address);
+  for (const [id, address] of takeChipsetPlaces(devices, buses, chipset)) addresses.set(id, address);
   if (placesBridge) buses.takePortForBridge();
   for (const { row, slot } of devices) {
     if (addresses.has(row.id)) continue;
-    const address = companionPlace(row, devices, addresses, buses) ?? buses.takeNext(slot, usb2FunctionOf(row));
+    const address = placeBesideUsb2(row, devices, addresses, buses) ?? buses.takeNext(slot, usb2FunctionOf(row));
     if (address !== undefined) addresses.set(row.id, address);
   }
   return addresses;
 }
 
 /** Returns the address next to the other functions of the same USB 2 controller. */
-function companionPlace(
+function placeBesideUsb2(
   row: LearnedDevice,
   devices: readonly OpenDevice[],
   addresses: ReadonlyMap<string, PciAddress>,
@@ -96,7 +96,7 @@ function companionPlace(
 const at = (slot: number, fn = 0): PciAddress => ({ domain: 0, bus: 0, slot, function: fn });
 
 /** Takes and returns the addresses that the chipset fixes. */
-function chipsetPlaces(devices: readonly OpenDevice[], buses: PciBuses, chipset: Chipset): [string, PciAddress][] {
+function takeChipsetPlaces(devices: readonly OpenDevice[], buses: PciBuses, chipset: Chipset): [string, PciAddress][] {
   const isQ35 = chipset === 'q35';
   for (const place of isQ35 ? [at(0x1f), at(0x1f, 2), at(0x1f, 3)] : [at(1), at(1, 1), at(1, 2), at(1, 3)]) {
     buses.take(place);
@@ -125,7 +125,7 @@ function chipsetPlaces(devices: readonly OpenDevice[], buses: PciBuses, chipset:
 }
 
 /** Returns the devices that need an address of their own, in the order of assignment. */
-function inOrder(items: readonly PciItem[], chipset: Chipset): readonly OpenDevice[] {
+function sortForPlacement(items: readonly PciItem[], chipset: Chipset): readonly OpenDevice[] {
   const controllers = items.filter(({ row }) => row.type === 'controller').map(({ row }) => controllerType(row));
   const types = [...new Set(controllers)];
   const orderOf = ({ row, index = 0, isImplied = false }: PciItem): readonly number[] => {
@@ -134,10 +134,10 @@ function inOrder(items: readonly PciItem[], chipset: Chipset): readonly OpenDevi
   };
   return items
     .flatMap((item) => {
-      const hardware = isChipsets(item.row, chipset) ? undefined : pciHardwareOf(item.row, chipset);
+      const hardware = isChipsetDevice(item.row, chipset) ? undefined : pciHardwareOf(item.row, chipset);
       if (hardware === undefined) return [];
       const slot = item.slot ?? hardware.slot;
-      return [{ ...hardware, slot, row: item.row, order: [rankOf(hardware), ...orderOf(item)] }];
+      return [{ ...hardware, slot, row: item.row, order: [classRankOf(hardware), ...orderOf(item)] }];
     })
     .toSorted((a, b) => compare(a.order, b.order));
 }
@@ -151,10 +151,10 @@ function compare(a: readonly number[], b: readonly number[]): number {
 }
 
 /** Reports whether the device is part of the chipset and has a fixed address. */
-export function isChipsets(row: LearnedDevice, chipset: Chipset): boolean {
+export function isChipsetDevice(row: LearnedDevice, chipset: Chipset): boolean {
   if (row.type !== 'controller' || controllerIndex(row) !== 0) return false;
   if (row.device === 'sata') return chipset === 'q35';
-  return row.device === 'usb' && chipset === 'i440fx' && [undefined, 'piix3-uhci'].includes(modelOf(row));
+  return row.device === 'usb' && chipset === 'i440fx' && [undefined, 'piix3-uhci'].includes(specModelOf(row));
 }
 
 /** Returns the buses that the rows contain, by index from 1. */
@@ -163,7 +163,8 @@ function knownBuses(rows: readonly LearnedDevice[]): readonly BusModel[] {
   for (const row of rows) {
     if (row.type !== 'controller' || controllerType(row) !== 'pci') continue;
     const index = controllerIndex(row) || portNumber(row);
-    if (index > 0 && index < 256) models[index - 1] = modelOf(row) === 'pcie-to-pci-bridge' ? 'bridge' : 'root-port';
+    if (index > 0 && index < 256)
+      models[index - 1] = specModelOf(row) === 'pcie-to-pci-bridge' ? 'bridge' : 'root-port';
   }
   return Array.from(models, (model) => model ?? 'root-port');
 }

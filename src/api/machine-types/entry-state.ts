@@ -32,14 +32,18 @@ export function stateOf(
   if (spec === 'changed' && vm.status?.machineTypeRestartRequired !== true) {
     return { state: 'skipped', reason: changedReason(vm) };
   }
-  if (spec === 'asPlanned') return stays(note, 'pending');
+  if (spec === 'asPlanned') return keepOrReplace(note, 'pending');
   const old = oldInstance(entry, note, vm, vmi);
   if (old === undefined) {
-    return note?.state === 'restarting' && isComingUp(vm, vmi) ? note : { state: 'done' };
+    return note?.state === 'restarting' && isStarting(vm, vmi) ? note : { state: 'done' };
   }
   if (note?.state === 'restarting') return note;
   const unmarked = entry.act === 'mark' ? 'pending' : 'updated';
-  return stays(note, vm.status?.machineTypeRestartRequired === true ? 'restartRequired' : unmarked, idOf(entry, old));
+  return keepOrReplace(
+    note,
+    vm.status?.machineTypeRestartRequired === true ? 'restartRequired' : unmarked,
+    newInstanceUid(entry, old),
+  );
 }
 
 /** asPlanned: not patched yet. changed: another user changed the type before the job reached the VM; their change is kept. */
@@ -74,16 +78,16 @@ export function oldInstance(
 }
 
 /** Reports whether a new instance is starting after the old one has ended. */
-function isComingUp(vm: Vm, vmi: Vmi | undefined): boolean {
+function isStarting(vm: Vm, vmi: Vmi | undefined): boolean {
   const running = runningInstance(vm, vmi);
   if (running !== undefined) return running.status?.phase !== 'Running';
   const isStartRequested = vm.status?.stateChangeRequests?.some(({ action }) => action === 'Start') ?? false;
   return isStartRequested || runStrategyOf(vm) === 'Always';
 }
 
-const idOf = (entry: PlanEntry, { metadata }: Vmi): { vmiUid?: string } =>
+const newInstanceUid = (entry: PlanEntry, { metadata }: Vmi): { vmiUid?: string } =>
   metadata.uid === entry.vmiUid ? {} : { vmiUid: metadata.uid };
 
-function stays(note: EntryNote | undefined, state: EntryState, more: { vmiUid?: string } = {}): EntryNote {
+function keepOrReplace(note: EntryNote | undefined, state: EntryState, more: { vmiUid?: string } = {}): EntryNote {
   return note?.state === state && note.vmiUid === more.vmiUid ? note : { state, ...more };
 }

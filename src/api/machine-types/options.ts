@@ -29,13 +29,13 @@ export interface TransitionOptions {
 
 export const DEFAULT_MAX_RESTARTS = 10;
 /** Limit of concurrent restarts: each needs a write and a watch. */
-export const MOST_RESTARTS = 1000;
+export const MAX_CONCURRENT_RESTARTS = 1000;
 /** The largest number of failures that can be configured. */
-const MOST_FAILURES = 999_999_999;
+const MAX_ALLOWED_FAILURES = 999_999_999;
 const MAX_GLOB = 256;
 const MAX_SELECTOR = 4096;
 
-export interface OptionFault {
+export interface OptionError {
   readonly option: keyof TransitionOptions;
   /** Text that follows the name of the option and a colon. */
   readonly fault: string;
@@ -80,9 +80,9 @@ export function optionsFromEnv(
 /** Parses options from text, as in flags or variables; absent and empty are the same. */
 export function parseOptions(textOf: (option: keyof TransitionOptions) => string | undefined): {
   readonly options: TransitionOptions;
-  readonly faults: readonly OptionFault[];
+  readonly faults: readonly OptionError[];
 } {
-  const faults: OptionFault[] = [];
+  const faults: OptionError[] = [];
   const read = <T>(option: keyof TransitionOptions, fallback: T, parse: (text: string) => Parsed<T>): T => {
     const text = textOf(option);
     if (!text) return fallback;
@@ -130,9 +130,9 @@ function parseCount(text: string): Parsed<number> {
 }
 
 /** Validates typed options. The KubeVirt object decides elsewhere whether the target is allowed. */
-export function optionFaults(options: TransitionOptions): OptionFault[] {
+export function optionFaults(options: TransitionOptions): OptionError[] {
   const { glob, namespace, labelSelector, name, target, maxRestarts, maxFailures } = options;
-  const faults: OptionFault[] = [];
+  const faults: OptionError[] = [];
   const add = (option: keyof TransitionOptions, ...texts: string[]) => {
     for (const fault of texts) faults.push({ option, fault });
   };
@@ -140,23 +140,26 @@ export function optionFaults(options: TransitionOptions): OptionFault[] {
   else if (glob.length > MAX_GLOB) add('glob', `must be no more than ${MAX_GLOB} characters`);
   else if (parseGlob(glob) === undefined) add('glob', `${JSON.stringify(glob)}: syntax error in pattern`);
   if (namespace !== undefined) add('namespace', ...quoted(namespace, nameErrors('label', namespace)));
-  if (labelSelector !== undefined) add('labelSelector', ...selectorFaults(labelSelector));
+  if (labelSelector !== undefined) add('labelSelector', ...checkSelector(labelSelector));
   if (name !== undefined) add('name', ...quoted(name, nameErrors('subdomain', name)));
   if (target !== undefined && !isMachineTypeName(target)) add('target', ...quoted(target, ['is not a machine type']));
-  if (!(Number.isInteger(maxRestarts) && maxRestarts >= 1 && maxRestarts <= MOST_RESTARTS)) {
-    add('maxRestarts', `must be between 1 and ${MOST_RESTARTS}`);
+  if (!(Number.isInteger(maxRestarts) && maxRestarts >= 1 && maxRestarts <= MAX_CONCURRENT_RESTARTS)) {
+    add('maxRestarts', `must be between 1 and ${MAX_CONCURRENT_RESTARTS}`);
   }
   if (
-    !(maxFailures === Infinity || (Number.isInteger(maxFailures) && maxFailures >= 0 && maxFailures <= MOST_FAILURES))
+    !(
+      maxFailures === Infinity ||
+      (Number.isInteger(maxFailures) && maxFailures >= 0 && maxFailures <= MAX_ALLOWED_FAILURES)
+    )
   ) {
-    add('maxFailures', `must be between 0 and ${MOST_FAILURES}`);
+    add('maxFailures', `must be between 0 and ${MAX_ALLOWED_FAILURES}`);
   }
   return faults;
 }
 
 const quoted = (text: string, errors: readonly string[]) => errors.map((error) => `${JSON.stringify(text)} ${error}`);
 
-function selectorFaults(text: string): string[] {
+function checkSelector(text: string): string[] {
   if (text.length > MAX_SELECTOR) return [`must be no more than ${MAX_SELECTOR} characters`];
   try {
     parseLabelSelector(text);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { ConfigMap } from '#kube/core-kinds.ts';
 import {
   chunkOf,
-  planComplete,
+  isPlanComplete,
   planConfigMaps,
   progressConfigMap,
   readPlan,
@@ -47,7 +47,7 @@ for (const [name, [given, chunks]] of Object.entries(sizes)) {
     // Lists of the server come in the order of names.
     const listed = maps.toSorted((a, b) => (a.metadata.name! < b.metadata.name! ? -1 : 1));
     assert.deepEqual(readPlan(JOB, listed), given);
-    assert.equal(planComplete(JOB, listed), true);
+    assert.equal(isPlanComplete(JOB, listed), true);
   });
 }
 
@@ -68,7 +68,7 @@ test('a plan of which any part is missing does not count', () => {
   for (const missing of maps) {
     const rest = maps.filter((map) => map !== missing);
     assert.equal(readPlan(JOB, rest), undefined, `without ${missing.metadata.name}`);
-    assert.equal(planComplete(JOB, rest), false);
+    assert.equal(isPlanComplete(JOB, rest), false);
   }
   assert.equal(readPlan(JOB, []), undefined);
 });

@@ -55,12 +55,12 @@ const MAX_REASON = 140;
 
 /** Returns the ConfigMaps in the order of writing. There is at least one, even for an empty plan. */
 export function planConfigMaps(job: JobReference, entries: readonly PlanEntry[]): ConfigMap[] {
-  const chunks = chunked(entries.map((entry) => JSON.stringify(entry)));
+  const chunks = splitIntoChunks(entries.map((entry) => JSON.stringify(entry)));
   const total = String(chunks.length);
-  return chunks.map((chunk, at) => configMap(job, planName(job, at), { plan: `[${chunk.join(',')}]`, total }));
+  return chunks.map((chunk, at) => buildConfigMap(job, planName(job, at), { plan: `[${chunk.join(',')}]`, total }));
 }
 
-function chunked(texts: readonly string[]): string[][] {
+function splitIntoChunks(texts: readonly string[]): string[][] {
   const chunks: string[][] = [[]];
   let bytes = 0;
   for (const text of texts) {
@@ -78,17 +78,17 @@ function chunked(texts: readonly string[]): string[][] {
 }
 
 /** Reports whether all parts of the plan exist. */
-export function planComplete(job: JobReference, configMaps: readonly ConfigMap[]): boolean {
-  return partsOf(job, configMaps) !== undefined;
+export function isPlanComplete(job: JobReference, configMaps: readonly ConfigMap[]): boolean {
+  return findPlanParts(job, configMaps) !== undefined;
 }
 
 /** Returns undefined if a part is missing: then nothing was changed yet, and a new plan may be made. Throws if it is invalid. */
 export function readPlan(job: JobReference, configMaps: readonly ConfigMap[]): PlanEntry[] | undefined {
-  return partsOf(job, configMaps)?.flatMap((part) => parsed(job, part, 'plan', isEntries));
+  return findPlanParts(job, configMaps)?.flatMap((part) => parseData(job, part, 'plan', isEntries));
 }
 
-function partsOf(job: JobReference, configMaps: readonly ConfigMap[]): ConfigMap[] | undefined {
-  const own = ownByName(job, configMaps);
+function findPlanParts(job: JobReference, configMaps: readonly ConfigMap[]): ConfigMap[] | undefined {
+  const own = listOwnByName(job, configMaps);
   const total = Number(own.get(planName(job, 0))?.data?.total);
   if (!Number.isSafeInteger(total) || total < 1 || total > own.size) return undefined;
   const parts = Array.from({ length: total }, (_, at) => own.get(planName(job, at)));
@@ -109,12 +109,12 @@ export function progressConfigMap(
   const written: Record<string, EntryNote> = {};
   for (let index = chunk * ENTRIES_PER_CHUNK; index < (chunk + 1) * ENTRIES_PER_CHUNK; index++) {
     const note = notes.get(index);
-    if (note !== undefined) written[index] = bounded(note);
+    if (note !== undefined) written[index] = shortenReason(note);
   }
-  return configMap(job, progressName(job, chunk), { notes: JSON.stringify(written) });
+  return buildConfigMap(job, progressName(job, chunk), { notes: JSON.stringify(written) });
 }
 
-function bounded(note: EntryNote): EntryNote {
+function shortenReason(note: EntryNote): EntryNote {
   if (note.reason === undefined) return note;
   // Control characters would be six times as long in JSON.
   const reason = note.reason.replace(/\p{Cc}+/gu, ' ').toWellFormed();
@@ -128,9 +128,9 @@ function bounded(note: EntryNote): EntryNote {
 export function readProgress(job: JobReference, configMaps: readonly ConfigMap[]): Map<number, EntryNote> {
   const notes = new Map<number, EntryNote>();
   const prefix = `${job.name}-progress-`;
-  for (const [name, part] of ownByName(job, configMaps)) {
+  for (const [name, part] of listOwnByName(job, configMaps)) {
     if (!name.startsWith(prefix)) continue;
-    for (const [index, note] of Object.entries(parsed(job, part, 'notes', isNotes))) notes.set(Number(index), note);
+    for (const [index, note] of Object.entries(parseData(job, part, 'notes', isNotes))) notes.set(Number(index), note);
   }
   return notes;
 }
@@ -139,12 +139,12 @@ export const planName = ({ name }: Pick<JobReference, 'name'>, chunk: number) =>
 export const progressName = ({ name }: Pick<JobReference, 'name'>, chunk: number) => `${name}-progress-${chunk}`;
 
 /** Ignores ConfigMaps of an earlier Job of the same name. */
-function ownByName(job: JobReference, configMaps: readonly ConfigMap[]): Map<string, ConfigMap> {
+function listOwnByName(job: JobReference, configMaps: readonly ConfigMap[]): Map<string, ConfigMap> {
   const own = configMaps.filter(({ metadata }) => metadata.labels?.[TRANSITION_LABEL] === job.uid);
   return new Map(own.map((one) => [one.metadata.name ?? '', one]));
 }
 
-function configMap(job: JobReference, name: string, data: Record<string, string>): ConfigMap {
+function buildConfigMap(job: JobReference, name: string, data: Record<string, string>): ConfigMap {
   const owner = { apiVersion: apiVersionOf(JOBS), kind: JOBS.kind, name: job.name, uid: job.uid, controller: true };
   return {
     apiVersion: apiVersionOf(CONFIG_MAPS),
@@ -159,7 +159,7 @@ function configMap(job: JobReference, name: string, data: Record<string, string>
   };
 }
 
-function parsed<T>(
+function parseData<T>(
   job: JobReference,
   { metadata, data }: ConfigMap,
   key: 'plan' | 'notes',

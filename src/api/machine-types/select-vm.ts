@@ -49,7 +49,7 @@ export function selectVm(
     return { act: target === undefined ? 'clear' : 'set', from: spec, to, ...(gives !== to && { gives }) };
   }
   if (running === undefined || !matchesMachineType(glob, runs)) return undefined;
-  return restartChanges(running, next, glob, context) ? { act: 'mark', from: runs } : undefined;
+  return restartChangesType(running, next, glob, context) ? { act: 'mark', from: runs } : undefined;
 
   /** Without a target, a spec that names no type, or one that does not match, is left unchanged. */
   function isChosen(): boolean {
@@ -92,7 +92,7 @@ function matchesOptions({ metadata }: Vm, running: Vmi | undefined, options: Tra
  * Reports whether a start with the type `next` gives the guest another type. An alias that cannot be resolved counts as a
  * change, unless it matches the glob itself: then its type would match again.
  */
-function restartChanges(running: Vmi, next: string, glob: string, { canonical }: SelectContext): boolean {
+function restartChangesType(running: Vmi, next: string, glob: string, { canonical }: SelectContext): boolean {
   const runs = running.status?.machine?.type;
   if (next === runs) return false;
   const known = canonical?.(next);

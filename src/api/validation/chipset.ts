@@ -28,7 +28,7 @@ export function checkChipset(spec: VmiSpec, path: string, configuration: Configu
   const errors: FieldError[] = [];
   for (const [i, disk] of disks.entries()) {
     const bus = busOf(disk, chipset);
-    const text = missing(BUSES.get(bus), chipset);
+    const text = describeMissingBus(BUSES.get(bus), chipset);
     if (text === undefined) continue;
     const at = `${field}.disks[${i}]`;
     if (disk.floppy !== undefined) errors.push(forbiddenField(`${at}.floppy`, text));
@@ -37,7 +37,7 @@ export function checkChipset(spec: VmiSpec, path: string, configuration: Configu
   return [...errors, ...checkSecureBoot(spec, path, chipset)];
 }
 
-function missing(requirement: Requirement | undefined, chipset: Chipset): string | undefined {
+function describeMissingBus(requirement: Requirement | undefined, chipset: Chipset): string | undefined {
   if (requirement === undefined || requirement.chipset === chipset) return undefined;
   return `only possible with machine types of the chipset ${requirement.chipset}, and this one is of ${chipset}; use ${requirement.instead}`;
 }

@@ -1,5 +1,5 @@
 /** Checks the clock and its timers. Timers that every PC has cannot be removed, and QEMU does not support every tick policy. */
-import type { Clock } from '#api/domain/clock.ts';
+import type { GuestClock } from '#api/domain/clock.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { forbiddenField, invalidValue, unsupportedValue, type FieldError } from '#kube/field-error.ts';
 
@@ -19,7 +19,7 @@ export function checkClock({ domain }: VmiSpec, path: string): FieldError[] {
   return [...errors, ...checkTimers(clock.timer ?? {}, `${field}.timer`)];
 }
 
-function checkTimers({ hpet, pit, rtc }: NonNullable<Clock['timer']>, path: string): FieldError[] {
+function checkTimers({ hpet, pit, rtc }: NonNullable<GuestClock['timer']>, path: string): FieldError[] {
   const errors: FieldError[] = [];
   if (rtc?.present === false) {
     errors.push(forbiddenField(`${path}.rtc.present`, 'may not be false: every PC has this clock'));

@@ -1,6 +1,6 @@
 /** Checks the reason of a protection, and warns about label values that do not protect. */
 import {
-  looksMeant,
+  looksLikeProtection,
   MAX_REASON_LENGTH,
   PROTECTION_LABEL,
   PROTECTION_REASON_ANNOTATION,
@@ -25,6 +25,6 @@ const SHOWN = 20;
 /** Warns when the value is set, not on later writes. */
 export function protectionWarnings({ metadata }: VirtualMachine, old: VirtualMachine | undefined): string[] {
   const value = metadata.labels?.[PROTECTION_LABEL];
-  if (!looksMeant(value) || value === old?.metadata.labels?.[PROTECTION_LABEL]) return [];
+  if (!looksLikeProtection(value) || value === old?.metadata.labels?.[PROTECTION_LABEL]) return [];
   return [`label ${PROTECTION_LABEL}: "${value}" does not protect the VirtualMachine; only "true" and "True" do`];
 }

@@ -3,7 +3,7 @@ import type { Volume } from '#api/domain/volume.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { matchesAny } from '#api/validation/glob.ts';
-import { setOf } from '#api/validation/names.ts';
+import { listSetKeys } from '#api/validation/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { duplicateValue, forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
 
@@ -12,7 +12,7 @@ const IDS = ['guid', 'uuid'] as const;
 const DEVICE_ID = /^(?!\.+$)[A-Za-z0-9._:-]+$/;
 
 export function checkDirectLun(lun: NonNullable<Volume['directLun']>, path: string): FieldError[] {
-  const ids = setOf(lun, IDS);
+  const ids = listSetKeys(lun, IDS);
   if (ids.length > 1) return [forbiddenField(path, `only one of ${ids.join(', ')} may be set`)];
   const [id] = ids;
   if (id === undefined) return [requiredValue(path, `one of ${IDS.join(', ')} must be set`)];
@@ -24,7 +24,7 @@ export function checkDirectLun(lun: NonNullable<Volume['directLun']>, path: stri
 export function checkSharedLuns(volumes: readonly Volume[], path: string): FieldError[] {
   const seen = new Set<string>();
   return volumes.flatMap(({ directLun = {} }, i) =>
-    setOf(directLun, IDS).flatMap((id) => {
+    listSetKeys(directLun, IDS).flatMap((id) => {
       const key = `${id} ${directLun[id]}`;
       if (seen.has(key)) return [duplicateValue(`${path}[${i}].directLun.${id}`, directLun[id])];
       seen.add(key);
@@ -43,13 +43,13 @@ export function checkPermittedLuns(
   { directLuns }: Pick<Configuration, 'directLuns'>,
 ): FieldError[] {
   return volumes.flatMap(({ directLun = {} }, i) =>
-    setOf(directLun, IDS).flatMap((id) => {
+    listSetKeys(directLun, IDS).flatMap((id) => {
       const name = directLun[id] ?? '';
       if (!DEVICE_ID.test(name) || matchesAny(directLuns, name)) return [];
-      return [forbiddenField(`${path}.volumes[${i}].directLun.${id}`, notPermitted(name))];
+      return [forbiddenField(`${path}.volumes[${i}].directLun.${id}`, describeForbiddenLun(name))];
     }),
   );
 }
 
-const notPermitted = (name: string) =>
+const describeForbiddenLun = (name: string) =>
   `VMs may not use the block device "${name}"; a cluster administrator can allow it in spec.configuration.directLuns of the KubeVirt object ${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`;

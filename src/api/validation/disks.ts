@@ -5,7 +5,7 @@ import { HOTPLUG_BUSES, type Disk } from '#api/domain/disk.ts';
 import type { Volume } from '#api/domain/volume.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { chipsetOfSpec } from '#api/validation/chipset-of-spec.ts';
-import { checkNames, setOf } from '#api/validation/names.ts';
+import { checkNames, listSetKeys } from '#api/validation/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { forbiddenField, invalidValue, tooMany, type FieldError } from '#kube/field-error.ts';
 
@@ -36,7 +36,7 @@ export function checkDisks(spec: VmiSpec, path: string, configuration: Configura
 
 function checkDisk(disk: Disk, path: string): FieldError[] {
   const errors: FieldError[] = [];
-  const kinds = setOf(disk, KINDS);
+  const kinds = listSetKeys(disk, KINDS);
   if (kinds.length > 1) {
     errors.push(forbiddenField(`${path}.${kinds.at(-1)!}`, `only one of ${kinds.join(' and ')} may be set`));
   }
@@ -66,12 +66,12 @@ function checkContent({ disk, bus, content }: DiskContent, path: string): FieldE
   const { persistentVolumeClaim: claim, directLun } = content;
   return [
     ...checkWritable(disk, bus, claim?.readOnly === true, path),
-    ...(disk.lun === undefined || setOf(content, DEVICES_OF_NODE).length > 0
+    ...(disk.lun === undefined || listSetKeys(content, DEVICES_OF_NODE).length > 0
       ? []
       : [forbiddenField(`${path}.lun`, 'requires a directLun volume, or a claim of volume mode Block')]),
     ...(directLun === undefined
       ? []
-      : setOf(disk, ['cdrom', 'floppy']).map((kind) =>
+      : listSetKeys(disk, ['cdrom', 'floppy']).map((kind) =>
           forbiddenField(`${path}.${kind}`, 'a directLun volume must be a lun or a disk'),
         )),
     ...(claim?.hotpluggable === true ? checkHotpluggable(disk, bus, path) : []),
@@ -89,7 +89,7 @@ function checkWritable(disk: Disk, bus: string, contentIsReadOnly: boolean, path
 /** Checks a disk that can be hotplugged: it must be a disk or a LUN on a hotplug bus, and not a boot device. */
 function checkHotpluggable(disk: Disk, bus: string, path: string): FieldError[] {
   const errors: FieldError[] = [];
-  const [drive] = setOf(disk, ['cdrom', 'floppy']);
+  const [drive] = listSetKeys(disk, ['cdrom', 'floppy']);
   if (drive !== undefined) {
     errors.push(forbiddenField(`${path}.${drive}`, 'a hotpluggable volume must be a disk or a lun'));
   } else if (!(HOTPLUG_BUSES as readonly string[]).includes(bus)) {

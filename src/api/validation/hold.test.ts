@@ -1,7 +1,7 @@
 /** What cannot be changed on a VM that a snapshot or a restore holds, and by whom. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { OwnWriter } from '#api/validation/hold.ts';
+import type { TrustedWriter } from '#api/validation/hold.ts';
 import { aSpec, aVm, CONFIGURATION } from '#api/validation/testing/valid-objects.ts';
 import { validateVirtualMachine } from '#api/validation/validate-virtual-machine.ts';
 import { applyMergePatch } from '#kube/merge-patch.ts';
@@ -19,7 +19,7 @@ interface Case {
   /** Merge patches of the spec: as it was, and what is changed then. */
   readonly was?: object;
   readonly change: object;
-  readonly writer?: OwnWriter;
+  readonly writer?: TrustedWriter;
   readonly want?: string[];
 }
 

@@ -6,12 +6,12 @@ import { deepEqual } from '#kube/deep.ts';
 import { forbiddenField, type FieldError } from '#kube/field-error.ts';
 
 /** Our own controllers that may make changes which users may not. */
-export type OwnWriter = 'vm-controller' | 'restore-controller';
+export type TrustedWriter = 'vm-controller' | 'restore-controller';
 
-export function checkHeld(
+export function checkHold(
   { spec }: VirtualMachine,
   { spec: was, status }: VirtualMachine,
-  writer: OwnWriter | undefined,
+  writer: TrustedWriter | undefined,
 ): FieldError[] {
   return [
     ...(status?.snapshotInProgress ? checkDuringSnapshot(spec, was, status.snapshotInProgress) : []),
@@ -29,7 +29,7 @@ function checkDuringSnapshot(spec: VmSpec, was: VmSpec, name: string): FieldErro
   return errors;
 }
 
-function checkDuringRestore(spec: VmSpec, was: VmSpec, name: string, writer: OwnWriter | undefined): FieldError[] {
+function checkDuringRestore(spec: VmSpec, was: VmSpec, name: string, writer: TrustedWriter | undefined): FieldError[] {
   const errors: FieldError[] = [];
   // Stopping must be possible: some restores wait until their target is stopped.
   if (!hasSameStrategy(spec, was) && runStrategyOf({ spec }) !== 'Halted') {

@@ -16,8 +16,8 @@ export const RESTRICTED = 'update of VMI object is restricted';
 export function checkHotplug(spec: VmiSpec, old: VmiSpec): FieldError[] {
   const allowed =
     deepEqual(withoutPluggable(spec), withoutPluggable(old)) &&
-    onlyMobileDiffer(disksOf(spec), disksOf(old), hotpluggable(spec, old)) &&
-    onlyMobileDiffer(spec.volumes ?? [], old.volumes ?? [], hotpluggable(spec, old)) &&
+    onlyMobileDiffer(disksOf(spec), disksOf(old), listHotpluggable(spec, old)) &&
+    onlyMobileDiffer(spec.volumes ?? [], old.volumes ?? [], listHotpluggable(spec, old)) &&
     onlyAdded(interfacesOf(spec).map(withoutState), interfacesOf(old).map(withoutState)) &&
     onlyAdded(networksOf(spec), networksOf(old)) &&
     !addsBootInterface(spec, old);
@@ -34,7 +34,7 @@ function withoutPluggable(spec: VmiSpec): unknown {
 const disksOf = ({ domain }: VmiSpec) => domain.devices?.disks ?? [];
 
 /** Returns the names of volumes that may be added or removed: hotpluggable in every spec that has them. */
-function hotpluggable(...specs: readonly VmiSpec[]): ReadonlySet<string> {
+function listHotpluggable(...specs: readonly VmiSpec[]): ReadonlySet<string> {
   const volumes = specs.flatMap((spec) => spec.volumes ?? []);
   const fixed = volumes.filter(({ persistentVolumeClaim: claim }) => claim?.hotpluggable !== true);
   return new Set(volumes.map(({ name }) => name)).difference(new Set(fixed.map(({ name }) => name)));

@@ -2,6 +2,6 @@ import { deepEqual } from '#kube/deep.ts';
 import { forbiddenField, type FieldError } from '#kube/field-error.ts';
 
 /** Refuses changes of the spec. The message, with its spelling, is KubeVirt's. */
-export function checkImmutable(spec: unknown, old: unknown): FieldError[] {
+export function checkImmutableSpec(spec: unknown, old: unknown): FieldError[] {
   return deepEqual(spec, old) ? [] : [forbiddenField('spec', 'spec in immutable after creation')];
 }

@@ -18,7 +18,7 @@ import { checkNetworks } from '#api/validation/networks.ts';
 import { checkPciAddresses } from '#api/validation/pci-addresses.ts';
 import { checkPlacement } from '#api/validation/placement.ts';
 import { checkProbes } from '#api/validation/probes.ts';
-import { checkVolumes } from '#api/validation/volumes.ts';
+import { checkVmiVolumes } from '#api/validation/volumes.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { FieldError } from '#kube/field-error.ts';
 
@@ -35,7 +35,7 @@ const RULES: readonly InstanceRule[] = [
   checkHardware,
   checkClock,
   checkDisks,
-  checkVolumes,
+  checkVmiVolumes,
   checkInterfaces,
   checkNetworks,
   checkBootOrder,

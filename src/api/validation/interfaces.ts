@@ -1,6 +1,6 @@
 /** Checks interfaces: each needs a network of its name and a binding that the network supports. */
 import type { Interface, Network } from '#api/domain/interface.ts';
-import { checkNames, setOf } from '#api/validation/names.ts';
+import { checkNames, listSetKeys } from '#api/validation/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { duplicateValue, forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
 
@@ -31,7 +31,7 @@ export function checkInterfaces({ domain, networks = [] }: VmiSpec, path: string
 }
 
 function checkBinding(nic: Interface, network: Network | undefined, path: string): FieldError[] {
-  const bindings = setOf(nic, BINDINGS);
+  const bindings = listSetKeys(nic, BINDINGS);
   if (bindings.length > 1) return [forbiddenField(path, `only one of ${bindings.join(', ')} may be set`)];
   const [binding] = bindings;
   if (binding === undefined) return [requiredValue(path, 'one of masquerade, bridge must be set')];

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aMigration, aVmi } from '#api/validation/testing/valid-objects.ts';
 import {
-  migrationObstacle,
+  findMigrationRefusal,
   validateVirtualMachineInstanceMigration,
 } from '#api/validation/validate-virtual-machine-instance-migration.ts';
 import type { VirtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
@@ -119,6 +119,6 @@ const obstacles: Record<string, { status?: object | null; active?: boolean; want
 for (const [name, { status, active = false, want }] of Object.entries(obstacles)) {
   test(`${want === undefined ? 'may go' : 'may not go'}: ${name}`, () => {
     const vmi = status === null ? undefined : aVmi({ status });
-    assert.equal(migrationObstacle(aMigration(), { vmi, active: active ? [stored] : [] }), want);
+    assert.equal(findMigrationRefusal(aMigration(), { vmi, active: active ? [stored] : [] }), want);
   });
 }

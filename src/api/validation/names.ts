@@ -18,6 +18,6 @@ export function checkNames(items: readonly Named[], path: string): FieldError[] 
 }
 
 /** Returns the keys that are set in `object`. */
-export function setOf<T extends object, K extends keyof T & string>(object: T, keys: readonly K[]): K[] {
+export function listSetKeys<T extends object, K extends keyof T & string>(object: T, keys: readonly K[]): K[] {
   return keys.filter((key) => object[key] !== undefined && object[key] !== null);
 }

@@ -1,4 +1,4 @@
-import { checkNames, setOf } from '#api/validation/names.ts';
+import { checkNames, listSetKeys } from '#api/validation/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
 
@@ -12,7 +12,7 @@ export function checkNetworks({ domain, networks = [] }: VmiSpec, path: string):
   const errors = checkNames(networks, field);
   for (const [i, network] of networks.entries()) {
     const at = `${field}[${i}]`;
-    const sources = setOf(network, ['pod', 'multus']);
+    const sources = listSetKeys(network, ['pod', 'multus']);
     if (sources.length > 1) errors.push(forbiddenField(at, 'only one of pod, multus may be set'));
     // An unknown source has been refused by its name already.
     if (Object.keys(network).every((key) => key === 'name')) {

@@ -4,7 +4,7 @@ import { invalidValue, type FieldError } from '#kube/field-error.ts';
 import { annotationKeyErrors, labelKeyErrors, labelValueErrors, nameErrors } from '#kube/names.ts';
 
 export function checkPlacement(spec: VmiSpec, path: string): FieldError[] {
-  const errors = checkLabels(spec.nodeSelector, `${path}.nodeSelector`);
+  const errors = checkLabelMap(spec.nodeSelector, `${path}.nodeSelector`);
   for (const part of ['hostname', 'subdomain'] as const) {
     const text = spec[part];
     if (text === undefined || text === '') continue;
@@ -13,14 +13,14 @@ export function checkPlacement(spec: VmiSpec, path: string): FieldError[] {
   return errors;
 }
 
-export function checkLabels(labels: Readonly<Record<string, string>> | undefined, field: string): FieldError[] {
+export function checkLabelMap(labels: Readonly<Record<string, string>> | undefined, field: string): FieldError[] {
   return Object.entries(labels ?? {}).flatMap(([key, value]) => [
     ...labelKeyErrors(key).map((text) => invalidValue(field, key, text)),
     ...labelValueErrors(value).map((text) => invalidValue(field, value, text)),
   ]);
 }
 
-export function checkAnnotations(keys: Readonly<Record<string, string>> | undefined, field: string): FieldError[] {
+export function checkAnnotationMap(keys: Readonly<Record<string, string>> | undefined, field: string): FieldError[] {
   return Object.keys(keys ?? {}).flatMap((key) =>
     annotationKeyErrors(key).map((text) => invalidValue(field, key, text)),
   );

@@ -1,5 +1,5 @@
 import type { Probe } from '#api/domain/probe.ts';
-import { setOf } from '#api/validation/names.ts';
+import { listSetKeys } from '#api/validation/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
 
@@ -21,7 +21,7 @@ export function checkProbes(spec: VmiSpec, path: string): FieldError[] {
 
 function checkProbe(probe: Probe | undefined, field: string, spec: VmiSpec): FieldError[] {
   if (probe === undefined) return [];
-  const handlers = setOf(probe, HANDLERS);
+  const handlers = listSetKeys(probe, HANDLERS);
   if (handlers.length > 1)
     return [invalidValue(field, handlers.join(', '), `${field} must have exactly one probe type set`)];
   if (handlers.length === 0) {

@@ -22,7 +22,7 @@ interface Walk {
  * Returns an error for every field below `value` that `schema` does not have, and for every invalid quantity, which the
  * schema of a custom kind cannot check. `prefix` is the part of the path above the spec of an instance.
  */
-export function unknownFields(schema: Schema, value: unknown, path: string, prefix: string): FieldError[] {
+export function checkUnknownFields(schema: Schema, value: unknown, path: string, prefix: string): FieldError[] {
   const walk: Walk = { errors: [], prefix };
   visit(walk, schema, value, path);
   return walk.errors;
@@ -46,13 +46,13 @@ function visit(walk: Walk, schema: Schema, value: unknown, path: string): void {
     const known = Object.hasOwn(properties, key) ? properties[key] : undefined;
     if (known !== undefined) visit(walk, known, child, `${path}.${key}`);
     // Tools write `creationTimestamp: null`; null means that a field is not set.
-    else if (child !== null) refuse(walk, `${path}.${key}`);
+    else if (child !== null) refuseField(walk, `${path}.${key}`);
   }
 }
 
 const isSchema = (value: Schema | boolean | undefined): value is Schema => typeof value === 'object';
 
-function refuse({ errors, prefix }: Walk, path: string): void {
+function refuseField({ errors, prefix }: Walk, path: string): void {
   if (errors.length >= MAX_ERRORS) return;
   const relative = path.startsWith(prefix) ? path.slice(prefix.length) : path;
   errors.push(forbiddenField(path, explainUnsupported(relative.replaceAll(/\[\d+\]/g, '[]')) ?? 'unknown field'));

@@ -1,11 +1,11 @@
 /** Validates a VirtualMachineInstance. Pure; returns all errors. */
 import type { Configuration } from '#api/kubevirt/configuration.ts';
-import { newlyWrong } from '#api/validation/new-errors.ts';
+import { findNewErrors } from '#api/validation/new-errors.ts';
 import { checkPermittedLuns } from '#api/validation/direct-luns.ts';
 import { checkHotplug, RESTRICTED } from '#api/validation/hotplug.ts';
 import { checkInstanceSpec } from '#api/validation/instance-rules.ts';
 import { checkReservedLabels } from '#api/validation/reserved-labels.ts';
-import { unknownFields } from '#api/validation/unknown-fields.ts';
+import { checkUnknownFields } from '#api/validation/unknown-fields.ts';
 import type { ValidationContext } from '#api/validation/validate-virtual-machine.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { vmiSpec, type VmiSpec } from '#api/virtual-machine-instance/spec.ts';
@@ -34,7 +34,7 @@ export function validateVirtualMachineInstance(
   if (old !== undefined) {
     const refused = checkUpdate(vmi.spec, old.spec, { trusted, hotplugs });
     const errors =
-      refused.length > 0 ? refused : newlyWrong(vmi.spec, old.spec, (spec) => checkSpec(spec, configuration));
+      refused.length > 0 ? refused : findNewErrors(vmi.spec, old.spec, (spec) => checkSpec(spec, configuration));
     return [...labels, ...errors];
   }
   const name = vmi.metadata.name ?? '';
@@ -48,7 +48,7 @@ export function validateVirtualMachineInstance(
 }
 
 function checkSpec(spec: VmiSpec, configuration: Configuration): FieldError[] {
-  const errors = unknownFields(vmiSpec, spec, 'spec', '');
+  const errors = checkUnknownFields(vmiSpec, spec, 'spec', '');
   if (spec?.domain === undefined) return [...errors, requiredValue('spec.domain')];
   return [...errors, ...checkInstanceSpec(spec, 'spec', configuration)];
 }

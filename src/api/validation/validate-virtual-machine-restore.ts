@@ -1,8 +1,8 @@
 /** Validates a VirtualMachineRestore. Pure; returns all errors. */
-import { checkImmutable } from '#api/validation/immutable.ts';
-import { checkAnnotations, checkLabels } from '#api/validation/placement.ts';
+import { checkImmutableSpec } from '#api/validation/immutable.ts';
+import { checkAnnotationMap, checkLabelMap } from '#api/validation/placement.ts';
 import { checkPatches } from '#api/validation/restore-patches.ts';
-import { unknownFields } from '#api/validation/unknown-fields.ts';
+import { checkUnknownFields } from '#api/validation/unknown-fields.ts';
 import { checkObjectName, checkVmReference } from '#api/validation/vm-reference.ts';
 import { restoreSpec, type RestoreSpec, type VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import { duplicateValue, forbiddenField, requiredValue, tooMany, type FieldError } from '#kube/field-error.ts';
@@ -20,10 +20,10 @@ export function validateVirtualMachineRestore(
   { metadata, spec }: VirtualMachineRestore,
   { old, unfinished }: RestoreContext,
 ): FieldError[] {
-  if (old !== undefined) return checkImmutable(spec, old.spec);
+  if (old !== undefined) return checkImmutableSpec(spec, old.spec);
   const other = unfinished.find(({ name }) => name !== metadata.name);
   return [
-    ...unknownFields(restoreSpec, spec, 'spec', ''),
+    ...checkUnknownFields(restoreSpec, spec, 'spec', ''),
     ...checkVmReference(spec.target, 'spec.target'),
     ...checkObjectName(spec.virtualMachineSnapshotName, 'spec.virtualMachineSnapshotName'),
     ...checkOverrides(spec.volumeRestoreOverrides ?? [], 'spec.volumeRestoreOverrides'),
@@ -46,8 +46,8 @@ function checkOverrides(overrides: NonNullable<RestoreSpec['volumeRestoreOverrid
       ...(volumes.has(volumeName) ? [duplicateValue(`${at}.volumeName`, volumeName)] : []),
       ...(restoreName ? checkObjectName(restoreName, `${at}.restoreName`) : []),
       ...(restoreName && claims.has(restoreName) ? [duplicateValue(`${at}.restoreName`, restoreName)] : []),
-      ...checkLabels(labels, `${at}.labels`),
-      ...checkAnnotations(annotations, `${at}.annotations`),
+      ...checkLabelMap(labels, `${at}.labels`),
+      ...checkAnnotationMap(annotations, `${at}.annotations`),
     ];
     volumes.add(volumeName);
     if (restoreName) claims.add(restoreName);

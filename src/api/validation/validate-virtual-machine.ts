@@ -1,16 +1,16 @@
 /** Validates a VirtualMachine. Pure; returns all errors. */
 import type { Configuration } from '#api/kubevirt/configuration.ts';
-import { newlyWrong } from '#api/validation/new-errors.ts';
+import { findNewErrors } from '#api/validation/new-errors.ts';
 import { chipsetOfSpec } from '#api/validation/chipset-of-spec.ts';
 import { checkProtectionReason, protectionWarnings } from '#api/validation/delete-protection.ts';
 import { checkPermittedLuns } from '#api/validation/direct-luns.ts';
-import { checkHeld, type OwnWriter } from '#api/validation/hold.ts';
+import { checkHold, type TrustedWriter } from '#api/validation/hold.ts';
 import { checkImportedDevices } from '#api/validation/imported-devices.ts';
 import { checkInstanceSpec } from '#api/validation/instance-rules.ts';
-import { checkAnnotations, checkLabels } from '#api/validation/placement.ts';
+import { checkAnnotationMap, checkLabelMap } from '#api/validation/placement.ts';
 import { checkReservedLabels } from '#api/validation/reserved-labels.ts';
 import { checkRunStrategy, runStrategyWarnings } from '#api/validation/run-strategy.ts';
-import { unknownFields } from '#api/validation/unknown-fields.ts';
+import { checkUnknownFields } from '#api/validation/unknown-fields.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { vmSpec, type VmSpec } from '#api/virtual-machine/schema.ts';
 import { forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
@@ -24,7 +24,7 @@ export interface ValidationContext<T> {
 
 export interface VmContext extends ValidationContext<VirtualMachine> {
   /** The controller that makes the request; absent for other users. */
-  readonly writer?: OwnWriter;
+  readonly writer?: TrustedWriter;
 }
 
 export function validateVirtualMachine(vm: VirtualMachine, { old, configuration, writer }: VmContext): FieldError[] {
@@ -33,11 +33,11 @@ export function validateVirtualMachine(vm: VirtualMachine, { old, configuration,
   const nameErrors = old === undefined ? labelValueErrors(name) : [];
   return [
     ...nameErrors.map((text) => invalidValue('metadata.name', name, text)),
-    ...(old === undefined ? [] : checkHeld(vm, old, writer)),
+    ...(old === undefined ? [] : checkHold(vm, old, writer)),
     ...checkProtectionReason(vm, old),
     // A restore brings back all annotations of the VM.
     ...(writer === 'restore-controller' ? [] : checkImportedDevices(vm, old)),
-    ...newlyWrong(vm.spec, old?.spec, (spec) => [...checkTemplateName(spec, vm), ...checkSpec(spec, configuration)]),
+    ...findNewErrors(vm.spec, old?.spec, (spec) => [...checkTemplateName(spec, vm), ...checkSpec(spec, configuration)]),
   ];
 }
 
@@ -54,11 +54,11 @@ function checkSpec(spec: VmSpec, configuration: Configuration): FieldError[] {
   const template = spec.template;
   const metadata = template?.metadata;
   const errors = [
-    ...unknownFields(vmSpec, spec, 'spec', 'spec.template.'),
+    ...checkUnknownFields(vmSpec, spec, 'spec', 'spec.template.'),
     ...checkRunStrategy(spec),
-    ...checkLabels(metadata?.labels, 'spec.template.metadata.labels'),
+    ...checkLabelMap(metadata?.labels, 'spec.template.metadata.labels'),
     ...checkReservedLabels(metadata?.labels, undefined, 'spec.template.metadata.labels'),
-    ...checkAnnotations(metadata?.annotations, 'spec.template.metadata.annotations'),
+    ...checkAnnotationMap(metadata?.annotations, 'spec.template.metadata.annotations'),
   ];
   // The schema does not require the domain, because KubeVirt's does not.
   if (template?.spec?.domain === undefined) return [...errors, requiredValue('spec.template.spec.domain')];

@@ -2,7 +2,7 @@
 import type { CloudInitNoCloud, Volume } from '#api/domain/volume.ts';
 import { checkDirectLun, checkSharedLuns } from '#api/validation/direct-luns.ts';
 import { checkAccounts, checkFiles } from '#api/validation/file-volumes.ts';
-import { checkNames, setOf } from '#api/validation/names.ts';
+import { checkNames, listSetKeys } from '#api/validation/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { duplicateValue, forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
 import { nameErrors } from '#kube/names.ts';
@@ -25,7 +25,7 @@ const USER_DATA = ['userData', 'userDataBase64', 'secretRef'] as const;
 const NETWORK_DATA = ['networkData', 'networkDataBase64', 'networkDataSecretRef'] as const;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-export function checkVolumes({ volumes = [], domain }: VmiSpec, path: string): FieldError[] {
+export function checkVmiVolumes({ volumes = [], domain }: VmiSpec, path: string): FieldError[] {
   const field = `${path}.volumes`;
   const used = new Set((domain.devices?.disks ?? []).map(({ name }) => name));
   const errors = [
@@ -57,7 +57,7 @@ function checkSharedClaims(volumes: readonly Volume[], path: string): FieldError
 }
 
 function checkVolume(volume: Volume, path: string): FieldError[] {
-  const sources = setOf(volume, SOURCES);
+  const sources = listSetKeys(volume, SOURCES);
   if (sources.length > 1) return [forbiddenField(path, `only one of ${sources.join(', ')} may be set`)];
   const { persistentVolumeClaim, ephemeral, emptyDisk, hostDisk, cloudInitNoCloud, directLun } = volume;
   if (persistentVolumeClaim !== undefined) {
@@ -105,8 +105,8 @@ function checkHostDisk({ path, type, capacity, shared }: NonNullable<Volume['hos
 
 function checkCloudInit(source: CloudInitNoCloud, path: string): FieldError[] {
   const errors: FieldError[] = [];
-  const userData = setOf(source, USER_DATA);
-  const networkData = setOf(source, NETWORK_DATA);
+  const userData = listSetKeys(source, USER_DATA);
+  const networkData = listSetKeys(source, NETWORK_DATA);
   if (userData.length > 1) errors.push(forbiddenField(path, `only one of ${userData.join(', ')} may be set`));
   if (networkData.length > 1) errors.push(forbiddenField(path, `only one of ${networkData.join(', ')} may be set`));
   if (userData.length + networkData.length === 0) {

@@ -1,12 +1,12 @@
 /** Decides when verbs that the node carries out on an instance are refused. Part of the table in decide-verb.ts. Pure. */
-import type { Denial } from '#api/can.ts';
+import type { Refusal } from '#api/can.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { findCondition, isTrue } from '#kube/conditions.ts';
 
 /** Undefined if the verb is allowed. */
-export type Refusal = Pick<Denial, 'code' | 'message'> | undefined;
+export type InstanceRefusal = Pick<Refusal, 'code' | 'message'> | undefined;
 
-export function pause({ status, spec }: VirtualMachineInstance): Refusal {
+export function checkPause({ status, spec }: VirtualMachineInstance): InstanceRefusal {
   if (status?.phase !== 'Running') return { code: 409, message: 'VM is not running' };
   if (isPaused(status)) return { code: 409, message: 'VMI is already paused' };
   // The probe would fail during the pause and stop the guest. Agent pings are suspended while a guest is paused.
@@ -17,20 +17,20 @@ export function pause({ status, spec }: VirtualMachineInstance): Refusal {
 }
 
 /** Returns why verbs that need the guest agent are refused: freeze, unfreeze and the guest information. */
-export function askAgent({ status }: VirtualMachineInstance): Refusal {
+export function checkGuestAgent({ status }: VirtualMachineInstance): InstanceRefusal {
   if (status?.phase !== 'Running') return { code: 409, message: 'VMI is not running' };
   if (isPaused(status)) return { code: 409, message: 'VMI is paused' };
   if (isTrue(status.conditions, 'AgentConnected')) return undefined;
   return { code: 409, message: 'VMI does not have guest agent connected' };
 }
 
-export function unpause({ status }: VirtualMachineInstance): Refusal {
+export function checkUnpause({ status }: VirtualMachineInstance): InstanceRefusal {
   if (status?.phase !== 'Running') return { code: 409, message: 'VMI is not running' };
   if (!isPaused(status)) return { code: 409, message: 'VMI is not paused' };
   return undefined;
 }
 
-export function softreboot({ status, spec }: VirtualMachineInstance): Refusal {
+export function checkSoftReboot({ status, spec }: VirtualMachineInstance): InstanceRefusal {
   if (status?.phase !== 'Running') return { code: 409, message: 'VM is not running' };
   if (isPaused(status)) return { code: 409, message: 'VMI is paused' };
   const agent = findCondition(status.conditions, 'AgentConnected') !== undefined;
@@ -40,7 +40,7 @@ export function softreboot({ status, spec }: VirtualMachineInstance): Refusal {
   return undefined;
 }
 
-export function reset({ status }: VirtualMachineInstance): Refusal {
+export function checkReset({ status }: VirtualMachineInstance): InstanceRefusal {
   const phase = status?.phase;
   // The node decides for a guest that is about to run: it knows whether QEMU is up.
   if (phase === 'Running' || phase === 'Scheduled') return undefined;
@@ -48,7 +48,7 @@ export function reset({ status }: VirtualMachineInstance): Refusal {
   return { code: 400, message: `Failed to reset non-running VMI with phase ${phase ?? ''}: ${cause}` };
 }
 
-export function console({ status, spec }: VirtualMachineInstance): Refusal {
+export function checkConsole({ status, spec }: VirtualMachineInstance): InstanceRefusal {
   if (spec.domain.devices?.autoattachSerialConsole === false) {
     return { code: 400, message: 'No serial consoles are present.' };
   }

@@ -2,7 +2,16 @@
  * Decides the verbs addvolume and removevolume. On a VM they change its template; on an instance they last for this run
  * only. Part of the table in decide-verb.ts, which also checks for a snapshot or restore that holds the VM. Pure.
  */
-import type { AddedVolume, Allowed, Answer, CanWorld, Denial, Denied, JsonPatchOperation, Target } from '#api/can.ts';
+import type {
+  AddedVolume,
+  AllowedDecision,
+  Answer,
+  CanWorld,
+  Refusal,
+  RefusedDecision,
+  JsonPatchOperation,
+  VerbTarget,
+} from '#api/can.ts';
 import type { Volume } from '#api/domain/volume.ts';
 import { formatEphemeralVolumes, readEphemeralVolumes } from '#api/ephemeral-volumes.ts';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
@@ -14,42 +23,42 @@ import { controllerUid, type Stored } from '#kube/meta.ts';
 const TEMPLATE = ['spec', 'template', 'spec'];
 const INSTANCE = ['spec'];
 
-export function addVolume(world: CanWorld): Answer {
-  return onTemplate(world, (spec) => {
+export function decideAddVolume(world: CanWorld): Answer {
+  return changeTemplate(world, (spec) => {
     const { added } = world.options ?? {};
-    return added === undefined ? NOTHING_NAMED : (addFault(spec, added) ?? withVolume(spec, added));
+    return added === undefined ? ADD_NAME_MISSING : (findAddRefusal(spec, added) ?? withVolume(spec, added));
   });
 }
 
-export function removeVolume(world: CanWorld): Answer {
-  return onTemplate(world, (spec) => {
-    const found = removable(spec, world.options?.removed);
+export function decideRemoveVolume(world: CanWorld): Answer {
+  return changeTemplate(world, (spec) => {
+    const found = findRemovable(spec, world.options?.removed);
     return 'message' in found ? found : withoutVolume(spec, found.name);
   });
 }
 
-export function addVolumeToInstance(world: CanWorld): Answer {
-  return onRunning(world, (vmi) => {
+export function decideAddVolumeToInstance(world: CanWorld): Answer {
+  return changeRunningInstance(world, (vmi) => {
     const { added } = world.options ?? {};
-    if (added === undefined) return NOTHING_NAMED;
+    if (added === undefined) return ADD_NAME_MISSING;
     const { name } = added.volume;
-    const changed = addFault(vmi.spec, added) ?? withVolume(vmi.spec, added);
+    const changed = findAddRefusal(vmi.spec, added) ?? withVolume(vmi.spec, added);
     if ('message' in changed) return changed;
     // The VM controller would mistake it for the VM's volume of that name and replace it.
-    if (isOfVm(world, name)) {
+    if (isVolumeOfVm(world, name)) {
       return conflict(`Unable to add volume [${name}] because the VirtualMachine has a volume with that name`);
     }
     return { ...changed, ephemeral: [...ephemeralNames(world, vmi), name] };
   });
 }
 
-export function removeVolumeFromInstance(world: CanWorld): Answer {
-  return onRunning(world, (vmi) => {
-    const found = removable(vmi.spec, world.options?.removed);
+export function decideRemoveVolumeFromInstance(world: CanWorld): Answer {
+  return changeRunningInstance(world, (vmi) => {
+    const found = findRemovable(vmi.spec, world.options?.removed);
     if ('message' in found) return found;
     const { name } = found;
     // The VM controller would plug a volume of the VM in again at once.
-    if (isOfVm(world, name)) {
+    if (isVolumeOfVm(world, name)) {
       return conflict(
         `Unable to remove volume [${name}] because the VirtualMachine has it; remove it from the VirtualMachine`,
       );
@@ -58,50 +67,52 @@ export function removeVolumeFromInstance(world: CanWorld): Answer {
   });
 }
 
-type Fault = Pick<Denial, 'code' | 'message'>;
+type VolumeRefusal = Pick<Refusal, 'code' | 'message'>;
 /** The new lists. */
-type Changed = Required<Pick<VmiSpec, 'volumes'>> & {
+type ChangedLists = Required<Pick<VmiSpec, 'volumes'>> & {
   readonly disks: NonNullable<VmiSpec['domain']['devices']>['disks'];
 };
 
-const conflict = (message: string): Fault => ({ code: 409, message });
-const NOTHING_NAMED: Fault = { code: 400, message: 'AddVolumeOptions requires name to be set' };
-const NO_NAME: Fault = { code: 400, message: 'RemoveVolumeOptions requires name to be set' };
+const conflict = (message: string): VolumeRefusal => ({ code: 409, message });
+const ADD_NAME_MISSING: VolumeRefusal = { code: 400, message: 'AddVolumeOptions requires name to be set' };
+const REMOVE_NAME_MISSING: VolumeRefusal = { code: 400, message: 'RemoveVolumeOptions requires name to be set' };
 
-function onTemplate(world: CanWorld, change: (spec: VmiSpec) => Changed | Fault): Answer {
+function changeTemplate(world: CanWorld, change: (spec: VmiSpec) => ChangedLists | VolumeRefusal): Answer {
   const { vm } = world;
   const spec = vm?.spec.template?.spec;
-  if (vm === undefined) return denied(world, 'virtualmachine', { code: 404, message: 'not found' });
-  if (spec?.domain === undefined) return denied(world, 'virtualmachine', conflict('the VirtualMachine has no domain'));
+  if (vm === undefined) return refuse(world, 'virtualmachine', { code: 404, message: 'not found' });
+  if (spec?.domain === undefined) return refuse(world, 'virtualmachine', conflict('the VirtualMachine has no domain'));
   const changed = change(spec);
-  if ('message' in changed) return denied(world, 'virtualmachine', changed);
+  if ('message' in changed) return refuse(world, 'virtualmachine', changed);
   const patch = listPatches(TEMPLATE, spec, changed);
-  return allowed({ do: 'patchVm', uid: vm.metadata.uid, patch });
+  return allow({ do: 'patchVm', uid: vm.metadata.uid, patch });
 }
 
-function onRunning(
+function changeRunningInstance(
   world: CanWorld,
-  change: (vmi: Stored<VirtualMachineInstance>) => (Changed & { readonly ephemeral: readonly string[] }) | Fault,
+  change: (
+    vmi: Stored<VirtualMachineInstance>,
+  ) => (ChangedLists & { readonly ephemeral: readonly string[] }) | VolumeRefusal,
 ): Answer {
   const { vmi } = world;
   const on = 'virtualmachineinstance';
-  if (vmi === undefined) return denied(world, on, { code: 404, message: 'not found' });
-  if (vmi.status?.phase !== 'Running') return denied(world, on, conflict('VMI is not running'));
+  if (vmi === undefined) return refuse(world, on, { code: 404, message: 'not found' });
+  if (vmi.status?.phase !== 'Running') return refuse(world, on, conflict('VMI is not running'));
   const changed = change(vmi);
-  if ('message' in changed) return denied(world, on, changed);
+  if ('message' in changed) return refuse(world, on, changed);
   const patch = [...listPatches(INSTANCE, vmi.spec, changed), ...ephemeralPatch(vmi, changed.ephemeral)];
-  return allowed({ do: 'patchVmi', uid: vmi.metadata.uid, patch });
+  return allow({ do: 'patchVmi', uid: vmi.metadata.uid, patch });
 }
 
-function denied({ name }: CanWorld, on: Target, fault: Fault): Denied {
+function refuse({ name }: CanWorld, on: VerbTarget, fault: VolumeRefusal): RefusedDecision {
   return { denied: { ...fault, on, name } };
 }
 
-function allowed(step: Allowed['allowed'][number]): Allowed {
+function allow(step: AllowedDecision['allowed'][number]): AllowedDecision {
   return { code: 202, allowed: [step] };
 }
 
-function addFault({ volumes = [] }: VmiSpec, { volume }: AddedVolume): Fault | undefined {
+function findAddRefusal({ volumes = [] }: VmiSpec, { volume }: AddedVolume): VolumeRefusal | undefined {
   const { name, persistentVolumeClaim } = volume;
   if (volumes.some((one) => one.name === name)) {
     return conflict(`Unable to add volume [${name}] because volume with that name already exists`);
@@ -112,8 +123,8 @@ function addFault({ volumes = [] }: VmiSpec, { volume }: AddedVolume): Fault | u
 }
 
 /** Finds a volume by its name, or else by the name of its claim. */
-function removable({ volumes = [] }: VmiSpec, name: string | undefined): Volume | Fault {
-  if (name === undefined) return NO_NAME;
+function findRemovable({ volumes = [] }: VmiSpec, name: string | undefined): Volume | VolumeRefusal {
+  if (name === undefined) return REMOVE_NAME_MISSING;
   const found =
     volumes.find((one) => one.name === name) ??
     volumes.find(({ persistentVolumeClaim: claim }) => claim?.claimName === name);
@@ -122,16 +133,16 @@ function removable({ volumes = [] }: VmiSpec, name: string | undefined): Volume 
   return conflict(`Unable to remove volume [${found.name}] because it is not hotpluggable`);
 }
 
-function withVolume({ volumes = [], domain }: VmiSpec, { volume, disk }: AddedVolume): Changed {
+function withVolume({ volumes = [], domain }: VmiSpec, { volume, disk }: AddedVolume): ChangedLists {
   return { volumes: [...volumes, volume], disks: [...(domain.devices?.disks ?? []), disk] };
 }
 
-function withoutVolume({ volumes = [], domain }: VmiSpec, name: string): Changed {
+function withoutVolume({ volumes = [], domain }: VmiSpec, name: string): ChangedLists {
   const others = <T extends { readonly name: string }>(list: readonly T[]) => list.filter((one) => one.name !== name);
   return { volumes: others(volumes), disks: others(domain.devices?.disks ?? []) };
 }
 
-function isOfVm({ vm, vmi }: CanWorld, name: string): boolean {
+function isVolumeOfVm({ vm, vmi }: CanWorld, name: string): boolean {
   if (vm === undefined || vmi === undefined || controllerUid(vmi) !== vm.metadata.uid) return false;
   return vm.spec.template?.spec?.volumes?.some((one) => one.name === name) === true;
 }
@@ -144,18 +155,18 @@ function ephemeralNames(world: CanWorld, vmi: Stored<VirtualMachineInstance>): r
   const noted = readEphemeralVolumes(vmi);
   if (noted !== undefined) return noted;
   const mobile = (vmi.spec.volumes ?? []).filter(({ persistentVolumeClaim: claim }) => claim?.hotpluggable === true);
-  return mobile.map(({ name }) => name).filter((name) => !isOfVm(world, name));
+  return mobile.map(({ name }) => name).filter((name) => !isVolumeOfVm(world, name));
 }
 
 /** Builds the patch of the two lists. It fails if a list has changed since it was read. */
-function listPatches(path: readonly string[], spec: VmiSpec, { volumes, disks }: Changed): JsonPatchOperation[] {
+function listPatches(path: readonly string[], spec: VmiSpec, { volumes, disks }: ChangedLists): JsonPatchOperation[] {
   const { devices } = spec.domain;
   const atDevices = [...path, 'domain', 'devices'];
   return [
-    ...replaced([...path, 'volumes'], spec.volumes, volumes),
+    ...replacePatch([...path, 'volumes'], spec.volumes, volumes),
     ...(devices === undefined
-      ? replaced(atDevices, undefined, { disks })
-      : replaced([...atDevices, 'disks'], devices.disks, disks)),
+      ? replacePatch(atDevices, undefined, { disks })
+      : replacePatch([...atDevices, 'disks'], devices.disks, disks)),
   ];
 }
 
@@ -166,18 +177,18 @@ function ephemeralPatch(vmi: Stored<VirtualMachineInstance>, names: readonly str
   const path = ['metadata', 'annotations', EPHEMERAL_HOTPLUG_ANNOTATION];
   if (names.length === 0) {
     const gone: JsonPatchOperation = { op: 'remove', path: formatPointer(path) };
-    return now === undefined ? [] : [seen(path, now), gone];
+    return now === undefined ? [] : [testPatch(path, now), gone];
   }
   const wanted = formatEphemeralVolumes(names);
-  if (annotations !== undefined) return replaced(path, now, wanted);
-  return replaced(path.slice(0, -1), undefined, { [EPHEMERAL_HOTPLUG_ANNOTATION]: wanted });
+  if (annotations !== undefined) return replacePatch(path, now, wanted);
+  return replacePatch(path.slice(0, -1), undefined, { [EPHEMERAL_HOTPLUG_ANNOTATION]: wanted });
 }
 
-function replaced(path: readonly string[], now: unknown, wanted: unknown): JsonPatchOperation[] {
-  return [seen(path, now), { op: 'add', path: formatPointer(path), value: wanted }];
+function replacePatch(path: readonly string[], now: unknown, wanted: unknown): JsonPatchOperation[] {
+  return [testPatch(path, now), { op: 'add', path: formatPointer(path), value: wanted }];
 }
 
-const seen = (path: readonly string[], value: unknown): JsonPatchOperation => ({
+const testPatch = (path: readonly string[], value: unknown): JsonPatchOperation => ({
   op: 'test',
   path: formatPointer(path),
   value: value ?? null,

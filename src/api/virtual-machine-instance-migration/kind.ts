@@ -4,9 +4,9 @@
  *   Pending ─► Scheduling ─► Scheduled ─► PreparingTarget ─► TargetReady ─► Running ─► Succeeded
  *      └───────────┴─────────────┴──────────────┴────────────────┴────────────┴──────► Failed: the guest stays on the source
  */
-import { condition } from '#api/condition.ts';
+import { conditionSchema } from '#api/condition.ts';
 import type { CustomKind } from '#api/custom-kind.ts';
-import { migrationProgress, migrationState } from '#api/migration-state.ts';
+import { migrationProgressSchema, migrationStateSchema } from '#api/migration-state.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { list, map, obj, oneOf, str, time, type Infer } from '#kube/schema-dsl.ts';
@@ -38,9 +38,9 @@ export const migrationStatus = obj({
   phase: oneOf(MIGRATION_PHASES),
   message: str({ description: 'The reason for waiting or for the failure.' }),
   phaseTransitionTimestamps: list(obj({ phase: str(), phaseTransitionTimestamp: time() })),
-  conditions: list(condition),
-  migrationState,
-  migrationProgress,
+  conditions: list(conditionSchema),
+  migrationState: migrationStateSchema,
+  migrationProgress: migrationProgressSchema,
 });
 export type MigrationStatus = Infer<typeof migrationStatus>;
 

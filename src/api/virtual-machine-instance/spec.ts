@@ -1,7 +1,7 @@
 import { domain } from '#api/domain/domain.ts';
 import { network } from '#api/domain/interface.ts';
-import { probe } from '#api/domain/probe.ts';
-import { affinity, toleration } from '#api/domain/placement.ts';
+import { probeSchema } from '#api/domain/probe.ts';
+import { affinitySchema, tolerationSchema } from '#api/domain/placement.ts';
 import { EVICTION_STRATEGIES } from '#api/kubevirt/kind.ts';
 import { volume } from '#api/domain/volume.ts';
 import { int64, list, map, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
@@ -15,13 +15,13 @@ export const vmiSpec = obj(
       minimum: 0,
       description: 'Time that the guest has to shut down before it is switched off. Defaults to 30.',
     }),
-    livenessProbe: probe,
-    readinessProbe: probe,
+    livenessProbe: probeSchema,
+    readinessProbe: probeSchema,
     startStrategy: oneOf(['Paused']),
     evictionStrategy: oneOf(EVICTION_STRATEGIES),
     nodeSelector: map(str()),
-    affinity,
-    tolerations: list(toleration, { description: 'As in a Pod.' }),
+    affinity: affinitySchema,
+    tolerations: list(tolerationSchema, { description: 'As in a Pod.' }),
     priorityClassName: str(),
     schedulerName: str(),
     architecture: oneOf(['amd64']),

@@ -1,5 +1,5 @@
-import { condition } from '#api/condition.ts';
-import { migrationProgress, migrationState } from '#api/migration-state.ts';
+import { conditionSchema } from '#api/condition.ts';
+import { migrationProgressSchema, migrationStateSchema } from '#api/migration-state.ts';
 import { bool, int32, int64, list, map, obj, oneOf, quantity, str, time, type Infer } from '#kube/schema-dsl.ts';
 
 export const VMI_PHASES = ['Pending', 'Scheduling', 'Scheduled', 'Running', 'Succeeded', 'Failed', 'Unknown'] as const;
@@ -16,7 +16,7 @@ export const vmiStatus = obj({
   message: str({ description: 'A human-readable reason for the failure.' }),
   nodeName: str(),
   phaseTransitionTimestamps: list(obj({ phase: str(), phaseTransitionTimestamp: time() })),
-  conditions: list(condition),
+  conditions: list(conditionSchema),
   activePods: map(str(), { description: 'Node names by uid of the launcher pod.' }),
   qosClass: str(),
   launcherContainerImageVersion: str(),
@@ -87,8 +87,8 @@ export const vmiStatus = obj({
     { description: 'Operating system of the guest, from the guest agent.' },
   ),
   fsFreezeStatus: str({ description: 'frozen while the file systems of the guest are frozen.' }),
-  migrationState,
-  migrationProgress,
+  migrationState: migrationStateSchema,
+  migrationProgress: migrationProgressSchema,
   evacuationNodeName: str({ description: 'The node that the instance must leave because it is being drained.' }),
   guestStarted: obj(
     { at: time(), simulated: bool() },

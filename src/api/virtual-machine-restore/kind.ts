@@ -4,7 +4,7 @@
  *   (new) ─► Progressing ─► complete
  *                 └───────► Failure
  */
-import { condition } from '#api/condition.ts';
+import { conditionSchema } from '#api/condition.ts';
 import type { CustomKind } from '#api/custom-kind.ts';
 import { SNAPSHOT_GROUP } from '#api/names.ts';
 import { vmReference } from '#api/virtual-machine-snapshot/kind.ts';
@@ -52,7 +52,7 @@ export const restoreStatus = obj({
   ),
   restoreTime: time(),
   complete: bool(),
-  conditions: list(condition),
+  conditions: list(conditionSchema),
   targetUID: str({ description: 'The uid of the restored VM, once it exists.' }),
 });
 

@@ -4,7 +4,7 @@
  *   (new) ─► InProgress ─► Succeeded ─► Deleting
  *                └────────► Failed
  */
-import { condition } from '#api/condition.ts';
+import { conditionSchema } from '#api/condition.ts';
 import type { CustomKind } from '#api/custom-kind.ts';
 import { SNAPSHOT_GROUP } from '#api/names.ts';
 import { findCondition } from '#kube/conditions.ts';
@@ -50,7 +50,7 @@ export const snapshotStatus = obj({
   phase: oneOf(SNAPSHOT_PHASES),
   readyToUse: bool(),
   error: snapshotError,
-  conditions: list(condition),
+  conditions: list(conditionSchema),
   indications: list(oneOf(INDICATIONS), { set: true }),
   sourceIndications: list(obj({ indication: oneOf(INDICATIONS), message: str() }), { atomic: true }),
   snapshotVolumes: obj({

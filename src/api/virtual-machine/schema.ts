@@ -1,4 +1,4 @@
-import { condition } from '#api/condition.ts';
+import { conditionSchema } from '#api/condition.ts';
 import { vmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { bool, int32, int64, list, map, obj, oneOf, str, time, type Infer } from '#kube/schema-dsl.ts';
 
@@ -61,7 +61,7 @@ export const vmStatus = obj({
   created: bool({ description: 'True if an instance exists.' }),
   ready: bool({ description: 'True if the instance is ready.' }),
   printableStatus: oneOf(PRINTABLE_STATUSES),
-  conditions: list(condition),
+  conditions: list(conditionSchema),
   stateChangeRequests: list(stateChangeRequest),
   startFailure: obj({
     consecutiveFailCount: int32(),

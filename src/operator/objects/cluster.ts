@@ -6,13 +6,13 @@
 import { LOCAL_DRIVER, SYSTEM_NAMESPACE } from '#api/names.ts';
 import type { ResourceType } from '#kube/meta.ts';
 import { bootstrapObjects } from '#operator/bootstrap.ts';
-import { desired, type Desired } from '#operator/desired.ts';
+import { desiredObject, type Desired } from '#operator/desired.ts';
 import { ROLE_BINDINGS, SERVICE_ACCOUNTS } from '#operator/kinds.ts';
-import { inSystemNamespace, serviceAccount } from '#operator/objects/accounts.ts';
+import { namespacedRoleObjects, serviceAccountObject } from '#operator/objects/accounts.ts';
 import { SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
 import { installation } from '#operator/objects/installation.ts';
 import { WEBHOOK_SERVICE } from '#operator/objects/webhooks.ts';
-import { CORE, RECORD_EVENTS, rule } from '#operator/roles/rules.ts';
+import { CORE, RECORD_EVENTS_RULE, policyRule } from '#operator/roles/rules.ts';
 
 export const CONTROLLERS_ACCOUNT = 'selfsame-controllers';
 export const SERVICE_PORT_NAME = 'https';
@@ -39,27 +39,27 @@ function ownAccounts(): string[] {
 /** Returns the objects in the order of creation; the namespace must exist. */
 export function clusterObjects(): readonly Desired[] {
   const named = (verbs: readonly string[], resource: string, ...resourceNames: readonly string[]) => ({
-    ...rule(verbs, CORE, resource),
+    ...policyRule(verbs, CORE, resource),
     resourceNames: [...resourceNames],
   });
   return [
-    serviceAccount(CONTROLLERS_ACCOUNT),
-    ...inSystemNamespace(CONTROLLERS_ACCOUNT, [
-      RECORD_EVENTS,
+    serviceAccountObject(CONTROLLERS_ACCOUNT),
+    ...namespacedRoleObjects(CONTROLLERS_ACCOUNT, [
+      RECORD_EVENTS_RULE,
       // Each controller uses its own account.
       named(['create'], 'serviceaccounts/token', ...ownAccounts()),
       // Leader election, and the list of processes.
-      rule(['get', 'list', 'create', 'update', 'patch', 'delete'], 'coordination.k8s.io', 'leases'),
+      policyRule(['get', 'list', 'create', 'update', 'patch', 'delete'], 'coordination.k8s.io', 'leases'),
       // Our certificate authorities.
-      rule(['create'], CORE, 'secrets'),
+      policyRule(['create'], CORE, 'secrets'),
       named(['get', 'update'], 'secrets', AUTHORITY_SECRET),
       // The addresses of our services.
-      rule(['get', 'create'], CORE, 'endpoints'),
+      policyRule(['get', 'create'], CORE, 'endpoints'),
       named(['update'], 'endpoints', ...CLUSTER_SERVICES),
-      rule(['list', 'create', 'delete'], 'discovery.k8s.io', 'endpointslices'),
+      policyRule(['list', 'create', 'delete'], 'discovery.k8s.io', 'endpointslices'),
     ]),
     // The certificate authority of the API server's requests to the aggregated API.
-    desired(
+    desiredObject(
       ROLE_BINDINGS,
       { namespace: 'kube-system', name: CONTROLLERS_ACCOUNT },
       {
@@ -68,7 +68,7 @@ export function clusterObjects(): readonly Desired[] {
       },
     ),
     ...CLUSTER_SERVICES.map((name) =>
-      desired(
+      desiredObject(
         SERVICES,
         { namespace: SYSTEM_NAMESPACE, name },
         // No selector: the processes need not be pods.
@@ -76,7 +76,7 @@ export function clusterObjects(): readonly Desired[] {
       ),
     ),
     // Otherwise the cluster would wait for our volumes to be attached.
-    desired(
+    desiredObject(
       CSI_DRIVERS,
       { name: LOCAL_DRIVER },
       { spec: { attachRequired: false, podInfoOnMount: false, volumeLifecycleModes: ['Persistent'] } },

@@ -1,9 +1,9 @@
 /** The rules as they are written; that they hold is told by test/scenarios/delete-protection-policies.test.ts. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { deleteProtection } from '#operator/objects/delete-protection.ts';
+import { deleteProtectionPolicies } from '#operator/objects/delete-protection.ts';
 
-const [policy, binding] = deleteProtection.map(({ object }) => object);
+const [policy, binding] = deleteProtectionPolicies.map(({ object }) => object);
 
 test("the policy of VMs is upstream's, word for word", () => {
   assert.equal(policy?.kind, 'ValidatingAdmissionPolicy');

@@ -5,9 +5,9 @@
 import { PROTECTED_VMS_ANNOTATION, PROTECTION_LABEL, PROTECTION_POLICY } from '#api/delete-protection.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import { CLAIM_REPLACERS, PROTECTION_ACCOUNT } from '#api/own-accounts.ts';
-import { BONDS, DEFINITION_BONDS, deleteRefusal } from '#api/protected-deletes.ts';
+import { RELATIONS, DEFINITION_BONDS, describeDeleteRefusal } from '#api/protected-deletes.ts';
 import type { Desired } from '#operator/desired.ts';
-import { policy, whenDeleted, whenUpdated } from '#operator/objects/policy.ts';
+import { buildPolicy, matchDeletes, matchUpdates } from '#operator/objects/policy.ts';
 
 const APIEXTENSIONS = 'apiextensions.k8s.io';
 const user = 'request.userInfo.username';
@@ -21,21 +21,21 @@ const markOf = (object: string) =>
   `(has(${object}.metadata.annotations) && '${PROTECTED_VMS_ANNOTATION}' in ${object}.metadata.annotations ? ${object}.metadata.annotations['${PROTECTED_VMS_ANNOTATION}'] : '')`;
 
 /** CEL: an expression within a string literal. */
-const inserted = (expression: string) => `' + ${expression} + '`;
+const interpolate = (expression: string) => `' + ${expression} + '`;
 const mapOf = (values: Readonly<Record<string, string>>) =>
   `{${Object.entries(values)
     .map(([key, value]) => `${text(key)}: ${text(value)}`)
     .join(', ')}}`;
 /** CEL: the relation of the object to the VMs. Names of definitions contain dots, names of kinds do not. */
-const bond = `(oldObject.metadata.name in ${mapOf(DEFINITION_BONDS)} && request.kind.kind == 'CustomResourceDefinition' ? ${mapOf(DEFINITION_BONDS)}[oldObject.metadata.name] : ${mapOf(BONDS)}[request.kind.kind])`;
+const bond = `(oldObject.metadata.name in ${mapOf(DEFINITION_BONDS)} && request.kind.kind == 'CustomResourceDefinition' ? ${mapOf(DEFINITION_BONDS)}[oldObject.metadata.name] : ${mapOf(RELATIONS)}[request.kind.kind])`;
 
 /** Name, rule and message are KubeVirt's, because its users and tools know them. */
-const vms = policy(PROTECTION_POLICY, {
+const vms = buildPolicy(PROTECTION_POLICY, {
   labels: {
     'app.kubernetes.io/name': 'vm-delete-protection',
     'app.kubernetes.io/component': 'vmDeleteProtection',
   },
-  resourceRules: [{ ...whenDeleted(KUBEVIRT_GROUP, 'virtualmachines'), apiVersions: ['v1', 'v1alpha3'] }],
+  resourceRules: [{ ...matchDeletes(KUBEVIRT_GROUP, 'virtualmachines'), apiVersions: ['v1', 'v1alpha3'] }],
   variables: [{ name: 'label', expression: `string('${PROTECTION_LABEL}')` }],
   validations: [
     {
@@ -47,10 +47,10 @@ const vms = policy(PROTECTION_POLICY, {
   ],
 });
 
-const dependencies = policy('selfsame-protected-vms', {
+const dependencies = buildPolicy('selfsame-protected-vms', {
   resourceRules: [
-    whenDeleted('', 'namespaces', 'persistentvolumeclaims', 'persistentvolumes'),
-    whenDeleted(APIEXTENSIONS, 'customresourcedefinitions'),
+    matchDeletes('', 'namespaces', 'persistentvolumeclaims', 'persistentvolumes'),
+    matchDeletes(APIEXTENSIONS, 'customresourcedefinitions'),
   ],
   matchConditions: [
     { name: 'is-marked', expression: `${markOf('oldObject')} != ''` },
@@ -64,11 +64,11 @@ const dependencies = policy('selfsame-protected-vms', {
     {
       expression: "variables.vms == ''",
       messageExpression: text(
-        deleteRefusal({
-          kind: inserted('request.kind.kind'),
-          name: inserted('oldObject.metadata.name'),
-          bond: inserted(bond),
-          vms: inserted('variables.vms'),
+        describeDeleteRefusal({
+          kind: interpolate('request.kind.kind'),
+          name: interpolate('oldObject.metadata.name'),
+          relation: interpolate(bond),
+          vms: interpolate('variables.vms'),
         }),
       ),
       reason: 'Forbidden',
@@ -76,16 +76,16 @@ const dependencies = policy('selfsame-protected-vms', {
   ],
 });
 
-const marks = policy('selfsame-protected-marks', {
+const marks = buildPolicy('selfsame-protected-marks', {
   resourceRules: [
     // Includes status subresources: their writes can change annotations.
-    whenUpdated(
+    matchUpdates(
       '',
       ...['namespaces', 'namespaces/status', 'namespaces/finalize'],
       ...['persistentvolumeclaims', 'persistentvolumeclaims/status'],
       ...['persistentvolumes', 'persistentvolumes/status'],
     ),
-    whenUpdated(APIEXTENSIONS, 'customresourcedefinitions', 'customresourcedefinitions/status'),
+    matchUpdates(APIEXTENSIONS, 'customresourcedefinitions', 'customresourcedefinitions/status'),
   ],
   matchConditions: [{ name: 'changes-a-mark', expression: `${markOf('object')} != ${markOf('oldObject')}` }],
   validations: [
@@ -103,7 +103,7 @@ const phaseOf = (object: string) =>
 /** CEL: the message that refuses a change of a marked volume. */
 const volumeRefusal = (what: string) =>
   [
-    `'PersistentVolume "' + oldObject.metadata.name + '" cannot be ${what}: ${BONDS.PersistentVolume} the protected VirtualMachine '`,
+    `'PersistentVolume "' + oldObject.metadata.name + '" cannot be ${what}: ${RELATIONS.PersistentVolume} the protected VirtualMachine '`,
     markOf('oldObject'),
     `'; remove the label ${PROTECTION_LABEL} from them first'`,
   ].join(' + ');
@@ -113,8 +113,8 @@ const volumeRefusal = (what: string) =>
  * provisioners then delete the data before they delete the volume. If its claim is really gone, the mark is removed first and
  * the binder retries.
  */
-const volumes = policy('selfsame-protected-volumes', {
-  resourceRules: [whenUpdated('', 'persistentvolumes', 'persistentvolumes/status')],
+const volumes = buildPolicy('selfsame-protected-volumes', {
+  resourceRules: [matchUpdates('', 'persistentvolumes', 'persistentvolumes/status')],
   matchConditions: [{ name: 'is-marked', expression: `${markOf('oldObject')} != ''` }],
   validations: [
     {
@@ -131,4 +131,4 @@ const volumes = policy('selfsame-protected-volumes', {
   ],
 });
 
-export const deleteProtection: readonly Desired[] = [...vms, ...dependencies, ...marks, ...volumes];
+export const deleteProtectionPolicies: readonly Desired[] = [...vms, ...dependencies, ...marks, ...volumes];

@@ -4,7 +4,7 @@
  */
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import type { Desired } from '#operator/desired.ts';
-import { policy, whenUpdated } from '#operator/objects/policy.ts';
+import { buildPolicy, matchUpdates } from '#operator/objects/policy.ts';
 
 const FIRMWARE = ['spec', 'template', 'spec', 'domain', 'firmware'];
 
@@ -14,7 +14,7 @@ function textAt(object: string, path: readonly string[]): string {
   return `${present.join(' && ')} ? ${[object, ...path].join('.')} : ''`;
 }
 
-const kept = (field: 'uuid' | 'serial') => ({
+const refuseRemoval = (field: 'uuid' | 'serial') => ({
   expression: `variables.${field} == '' || (${textAt('object', [...FIRMWARE, field])}) != ''`,
   messageExpression: [
     `'the firmware ${field} of VirtualMachine "' + oldObject.metadata.name + '" cannot be removed: it is "' + `,
@@ -23,11 +23,11 @@ const kept = (field: 'uuid' | 'serial') => ({
   reason: 'Invalid',
 });
 
-export const firmwarePolicy: readonly Desired[] = policy('selfsame-firmware-identity', {
-  resourceRules: [whenUpdated(KUBEVIRT_GROUP, 'virtualmachines')],
+export const firmwarePolicy: readonly Desired[] = buildPolicy('selfsame-firmware-identity', {
+  resourceRules: [matchUpdates(KUBEVIRT_GROUP, 'virtualmachines')],
   variables: [
     { name: 'uuid', expression: textAt('oldObject', [...FIRMWARE, 'uuid']) },
     { name: 'serial', expression: textAt('oldObject', [...FIRMWARE, 'serial']) },
   ],
-  validations: [kept('uuid'), kept('serial')],
+  validations: [refuseRemoval('uuid'), refuseRemoval('serial')],
 });

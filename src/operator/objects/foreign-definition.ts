@@ -2,11 +2,11 @@
  * Definitions of third-party kinds, for clusters that do not have them: created if they are missing and never changed,
  * because their own project maintains them.
  */
-import type { Column } from '#api/custom-kind.ts';
+import type { PrinterColumn } from '#api/custom-kind.ts';
 import { groupResource, type ResourceType } from '#kube/meta.ts';
 import { str } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
-import { desired, type Desired } from '#operator/desired.ts';
+import { desiredObject, type Desired } from '#operator/desired.ts';
 import { DEFINITIONS } from '#operator/kinds.ts';
 
 export interface ForeignKind {
@@ -16,7 +16,7 @@ export interface ForeignKind {
   /** Fields in addition to apiVersion, kind and metadata. */
   readonly properties: Readonly<Record<string, Schema>>;
   readonly required: readonly string[];
-  readonly columns: readonly Column[];
+  readonly columns: readonly PrinterColumn[];
 }
 
 interface DefinitionOptions {
@@ -53,5 +53,5 @@ export function foreignDefinition(kind: ForeignKind, { annotations = {} }: Defin
       },
     ],
   };
-  return desired(DEFINITIONS, { name: groupResource(type), annotations }, { spec }, { once: true });
+  return desiredObject(DEFINITIONS, { name: groupResource(type), annotations }, { spec }, { once: true });
 }

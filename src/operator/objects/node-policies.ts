@@ -16,7 +16,7 @@ import { NOT_QUIESCED_ANNOTATION } from '#api/snapshot-state.ts';
 import { NODE_USER_PREFIX, NODES_GROUP } from '#kube/node-user.ts';
 import { VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOT_GROUP } from '#kube/volume-snapshot-kinds.ts';
 import type { Desired } from '#operator/desired.ts';
-import { policy, whenUpdated } from '#operator/objects/policy.ts';
+import { buildPolicy, matchUpdates } from '#operator/objects/policy.ts';
 
 const isNode = { name: 'is-a-node', expression: `'${NODES_GROUP}' in request.userInfo.groups` };
 const user = 'request.userInfo.username';
@@ -92,8 +92,8 @@ const onlySetsAnnotation = (key: string) => {
 };
 
 export const nodePolicies: readonly Desired[] = [
-  ...policy('selfsame-node-restriction', {
-    resourceRules: [whenUpdated(KUBEVIRT_GROUP, 'virtualmachineinstances/status')],
+  ...buildPolicy('selfsame-node-restriction', {
+    resourceRules: [matchUpdates(KUBEVIRT_GROUP, 'virtualmachineinstances/status')],
     matchConditions: [isNode],
     variables: [
       node,
@@ -124,8 +124,8 @@ export const nodePolicies: readonly Desired[] = [
       },
     ],
   }),
-  ...policy('selfsame-node-volumes', {
-    resourceRules: [whenUpdated('', 'persistentvolumes')],
+  ...buildPolicy('selfsame-node-volumes', {
+    resourceRules: [matchUpdates('', 'persistentvolumes')],
     matchConditions: [isNode],
     variables: [
       node,
@@ -163,9 +163,9 @@ export const nodePolicies: readonly Desired[] = [
       },
     ],
   }),
-  ...policy('selfsame-node-snapshots', {
+  ...buildPolicy('selfsame-node-snapshots', {
     resourceRules: [
-      whenUpdated(VOLUME_SNAPSHOT_GROUP, VOLUME_SNAPSHOT_CONTENTS.plural, `${VOLUME_SNAPSHOT_CONTENTS.plural}/status`),
+      matchUpdates(VOLUME_SNAPSHOT_GROUP, VOLUME_SNAPSHOT_CONTENTS.plural, `${VOLUME_SNAPSHOT_CONTENTS.plural}/status`),
     ],
     matchConditions: [isNode],
     variables: [

@@ -1,5 +1,5 @@
 /** Builds ValidatingAdmissionPolicies with their bindings. */
-import { desired, type Desired } from '#operator/desired.ts';
+import { desiredObject, type Desired } from '#operator/desired.ts';
 import { POLICIES, POLICY_BINDINGS } from '#operator/kinds.ts';
 
 interface Policy {
@@ -11,7 +11,7 @@ interface Policy {
 }
 
 /** Returns the policy, and a binding that applies it to all objects. */
-export function policy(
+export function buildPolicy(
   name: string,
   { labels, resourceRules, matchConditions = [], variables = [], validations }: Policy,
 ): Desired[] {
@@ -37,20 +37,23 @@ export function policy(
     validationActions: ['Deny'],
     matchResources: { resourceRules: [], ...everywhere },
   };
-  return [desired(POLICIES, { name, labels }, { spec }), desired(POLICY_BINDINGS, { name, labels }, { spec: binding })];
+  return [
+    desiredObject(POLICIES, { name, labels }, { spec }),
+    desiredObject(POLICY_BINDINGS, { name, labels }, { spec: binding }),
+  ];
 }
 
 /** Returns the rule of a policy that matches updates of these resources. */
-export function whenUpdated(apiGroup: string, ...resources: readonly string[]) {
+export function matchUpdates(apiGroup: string, ...resources: readonly string[]) {
   return { operations: ['UPDATE'], apiGroups: [apiGroup], apiVersions: ['v1'], resources, scope: '*' };
 }
 
 /** Returns the rule of a policy that matches creations and updates of these resources. */
-export function whenWritten(apiGroup: string, ...resources: readonly string[]) {
-  return { ...whenUpdated(apiGroup, ...resources), operations: ['CREATE', 'UPDATE'] };
+export function matchWrites(apiGroup: string, ...resources: readonly string[]) {
+  return { ...matchUpdates(apiGroup, ...resources), operations: ['CREATE', 'UPDATE'] };
 }
 
 /** Returns the rule of a policy that matches deletions of these resources. */
-export function whenDeleted(apiGroup: string, ...resources: readonly string[]) {
-  return { ...whenUpdated(apiGroup, ...resources), operations: ['DELETE'] };
+export function matchDeletes(apiGroup: string, ...resources: readonly string[]) {
+  return { ...matchUpdates(apiGroup, ...resources), operations: ['DELETE'] };
 }

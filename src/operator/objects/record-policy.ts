@@ -6,7 +6,7 @@
 import { IDENTITY_GROUP } from '#api/names.ts';
 import { RECORD_DELETERS, RECORD_WRITERS } from '#api/own-accounts.ts';
 import type { Desired } from '#operator/desired.ts';
-import { policy, whenDeleted, whenUpdated } from '#operator/objects/policy.ts';
+import { buildPolicy, matchDeletes, matchUpdates } from '#operator/objects/policy.ts';
 
 const RECORDS = 'virtualmachineidentities';
 const user = 'request.userInfo.username';
@@ -34,8 +34,8 @@ const KEPT = ['spec', 'status', 'metadata.finalizers', 'metadata.ownerReferences
 const named = `'VirtualMachineIdentity "' + oldObject.metadata.name + '" `;
 
 export const recordPolicies: readonly Desired[] = [
-  ...policy('selfsame-identity-record-deletes', {
-    resourceRules: [whenDeleted(IDENTITY_GROUP, RECORDS)],
+  ...buildPolicy('selfsame-identity-record-deletes', {
+    resourceRules: [matchDeletes(IDENTITY_GROUP, RECORDS)],
     matchConditions: [isNotBy(RECORD_DELETERS), isOwnedByVm],
     validations: [
       {
@@ -45,8 +45,8 @@ export const recordPolicies: readonly Desired[] = [
       },
     ],
   }),
-  ...policy('selfsame-identity-record-writes', {
-    resourceRules: [whenUpdated(IDENTITY_GROUP, RECORDS, `${RECORDS}/status`)],
+  ...buildPolicy('selfsame-identity-record-writes', {
+    resourceRules: [matchUpdates(IDENTITY_GROUP, RECORDS, `${RECORDS}/status`)],
     matchConditions: [isNotBy(RECORD_WRITERS), isOwnedByVm],
     validations: [
       {

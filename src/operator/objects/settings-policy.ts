@@ -14,7 +14,7 @@ import { fieldsNotYetSupported } from '#api/validation/unsupported.ts';
 import { QUANTITY_FORMAT_FAULT } from '#kube/quantity.ts';
 import type { Schema } from '#kube/schema.ts';
 import type { Desired } from '#operator/desired.ts';
-import { policy, whenWritten } from '#operator/objects/policy.ts';
+import { buildPolicy, matchWrites } from '#operator/objects/policy.ts';
 
 interface Variable {
   readonly name: string;
@@ -186,8 +186,8 @@ const errors: readonly Variable[] = [
 ];
 const allErrors = { name: 'errors', expression: errors.map(({ name }) => `variables.${name}`).join(' + ') };
 
-export const settingsPolicy: readonly Desired[] = policy('selfsame-settings', {
-  resourceRules: [whenWritten(KUBEVIRT_GROUP, 'kubevirts')],
+export const settingsPolicy: readonly Desired[] = buildPolicy('selfsame-settings', {
+  resourceRules: [matchWrites(KUBEVIRT_GROUP, 'kubevirts')],
   variables: [...values, ...errors, allErrors],
   validations: [
     {

@@ -4,7 +4,7 @@
  */
 import { LOCAL_PROVISIONER } from '#api/names.ts';
 import { STORAGE_CLASSES, type AccessMode, type VolumeMode } from '#kube/core-kinds.ts';
-import { desired, type Desired } from '#operator/desired.ts';
+import { desiredObject, type Desired } from '#operator/desired.ts';
 
 const DEFAULT_CLASS = { 'storageclass.kubernetes.io/is-default-class': 'true' };
 
@@ -24,8 +24,8 @@ export const OWN_CLASSES: readonly OwnStorageClass[] = [
   { name: 'shared-block', scope: 'shared', volumeMode: 'Block', accessMode: 'ReadWriteMany' },
 ];
 
-export const storageClasses: readonly Desired[] = OWN_CLASSES.map(({ name, scope, isDefault }) =>
-  desired(
+export const storageClassObjects: readonly Desired[] = OWN_CLASSES.map(({ name, scope, isDefault }) =>
+  desiredObject(
     STORAGE_CLASSES,
     { name },
     {

@@ -15,7 +15,7 @@ import {
   PERSISTENT_VOLUMES,
 } from '#kube/core-kinds.ts';
 import type { ResourceType } from '#kube/meta.ts';
-import { desired, type Desired } from '#operator/desired.ts';
+import { desiredObject, type Desired } from '#operator/desired.ts';
 import { MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS } from '#operator/kinds.ts';
 
 export const WEBHOOK_SERVICE = 'selfsame-webhook';
@@ -67,7 +67,7 @@ const GUARDED: readonly Kind[] = [
 ];
 
 export const webhookObjects: readonly Desired[] = [
-  desired(
+  desiredObject(
     MUTATING_WEBHOOKS,
     { name: MUTATING_CONFIGURATION },
     {
@@ -78,7 +78,7 @@ export const webhookObjects: readonly Desired[] = [
       ],
     },
   ),
-  desired(
+  desiredObject(
     VALIDATING_WEBHOOKS,
     { name: 'selfsame' },
     {
@@ -86,7 +86,7 @@ export const webhookObjects: readonly Desired[] = [
     },
   ),
   // Separate, because a policy covers for it if it does not respond, and deletes of other objects must not depend on us.
-  desired(
+  desiredObject(
     VALIDATING_WEBHOOKS,
     { name: 'selfsame-protected-deletes' },
     {
@@ -103,7 +103,7 @@ export const webhookObjects: readonly Desired[] = [
     },
   ),
   // For all pods, because a rule cannot select launcher pods.
-  desired(
+  desiredObject(
     VALIDATING_WEBHOOKS,
     { name: 'selfsame-pod-evictions' },
     {

@@ -5,25 +5,33 @@
 import { AGENT_CERTIFICATES } from '#api/agent-certificate.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import type { PolicyRule } from '#operator/kinds.ts';
-import { CORE, identities, READ, RECORD_EVENTS, rule, vms, volumeSnapshots } from '#operator/roles/rules.ts';
+import {
+  CORE,
+  identityRule,
+  READ_VERBS,
+  RECORD_EVENTS_RULE,
+  policyRule,
+  vmRule,
+  volumeSnapshotRule,
+} from '#operator/roles/rules.ts';
 
 export const nodeRules: readonly PolicyRule[] = [
-  RECORD_EVENTS,
-  vms(READ, 'virtualmachineinstances'),
-  vms(['patch', 'update'], 'virtualmachineinstances/status'),
-  identities(['get'], 'virtualmachineidentities'),
+  RECORD_EVENTS_RULE,
+  vmRule(READ_VERBS, 'virtualmachineinstances'),
+  vmRule(['patch', 'update'], 'virtualmachineinstances/status'),
+  identityRule(['get'], 'virtualmachineidentities'),
   // The addresses of other node agents, for migrations.
-  rule(['get'], CORE, 'nodes'),
+  policyRule(['get'], CORE, 'nodes'),
   // The certificate that identifies the node to our components.
-  rule(['create'], SUBRESOURCES_GROUP, AGENT_CERTIFICATES),
+  policyRule(['create'], SUBRESOURCES_GROUP, AGENT_CERTIFICATES),
   // Renewal of the certificate that identifies the node to the API server; the cluster approves it automatically.
-  rule(['create', 'get'], 'certificates.k8s.io', 'certificatesigningrequests'),
-  rule(['create'], 'certificates.k8s.io', 'certificatesigningrequests/selfnodeclient'),
+  policyRule(['create', 'get'], 'certificates.k8s.io', 'certificatesigningrequests'),
+  policyRule(['create'], 'certificates.k8s.io', 'certificatesigningrequests/selfnodeclient'),
   // Removes the finalizers of deleted data.
-  rule([...READ, 'patch'], CORE, 'persistentvolumes'),
+  policyRule([...READ_VERBS, 'patch'], CORE, 'persistentvolumes'),
   // Includes hotplugged claims, which no pod uses.
-  rule(['get'], CORE, 'persistentvolumeclaims'),
-  rule(['patch'], CORE, 'persistentvolumeclaims/status'),
-  volumeSnapshots([...READ, 'patch'], 'volumesnapshotcontents'),
-  volumeSnapshots(['patch'], 'volumesnapshotcontents/status'),
+  policyRule(['get'], CORE, 'persistentvolumeclaims'),
+  policyRule(['patch'], CORE, 'persistentvolumeclaims/status'),
+  volumeSnapshotRule([...READ_VERBS, 'patch'], 'volumesnapshotcontents'),
+  volumeSnapshotRule(['patch'], 'volumesnapshotcontents/status'),
 ];

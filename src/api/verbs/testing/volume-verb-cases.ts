@@ -1,7 +1,7 @@
 /** Builders of VMs and instances with volumes, and a test driver for addvolume and removevolume. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { can, type AddedVolume, type CanWorld, type Target, type Verb, type VerbOptions } from '#api/can.ts';
+import { can, type AddedVolume, type CanWorld, type VerbTarget, type Verb, type VerbOptions } from '#api/can.ts';
 import type { Volume } from '#api/domain/volume.ts';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import { aVm, aVmi } from '#api/validation/testing/valid-objects.ts';
@@ -70,7 +70,7 @@ export const hot = (name: string, claimName = name): Volume => ({ name, persiste
 
 export interface Case {
   readonly verb: 'addvolume' | 'removevolume';
-  readonly on: Target;
+  readonly on: VerbTarget;
   readonly options: VerbOptions;
   /** Volumes of the VM, or of the instance, in addition to `root` and `seed`. */
   readonly vm?: readonly Volume[] | 'none';
@@ -115,7 +115,7 @@ export function worldOf({
 const namesOf = (list: readonly { readonly name: string }[] | undefined) => (list ?? []).map(({ name }) => name).join();
 const listed = ({ volumes, domain }: VmiSpec) => `${namesOf(volumes)} ${namesOf(domain.devices?.disks)}`;
 
-function renderDecision(verb: Verb, world: CanWorld, on: Target): string {
+function renderDecision(verb: Verb, world: CanWorld, on: VerbTarget): string {
   const answer = can(verb, world, on);
   if ('denied' in answer) {
     assert.equal(answer.denied.on, on);
