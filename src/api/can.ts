@@ -11,6 +11,7 @@ import {
   checkReset,
   checkSoftReboot,
   checkUnpause,
+  unlessMigrating,
   type InstanceRefusal,
 } from '#api/verbs/check-instance.ts';
 import { decideMigrate } from '#api/verbs/decide-migrate.ts';
@@ -21,6 +22,14 @@ import {
   decideRemoveVolume,
   decideRemoveVolumeFromInstance,
 } from '#api/verbs/decide-volumes.ts';
+import {
+  buildGracePatch,
+  prependSteps,
+  queueRequests,
+  refuseOnVm,
+  switchRunState,
+  type RunStateWorld,
+} from '#api/verbs/run-state-steps.ts';
 import type { Disk } from '#api/domain/disk.ts';
 import type { Volume } from '#api/domain/volume.ts';
 import { GUEST_READS } from '#api/guest-info.ts';
@@ -191,17 +200,6 @@ export const HELD = {
   template: (name: string) => `Cannot update VM template until restore "${name}" completes`,
 } as const;
 
-/** Builds the patch that starts or stops the VM, in the field that it uses: `running` or `runStrategy`. */
-function buildRunPatch({ spec }: Pick<VirtualMachine, 'spec'>, run: boolean): JsonPatchOperation[] {
-  const [path, from, to] = !spec.runStrategy
-    ? ['/spec/running', spec.running, run]
-    : ['/spec/runStrategy', spec.runStrategy, run ? 'Always' : 'Halted'];
-  return [
-    { op: 'test', path, value: from },
-    { op: 'replace', path, value: to },
-  ];
-}
-
 type Decide = (world: CanWorld) => Answer;
 
 const VM_DECISIONS: Readonly<Record<VmVerb, Decide>> = {
@@ -234,12 +232,7 @@ const VMI_DECISIONS: Readonly<Record<VmiVerb, Decide>> = {
   portforward: (world) => decideOnVmi(world, 'portforward', checkPortForward),
 };
 
-interface VmWorld extends CanWorld {
-  readonly vm: Stored<VirtualMachine>;
-  readonly strategy: RunStrategy;
-}
-
-function decideOnVm(world: CanWorld, decide: (world: VmWorld) => Answer): Answer {
+function decideOnVm(world: CanWorld, decide: (world: RunStateWorld) => Answer): Answer {
   const { vm, name } = world;
   if (vm === undefined) return { denied: { code: 404, message: 'not found', on: 'virtualmachine', name } };
   const strategy = runStrategyOf(vm);
@@ -270,7 +263,7 @@ function checkDiskHold({ name, vm, vmi }: CanWorld, on: VerbTarget): RefusedDeci
   return { denied: { code: 409, message: HELD.template(restoreInProgress), on, name } };
 }
 
-function decideStart(world: VmWorld): Answer {
+function decideStart(world: RunStateWorld): Answer {
   const { vm, vmi, strategy, options } = world;
   const phase = vmi?.status?.phase;
   if (vmi !== undefined && phase !== undefined && phase !== 'Unknown' && !isFinal(vmi)) {
@@ -300,11 +293,11 @@ function startRequests(vmi: CanWorld['vmi'], request: StateChangeRequest): State
 }
 
 /** Returns the VM's own instance. Undefined for one that only shares the name: permission to stop the VM does not cover it. */
-function findOwnInstance({ vm, vmi }: VmWorld): CanWorld['vmi'] {
+function findOwnInstance({ vm, vmi }: RunStateWorld): CanWorld['vmi'] {
   return vmi !== undefined && controllerUid(vmi) === vm.metadata.uid ? vmi : undefined;
 }
 
-function decideStop(world: VmWorld): Answer {
+function decideStop(world: RunStateWorld): Answer {
   const { vm, strategy, options } = world;
   const vmi = findOwnInstance(world);
   const runs = vmi !== undefined && !isFinal(vmi);
@@ -322,15 +315,6 @@ function isShorter({ spec }: VirtualMachineInstance, seconds: number | undefined
   return seconds !== undefined && (now === undefined || seconds < now);
 }
 
-function buildGracePatch(vmi: Stored<VirtualMachineInstance>, seconds: number): Step {
-  const path = '/spec/terminationGracePeriodSeconds';
-  const patch: JsonPatchOperation[] = [
-    { op: 'test', path, value: vmi.spec.terminationGracePeriodSeconds ?? null },
-    { op: 'replace', path, value: seconds },
-  ];
-  return { do: 'patchVmi', uid: vmi.metadata.uid, patch };
-}
-
 function checkGracePeriod(world: CanWorld): RefusedDecision | undefined {
   const seconds = world.options?.gracePeriodSeconds ?? 0;
   if (seconds > 0) return refuseOnVm(world, 400, 'For force restart, only gracePeriod=0 is supported for now');
@@ -340,66 +324,19 @@ function checkGracePeriod(world: CanWorld): RefusedDecision | undefined {
 /** KubeVirt's forced restart gives the pod one second. */
 const FORCED_RESTART_GRACE_SECONDS = 1;
 
-function decideRestart(world: VmWorld): Answer {
+function decideRestart(world: RunStateWorld): Answer {
   const { strategy, options } = world;
   const vmi = findOwnInstance(world);
   if (strategy === 'Halted' || strategy === 'Once') {
     return refuseOnVm(world, 409, `RunStategy ${strategy} does not support manual restart requests`);
   }
   if (vmi === undefined) return refuseOnVm(world, 409, 'VM is not running: Halted');
-  const asked = queueRequests(world, [{ action: 'Stop', uid: vmi.metadata.uid }, { action: 'Start' }]);
-  if ('denied' in asked || options?.gracePeriodSeconds === undefined) return asked;
+  const queued = queueRequests(world, [{ action: 'Stop', uid: vmi.metadata.uid }, { action: 'Start' }]);
+  if ('denied' in queued || options?.gracePeriodSeconds === undefined) return queued;
   const gracePeriodSeconds = FORCED_RESTART_GRACE_SECONDS;
   const force: Step = { do: 'deletePod', vmiUid: vmi.metadata.uid, gracePeriodSeconds };
   // The node agent reads the grace period from the instance, as for a stop.
-  return { code: 202, allowed: [buildGracePatch(vmi, 0), ...asked.allowed, force] };
-}
-
-function switchRunState(vm: Stored<VirtualMachine>, run: boolean): AllowedDecision {
-  return { code: 202, allowed: [{ do: 'patchVm', uid: vm.metadata.uid, patch: buildRunPatch(vm, run) }] };
-}
-
-/**
- * Queues requests. A stop replaces the queued requests; anything else is refused while there are any. A request also ends
- * the backoff after failed starts.
- */
-function queueRequests(world: VmWorld, requests: readonly StateChangeRequest[]): Answer {
-  const { vm } = world;
-  const { status } = vm;
-  const queued = status?.stateChangeRequests ?? [];
-  const stops = requests.length === 1 && requests[0]?.action === 'Stop';
-  if (queued.length > 0 && !stops) {
-    return refuseOnVm(world, 500, 'unable to complete request: stop/start already underway');
-  }
-  const path = '/status/stateChangeRequests';
-  const patch: JsonPatchOperation[] =
-    status === undefined
-      ? [
-          { op: 'test', path: '/status', value: null },
-          { op: 'add', path: '/status', value: { stateChangeRequests: requests } },
-        ]
-      : [
-          { op: 'test', path, value: status.stateChangeRequests ?? null },
-          { op: 'add', path, value: requests },
-          ...(status.startFailure === undefined ? [] : [{ op: 'remove', path: '/status/startFailure' } as const]),
-        ];
-  return { code: 202, allowed: [{ do: 'patchVmStatus', uid: vm.metadata.uid, patch }] };
-}
-
-function prependSteps(first: readonly Step[], next: Answer): Answer {
-  return 'denied' in next ? next : { ...next, allowed: [...first, ...next.allowed] };
-}
-
-function refuseOnVm({ name }: CanWorld, code: Refusal['code'], message: string): RefusedDecision {
-  return { denied: { code, message, on: 'virtualmachine', name } };
-}
-
-/** Adds the refusal during a migration: a change of the guest on the source might be lost on the target. */
-function unlessMigrating(
-  refuse: (vmi: VirtualMachineInstance) => InstanceRefusal,
-): (vmi: VirtualMachineInstance) => InstanceRefusal {
-  return (vmi) =>
-    refuse(vmi) ?? (isMigrating(vmi.status?.migrationState) ? { code: 409, message: 'VMI is migrating' } : undefined);
+  return { code: 202, allowed: [buildGracePatch(vmi, 0), ...queued.allowed, force] };
 }
 
 function decideOnVmi(world: CanWorld, verb: VmiVerb, refuse: (vmi: VirtualMachineInstance) => InstanceRefusal): Answer {

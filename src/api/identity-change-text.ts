@@ -32,7 +32,7 @@ export function changeTexts(changes: readonly IdentityChange[]): string[] {
   });
 }
 
-/** Returns the number of devices whose changes have no sentence in changeTexts. */
+/** Returns the number of devices whose changes have no sentence in renderChanges. */
 export function countSilentDevices(changes: readonly IdentityChange[]): number {
   const groups = Map.groupBy(changes, (change) => devicePartOf(change)?.id);
   return [...groups].filter(([id, group]) => id !== undefined && renderDeviceChanges(id, group).length === 0).length;

@@ -17,7 +17,7 @@ export interface PlanEntry {
   /** uid of the instance that ran when the plan was made. */
   readonly vmiUid?: string;
   readonly act: PlanAct;
-  /** As in Selection. */
+  /** As in VmSelection. */
   readonly from: string;
   readonly to?: string;
   readonly gives?: string;

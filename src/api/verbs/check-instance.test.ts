@@ -1,4 +1,4 @@
-/** What is asked of a guest that runs: pausing, its agent, console, display, ports, migration. */
+/** Tests verbs of a running guest: pause, guest agent, console, display, ports, migration. */
 import type { MigrationState } from '#api/migration-state.ts';
 import { aVmi, aForeignVmi, type Case, testVerbs } from '#api/verbs/testing/verb-cases.ts';
 
@@ -10,141 +10,157 @@ const withAgent = {
 
 const OFF = '409 VM is not running';
 
-const MOVES: MigrationState = { migrationUid: 'm' };
-const AWAY = '409 VMI is migrating';
+const ACTIVE: MigrationState = { migrationUid: 'm' };
+const MIGRATING = '409 VMI is migrating';
 
 const cases: Record<string, Case> = {
-  'a guest that runs can be paused': { verb: 'pause', vmi: aVmi('Running'), want: '200 node-1 pause' },
-  'not twice': { verb: 'pause', vmi: aVmi('Running', { paused: true }), want: '409 VMI is already paused' },
-  'nor before it runs': { verb: 'pause', vmi: aVmi('Scheduled'), want: OFF },
-  'nor where it would be stopped for not answering': {
+  'allowed for a running guest': { verb: 'pause', vmi: aVmi('Running'), want: '200 node-1 pause' },
+  'refused for a paused guest': {
+    verb: 'pause',
+    vmi: aVmi('Running', { paused: true }),
+    want: '409 VMI is already paused',
+  },
+  'refused before the guest runs': { verb: 'pause', vmi: aVmi('Scheduled'), want: OFF },
+  'refused with a TCP liveness probe': {
     verb: 'pause',
     vmi: aVmi('Running', { spec: { livenessProbe: { tcpSocket: { port: 22 } } } }),
     want: '403 Pausing VMIs with LivenessProbe is currently not supported',
   },
-  'a guest whose agent is asked whether it lives can be paused': {
+  'allowed with a guest agent liveness probe': {
     verb: 'pause',
     vmi: aVmi('Running', { spec: { livenessProbe: { guestAgentPing: {} } } }),
     want: '200 node-1 pause',
   },
-  'a guest is frozen by its agent': { verb: 'freeze', vmi: withAgent, want: '200 node-1 freeze' },
-  'and thawed': { verb: 'unfreeze', vmi: withAgent, want: '200 node-1 unfreeze' },
-  'not without one': {
+  'allowed with a guest agent': { verb: 'freeze', vmi: withAgent, want: '200 node-1 freeze' },
+  'allowed for a guest with an agent': { verb: 'unfreeze', vmi: withAgent, want: '200 node-1 unfreeze' },
+  'refused without a guest agent': {
     verb: 'freeze',
     vmi: aVmi('Running'),
     want: '409 VMI does not have guest agent connected',
   },
-  'nor before it runs, by its agent': { verb: 'freeze', vmi: aVmi('Scheduled'), want: '409 VMI is not running' },
-  'an agent tells of its guest': { verb: 'guestosinfo', vmi: withAgent, want: '200 node-1 guestosinfo' },
-  'nobody else does': {
+  'refused for a guest that does not run': { verb: 'freeze', vmi: aVmi('Scheduled'), want: '409 VMI is not running' },
+  'allowed if the agent is connected': { verb: 'guestosinfo', vmi: withAgent, want: '200 node-1 guestosinfo' },
+  'refused without a connected agent': {
     verb: 'userlist',
     vmi: aVmi('Running'),
     want: '409 VMI does not have guest agent connected',
   },
-  'a guest that stands still tells nothing': {
+  'refused for a guest that is paused': {
     verb: 'filesystemlist',
     vmi: aVmi('Running', { paused: true }),
     want: '409 VMI is paused',
   },
-  'a paused guest can be unpaused': {
+  'allowed for a paused guest': {
     verb: 'unpause',
     vmi: aVmi('Running', { paused: true }),
     want: '200 node-1 unpause',
   },
-  'a guest that is not paused cannot be unpaused': {
+  'refused for a guest that is not paused': {
     verb: 'unpause',
     vmi: aVmi('Running'),
     want: '409 VMI is not paused',
   },
-  'nor one that does not run': { verb: 'unpause', vmi: aVmi('Failed'), want: '409 VMI is not running' },
-  'a guest can be asked to reboot': { verb: 'softreboot', vmi: aVmi('Running'), want: '200 node-1 softreboot' },
-  'but not a paused one': {
+  'refused for a failed guest': { verb: 'unpause', vmi: aVmi('Failed'), want: '409 VMI is not running' },
+  'allowed for a guest with ACPI': { verb: 'softreboot', vmi: aVmi('Running'), want: '200 node-1 softreboot' },
+  'refused while the guest is paused': {
     verb: 'softreboot',
     vmi: aVmi('Running', { paused: true }),
     want: '409 VMI is paused',
   },
-  'nor one that would not hear it': {
+  'refused without agent and ACPI': {
     verb: 'softreboot',
     vmi: aVmi('Running', { spec: { domain: { features: { acpi: { enabled: false } } } } }),
     want: '409 VMI neither have the agent connected nor the ACPI feature enabled',
   },
-  'a guest can be reset': { verb: 'reset', vmi: aVmi('Running'), want: '200 node-1 reset' },
-  'a pending one cannot': {
+  'allowed for a guest that runs': { verb: 'reset', vmi: aVmi('Running'), want: '200 node-1 reset' },
+  'refused for a pending guest': {
     verb: 'reset',
     vmi: aVmi('Pending'),
     want: '400 Failed to reset non-running VMI with phase Pending: Unable to connect to VirtualMachineInstance because phase is Pending instead of Running or Scheduled',
   },
-  'a console needs a guest that runs': { verb: 'console', vmi: aVmi('Scheduling'), want: '400 VMI is not running' },
-  'a console of a failed guest is a conflict': {
+  'refused for a guest that is being scheduled': {
+    verb: 'console',
+    vmi: aVmi('Scheduling'),
+    want: '400 VMI is not running',
+  },
+  'a conflict for a failed guest': {
     verb: 'console',
     vmi: aVmi('Failed'),
     want: '409 VMI is in failed status',
   },
-  'a console needs a serial port': {
+  'refused without a serial port': {
     verb: 'console',
     vmi: aVmi('Running', { spec: { domain: { devices: { autoattachSerialConsole: false } } } }),
     want: '400 No serial consoles are present.',
   },
-  'a display needs a guest that runs': { verb: 'vnc', vmi: aVmi('Scheduled'), want: '400 VMI is not running' },
-  'a display is of the instance': { verb: 'vnc', vmi: aVmi('Running'), want: '200 node-1 vnc' },
-  'also of a paused one': { verb: 'vnc', vmi: aVmi('Running', { paused: true }), want: '200 node-1 vnc' },
-  'a picture needs a display': {
+  'refused for a guest that is only scheduled': { verb: 'vnc', vmi: aVmi('Scheduled'), want: '400 VMI is not running' },
+  'allowed for the instance': { verb: 'vnc', vmi: aVmi('Running'), want: '200 node-1 vnc' },
+  'allowed while the guest is paused': { verb: 'vnc', vmi: aVmi('Running', { paused: true }), want: '200 node-1 vnc' },
+  'refused without a display': {
     verb: 'vnc/screenshot',
     vmi: aVmi('Running', { spec: { domain: { devices: { autoattachGraphicsDevice: false } } } }),
     want: '400 No graphics devices are present.',
   },
-  'ports of a VM are those of its instance': {
+  'allowed for a VM with a running instance': {
     verb: 'portforward',
     vmi: aVmi('Running'),
     want: '200 node-1 portforward',
   },
-  'a VM that was not started has none': { verb: 'portforward', want: '409 VMI is not started' },
-  'those of a paused guest would not answer': {
+  'refused for a VM without an instance': { verb: 'portforward', want: '409 VMI is not started' },
+  'refused for a paused instance': {
     verb: 'portforward',
     vmi: aVmi('Running', { paused: true }),
     want: '409 VMI is paused',
   },
-  'nor those of one that does not run': {
+  'refused for an instance that does not run': {
     verb: 'portforward',
     vmi: aVmi('Scheduling'),
     want: '400 VMI is not running',
   },
-  'whoever may reach the VM may not reach an instance that only has its name': {
+  'refused for an instance of another owner': {
     verb: 'portforward',
     vmi: aForeignVmi(),
     want: '500 unable to retrieve vmi [db] for vm: it belongs to another owner',
   },
-  'a running VM gets a migration of its name': {
+  'creates a migration for a running VM': {
     verb: 'migrate',
     vmi: aVmi('Running'),
     want: '202 kubevirt-migrate-vm-* {"vmiName":"db"}',
   },
-  'to a node that has what is asked for': {
+  'creates a migration with a node selector': {
     verb: 'migrate',
     vmi: aVmi('Running'),
     options: { addedNodeSelector: { zone: 'b' } },
     want: '202 kubevirt-migrate-vm-* {"vmiName":"db","addedNodeSelector":{"zone":"b"}}',
   },
-  'a VM without an instance goes nowhere': { verb: 'migrate', want: '404 not found' },
-  'nor does an instance that only has the name': { verb: 'migrate', vmi: aForeignVmi(), want: '404 not found' },
-  'nor one that does not run yet': { verb: 'migrate', vmi: aVmi('Scheduled'), want: OFF },
-  'a guest on its way is not paused': { verb: 'pause', vmi: aVmi('Running', { migration: MOVES }), want: AWAY },
-  'nor unpaused': { verb: 'unpause', vmi: aVmi('Running', { paused: true, migration: MOVES }), want: AWAY },
-  'nor rebooted': { verb: 'softreboot', vmi: aVmi('Running', { migration: MOVES }), want: AWAY },
-  'nor reset': { verb: 'reset', vmi: aVmi('Running', { migration: MOVES }), want: AWAY },
-  'but its console is there': {
+  'not found without an instance': { verb: 'migrate', want: '404 not found' },
+  'not found for an instance of another owner': { verb: 'migrate', vmi: aForeignVmi(), want: '404 not found' },
+  'refused for an instance that does not run yet': { verb: 'migrate', vmi: aVmi('Scheduled'), want: OFF },
+  'refused for a migrating guest': { verb: 'pause', vmi: aVmi('Running', { migration: ACTIVE }), want: MIGRATING },
+  'refused for a paused guest that is migrating': {
+    verb: 'unpause',
+    vmi: aVmi('Running', { paused: true, migration: ACTIVE }),
+    want: MIGRATING,
+  },
+  'refused while the guest migrates': {
+    verb: 'softreboot',
+    vmi: aVmi('Running', { migration: ACTIVE }),
+    want: MIGRATING,
+  },
+  'refused during a migration': { verb: 'reset', vmi: aVmi('Running', { migration: ACTIVE }), want: MIGRATING },
+  'allowed during a migration': {
     verb: 'console',
-    vmi: aVmi('Running', { migration: MOVES }),
+    vmi: aVmi('Running', { migration: ACTIVE }),
     want: '200 node-1 console',
   },
-  'and it can be stopped': {
+  'allowed while the guest migrates': {
     verb: 'stop',
-    vmi: aVmi('Running', { migration: MOVES }),
+    vmi: aVmi('Running', { migration: ACTIVE }),
     want: '202 ->Halted',
   },
-  'a guest that has arrived is paused': {
+  'allowed after a migration': {
     verb: 'pause',
-    vmi: aVmi('Running', { migration: { ...MOVES, completed: true } }),
+    vmi: aVmi('Running', { migration: { ...ACTIVE, completed: true } }),
     want: '200 node-1 pause',
   },
 };

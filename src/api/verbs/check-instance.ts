@@ -1,5 +1,6 @@
 /** Decides when verbs that the node carries out on an instance are refused. Part of the table in decide-verb.ts. Pure. */
 import type { Refusal } from '#api/can.ts';
+import { isMigrating } from '#api/migration-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { findCondition, isTrue } from '#kube/conditions.ts';
 
@@ -54,6 +55,14 @@ export function checkConsole({ status, spec }: VirtualMachineInstance): Instance
   }
   if (status?.phase === 'Failed') return { code: 409, message: 'VMI is in failed status' };
   return status?.phase === 'Running' ? undefined : { code: 400, message: 'VMI is not running' };
+}
+
+/** Adds the refusal during a migration: a change of the guest on the source might be lost on the target. */
+export function unlessMigrating(
+  refuse: (vmi: VirtualMachineInstance) => InstanceRefusal,
+): (vmi: VirtualMachineInstance) => InstanceRefusal {
+  return (vmi) =>
+    refuse(vmi) ?? (isMigrating(vmi.status?.migrationState) ? { code: 409, message: 'VMI is migrating' } : undefined);
 }
 
 function isPaused(status: VirtualMachineInstance['status']): boolean {
