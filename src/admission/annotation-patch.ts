@@ -6,7 +6,7 @@ import { isRecord, type KubeObject } from '#kube/meta.ts';
 /** The value of each annotation after the patch; undefined if it is to be absent. */
 export type AnnotationValues = readonly (readonly [key: string, value: unknown])[];
 
-export function annotationOf(object: KubeObject | undefined, key: string): unknown {
+export function readAnnotation(object: KubeObject | undefined, key: string): unknown {
   const annotations: unknown = object?.metadata.annotations;
   return isRecord(annotations) ? annotations[key] : undefined;
 }

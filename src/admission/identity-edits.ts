@@ -2,7 +2,7 @@
  * Records on a VM who changed which identity-relevant part of its template (api/identity-edits.ts). The annotation in the
  * request is ignored, so that it can be neither forged nor removed. A write that changes no such part leaves it unchanged.
  */
-import { annotationOf, type AnnotationValues } from '#admission/annotation-patch.ts';
+import { readAnnotation, type AnnotationValues } from '#admission/annotation-patch.ts';
 import type { ReviewRequest } from '#admission/review.ts';
 import {
   ACTING_FOR_ANNOTATION,
@@ -24,14 +24,14 @@ const KEPT: ReadonlySet<string> = new Set(['firmware.uuid', 'firmware.serial']);
 export function recordIdentityEdits(request: ReviewRequest, now: string): AnnotationValues {
   const { object, oldObject } = request;
   if (object === undefined) return [];
-  const edits = new Map<string, Edit>(readEdits(annotationOf(oldObject, IDENTITY_EDITS_ANNOTATION)));
+  const edits = new Map<string, Edit>(readEdits(readAnnotation(oldObject, IDENTITY_EDITS_ANNOTATION)));
   const changed = changedParts(request).filter((part) => !isFilledIn(request, part));
   for (const part of changed) {
     edits.delete(part);
     edits.set(part, { at: now, ...authorOf(request, part) });
   }
   const isChanged = oldObject === undefined || changed.length > 0;
-  const notes = isChanged ? formatEdits(edits) : annotationOf(oldObject, IDENTITY_EDITS_ANNOTATION);
+  const notes = isChanged ? formatEdits(edits) : readAnnotation(oldObject, IDENTITY_EDITS_ANNOTATION);
   return [
     [IDENTITY_EDITS_ANNOTATION, notes],
     [ACTING_FOR_ANNOTATION, undefined],
@@ -55,9 +55,9 @@ function changedParts({ object, oldObject }: ReviewRequest): string[] {
 /** Returns the user. For our own components, returns the user on whose behalf they write, or the cause. */
 function authorOf({ user, object, oldObject, name }: ReviewRequest, part: string): Pick<Edit, 'by' | 'cause'> {
   if (!isOwnAccount(user)) return { by: user };
-  const actingFor = readActingFor(annotationOf(object, ACTING_FOR_ANNOTATION));
+  const actingFor = readActingFor(readAnnotation(object, ACTING_FOR_ANNOTATION));
   if (actingFor !== undefined) return actingFor;
-  const [restore, earlier] = [object, oldObject].map((one) => annotationOf(one, LAST_RESTORE_ANNOTATION));
+  const [restore, earlier] = [object, oldObject].map((one) => readAnnotation(one, LAST_RESTORE_ANNOTATION));
   if (typeof restore === 'string' && restore !== earlier)
     return { cause: `VirtualMachineRestore ${restoreName(restore)}` };
   if (part === 'firmware.uuid' && identityParts(object).get(part) === legacyUuid(name)) return { cause: LEGACY_RULE };

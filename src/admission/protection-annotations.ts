@@ -2,7 +2,7 @@
  * Records on a VM who protected it from deletion, or ended the protection, and when. Only admission writes these annotations.
  * The reason is written by the user and removed with the protection.
  */
-import { annotationOf, type AnnotationValues } from '#admission/annotation-patch.ts';
+import { readAnnotation, type AnnotationValues } from '#admission/annotation-patch.ts';
 import type { ReviewRequest } from '#admission/review.ts';
 import {
   isProtected,
@@ -19,12 +19,12 @@ export function recordProtection({ object, oldObject, user }: ReviewRequest, now
   const isNowProtected = isProtected(object);
   const reason = wasProtected && !isNowProtected ? removeReason(object, oldObject) : [];
   return wasProtected === isNowProtected
-    ? [PROTECTION_BY_ANNOTATION, PROTECTION_AT_ANNOTATION].map((key) => [key, annotationOf(oldObject, key)] as const)
+    ? [PROTECTION_BY_ANNOTATION, PROTECTION_AT_ANNOTATION].map((key) => [key, readAnnotation(oldObject, key)] as const)
     : [[PROTECTION_BY_ANNOTATION, user], [PROTECTION_AT_ANNOTATION, now], ...reason];
 }
 
 /** Removes the reason, unless the same write sets a new one. */
 function removeReason(object: KubeObject, oldObject: KubeObject): AnnotationValues {
-  const [before, after] = [oldObject, object].map((one) => annotationOf(one, PROTECTION_REASON_ANNOTATION));
+  const [before, after] = [oldObject, object].map((one) => readAnnotation(one, PROTECTION_REASON_ANNOTATION));
   return before === after ? [[PROTECTION_REASON_ANNOTATION, undefined]] : [];
 }

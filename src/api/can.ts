@@ -14,7 +14,7 @@ import {
   unlessMigrating,
   type InstanceRefusal,
 } from '#api/verbs/check-instance.ts';
-import { decideMigrate } from '#api/verbs/decide-migrate.ts';
+import { decideMigrateVerb } from '#api/verbs/decide-migrate.ts';
 import { decideAdoptState, decideReleaseState, type NamedClaim, type StateWorld } from '#api/can-state.ts';
 import {
   decideAddVolume,
@@ -206,7 +206,7 @@ const VM_DECISIONS: Readonly<Record<VmVerb, Decide>> = {
   start: (world) => checkHold(world, { stops: false }) ?? decideOnVm(world, decideStart),
   stop: (world) => checkHold(world, { stops: true }) ?? decideOnVm(world, decideStop),
   restart: (world) => checkGracePeriod(world) ?? checkHold(world, { stops: false }) ?? decideOnVm(world, decideRestart),
-  migrate: decideMigrate,
+  migrate: decideMigrateVerb,
   addvolume: (world) => checkDiskHold(world, 'virtualmachine') ?? decideAddVolume(world),
   removevolume: (world) => checkDiskHold(world, 'virtualmachine') ?? decideRemoveVolume(world),
   portforward: (world) => checkForwardTarget(world) ?? decideOnVmi(world, 'portforward', checkPortForward),

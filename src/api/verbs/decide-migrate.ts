@@ -3,7 +3,7 @@ import type { Answer, CanWorld, Refusal, RefusedDecision, VerbTarget } from '#ap
 import { controllerUid } from '#kube/meta.ts';
 
 /** Admission decides whether the instance is migratable and whether another migration is running. */
-export function decideMigrate(world: CanWorld): Answer {
+export function decideMigrateVerb(world: CanWorld): Answer {
   const { name, vm, vmi, options } = world;
   if (vm === undefined) return refuse(world, 'virtualmachine', 404, 'not found');
   // An instance that only shares the VM's name: permission to migrate the VM does not cover it.
