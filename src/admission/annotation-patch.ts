@@ -12,15 +12,15 @@ export function readAnnotation(object: KubeObject | undefined, key: string): unk
 }
 
 /** Patches only annotations that differ. If the map has a wrong type, the server refuses it. */
-export function patchAnnotations({ metadata }: KubeObject, notes: AnnotationValues): PatchOperation[] {
+export function patchAnnotations({ metadata }: KubeObject, values: AnnotationValues): PatchOperation[] {
   const present: unknown = metadata.annotations;
   if (present === undefined || present === null) {
-    const wanted = notes.filter(([, value]) => value !== undefined);
+    const wanted = values.filter(([, value]) => value !== undefined);
     if (wanted.length === 0) return [];
     return [{ op: 'add', path: '/metadata/annotations', value: Object.fromEntries(wanted) }];
   }
   if (!isRecord(present)) return [];
-  return notes
+  return values
     .filter(([key, value]) => present[key] !== value)
     .map(([key, value]) => {
       const path = formatPointer(['metadata', 'annotations', key]);

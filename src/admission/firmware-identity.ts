@@ -3,8 +3,8 @@ import type { PatchOperation } from '#admission/review.ts';
 import { isRecord } from '#kube/meta.ts';
 
 /**
- * Returns the patch that fills in missing fields of `domain.firmware`. `path` is the JSON pointer of the domain. Values of a
- * wrong type are left unchanged: the schema refuses them.
+ * Returns the patch that fills in missing fields of `domain.firmware`. `path` is the JSON pointer of the domain. Values
+ * of a wrong type are left unchanged: the schema refuses them.
  */
 export function fillFirmware(
   domain: unknown,

@@ -1,6 +1,7 @@
 /**
- * Records on a VM who changed which identity-relevant part of its template (api/identity-edits.ts). The annotation in the
- * request is ignored, so that it can be neither forged nor removed. A write that changes no such part leaves it unchanged.
+ * Records on a VM who changed which identity-relevant part of its template (api/identity-edits.ts). The annotation in
+ * the request is ignored, so that it can be neither forged nor removed. A write that changes no such part leaves it
+ * unchanged.
  */
 import { readAnnotation, type AnnotationValues } from '#admission/annotation-patch.ts';
 import type { ReviewRequest } from '#admission/review.ts';
@@ -38,7 +39,10 @@ export function recordIdentityEdits(request: ReviewRequest, now: string): Annota
   ];
 }
 
-/** Reports whether our controller filled in the default machine type. The change was made by the user who cleared the type. */
+/**
+ * Reports whether our controller filled in the default machine type. The change was made by the user who cleared the
+ * type.
+ */
 function isFilledIn({ user, oldObject }: ReviewRequest, part: string): boolean {
   return part === 'machine.type' && isOwnAccount(user) && !identityParts(oldObject).has(part);
 }

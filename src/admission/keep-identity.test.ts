@@ -1,4 +1,7 @@
-/** Tests that a replacement that omits the identity of a VM keeps it, with a warning, and that patches and applies are unchanged. */
+/**
+ * Tests that a replacement that omits the identity of a VM keeps it, with a warning, and that patches and applies are
+ * unchanged.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { keepIdentity } from '#admission/keep-identity.ts';

@@ -1,8 +1,8 @@
 /**
- * Keeps the firmware uuid, serial and machine type of a VirtualMachine that is replaced (PUT) by a manifest that omits them.
- * The manifest that created the VM often has none of them; replacing the VM by it must not make it another machine. Patches
- * and applies remove fields explicitly, so they are not changed: the policy of operator/objects/firmware-policy.ts refuses
- * those that remove uuid or serial, and empty values in any request.
+ * Keeps the firmware uuid, serial and machine type of a VirtualMachine that is replaced (PUT) by a manifest that omits
+ * them. The manifest that created the VM often has none of them; replacing the VM by it must not make it another
+ * machine. Patches and applies remove fields explicitly, so they are not changed: the policy of
+ * operator/objects/firmware-policy.ts refuses those that remove uuid or serial, and empty values in any request.
  */
 import type { ReviewRequest, PatchOperation } from '#admission/review.ts';
 import { formatPointer } from '#kube/json-pointer.ts';

@@ -1,4 +1,6 @@
-/** The mutating webhooks. Objects have not been validated by their schema yet, so nothing about their shape is certain. */
+/**
+ * The mutating webhooks. Objects have not been validated by their schema yet, so nothing about their shape is certain.
+ */
 import { patchAnnotations } from '#admission/annotation-patch.ts';
 import { fillFirmware } from '#admission/firmware-identity.ts';
 import { recordIdentityEdits } from '#admission/identity-edits.ts';
@@ -33,7 +35,10 @@ export function mutateVirtualMachine(request: ReviewRequest, { newUuid, now }: M
   };
 }
 
-/** Returns the request with its object after the patch, so that a field that a replacement omits does not count as changed. */
+/**
+ * Returns the request with its object after the patch, so that a field that a replacement omits does not count as
+ * changed.
+ */
 function withPatch(request: ReviewRequest, patch: readonly PatchOperation[]): ReviewRequest {
   if (patch.length === 0) return request;
   return { ...request, object: applyJsonPatch(request.object, patch) as KubeObject };
@@ -89,7 +94,9 @@ function addFinalizer({ metadata }: KubeObject, finalizer: string): PatchOperati
   return [{ op: 'add', path: '/metadata/finalizers/-', value: finalizer }];
 }
 
-/** Adds the label with the name of the instance, by which its migrations are found. Names may be too long for a label. */
+/**
+ * Adds the label with the name of the instance, by which its migrations are found. Names may be too long for a label.
+ */
 function labelInstance(migration: KubeObject): PatchOperation[] {
   const name = valueAt(migration, 'spec', 'vmiName');
   if (typeof name !== 'string' || name === '' || labelValueErrors(name).length > 0) return [];

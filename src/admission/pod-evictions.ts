@@ -1,7 +1,8 @@
 /**
- * Reviews evictions of launcher pods, for example by `kubectl drain`. If the guest can be migrated instead, the eviction is
- * refused with 429, so that the client retries, and the instance is marked; a controller then migrates it. All other pods are
- * evicted as usual. The webhook is called for all evictions; without a response from it they proceed.
+ * Reviews evictions of launcher pods, for example by `kubectl drain`. If the guest can be migrated instead, the
+ * eviction is refused with 429, so that the client retries, and the instance is marked; a controller then migrates it.
+ * All other pods are evicted as usual. The webhook is called for all evictions; without a response from it they
+ * proceed.
  */
 import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
 import { isFinal } from '#api/can.ts';

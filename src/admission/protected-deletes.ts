@@ -1,7 +1,7 @@
 /**
- * Reviews deletes of objects that protected VMs need. The policies (operator/objects/) refuse them by annotations, which
- * follow the labels of VMs with a delay; this webhook covers the delay by reading the VMs. Without a response from it, the
- * policies alone decide.
+ * Reviews deletes of objects that protected VMs need. The policies (operator/objects/) refuse them by annotations,
+ * which follow the labels of VMs with a delay; this webhook covers the delay by reading the VMs. Without a response
+ * from it, the policies alone decide.
  */
 import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
 import { claimNamesOf } from '#api/claim-names.ts';

@@ -1,6 +1,6 @@
 /**
- * Records on a VM who protected it from deletion, or ended the protection, and when. Only admission writes these annotations.
- * The reason is written by the user and removed with the protection.
+ * Records on a VM who protected it from deletion, or ended the protection, and when. Only admission writes these
+ * annotations. The reason is written by the user and removed with the protection.
  */
 import { readAnnotation, type AnnotationValues } from '#admission/annotation-patch.ts';
 import type { ReviewRequest } from '#admission/review.ts';

@@ -1,6 +1,6 @@
 /**
- * The webhook as a function of path, review and lookup. The server, in this process or over HTTPS, provides the lookup. The
- * paths are those of the webhook configurations (operator/objects/).
+ * The webhook as a function of path, review and lookup. The server, in this process or over HTTPS, provides the lookup.
+ * The paths are those of the webhook configurations (operator/objects/).
  */
 import {
   mutateVirtualMachine,

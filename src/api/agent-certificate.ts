@@ -1,6 +1,7 @@
 /**
  * The AgentCertificate resource of our aggregated API. A node on an existing cluster posts its public key and gets the
- * certificate that identifies it to our components and to the agents of other nodes. The API server authenticates the node.
+ * certificate that identifies it to our components and to the agents of other nodes. The API server authenticates the
+ * node.
  */
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';

@@ -1,4 +1,7 @@
-/** The virtio-serial channel between a guest and its node on which the guest agent answers, and which specs ask for it (ADR 15). */
+/**
+ * The virtio-serial channel between a guest and its node on which the guest agent answers, and which specs ask for it
+ * (ADR 15).
+ */
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 
 /** Name of the port in the guest; libvirt and KubeVirt use the same. */

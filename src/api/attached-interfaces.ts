@@ -1,4 +1,7 @@
-/** Lists the interfaces and networks of an instance: those in its spec, or the default pod interface if there are none. Pure. */
+/**
+ * Lists the interfaces and networks of an instance: those in its spec, or the default pod interface if there are none.
+ * Pure.
+ */
 import type { Interface, Network } from '#api/domain/interface.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 

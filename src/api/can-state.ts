@@ -1,9 +1,10 @@
 /**
- * Decides the verbs adoptstate and releasestate, which resolve a state conflict: a claim is marked as the persistent state
- * of a VM and has another owner (state-conflict.ts). Part of the table in decide-verb.ts; see docs/persistent-state.md. Pure.
+ * Decides the verbs adoptstate and releasestate, which resolve a state conflict: a claim is marked as the persistent
+ * state of a VM and has another owner (state-conflict.ts). Part of the table in decide-verb.ts; see
+ * docs/persistent-state.md. Pure.
  *
- * Adopting takes the claim from its owner, but never from a VM, an instance or a pod that uses it. Releasing removes the
- * marks of this VM and nothing else.
+ * Adopting takes the claim from its owner, but never from a VM, an instance or a pod that uses it. Releasing removes
+ * the marks of this VM and nothing else.
  */
 import type { Answer, CanWorld, RefusedDecision, JsonPatchOperation } from '#api/can.ts';
 import { claimNamesOf } from '#api/claim-names.ts';
@@ -34,7 +35,10 @@ type Claim = Stored<PersistentVolumeClaim>;
 type Vm = Stored<VirtualMachine>;
 type Vmi = Stored<VirtualMachineInstance>;
 
-/** The claim that a verb is about. Name and uid must both match, so that users change the very claim that they inspected. */
+/**
+ * The claim that a verb is about. Name and uid must both match, so that users change the very claim that they
+ * inspected.
+ */
 export interface NamedClaim {
   readonly name: string;
   readonly uid: string;
@@ -113,7 +117,9 @@ function explainNoConflict({ owner, claim, state }: ClaimRequest): string | unde
     : 'another claim has taken its place';
 }
 
-/** Describes the object that uses the claim, or returns undefined if none does. Owning the claim does not count as use. */
+/**
+ * Describes the object that uses the claim, or returns undefined if none does. Owning the claim does not count as use.
+ */
 function findClaimUser(request: ClaimRequest): string | undefined {
   return (
     findMigration(request) ??
@@ -181,7 +187,9 @@ function mounts({ spec }: Pod, claimName: string): boolean {
 
 type Metadata = Pick<PersistentVolumeClaim['metadata'], 'labels' | 'annotations' | 'ownerReferences'>;
 
-/** Returns the metadata of the adopted claim. Marks of deleted VMs are removed, so that the claim is this VM's alone. */
+/**
+ * Returns the metadata of the adopted claim. Marks of deleted VMs are removed, so that the claim is this VM's alone.
+ */
 function buildAdoption({ vm, owner, claim }: ClaimRequest): Metadata {
   const outdated = listOtherMarks(claim, owner.vmName).map((key) => `${STATE_LABEL}-${key}`);
   const { labels = {}, annotations = {} } = claim.metadata;

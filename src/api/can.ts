@@ -1,6 +1,6 @@
 /**
- * The table of all verbs: when each is allowed, and the steps that it consists of, as data. The subresources execute the
- * steps; a CLI or a dashboard can ask the same table beforehand. Codes and messages are KubeVirt's own, because its
+ * The table of all verbs: when each is allowed, and the steps that it consists of, as data. The subresources execute
+ * the steps; a CLI or a dashboard can ask the same table beforehand. Codes and messages are KubeVirt's own, because its
  * clients match them. Pure: the caller reads the objects and writes the changes.
  */
 import { checkDisplay, checkForwardTarget, checkPortForward } from '#api/verbs/check-access.ts';
@@ -240,7 +240,9 @@ function decideOnVm(world: CanWorld, decide: (world: RunStateWorld) => Answer): 
   return decide({ ...world, vm, strategy });
 }
 
-/** Refuses changes of the running state. A restore still allows stopping: it may be waiting until the user stops the VM. */
+/**
+ * Refuses changes of the running state. A restore still allows stopping: it may be waiting until the user stops the VM.
+ */
 function checkHold(world: CanWorld, { stops }: { readonly stops: boolean }): RefusedDecision | undefined {
   const { snapshotInProgress, restoreInProgress } = world.vm?.status ?? {};
   if (snapshotInProgress) return refuseOnVm(world, 409, HELD.runStateBySnapshot(snapshotInProgress));
@@ -248,8 +250,8 @@ function checkHold(world: CanWorld, { stops }: { readonly stops: boolean }): Ref
 }
 
 /**
- * Refuses changes of disks during a snapshot, including disks that only the instance has, and during a migration, because
- * source and target must have the same disks.
+ * Refuses changes of disks during a snapshot, including disks that only the instance has, and during a migration,
+ * because source and target must have the same disks.
  */
 function checkDiskHold({ name, vm, vmi }: CanWorld, on: VerbTarget): RefusedDecision | undefined {
   const related = vmi !== undefined && vm?.metadata.uid === controllerUid(vmi);
@@ -292,7 +294,10 @@ function startRequests(vmi: CanWorld['vmi'], request: StateChangeRequest): State
   return vmi !== undefined && isFinal(vmi) ? [{ action: 'Stop', uid: vmi.metadata.uid }, request] : [request];
 }
 
-/** Returns the VM's own instance. Undefined for one that only shares the name: permission to stop the VM does not cover it. */
+/**
+ * Returns the VM's own instance. Undefined for one that only shares the name: permission to stop the VM does not cover
+ * it.
+ */
 function findOwnInstance({ vm, vmi }: RunStateWorld): CanWorld['vmi'] {
   return vmi !== undefined && controllerUid(vmi) === vm.metadata.uid ? vmi : undefined;
 }

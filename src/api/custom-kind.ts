@@ -78,8 +78,8 @@ function buildRootSchema({ description, spec, status, specRequired = true }: Cus
 }
 
 /**
- * Converts to a structural schema, as definitions require. Quantities become int-or-string, because alternatives may not
- * have types; admission checks their syntax. With `open`, objects keep fields that the schema does not know.
+ * Converts to a structural schema, as definitions require. Quantities become int-or-string, because alternatives may
+ * not have types; admission checks their syntax. With `open`, objects keep fields that the schema does not know.
  */
 function toStructuralSchema(schema: Schema, how: { readonly open: boolean }): Schema {
   if (isQuantity(schema)) {

@@ -1,5 +1,6 @@
 /**
- * Delete protection of VMs: its label and annotations. Policies, webhook, controllers and virtctl take them from here. Pure.
+ * Delete protection of VMs: its label and annotations. Policies, webhook, controllers and virtctl take them from here.
+ * Pure.
  */
 import type { KubeObject } from '#kube/meta.ts';
 
@@ -15,7 +16,10 @@ export const PROTECTION_REASON_ANNOTATION = 'selfsame.io/delete-protection-reaso
 export const PROTECTION_BY_ANNOTATION = 'selfsame.io/delete-protection-by';
 export const PROTECTION_AT_ANNOTATION = 'selfsame.io/delete-protection-at';
 
-/** On namespaces, claims, volumes, and the definitions of VMs and records: the protected VMs that would be lost with them. */
+/**
+ * On namespaces, claims, volumes, and the definitions of VMs and records: the protected VMs that would be lost with
+ * them.
+ */
 export const PROTECTED_VMS_ANNOTATION = 'selfsame.io/protected-vms';
 
 /** Admission refuses longer reasons. */
@@ -37,7 +41,10 @@ export function looksLikeProtection(value: string | undefined): boolean {
 
 const MAX_NAMES = 3;
 
-/** Returns `db, web and others`. More than three names give the same text, so that annotations are not rewritten for each VM. */
+/**
+ * Returns `db, web and others`. More than three names give the same text, so that annotations are not rewritten for
+ * each VM.
+ */
 export function namesOfProtected(sortedNames: readonly string[]): string {
   const listed = sortedNames.slice(0, MAX_NAMES).join(', ');
   return sortedNames.length > MAX_NAMES ? `${listed} and others` : listed;

@@ -1,4 +1,6 @@
-/** Formats device addresses for display: `0000:01:00.0`, `scsi 0:0:0:3`. The address maps have libvirt's shape. Pure. */
+/**
+ * Formats device addresses for display: `0000:01:00.0`, `scsi 0:0:0:3`. The address maps have libvirt's shape. Pure.
+ */
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 import { pciAddressFromMap, printPciAddress } from '#api/pci-address.ts';
 

@@ -21,7 +21,9 @@ export const UPLOAD_VERB = 'upload';
 /** The WebSocket subprotocol. */
 export const DISK_PROTOCOL = 'disk.selfsame.io';
 
-/** On claims that wait for an upload: `true`. Only these accept an upload, and no guest uses them until it is complete. */
+/**
+ * On claims that wait for an upload: `true`. Only these accept an upload, and no guest uses them until it is complete.
+ */
 export const UPLOAD_ANNOTATION = 'selfsame.io/upload';
 
 export const DISK_STREAM_FORMATS = ['raw', 'qcow2'] as const;

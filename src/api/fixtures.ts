@@ -20,7 +20,10 @@ export function isFixtureId(id: string): boolean {
 
 export type FixedDevice = Pick<LearnedDevice, 'id' | 'type' | 'device' | 'name' | 'specParams'>;
 
-/** Reports whether the spec allows a video card. The guest has one if the spec asks for it, if it had one, or at its first start. */
+/**
+ * Reports whether the spec allows a video card. The guest has one if the spec asks for it, if it had one, or at its
+ * first start.
+ */
 export function allowsVideo({
   video,
   autoattachGraphicsDevice,
@@ -42,7 +45,10 @@ export function inputsOf({ inputs = [], autoattachInputDevice }: Devices): reado
     : inputs;
 }
 
-/** Returns the devices that the spec asks for explicitly, as rows. Excludes the video card, which a guest may have by default. */
+/**
+ * Returns the devices that the spec asks for explicitly, as rows. Excludes the video card, which a guest may have by
+ * default.
+ */
 export function fixedDevices(devices: Devices): FixedDevice[] {
   const { sound, watchdog, clientPassthrough } = devices;
   return [

@@ -20,7 +20,9 @@ export type HostVerb = (typeof HOST_VERBS)[number];
 export const HOST_READER = 'selfsame-device-map';
 export const HOST_OPERATOR = 'selfsame-host-operator';
 
-/** Path of a POST request. The body has the parameters as JSON; the response is a HostAnswer, always with HTTP code 200. */
+/**
+ * Path of a POST request. The body has the parameters as JSON; the response is a HostAnswer, always with HTTP code 200.
+ */
 export const hostPath = (verb: HostVerb) => `/host/v1/${verb}`;
 /** Socket in the directory of the node. Every process that can open it may do everything. */
 export const HOST_SOCKET = 'host.sock';
@@ -87,7 +89,9 @@ export interface HostVmStats {
   readonly status: HostVm['status'];
   readonly pid?: number;
   readonly hash?: string;
-  /** '0': the hypervisor answers; '-1': it does not, and the other values may be old. Absent for a guest that has ended. */
+  /**
+   * '0': the hypervisor answers; '-1': it does not, and the other values may be old. Absent for a guest that has ended.
+   */
   readonly monitorResponse?: string;
   /** IPv4 addresses from the guest agent, separated by blanks; empty if no agent answers. */
   readonly guestIPs?: string;

@@ -61,8 +61,8 @@ function nameOf(field: string): string {
 }
 
 function renderDeviceChanges(id: string, changes: readonly IdentityChange[]): string[] {
-  const whole = changes.find((change) => devicePartOf(change)?.name === undefined);
-  if (whole !== undefined) return renderWholeRow(id, whole);
+  const wholeRow = changes.find((change) => devicePartOf(change)?.name === undefined);
+  if (wholeRow !== undefined) return renderWholeRow(id, wholeRow);
   const parts = partsOf(changes);
   const [address, plugged, order] = [parts.get('address'), parts.get('plugged'), parts.get('bootOrder')];
   const special = parts.get('specialManaged');
@@ -147,12 +147,12 @@ function deviceRows(devices: ReadonlyMap<string, readonly IdentityChange[]>): Ch
     listed.length > MAX_DEVICE_ROWS
       ? [countRow(`${listed.length} devices`, isAdded)]
       : listed.flatMap(([id, changes]) => changes.flatMap((change) => deviceRow(id, change)));
-  const whole = silent.flat().filter((change) => devicePartOf(change)?.name === undefined);
-  const minor = silent.filter((changes) => !changes.some((change) => whole.includes(change))).length;
+  const wholeRows = silent.flat().filter((change) => devicePartOf(change)?.name === undefined);
+  const minor = silent.filter((changes) => !changes.some((change) => wholeRows.includes(change))).length;
   return [
     ...rows,
-    ...portsRow(whole.filter(({ from }) => from === undefined).length, NONE, 'new'),
-    ...portsRow(whole.filter(({ to }) => to === undefined).length, 'there', NONE),
+    ...portsRow(wholeRows.filter(({ from }) => from === undefined).length, NONE, 'new'),
+    ...portsRow(wholeRows.filter(({ to }) => to === undefined).length, 'there', NONE),
     ...(minor === 0 ? [] : [{ what: countText(minor, 'device'), from: '', to: 'minor properties' }]),
   ];
 }

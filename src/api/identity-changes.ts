@@ -1,6 +1,7 @@
 /**
- * The state of an identity record as a flat map of fields, the changes between two states, and their replay. The history
- * of a record consists of such changes: replayed in order they lead from state to state, reverted they lead back. Pure.
+ * The state of an identity record as a flat map of fields, the changes between two states, and their replay. The
+ * history of a record consists of such changes: replayed in order they lead from state to state, reverted they lead
+ * back. Pure.
  *
  *   firmware.uuid  firmware.serial  smbios.<string>  interfaces.<name>.macAddress  machine.type  stateClaim
  *   devices.<id>           a whole row: in `to` if the device was added, in `from` if it was removed

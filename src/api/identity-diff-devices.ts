@@ -28,7 +28,7 @@ export function deviceDifferences(next: VmiSpec, seen: LastSeen, machine: string
   const last = seen.devices ?? rowsOf(seen.spec, before ?? after);
   const ids = new Set(devices.map(({ id }) => id));
   return [
-    ...devices.flatMap((device) => deviceDifference(device, { seen, last, moves })),
+    ...devices.flatMap((device) => deviceDifference(device, { seen, last, changesChipset: moves })),
     ...[...last.values()].flatMap((row) => (ids.has(row.id) ? [] : removedDifference(row, seen))),
     ...removedByInstance(next, seen, after),
     ...diskDifferences(next, seen.spec),
@@ -39,26 +39,29 @@ interface Context {
   readonly seen: LastSeen;
   readonly last: ReadonlyMap<string, LearnedDevice>;
   /** True if the machine gets another chipset. */
-  readonly moves: boolean;
+  readonly changesChipset: boolean;
 }
 
-function deviceDifference(device: NextDevice, { seen, last, moves }: Context): Difference[] {
+function deviceDifference(device: NextDevice, { seen, last, changesChipset }: Context): Difference[] {
   const { id, plugged, pin, onlyKept } = device;
-  const was = last.get(id);
-  const wasPlugged = was !== undefined && was.plugged !== false;
+  const lastRow = last.get(id);
+  const wasPlugged = lastRow !== undefined && lastRow.plugged !== false;
   if (!plugged)
-    return wasPlugged ? [{ what: id, from: describeRow(was), to: UNPLUGGED, why: unplugReason(device) }] : [];
-  const isOther = was !== undefined && !isSameKind(was, device);
-  const kept = moves || (was !== undefined && !isSameBus(was, device)) ? '' : addressText(seen.rows.get(id) ?? {});
+    return wasPlugged ? [{ what: id, from: describeRow(lastRow), to: UNPLUGGED, why: unplugReason(device) }] : [];
+  const isOtherKind = lastRow !== undefined && !isSameKind(lastRow, device);
+  const kept =
+    changesChipset || (lastRow !== undefined && !isSameBus(lastRow, device))
+      ? ''
+      : addressText(seen.rows.get(id) ?? {});
   const place = pin ?? (kept === '' ? ASSIGNED_AT_START : kept);
   const to = hasNoAddress(device) ? device.device : `${kindText(device)}, address ${place}`;
-  if (was === undefined && onlyKept === true) return [];
-  if (was === undefined) return [{ what: id, from: ABSENT, to, why: addedReason(device) }];
+  if (lastRow === undefined && onlyKept === true) return [];
+  if (lastRow === undefined) return [{ what: id, from: ABSENT, to, why: addedReason(device) }];
   if (!wasPlugged) return [{ what: id, from: UNPLUGGED, to, why: 'the template plugs it in' }];
-  if (isOther) return [{ what: id, from: describeRow(was), to, why: TEMPLATE }];
-  const from = addressText(was);
+  if (isOtherKind) return [{ what: id, from: describeRow(lastRow), to, why: TEMPLATE }];
+  const from = addressText(lastRow);
   // Without a recorded address there is nothing to compare.
-  if (moves || from === '' || hasNoAddress(device)) return [];
+  if (changesChipset || from === '' || hasNoAddress(device)) return [];
   if (pin !== undefined && !isSamePci(pin, from)) {
     return [{ what: id, from, to: pin, why: 'the template sets this address' }];
   }
@@ -100,11 +103,11 @@ function diskDifferences(next: VmiSpec, last: VmiSpec | undefined): Difference[]
   if (last === undefined) return [];
   const before = new Map(last.domain.devices?.disks?.map((disk) => [disk.name, disk]));
   return (next.domain.devices?.disks ?? []).flatMap((disk) => {
-    const was = before.get(disk.name);
-    if (was === undefined || disk.plugged === false || was.plugged === false) return [];
+    const lastDisk = before.get(disk.name);
+    if (lastDisk === undefined || disk.plugged === false || lastDisk.plugged === false) return [];
     const facts: [string, string, string][] = [
-      ['serial', was.serial || 'none', disk.serial || 'none'],
-      ['access', accessText(was), accessText(disk)],
+      ['serial', lastDisk.serial || 'none', disk.serial || 'none'],
+      ['access', accessText(lastDisk), accessText(disk)],
       ['content', contentText(last, disk.name), contentText(next, disk.name)],
     ];
     return facts.flatMap(([fact, from, to]) =>
@@ -125,17 +128,17 @@ function contentText({ volumes = [] }: VmiSpec, name: string): string {
   return deepEqual(source, {}) ? 'none' : Object.keys(source).join(', ');
 }
 
-function isSameKind(was: LearnedDevice, { type, device, bus, onlyKept }: NextDevice): boolean {
-  if (type === 'disk' || type === 'input') return was.device === device && isSameBus(was, { bus });
+function isSameKind(lastRow: LearnedDevice, { type, device, bus, onlyKept }: NextDevice): boolean {
+  if (type === 'disk' || type === 'input') return lastRow.device === device && isSameBus(lastRow, { bus });
   // Only the type of a removed row is known.
   if (onlyKept === true) return true;
-  return !HAS_MODELS.has(type) || was.device === device || was.device === type;
+  return !HAS_MODELS.has(type) || lastRow.device === device || lastRow.device === type;
 }
 
 /** Reports whether both are on the same bus, or one bus is unknown. */
-function isSameBus(was: LearnedDevice, { bus }: { readonly bus?: string | undefined }): boolean {
-  const wasBus = driveBusOf(was) || (was.address?.['type'] === 'pci' ? 'virtio' : '');
-  return bus === undefined || wasBus === '' || wasBus === bus;
+function isSameBus(lastRow: LearnedDevice, { bus }: { readonly bus?: string | undefined }): boolean {
+  const lastBus = driveBusOf(lastRow) || (lastRow.address?.['type'] === 'pci' ? 'virtio' : '');
+  return bus === undefined || lastBus === '' || lastBus === bus;
 }
 
 function kindText({ type, device, bus }: NextDevice): string {

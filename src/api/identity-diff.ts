@@ -1,7 +1,7 @@
 /**
- * Predicts what a guest will see differently at its next start, and why: compares the template of its VM with what the guest
- * saw last, taken from its instance, if there is one, and its identity record. A VM that never ran has no differences. Pure.
- * Limited to what is known before a start: the node resolves aliases of machine types.
+ * Predicts what a guest will see differently at its next start, and why: compares the template of its VM with what the
+ * guest saw last, taken from its instance, if there is one, and its identity record. A VM that never ran has no
+ * differences. Pure. Limited to what is known before a start: the node resolves aliases of machine types.
  */
 import { chipsetOf } from '#api/chipset.ts';
 import { topologyOf } from '#api/domain/cpu.ts';
@@ -61,7 +61,9 @@ export function identityDiff({ vm, record, vmi, configuration }: DiffInput): Dif
 const TEMPLATE = 'the template of the VM changed';
 const DEFAULT_MACHINE = 'the template names no machine type: the default of the KubeVirt object applies';
 
-/** A record that is being deleted belongs to an earlier VM; an instance that is being deleted may have run until now. */
+/**
+ * A record that is being deleted belongs to an earlier VM; an instance that is being deleted may have run until now.
+ */
 function isDeletingRecord(object: VirtualMachineIdentity | VirtualMachineInstance): boolean {
   return object.kind === 'VirtualMachineIdentity' && isDeleting(object);
 }

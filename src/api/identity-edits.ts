@@ -16,7 +16,10 @@ import { isRecord, type KubeObject } from '#kube/meta.ts';
 
 /** On VMs: the notes, as JSON. Only admission sets it. */
 export const IDENTITY_EDITS_ANNOTATION = 'identity.selfsame.io/edits';
-/** In writes of our own components: the user on whose behalf they write, as JSON (Edit). Admission removes it before storage. */
+/**
+ * Names the user on whose behalf one of our components writes, as JSON (Edit). Admission removes it: it is never
+ * stored.
+ */
 export const ACTING_FOR_ANNOTATION = 'identity.selfsame.io/acting-for';
 
 export const MAX_EDITS = 64;

@@ -101,7 +101,9 @@ export function busTree({ machine, devices = [] }: IdentityStatus): BusNode[] {
   ];
 }
 
-/** By type of an address: whether a controller has the bus of that address. A machine has one controller of each type. */
+/**
+ * By type of an address: whether a controller has the bus of that address. A machine has one controller of each type.
+ */
 const CONTROLLER_MATCHERS: Readonly<Record<string, (controller: LearnedDevice) => boolean>> = {
   usb: ({ type, device }) => type === 'controller' && device === 'usb',
   'virtio-serial': ({ device }) => device === 'virtio-serial',
@@ -144,7 +146,10 @@ function driveBuses(drives: readonly LearnedDevice[]): BusNode[] {
   }));
 }
 
-/** Returns the number of the bus behind a root port. Ports of our layout are numbered by id (ADR 10); imported ones have an index. */
+/**
+ * Returns the number of the bus behind a root port. Ports of our layout are numbered by id (ADR 10); imported ones have
+ * an index.
+ */
 function busBehind({ id, specParams }: LearnedDevice): number | undefined {
   const index = specParams?.['index'];
   if (typeof index === 'string' && /^[0-9]{1,3}$/.test(index)) return Number(index);

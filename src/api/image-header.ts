@@ -1,7 +1,7 @@
 /**
- * Detects the format of an image by its first bytes. We parse them ourselves, because tools that inspect an image open the
- * files that it refers to. An image that refers to other files is refused: the hypervisor would open these with its own
- * rights. Pure.
+ * Detects the format of an image by its first bytes. We parse them ourselves, because tools that inspect an image open
+ * the files that it refers to. An image that refers to other files is refused: the hypervisor would open these with its
+ * own rights. Pure.
  */
 export const HEADER_BYTES = 104;
 
@@ -33,7 +33,9 @@ export function readImageHeader(header: Buffer): ImageHeader {
   return { is: 'qcow2', virtualBytes: Number(header.readBigUInt64BE(VIRTUAL_SIZE)) };
 }
 
-/** Formats with `magic` at offset `at`. LUKS is not listed: a raw disk that its guest has encrypted begins the same way. */
+/**
+ * Formats with `magic` at offset `at`. LUKS is not listed: a raw disk that its guest has encrypted begins the same way.
+ */
 const UNSUPPORTED_FORMATS: readonly { readonly name: string; readonly at: number; readonly magic: Buffer }[] = [
   { name: 'vmdk', at: 0, magic: Buffer.from('KDMV') },
   { name: 'vmdk', at: 0, magic: Buffer.from('COWD') },

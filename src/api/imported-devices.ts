@@ -1,7 +1,7 @@
 /**
- * The machine type and devices of an imported machine: written to the VM at creation as JSON (IMPORTED_DEVICES_ANNOTATION),
- * and copied into its identity record before the first start. Any user can write the annotation, so it is parsed strictly,
- * and either completely or not at all. Pure.
+ * The machine type and devices of an imported machine: written to the VM at creation as JSON
+ * (IMPORTED_DEVICES_ANNOTATION), and copied into its identity record before the first start. Any user can write the
+ * annotation, so it is parsed strictly, and either completely or not at all. Pure.
  */
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';

@@ -1,7 +1,7 @@
 /**
- * Manual recovery of a migration: if no node can report where the guest is, an administrator decides with an annotation,
- * which counts only while the migration asks for it. The administrator must make sure that the other node does not run
- * the guest. Pure.
+ * Manual recovery of a migration: if no node can report where the guest is, an administrator decides with an
+ * annotation, which counts only while the migration asks for it. The administrator must make sure that the other node
+ * does not run the guest. Pure.
  */
 import { MANUAL_RECOVERY_CONDITION, RECOVERY_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
@@ -16,8 +16,8 @@ export type Recovery = (typeof RECOVERIES)[number];
 
 /** Returns the decision of the administrator, if the migration asks for one. */
 export function recoveryOf(migration: Migration): Recovery | undefined {
-  const asked = isTrue(migration.status?.conditions, MANUAL_RECOVERY_CONDITION);
-  return asked ? RECOVERIES.find((one) => one === annotationOf(migration)) : undefined;
+  const isRequested = isTrue(migration.status?.conditions, MANUAL_RECOVERY_CONDITION);
+  return isRequested ? RECOVERIES.find((one) => one === annotationOf(migration)) : undefined;
 }
 
 /** Removing the annotation and leaving it unchanged are always allowed. */

@@ -1,4 +1,6 @@
-/** Names that our components, KubeVirt's users and its tools share: groups, labels, annotations, finalizers, conditions. */
+/**
+ * Names that our components, KubeVirt's users and its tools share: groups, labels, annotations, finalizers, conditions.
+ */
 
 export const KUBEVIRT_GROUP = 'kubevirt.io';
 export const SUBRESOURCES_GROUP = 'subresources.kubevirt.io';
@@ -44,7 +46,9 @@ export const COMPUTE_CONTAINER = 'compute';
 export const CONSOLE_CONTAINER = 'guest-console-log';
 
 export const LOCAL_PROVISIONER = 'selfsame.io/local';
-/** The CSI driver in its PersistentVolumes. Differs from the provisioner, because driver names may not contain a slash. */
+/**
+ * The CSI driver in its PersistentVolumes. Differs from the provisioner, because driver names may not contain a slash.
+ */
 export const LOCAL_DRIVER = 'local.selfsame.io';
 /** On our PersistentVolumes: the node that has the data; absent if all nodes can access it. */
 export const VOLUME_NODE_ANNOTATION = 'selfsame.io/volume-node';

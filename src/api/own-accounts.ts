@@ -22,8 +22,8 @@ export const RECORD_WRITERS: readonly string[] = [
 ];
 
 /**
- * Users that may delete identity records of VMs: they delete dependents of deleted objects. Only the embedded engine has a
- * crd-controller; a kube-apiserver deletes the objects of a definition without calling admission.
+ * Users that may delete identity records of VMs: they delete dependents of deleted objects. Only the embedded engine
+ * has a crd-controller; a kube-apiserver deletes the objects of a definition without calling admission.
  */
 export const RECORD_DELETERS: readonly string[] = [
   GARBAGE_COLLECTOR,

@@ -1,6 +1,6 @@
 /**
- * Converts PCI addresses between text, `0000:05:00.0`, and the map in libvirt's shape that identity records store. The node
- * assigns the addresses of a guest. Pure.
+ * Converts PCI addresses between text, `0000:05:00.0`, and the map in libvirt's shape that identity records store. The
+ * node assigns the addresses of a guest. Pure.
  */
 import type { DeviceAddress } from '#api/learned-device.ts';
 

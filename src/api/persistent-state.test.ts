@@ -1,4 +1,7 @@
-/** Tests which VMs need persistent state, the names of its claims, and the search for them (facts/kubevirt.md 7.2, S11 to S18). */
+/**
+ * Tests which VMs need persistent state, the names of its claims, and the search for them (facts/kubevirt.md 7.2, S11
+ * to S18).
+ */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {

@@ -17,7 +17,9 @@ import {
   type Stored,
 } from '#kube/meta.ts';
 
-/** Name of the volume in volumeStatus of an instance. Constant, because names of VMs may be too long for a volume name. */
+/**
+ * Name of the volume in volumeStatus of an instance. Constant, because names of VMs may be too long for a volume name.
+ */
 export const STATE_VOLUME = 'persistent-state-for-this-vm';
 /** Name of the volume in the launcher pod. */
 export const STATE_POD_VOLUME = 'vm-state';
@@ -29,7 +31,7 @@ export const RELEASED = 'false';
 export const SUPERSEDES_ANNOTATION = 'selfsame.io/supersedes';
 
 const PREFIX = `${STATE_LABEL}-`;
-/** With the prefix, the longest name of an annotation. */
+/** With the prefix, the longest name of an annotation or value of a label. */
 const MAX_KEY_LENGTH = 42;
 const CUT_LENGTH = 33;
 const HASH_LENGTH = 8;
@@ -74,7 +76,10 @@ export function stateClaimName(vmName: string, suffix: string): string {
   return `${PREFIX}${stateKeyOf(vmName)}-${suffix}`;
 }
 
-/** Derives the end of the claim's name from the uid of the first user, so that a repeated create does not make a second claim. */
+/**
+ * Derives the end of the claim's name from the uid of the first user, so that a repeated create does not make a second
+ * claim.
+ */
 export function stateSuffixOf(uid: string): string {
   return hashOf(uid, SUFFIX_LENGTH);
 }
@@ -97,11 +102,11 @@ export function stateKeysOfClaim(claim: PersistentVolumeClaim): string[] {
 }
 
 /**
- * Returns the claim that holds the state of the VM now. `claims` are those of the namespace, or at least all of them that
- * have the key of the VM (stateKeysOfClaim).
+ * Returns the claim that holds the state of the VM now. `claims` are those of the namespace, or at least all of them
+ * that have the key of the VM (stateKeysOfClaim).
  *
- * Prefers claims that the VM controls to those without an owner, then marked claims to those with the legacy name, then the
- * newest. Thus marking another claim cannot replace the VM's own. Claims of other owners are never returned
+ * Prefers claims that the VM controls to those without an owner, then marked claims to those with the legacy name, then
+ * the newest. Thus marking another claim cannot replace the VM's own. Claims of other owners are never returned
  * (state-conflict.ts); these include an earlier VM of the same name, which had another uid.
  */
 export function findState(claims: Iterable<Claim>, owner: StateOwner): Claim | undefined {
@@ -138,7 +143,10 @@ export function isMarkedFor(claim: PersistentVolumeClaim, vmName: string): boole
   return markedKeysOf(claim).includes(stateKeyOf(vmName));
 }
 
-/** Reports whether the claim is marked by its legacy name. Names cannot be changed: the annotation `false` removes the mark. */
+/**
+ * Reports whether the claim is marked by its legacy name. Names cannot be changed: the annotation `false` removes the
+ * mark.
+ */
 export function hasLegacyNameOf({ metadata }: PersistentVolumeClaim, vmName: string): boolean {
   const isReleased = metadata.annotations?.[stateAnnotationOf(vmName)] === RELEASED;
   return metadata.name === legacyStateClaimName(vmName) && !isReleased;

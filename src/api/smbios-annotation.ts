@@ -1,6 +1,6 @@
 /**
- * The SMBIOS manufacturer strings of a guest, as an annotation of its instance. Copied from the identity record when the
- * instance is created, so that later changes of the KubeVirt object do not affect existing VMs. Pure.
+ * The SMBIOS manufacturer strings of a guest, as an annotation of its instance. Copied from the identity record when
+ * the instance is created, so that later changes of the KubeVirt object do not affect existing VMs. Pure.
  */
 import type { Smbios } from '#api/domain/chassis.ts';
 

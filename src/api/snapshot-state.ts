@@ -8,7 +8,9 @@ export const SNAPSHOT_STATE_ANNOTATION = 'selfsame.io/snapshot-state';
 /** On contents, copied to their VolumeSnapshots: `true` if the guest agent failed to freeze the file systems. */
 export const NOT_QUIESCED_ANNOTATION = 'selfsame.io/snapshot-not-quiesced';
 
-/** Reports whether the claim is marked as persistent state. Its name does not count: users may give any name to a disk. */
+/**
+ * Reports whether the claim is marked as persistent state. Its name does not count: users may give any name to a disk.
+ */
 export function isMarkedAsState(claim: PersistentVolumeClaim): boolean {
   return stateKeysOfClaim({ ...claim, metadata: { ...claim.metadata, name: '' } }).length > 0;
 }

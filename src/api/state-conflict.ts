@@ -1,6 +1,7 @@
 /**
- * State conflicts: claims that are marked as the persistent state of a VM and have another owner. Without them the guest
- * would start with an empty TPM although its state may exist, so the VM does not start until a user decides. Pure.
+ * State conflicts: claims that are marked as the persistent state of a VM and have another owner. Without them the
+ * guest would start with an empty TPM although its state may exist, so the VM does not start until a user decides.
+ * Pure.
  */
 import { KUBEVIRT_GROUP, SNAPSHOT_GROUP } from '#api/names.ts';
 import {
@@ -55,8 +56,8 @@ export function isRestoring(claim: PersistentVolumeClaim): boolean {
 }
 
 /**
- * Reports whether the claim is marked only by its legacy name. A current name of one VM may look like the legacy name of
- * another: `persistent-state-for-db-x4b2z` belongs to db, not to a VM db-x4b2z.
+ * Reports whether the claim is marked only by its legacy name. A current name of one VM may look like the legacy name
+ * of another: `persistent-state-for-db-x4b2z` belongs to db, not to a VM db-x4b2z.
  */
 function isNamedOnlyFor(claim: Claim, vmName: string): boolean {
   if (!hasLegacyNameOf(claim, vmName) || markedKeysOf(claim).length > 0) return false;
@@ -93,13 +94,13 @@ export function describeConflicts(conflicts: readonly Claim[], subject: Conflict
   if (first === undefined) return '';
   const { name } = first.metadata;
   const kind = isAlone ? VIRTUAL_MACHINE_INSTANCES.kind : VIRTUAL_MACHINES.kind;
-  const what = `PersistentVolumeClaim "${name}" is marked as its persistent state, but ${describeHolder(first, subject)}`;
-  const verb = (word: string) => `"virtctl state ${word} ${vmName} --claim ${name} -n ${namespace}"`;
+  const conflict = `PersistentVolumeClaim "${name}" is marked as its persistent state, but ${describeHolder(first, subject)}`;
+  const command = (verb: string) => `"virtctl state ${verb} ${vmName} --claim ${name} -n ${namespace}"`;
   const remedy = isAlone
     ? 'remove the ownerReferences of the claim to use it, or its label and annotation persistent-state-for to start with empty state'
-    : `hand it over to this VM with ${verb('adopt')}, or remove the mark with ${verb('release')}`;
+    : `hand it over to this VM with ${command('adopt')}, or remove the mark with ${command('release')}`;
   const others = more.slice(0, MAX_NAMED).map(({ metadata }) => `"${metadata.name}"`);
   const rest = more.length > MAX_NAMED ? ' and others' : '';
   const also = others.length === 0 ? '' : `; the same applies to ${others.join(', ')}${rest}`;
-  return `Cannot start ${kind} "${vmName}": ${what}; ${remedy}${also}`;
+  return `Cannot start ${kind} "${vmName}": ${conflict}; ${remedy}${also}`;
 }

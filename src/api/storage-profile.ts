@@ -1,6 +1,6 @@
 /**
- * StorageProfiles: the capabilities of the StorageClass of the same name. The kind belongs to CDI, which fills in the status;
- * without CDI, only the spec that an administrator wrote counts. Pure.
+ * StorageProfiles: the capabilities of the StorageClass of the same name. The kind belongs to CDI, which fills in the
+ * status; without CDI, only the spec that an administrator wrote counts. Pure.
  */
 import type { AccessMode, VolumeMode } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';

@@ -4,8 +4,8 @@
  * removes it. It is deleted only with the definition, and then all VMs are gone as well.
  *
  * A VM that is stored without a UUID is either older than that time, and keeps its legacy UUID; or it is newer, and the
- * webhook was bypassed (an API server that did not know the configuration yet, or a user who removed it): then it gets a
- * random one.
+ * webhook was bypassed (an API server that did not know the configuration yet, or a user who removed it): then it gets
+ * a random one.
  */
 import { createHash } from 'node:crypto';
 import { legacyUuid } from '#api/legacy-uuid.ts';

@@ -11,7 +11,10 @@ import type { PersistentVolume } from '#kube/core-kinds.ts';
 export type VolumeMove =
   /** Both nodes can access it. */
   | { readonly is: 'shared' }
-  /** Its data is on the source node and is copied. `overlay`: only the overlay is copied; both nodes can access its base. */
+  /**
+   * Its data is on the source node and is copied. `overlay`: only the overlay is copied; both nodes can access its
+   * base.
+   */
   | { readonly is: 'moves'; readonly overlay: boolean }
   /** Small and read-only: its content is sent as it is. */
   | { readonly is: 'content' }

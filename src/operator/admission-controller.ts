@@ -1,6 +1,7 @@
 /**
- * Creates the objects that must exist before our kinds are served: accounts, policies and webhook configurations. It stops
- * when the kinds are served; from then on installation-controller.ts maintains these objects as well and reports on them.
+ * Creates the objects that must exist before our kinds are served: accounts, policies and webhook configurations. It
+ * stops when the kinds are served; from then on installation-controller.ts maintains these objects as well and reports
+ * on them.
  */
 import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';

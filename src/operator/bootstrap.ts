@@ -1,8 +1,8 @@
 /**
- * The objects that an administrator must apply before the operator can use its own account: the namespace, the account and
- * its permissions. The operator grants permissions that it does not have itself, which requires the verbs `escalate` and
- * `bind`. Objects that it may change are listed by name; those that it may create cannot be, because a create request has no
- * name yet.
+ * The objects that an administrator must apply before the operator can use its own account: the namespace, the account
+ * and its permissions. The operator grants permissions that it does not have itself, which requires the verbs
+ * `escalate` and `bind`. Objects that it may change are listed by name; those that it may create cannot be, because a
+ * create request has no name yet.
  */
 import type { Client } from '#client/client.ts';
 import { IDENTITY_GROUP, KUBEVIRT_GROUP, SYSTEM_NAMESPACE } from '#api/names.ts';

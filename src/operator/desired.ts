@@ -20,7 +20,9 @@ export interface Desired {
 /** The desired objects with their stored state. */
 export type PresentObjects = readonly (readonly [Desired, Stored | undefined])[];
 
-/** Hash of the desired state that an object was written from. If it differs, fields that we no longer want are removed. */
+/**
+ * Hash of the desired state that an object was written from. If it differs, fields that we no longer want are removed.
+ */
 const HASH_ANNOTATION = 'operator.selfsame.io/hash';
 const MANAGED_BY = { 'app.kubernetes.io/managed-by': 'selfsame-operator' };
 
@@ -45,7 +47,10 @@ export function idOf({ type, object: { metadata } }: Pick<Desired, 'type' | 'obj
   return [groupResource(type), metadata.namespace, metadata.name].filter((part) => part !== undefined).join('/');
 }
 
-/** Returns the change that restores the desired state; undefined if there is no difference or the object is being deleted. */
+/**
+ * Returns the change that restores the desired state; undefined if there is no difference or the object is being
+ * deleted.
+ */
 export function repair(wanted: Desired, present: Stored | undefined): Change | undefined {
   const { type, object, once = false, initialAnnotations, isShared = false } = wanted;
   if (present === undefined) {
@@ -97,8 +102,8 @@ function metadataPatches(part: 'labels' | 'annotations', wanted: KubeObject, pre
 }
 
 /**
- * Reports whether `present` has everything that `wanted` has. Fields that the server fills in do not count. Values that are
- * wanted empty or absent (null) must be so, and lists must have the same length.
+ * Reports whether `present` has everything that `wanted` has. Fields that the server fills in do not count. Values that
+ * are wanted empty or absent (null) must be so, and lists must have the same length.
  */
 function isSatisfied(present: unknown, wanted: unknown): boolean {
   if (wanted === null || isEmpty(wanted)) return present === undefined || present === null || isEmpty(present);

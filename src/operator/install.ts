@@ -1,7 +1,7 @@
 /**
- * Installs Selfsame on an existing cluster: prints a manifest, or applies all objects with a field manager of its own. Fields
- * of other managers are kept; fields of an older version that this one does not have are removed. A repeated installation
- * changes nothing. Third-party kinds are created only if they are missing.
+ * Installs Selfsame on an existing cluster: prints a manifest, or applies all objects with a field manager of its own.
+ * Fields of other managers are kept; fields of an older version that this one does not have are removed. A repeated
+ * installation changes nothing. Third-party kinds are created only if they are missing.
  */
 import { stringify } from 'yaml';
 import { delay } from '#client/abort.ts';
@@ -34,8 +34,9 @@ export function installObjects(): readonly Desired[] {
 }
 
 /**
- * Returns the manifest for kubectl apply. It leaves out objects that are created only if they are missing, and objects of such
- * kinds, because kubectl refuses objects of kinds that the cluster does not serve yet. The operator creates them.
+ * Returns the manifest for kubectl apply. It leaves out objects that are created only if they are missing, and objects
+ * of such kinds, because kubectl refuses objects of kinds that the cluster does not serve yet. The operator creates
+ * them.
  */
 export function installYaml(): string {
   const documents = installObjects()
@@ -66,7 +67,10 @@ export interface InstallParts {
 
 export type ApplyResult = 'created' | 'configured' | 'unchanged';
 
-/** Returns the number of changed objects. Throws ApiError at the first object that cannot be applied; a repeated call continues. */
+/**
+ * Returns the number of changed objects. Throws ApiError at the first object that cannot be applied; a repeated call
+ * continues.
+ */
 export async function applyInstallation(parts: InstallParts): Promise<number> {
   const { client, say } = parts;
   const hasPolicies = await isKindServed(client, POLICIES);
@@ -141,8 +145,8 @@ async function completeObject({ type, object, initialAnnotations }: Desired, cli
 }
 
 /**
- * Removes empty fields: kube-apiserver drops them, so that each apply would find a change. The operator ensures that fields
- * which should be empty are.
+ * Removes empty fields: kube-apiserver drops them, so that each apply would find a change. The operator ensures that
+ * fields which should be empty are.
  */
 export function dropEmptyFields<T extends KubeObject>(object: T): T {
   return withoutEmpty(object) as T;

@@ -1,7 +1,7 @@
 /**
- * Maintains all objects except the definitions once our kinds are served, and reports on them in the status of the KubeVirt
- * object. There is one key, the whole installation: each change of one of its few objects reconciles all of them.
- * admission-controller.ts creates the objects that come before the kinds.
+ * Maintains all objects except the definitions once our kinds are served, and reports on them in the status of the
+ * KubeVirt object. There is one key, the whole installation: each change of one of its few objects reconciles all of
+ * them. admission-controller.ts creates the objects that come before the kinds.
  */
 import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';
@@ -68,15 +68,20 @@ export function installationController({
 }
 
 const POLICY_TYPES: ReadonlySet<ResourceType> = new Set([POLICIES, POLICY_BINDINGS]);
-const kept = new Set(installation.map(idOf));
+const maintainedIds = new Set(installation.map(idOf));
 
 /** Reconciles when the certificate authorities of our services change. */
 function trustSource(cache: Informer<KubeVirt>, trust: Trust): Source {
   return { cache, subscribe: (add) => trust.onChange(() => add(KEY)) };
 }
 
-/** Repairs all objects except the definitions, which have a controller of their own; here they only count for the status. */
+/**
+ * Repairs all objects except the definitions, which have a controller of their own; here they only count for the
+ * status.
+ */
 export function decideInstallation({ present }: InstallationWorld): Plan {
-  const changes = present.flatMap(([wanted, object]) => (kept.has(idOf(wanted)) ? (repair(wanted, object) ?? []) : []));
+  const changes = present.flatMap(([wanted, object]) =>
+    maintainedIds.has(idOf(wanted)) ? (repair(wanted, object) ?? []) : [],
+  );
   return { changes, goOn: true };
 }

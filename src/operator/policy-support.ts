@@ -1,4 +1,7 @@
-/** Detects whether the cluster serves ValidatingAdmissionPolicies. Kubernetes before 1.30 does not; everything else works there. */
+/**
+ * Detects whether the cluster serves ValidatingAdmissionPolicies. Kubernetes before 1.30 does not; everything else
+ * works there.
+ */
 import type { Reader } from '#client/client.ts';
 import { delay } from '#client/abort.ts';
 import { isApiError } from '#kube/api-error.ts';

@@ -1,6 +1,6 @@
 /**
- * The certificate authorities by which the API server trusts our services over HTTPS. They are added to webhook configurations
- * and APIServices, can change at run time, and are not part of the hash of desired objects.
+ * The certificate authorities by which the API server trusts our services over HTTPS. They are added to webhook
+ * configurations and APIServices, can change at run time, and are not part of the hash of desired objects.
  */
 import { isRecord } from '#kube/meta.ts';
 import type { Desired } from '#operator/desired.ts';

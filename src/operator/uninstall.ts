@@ -15,8 +15,8 @@ const MAX_NAMED = 5;
 export type UninstallPlan = { readonly refused: string } | { readonly commands: readonly string[] };
 
 /**
- * Returns the commands. Refuses while there are VMs, which would be deleted with their kind, and while there are identity
- * records, whose finalizer only our controllers remove.
+ * Returns the commands. Refuses while there are VMs, which would be deleted with their kind, and while there are
+ * identity records, whose finalizer only our controllers remove.
  */
 export async function uninstallation(client: Client): Promise<UninstallPlan> {
   for (const type of [VIRTUAL_MACHINES, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINE_IDENTITIES]) {

@@ -2,7 +2,10 @@ import type { Resources } from '#api/domain/memory.ts';
 import { parseQuantity, quantityFault, quantityToNumber } from '#kube/quantity.ts';
 import { int32, list, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
 
-/** As in libvirt: `optional` uses the feature if the node has it, `forbid` excludes nodes that have it, `disable` hides it. */
+/**
+ * As in libvirt: `optional` uses the feature if the node has it, `forbid` excludes nodes that have it, `disable` hides
+ * it.
+ */
 export const CPU_POLICIES = ['force', 'require', 'optional', 'disable', 'forbid'] as const;
 
 export const cpu = obj({

@@ -5,7 +5,7 @@ import { KUBEVIRT_GROUP } from '#api/names.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { bool, int32, int64, list, noted, obj, oneOf, quantity, str, type Infer } from '#kube/schema-dsl.ts';
 
-/** How a guest reacts to the eviction of its pod; None shuts it down. */
+/** Reactions of a guest to the eviction of its pod; None shuts it down. */
 export const EVICTION_STRATEGIES = ['None', 'LiveMigrate', 'LiveMigrateIfPossible', 'External'] as const;
 export type EvictionStrategy = (typeof EVICTION_STRATEGIES)[number];
 

@@ -1,6 +1,6 @@
 /**
- * Assigns units of controllers to disks as libvirt does: by the name of the disk's target, so that hdc is the first unit of
- * the second bus of the IDE controller. Pure.
+ * Assigns units of controllers to disks as libvirt does: by the name of the disk's target, so that hdc is the first
+ * unit of the second bus of the IDE controller. Pure.
  */
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 import { textIn } from '#api/libvirt-layout/hardware.ts';

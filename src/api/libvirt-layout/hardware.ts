@@ -1,6 +1,6 @@
 /**
- * Classifies devices for libvirt's layout of PCI addresses: by device class, which decides the order, and by the kind of
- * slot that they need. Rows come from identity records, OVFs, libvirt domains and the host API. Pure.
+ * Classifies devices for libvirt's layout of PCI addresses: by device class, which decides the order, and by the kind
+ * of slot that they need. Rows come from identity records, OVFs, libvirt domains and the host API. Pure.
  */
 import type { Chipset } from '#api/chipset.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';

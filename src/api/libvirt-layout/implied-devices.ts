@@ -1,6 +1,6 @@
 /**
- * Devices that libvirt adds to a definition by itself: controllers that other devices need, and devices that every domain
- * gets. They take part in the layout, so they must be counted to compute the same addresses as libvirt. Pure.
+ * Devices that libvirt adds to a definition by itself: controllers that other devices need, and devices that every
+ * domain gets. They take part in the layout, so they must be counted to compute the same addresses as libvirt. Pure.
  */
 import type { Chipset } from '#api/chipset.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';

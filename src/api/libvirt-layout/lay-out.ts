@@ -1,6 +1,6 @@
 /**
- * Computes the addresses that libvirt assigned to the devices of an imported machine, by class and not in the order of the
- * definition (ADR 19). Known addresses are kept. test/libvirt compares the result with libvirt itself. Pure.
+ * Computes the addresses that libvirt assigned to the devices of an imported machine, by class and not in the order of
+ * the definition (ADR 19). Known addresses are kept. test/libvirt compares the result with libvirt itself. Pure.
  */
 import type { Chipset } from '#api/chipset.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
@@ -16,8 +16,8 @@ export interface LayoutOptions {
   /** Devices that libvirt adds to a domain that does not mention them. */
   readonly defaults?: { readonly balloon: boolean; readonly usb: boolean };
   /**
-   * True if the manager gave every machine an agent channel that the rows do not list: the slot of its controller is then
-   * left free, unless a row has it.
+   * True if the manager gave every machine an agent channel that the rows do not list: the slot of its controller is
+   * then left free, unless a row has it.
    */
   readonly hasAgentChannel?: boolean;
 }

@@ -1,8 +1,8 @@
 /**
- * Fills the PCI buses of a guest as libvirt does: a device takes the first free slot of the first bus that accepts it; if
- * there is none, a bus is added. i440fx has a single bus. On q35 a PCI Express device gets a root port of its own, and
- * conventional devices share a bridge behind a root port. A bus is numbered by the index of its controller, as in libvirt's
- * addresses. Holds the state of one layout; place-on-pci.ts decides the order of devices.
+ * Fills the PCI buses of a guest as libvirt does: a device takes the first free slot of the first bus that accepts it;
+ * if there is none, a bus is added. i440fx has a single bus. On q35 a PCI Express device gets a root port of its own,
+ * and conventional devices share a bridge behind a root port. A bus is numbered by the index of its controller, as in
+ * libvirt's addresses. Holds the state of one layout; place-on-pci.ts decides the order of devices.
  */
 import type { Chipset } from '#api/chipset.ts';
 import type { PciAddress } from '#api/pci-address.ts';

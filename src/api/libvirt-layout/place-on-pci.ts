@@ -1,6 +1,6 @@
 /**
- * Assigns PCI addresses to devices without one, as libvirt does: first those that the chipset fixes, then class by class,
- * each in the next free slot. Known addresses are kept. Pure.
+ * Assigns PCI addresses to devices without one, as libvirt does: first those that the chipset fixes, then class by
+ * class, each in the next free slot. Known addresses are kept. Pure.
  */
 import type { Chipset } from '#api/chipset.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';

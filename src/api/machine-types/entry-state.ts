@@ -17,8 +17,8 @@ type Vm = Stored<VirtualMachine>;
 type Vmi = Stored<VirtualMachineInstance>;
 
 /**
- * Returns the same note if it is still true. A new note has no `at`, because the caller knows the time. The job must remove
- * the mark from a VM before it records the entry as done.
+ * Returns the same note if it is still true. A new note has no `at`, because the caller knows the time. The job must
+ * remove the mark from a VM before it records the entry as done.
  */
 export function stateOf(
   entry: PlanEntry,
@@ -46,7 +46,10 @@ export function stateOf(
   );
 }
 
-/** asPlanned: not patched yet. changed: another user changed the type before the job reached the VM; their change is kept. */
+/**
+ * asPlanned: not patched yet. changed: another user changed the type before the job reached the VM; their change is
+ * kept.
+ */
 export function specState(entry: PlanEntry, note: EntryNote | undefined, vm: Vm): 'asPlanned' | 'patched' | 'changed' {
   const isNoted = note !== undefined && note.state !== 'pending';
   if (entry.act === 'mark' || isNoted) return 'patched';

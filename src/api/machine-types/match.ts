@@ -11,8 +11,8 @@ export function matchesMachineType(glob: string, type: string): boolean {
 }
 
 /**
- * Returns `pc-q35-rhel-8.2.0` for `pc-q35-rhel8.2.0`; users write both. Undefined if no word precedes the version. Names such
- * as q35 are not versions: they have no dot.
+ * Returns `pc-q35-rhel-8.2.0` for `pc-q35-rhel8.2.0`; users write both. Undefined if no word precedes the version.
+ * Names such as q35 are not versions: they have no dot.
  */
 function dashedForm(type: string): string | undefined {
   const last = type.lastIndexOf('-') + 1;

@@ -1,6 +1,6 @@
 /**
- * The options of a transition: virtctl writes them to the environment of the Job's container, and the Job reads them there.
- * Errors name the option, so that virtctl can report the flag and the Job the variable.
+ * The options of a transition: virtctl writes them to the environment of the Job's container, and the Job reads them
+ * there. Errors name the option, so that virtctl can report the flag and the Job the variable.
  */
 import { parseGlob } from '#api/validation/glob.ts';
 import { isMachineTypeName } from '#api/validation/machine.ts';

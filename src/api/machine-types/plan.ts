@@ -1,6 +1,6 @@
 /**
- * The plan of a Job and its progress, in ConfigMaps that the Job owns: `<job>-plan-<n>`, written once and before any other
- * change, and `<job>-progress-<n>`, which are overwritten. A plan is valid only if all of its parts exist.
+ * The plan of a Job and its progress, in ConfigMaps that the Job owns: `<job>-plan-<n>`, written once and before any
+ * other change, and `<job>-progress-<n>`, which are overwritten. A plan is valid only if all of its parts exist.
  */
 import { JOBS, type JobReference } from '#api/machine-types/kinds.ts';
 import { CONFIG_MAPS, type ConfigMap } from '#kube/core-kinds.ts';
@@ -17,7 +17,7 @@ export interface PlanEntry {
   /** uid of the instance that ran when the plan was made. */
   readonly vmiUid?: string;
   readonly act: PlanAct;
-  /** As in VmSelection. */
+  /** `from`, `to` and `gives` are those of VmSelection. */
   readonly from: string;
   readonly to?: string;
   readonly gives?: string;
@@ -82,7 +82,10 @@ export function isPlanComplete(job: JobReference, configMaps: readonly ConfigMap
   return findPlanParts(job, configMaps) !== undefined;
 }
 
-/** Returns undefined if a part is missing: then nothing was changed yet, and a new plan may be made. Throws if it is invalid. */
+/**
+ * Returns undefined if a part is missing: then nothing was changed yet, and a new plan may be made. Throws if it is
+ * invalid.
+ */
 export function readPlan(job: JobReference, configMaps: readonly ConfigMap[]): PlanEntry[] | undefined {
   return findPlanParts(job, configMaps)?.flatMap((part) => parseData(job, part, 'plan', isEntries));
 }

@@ -1,6 +1,6 @@
 /**
- * The mark that a VM must be restarted to get its new machine type: status.machineTypeRestartRequired, with the uid of the
- * instance that must end. The transition Job sets it; it is cleared when that instance is gone (ADR 18). Pure.
+ * The mark that a VM must be restarted to get its new machine type: status.machineTypeRestartRequired, with the uid of
+ * the instance that must end. The transition Job sets it; it is cleared when that instance is gone (ADR 18). Pure.
  *
  *   true, uid of the running instance ────────────► kept
  *   true, uid of another instance, or none runs ──► false
@@ -34,8 +34,8 @@ export function isMarkedFor(vm: Pick<VirtualMachine, 'status'>, { metadata }: Vm
 }
 
 /**
- * Returns the correct mark of the VM. `vmi` is the instance of the VM's name; it may be undefined only if it is certain that
- * there is none.
+ * Returns the correct mark of the VM. `vmi` is the instance of the VM's name; it may be undefined only if it is certain
+ * that there is none.
  */
 export function restartMarkOf(vm: Vm, vmi: Vmi | undefined): RestartMark {
   const { machineTypeRestartRequired: required, machineTypeRestartInstanceUID: uid } = vm.status ?? {};

@@ -14,8 +14,8 @@ import { matchesLabels, parseLabelSelector } from '#kube/label-selector.ts';
 import { controllerUid, type Stored } from '#kube/meta.ts';
 
 /**
- * The action for a VM. `from`: the type in the spec, or '' if unset; for a mark, the type of the guest. `to`: the type that the
- * VM gets at its next start; `gives`: the type that `to` currently resolves to, if it is an alias.
+ * The action for a VM. `from`: the type in the spec, or '' if unset; for a mark, the type of the guest. `to`: the type
+ * that the VM gets at its next start; `gives`: the type that `to` currently resolves to, if it is an alias.
  */
 export type Selection =
   | { readonly act: 'clear' | 'set'; readonly from: string; readonly to: string; readonly gives?: string }
@@ -89,8 +89,8 @@ function matchesOptions({ metadata }: Vm, running: Vmi | undefined, options: Tra
 }
 
 /**
- * Reports whether a start with the type `next` gives the guest another type. An alias that cannot be resolved counts as a
- * change, unless it matches the glob itself: then its type would match again.
+ * Reports whether a start with the type `next` gives the guest another type. An alias that cannot be resolved counts as
+ * a change, unless it matches the glob itself: then its type would match again.
  */
 function restartChangesType(running: Vmi, next: string, glob: string, { canonical }: SelectContext): boolean {
   const runs = running.status?.machine?.type;

@@ -25,7 +25,9 @@ export function patchObstacle(vm: Stored<VirtualMachine>): string | undefined {
   return restoreInProgress ? HELD.template(restoreInProgress) : undefined;
 }
 
-/** Returns why the VM cannot be restarted now, or undefined if it can. A VM that cannot be patched cannot be restarted. */
+/**
+ * Returns why the VM cannot be restarted now, or undefined if it can. A VM that cannot be patched cannot be restarted.
+ */
 export function obstacle(
   vm: Stored<VirtualMachine>,
   vmi: Stored<VirtualMachineInstance> | undefined,

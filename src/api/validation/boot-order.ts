@@ -1,7 +1,9 @@
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
 
-/** Checks that each number is used once among disks and interfaces, and only for devices that are present in the guest. */
+/**
+ * Checks that each number is used once among disks and interfaces, and only for devices that are present in the guest.
+ */
 export function checkBootOrder({ domain }: VmiSpec, path: string): FieldError[] {
   const { disks = [], interfaces = [] } = domain.devices ?? {};
   const field = `${path}.domain.devices`;

@@ -1,4 +1,7 @@
-/** Checks the clock and its timers. Timers that every PC has cannot be removed, and QEMU does not support every tick policy. */
+/**
+ * Checks the clock and its timers. Timers that every PC has cannot be removed, and QEMU does not support every tick
+ * policy.
+ */
 import type { GuestClock } from '#api/domain/clock.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { forbiddenField, invalidValue, unsupportedValue, type FieldError } from '#kube/field-error.ts';

@@ -34,8 +34,8 @@ export function checkSharedLuns(volumes: readonly Volume[], path: string): Field
 }
 
 /**
- * Refuses devices that the KubeVirt object does not allow: permission to create VMs alone must not give access to the disks
- * of nodes. Checked when a user writes the name of a device, not again when the VM starts.
+ * Refuses devices that the KubeVirt object does not allow: permission to create VMs alone must not give access to the
+ * disks of nodes. Checked when a user writes the name of a device, not again when the VM starts.
  */
 export function checkPermittedLuns(
   { volumes = [] }: Pick<VmiSpec, 'volumes'>,

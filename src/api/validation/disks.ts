@@ -9,7 +9,10 @@ import { checkNames, listSetKeys } from '#api/validation/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { forbiddenField, invalidValue, tooMany, type FieldError } from '#kube/field-error.ts';
 
-/** Limits by bus: the ports of the AHCI controller, the units of the IDE controller and the drives of the floppy controller. */
+/**
+ * Limits by bus: the ports of the AHCI controller, the units of the IDE controller and the drives of the floppy
+ * controller.
+ */
 const MAX_DISKS: Readonly<Record<string, number>> = { sata: 6, ide: 4, fdc: 2 };
 const KINDS = ['disk', 'cdrom', 'floppy', 'lun'] as const;
 /** Sources that can be a block device of the node; only the node knows whether a claim is one. */

@@ -1,6 +1,6 @@
 /**
- * Globs, as in Go's path.Match, which match the whole text; used for emulatedMachines and directLuns. Matching takes at most
- * quadratic time.
+ * Globs, as in Go's path.Match, which match the whole text; used for emulatedMachines and directLuns. Matching takes at
+ * most quadratic time.
  */
 
 type Piece =

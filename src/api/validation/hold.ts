@@ -10,38 +10,43 @@ export type TrustedWriter = 'vm-controller' | 'restore-controller';
 
 export function checkHold(
   { spec }: VirtualMachine,
-  { spec: was, status }: VirtualMachine,
+  { spec: oldSpec, status }: VirtualMachine,
   writer: TrustedWriter | undefined,
 ): FieldError[] {
   return [
-    ...(status?.snapshotInProgress ? checkDuringSnapshot(spec, was, status.snapshotInProgress) : []),
+    ...(status?.snapshotInProgress ? checkDuringSnapshot(spec, oldSpec, status.snapshotInProgress) : []),
     // The restore itself changes the VM.
     ...(status?.restoreInProgress && writer !== 'restore-controller'
-      ? checkDuringRestore(spec, was, status.restoreInProgress, writer)
+      ? checkDuringRestore(spec, oldSpec, status.restoreInProgress, writer)
       : []),
   ];
 }
 
-function checkDuringSnapshot(spec: VmSpec, was: VmSpec, name: string): FieldError[] {
+function checkDuringSnapshot(spec: VmSpec, oldSpec: VmSpec, name: string): FieldError[] {
   const errors: FieldError[] = [];
-  if (!hasSameStrategy(spec, was)) errors.push(forbiddenField('spec.runStrategy', HELD.runStateBySnapshot(name)));
-  if (!deepEqual(disksOf(spec), disksOf(was))) errors.push(forbiddenField('spec.template.spec', HELD.disks(name)));
+  if (!hasSameStrategy(spec, oldSpec)) errors.push(forbiddenField('spec.runStrategy', HELD.runStateBySnapshot(name)));
+  if (!deepEqual(disksOf(spec), disksOf(oldSpec))) errors.push(forbiddenField('spec.template.spec', HELD.disks(name)));
   return errors;
 }
 
-function checkDuringRestore(spec: VmSpec, was: VmSpec, name: string, writer: TrustedWriter | undefined): FieldError[] {
+function checkDuringRestore(
+  spec: VmSpec,
+  oldSpec: VmSpec,
+  name: string,
+  writer: TrustedWriter | undefined,
+): FieldError[] {
   const errors: FieldError[] = [];
   // Stopping must be possible: some restores wait until their target is stopped.
-  if (!hasSameStrategy(spec, was) && runStrategyOf({ spec }) !== 'Halted') {
+  if (!hasSameStrategy(spec, oldSpec) && runStrategyOf({ spec }) !== 'Halted') {
     errors.push(forbiddenField('spec.runStrategy', HELD.runStateByRestore(name)));
   }
   const compared = writer === 'vm-controller' ? withoutIdentity : templateOf;
-  if (!deepEqual(compared(spec), compared(was))) errors.push(forbiddenField('spec.template', HELD.template(name)));
+  if (!deepEqual(compared(spec), compared(oldSpec))) errors.push(forbiddenField('spec.template', HELD.template(name)));
   return errors;
 }
 
 /** `running: true` equals runStrategy Always. */
-const hasSameStrategy = (spec: VmSpec, was: VmSpec) => runStrategyOf({ spec }) === runStrategyOf({ spec: was });
+const hasSameStrategy = (spec: VmSpec, oldSpec: VmSpec) => runStrategyOf({ spec }) === runStrategyOf({ spec: oldSpec });
 
 function disksOf({ template }: VmSpec) {
   return [template?.spec?.domain?.devices?.disks ?? [], template?.spec?.volumes ?? []];

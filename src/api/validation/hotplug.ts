@@ -1,7 +1,7 @@
 /**
- * Checks changes to a running instance: hotpluggable volumes can be added and removed with their disks, interfaces can be
- * added with their networks, and their state can change. Everything else is immutable, including the order of lists. The
- * result is validated like any other spec.
+ * Checks changes to a running instance: hotpluggable volumes can be added and removed with their disks, interfaces can
+ * be added with their networks, and their state can change. Everything else is immutable, including the order of lists.
+ * The result is validated like any other spec.
  */
 import { interfacesOf, networksOf } from '#api/attached-interfaces.ts';
 import type { Interface } from '#api/domain/interface.ts';
@@ -16,8 +16,8 @@ export const RESTRICTED = 'update of VMI object is restricted';
 export function checkHotplug(spec: VmiSpec, old: VmiSpec): FieldError[] {
   const allowed =
     deepEqual(withoutPluggable(spec), withoutPluggable(old)) &&
-    onlyMobileDiffer(disksOf(spec), disksOf(old), listHotpluggable(spec, old)) &&
-    onlyMobileDiffer(spec.volumes ?? [], old.volumes ?? [], listHotpluggable(spec, old)) &&
+    onlyHotpluggableDiffer(disksOf(spec), disksOf(old), listHotpluggable(spec, old)) &&
+    onlyHotpluggableDiffer(spec.volumes ?? [], old.volumes ?? [], listHotpluggable(spec, old)) &&
     onlyAdded(interfacesOf(spec).map(withoutState), interfacesOf(old).map(withoutState)) &&
     onlyAdded(networksOf(spec), networksOf(old)) &&
     !addsBootInterface(spec, old);
@@ -40,20 +40,20 @@ function listHotpluggable(...specs: readonly VmiSpec[]): ReadonlySet<string> {
   return new Set(volumes.map(({ name }) => name)).difference(new Set(fixed.map(({ name }) => name)));
 }
 
-/** Reports whether items in both lists are equal and in the same order, and all others are in `mobile`. */
-function onlyMobileDiffer<T extends Named>(
+/** Reports whether items in both lists are equal and in the same order, and all others are in `hotpluggable`. */
+function onlyHotpluggableDiffer<T extends Named>(
   now: readonly T[],
   before: readonly T[],
-  mobile: ReadonlySet<string>,
+  hotpluggable: ReadonlySet<string>,
 ): boolean {
   const [names, namesBefore] = [namesOf(now), namesOf(before)];
   const kept = (list: readonly T[]) => list.filter(({ name }) => names.has(name) && namesBefore.has(name));
-  const moved = names.symmetricDifference(namesBefore);
-  return deepEqual(kept(now), kept(before)) && moved.isSubsetOf(mobile);
+  const changed = names.symmetricDifference(namesBefore);
+  return deepEqual(kept(now), kept(before)) && changed.isSubsetOf(hotpluggable);
 }
 
 function onlyAdded<T extends Named>(now: readonly T[], before: readonly T[]): boolean {
-  return namesOf(before).isSubsetOf(namesOf(now)) && onlyMobileDiffer(now, before, namesOf(now));
+  return namesOf(before).isSubsetOf(namesOf(now)) && onlyHotpluggableDiffer(now, before, namesOf(now));
 }
 
 const namesOf = (items: readonly Named[]) => new Set(items.map(({ name }) => name));

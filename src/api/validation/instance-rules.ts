@@ -1,6 +1,6 @@
 /**
- * Validates the spec of an instance beyond its schema: a list of small rules, each in a file of its own. They run after the
- * schema validation, so that types are correct.
+ * Validates the spec of an instance beyond its schema: a list of small rules, each in a file of its own. They run after
+ * the schema validation, so that types are correct.
  */
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { checkBootOrder } from '#api/validation/boot-order.ts';

@@ -5,7 +5,10 @@ import { forbiddenField, invalidValue, requiredValue, type FieldError } from '#k
 /** Valid names of network devices in Linux. */
 const BRIDGE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$/;
 
-/** Checks networks: each needs an interface of its name. Several pod networks are allowed: each is a separate user-mode network. */
+/**
+ * Checks networks: each needs an interface of its name. Several pod networks are allowed: each is a separate user-mode
+ * network.
+ */
 export function checkNetworks({ domain, networks = [] }: VmiSpec, path: string): FieldError[] {
   const field = `${path}.networks`;
   const used = new Set((domain.devices?.interfaces ?? []).map(({ name }) => name));

@@ -2,8 +2,8 @@ import { deepEqual } from '#kube/deep.ts';
 import type { FieldError } from '#kube/field-error.ts';
 
 /**
- * Returns only the errors that an update introduces. Existing errors, caused by changed rules or settings, do not prevent
- * other changes: a VM whose machine type is no longer allowed can still be stopped.
+ * Returns only the errors that an update introduces. Existing errors, caused by changed rules or settings, do not
+ * prevent other changes: a VM whose machine type is no longer allowed can still be stopped.
  */
 export function findNewErrors<T>(spec: T, old: T | undefined, errorsOf: (spec: T) => FieldError[]): FieldError[] {
   if (old !== undefined && deepEqual(spec, old)) return [];

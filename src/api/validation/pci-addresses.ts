@@ -1,7 +1,7 @@
 /**
- * Checks PCI addresses in a spec. q35 has one place behind each root port, which the guest sees as bus 0x01 to 0x20, slot 0,
- * function 0; i440fx has the slots of bus 0, except those of the chipset. node/definition assigns the places; this module
- * refuses only what can never work.
+ * Checks PCI addresses in a spec. q35 has one place behind each root port, which the guest sees as bus 0x01 to 0x20,
+ * slot 0, function 0; i440fx has the slots of bus 0, except those of the chipset. node/definition assigns the places;
+ * this module refuses only what can never work.
  */
 import { interfacesOf } from '#api/attached-interfaces.ts';
 import type { Chipset } from '#api/chipset.ts';

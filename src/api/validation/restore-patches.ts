@@ -1,6 +1,6 @@
 /**
- * Checks the patches of a restore. Each is one JSON patch operation, applied to the restored VM. They may change its identity
- * but not remove the firmware UUID; an empty UUID requests a new one, as in KubeVirt.
+ * Checks the patches of a restore. Each is one JSON patch operation, applied to the restored VM. They may change its
+ * identity but not remove the firmware UUID; an empty UUID requests a new one, as in KubeVirt.
  */
 import { isUuid } from '#api/validation/firmware.ts';
 import { invalidValue, tooMany, unsupportedValue, type FieldError } from '#kube/field-error.ts';

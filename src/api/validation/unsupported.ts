@@ -1,6 +1,6 @@
 /**
- * Explains KubeVirt's fields that are not supported, with alternatives. Paths are those of an instance; fields of a VM outside
- * its template have their own paths. A field below one of these is refused with it.
+ * Explains KubeVirt's fields that are not supported, with alternatives. Paths are those of an instance; fields of a VM
+ * outside its template have their own paths. A field below one of these is refused with it.
  */
 
 const NOT_YET = 'is not supported yet';
@@ -152,7 +152,10 @@ function notYet(path: string, fields: readonly string[]): [string, string][] {
   return fields.map((field) => [`${path}.${field}`, NOT_YET]);
 }
 
-/** Returns the explanation for a field, with `[]` for any index; undefined for fields that KubeVirt does not have either. */
+/**
+ * Returns the explanation for a field, with `[]` for any index; undefined for fields that KubeVirt does not have
+ * either.
+ */
 export function explainUnsupported(path: string): string | undefined {
   return EXPLANATIONS.get(path);
 }

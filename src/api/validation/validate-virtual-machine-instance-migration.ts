@@ -1,6 +1,6 @@
 /**
- * Validates a VirtualMachineInstanceMigration. Pure; returns all errors of the object itself. findMigrationRefusal then decides
- * whether its instance can be migrated now.
+ * Validates a VirtualMachineInstanceMigration. Pure; returns all errors of the object itself. findMigrationRefusal then
+ * decides whether its instance can be migrated now.
  */
 import { isFinal } from '#api/can.ts';
 import { checkRecovery } from '#api/migration-recovery.ts';

@@ -21,8 +21,8 @@ export interface InstanceContext extends ValidationContext<VirtualMachineInstanc
 }
 
 /**
- * The spec of an instance is immutable except for its grace period and hotplugged devices, which only our own components may
- * change.
+ * The spec of an instance is immutable except for its grace period and hotplugged devices, which only our own
+ * components may change.
  */
 export function validateVirtualMachineInstance(
   vmi: VirtualMachineInstance,

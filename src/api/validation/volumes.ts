@@ -75,8 +75,8 @@ function checkVolume(volume: Volume, path: string): FieldError[] {
   const files = checkFiles(volume, path);
   if (files !== undefined) return files;
   // An unknown source has been refused by its name already; a second error would only confuse.
-  const named = Object.keys(volume).some((key) => key !== 'name');
-  return named ? [] : [requiredValue(path, `one of ${SOURCES.join(', ')} must be set`)];
+  const hasUnknownSource = Object.keys(volume).some((key) => key !== 'name');
+  return hasUnknownSource ? [] : [requiredValue(path, `one of ${SOURCES.join(', ')} must be set`)];
 }
 
 function checkClaimName(name: string, path: string): FieldError[] {

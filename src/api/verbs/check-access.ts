@@ -1,4 +1,6 @@
-/** Decides when access to the display and the ports of a guest is refused. Part of the table in decide-verb.ts. Pure. */
+/**
+ * Decides when access to the display and the ports of a guest is refused. Part of the table in decide-verb.ts. Pure.
+ */
 import type { CanWorld, RefusedDecision } from '#api/can.ts';
 import type { InstanceRefusal } from '#api/verbs/check-instance.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';

@@ -1,4 +1,6 @@
-/** Decides when verbs that the node carries out on an instance are refused. Part of the table in decide-verb.ts. Pure. */
+/**
+ * Decides when verbs that the node carries out on an instance are refused. Part of the table in decide-verb.ts. Pure.
+ */
 import type { Refusal } from '#api/can.ts';
 import { isMigrating } from '#api/migration-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { can, denialError } from '#api/can.ts';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import {
-  adds,
+  addOptions,
   specOf,
   storedVm,
   storedVmi,
@@ -25,60 +25,66 @@ import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { applyJsonPatch, JsonPatchError } from '#kube/json-patch.ts';
 
 const cases: Record<string, Case> = {
-  'a VM gets a volume': { ...ADD, ...VM, options: adds('data'), want: '202 root,seed,data root,seed,data' },
+  'a VM gets a volume': { ...ADD, ...VM, options: addOptions('data'), want: '202 root,seed,data root,seed,data' },
   'a VM without disks gets a volume': {
     ...ADD,
     ...VM,
-    options: adds('data'),
+    options: addOptions('data'),
     spec: { volumes: null, domain: { devices: { disks: null } } },
     want: '202 data data',
   },
   'a VM without devices gets a volume': {
     ...ADD,
     ...VM,
-    options: adds('data'),
+    options: addOptions('data'),
     spec: { volumes: null, domain: { devices: null } },
     want: '202 data data',
   },
   'a stopped VM gets a volume': {
     ...ADD,
     ...VM,
-    options: adds('data'),
+    options: addOptions('data'),
     vmi: 'none',
     want: '202 root,seed,data root,seed,data',
   },
   'refused if the VM has a volume with that name': {
     ...ADD,
     ...VM,
-    options: adds('root', 'other'),
+    options: addOptions('root', 'other'),
     want: '409 Unable to add volume [root] because volume with that name already exists',
   },
   'refused if the VM has the claim': {
     ...ADD,
     ...VM,
-    options: adds('data', 'root'),
+    options: addOptions('data', 'root'),
     want: '409 Unable to add volume source [root] because it already exists',
   },
-  'not found for a missing VM': { ...ADD, ...VM, options: adds('data'), vm: 'none', want: '404 not found' },
+  'not found for a missing VM': { ...ADD, ...VM, options: addOptions('data'), vm: 'none', want: '404 not found' },
   'refused during a snapshot of the VM': {
     ...ADD,
     ...VM,
-    options: adds('data'),
+    options: addOptions('data'),
     status: SNAPSHOT,
     want: BY_SNAPSHOT,
   },
-  'refused during a restore of the VM': { ...ADD, ...VM, options: adds('data'), status: RESTORE, want: BY_RESTORE },
+  'refused during a restore of the VM': {
+    ...ADD,
+    ...VM,
+    options: addOptions('data'),
+    status: RESTORE,
+    want: BY_RESTORE,
+  },
 
   'an instance gets a volume': {
     ...ADD,
     ...VMI,
-    options: adds('data'),
+    options: addOptions('data'),
     want: '202 root,seed,data root,seed,data ["data"]',
   },
   'an instance gets a second volume': {
     ...ADD,
     ...VMI,
-    options: adds('more'),
+    options: addOptions('more'),
     vmi: [hot('data')],
     annotations: ephemeral('data'),
     want: '202 root,seed,data,more root,seed,data,more ["data","more"]',
@@ -86,14 +92,14 @@ const cases: Record<string, Case> = {
   'an instance with other annotations gets a volume': {
     ...ADD,
     ...VMI,
-    options: adds('data'),
+    options: addOptions('data'),
     annotations: { a: 'b' },
     want: '202 root,seed,data root,seed,data ["data"]',
   },
   'an unreadable annotation is rewritten with the volumes that the VM does not have': {
     ...ADD,
     ...VMI,
-    options: adds('data'),
+    options: addOptions('data'),
     vm: [hot('its')],
     vmi: [hot('its'), hot('more')],
     annotations: { [EPHEMERAL_HOTPLUG_ANNOTATION]: 'more,' },
@@ -102,14 +108,14 @@ const cases: Record<string, Case> = {
   'refused for an instance if its VM has a volume with that name': {
     ...ADD,
     ...VMI,
-    options: adds('data', 'other'),
+    options: addOptions('data', 'other'),
     vm: [hot('data')],
     want: '409 Unable to add volume [data] because the VirtualMachine has a volume with that name',
   },
   'an instance without a VM gets a volume': {
     ...ADD,
     ...VMI,
-    options: adds('data'),
+    options: addOptions('data'),
     vm: 'none',
     owned: false,
     want: '202 root,seed,data root,seed,data ["data"]',
@@ -117,29 +123,35 @@ const cases: Record<string, Case> = {
   'refused for an instance that does not run yet': {
     ...ADD,
     ...VMI,
-    options: adds('data'),
+    options: addOptions('data'),
     phase: 'Scheduled',
     want: '409 VMI is not running',
   },
-  'not found for a missing instance': { ...ADD, ...VMI, options: adds('data'), vmi: 'none', want: '404 not found' },
+  'not found for a missing instance': {
+    ...ADD,
+    ...VMI,
+    options: addOptions('data'),
+    vmi: 'none',
+    want: '404 not found',
+  },
   'refused if the instance has a volume with that name': {
     ...ADD,
     ...VMI,
-    options: adds('data'),
+    options: addOptions('data'),
     vmi: [hot('data')],
     want: '409 Unable to add volume [data] because volume with that name already exists',
   },
   'refused for an instance during a snapshot of its VM': {
     ...ADD,
     ...VMI,
-    options: adds('data'),
+    options: addOptions('data'),
     status: SNAPSHOT,
     want: BY_SNAPSHOT,
   },
   'a snapshot of a VM that only shares the name does not count': {
     ...ADD,
     ...VMI,
-    options: adds('data'),
+    options: addOptions('data'),
     status: SNAPSHOT,
     owned: false,
     want: '202 root,seed,data root,seed,data ["data"]',
@@ -149,7 +161,11 @@ const cases: Record<string, Case> = {
 testVolumeVerbs(cases);
 
 test('the spec has volume and disk as given', () => {
-  const answer = can('addvolume', worldOf({ ...ADD, ...VM, options: adds('data', 'pvc'), want: '' }), 'virtualmachine');
+  const answer = can(
+    'addvolume',
+    worldOf({ ...ADD, ...VM, options: addOptions('data', 'pvc'), want: '' }),
+    'virtualmachine',
+  );
   assert.ok('allowed' in answer && answer.allowed[0]?.do === 'patchVm');
   const { spec } = applyJsonPatch(storedVm(specOf({}, [])), answer.allowed[0].patch) as VirtualMachine;
   assert.deepEqual(spec.template.spec?.volumes?.at(-1), hot('data', 'pvc'));
@@ -163,7 +179,7 @@ for (const [what, now] of Object.entries({
   test(`the patch fails if the instance has ${what} by now`, () => {
     const answer = can(
       'addvolume',
-      worldOf({ ...ADD, ...VMI, options: adds('data'), want: '' }),
+      worldOf({ ...ADD, ...VMI, options: addOptions('data'), want: '' }),
       'virtualmachineinstance',
     );
     assert.ok('allowed' in answer && answer.allowed[0]?.do === 'patchVmi');
@@ -174,7 +190,7 @@ for (const [what, now] of Object.entries({
 }
 
 test('refusals name the kind of the verb', () => {
-  const world = worldOf({ ...ADD, ...VMI, options: adds('root'), want: '' });
+  const world = worldOf({ ...ADD, ...VMI, options: addOptions('root'), want: '' });
   const texts = (['virtualmachine', 'virtualmachineinstance'] as const).map((on) => {
     const answer = can('addvolume', world, on);
     return 'denied' in answer ? denialError(answer.denied).message : 'allowed';

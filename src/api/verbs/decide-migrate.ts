@@ -1,4 +1,7 @@
-/** Decides the verb migrate, which moves the instance of a VM to another node. Part of the table in decide-verb.ts. Pure. */
+/**
+ * Decides the verb migrate, which moves the instance of a VM to another node. Part of the table in decide-verb.ts.
+ * Pure.
+ */
 import type { Answer, CanWorld, Refusal, RefusedDecision, VerbTarget } from '#api/can.ts';
 import { controllerUid } from '#kube/meta.ts';
 

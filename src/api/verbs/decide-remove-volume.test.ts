@@ -1,9 +1,12 @@
-/** Tests removevolume: its refusals, with KubeVirt’s messages, and its patches; and both volume verbs during a migration. */
+/**
+ * Tests removevolume: its refusals, with KubeVirt’s messages, and its patches; and both volume verbs during a
+ * migration.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { can, type CanWorld } from '#api/can.ts';
 import {
-  adds,
+  addOptions,
   specOf,
   storedVm,
   storedVmi,
@@ -134,7 +137,7 @@ for (const [on, owned, want] of [
       vmi: { ...vmi, status: { ...vmi.status, migrationState: { migrationUid: 'm' } } },
     };
     for (const [verb, options] of [
-      ['addvolume', adds('more')],
+      ['addvolume', addOptions('more')],
       ['removevolume', { removed: 'data' }],
     ] as const) {
       const answer = can(verb, { ...world, options }, on);

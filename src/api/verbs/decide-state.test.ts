@@ -1,4 +1,7 @@
-/** Tests the table of docs/persistent-state.md: when a claim can be adopted by, or released from, the VM that it is marked for. */
+/**
+ * Tests the table of docs/persistent-state.md: when a claim can be adopted by, or released from, the VM that it is
+ * marked for.
+ */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { can, type Answer, type CanWorld } from '#api/can.ts';

@@ -48,7 +48,7 @@ export function decideAddVolumeToInstance(world: CanWorld): Answer {
     if (isVolumeOfVm(world, name)) {
       return conflict(`Unable to add volume [${name}] because the VirtualMachine has a volume with that name`);
     }
-    return { ...changed, ephemeral: [...ephemeralNames(world, vmi), name] };
+    return { ...changed, ephemeral: [...listEphemeralNames(world, vmi), name] };
   });
 }
 
@@ -63,7 +63,10 @@ export function decideRemoveVolumeFromInstance(world: CanWorld): Answer {
         `Unable to remove volume [${name}] because the VirtualMachine has it; remove it from the VirtualMachine`,
       );
     }
-    return { ...withoutVolume(vmi.spec, name), ephemeral: ephemeralNames(world, vmi).filter((one) => one !== name) };
+    return {
+      ...withoutVolume(vmi.spec, name),
+      ephemeral: listEphemeralNames(world, vmi).filter((one) => one !== name),
+    };
   });
 }
 
@@ -84,7 +87,7 @@ function changeTemplate(world: CanWorld, change: (spec: VmiSpec) => ChangedLists
   if (spec?.domain === undefined) return refuse(world, 'virtualmachine', conflict('the VirtualMachine has no domain'));
   const changed = change(spec);
   if ('message' in changed) return refuse(world, 'virtualmachine', changed);
-  const patch = listPatches(TEMPLATE, spec, changed);
+  const patch = buildListPatches(TEMPLATE, spec, changed);
   return allow({ do: 'patchVm', uid: vm.metadata.uid, patch });
 }
 
@@ -100,7 +103,7 @@ function changeRunningInstance(
   if (vmi.status?.phase !== 'Running') return refuse(world, on, conflict('VMI is not running'));
   const changed = change(vmi);
   if ('message' in changed) return refuse(world, on, changed);
-  const patch = [...listPatches(INSTANCE, vmi.spec, changed), ...ephemeralPatch(vmi, changed.ephemeral)];
+  const patch = [...buildListPatches(INSTANCE, vmi.spec, changed), ...buildEphemeralPatch(vmi, changed.ephemeral)];
   return allow({ do: 'patchVmi', uid: vmi.metadata.uid, patch });
 }
 
@@ -151,15 +154,21 @@ function isVolumeOfVm({ vm, vmi }: CanWorld, name: string): boolean {
  * Lists the volumes that were plugged in for this run only. If the annotation is unreadable, these are all hotplugged
  * volumes that the VM does not have: otherwise they would be unplugged.
  */
-function ephemeralNames(world: CanWorld, vmi: Stored<VirtualMachineInstance>): readonly string[] {
-  const noted = readEphemeralVolumes(vmi);
-  if (noted !== undefined) return noted;
-  const mobile = (vmi.spec.volumes ?? []).filter(({ persistentVolumeClaim: claim }) => claim?.hotpluggable === true);
-  return mobile.map(({ name }) => name).filter((name) => !isVolumeOfVm(world, name));
+function listEphemeralNames(world: CanWorld, vmi: Stored<VirtualMachineInstance>): readonly string[] {
+  const recorded = readEphemeralVolumes(vmi);
+  if (recorded !== undefined) return recorded;
+  const hotpluggable = (vmi.spec.volumes ?? []).filter(
+    ({ persistentVolumeClaim: claim }) => claim?.hotpluggable === true,
+  );
+  return hotpluggable.map(({ name }) => name).filter((name) => !isVolumeOfVm(world, name));
 }
 
 /** Builds the patch of the two lists. It fails if a list has changed since it was read. */
-function listPatches(path: readonly string[], spec: VmiSpec, { volumes, disks }: ChangedLists): JsonPatchOperation[] {
+function buildListPatches(
+  path: readonly string[],
+  spec: VmiSpec,
+  { volumes, disks }: ChangedLists,
+): JsonPatchOperation[] {
   const { devices } = spec.domain;
   const atDevices = [...path, 'domain', 'devices'];
   return [
@@ -171,13 +180,13 @@ function listPatches(path: readonly string[], spec: VmiSpec, { volumes, disks }:
 }
 
 /** Builds the patch of the annotation. An empty annotation is removed. */
-function ephemeralPatch(vmi: Stored<VirtualMachineInstance>, names: readonly string[]): JsonPatchOperation[] {
+function buildEphemeralPatch(vmi: Stored<VirtualMachineInstance>, names: readonly string[]): JsonPatchOperation[] {
   const { annotations } = vmi.metadata;
   const now = annotations?.[EPHEMERAL_HOTPLUG_ANNOTATION];
   const path = ['metadata', 'annotations', EPHEMERAL_HOTPLUG_ANNOTATION];
   if (names.length === 0) {
-    const gone: JsonPatchOperation = { op: 'remove', path: formatPointer(path) };
-    return now === undefined ? [] : [testPatch(path, now), gone];
+    const removal: JsonPatchOperation = { op: 'remove', path: formatPointer(path) };
+    return now === undefined ? [] : [testPatch(path, now), removal];
   }
   const wanted = formatEphemeralVolumes(names);
   if (annotations !== undefined) return replacePatch(path, now, wanted);

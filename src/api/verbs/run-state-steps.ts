@@ -1,4 +1,7 @@
-/** Steps that start, stop and restart a VM. Part of the table in decide-verb.ts, which decides when they are allowed. Pure. */
+/**
+ * Steps that start, stop and restart a VM. Part of the table in decide-verb.ts, which decides when they are allowed.
+ * Pure.
+ */
 import type {
   AllowedDecision,
   Answer,
@@ -36,8 +39,8 @@ function buildRunPatch({ spec }: Pick<VirtualMachine, 'spec'>, run: boolean): Js
 }
 
 /**
- * Queues requests. A stop replaces the queued requests; anything else is refused while there are any. A request also ends
- * the backoff after failed starts.
+ * Queues requests. A stop replaces the queued requests; anything else is refused while there are any. A request also
+ * ends the backoff after failed starts.
  */
 export function queueRequests(world: RunStateWorld, requests: readonly StateChangeRequest[]): Answer {
   const { vm } = world;

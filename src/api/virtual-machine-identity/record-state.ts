@@ -74,7 +74,9 @@ export function vmInContent({ spec }: VirtualMachineSnapshotContent): Pick<Objec
   return virtualMachine?.metadata ?? {};
 }
 
-/** Describes the source from which the record of a VM without a running guest is rebuilt; undefined if there is none. */
+/**
+ * Describes the source from which the record of a VM without a running guest is rebuilt; undefined if there is none.
+ */
 export function sourceAtRest(vm: Stored<VirtualMachine>, snapshot: RecordedInSnapshot | undefined): string | undefined {
   if (snapshot !== undefined) return fromSnapshot(snapshot);
   const imported = importedDevicesOf(vm);

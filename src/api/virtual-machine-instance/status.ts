@@ -5,7 +5,9 @@ import { bool, int32, int64, list, map, obj, oneOf, quantity, str, time, type In
 export const VMI_PHASES = ['Pending', 'Scheduling', 'Scheduled', 'Running', 'Succeeded', 'Failed', 'Unknown'] as const;
 export type VmiPhase = (typeof VMI_PHASES)[number];
 
-/** Plugging: being prepared or offered to the guest. Unplugging: the guest has not released it yet. Failed: is retried. */
+/**
+ * Plugging: being prepared or offered to the guest. Unplugging: the guest has not released it yet. Failed: is retried.
+ */
 export const HOTPLUG_PHASES = ['Plugging', 'Ready', 'Unplugging', 'Failed'] as const;
 export type HotplugPhase = (typeof HOTPLUG_PHASES)[number];
 

@@ -1,4 +1,6 @@
-/** The content of a VM snapshot: the VM, its identity record, and the names of the snapshots of its disks. Immutable. */
+/**
+ * The content of a VM snapshot: the VM, its identity record, and the names of the snapshots of its disks. Immutable.
+ */
 import type { CustomKind } from '#api/custom-kind.ts';
 import { SNAPSHOT_GROUP } from '#api/names.ts';
 import { snapshotError } from '#api/virtual-machine-snapshot/kind.ts';

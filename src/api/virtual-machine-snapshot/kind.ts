@@ -103,8 +103,8 @@ export function wasTaken({ status }: Pick<VirtualMachineSnapshot, 'status'>): bo
 }
 
 /**
- * Reports whether the snapshot has ended and no longer holds the VM. True also while a complete snapshot is being deleted:
- * the deletion may wait for a restore that waits for the VM.
+ * Reports whether the snapshot has ended and no longer holds the VM. True also while a complete snapshot is being
+ * deleted: the deletion may wait for a restore that waits for the VM.
  */
 export function isSnapshotFinished(snapshot: Pick<VirtualMachineSnapshot, 'status'>): boolean {
   return snapshot.status?.phase === 'Failed' || wasTaken(snapshot);

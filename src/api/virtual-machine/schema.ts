@@ -54,8 +54,8 @@ export const stateChangeRequest = obj(
 );
 
 /**
- * Written by controllers/vm, with two exceptions: subresources/ appends to stateChangeRequests, and the transition Job sets
- * machineTypeRestartRequired with its instance, which controllers/vm clears.
+ * Written by controllers/vm, with two exceptions: subresources/ appends to stateChangeRequests, and the transition Job
+ * sets machineTypeRestartRequired with its instance, which controllers/vm clears.
  */
 export const vmStatus = obj({
   created: bool({ description: 'True if an instance exists.' }),

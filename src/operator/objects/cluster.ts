@@ -1,7 +1,7 @@
 /**
- * Objects that only an existing cluster needs, where our components are separate processes: the account of the controllers
- * process, the services through which the API server reaches it, and the driver of our volumes. An administrator applies
- * them (selfsame install); the operator does not maintain them.
+ * Objects that only an existing cluster needs, where our components are separate processes: the account of the
+ * controllers process, the services through which the API server reaches it, and the driver of our volumes. An
+ * administrator applies them (selfsame install); the operator does not maintain them.
  */
 import { LOCAL_DRIVER, SYSTEM_NAMESPACE } from '#api/names.ts';
 import type { ResourceType } from '#kube/meta.ts';

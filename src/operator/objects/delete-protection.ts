@@ -1,6 +1,6 @@
 /**
- * Policies by which the API server refuses to delete protected VMs, and objects that they depend on, even if none of our
- * processes runs. controllers/protection marks these objects with an annotation, which no other user may write.
+ * Policies by which the API server refuses to delete protected VMs, and objects that they depend on, even if none of
+ * our processes runs. controllers/protection marks these objects with an annotation, which no other user may write.
  */
 import { PROTECTED_VMS_ANNOTATION, PROTECTION_LABEL, PROTECTION_POLICY } from '#api/delete-protection.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
@@ -110,8 +110,8 @@ const volumeRefusal = (what: string) =>
 
 /**
  * A marked volume must not be bound to another claim, which would take the data, and must not become Released, because
- * provisioners then delete the data before they delete the volume. If its claim is really gone, the mark is removed first and
- * the binder retries.
+ * provisioners then delete the data before they delete the volume. If its claim is really gone, the mark is removed
+ * first and the binder retries.
  */
 const volumes = buildPolicy('selfsame-protected-volumes', {
   resourceRules: [matchUpdates('', 'persistentvolumes', 'persistentvolumes/status')],

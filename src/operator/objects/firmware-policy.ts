@@ -1,6 +1,6 @@
 /**
- * The policy that protects the identity of a machine: firmware uuid and serial may be changed but not removed, by any kind
- * of write. VMs without them are allowed; the VM controller fills them in.
+ * The policy that protects the identity of a machine: firmware uuid and serial may be changed but not removed, by any
+ * kind of write. VMs without them are allowed; the VM controller fills them in.
  */
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import type { Desired } from '#operator/desired.ts';

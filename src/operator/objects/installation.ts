@@ -1,6 +1,6 @@
 /**
- * All objects that the operator maintains except the definitions of our kinds, in the order of creation: admission first, so
- * that no object of our kinds is ever stored without it.
+ * All objects that the operator maintains except the definitions of our kinds, in the order of creation: admission
+ * first, so that no object of our kinds is ever stored without it.
  *
  *   accounts, policies, webhooks ──► definitions (definitions.ts) ──► objects of our kinds, classes and services
  */

@@ -1,11 +1,11 @@
 /**
  * The policy that validates the KubeVirt object beyond its schema: unknown fields, globs, the default machine type, the
- * bandwidth of migrations, and that there is only one such object. It is a policy and not a webhook, so that an installation
- * on a bare cluster can create the object before any of our processes runs. Existing errors are not reported again, so that
- * other fields can be changed.
+ * bandwidth of migrations, and that there is only one such object. It is a policy and not a webhook, so that an
+ * installation on a bare cluster can create the object before any of our processes runs. Existing errors are not
+ * reported again, so that other fields can be changed.
  *
- * The variables of the policy come in two groups: values of the object, each also as it is stored (`old_`), then lists of
- * errors, with the messages of api/validation/.
+ * The variables of the policy come in two groups: values of the object, each also as it is stored (`old_`), then lists
+ * of errors, with the messages of api/validation/.
  */
 import { kubevirtSpec } from '#api/kubevirt/kind.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
@@ -29,7 +29,10 @@ const CHARACTER = String.raw`(?:[^\]\\-]|\\[\s\S])`;
 const RANGE = `${CHARACTER}(?:-${CHARACTER})?`;
 const FIRST_RANGE = String.raw`(?:[^\]\\^-]|\\[\s\S])(?:-${CHARACTER})?`;
 const GLOB = String.raw`^(?:[^\[\\]|\\[\s\S]|\[(?:\^(?:${RANGE})+|${FIRST_RANGE}(?:${RANGE})*)\])*$`;
-/** Matches globs that cannot be converted to a regular expression by replacing characters: with escapes, or with * or ? in a class. */
+/**
+ * Matches globs that cannot be converted to a regular expression by replacing characters: with escapes, or with * or ?
+ * in a class.
+ */
 const INTRICATE_GLOB = String.raw`\\|\[[^\]]*[*?\[]`;
 const MACHINE_TYPE = '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$';
 
@@ -37,7 +40,9 @@ const MACHINE_TYPE = '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$';
 const text = (value: string) => `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 const texts = (values: readonly string[]) => `[${values.map(text).join(', ')}]`;
 
-/** Returns the last field of a path, which is the name of its variable; it is unique among the objects of the schema. */
+/**
+ * Returns the last field of a path, which is the name of its variable; it is unique among the objects of the schema.
+ */
 const fieldOf = (path: string) => path.slice(path.lastIndexOf('.') + 1);
 const parentOf = (path: string) => path.slice(0, path.lastIndexOf('.'));
 

@@ -1,6 +1,6 @@
 /**
- * The StorageClasses of our provisioner, with the modes for claims of each class (storage-profiles.ts). Once they exist, the
- * administrator decides which class is the default.
+ * The StorageClasses of our provisioner, with the modes for claims of each class (storage-profiles.ts). Once they
+ * exist, the administrator decides which class is the default.
  */
 import { LOCAL_PROVISIONER } from '#api/names.ts';
 import { STORAGE_CLASSES, type AccessMode, type VolumeMode } from '#kube/core-kinds.ts';
@@ -10,7 +10,9 @@ const DEFAULT_CLASS = { 'storageclass.kubernetes.io/is-default-class': 'true' };
 
 export interface OwnStorageClass {
   readonly name: string;
-  /** `node`: the data is on the node of the first pod that uses it; `shared`: all nodes of this machine can access it. */
+  /**
+   * `node`: the data is on the node of the first pod that uses it; `shared`: all nodes of this machine can access it.
+   */
   readonly scope: 'node' | 'shared';
   readonly volumeMode: VolumeMode;
   readonly accessMode: AccessMode;

@@ -1,6 +1,6 @@
 /**
- * Definitions of the volume snapshot kinds, for clusters that do not have them. Fields, columns and names are those of the
- * Kubernetes CSI project, for compatibility with tools and drivers.
+ * Definitions of the volume snapshot kinds, for clusters that do not have them. Fields, columns and names are those of
+ * the Kubernetes CSI project, for compatibility with tools and drivers.
  */
 import type { PrinterColumn } from '#api/custom-kind.ts';
 import { bool, int64, intOrString, map, obj, oneOf, str, time } from '#kube/schema-dsl.ts';

@@ -1,6 +1,6 @@
 /**
- * Configurations of our webhooks (admission/, served by the service selfsame-webhook): for writes of our kinds, for deletes
- * of objects that protected VMs need, and for evictions of pods.
+ * Configurations of our webhooks (admission/, served by the service selfsame-webhook): for writes of our kinds, for
+ * deletes of objects that protected VMs need, and for evictions of pods.
  */
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
@@ -85,7 +85,7 @@ export const webhookObjects: readonly Desired[] = [
       webhooks: VALIDATED.map((kind) => webhook('validate', kind, ['CREATE', 'UPDATE'])),
     },
   ),
-  // Separate, because a policy covers for it if it does not respond, and deletes of other objects must not depend on us.
+  // Separate, with failurePolicy Ignore: the policies cover for it, and deletes of other objects must not depend on us.
   desiredObject(
     VALIDATING_WEBHOOKS,
     { name: 'selfsame-protected-deletes' },

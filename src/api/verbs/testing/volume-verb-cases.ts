@@ -14,7 +14,7 @@ import { applyJsonPatch } from '#kube/json-patch.ts';
 import type { Stored } from '#kube/meta.ts';
 
 const claim = (claimName: string) => ({ claimName, hotpluggable: true });
-export const adds = (name: string, claimName = name): VerbOptions => {
+export const addOptions = (name: string, claimName = name): VerbOptions => {
   const added: AddedVolume = {
     volume: { name, persistentVolumeClaim: claim(claimName) },
     disk: { name, disk: { bus: 'scsi' } },
@@ -113,7 +113,7 @@ export function worldOf({
 }
 
 const namesOf = (list: readonly { readonly name: string }[] | undefined) => (list ?? []).map(({ name }) => name).join();
-const listed = ({ volumes, domain }: VmiSpec) => `${namesOf(volumes)} ${namesOf(domain.devices?.disks)}`;
+const renderLists = ({ volumes, domain }: VmiSpec) => `${namesOf(volumes)} ${namesOf(domain.devices?.disks)}`;
 
 function renderDecision(verb: Verb, world: CanWorld, on: VerbTarget): string {
   const answer = can(verb, world, on);
@@ -125,12 +125,12 @@ function renderDecision(verb: Verb, world: CanWorld, on: VerbTarget): string {
   assert.equal(others.length, 0);
   if (step?.do === 'patchVm') {
     const { spec } = applyJsonPatch(world.vm, step.patch) as VirtualMachine;
-    return `${answer.code} ${listed(spec.template.spec ?? assert.fail())}`;
+    return `${answer.code} ${renderLists(spec.template.spec ?? assert.fail())}`;
   }
   assert.ok(step?.do === 'patchVmi');
   const vmi = applyJsonPatch(world.vmi, step.patch) as VirtualMachineInstance;
-  const noted = vmi.metadata.annotations?.[EPHEMERAL_HOTPLUG_ANNOTATION];
-  return `${answer.code} ${listed(vmi.spec)}${noted === undefined ? '' : ` ${noted}`}`;
+  const annotation = vmi.metadata.annotations?.[EPHEMERAL_HOTPLUG_ANNOTATION];
+  return `${answer.code} ${renderLists(vmi.spec)}${annotation === undefined ? '' : ` ${annotation}`}`;
 }
 
 export function testVolumeVerbs(cases: Readonly<Record<string, Case>>): void {
