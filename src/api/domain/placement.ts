@@ -57,7 +57,7 @@ export const affinitySchema = obj(
     podAffinity: podRules,
     podAntiAffinity: podRules,
   },
-  { description: 'As in a Pod.' },
+  { description: 'Affinity rules, as in a Pod.' },
 );
 
 export const tolerationSchema = obj({

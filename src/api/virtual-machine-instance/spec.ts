@@ -21,7 +21,7 @@ export const vmiSpec = obj(
     evictionStrategy: oneOf(EVICTION_STRATEGIES),
     nodeSelector: map(str()),
     affinity: affinitySchema,
-    tolerations: list(tolerationSchema, { description: 'As in a Pod.' }),
+    tolerations: list(tolerationSchema, { description: 'Tolerations, as in a Pod.' }),
     priorityClassName: str(),
     schedulerName: str(),
     architecture: oneOf(['amd64']),
